@@ -57,10 +57,11 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 		}
 		return nil, path, nil
 	}
+	var looked func(int64)
 	if opt.Progress != nil {
-		opt.Progress("read evidence", 0)
+		looked = func(files int64) { opt.Progress("read evidence", files) }
 	}
-	set, err := evidence.Read(ctx, named, compat.Readers...)
+	set, err := evidence.Read(ctx, named, looked, compat.Readers...)
 	var wrong *evidence.InputError
 	if errors.As(err, &wrong) {
 		err = &InputError{File: wrong.File, What: wrong.What, Do: wrong.Do, Err: wrong.Err}

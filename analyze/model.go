@@ -203,8 +203,8 @@ func anchorOf(a *workunit.Anchor) report.UnitAnchor {
 		Coverage: a.Coverage, Count: int64(a.Count)}
 }
 
-// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, and of the main
-// kind no numbers under the label of its phase too.
+// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, and of the
+// main kind no numbers under the label of its phase too.
 func unitCut(in *kit.Input) report.UnitCut {
 	x := in.Units
 	coverage := x.Coverage
@@ -231,7 +231,8 @@ func unitCut(in *kit.Input) report.UnitCut {
 	return c
 }
 
-// maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has thousands.
+// maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has
+// thousands.
 const maxGroups = 200
 
 // mostFrequent keeps the main kind and those with most units, in their order, and counts the others together.

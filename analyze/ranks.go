@@ -160,8 +160,8 @@ func (x *lateIn) piece(p *attrib.HostPiece) {
 	*list = append(*list, ranks.Part{Act: act, Time: ns})
 }
 
-// comms finds the communicator of a kernel: that of the range of NCCL around the call that launched it, or of the last one
-// before it on that thread, since calls of a group are launched at the group's end.
+// comms finds the communicator of a kernel: that of the range of NCCL around the call that launched it, or of the last
+// one before it on that thread, since calls of a group are launched at the group's end.
 type comms struct {
 	t        *trace.Trace
 	byThread map[int64][]int // by globalTid: places in NCCL, by start
@@ -229,8 +229,8 @@ type hostCall struct {
 	name       string
 }
 
-// mpiTrack is the collectives that a process calls, with what their thread did in between: the calls that are traced, by
-// name, where one holds others the outer one.
+// mpiTrack is the collectives that a process calls, with what their thread did in between: the calls that are traced,
+// by name, where one holds others the outer one.
 func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	t := in.Trace
 	tr := &ranks.Track{Device: -1, Acts: []string{ownCode}}

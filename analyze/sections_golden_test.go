@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // and warnings, its metrics and its tables. Read a change before you accept it.
 func TestGolden(t *testing.T) {
 	testdata := filepath.FromSlash("../testdata/")
-	opt := analyze.Options{}
+	opt := analyze.Options{GPUPrice: 2.5}
 	if files, err := os.ReadDir(testdata + "evidence"); err == nil && len(files) > 0 {
 		opt.Evidence = []analyze.Evidence{{Path: testdata + "evidence"}}
 	}

@@ -353,7 +353,8 @@ func (f *fold) section(at int, k *captureFold, s *report.Section) {
 
 // warn keeps a warning of a capture once, with how many captures give it.
 func (f *fold) warn(_ int, w report.Warning) {
-	if at := slices.IndexFunc(f.warnings, func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }); at < 0 {
+	same := func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }
+	if at := slices.IndexFunc(f.warnings, same); at < 0 {
 		f.warnings = append(f.warnings, w)
 	}
 }
@@ -366,8 +367,8 @@ type deviceKey struct {
 
 func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.device) }
 
-// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in the
-// order of ranks.
+// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in
+// the order of ranks.
 type devices struct {
 	list    []deviceKey
 	seen    map[deviceKey]bool

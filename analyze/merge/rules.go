@@ -12,7 +12,7 @@ import (
 type rule int
 
 const (
-	leave  rule = iota // it says nothing of a run: it stays in the capture's own report
+	leave  rule = iota // no meaning for a whole run: it stays in the capture's own report
 	sum                // added up
 	most               // the largest
 	ofUnit             // of one step: the slowest device's, as in the report of a capture

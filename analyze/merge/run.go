@@ -267,7 +267,8 @@ func (f *fold) steps(x *runFold) {
 	}
 }
 
-// slowestSteps are, where all ranks have the same steps, the longest time of each step, who took it, and the middle one.
+// slowestSteps are, where all ranks have the same steps, the longest time of each step, who took it, and the middle
+// one.
 func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 	if len(x.ranks) < 2 || len(x.ranks[0].steps) == 0 {
 		return nil, nil, nil

@@ -227,7 +227,8 @@ func (s *rankSection) ranksOut() {
 		{ID: "late_mean", Title: "Late by", Kind: report.Float, Unit: report.Nanoseconds},
 		{ID: "late_max", Title: "At most", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
 		ns("held_up", "Held others up"), {ID: "because", Title: "Because of", Kind: report.Name},
-		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true}, {ID: "pid", Title: "Process", Kind: report.Int, Wide: true},
+		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true},
+		{ID: "pid", Title: "Process", Kind: report.Int, Wide: true},
 		{ID: "device_id", Title: "GPU", Kind: report.Int, Wide: true},
 		{ID: "bubble", Title: "Bubbles", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
 		{ID: "experts", Title: "Experts", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
@@ -336,7 +337,9 @@ func (s *rankSection) shown() map[int]bool {
 		shown[i] = true
 	}
 	if len(order) > maxRankMetrics {
-		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Metrics of their own have the %d ranks that others waited for longest; the table has all %d.", maxRankMetrics, len(order)))
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf(
+			"Metrics of their own have the %d ranks that others waited for longest; the table has all %d.",
+			maxRankMetrics, len(order)))
 	}
 	return shown
 }
@@ -426,7 +429,8 @@ func (s *rankSection) heat() {
 		return
 	}
 	c := report.Chart{ID: "rank_late", Title: "How late each rank came to collectives, after the middle one", Kind: "heat",
-		Unit: report.Nanoseconds, XUnit: report.Nanoseconds, XTitle: "since the first matched collective", Series: []report.Series{}}
+		Unit: report.Nanoseconds, XUnit: report.Nanoseconds, XTitle: "since the first matched collective",
+		Series: []report.Series{}}
 	const rows = 128
 	done := map[int]bool{}
 	shown := s.shownFirst(rows)

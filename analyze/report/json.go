@@ -42,12 +42,7 @@ func Write(w io.Writer, r *Report) error {
 	List(&l, "sections", r.Sections)
 	List(&l, "findings", r.Findings)
 	List(&l, "warnings", r.Warnings)
-	b, err := l.Bytes()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
+	return l.Write(w)
 }
 
 // Read parses a report and validates it, see [ReadVersioned].

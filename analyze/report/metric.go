@@ -17,6 +17,7 @@ const (
 	Flop        = "flop"
 	Watts       = "watts"
 	Joules      = "joules"
+	Money       = "money"           // in the currency of --gpu-price
 	FlopPerSec  = "flop_per_second" // of charts only
 )
 

@@ -7,21 +7,23 @@ import (
 )
 
 // UnitSeries is every unit of work of a capture, by device, process, then start; see [UnitSeries.Decode]. Columns that
-// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of numbers,
-// starts, durations and times without work the change from unit to unit is stored. A thousand units take some 10 kB.
+// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of
+// numbers, starts, durations and times without work the change from unit to unit is stored. A thousand units take some
+// 10 kB.
 type UnitSeries struct {
-	Count      int64    `json:"count"`      // units in the columns
-	Every      int64    `json:"every"`      // 1: all units of the capture; k: every k-th, since there are too many
-	Signatures []string `json:"signatures"` // hashes of a unit's work: kernels with their launch geometry, copies with their bytes
-	Device     []int64  `json:"device"`     // runs of deviceId
-	Process    []int64  `json:"process"`    // runs of the process id; -1 unknown
-	Number     []int64  `json:"number"`     // runs of the change of Number
-	Group      []int64  `json:"group"`      // runs of the place in Unit.Groups; -1 none
-	State      []int64  `json:"state"`      // runs of the place in [UnitStates]
-	Signature  []int64  `json:"signature"`  // runs of the place in Signatures; -1 for one that Signatures has no room for
-	Start      []int64  `json:"start"`      // runs of the time from the end of the unit before, ns; the first is since 0
-	Duration   []int64  `json:"duration"`   // ns, changes
-	Idle       []int64  `json:"idle"`       // ns of the duration in which nothing ran on the device, changes
+	Count int64 `json:"count"` // units in the columns
+	Every int64 `json:"every"` // 1: all units of the capture; k: every k-th, since there are too many
+	// hashes of a unit's work: kernels with their launch geometry, copies with their bytes
+	Signatures []string `json:"signatures"`
+	Device     []int64  `json:"device"`    // runs of deviceId
+	Process    []int64  `json:"process"`   // runs of the process id; -1 unknown
+	Number     []int64  `json:"number"`    // runs of the change of Number
+	Group      []int64  `json:"group"`     // runs of the place in Unit.Groups; -1 none
+	State      []int64  `json:"state"`     // runs of the place in [UnitStates]
+	Signature  []int64  `json:"signature"` // runs of the place in Signatures; -1 for one that Signatures has no room for
+	Start      []int64  `json:"start"`     // runs of the time from the end of the unit before, ns; the first is since 0
+	Duration   []int64  `json:"duration"`  // ns, changes
+	Idle       []int64  `json:"idle"`      // ns of the duration in which nothing ran on the device, changes
 
 	// What follows is not in files of versions before it.
 	NotCompute []int64 `json:"not_compute,omitempty"` // ns of the busy time in which no compute ran, changes
@@ -35,7 +37,7 @@ var UnitStates = []string{"kept", "cut", "warmup", "other", "outside"}
 
 // Bounds of a series.
 const (
-	MaxSeriesUnits  = 65_536
+	maxSeriesUnits  = 65_536
 	maxSeriesHashes = 1_024
 )
 
@@ -52,11 +54,11 @@ type UnitPoint struct {
 	Compute, Launches, Kernels int64 // ns and numbers; -1 unknown
 }
 
-// NewUnitSeries encodes units, every k-th of them where there are more than MaxSeriesUnits.
+// NewUnitSeries encodes units, every k-th of them where there are more than maxSeriesUnits.
 func NewUnitSeries(units []UnitPoint) *UnitSeries {
 	every := 1
-	if len(units) > MaxSeriesUnits {
-		every = (len(units)-1)/MaxSeriesUnits + 1
+	if len(units) > maxSeriesUnits {
+		every = (len(units)-1)/maxSeriesUnits + 1
 	}
 	s := &UnitSeries{Every: int64(every), Signatures: []string{}}
 	for _, column := range s.columns() {
@@ -104,11 +106,11 @@ func addRun(runs []int64, v int64) []int64 {
 }
 
 // Decode gives the units back. It fails where columns differ in length, a place is out of range or a time overflows,
-// and never makes more units than [MaxSeriesUnits].
+// and never makes more units than [maxSeriesUnits].
 func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 	n := int(s.Count)
 	switch {
-	case s.Count < 0 || s.Count > MaxSeriesUnits || s.Every < 1:
+	case s.Count < 0 || s.Count > maxSeriesUnits || s.Every < 1:
 		return nil, fmt.Errorf("%d units, every %d-th", s.Count, s.Every)
 	case len(s.Duration) != n || len(s.Idle) != n:
 		return nil, fmt.Errorf("%d durations and %d times without work for %d units", len(s.Duration), len(s.Idle), n)

@@ -28,7 +28,7 @@ step 12 % slower, and shows what explain makes of them:
   gate/                      what "explain gate --out" writes: comment.md is the comment on a pull request
 
 It exits with 0, though the comparison fails.`,
-		Example: "  explain demo\n  explain demo --out /tmp/demo",
+		Example: "  explain demo\n  explain demo --out regression/",
 		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return demo(cmd.Context(), e, out) },
 	}

@@ -33,7 +33,7 @@ with the evidence beside it.
   report.json             the same as data, see "explain schema report" and "explain metrics"
   tables/*.csv            every row of every table; --all-rows of those with a row per event too
   summary.json            profilemate's summary
-  kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
+  kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
 
 --format md prints a version of report.md that fits into a comment on a pull request. The folder
 appears whole or not at all.`,
@@ -59,6 +59,7 @@ type reportFlags struct {
 	noPercentiles bool
 	noRangeMap    bool
 	coverageWarn  float64
+	gpuPrice      float64
 	printSchema   bool
 	open          bool
 	ncu           []string
@@ -78,7 +79,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	f.RegisterFor(cmd, "")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
-	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang or TensorRT-LLM server: `FILE`")
+	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI server: `FILE`")
 	fl.StringSliceVar(&f.prometheus, "prometheus", nil,
 		"add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
 	fl.StringSliceVar(&f.evidence, "evidence", nil,
@@ -89,6 +90,8 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
 		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
+	fl.Float64Var(&f.gpuPrice, "gpu-price", 0,
+		"say what a million generated tokens cost where a GPU costs this `PRICE` an hour, in any currency")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
@@ -105,12 +108,14 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 		return opt, err
 	}
 	opt.Top, opt.NoPercentiles, opt.NoRangeMap = f.top, f.noPercentiles, f.noRangeMap
-	opt.CoverageWarn, opt.AllRows = f.coverageWarn, f.allRows
+	opt.CoverageWarn, opt.AllRows, opt.GPUPrice = f.coverageWarn, f.allRows, f.gpuPrice
 	switch {
 	case f.top < 1:
 		return opt, usagef("--top must be at least 1, got %d", f.top)
 	case !(f.coverageWarn >= 0 && f.coverageWarn <= 1): // NaN is neither
 		return opt, usagef("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
+	case cmd.Flags().Changed("gpu-price") && !(f.gpuPrice > 0 && f.gpuPrice < 1e6):
+		return opt, usagef("--gpu-price is the price of a GPU for an hour, above 0 and below a million, got %g", f.gpuPrice)
 	case f.out == "" && cmd.Flags().Changed("out"):
 		return opt, usagef("--out is empty; name a folder")
 	case f.perfetto == "" && cmd.Flags().Changed("perfetto"):

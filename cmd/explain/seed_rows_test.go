@@ -198,6 +198,7 @@ func TestSeedRows(t *testing.T) {
 			t.Errorf("want 650 µs per range and no 26 ms:\n%s", page)
 		}
 	})
+	s.traceRows(row)
 	row("205_single_trace_report", func(t *testing.T) { says(t, exitOK, "Window of 353.3 ms", out) })
 }
 

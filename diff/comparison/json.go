@@ -48,7 +48,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "overrides", c.Overrides)
 	report.List(l, "residue", c.Residue)
 	l.Field("counts", c.Counts)
-	return WriteLines(w, l)
+	return l.Write(w)
 }
 
 // attribution writes the rows of the attribution one per line too.
@@ -87,6 +87,9 @@ func step(l *report.Lines, s *Step) {
 	report.List(&inner, "head_hiccups", s.HeadHiccups)
 	inner.Field("names", s.Names)
 	report.List(&inner, "rows", s.Rows)
+	if len(s.Tree) > 0 {
+		report.List(&inner, "tree", s.Tree)
+	}
 	l.Object("step", &inner)
 }
 
@@ -101,15 +104,6 @@ func ranks(l *report.Lines, r *Ranks) {
 	report.List(&inner, "rows", r.Rows)
 	report.List(&inner, "steps", r.Steps)
 	l.Object("ranks", &inner)
-}
-
-func WriteLines(w io.Writer, l *report.Lines) error {
-	b, err := l.Bytes()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
 }
 
 // Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is
@@ -186,7 +180,8 @@ func (c *Comparison) Validate() error {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
 	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil ||
-		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil || c.Unjudged == nil ||
+		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil ||
+		c.Unjudged == nil ||
 		c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
 		c.Policy.IgnoredKernels == nil ||
 		c.Policy.Hard == nil ||

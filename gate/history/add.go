@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Pinned are captures of a reference commit, made beside those of an Add on the same machine in the same hours: what the
-// machine did to both is not in their ratio.
+// Pinned are captures of a reference commit, made beside those of an Add on the same machine in the same hours: what
+// the machine did to both is not in their ratio.
 type Pinned struct {
 	Commit  string
 	Reports []*report.Report

@@ -54,11 +54,12 @@ type Found struct {
 	Open       bool          `json:"open"`  // for the worse, not accepted, and still there
 	Gone       bool          `json:"gone"`  // the level came back since
 	Cause      string        `json:"cause"` // in words, see the comparison
-	// Attribution is where the change comes from, per unit, between the nights around it; empty where those cannot be compared.
+	// Attribution is where the change comes from, per unit, between the nights around it; empty where those cannot be
+	// compared.
 	Attribution []comparison.AttributionRow `json:"attribution"`
 	Ack         *Ack                        `json:"ack"` // that accepts it, or did until it expired
-	// Commits lie between the two nights, the newest last, and Owners are who their files belong to: for those who know git
-	// to fill in.
+	// Commits lie between the two nights, the newest last, and Owners are who their files belong to: for those who know
+	// git to fill in.
 	Commits []Commit `json:"commits"`
 	Owners  []string `json:"owners"`
 

@@ -12,8 +12,8 @@ import (
 // Merged says what a Merge brought.
 type Merged struct{ Runs, Known int }
 
-// Merge adds all that another store has. What is there already stays: merging twice changes nothing, and stores merged in
-// any order hold the same. Either all of it is merged or nothing.
+// Merge adds all that another store has. What is there already stays: merging twice changes nothing, and stores merged
+// in any order hold the same. Either all of it is merged or nothing.
 func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 	workloads, err := from.Workloads(ctx)
 	if err != nil {

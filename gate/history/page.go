@@ -227,12 +227,12 @@ func (s *Series) levels(changes []change.Change) (level, spread []float64) {
 	}
 	middle, width := map[group]float64{}, map[group]float64{}
 	for g, v := range values {
-		middle[g] = median(v)
+		middle[g] = change.Median(v)
 		var off []float64
 		for _, x := range v {
 			off = append(off, math.Abs(math.Log(x/middle[g])))
 		}
-		width[g] = 1.4826 * median(off)
+		width[g] = 1.4826 * change.Median(off)
 	}
 	for i := range s.Nights {
 		level, spread = append(level, middle[of(i)]), append(spread, width[of(i)])

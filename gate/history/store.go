@@ -31,8 +31,8 @@ const (
 	Create             // it is made where it is not there
 )
 
-// Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is brought
-// to this one; one of a newer schema is refused.
+// Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is
+// brought to this one; one of a newer schema is refused.
 func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	s := &Store{dialect: sqlite, name: place}
 	source := place

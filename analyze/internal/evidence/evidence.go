@@ -1,6 +1,12 @@
 // Package evidence reads the artifacts that lie next to a trace: what a server logged, what Nsight Compute measured,
 // what profilers recorded. Each kind has a package of its own; this one finds out which file is of which kind, by its
 // content.
+//
+// To add a kind, say the CSV of nvidia-smi, touch five files: smi/smi.go with its Kind, Is and Read, and a Data that states
+// warnings and facts on the environment; smi/smi_test.go; evidence.go, whose list of readers names it; evidence.md, its
+// row; and the kinds in analyze/report/schema/report.schema.json. --evidence, the list of files in a report and the check
+// of the environment follow. go test ./cmd/explain/internal/docs -update writes examples/docs/evidence.md again. Numbers
+// that get a section of their own are a walk for itself, which package analyze describes.
 package evidence
 
 import (
@@ -44,6 +50,7 @@ type Set struct {
 
 	all     []Data // what was read, in the order of readers
 	readers []Reader
+	looked  func(files int64)
 }
 
 // Reader reads one kind of evidence.
@@ -82,7 +89,7 @@ func readers(others []Reader) []Reader {
 		{file.ModelConfig, "the config.json of a model", modelconfig.Is, Reading(modelconfig.Read)},
 	}, others, []Reader{
 		{file.Prometheus, "a dump of Prometheus metrics", prom.Is, Reading(prom.Read)},
-		{file.ServerLog, "a log of vLLM, SGLang or TensorRT-LLM", serverlog.Is, Reading(serverlog.Read)},
+		{file.ServerLog, "a log of vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI", serverlog.Is, Reading(serverlog.Read)},
 	})
 }
 
@@ -172,12 +179,12 @@ func (e *InputError) Unwrap() error { return e.Err }
 const maxFiles = 5_000
 
 // Read finds out what each named file is and reads them all, those of other kinds than explain's own by the readers
-// given.
-func Read(ctx context.Context, named []Named, others ...Reader) (*Set, error) {
-	s := &Set{readers: readers(others)}
+// given. It tells looked, where that is not nil, of how many files it knows what they are.
+func Read(ctx context.Context, named []Named, looked func(files int64), others ...Reader) (*Set, error) {
+	s := &Set{readers: readers(others), looked: looked}
 	seen := map[string]bool{}
 	for i, n := range named {
-		if err := s.find(n, seen); err != nil {
+		if err := s.find(ctx, n, seen); err != nil {
 			return nil, err
 		}
 		last := i+1 == len(named) || named[i+1].Pattern != n.Pattern || named[i+1].Kind != n.Kind
@@ -212,7 +219,7 @@ func (s *Set) holds(kind file.Kind) bool {
 }
 
 // find adds the files that n stands for.
-func (s *Set) find(n Named, seen map[string]bool) error {
+func (s *Set) find(ctx context.Context, n Named, seen map[string]bool) error {
 	base := filepath.Base(n.Path)
 	info, err := os.Stat(n.Path)
 	switch {
@@ -233,6 +240,9 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 			Do: "name the folder of one run"}
 	}
 	for _, path := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		name, err := filepath.Rel(n.Path, path)
 		if err != nil {
 			return err
@@ -256,6 +266,9 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 			return nil
 		}
 		seen[real] = true
+	}
+	if s.looked != nil {
+		s.looked(int64(len(seen) - 1))
 	}
 	in, err := file.New(n.Path, name)
 	if err != nil {

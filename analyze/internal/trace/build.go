@@ -82,6 +82,7 @@ type sink struct {
 	at      uint32 // next slot
 	rows    int64
 	skipped int64
+	odd     int64 // rows with a value that cannot be
 	total   int64 // of the durations; maxTotal+1 means more than that
 	starts  []far // by slot
 	lengths []far // by slot
@@ -95,8 +96,8 @@ func (s *sink) Leaf(leaf, slot int) {
 
 // times adds the times of a row, or counts it as skipped and returns false.
 func (s *sink) times(start, end *cell) bool {
-	a, ok1 := whole(start)
-	e, ok2 := whole(end)
+	a, ok1 := start.Whole()
+	e, ok2 := end.Whole()
 	return s.span(a, e, ok1 && ok2 && e != openEnd)
 }
 

@@ -32,10 +32,10 @@ func (l *loader) separateDevices() error {
 	t := l.trace
 	type key struct{ pid, device int64 }
 	adapter := map[key]int64{}
-	err := l.scan(table, table.known([]string{"gpuId", "cudaId", "pid"}), func(row []cell) error {
-		gpu, ok1 := whole(&row[0])
-		device, ok2 := whole(&row[1])
-		pid, ok3 := whole(&row[2])
+	err := l.scan(table, table.Known([]string{"gpuId", "cudaId", "pid"}), func(row []cell) error {
+		gpu, ok1 := row[0].Whole()
+		device, ok2 := row[1].Whole()
+		pid, ok3 := row[2].Whole()
 		if ok1 && ok2 && ok3 {
 			adapter[key{pid, device}] = gpu
 		}

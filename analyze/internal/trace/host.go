@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 // apiTable reads CUPTI_ACTIVITY_KIND_RUNTIME.
@@ -46,15 +47,15 @@ func newAPITable(l *loader) *apiTable {
 	return t
 }
 
-func (t *apiTable) columns(info tableInfo) []string {
-	tid := info.first("globalTid", "global_tid")
+func (t *apiTable) columns(info source.Table) []string {
+	tid := info.First("globalTid", "global_tid")
 	if tid == "" {
-		t.pid = info.first("globalPid", "pid", "processId")
+		t.pid = info.First("globalPid", "pid", "processId")
 	}
-	corr := info.first("correlationId", "correlation_id")
+	corr := info.First("correlationId", "correlation_id")
 	has := &t.l.trace.Has
-	has.APIThread, has.APICorrelation, has.APIReturn = tid != "", corr != "", info.column("returnValue") != ""
-	return []string{"start", "end", tid + t.pid, corr, info.first("nameId", "name"), "returnValue"}
+	has.APIThread, has.APICorrelation, has.APIReturn = tid != "", corr != "", info.Column("returnValue") != ""
+	return []string{"start", "end", tid + t.pid, corr, info.First("nameId", "name"), "returnValue"}
 }
 
 func (t *apiTable) sink() pages.Sink {
@@ -68,10 +69,10 @@ func (s *apiSink) Row(row []cell) error {
 		return nil
 	}
 	var c rawCall
-	if c.thread, c.known = whole(&row[2]); c.known && s.t.pid != "" {
+	if c.thread, c.known = row[2].Whole(); c.known && s.t.pid != "" {
 		c.thread = globalPid(s.t.pid, c.thread)
 	}
-	ret, _ := whole(&row[5])
+	ret, _ := row[5].Whole()
 	c.ret = int32(ret)
 	s.place.put(s.t.place, s.at, s.place.code(uint64(c.thread)^uint64(c.ret)<<48, c))
 	s.number(s.t.corr, &s.corr, orNone(&row[3]))
@@ -173,8 +174,8 @@ func newSyncTable(l *loader) *syncTable {
 	return t
 }
 
-func (t *syncTable) columns(info tableInfo) []string {
-	t.pid = info.first("globalPid", "pid", "processId")
+func (t *syncTable) columns(info source.Table) []string {
+	t.pid = info.First("globalPid", "pid", "processId")
 	return []string{"start", "end", "syncType", t.pid, "correlationId", "deviceId", "streamId", "eventId", "eventSyncId"}
 }
 
@@ -190,7 +191,7 @@ func (s *syncSink) Row(row []cell) error {
 	}
 	p := rawSync{kind: small(&row[2]), device: ident(&row[5]), stream: orNobody(&row[6])}
 	var v int64
-	if v, p.owned = whole(&row[3]); p.owned {
+	if v, p.owned = row[3].Whole(); p.owned {
 		p.owner = globalPid(s.t.pid, v)
 	}
 	s.place.put(s.t.place, s.at, s.place.code(uint64(p.owner>>24)^uint64(p.kind)<<48^uint64(p.stream)<<20, p))

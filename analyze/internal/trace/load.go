@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,16 +14,17 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 // loader carries what the table readers share while a trace is being built.
 type loader struct {
 	ctx     context.Context
-	src     source
+	src     source.Source
 	opt     *Options
 	arena   *spill.Arena
 	trace   *Trace
-	tables  map[Role]tableInfo
+	tables  map[Role]source.Table
 	strings map[int64]string
 	maxRows int64 // a row takes at least a byte: a view that yields more has no end
 	tagging sync.Mutex
@@ -36,31 +36,31 @@ type loader struct {
 
 // load reads a capture. Where the pages of the file are damaged, or cannot be read without SQLite, SQLite has the last
 // word: what it reads is the capture, and if it cannot read it either, the error names the page.
-func load(ctx context.Context, src source, in *input, opt *Options) (*Trace, error) {
+func load(ctx context.Context, src source.Source, in *source.Input, opt *Options) (*Trace, error) {
 	t, err := loadFrom(ctx, src, in, opt)
 	var page *pages.PageError
-	fast, ok := src.(*pageSource)
+	fast, ok := src.(*source.Paged)
 	if err == nil || !ok || ctx.Err() != nil || !errors.As(err, &page) && !errors.Is(err, pages.ErrUnusual) {
 		return t, err
 	}
-	t, sqlErr := loadFrom(ctx, fast.sqlSource, in, opt)
+	t, sqlErr := loadFrom(ctx, fast.SQL, in, opt)
 	if sqlErr == nil || ctx.Err() != nil || page == nil {
 		return t, sqlErr
 	}
 	return nil, err
 }
 
-func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace, error) {
+func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Options) (*Trace, error) {
 	tables, err := src.Tables()
 	if err != nil {
-		return nil, in.damaged(err)
+		return nil, in.Damaged(err)
 	}
-	arena, err := in.arena()
+	arena, err := columnsOf(in, opt)
 	if err != nil {
 		return nil, err
 	}
 	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables),
-		trace: &Trace{File: in.file, arena: arena}, maxRows: max(in.size, 1)}
+		trace: &Trace{File: in.File, arena: arena}, maxRows: max(in.Size, 1)}
 	err = l.check(tables, in)
 	if err == nil {
 		l.trace.LeftOut = l.leftOut(tables)
@@ -68,7 +68,7 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 			if e := ctx.Err(); e != nil {
 				err = e
 			} else {
-				err = in.fail("cannot be read to its end: it is damaged", "copy or export it again", err)
+				err = in.Fail("cannot be read to its end: it is damaged", "copy or export it again", err)
 			}
 		}
 	}
@@ -79,17 +79,17 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 }
 
 // check refuses what is not a capture.
-func (l *loader) check(tables []tableInfo, in *input) error {
+func (l *loader) check(tables []source.Table, in *source.Input) error {
 	switch nsys, data := isNsys(tables, l.tables); {
 	case !nsys:
-		return in.fail("is a SQLite database, but not an Nsight Systems export",
+		return in.Fail("is a SQLite database, but not an Nsight Systems export",
 			"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
 	case !data:
-		return in.fail("is what a failed nsys export leaves behind: it holds no events",
+		return in.Fail("is what a failed nsys export leaves behind: it holds no events",
 			"run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
 	}
 	if table, column := unreadable(tables, l.tables); table != "" {
-		return in.fail("has a table "+table+" without a column "+column+
+		return in.Fail("has a table "+table+" without a column "+column+
 			", which no version of nsys that explain knows writes",
 			"try a newer explain, or export it with another version of nsys", nil)
 	}
@@ -106,7 +106,7 @@ func (l *loader) run() error {
 		if info, ok := l.tables[role]; ok {
 			c := e.common()
 			c.Role, c.Name = role, info.Name
-			list = append(list, &reading{events: e, info: info, names: info.known(e.columns(info))})
+			list = append(list, &reading{events: e, info: info, names: info.Known(e.columns(info))})
 		}
 	}
 	slices.SortFunc(list,
@@ -151,19 +151,8 @@ func (l *loader) run() error {
 // reading is an event table about to be read.
 type reading struct {
 	events
-	info  tableInfo
+	info  source.Table
 	names []string // of columns, empty where the table lacks one
-}
-
-// known are the names that the table has, as it spells them; others are empty.
-func (t tableInfo) known(names []string) []string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		if list[i] = t.column(n); n == "rowid" && list[i] == "" && !t.Rowless {
-			list[i] = n
-		}
-	}
-	return list
 }
 
 // read reads the event tables: those that can be read by pages together, in the order of the file, the others through
@@ -172,9 +161,9 @@ func (l *loader) read(list []*reading) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	var plain []*reading
-	src, ok := l.src.(*pageSource)
+	src, ok := l.src.(*source.Paged)
 	for _, r := range list {
-		if ok && r.info.plain != nil {
+		if ok && r.info.Plain != nil {
 			plain = append(plain, r)
 			continue
 		}
@@ -201,9 +190,9 @@ func (l *loader) readSQL(r *reading) error {
 	})
 }
 
-func (l *loader) readPages(src *pageSource, list []*reading) error {
-	parts := each(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.plain, Columns: r.names} })
-	scan, err := src.pages.Prepare(parts)
+func (l *loader) readPages(src *source.Paged, list []*reading) error {
+	parts := each(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.names} })
+	scan, err := src.Prepare(parts)
 	if err != nil {
 		return err
 	}
@@ -248,7 +237,7 @@ func tooManyRows(bytes int64) error {
 
 // scan reads a table's columns by name; a column without a name reads as NULL. It watches the context and reports
 // progress.
-func (l *loader) scan(table tableInfo, names []string, each func(row []cell) error) error {
+func (l *loader) scan(table source.Table, names []string, each func(row []cell) error) error {
 	if strings.Join(names, "") == "" {
 		return nil
 	}
@@ -277,13 +266,13 @@ func (l *loader) scanRole(role Role, names []string, each func(row []cell) error
 	if !ok {
 		return nil
 	}
-	return l.scan(table, table.known(names), each)
+	return l.scan(table, table.Known(names), each)
 }
 
 func (l *loader) loadStrings() error {
 	l.strings = map[int64]string{}
 	return l.scanRole(RoleStrings, []string{"id", "value"}, func(row []cell) error {
-		if id, ok := whole(&row[0]); ok && row[1].Kind != pages.Null {
+		if id, ok := row[0].Whole(); ok && row[1].Kind != pages.Null {
 			l.strings[id] = public(textOf(&row[1]))
 		}
 		return nil
@@ -314,7 +303,7 @@ func (l *loader) text(c *cell) (string, bool) {
 // row is.
 func (l *loader) name(c *cell) (string, bool) {
 	if c.Kind == pages.Text {
-		if id, ok := converted(c); ok {
+		if id, ok := c.Whole(); ok {
 			if s, ok := l.strings[id]; ok {
 				return s, true
 			}
@@ -341,7 +330,7 @@ const tidBits = 0xffffff
 // globalPid makes a process identity from whichever column the export has: a globalPid or globalTid as it is, a plain
 // pid shifted into place.
 func globalPid(column string, v int64) int64 {
-	if equalFold(column, "pid") || equalFold(column, "processId") {
+	if strings.EqualFold(column, "pid") || strings.EqualFold(column, "processId") {
 		return v << 24
 	}
 	return v &^ tidBits
@@ -416,106 +405,6 @@ func (l *loader) countNodes() {
 		}
 	}
 }
-
-// overheadThread is the thread of a row of PROFILER_OVERHEAD, as the row says.
-type overheadThread struct {
-	v     int64
-	known bool
-}
-
-// loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
-func (l *loader) loadOverhead() (*TableStat, error) {
-	table, ok := l.tables[RoleOverhead]
-	if !ok {
-		return nil, nil
-	}
-	stat := &TableStat{Role: RoleOverhead, Name: table.Name}
-	var total int64
-	err := l.scanRole(RoleOverhead, []string{"start", "end", "globalTid", "nameId"}, func(row []cell) error {
-		stat.Rows++
-		start, ok1 := whole(&row[0])
-		end, ok2 := whole(&row[1])
-		if !ok1 || !ok2 || !sound(start, end) || end-start > maxTotal-total {
-			stat.Skipped++
-			return nil
-		}
-		total += end - start
-		thread, known := whole(&row[2])
-		name, _ := l.text(&row[3])
-		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None, Name: name})
-		l.overheadOf = append(l.overheadOf, overheadThread{thread, known})
-		return nil
-	})
-	return stat, err
-}
-
-// loadAllocs reads the events of memory. Operations other than allocating and freeing are skipped.
-func (l *loader) loadAllocs() (*TableStat, error) {
-	table, ok := l.tables[RoleAlloc]
-	if !ok {
-		return nil, nil
-	}
-	stat := &TableStat{Role: RoleAlloc, Name: table.Name}
-	columns := []string{"start", "bytes", "memoryOperationType", "address", "globalPid", "deviceId", "memKind",
-		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"}
-	err := l.scanRole(RoleAlloc, columns, func(row []cell) error {
-		value := func(column int, none int64) int64 {
-			if v, ok := whole(&row[column]); ok {
-				return v
-			}
-			return none
-		}
-		stat.Rows++
-		start, known := whole(&row[0])
-		bytes, operation := value(1, -1), value(2, -1)
-		if !known || !sound(start, start) || bytes < 0 || bytes > maxAlloc || operation != 0 && operation != 1 {
-			stat.Skipped++
-			return nil
-		}
-		l.trace.Allocs = append(l.trace.Allocs, Alloc{
-			Start: start, Bytes: bytes, Free: operation == 1, Address: value(3, 0), Owner: value(4, 0),
-			Device: int32(value(5, -1)), Kind: int32(value(6, 2)), Pool: value(7, 0),
-			PoolSize: value(8, -1), PoolUsed: value(9, -1),
-		})
-		return nil
-	})
-	slices.SortStableFunc(l.trace.Allocs, func(a, b Alloc) int { return cmp.Compare(a.Start, b.Start) })
-	return stat, err
-}
-
-// noOwner is the global pid of a row that names none.
-const noOwner = -1
-
-// loadEvents reads the events that were recorded into streams. Rows without a correlation id say nothing: no call
-// recorded them.
-func (l *loader) loadEvents() (*TableStat, error) {
-	table, ok := l.tables[RoleEvent]
-	if !ok {
-		return nil, nil
-	}
-	stat := &TableStat{Role: RoleEvent, Name: table.Name}
-	pid := table.first("globalPid", "pid", "processId")
-	columns := []string{"correlationId", "eventId", "eventSyncId", "streamId", "deviceId", pid}
-	err := l.scanRole(RoleEvent, columns, func(row []cell) error {
-		stat.Rows++
-		e := Event{Corr: orNobody(&row[0]), Event: orNobody(&row[1]), Epoch: orNobody(&row[2]),
-			Stream: orNobody(&row[3]), Device: ident(&row[4])}
-		if e.Corr < 0 || e.Event < 0 {
-			stat.Skipped++
-			return nil
-		}
-		owner := int64(noOwner)
-		if v, ok := whole(&row[5]); ok {
-			owner = globalPid(pid, v)
-		}
-		l.trace.Events, l.eventOf = append(l.trace.Events, e), append(l.eventOf, owner)
-		return nil
-	})
-	return stat, err
-}
-
-// maxAlloc is more memory than one allocation can have, in bytes.
-const maxAlloc = 1 << 48
 
 const (
 	minTime = -1 << 63

@@ -18,7 +18,7 @@ func (l *loader) loadMeta() error {
 		if !ok {
 			return nil
 		}
-		return l.scan(table, table.known([]string{"name", "value"}), func(row []cell) error {
+		return l.scan(table, table.Known([]string{"name", "value"}), func(row []cell) error {
 			set, ok := keys[textOf(&row[0])]
 			if !ok {
 				return nil
@@ -61,9 +61,9 @@ func (l *loader) loadMeta() error {
 		return err
 	}
 	if table, ok := l.tables[RoleDetails]; ok {
-		err := l.scan(table, table.known([]string{"startTime", "stopTime"}), func(row []cell) error {
-			m.CaptureStart, _ = whole(&row[0])
-			m.CaptureStop, _ = whole(&row[1])
+		err := l.scan(table, table.Known([]string{"startTime", "stopTime"}), func(row []cell) error {
+			m.CaptureStart, _ = row[0].Whole()
+			m.CaptureStop, _ = row[1].Whole()
 			return nil
 		})
 		if err != nil {
@@ -71,8 +71,8 @@ func (l *loader) loadMeta() error {
 		}
 	}
 	if table, ok := l.tables[RoleSession]; ok {
-		err := l.scan(table, table.known([]string{"utcEpochNs"}), func(row []cell) error {
-			m.SessionStart, _ = whole(&row[0])
+		err := l.scan(table, table.Known([]string{"utcEpochNs"}), func(row []cell) error {
+			m.SessionStart, _ = row[0].Whole()
 			return nil
 		})
 		if err != nil {
@@ -83,8 +83,8 @@ func (l *loader) loadMeta() error {
 	if !ok {
 		return nil
 	}
-	return l.scan(table, table.known([]string{"severity", "text"}), func(row []cell) error {
-		severity, _ := whole(&row[0])
+	return l.scan(table, table.Known([]string{"severity", "text"}), func(row []cell) error {
+		severity, _ := row[0].Whole()
 		text, _ := l.text(&row[1])
 		l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{Severity: severity, Code: diagnosticCode(text)})
 		return nil
@@ -153,8 +153,8 @@ func (l *loader) loadNames() error {
 		for i := range t.Procs {
 			at[t.Procs[i].Global] = i
 		}
-		err := l.scan(table, table.known([]string{"globalPid", "name"}), func(row []cell) error {
-			if v, ok := whole(&row[0]); ok {
+		err := l.scan(table, table.Known([]string{"globalPid", "name"}), func(row []cell) error {
+			if v, ok := row[0].Whole(); ok {
 				name, _ := l.text(&row[1])
 				name = strings.Clone(baseName(name))
 				t.Programs[v>>24] = name
@@ -176,8 +176,8 @@ func (l *loader) loadNames() error {
 	for i := range t.Threads {
 		at[t.Threads[i].Global] = i
 	}
-	return l.scan(table, table.known([]string{"globalTid", "nameId"}), func(row []cell) error {
-		if v, ok := whole(&row[0]); ok {
+	return l.scan(table, table.Known([]string{"globalTid", "nameId"}), func(row []cell) error {
+		if v, ok := row[0].Whole(); ok {
 			if i, ok := at[v]; ok {
 				t.Threads[i].Name, _ = l.text(&row[1])
 			}
@@ -209,16 +209,16 @@ func (l *loader) loadGPUs() error {
 		return nil
 	}
 	columns := []string{
-		table.first("id", "deviceId"), table.first("cuDevice", "deviceId"), "name", "chipName",
-		table.first("smCount", "numMultiprocessors"), table.first("totalMemory", "globalMemorySize"),
-		table.first("memoryBandwidth", "globalMemoryBandwidth"), table.first("clockRate", "coreClockRate"),
-		table.first("computeMajor", "computeCapabilityMajor"), table.first("computeMinor", "computeCapabilityMinor"),
+		table.First("id", "deviceId"), table.First("cuDevice", "deviceId"), "name", "chipName",
+		table.First("smCount", "numMultiprocessors"), table.First("totalMemory", "globalMemorySize"),
+		table.First("memoryBandwidth", "globalMemoryBandwidth"), table.First("clockRate", "coreClockRate"),
+		table.First("computeMajor", "computeCapabilityMajor"), table.First("computeMinor", "computeCapabilityMinor"),
 		"uuid",
 	}
-	return l.scan(table, table.known(columns), func(row []cell) error {
+	return l.scan(table, table.Known(columns), func(row []cell) error {
 		var n [10]int64
 		for i := range n {
-			n[i], _ = whole(&row[i])
+			n[i], _ = row[i].Whole()
 		}
 		if row[1].Kind == pages.Null {
 			n[1] = n[0]

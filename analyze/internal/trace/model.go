@@ -6,7 +6,11 @@
 // NULL times, end before start or times that no capture can hold are counted in [Trace.Tables] and left out.
 package trace
 
-import "github.com/nsys-llm/explain/analyze/internal/spill"
+import (
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+)
 
 // None is the index that stands for "unknown" in every index column.
 const None int32 = -1
@@ -60,7 +64,7 @@ type Trace struct {
 	// Has says which optional columns this export has.
 	Has Columns
 
-	source source
+	source source.Source
 	temp   string
 	raw    rangeText
 	names  map[int64]string // of functions of the operating system, by id
@@ -70,12 +74,14 @@ type Trace struct {
 // Memory is where arrays with an element per event come from. They are gone when the trace is closed.
 func (t *Trace) Memory() *spill.Arena { return t.arena }
 
-// File is where the trace came from. Name is the file's own name: a path never leaves this package.
-type File struct {
-	Name  string
-	Kind  string // nsys-sqlite or nsys-rep
-	Bytes int64
-}
+// File is where the trace came from.
+type File = source.File
+
+// InputError says in one sentence what is wrong with an input file and what to do about it.
+type InputError = source.InputError
+
+// cell is one value of one row.
+type cell = pages.Cell
 
 // TableStat counts the rows of one table.
 type TableStat struct {
@@ -83,6 +89,7 @@ type TableStat struct {
 	Name    string
 	Rows    int64
 	Skipped int64 // NULL times, end before start, or times no capture can hold
+	Odd     int64 // copies and memsets of a size, a kind or a rate that cannot be
 }
 
 // Columns that an export may lack.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 // Observed are the rows of one table of what was seen, beside CUDA, of threads or of a GPU: calls of the operating
@@ -50,8 +51,8 @@ func (t *Trace) OSName(what int64) string { return t.names[what] }
 // loadCounters reads which counters there are.
 func (l *loader) loadCounters() error {
 	return l.scanRole(RoleCounters, []string{"typeId", "metricId", "metricName"}, func(row []cell) error {
-		kind, ok1 := whole(&row[0])
-		metric, ok2 := whole(&row[1])
+		kind, ok1 := row[0].Whole()
+		metric, ok2 := row[1].Whole()
 		if name, ok := l.text(&row[2]); ok && ok1 && ok2 {
 			l.trace.Counters = append(l.trace.Counters, Counter{kind, metric, strings.Clone(name)})
 		}
@@ -108,7 +109,7 @@ func newOSTable(l *loader) *observedTable {
 	if _, ok := l.tables[RoleOSStack]; !ok {
 		stack = ""
 	}
-	t := newObserved(l, &l.trace.OS, func(own []cell) (int64, bool) { return whole(&own[0]) },
+	t := newObserved(l, &l.trace.OS, func(own []cell) (int64, bool) { return own[0].Whole() },
 		"start", "end", "globalTid", stack, "nameId")
 	t.settled = func() {
 		l.trace.names = make(map[int64]string)
@@ -121,8 +122,8 @@ func newOSTable(l *loader) *observedTable {
 
 func newSchedTable(l *loader) *observedTable {
 	return newObserved(l, &l.trace.Sched, func(own []cell) (int64, bool) {
-		cpu, ok1 := whole(&own[0])
-		in, ok2 := whole(&own[1])
+		cpu, ok1 := own[0].Whole()
+		in, ok2 := own[1].Whole()
 		return cpu<<1 | min(in&math.MaxInt64, 1), ok1 && ok2 && cpu >= 0 && cpu <= maxCPU
 	}, "start", "", "globalTid", "", "cpu", "isSchedIn")
 }
@@ -133,13 +134,13 @@ func newSampleTable(l *loader) *observedTable {
 }
 
 func newCounterTable(l *loader) *observedTable {
-	return newObserved(l, &l.trace.Counted, func(own []cell) (int64, bool) { return whole(&own[0]) },
+	return newObserved(l, &l.trace.Counted, func(own []cell) (int64, bool) { return own[0].Whole() },
 		"timestamp", "", "typeId", "value", "metricId")
 }
 
 const maxCPU = 1 << 20 // more than a machine has
 
-func (t *observedTable) columns(tableInfo) []string { return t.names }
+func (t *observedTable) columns(source.Table) []string { return t.names }
 
 func (t *observedTable) sink() pages.Sink {
 	s := &observedSink{t: t, sink: t.join()}
@@ -149,16 +150,16 @@ func (t *observedTable) sink() pages.Sink {
 
 func (s *observedSink) Row(row []cell) error {
 	what, known := s.t.what(row[4:])
-	start, ok1 := whole(&row[0])
+	start, ok1 := row[0].Whole()
 	end, ok2 := start, true
 	if s.t.names[1] != "" {
-		end, ok2 = whole(&row[1])
+		end, ok2 = row[1].Whole()
 	}
 	if !s.span(start, end, known && ok1 && ok2 && end != openEnd) {
 		return nil
 	}
 	x := Subject{What: what}
-	x.Global, _ = whole(&row[2])
+	x.Global, _ = row[2].Whole()
 	s.subject.put(s.t.subject, s.at, s.subject.code(uint64(x.Global)<<8^uint64(what), x))
 	if s.t.number != nil {
 		value := orNone(&row[3])
@@ -243,7 +244,7 @@ func newFrameTable(l *loader, out *Frames) *frameTable {
 	return t
 }
 
-func (t *frameTable) columns(tableInfo) []string {
+func (t *frameTable) columns(source.Table) []string {
 	return []string{"id", "stackDepth", "symbol", "module"}
 }
 
@@ -255,8 +256,8 @@ func (t *frameTable) sink() pages.Sink {
 
 func (s *frameSink) Row(row []cell) error {
 	s.rows++
-	id, ok := whole(&row[0])
-	depth, ok2 := whole(&row[1])
+	id, ok := row[0].Whole()
+	depth, ok2 := row[1].Whole()
 	if !ok || !ok2 || id < 0 || depth < 0 {
 		s.skipped++
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -125,7 +126,7 @@ func TestCompressedInput(t *testing.T) {
 func TestWriteAheadLog(t *testing.T) {
 	emptyTemp(t)
 	path := threeKernels(tracetest.WAL()).WriteTB(t)
-	if logSize(path, "-wal") == 0 {
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Fatal("the trace has no log")
 	}
 	before := folderState(t, filepath.Dir(path))
@@ -250,13 +251,13 @@ func TestReportWithoutNsysNamesTheCommand(t *testing.T) {
 func TestEndlessView(t *testing.T) {
 	src := &endless{}
 	l := &loader{ctx: context.Background(), src: src, opt: &Options{}, maxRows: 1000}
-	err := l.scan(tableInfo{Name: "v", Columns: []string{"a"}, View: true}, []string{"a"}, func([]cell) error { return nil })
+	err := l.scan(source.Table{Name: "v", Columns: []string{"a"}, View: true}, []string{"a"}, func([]cell) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "more rows than") {
 		t.Errorf("error = %v", err)
 	}
 }
 
-type endless struct{ source }
+type endless struct{ source.Source }
 
 func (e *endless) Scan(_ string, _ []string, each func([]cell) error) error {
 	for {
@@ -273,7 +274,7 @@ func TestDescribe(t *testing.T) {
 	}
 	for _, s := range d.Tables {
 		if s.Name == "CUPTI_ACTIVITY_KIND_KERNEL" {
-			if s.Rows != 3 || s.First != 100 || s.Last != 310 || s.Columns[0] != (ColumnShape{"start", "INTEGER"}) {
+			if s.Rows != 3 || s.First != 100 || s.Last != 310 || s.Columns[0] != (source.ColumnShape{Name: "start", Type: "INTEGER"}) {
 				t.Errorf("kernel table: %+v", s)
 			}
 			return

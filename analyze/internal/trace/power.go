@@ -32,7 +32,7 @@ func (l *loader) loadPower() (*TableStat, error) {
 	stat := &TableStat{Role: RoleGeneric, Name: table.Name}
 	types := map[int64]string{}
 	err := l.scanRole(RoleGenericTypes, []string{"typeId", "data"}, func(row []cell) error {
-		if id, ok := whole(&row[0]); ok && strings.Contains(strings.ToLower(textOf(&row[1])), "power") {
+		if id, ok := row[0].Whole(); ok && strings.Contains(strings.ToLower(textOf(&row[1])), "power") {
 			var about struct{ Name string }
 			_ = json.Unmarshal([]byte(textOf(&row[1])), &about) // without a name the events' fields tell
 			types[id] = about.Name
@@ -45,8 +45,8 @@ func (l *loader) loadPower() (*TableStat, error) {
 	t := l.trace
 	err = l.scanRole(RoleGeneric, []string{"timestamp", "typeId", "data"}, func(row []cell) error {
 		stat.Rows++
-		at, ok1 := whole(&row[0])
-		id, ok2 := whole(&row[1])
+		at, ok1 := row[0].Whole()
+		id, ok2 := row[1].Whole()
 		text := textOf(&row[2])
 		name, known := types[id]
 		if !ok1 || !ok2 || !sound(at, at) || !known && !strings.Contains(strings.ToLower(text), "power") {

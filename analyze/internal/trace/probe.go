@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 // Role is what a table is to the analyzer, whatever this version of nsys calls it.
@@ -108,21 +110,21 @@ var roles = []roleSpec{
 var mpiColumns = []string{"start", "end", "globalTid", "textId"}
 
 // probe finds the table of each role.
-func probe(tables []tableInfo) map[Role]tableInfo {
-	byName := make(map[string]tableInfo, len(tables))
+func probe(tables []source.Table) map[Role]source.Table {
+	byName := make(map[string]source.Table, len(tables))
 	names := make([]string, 0, len(tables))
 	for _, t := range tables {
 		byName[strings.ToLower(t.Name)] = t // SQLite does not tell the case of a name apart
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)
-	found := make(map[Role]tableInfo)
+	found := make(map[Role]source.Table)
 	for _, spec := range roles {
 		for i, name := range append(append([]string{}, spec.candidates...), hinted(names, spec.hints)...) {
 			t, ok := byName[strings.ToLower(name)]
-			if ok = ok && t.hasAll(spec.required); ok && i >= len(spec.candidates) && spec.role == RoleKernel {
+			if ok = ok && t.HasAll(spec.required); ok && i >= len(spec.candidates) && spec.role == RoleKernel {
 				// An operating system has kernels too
-				ok = t.first("demangledName", "shortName", "mangledName", "name") != ""
+				ok = t.First("demangledName", "shortName", "mangledName", "name") != ""
 			}
 			if ok {
 				found[spec.role] = t
@@ -133,7 +135,7 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 	if _, ok := found[RoleStrings]; !ok {
 		for _, name := range names { // any other table of ids and values
 			t, upper := byName[strings.ToLower(name)], strings.ToUpper(name)
-			if t.hasAll([]string{"id", "value"}) && !strings.HasPrefix(upper, "ENUM_") &&
+			if t.HasAll([]string{"id", "value"}) && !strings.HasPrefix(upper, "ENUM_") &&
 				!strings.HasPrefix(upper, "TARGET_INFO_") && !strings.HasPrefix(upper, "META_DATA_") {
 				found[RoleStrings] = t
 				break
@@ -150,7 +152,7 @@ func named(list []string, name string) bool {
 
 // unreadable names a table of GPU work that lacks a column it cannot be read without. Such a capture must not pass for
 // one in which nothing ran.
-func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column string) {
+func unreadable(tables []source.Table, found map[Role]source.Table) (table, column string) {
 	for _, spec := range roles {
 		if _, ok := found[spec.role]; ok || spec.role != RoleKernel && spec.role != RoleMemcpy &&
 			spec.role != RoleMemset && spec.role != RoleGraph {
@@ -158,7 +160,7 @@ func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column str
 		}
 		for _, t := range tables {
 			for _, c := range spec.required {
-				if named(spec.candidates, t.Name) && t.column(c) == "" {
+				if named(spec.candidates, t.Name) && t.Column(c) == "" {
 					return t.Name, c
 				}
 			}
@@ -169,17 +171,17 @@ func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column str
 
 // leftOut are the tables of events that play no role: those with a time and at least one row. A report names what it
 // does not look at. A table that cannot be read is not named: nothing of the report depends on it.
-func (l *loader) leftOut(tables []tableInfo) (names []string) {
+func (l *loader) leftOut(tables []source.Table) (names []string) {
 	used := map[string]bool{}
 	for _, t := range l.tables {
 		used[t.Name] = true
 	}
 	src := l.src
-	if fast, ok := src.(*pageSource); ok {
-		src = fast.sqlSource // which finds the first row of a table without its other pages
+	if fast, ok := src.(*source.Paged); ok {
+		src = fast.SQL // which finds the first row of a table without its other pages
 	}
 	for _, t := range tables {
-		at := t.first("start", "timestamp", "rawTimestamp")
+		at := t.First("start", "timestamp", "rawTimestamp")
 		if used[t.Name] || t.View || at == "" || len(names) == maxLeftOut {
 			continue
 		}
@@ -213,27 +215,8 @@ func hinted(names, hints []string) []string {
 	return list
 }
 
-func (t tableInfo) hasAll(columns []string) bool {
-	for _, c := range columns {
-		if t.column(c) == "" {
-			return false
-		}
-	}
-	return true
-}
-
-// first returns the first of the names that the table has, as the table spells it.
-func (t tableInfo) first(names ...string) string {
-	for _, n := range names {
-		if c := t.column(n); c != "" {
-			return c
-		}
-	}
-	return ""
-}
-
 // isNsys reports whether the tables look like an nsys export at all, and hasData whether anything was exported into it.
-func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
+func isNsys(tables []source.Table, found map[Role]source.Table) (nsys, hasData bool) {
 	_, strs := found[RoleStrings]
 	for _, t := range tables {
 		switch name := strings.ToUpper(t.Name); {
@@ -244,7 +227,7 @@ func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
 			nsys, hasData = true, true
 		case strings.HasPrefix(name, "TARGET_INFO_"), strings.HasPrefix(name, "ENUM_NSYS"), name == "STRINGIDS":
 			nsys = true
-		case t.first("start", "timestamp") != "": // of MPI, OpenACC, Vulkan, sampling of the GPU, …
+		case t.First("start", "timestamp") != "": // of MPI, OpenACC, Vulkan, sampling of the GPU, …
 			hasData = true
 		}
 	}

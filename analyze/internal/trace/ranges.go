@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -63,10 +64,10 @@ func newRangeTable(l *loader) *rangeTable {
 	return t
 }
 
-func (t *rangeTable) columns(info tableInfo) []string {
-	tid := info.first("globalTid", "global_tid")
+func (t *rangeTable) columns(info source.Table) []string {
+	tid := info.First("globalTid", "global_tid")
 	has := &t.l.trace.Has
-	has.RangeEnd, has.RangeThread, has.RangeType = info.column("end") != "", tid != "", info.column("eventType") != ""
+	has.RangeEnd, has.RangeThread, has.RangeType = info.Column("end") != "", tid != "", info.Column("eventType") != ""
 	t.l.trace.raw = rangeText{table: info, strings: t.l.strings}
 	rowid := "rowid"
 	if t.rowless = info.Rowless; t.rowless {
@@ -83,7 +84,7 @@ func (t *rangeTable) sink() pages.Sink {
 
 // nameThread takes the rank of a process from the name that MPI gives its thread.
 func (s *rangeSink) nameThread(row []cell) {
-	thread, known := whole(&row[3])
+	thread, known := row[3].Whole()
 	text := textOf(&row[4])
 	if text == "" {
 		text, _ = s.t.l.text(&row[5])
@@ -127,8 +128,8 @@ func (s *rangeSink) Row(row []cell) error {
 		s.rows++
 		return nil
 	}
-	start, ok := whole(&row[0])
-	end, ended := whole(&row[1])
+	start, ok := row[0].Whole()
+	end, ended := row[1].Whole()
 	if !ended && row[1].Kind == pages.Null && has.RangeEnd {
 		end, ended = openEnd, true
 	}
@@ -136,14 +137,14 @@ func (s *rangeSink) Row(row []cell) error {
 		return nil
 	}
 	p := rawRange{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd}
-	p.thread, p.known = whole(&row[3])
+	p.thread, p.known = row[3].Whole()
 	hint := uint64(p.thread)
 	if p.startEnd {
 		hint = ^hint
 	}
 	s.place.put(s.t.place, s.at, s.place.code(hint, p))
 	id := s.line
-	if v, ok := whole(&row[6]); ok {
+	if v, ok := row[6].Whole(); ok {
 		id = v
 	}
 	if id != s.next {
@@ -168,7 +169,7 @@ func (s *rangeSink) nameOf(text, id *cell) uint32 {
 // textID is the id of a range's name, which it has where it has no text of its own. Exports that write a default in
 // place of what is missing have an empty text beside the id, or the id 0 beside an empty text.
 func textID(text, id *cell) (int64, bool) {
-	v, ok := whole(id)
+	v, ok := id.Whole()
 	return v, ok && (text.Kind == pages.Null || v != 0)
 }
 
@@ -303,6 +304,6 @@ func hashText(text string) uint64 {
 
 // rangeText remembers where raw range names are, to read again the few that are shown.
 type rangeText struct {
-	table   tableInfo
+	table   source.Table
 	strings map[int64]string
 }

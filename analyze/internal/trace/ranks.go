@@ -55,8 +55,8 @@ func (l *loader) loadRanks() error {
 		}
 	}
 	err := l.scanRole(RoleMPIRanks, []string{"globalPid", "rank"}, func(row []cell) error {
-		proc, ok1 := whole(&row[0])
-		rank, ok2 := whole(&row[1])
+		proc, ok1 := row[0].Whole()
+		rank, ok2 := row[1].Whole()
 		if ok1 && ok2 && validRank(rank) {
 			set(proc&^tidBits, Rank{rank, -1, "mpi_ranks"})
 		}
@@ -101,9 +101,9 @@ func (l *loader) loadMPI(role Role) error {
 	stat := TableStat{Role: role, Name: table.Name}
 	err := l.scanRole(role, []string{"start", "end", "globalTid", "textId"}, func(row []cell) error {
 		stat.Rows++
-		start, ok1 := whole(&row[0])
-		end, ok2 := whole(&row[1])
-		tid, ok3 := whole(&row[2])
+		start, ok1 := row[0].Whole()
+		end, ok2 := row[1].Whole()
+		tid, ok3 := row[2].Whole()
 		name, ok4 := l.text(&row[3])
 		if !ok1 || !ok2 || !ok3 || !ok4 || !sound(start, end) {
 			stat.Skipped++
@@ -141,8 +141,8 @@ func (l *loader) working() []int64 {
 	return slices.Compact(list)
 }
 
-// rankKeys are the variables that launchers set, with those of the number of ranks. SLURM_PROCID comes last: it is 0 for
-// every rank that mpirun starts inside one Slurm step.
+// rankKeys are the variables that launchers set, with those of the number of ranks. SLURM_PROCID comes last: it is 0
+// for every rank that mpirun starts inside one Slurm step.
 var rankKeys = [][2]string{
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", ""}, {"RANK", "WORLD_SIZE"},
 	{"SLURM_PROCID", "SLURM_NTASKS"},
@@ -253,10 +253,10 @@ var payloadBytes = map[int64]int64{5: 4, 18: 8, 22: 8}
 func (l *loader) loadNCCL() error {
 	fields := map[[2]int64][]payloadField{} // by domain and schema
 	err := l.scanRole(RolePayload, []string{"domainId", "schemaId", "type", "name", "offset"}, func(row []cell) error {
-		domain, ok1 := whole(&row[0])
-		schema, ok2 := whole(&row[1])
-		kind, ok3 := whole(&row[2])
-		offset, _ := whole(&row[4]) // NULL is 0
+		domain, ok1 := row[0].Whole()
+		schema, ok2 := row[1].Whole()
+		kind, ok3 := row[2].Whole()
+		offset, _ := row[4].Whole() // NULL is 0
 		name, _ := l.text(&row[3])
 		if bytes := payloadBytes[kind]; ok1 && ok2 && ok3 && bytes > 0 && offset >= 0 && offset < 1<<16 {
 			key := [2]int64{domain, schema}
@@ -267,18 +267,18 @@ func (l *loader) loadNCCL() error {
 		return nil
 	})
 	table, ok := l.tables[RoleNVTX]
-	if err != nil || len(fields) == 0 || !ok || table.column("binaryData") == "" {
+	if err != nil || len(fields) == 0 || !ok || table.Column("binaryData") == "" {
 		return err
 	}
-	names := table.known([]string{"start", "end", "globalTid", "domainId", "binaryData"})
+	names := table.Known([]string{"start", "end", "globalTid", "domainId", "binaryData"})
 	err = l.scan(table, names, func(row []cell) error {
 		if row[4].Kind != pages.Blob && row[4].Kind != pages.Text {
 			return nil
 		}
-		start, ok1 := whole(&row[0])
-		end, ok2 := whole(&row[1])
-		tid, ok3 := whole(&row[2])
-		domain, _ := whole(&row[3])
+		start, ok1 := row[0].Whole()
+		end, ok2 := row[1].Whole()
+		tid, ok3 := row[2].Whole()
+		domain, _ := row[3].Whole()
 		b := []byte(row[4].S)
 		if !ok1 || !ok2 || !ok3 || !sound(start, end) || len(b) < payloadHead {
 			return nil

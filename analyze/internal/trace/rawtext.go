@@ -15,7 +15,7 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 	}
 	found := make(map[int64]string, len(rows))
 	if !t.raw.table.Rowless {
-		err := t.source.Fetch(t.raw.table.Name, []string{t.raw.table.column("text"), t.raw.table.column("textId")},
+		err := t.source.Fetch(t.raw.table.Name, []string{t.raw.table.Column("text"), t.raw.table.Column("textId")},
 			rows,
 			func(row int64, cells []cell) error {
 				text, id := &cells[0], &cells[1]

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -87,20 +88,20 @@ type Scrubbed struct {
 // numbers. Names lose what looks like a token; those of ranges and threads are written as show says, nil as they are.
 // out must not exist; it appears whole or not at all.
 func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
-	in := newInput(ctx, path, &opt)
-	defer in.cleanup()
-	src, err := in.open()
+	in := source.NewInput(ctx, path, opt.input())
+	defer in.Cleanup()
+	src, err := in.Open()
 	if err != nil {
 		return done, err
 	}
 	defer src.Close()
 	all, err := src.Tables()
 	if err != nil {
-		return done, in.damaged(err)
+		return done, in.Damaged(err)
 	}
 	found := probe(all)
 	if ok, _ := isNsys(all, found); !ok {
-		return done, in.fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
+		return done, in.Fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(out), ".explain-")
 	if err != nil {
@@ -108,7 +109,7 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 	}
 	defer os.RemoveAll(dir)
 	name := filepath.Join(dir, "scrubbed.sqlite")
-	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.size, 1), show: show,
+	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.Size, 1), show: show,
 		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
 	if err := s.write(name, found); err != nil {
 		var w *writeError
@@ -118,7 +119,7 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 		if ctx.Err() != nil {
 			return done, ctx.Err()
 		}
-		return done, in.damaged(err)
+		return done, in.Damaged(err)
 	}
 	if err := os.Link(name, out); err != nil { // fails where out exists, which a rename does not
 		if errors.Is(err, os.ErrExist) {
@@ -136,7 +137,7 @@ type writeError struct{ error }
 
 type scrubber struct {
 	ctx     context.Context
-	src     source
+	src     source.Source
 	tx      *sql.Tx
 	strings map[int64]use // ids that something kept refers to
 	tables  int
@@ -160,9 +161,9 @@ const (
 )
 
 // namingCalls finds the strings that are names of calls whose threads a report names: of those that block or launch.
-func (s *scrubber) namingCalls(t tableInfo) error {
-	return s.src.Scan(t.Name, []string{t.column("id"), t.column("value")}, func(row []cell) error {
-		if id, ok := whole(&row[0]); ok && namingCall(textOf(&row[1])) {
+func (s *scrubber) namingCalls(t source.Table) error {
+	return s.src.Scan(t.Name, []string{t.Column("id"), t.Column("value")}, func(row []cell) error {
+		if id, ok := row[0].Whole(); ok && namingCall(textOf(&row[1])) {
 			s.naming[id] = true
 		}
 		return s.ctx.Err()
@@ -201,7 +202,7 @@ func (s *scrubber) personal(name string) string {
 	return name
 }
 
-func (s *scrubber) write(name string, found map[Role]tableInfo) error {
+func (s *scrubber) write(name string, found map[Role]source.Table) error {
 	abs, err := filepath.Abs(name)
 	if err != nil {
 		return &writeError{err}
@@ -245,22 +246,22 @@ func (s *scrubber) write(name string, found map[Role]tableInfo) error {
 }
 
 // copy writes the columns of a table that may be kept, under the names that they have.
-func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
+func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	var names, quoted, marks []string
 	for _, c := range columns {
-		if has := t.column(c); has != "" {
-			names, quoted, marks = append(names, has), append(quoted, quote(has)), append(marks, "?")
+		if has := t.Column(c); has != "" {
+			names, quoted, marks = append(names, has), append(quoted, source.Quote(has)), append(marks, "?")
 		}
 	}
 	if len(names) == 0 { // generic events, which may hold any text
 		return nil
 	}
 	list := strings.Join(quoted, ", ")
-	if _, err := s.tx.ExecContext(s.ctx, "create table "+quote(t.Name)+" ("+list+")"); err != nil {
+	if _, err := s.tx.ExecContext(s.ctx, "create table "+source.Quote(t.Name)+" ("+list+")"); err != nil {
 		return &writeError{err}
 	}
-	insert, err := s.tx.PrepareContext(s.ctx, "insert into "+quote(t.Name)+" ("+list+") values ("+strings.Join(marks,
-		", ")+")")
+	insert, err := s.tx.PrepareContext(s.ctx,
+		"insert into "+source.Quote(t.Name)+" ("+list+") values ("+strings.Join(marks, ", ")+")")
 	if err != nil {
 		return &writeError{err}
 	}
@@ -297,12 +298,12 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	case RoleSystem, RoleExport, RoleCapture:
 		return keptKeys[textOf(&row[0])] && (row[1].Kind == pages.Int || safeValue(textOf(&row[1])))
 	case RoleStrings:
-		id, ok := whole(&row[0])
+		id, ok := row[0].Whole()
 		return ok && s.strings[id] != 0
 	case RoleNVTX, RoleThreads:
 		if !s.isNamed(role, names, row) {
 			for i, name := range names {
-				if refers(name) || equalFold(name, "text") {
+				if refers(name) || strings.EqualFold(name, "text") {
 					row[i] = cell{}
 				}
 			}
@@ -310,9 +311,10 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 		}
 	case RoleAPI:
 		if calls := at(names, row, "nameId", "name"); calls != nil {
-			id, ok := whole(calls)
-			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && (ok && s.naming[id] || namingCall(textOf(calls))) {
-				if id, ok := whole(tid); ok {
+			id, ok := calls.Whole()
+			named := ok && s.naming[id] || namingCall(textOf(calls))
+			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && named {
+				if id, ok := tid.Whole(); ok {
 					s.waits[id] = true
 				}
 			}
@@ -325,11 +327,11 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	for i, name := range names {
 		id, ok := row[i].Bits, row[i].Kind == pages.Int
 		if !ok && (role == RoleKernel || role == RoleAPI || role == RoleNVTX) { // whose ids may be written as text
-			id, ok = whole(&row[i])
+			id, ok = row[i].Whole()
 		}
 		switch {
 		case !ok || !refers(name):
-		case equalFold(name, "module"): // a path, of which the file's own name is kept
+		case strings.EqualFold(name, "module"): // a path, of which the file's own name is kept
 			s.strings[id] |= useProgram
 		default:
 			s.strings[id] |= as
@@ -339,14 +341,14 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 }
 
 func refers(column string) bool {
-	return slices.ContainsFunc(referring, func(r string) bool { return equalFold(column, r) })
+	return slices.ContainsFunc(referring, func(r string) bool { return strings.EqualFold(column, r) })
 }
 
 // at is the cell of the first of some columns that a table has; nil where it has none.
 func at(names []string, row []cell, columns ...string) *cell {
 	for _, c := range columns {
 		for i, name := range names {
-			if equalFold(name, c) {
+			if strings.EqualFold(name, c) {
 				return &row[i]
 			}
 		}
@@ -354,14 +356,15 @@ func at(names []string, row []cell, columns ...string) *cell {
 	return nil
 }
 
-// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or launch.
+// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or
+// launch.
 func (s *scrubber) isNamed(role Role, names []string, row []cell) bool {
 	if role == RoleThreads {
 		tid := at(names, row, "globalTid")
 		if tid == nil {
 			return false
 		}
-		id, ok := whole(tid)
+		id, ok := tid.Whole()
 		return ok && s.waits[id]
 	}
 	kind := at(names, row, "eventType")
@@ -394,12 +397,12 @@ func (s *scrubber) value(role Role, name string, row []cell, i int) any {
 		case role == RoleGPU && !safeValue(c.S):
 			return nil
 		case role == RoleNVTX || role == RoleThreads:
-			if _, id := whole(c); id { // an id that was rewritten as text
+			if _, id := c.Whole(); id { // an id that was rewritten as text
 				return strings.Clone(c.S)
 			}
 			return s.personal(c.S)
 		case role == RoleStrings:
-			id, _ := whole(&row[0])
+			id, _ := row[0].Whole()
 			switch as := s.strings[id]; {
 			case as&useName != 0:
 			case as&useProgram != 0:

@@ -53,7 +53,7 @@ type eventTable struct {
 	sinks   []*sink
 	ids     []int64 // global ids of processes or threads that its rows mention
 	tids    bool    // they are of threads
-	beside  bool    // its rows say nothing of when the capture was and which threads it is about
+	beside  bool    // its rows do not tell when the capture was or which threads it is about
 	adopt   func(*idents)
 	reorder func(order []int32) // applies an order to all columns but the span; rows it leaves out are dropped
 }
@@ -76,6 +76,7 @@ func (t *eventTable) settleTimes() {
 	for _, s := range t.sinks {
 		t.Rows += s.rows
 		t.Skipped += s.skipped
+		t.Odd += s.odd
 	}
 }
 
@@ -175,7 +176,7 @@ func dropStray(tables []*eventTable) {
 }
 
 func orNone(c *cell) int64 {
-	if v, ok := whole(c); ok {
+	if v, ok := c.Whole(); ok {
 		return v
 	}
 	return int64(None)
@@ -191,7 +192,7 @@ func orNobody(c *cell) int64 {
 
 // ident is a device, stream or context number; anything else is None.
 func ident(c *cell) int32 {
-	v, ok := whole(c)
+	v, ok := c.Whole()
 	if !ok || v < 0 || v > math.MaxInt32 {
 		return None
 	}
@@ -200,13 +201,36 @@ func ident(c *cell) int32 {
 
 // extent is a size of a launch, never negative.
 func extent(c *cell) int32 {
-	v, _ := whole(c)
+	v, _ := c.Whole()
 	return int32(min(max(v, 0), math.MaxInt32))
+}
+
+// What no copy reaches, in bytes per ns: a link between host and device moves 900 GB/s (NVLink-C2C), the memory of a
+// device 8 TB/s, and its caches a few times that.
+const (
+	maxLinkRate   = 2_000
+	maxMemoryRate = 100_000
+)
+
+// Kinds that explain knows: copyKind below copyKinds (ENUM_CUDA_MEMCPY_OPER), kinds of memory below memKinds
+// (ENUM_CUDA_MEM_KIND).
+const copyKinds, memKinds = 14, 8
+
+// oddSize reports whether a size is none, or more than can be moved in ns at the rate. An unknown one is not odd.
+func oddSize(size *cell, ns uint32, rate int64) bool {
+	v, ok := size.Whole()
+	return ok && (v < 0 || v > maxBytes || v > max(int64(ns), 1)*rate)
+}
+
+// oddKind reports whether a number is outside of an enumeration of n. An unknown one is not odd.
+func oddKind(kind *cell, n int64) bool {
+	v, ok := kind.Whole()
+	return ok && (v < 0 || v >= n)
 }
 
 // byteCount is the size of a copy or memset; what can be none counts as 0.
 func byteCount(c *cell) int64 {
-	v, _ := whole(c)
+	v, _ := c.Whole()
 	if v < 0 || v > maxBytes {
 		return 0
 	}
@@ -215,7 +239,7 @@ func byteCount(c *cell) int64 {
 
 // small is a number from an enumeration.
 func small(c *cell) int16 {
-	v, ok := whole(c)
+	v, ok := c.Whole()
 	if !ok || v < 0 || v > 1<<14 {
 		return -1
 	}

@@ -183,23 +183,6 @@ func TestHotJournal(t *testing.T) {
 	sameState(t, before, folderState(t, filepath.Dir(cut)))
 }
 
-// A view that computes for ever must not keep the analysis from ending.
-func TestViewWithoutRows(t *testing.T) {
-	path := alter(t, threeKernels().WriteTB(t), "drop table CUPTI_ACTIVITY_KIND_KERNEL",
-		`create view CUPTI_ACTIVITY_KIND_KERNEL as with recursive x(a) as (select 1 union all select a + 1 from x) select a as start, a as "end" from x where a < 3`)
-	src, err := openSQL(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := src.Tables(); err != nil {
-		t.Fatal(err)
-	}
-	src.patience = patience / 40
-	if err := src.Scan("CUPTI_ACTIVITY_KIND_KERNEL", []string{"start"}, func([]cell) error { return nil }); !errors.Is(err, errSlowView) {
-		t.Errorf("error = %v", err)
-	}
-}
-
 func TestNoTemporaryFolder(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(dir, "missing"))

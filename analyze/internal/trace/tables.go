@@ -2,12 +2,13 @@ package trace
 
 import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 // events is one event table while it is being read: which columns, and what becomes of the rows.
 type events interface {
 	// columns are the columns to read, in the order of the cells of a row; one that the table lacks reads as NULL.
-	columns(t tableInfo) []string
+	columns(t source.Table) []string
 	// sink returns what takes the rows that one goroutine reads.
 	sink() pages.Sink
 	// settle makes the final columns of what the sinks took.

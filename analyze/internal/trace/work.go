@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
 // workTable is what the tables of GPU activities share.
@@ -42,9 +43,9 @@ func (t *workTable) init(l *loader, w *Work, numeric []*[]uint32, coded ...*[]ui
 const workColumns = 7
 
 // columns are those columns; the one of the process differs between exports.
-func (t *workTable) columns(info tableInfo) []string {
-	t.pid = info.first("globalPid", "pid", "processId")
-	return []string{"start", "end", "deviceId", "streamId", "contextId", info.first("correlationId", "correlation_id"),
+func (t *workTable) columns(info source.Table) []string {
+	t.pid = info.First("globalPid", "pid", "processId")
+	return []string{"start", "end", "deviceId", "streamId", "contextId", info.First("correlationId", "correlation_id"),
 		t.pid}
 }
 
@@ -62,7 +63,7 @@ func (s *workSink) add(row []cell, node bool) bool {
 	p := rawPlace{device: ident(&row[2]), stream: max(orNone(&row[3]), int64(None)), context: ident(&row[4]),
 		node: node}
 	var v int64
-	if v, p.owned = whole(&row[6]); p.owned {
+	if v, p.owned = row[6].Whole(); p.owned {
 		p.owner = globalPid(s.t.pid, v)
 	}
 	s.place.put(s.t.place, s.at,
@@ -129,11 +130,11 @@ func newKernelTable(l *loader) *kernelTable {
 	return t
 }
 
-func (t *kernelTable) columns(info tableInfo) []string {
+func (t *kernelTable) columns(info source.Table) []string {
 	names := t.workTable.columns(info)
 	has := &t.l.trace.Has
-	has.KernelPID, has.KernelDevice = t.pid != "", info.column("deviceId") != ""
-	has.KernelCorrelation, has.KernelGraphNode = names[5] != "", info.column("graphNodeId") != ""
+	has.KernelPID, has.KernelDevice = t.pid != "", info.Column("deviceId") != ""
+	has.KernelCorrelation, has.KernelGraphNode = names[5] != "", info.Column("graphNodeId") != ""
 	return append(names, "demangledName", "shortName", "mangledName", "name", "graphNodeId",
 		"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory",
 		"dynamicSharedMemory")
@@ -217,6 +218,9 @@ func (t *kernelTable) settle() {
 // copyShape is what kind of copy a row is.
 type copyShape struct{ kind, src, dst int16 }
 
+// Directions between host and device, in the numbering of ENUM_CUDA_MEMCPY_OPER.
+const copyHtoD, copyDtoH = 1, 2
+
 // copyTable reads CUPTI_ACTIVITY_KIND_MEMCPY.
 type copyTable struct {
 	workTable
@@ -244,8 +248,8 @@ func newCopyTable(l *loader) *copyTable {
 	return t
 }
 
-func (t *copyTable) columns(info tableInfo) []string {
-	t.l.trace.Has.CopyKinds = info.column("srcKind") != "" && info.column("dstKind") != ""
+func (t *copyTable) columns(info source.Table) []string {
+	t.l.trace.Has.CopyKinds = info.Column("srcKind") != "" && info.Column("dstKind") != ""
 	return append(t.workTable.columns(info), "bytes", "copyKind", "srcKind", "dstKind")
 }
 
@@ -262,6 +266,14 @@ func (s *copySink) Row(row []cell) error {
 	}
 	s.number(s.t.bytes, &s.bytes, byteCount(&own[0]))
 	shape := copyShape{small(&own[1]), small(&own[2]), small(&own[3])}
+	rate := int64(maxMemoryRate)
+	if shape.kind == copyHtoD || shape.kind == copyDtoH {
+		rate = maxLinkRate
+	}
+	if oddSize(&own[0], s.st.dur[s.at], rate) || oddKind(&own[1], copyKinds) || oddKind(&own[2], memKinds) ||
+		oddKind(&own[3], memKinds) {
+		s.odd++
+	}
 	s.shape.put(s.t.shape, s.at, s.shape.code(uint64(shape.kind)<<8^uint64(shape.src)<<4^uint64(shape.dst), shape))
 	s.keep()
 	return nil
@@ -301,7 +313,7 @@ func newSetTable(l *loader) *setTable {
 	return t
 }
 
-func (t *setTable) columns(info tableInfo) []string {
+func (t *setTable) columns(info source.Table) []string {
 	return append(t.workTable.columns(info), "bytes", "memKind")
 }
 
@@ -317,6 +329,9 @@ func (s *setSink) Row(row []cell) error {
 		return nil
 	}
 	s.number(s.t.bytes, &s.bytes, byteCount(&own[0]))
+	if oddSize(&own[0], s.st.dur[s.at], maxMemoryRate) || oddKind(&own[1], memKinds) {
+		s.odd++
+	}
 	s.number(s.t.kind, &s.kind, int64(small(&own[1])))
 	s.keep()
 	return nil
@@ -354,7 +369,7 @@ func newGraphTable(l *loader) *graphTable {
 	return t
 }
 
-func (t *graphTable) columns(info tableInfo) []string {
+func (t *graphTable) columns(info source.Table) []string {
 	return append(t.workTable.columns(info), "graphId", "graphExecId")
 }
 

@@ -236,14 +236,3 @@ func (st *study) finish() {
 		st.Heat = append(st.Heat, h)
 	}
 }
-
-// Slowest is the member that the others waited for longest, by [Rank.Blame]; -1 where nobody waited.
-func (r *Result) Slowest() int {
-	best := -1
-	for i := range r.Ranks {
-		if b := r.Ranks[i].Blame; b > 0 && (best < 0 || b > r.Ranks[best].Blame) {
-			best = i
-		}
-	}
-	return best
-}

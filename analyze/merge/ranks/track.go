@@ -1,6 +1,6 @@
 // Package ranks says who waits for whom in a run of many processes: it matches the collectives of all ranks, puts their
-// clocks together, and tells transfer from waiting. It knows neither traces nor reports, and imports the standard library
-// only.
+// clocks together, and tells transfer from waiting. It knows neither traces nor reports, and imports the standard
+// library only.
 //
 // The order of things:
 //

@@ -13,25 +13,62 @@ const Redacted = "[redacted]"
 // token matches what looks like a token wherever it stands: the prefixes that providers give theirs, at the length that
 // they have, JSON web tokens, and the first line of a private key.
 var token = regexp.MustCompile(`\b(?:hf_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,}|[sr]k[-_][A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{20,}|` +
-	`gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}|` +
-	`pypi-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{16,}|` +
-	`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.?[A-Za-z0-9_-]*)|-----BEGIN [A-Z ]*PRIVATE KEY-----`)
+	`gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|rt|dt|ptt|cbt|soat|ft|agent|imt)-[A-Za-z0-9_-]{16,}|` +
+	`npm_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{16,}|` +
+	`(?:AKIA|ASIA)[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{20,}|` +
+	`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.?[A-Za-z0-9_-]*|gsk_[A-Za-z0-9]{32,}|xai-[A-Za-z0-9]{32,}|pplx-[A-Za-z0-9]{32,}|` +
+	`pcsk_[A-Za-z0-9_]{32,}|lsv2_(?:pt|sk)_[0-9a-f]{32}\w*|lin_api_[A-Za-z0-9]{32,}|hv[sbr]\.[A-Za-z0-9_-]{20,}|` +
+	`do[opr]_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|` +
+	`PMAK-[0-9a-f]{24}-[0-9a-f]{32,}|NRAK-[A-Z0-9]{24,}|dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{30,}|` +
+	`sntry[su]_[A-Za-z0-9_=+/-]{30,}|figd_[A-Za-z0-9_-]{30,}|glsa_[A-Za-z0-9]{32}\w*|whsec_[A-Za-z0-9+/=]{24,}|ntn_[A-Za-z0-9]{40,}|` +
+	`[0-9]{8,10}:AA[A-Za-z0-9_-]{30,})|-----BEGIN [A-Z ]*PRIVATE KEY-----`)
+
+// tokenWord reports whether what stands before a dash, an underscore, a dot or a colon begins a token.
+func tokenWord(w string) bool {
+	switch w {
+	case "hf", "org", "sk", "rk", "nvapi", "ghp", "gho", "ghu", "ghs", "ghr", "pat", "glpat", "glrt", "gldt", "glptt", "glcbt",
+		"glsoat", "glft", "glagent", "glimt", "npm", "r8", "pypi", "xapp", "ya29", "GOCSPX", "gsk", "xai", "pplx", "pcsk", "lsv2",
+		"lin", "hvs", "hvb", "hvr", "doo", "dop", "dor", "SG", "shpat", "shpca", "shppa", "shpss", "PMAK", "NRAK", "dckr", "AGE",
+		"sntrys", "sntryu", "figd", "glsa", "whsec", "ntn", "hooks", "discord", "discordapp":
+		return true
+	}
+	return len(w) == 4 && w[:3] == "xox" || len(w) >= 8 && len(w) <= 10 && strings.Trim(w, "0123456789") == ""
+}
 
 var (
-	header    = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
-	userInfo  = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s'"]+@`)
-	signature = regexp.MustCompile(`(?i)([?&](?:sig|signature|x-amz-signature|x-goog-signature)=)[^&\s'"#]+`)
-	email     = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
+	header   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
+	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s'"]+@`)
+	hook     = regexp.MustCompile(`\b(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]+`)
+	// keyValue is a value behind a name that only secrets have: password=…, "api_key": …, FOO_TOKEN=…, and what signs a URL.
+	// A bare token=… is not among them: engines count tokens.
+	keyValue = regexp.MustCompile(`((?i:[?&;](?:sig|token|key|auth|code|jwt|[a-z0-9_-]*(?:signature|credential|[_-]token))|` +
+		`passw(?:or)?d|passphrase|pwd|secret|(?:api|access|account|secret|private|encryption|auth)[-_]?key|` +
+		`(?:access|auth|api|refresh|session|security|bearer)[-_]?token|credentials?)|\b[A-Z][A-Z0-9_]*_TOKEN)` +
+		`(["']?\s?(?:=|:\s?)["']?)[^\s"'&#,;:<>(){}\[\]]{4,}`)
+	email = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
 )
 
+// keyWord reports whether what stands before an equals sign or a colon may name a secret.
+func keyWord(before string) bool {
+	before = strings.TrimRight(before, `"' `)
+	for _, w := range []string{"sig", "signature", "token", "key", "auth", "code", "jwt", "credential", "credentials",
+		"password", "passwd", "passphrase", "pwd", "secret"} {
+		if len(before) >= len(w) && strings.EqualFold(before[len(before)-len(w):], w) {
+			return true
+		}
+	}
+	return false
+}
+
 // Tokens replaces in a name what looks like an access token, the key in an Authorization header, the user in a URL, and
-// the signature of one. Names without any come back as they are, at the cost of one look at each byte.
+// the signature of one, and the value behind a name that only secrets have. Names without any come back as they are, at the cost of one look at each byte.
 func Tokens(name string) string {
 	if !mayHold(name) {
 		return name
 	}
 	name = userInfo.ReplaceAllString(name, "${1}"+Redacted+"@")
-	name = signature.ReplaceAllString(name, "${1}"+Redacted)
+	name = hook.ReplaceAllString(name, "${1}"+Redacted)
+	name = keyValue.ReplaceAllString(name, "${1}${2}"+Redacted)
 	name = header.ReplaceAllStringFunc(name, func(s string) string {
 		if scheme := strings.Fields(s)[0]; hasDigit(s) || len(s) > 24 {
 			return scheme + " " + Redacted
@@ -50,50 +87,37 @@ func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
 
 // mayHold looks for the marks of secrets, byte by byte.
 func mayHold(name string) bool {
-	if len(name) < 10 {
+	if len(name) < 8 {
 		return false
 	}
+	word := 0 // where the letters and digits before this byte begin
 	for i := range len(name) {
-		switch name[i] {
-		case '-':
-			if i >= 2 && (name[i-1] == 'k' && (name[i-2] == 's' || name[i-2] == 'r') || strings.HasSuffix(name[:i], "nvapi") ||
-				strings.HasSuffix(name[:i], "glpat") || strings.HasSuffix(name[:i], "pypi") || name[i-1] == '-' ||
-				i >= 4 && name[i-4:i-1] == "xox") {
+		c := name[i]
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+			switch {
+			case i-word == 3 && (c == 'A' && (name[word:i] == "AKI" || name[word:i] == "ASI") ||
+				c == 'a' && name[word:i] == "AIz" || c == 'i' && name[word:i] == "dap"), i-word == 2 && c == 'J' && name[word:i] == "ey":
 				return true
 			}
-		case '_':
-			if i >= 2 && (name[i-2] == 'h' && name[i-1] == 'f' || name[i-1] == 'k' && (name[i-2] == 's' || name[i-2] == 'r') ||
-				i >= 3 && name[i-3] == 'g' && name[i-2] == 'h' || name[i-2] == 'r' && name[i-1] == '8' ||
-				strings.HasSuffix(name[:i], "npm") || strings.HasSuffix(name[:i], "pat") || strings.HasSuffix(name[:i], "org")) {
-				return true
-			}
-		case 'A':
-			if i >= 3 && name[i-3] == 'A' && name[i-1] == 'I' && (name[i-2] == 'K' || name[i-2] == 'S') {
-				return true
-			}
-		case 'a':
-			if i >= 3 && name[i-3:i] == "AIz" {
-				return true
-			}
-		case 'J':
-			if i >= 2 && name[i-2:i] == "ey" {
-				return true
-			}
-		case '@':
+			continue
+		case c == '@':
 			return true
-		case '=':
-			if i >= 3 && strings.EqualFold(name[i-3:i], "sig") || i >= 9 && strings.EqualFold(name[i-9:i], "signature") {
+		case c == '-' && i > 0 && name[i-1] == '-':
+			return true
+		case c == '=', c == ':' && !strings.HasPrefix(name[i+1:], ":") && (i == 0 || name[i-1] != ':'):
+			if keyWord(name[:i]) {
 				return true
 			}
-		case ' ', '\t', '\n', '\r', '\f':
-			if i >= 5 && (strings.EqualFold(name[i-5:i], "basic") || i >= 6 && strings.EqualFold(name[i-6:i], "bearer")) {
-				return true
-			}
-		case '.':
-			if i >= 4 && name[i-4:i] == "ya29" {
+		case c <= ' ':
+			if w := name[word:i]; strings.EqualFold(w, "basic") || strings.EqualFold(w, "bearer") {
 				return true
 			}
 		}
+		if (c == '-' || c == '_' || c == '.' || c == ':') && tokenWord(name[word:i]) {
+			return true
+		}
+		word = i + 1
 	}
 	return false
 }

@@ -51,7 +51,7 @@ func steps(u string) []step {
 		return []step{{-3, "mJ"}, {0, "J"}, {3, "kJ"}, {6, "MJ"}}
 	case report.Ratio:
 		return []step{{-2, "%"}}
-	case report.Count:
+	case report.Count, report.Money:
 		return []step{{0, ""}}
 	}
 	return []step{{0, u}}

@@ -45,6 +45,7 @@ func TestFormat(t *testing.T) {
 		{5600, report.Watts, "5.6 kW"},
 		{0.05, report.Joules, "50 mJ"},
 		{9.5, report.Joules, "9.5 J"},
+		{4.1234, report.Money, "4.123"},
 		{123456789, report.PerSecond, "123,456,789/s"},
 		{245.3e12, report.PerSecond, "245.3 T/s"},
 		{0.138, report.Ratio, "13.8 %"},

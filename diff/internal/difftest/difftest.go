@@ -259,7 +259,8 @@ func Kernel(base, head string, b, h float64, class comparison.Class) comparison.
 	return k
 }
 
-// stepByHand is of three kernels: the second replaced, a fourth added, a host gap before the third in every step, and a hiccup.
+// stepByHand is of three kernels: the second replaced, a fourth added, a host gap before the third in every step, and a
+// hiccup.
 func stepByHand() *comparison.Step {
 	name := func(i int) *int { return &i }
 	row := func(kind string, base, head *int64, at *int, start, gap, kernel0, kernel1, delta float64) comparison.StepRow {

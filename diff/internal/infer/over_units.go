@@ -52,7 +52,7 @@ func (q *question) measure(o Options) {
 	}
 	q.v.Base, q.v.Head = TrendOf(base[0]), TrendOf(head[0])
 	q.contrast(base, head, o)
-	if q.overUnits && q.c.lag1 > highLag1 && q.c.effective < fewIndependent {
+	if q.overUnits && q.c.depends() {
 		q.few = true
 	}
 	if q.overUnits && !q.few {

@@ -21,11 +21,11 @@ type Marks struct {
 // tiedShare of the units must run the same work on both sides for units to be paired by their index.
 const tiedShare = 0.99
 
-// TieOf says what ties unit i of base to unit i of head: the same places, the same work at 99 % of them, and the same start.
-// Work is the same where it changes from unit to unit alike, whatever the kernels are called. Captures start alike if the
-// same units of other work ran before, such as a first step that compiles, or if both hold the whole program: as many units
-// and as many kernels, which captures that a clock ended hardly ever do.
-func TieOf(base, head Marks) infer.Tie {
+// tieOf says what ties unit i of base to unit i of head: the same places, the same work at 99 % of them, and the same
+// start. Work is the same where it changes from unit to unit alike, whatever the kernels are called. Captures start
+// alike if the same units of other work ran before, such as a first step that compiles, or if both hold the whole
+// program: as many units and as many kernels, which captures that a clock ended hardly ever do.
+func tieOf(base, head Marks) infer.Tie {
 	n := min(len(base.Work), len(head.Work))
 	places := min(len(base.Places), len(head.Places))
 	if n < infer.MinUnits || places > 0 && !slices.Equal(base.Places[:min(n, places)], head.Places[:min(n, places)]) {
@@ -63,7 +63,7 @@ func (x *Decider) tie() infer.Tie {
 	if len(x.Base.Views) != 1 || len(x.Head.Views) != 1 || x.Base.Units() != x.Head.Units() {
 		return infer.TieNone // what reports list is then not the same sample of the units
 	}
-	return TieOf(x.marksOf(x.Base.Views[0]), x.marksOf(x.Head.Views[0]))
+	return tieOf(x.marksOf(x.Base.Views[0]), x.marksOf(x.Head.Views[0]))
 }
 
 func (x *Decider) marksOf(v *side.View) Marks {

@@ -34,10 +34,10 @@ func TestTieOf(t *testing.T) {
 		{"the other work comes later: 9 of 10 alike", warm, Marks{Places: places, Work: later, Prologue: "0/2 1/2 "}, infer.TieNone},
 		{"seven units", Marks{Work: work[:7], Kernels: 50, Units: 7}, Marks{Work: work[:7], Kernels: 50, Units: 7}, infer.TieNone},
 	} {
-		if got := TieOf(c.base, c.head); got != c.want {
+		if got := tieOf(c.base, c.head); got != c.want {
 			t.Errorf("%s: %v, want %v", c.why, got, c.want)
 		}
-		if got := TieOf(c.head, c.base); got != c.want {
+		if got := tieOf(c.head, c.base); got != c.want {
 			t.Errorf("%s, the other way round: %v, want %v", c.why, got, c.want)
 		}
 	}

@@ -160,8 +160,8 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow {
 	return list
 }
 
-// UnitsBehind are the units that a metric of the report is of; nil where it is of none, or of another device than the
-// listed ones.
+// UnitsBehind are the units that a metric of the report is of; nil where it belongs to no unit, or to another device
+// than the listed ones.
 func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	id := c.GroupOf(m)
 	if _, device := m.Labels["device"]; device || id == "" {

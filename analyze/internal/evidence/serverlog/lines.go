@@ -10,6 +10,9 @@ import (
 // maxLine bounds the memory of one line, in bytes: what is longer is cut there and counted.
 const maxLine = 1 << 20
 
+// firstRead is the first size of the buffer: a folder holds thousands of small files.
+const firstRead = 64 << 10
+
 // lines reads lines of any length in bounded memory. A line ends at a newline; a carriage return before it is no part
 // of it.
 type lines struct {
@@ -21,7 +24,7 @@ type lines struct {
 }
 
 func newLines(in io.Reader) *lines {
-	return &lines{in: file.UTF8(in), buf: make([]byte, maxLine+(64<<10))}
+	return &lines{in: file.UTF8(in), buf: make([]byte, firstRead)}
 }
 
 // next is the next line, without its end, valid until the following call; cut says that the rest of it was passed over.
@@ -51,9 +54,20 @@ func (l *lines) next() (line []byte, cut, ok bool) {
 			l.end -= l.start
 			searched -= l.start
 			l.start = 0
+		case l.end == len(l.buf):
+			l.grow()
 		}
 		l.fill()
 	}
+}
+
+// grow makes room for a longer line, and where the longest fits for something behind it.
+func (l *lines) grow() {
+	n := 2 * len(l.buf)
+	if n >= maxLine {
+		n = maxLine + firstRead
+	}
+	l.buf = append(make([]byte, 0, n), l.buf...)[:n]
 }
 
 func (l *lines) fill() {

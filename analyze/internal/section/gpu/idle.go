@@ -133,7 +133,7 @@ func idle(in *kit.Input, out *kit.Output) {
 	}
 	out.Note("A gap's causes are explained in the section on GPU time. nsys-llm-explainer looks for gaps between kernels only: copies, memsets and CUDA graph traces end a gap here.")
 	if in.Span.Len() >= shortWindow && in.RanKernels() {
-		idleFindings(in, out)
+		idleFindings(in, out, found)
 	}
 }
 
@@ -231,14 +231,19 @@ func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *attrib.Device) {
 	}
 	out.Int("idle.long_gap_count", l, int64(x.long))
 	if x.use != nil {
-		low := 0
-		for _, use := range x.use {
-			if use < lowUse {
-				low++
-			}
-		}
-		out.Float("idle.low_use_ratio", l, float64(low)/useChunks)
+		out.Float("idle.low_use_ratio", l, x.lowUse())
 	}
+}
+
+// lowUse is the share of the window's chunks in which the device was busy for less than lowUse of the time.
+func (x *deviceIdle) lowUse() float64 {
+	low := 0
+	for _, use := range x.use {
+		if use < lowUse {
+			low++
+		}
+	}
+	return float64(low) / useChunks
 }
 
 // uncovered is the longest piece of the gap outside the set.
@@ -324,12 +329,11 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 	return t
 }
 
-func idleFindings(in *kit.Input, out *kit.Output) {
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
-		id := strconv.Itoa(int(d.ID))
-		if m := emitted(out, "idle.long_gap_count", id); m != nil && *m.Value > 0 {
-			main := mainCause(d.Cause)
+func idleFindings(in *kit.Input, out *kit.Output, found []deviceIdle) {
+	for i := range found {
+		if found[i].long > 0 {
+			d := &in.Timeline.Devices[i]
+			id, main := strconv.Itoa(int(d.ID)), mainCause(d.Cause)
 			out.Find("gpu_gaps", report.Medium, "The GPU does nothing for more than half a second at a time",
 				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
 					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
@@ -340,10 +344,9 @@ func idleFindings(in *kit.Input, out *kit.Output) {
 			break
 		}
 	}
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
-		id := strconv.Itoa(int(d.ID))
-		if m := emitted(out, "idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {
+	for i := range found {
+		if found[i].use != nil && found[i].lowUse() >= lowUseShare {
+			id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
 			out.Find("gpu_low_use", report.Low,
 				"For a part of the window the GPU is busy for less than half of the time",
 				[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
@@ -353,14 +356,4 @@ func idleFindings(in *kit.Input, out *kit.Output) {
 			return
 		}
 	}
-}
-
-// emitted is the metric of a device that this section has emitted.
-func emitted(o *kit.Output, id, device string) *report.Metric {
-	for _, m := range o.Metrics() {
-		if m.ID == id && m.Labels["device"] == device && m.Value != nil {
-			return m
-		}
-	}
-	return nil
 }

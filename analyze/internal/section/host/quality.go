@@ -161,6 +161,7 @@ func quality(in *kit.Input, out *kit.Output) {
 	c.lostKernels()
 	c.hiddenKernels()
 	c.skippedRows()
+	c.oddCopies()
 	c.window()
 	c.timeUnit()
 	c.pids()
@@ -316,8 +317,8 @@ func (c *checks) cutTrace() {
 		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it is a part cut out of a longer one, or API rows were lost. They count in all GPU times; NVTX coverage, phases and idle causes know nothing of them.")
 }
 
-// lostKernels counts launches whose kernel is missing, which is what buffers that ran full leave behind, whether nsys says
-// so or not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
+// lostKernels counts launches whose kernel is missing, which is what buffers that ran full leave behind, whether nsys
+// says so or not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
 func (c *checks) lostKernels() {
 	const check = "launch calls have their kernel"
 	in := c.in
@@ -434,6 +435,24 @@ func (c *checks) skippedRows() {
 	}
 }
 
+// oddCopies counts copies and memsets whose values no hardware gives.
+func (c *checks) oddCopies() {
+	const check = "copies have sizes, kinds and rates that can be"
+	var odd, rows int64
+	for _, t := range c.in.Trace.Tables {
+		if t.Role == trace.RoleMemcpy || t.Role == trace.RoleMemset {
+			odd += t.Odd
+			rows += t.Rows
+		}
+	}
+	if rows == 0 {
+		c.unchecked(check, "no copies and no memsets")
+		return
+	}
+	c.that(odd > 0, check, counted(odd, stat.Ratio(odd, rows)), "impossible_copies",
+		formatCount(odd)+" of "+formatCount(rows)+" copies and memsets have values that cannot be: a size below 0 or above 4 TiB (it counts as 0 bytes), a kind that explain does not know, or more bytes than any link or memory moves in their time. Bytes and throughput of copies are wrong by as much.")
+}
+
 // window looks for one long time without work, which makes totals over the window an average of two things.
 func (c *checks) window() {
 	const check = "no single gap dominates the window"
@@ -483,7 +502,8 @@ func (c *checks) window() {
 		}
 	}
 	c.that(*ratio > kit.GapWarn, check, timed(longest.Len(), ratio), "window_gap",
-		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+", from "+formatTime(from)+" to "+formatTime(to)+" after its start)"+narrow+
+		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+
+			", from "+formatTime(from)+" to "+formatTime(to)+" after its start)"+narrow+
 			". The window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both"+ofSteady(in)+".")
 }
 

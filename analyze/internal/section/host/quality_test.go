@@ -129,6 +129,24 @@ func TestQualityWarnings(t *testing.T) {
 				t.Errorf("%d warnings, want one for each table", n)
 			}
 		}},
+		// Nine copies and memsets, of which 7 cannot be: two sizes, two kinds, 3 TB/s from the host, 200 TB/s on the device, a size set.
+		{"copies that cannot be", broken(func(b *tt.Builder, th *tt.Thread) {
+			place := tt.Place{Process: th.Process()}
+			copied := func(bytes int64, kind tt.CopyKind, set tt.Row) {
+				b.Memcpy(tt.Memcpy{Place: place, Start: 1500 * micro, End: 1501 * micro, Bytes: bytes, Kind: kind, Set: set})
+			}
+			copied(-5, tt.HtoD, nil)
+			copied(1<<43, tt.DtoD, nil)
+			copied(100, 77, nil)
+			copied(100, tt.DtoH, tt.Row{"srcKind": tt.Int(9)})
+			copied(3_000_000, tt.HtoD, nil)
+			copied(200_000_000, tt.DtoD, nil)
+			copied(100_000, tt.HtoD, nil)
+			copied(3_000_000, tt.DtoD, nil)
+			b.Memset(tt.Memset{Place: place, Start: 1502 * micro, End: 1503 * micro, Bytes: -1})
+		}), "impossible_copies", "7 of 9 copies and memsets", func(t *testing.T, r *report.Report) {
+			sectiontest.Metric(t, r, 206_100_200, "memcpy.bytes") // sizes below 0 and above 4 TiB count 0
+		}},
 		// One more kernel 1000 µs after the last: window 1000-4000, gap 2990-3990.
 		{"a tail", broken(func(_ *tt.Builder, th *tt.Thread) {
 			th.Launch("k", 3980*micro, 3981*micro, tt.Kernel{Start: 3990 * micro, End: 4000 * micro})

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -14,6 +16,56 @@ const (
 	MaxDeviceMetrics = 64
 	MaxProcMetrics   = 100
 )
+
+// sumsToWhole reports whether a metric is kept of every device and process: these sum to the whole.
+func sumsToWhole(id string) bool { return id == "kernel.total_time" || id == "kernel.count" }
+
+// leavesOut reports whether a metric is of a device that has none of its own. It is never held: thousands of devices
+// have hundreds of thousands.
+func (in *Input) leavesOut(m *report.Metric) bool {
+	return len(in.left) > 0 && in.left[m.Labels["device"]] && !sumsToWhole(m.ID)
+}
+
+// runEach runs the wanted sections, several at a time, and returns their outputs in the order of the list; nil is the
+// output of the others. Where a finding quotes a device that is left out, the sections that know the number run again
+// and keep it.
+func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output {
+	if in.Timeline != nil && len(in.Timeline.Devices) > MaxDeviceMetrics {
+		in.left = map[string]bool{}
+		for _, d := range in.Timeline.Devices[MaxDeviceMetrics:] {
+			in.left[strconv.Itoa(int(d.ID))] = true
+		}
+	}
+	outs := make([]*Output, len(list))
+	parallel.Each(len(list), func(i int) {
+		if wanted(list[i]) {
+			outs[i] = list[i].run(in)
+		}
+	})
+	quoted := map[string]bool{}
+	var devices []string
+	for _, out := range outs {
+		if out == nil {
+			continue
+		}
+		for _, f := range out.findings {
+			for _, ref := range f.Evidence {
+				if d := ref.Labels["device"]; in.left[d] {
+					quoted[ref.ID], devices = true, append(devices, d)
+				}
+			}
+		}
+	}
+	for _, d := range devices {
+		delete(in.left, d)
+	}
+	parallel.Each(len(list), func(i int) {
+		if outs[i] != nil && slices.ContainsFunc(list[i].Metrics, func(d report.MetricDef) bool { return quoted[d.ID] }) {
+			outs[i] = list[i].run(in)
+		}
+	})
+	return outs
+}
 
 // limitMetrics leaves out metrics of single devices and processes beyond the limits: kept are the devices with the
 // lowest numbers, the processes with most kernel time, then most launches, and what a finding is about.
@@ -66,7 +118,7 @@ func limitMetrics(r *report.Report) {
 		}
 		r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool {
 			v, ok := m.Labels[limit.label]
-			return ok && !keep[v] && m.ID != "kernel.total_time" && m.ID != "kernel.count" // these sum to the whole
+			return ok && !keep[v] && !sumsToWhole(m.ID)
 		})
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "overview",
 			Text: fmt.Sprintf("The capture has %d different values of %s. Metrics of their own have the %d %s; metrics without this label count all of them.",

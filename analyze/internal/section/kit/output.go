@@ -88,6 +88,7 @@ func (o *Output) Source(s report.Source) { o.source = s }
 func (o *Output) Metrics() []*report.Metric { return o.metrics }
 
 // Metric emits a metric; nil is unknown. The result may be completed by the caller (N, Summary, Histogram, Coverage).
+// Devices beyond the first MaxDeviceMetrics have only those that sum to the whole, and those that a finding quotes.
 func (o *Output) Metric(id string, labels report.Labels, value *float64) *report.Metric {
 	def := o.defs[id]
 	if def == nil {
@@ -99,7 +100,9 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume,
 		Scale: def.Scale,
 		N:     o.source.Rows, Source: o.source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
-	o.metrics = append(o.metrics, m)
+	if !o.In.leavesOut(m) {
+		o.metrics = append(o.metrics, m)
+	}
 	return m
 }
 

@@ -1,16 +1,16 @@
 // Package kit is what the sections of the report are made of: declarations of metrics and tables, the read-only [Input]
 // that all sections share, the [Output] that each writes its own part to, and the computations that several need. The
-// families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections run
-// side by side.
+// families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections
+// run side by side.
 //
 // To add a section, write in its family ID.go with an exported kit.Section, ID_test.go with every metric worked out by
 // hand, and its page ID.md; add one line to the list in package analyze, whose order is that of the report; and run the
 // golden test of package analyze with -update.
 //
-// To add a metric, declare it in the Metrics of its section, with its scale: what happens to it when the capture is twice
-// as long? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and emit it
-// with [Output.Metric], Int, Float or Summary. Name it on the section's page, ask for it in the section's test, and list
-// it in testdata/scales.txt of package analyze: tests say what is still missing.
+// To add a metric, declare it in the Metrics of its section, with its scale: what happens to it when the capture is
+// twice as long? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and
+// emit it with [Output.Metric], Int, Float or Summary. Name it on the section's page, ask for it in the section's test,
+// and list it in testdata/scales.txt of package analyze: tests say what is still missing.
 //
 // To add a column, declare it in the Tables of its section and fill it by its id where [Table.Row] is called.
 package kit
@@ -25,7 +25,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -40,6 +39,8 @@ type Section struct {
 	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section
 	// without any stands on the trace.
 	Evidence []file.Kind
+	// Asked, where set, says whether the options ask for the section: it is not in the report else.
+	Asked func(o *Options) bool
 	// Metrics are the metrics it may emit; emitting another one is an error.
 	Metrics []report.MetricDef
 	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
@@ -63,6 +64,7 @@ type Options struct {
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
 	CoverageWarn float64 // NVTX coverage below this ratio is warned of
+	GPUPrice     float64 // of a GPU for an hour, in the user's currency; 0: not given
 	// Phases of the phase map in the order of the file, or of the built-in patterns. The phase of a range name is in
 	// the low bits of its tag, see PhaseOf.
 	Phases     []string
@@ -91,10 +93,14 @@ type Input struct {
 	Steady *Input
 
 	shared shared
+	left   map[string]bool // devices without metrics of their own; nil where all have some
 }
 
 // applies reports whether the section has a place in the report: what was not given is not missed.
 func (s *Section) applies(in *Input) bool {
+	if s.Asked != nil {
+		return s.Asked(&in.Options)
+	}
 	if len(s.Evidence) == 0 {
 		return !in.NoTrace
 	}
@@ -142,7 +148,8 @@ func (in *Input) Has(role trace.Role) bool {
 // launched something, or waited.
 func (in *Input) CallsHaveNames() bool {
 	names := in.Trace.API.Names
-	return len(names) == 0 || slices.ContainsFunc(names, func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") })
+	known := func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") }
+	return len(names) == 0 || slices.ContainsFunc(names, known)
 }
 
 // NoCallNames is why nothing is known of calls without names.
@@ -205,13 +212,11 @@ func (in *Input) Lack(role trace.Role) string {
 // Attachments are tables too long for the report: they are written as CSV only.
 func Compute(sections []*Section, in *Input, r *report.Report) (attachments []report.Table) {
 	list := slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
-	outs := make([]*Output, len(list))
 	if !in.NoTrace {
 		in.prepare(list)
 	}
-	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
+	outs := in.runEach(list, func(*Section) bool { return true })
 	if in.Steady != nil {
-		steady := make([]*Output, len(list))
 		defs := map[string]*report.MetricDef{}
 		var again []*Section
 		for _, s := range list {
@@ -223,12 +228,7 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 			}
 		}
 		in.Steady.prepare(again)
-		parallel.Each(len(list), func(i int) {
-			if list[i].Steady {
-				steady[i] = list[i].run(in.Steady)
-			}
-		})
-		sayOfSteady(outs, steady, defs, r)
+		sayOfSteady(outs, in.Steady.runEach(list, func(s *Section) bool { return s.Steady }), defs, r)
 	}
 	for _, out := range outs {
 		r.Sections = append(r.Sections, out.section)

@@ -34,8 +34,8 @@ func sumsOf(in *kit.Input) unitSums {
 	return kit.Once(in, "unit costs", func() unitSums { return addUnits(in) })
 }
 
-// addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start and
-// end; launches and kernels are those of the work that belongs to it.
+// addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start
+// and end; launches and kernels are those of the work that belongs to it.
 func addUnits(in *kit.Input) unitSums {
 	x := in.Units
 	costs, late := make([]unitCost, len(x.Units)), make([]*lateCalls, len(x.Timeline.Devices))

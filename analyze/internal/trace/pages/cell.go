@@ -1,6 +1,9 @@
 package pages
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 // Kind is the storage class of a value.
 type Kind uint8
@@ -32,3 +35,26 @@ func TextCell(s string) Cell { return Cell{Kind: Text, S: s} }
 
 // Float is the value of a Float.
 func (c *Cell) Float() float64 { return math.Float64frombits(uint64(c.Bits)) }
+
+// Whole returns a cell as an integer. A float without a fraction and a number as text count, as tools that rewrote an
+// export may have changed the types of its columns.
+func (c *Cell) Whole() (int64, bool) {
+	if c.Kind == Int {
+		return c.Bits, true
+	}
+	return c.converted()
+}
+
+func (c *Cell) converted() (int64, bool) {
+	switch c.Kind {
+	case Float:
+		if v := int64(c.Float()); float64(v) == c.Float() {
+			return v, true
+		}
+	case Text:
+		if v, err := strconv.ParseInt(c.S, 10, 64); err == nil {
+			return v, true
+		}
+	}
+	return 0, false
+}

@@ -99,10 +99,11 @@ func (r *Run) Close() error {
 // and what there is gets exported; when hard ends, everything does.
 func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	if j.Window.Triggered() {
-		if err := notYet(ctx, j.Window.Ready); err != nil {
+		old, err := notYet(ctx, j.Window.Ready)
+		if err != nil {
 			return err
 		}
-		return r.session(ctx, hard, j, r.triggered(j))
+		return r.session(ctx, hard, j, r.triggered(j, old))
 	}
 	argv, notes, err := profileCommand(j.Nsys, &j.Trace, &j.Window, base(r.Dir), j.Program)
 	if err != nil {
@@ -149,8 +150,11 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 			return nil
 		case <-left:
 			left = nil
-			r.say("The program has ended; nsys waits for what it started: " + list(remaining(c.cmd.Process.Pid)) +
-				". Ctrl-C ends the wait and keeps the recording")
+			what := "completes the recording"
+			if started := remaining(c.cmd.Process.Pid); len(started) > 0 {
+				what = "waits for what it started: " + list(started)
+			}
+			r.say("The program has ended; nsys " + what + ". Ctrl-C ends the wait and keeps the recording")
 		case <-limit:
 			c.stop(j.Grace)
 			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
@@ -198,11 +202,11 @@ func (r *Run) nothingLeft(c *child, j *Job) error {
 type during func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error
 
 // triggered waits for readiness and records while the client runs, or for the duration.
-func (r *Run) triggered(j *Job) during {
+func (r *Run) triggered(j *Job, old os.FileInfo) during {
 	w := &j.Window
 	return func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
 		r.say("Waiting until " + RedactText(w.Ready) + " is ready")
-		if err := waitReady(ctx, c, w.Ready, w.ReadyTimeout); err != nil {
+		if err := waitReady(ctx, c, w.Ready, old, w.ReadyTimeout); err != nil {
 			return err
 		}
 		if err := sleep(ctx, c, w.Warmup); err != nil {

@@ -172,7 +172,7 @@ func (r *Run) Serve(ctx, hard context.Context, j *Job, s *Server, send Sender) e
 	return r.session(ctx, hard, j,
 		func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
 			r.say("Waiting until the server is ready")
-			if err := waitReady(ctx, c, url+"/health", j.Window.ReadyTimeout); err != nil {
+			if err := waitReady(ctx, c, url+"/health", nil, j.Window.ReadyTimeout); err != nil {
 				return err
 			}
 			err := send(ctx, &Load{
@@ -253,7 +253,7 @@ func (r *Run) plain(ctx, hard context.Context, p *phase) error {
 	}
 	defer c.kill()
 	err = r.watched(ctx, c, func(ctx context.Context) error {
-		if err := waitReady(ctx, c, address(port)+"/health", p.job.Window.ReadyTimeout); err != nil {
+		if err := waitReady(ctx, c, address(port)+"/health", nil, p.job.Window.ReadyTimeout); err != nil {
 			return err
 		}
 		nothing := func(context.Context) error { return nil }

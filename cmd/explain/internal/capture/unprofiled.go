@@ -21,7 +21,8 @@ func (r *Run) Unprofiled(ctx, hard context.Context, j *Job, s *Server, send Send
 	}
 	r.say("Starting the program again, without nsys, to measure what profiling costs")
 	w := &j.Window
-	if err := notYet(ctx, w.Ready); err != nil {
+	old, err := notYet(ctx, w.Ready)
+	if err != nil {
 		return err
 	}
 	c, err := r.book.run("unprofiled", j.Program, j.Env...)
@@ -30,7 +31,7 @@ func (r *Run) Unprofiled(ctx, hard context.Context, j *Job, s *Server, send Send
 	}
 	defer c.kill()
 	err = r.watched(ctx, c, func(ctx context.Context) error {
-		if err := waitReady(ctx, c, w.Ready, w.ReadyTimeout); err != nil {
+		if err := waitReady(ctx, c, w.Ready, old, w.ReadyTimeout); err != nil {
 			return err
 		}
 		if err := sleep(ctx, c, w.Warmup); err != nil {

@@ -75,8 +75,9 @@ const pollEvery = 200 * time.Millisecond
 // underLoad is what a server is needed for once it is ready.
 var underLoad = "while the load was sent"
 
-// waitReady waits until the address answers or the file exists. The end of the program ends the wait at once.
-func waitReady(ctx context.Context, c *child, ready string, limit time.Duration) error {
+// waitReady waits until the address answers, or the file exists and is not the old one. The end of the program ends the
+// wait at once.
+func waitReady(ctx context.Context, c *child, ready string, old os.FileInfo, limit time.Duration) error {
 	if limit == 0 {
 		limit = DefaultReadyTimeout
 	}
@@ -86,7 +87,7 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 	defer tick.Stop()
 	last := "no answer"
 	for {
-		ok, said, err := isReady(ctx, ready)
+		ok, said, err := isReady(ctx, ready, old)
 		if ok || err != nil {
 			c.when.Store(&underLoad)
 			return err
@@ -108,10 +109,14 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 }
 
 // isReady asks once. The error is of an answer that waiting does not change.
-func isReady(ctx context.Context, ready string) (ok bool, said string, err error) {
+func isReady(ctx context.Context, ready string, old os.FileInfo) (ok bool, said string, err error) {
 	if !strings.Contains(ready, "://") {
-		_, err := os.Stat(ready)
-		return err == nil, "the file does not exist", nil
+		info, err := os.Stat(ready)
+		if err != nil {
+			return false, "the file does not exist", nil
+		}
+		renewed := old == nil || !os.SameFile(old, info) || !old.ModTime().Equal(info.ModTime()) || old.Size() != info.Size()
+		return renewed, "the file is that of the run before", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -131,17 +136,24 @@ func isReady(ctx context.Context, ready string) (ok bool, said string, err error
 	return res.StatusCode == http.StatusOK, "it answers " + res.Status, nil
 }
 
+// begun is when this explain was started.
+var begun = time.Now()
+
 // notYet makes sure that nothing says ready before the program was started: an old server on the same port, or a file
-// from the last run, would open the window at once, and the load would go to the wrong program.
-func notYet(ctx context.Context, ready string) error {
-	ok, _, err := isReady(ctx, ready)
+// from the last run, would open the window at once, and the load would go to the wrong program. A file that an earlier
+// run of this capture left is returned: the program has to write it again.
+func notYet(ctx context.Context, ready string) (old os.FileInfo, err error) {
+	ok, _, err := isReady(ctx, ready, nil)
 	switch {
 	case !ok && err == nil:
-		return nil
+		return nil, nil
 	case strings.Contains(ready, "://"):
-		return fmt.Errorf("%s answers before the program is started: another server has its port; end that one, or take another port", RedactText(ready))
+		return nil, fmt.Errorf("%s answers before the program is started: another server has its port; end that one, or take another port", RedactText(ready))
 	}
-	return fmt.Errorf(
+	if old, err = os.Stat(ready); err == nil && old.ModTime().After(begun) {
+		return old, nil
+	}
+	return nil, fmt.Errorf(
 		"%s is there before the program is started: remove it, since it is to say that the program is ready", ready)
 }
 

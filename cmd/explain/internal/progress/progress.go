@@ -61,12 +61,14 @@ func (p *Bar) Update(stage string, count int64) {
 	p.latest, p.count = stage, count
 }
 
-// line says how far a stage is: stages that read count bytes, and have a rate.
+// line says how far a stage is: stages that read count bytes, and have a rate; others files or rows.
 func (p *Bar) line(stage string, count int64, now time.Time) string {
 	name := strings.TrimSuffix(stage, ": done")
 	switch {
 	case count == 0:
 		return render.Visible(stage)
+	case strings.HasSuffix(name, "evidence"):
+		return fmt.Sprintf("%s, %s files", render.Visible(stage), unit.Int(count))
 	case !strings.HasSuffix(name, "read") && !strings.HasSuffix(name, "unpack"):
 		return fmt.Sprintf("%s, %s rows", render.Visible(stage), unit.Int(count))
 	}

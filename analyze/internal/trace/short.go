@@ -1,0 +1,108 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Tables with few rows, which need no columns: they are read by one goroutine into a slice of the trace.
+
+// overheadThread is the thread of a row of PROFILER_OVERHEAD, as the row says.
+type overheadThread struct {
+	v     int64
+	known bool
+}
+
+// loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
+func (l *loader) loadOverhead() (*TableStat, error) {
+	table, ok := l.tables[RoleOverhead]
+	if !ok {
+		return nil, nil
+	}
+	stat := &TableStat{Role: RoleOverhead, Name: table.Name}
+	var total int64
+	err := l.scanRole(RoleOverhead, []string{"start", "end", "globalTid", "nameId"}, func(row []cell) error {
+		stat.Rows++
+		start, ok1 := row[0].Whole()
+		end, ok2 := row[1].Whole()
+		if !ok1 || !ok2 || !sound(start, end) || end-start > maxTotal-total {
+			stat.Skipped++
+			return nil
+		}
+		total += end - start
+		thread, known := row[2].Whole()
+		name, _ := l.text(&row[3])
+		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None, Name: name})
+		l.overheadOf = append(l.overheadOf, overheadThread{thread, known})
+		return nil
+	})
+	return stat, err
+}
+
+// loadAllocs reads the events of memory. Operations other than allocating and freeing are skipped.
+func (l *loader) loadAllocs() (*TableStat, error) {
+	table, ok := l.tables[RoleAlloc]
+	if !ok {
+		return nil, nil
+	}
+	stat := &TableStat{Role: RoleAlloc, Name: table.Name}
+	columns := []string{"start", "bytes", "memoryOperationType", "address", "globalPid", "deviceId", "memKind",
+		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"}
+	err := l.scanRole(RoleAlloc, columns, func(row []cell) error {
+		value := func(column int, none int64) int64 {
+			if v, ok := row[column].Whole(); ok {
+				return v
+			}
+			return none
+		}
+		stat.Rows++
+		start, known := row[0].Whole()
+		bytes, operation := value(1, -1), value(2, -1)
+		if !known || !sound(start, start) || bytes < 0 || bytes > maxAlloc || operation != 0 && operation != 1 {
+			stat.Skipped++
+			return nil
+		}
+		l.trace.Allocs = append(l.trace.Allocs, Alloc{
+			Start: start, Bytes: bytes, Free: operation == 1, Address: value(3, 0), Owner: value(4, 0),
+			Device: int32(value(5, -1)), Kind: int32(value(6, 2)), Pool: value(7, 0),
+			PoolSize: value(8, -1), PoolUsed: value(9, -1),
+		})
+		return nil
+	})
+	slices.SortStableFunc(l.trace.Allocs, func(a, b Alloc) int { return cmp.Compare(a.Start, b.Start) })
+	return stat, err
+}
+
+// noOwner is the global pid of a row that names none.
+const noOwner = -1
+
+// loadEvents reads the events that were recorded into streams. Rows without a correlation id say nothing: no call
+// recorded them.
+func (l *loader) loadEvents() (*TableStat, error) {
+	table, ok := l.tables[RoleEvent]
+	if !ok {
+		return nil, nil
+	}
+	stat := &TableStat{Role: RoleEvent, Name: table.Name}
+	pid := table.First("globalPid", "pid", "processId")
+	columns := []string{"correlationId", "eventId", "eventSyncId", "streamId", "deviceId", pid}
+	err := l.scanRole(RoleEvent, columns, func(row []cell) error {
+		stat.Rows++
+		e := Event{Corr: orNobody(&row[0]), Event: orNobody(&row[1]), Epoch: orNobody(&row[2]),
+			Stream: orNobody(&row[3]), Device: ident(&row[4])}
+		if e.Corr < 0 || e.Event < 0 {
+			stat.Skipped++
+			return nil
+		}
+		owner := int64(noOwner)
+		if v, ok := row[5].Whole(); ok {
+			owner = globalPid(pid, v)
+		}
+		l.trace.Events, l.eventOf = append(l.trace.Events, e), append(l.eventOf, owner)
+		return nil
+	})
+	return stat, err
+}
+
+// maxAlloc is more memory than one allocation can have, in bytes.
+const maxAlloc = 1 << 48

@@ -1,0 +1,84 @@
+package source
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// export runs nsys export into the scratch folder.
+func (in *Input) export(name string) error {
+	in.File.Kind = "nsys-rep"
+	getenv := in.opt.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	nsys := in.opt.Nsys
+	if nsys == "" {
+		nsys = getenv("NSYS")
+	}
+	if nsys == "" {
+		found, err := exec.LookPath("nsys")
+		if err != nil {
+			base := strings.TrimSuffix(strings.TrimSuffix(in.File.Name, filepath.Ext(in.File.Name)), ".nsys-rep")
+			return in.Fail("is an Nsight Systems report, and nsys is not installed here to export it",
+				fmt.Sprintf("where nsys is installed run `nsys export --type sqlite --lazy=false --force-overwrite=true --output %s %s` and give explain the .sqlite, or set $NSYS",
+					shellQuote(base+".sqlite"), shellQuote(in.File.Name)), nil)
+		}
+		nsys = found
+	}
+	out, err := in.scratch("export.sqlite")
+	if err != nil {
+		return err
+	}
+	in.opt.progress("export", 0)
+	abs, err := filepath.Abs(in.path)
+	if err != nil {
+		return err
+	}
+	if !strings.HasSuffix(strings.ToLower(abs), filepath.Ext(name)) { // unpacked: nsys goes by the extension
+		named := filepath.Join(in.temp, "report"+filepath.Ext(name))
+		if err := os.Rename(abs, named); err != nil {
+			return err
+		}
+		abs = named
+	}
+	cmd := exec.CommandContext(in.ctx, nsys, "export", "--type", "sqlite", "--lazy=false", "--force-overwrite=true",
+		"--output", out, abs)
+	cmd.Dir = in.temp
+	said, err := cmd.CombinedOutput()
+	if e := in.ctx.Err(); e != nil {
+		return e
+	}
+	if err != nil {
+		return in.Fail("could not be exported by nsys: "+lastLine(said),
+			"try `nsys export` of the nsys version that captured it", err)
+	}
+	if _, err := os.Stat(out); err != nil {
+		return in.Fail("was exported by nsys without an error, but no .sqlite was written",
+			"try `nsys export` of the nsys version that captured it", nil)
+	}
+	in.path = out
+	return nil
+}
+
+func lastLine(b []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	line := strings.TrimSpace(lines[len(lines)-1])
+	if line == "" {
+		return "it said nothing"
+	}
+	if len(line) > 300 {
+		line = line[:300] + "…"
+	}
+	return line
+}
+
+func shellQuote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/=,@") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,246 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// Options say how a file becomes a plain SQLite file.
+type Options struct {
+	// Progress is told of the stage "unpack" the bytes done so far, and at its end once more as "unpack: done". May be
+	// nil; it is called from one goroutine at a time.
+	Progress func(stage string, done int64)
+	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.
+	Nsys string
+	// Getenv reads the environment. Nil: os.Getenv.
+	Getenv func(string) string
+}
+
+func (o *Options) progress(stage string, done int64) {
+	if o.Progress != nil {
+		o.Progress(stage, done)
+	}
+}
+
+// File is where a capture came from. Name is the file's own name: a path never leaves this package.
+type File struct {
+	Name  string
+	Kind  string // nsys-sqlite or nsys-rep
+	Bytes int64
+}
+
+// Input turns what the user named into a plain SQLite file that can be opened read-only.
+type Input struct {
+	File File
+	Size int64 // of the plain SQLite file with its log, in bytes; known once it is open
+
+	ctx  context.Context
+	path string
+	opt  Options
+	temp string // scratch folder, if one was needed
+
+	alone bool // no log belongs to the file
+}
+
+// NewInput names a file; nothing is done with it until [Input.Open]. Cleanup must follow.
+func NewInput(ctx context.Context, path string, opt Options) *Input {
+	return &Input{ctx: ctx, path: path, opt: opt, File: File{Name: filepath.Base(path), Kind: "nsys-sqlite"}}
+}
+
+// Open makes the input a plain SQLite file and opens it.
+func (in *Input) Open() (*SQL, error) {
+	if err := in.resolve(); err != nil {
+		return nil, err
+	}
+	var err error
+	if in.alone, err = in.settleLog(); err != nil {
+		return nil, err
+	}
+	src, err := openSQL(in.path, in.alone)
+	if err != nil {
+		return nil, in.Fail("cannot be opened", "", err)
+	}
+	return src, nil
+}
+
+// Fast is the fastest way to read what sql has opened: from its pages where they are as nsys writes them, else sql.
+func (in *Input) Fast(sql *SQL) (Source, error) {
+	if !in.alone {
+		return sql, nil
+	}
+	fast, err := openPages(in.path, sql)
+	switch {
+	case err == nil:
+		return fast, nil
+	case errors.Is(err, pages.ErrUnusual):
+		return sql, nil
+	}
+	return nil, in.Damaged(err)
+}
+
+// Keep is the scratch folder, empty if none was needed. It is the caller's from now on, to be removed with the source.
+func (in *Input) Keep() string {
+	temp := in.temp
+	in.temp = ""
+	return temp
+}
+
+// Cleanup removes the scratch folder unless it was kept.
+func (in *Input) Cleanup() {
+	if in.temp != "" {
+		os.RemoveAll(in.temp)
+	}
+}
+
+// Fail is an error about the file: what it is, and what to do about it.
+func (in *Input) Fail(what, do string, err error) error {
+	return &InputError{File: in.File.Name, What: what, Do: do, Err: err}
+}
+
+// Damaged is the error of a file that SQLite cannot read.
+func (in *Input) Damaged(err error) error {
+	return in.Fail("cannot be read: it is damaged or not a database", "copy or export it again", err)
+}
+
+func (in *Input) scratch(name string) (string, error) {
+	if in.temp == "" {
+		dir, err := os.MkdirTemp("", "explain-")
+		if err != nil {
+			return "", in.noScratch(err)
+		}
+		in.temp = dir
+	}
+	return filepath.Join(in.temp, name), nil
+}
+
+// noScratch is about a temporary folder that cannot be written, or is full.
+func (in *Input) noScratch(err error) error {
+	return in.Fail("needs a scratch copy, and the temporary folder cannot take it", "name another with TMPDIR",
+		errors.Unwrap(err))
+}
+
+// unwritten tells an error of the scratch copy from one of the input.
+func unwritten(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && path.Op != "read"
+}
+
+const sqliteMagic = "SQLite format 3\x00"
+
+func (in *Input) resolve() error {
+	name := strings.ToLower(in.File.Name)
+	for depth := 0; ; depth++ {
+		info, err := os.Stat(in.path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return in.Fail("does not exist", "check the path", nil)
+		case err != nil:
+			return in.Fail("cannot be read", "", errors.Unwrap(err))
+		case info.IsDir():
+			return in.Fail("is a folder", "name a .sqlite or .nsys-rep file in it", nil)
+		case !info.Mode().IsRegular():
+			return in.Fail("is not a regular file", "copy it to a file first", nil)
+		}
+		if depth == 0 {
+			in.File.Bytes = info.Size()
+		}
+		head, err := readHead(in.path)
+		if err != nil {
+			return in.Fail("cannot be read", "", errors.Unwrap(err))
+		}
+		switch {
+		case len(head) == 0:
+			return in.Fail("is empty", "export the capture again", nil)
+		case depth > 3:
+			return in.Fail("is nested in too many layers of compression", "unpack it first", nil)
+		case bytes.HasPrefix(head, []byte(sqliteMagic)):
+			if real, err := filepath.EvalSymlinks(in.path); err == nil {
+				in.path = real // a log lies beside the file itself
+			}
+			return in.checkHeader(head, info.Size())
+		case bytes.HasPrefix([]byte(sqliteMagic), head):
+			return in.Fail("is a truncated SQLite file", "copy or export it again", nil)
+		case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+			err, name = in.unpack("gzip"), strings.TrimSuffix(name, ".gz")
+		case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+			err, name = in.unpack("zstd"), strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".zstd")
+		case strings.HasSuffix(name, ".nsys-rep"), strings.HasSuffix(name, ".qdrep"):
+			err, name = in.export(name), "export.sqlite"
+		case strings.HasSuffix(name, ".qdstrm"):
+			return in.Fail("is a raw capture stream",
+				"turn it into a report with QdstrmImporter of Nsight Systems, then run explain on the .nsys-rep", nil)
+		case strings.HasSuffix(name, ".ncu-rep"):
+			return in.Fail("is a report of Nsight Compute, not of Nsight Systems",
+				"run `ncu --import FILE --page raw --csv` and give explain what it prints with --ncu, beside a trace or alone",
+				nil)
+		case packed(head) != "":
+			return in.Fail("is packed with "+packed(head), "unpack it, and name the .sqlite or .nsys-rep that is in it",
+				nil)
+		default:
+			return in.Fail("is not an Nsight Systems export",
+				"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// packed names the packer of a file that explain does not unpack, by its first bytes. Artifacts of a CI run come as
+// zip.
+func packed(head []byte) string {
+	for magic, name := range map[string]string{"PK\x03\x04": "zip", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
+		"7z\xbc\xaf\x27\x1c": "7-Zip"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return name
+		}
+	}
+	return ""
+}
+
+func readHead(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head := make([]byte, 100)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	return head[:n], nil
+}
+
+// checkHeader compares the size the database header states with the size the file has. See the SQLite file format,
+// section 1.3: the in-header size at offset 28 is valid if the counters at 24 and 92 agree.
+func (in *Input) checkHeader(head []byte, size int64) error {
+	const again = "copy or export it again"
+	if len(head) < 100 {
+		return in.Fail("is a truncated SQLite file", again, nil)
+	}
+	page := int64(binary.BigEndian.Uint16(head[16:]))
+	if page == 1 {
+		page = 65536
+	}
+	if page < 512 || page&(page-1) != 0 {
+		return in.Fail("is a corrupt SQLite file: its header states an impossible page size", again, nil)
+	}
+	pages := int64(binary.BigEndian.Uint32(head[28:]))
+	valid := binary.BigEndian.Uint32(head[24:]) == binary.BigEndian.Uint32(head[92:])
+	if valid && pages*page > size && liveLog(in.path, "-wal") == 0 {
+		return in.Fail(fmt.Sprintf("is truncated: its header states %d bytes, the file has %d", pages*page, size),
+			again, nil)
+	}
+	return nil
+}

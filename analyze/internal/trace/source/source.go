@@ -1,0 +1,73 @@
+// Package source turns the file that a user names into rows: it unpacks and exports what is not a plain SQLite file,
+// settles logs that lie beside one, opens it without changing it, and reads its tables through SQLite or, where that is
+// faster, from its pages. It knows nothing of what the tables mean.
+package source
+
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// Source reads the rows of one SQLite file. It is the seam between the analyzer and the way the file is read: [SQL]
+// goes through modernc.org/sqlite and reads everything, [Paged] reads plain tables from the file's pages.
+type Source interface {
+	// Tables lists tables and views with their columns in declared order.
+	Tables() ([]Table, error)
+	// Scan calls each for every row, in rowid order, with one cell per column. The cells and the bytes behind them are
+	// valid during the call only. The column "rowid" is always there.
+	Scan(table string, columns []string, each func(row []pages.Cell) error) error
+	// Fetch reads single rows by rowid, in any order. Empty column names read as NULL.
+	Fetch(table string, columns []string, rows []int64, each func(row int64, cells []pages.Cell) error) error
+	Close() error
+}
+
+// Table is a table or view with the names of its columns. Names of columns are compared as SQLite does, in any case.
+type Table struct {
+	Name    string
+	Columns []string
+	View    bool
+	Rowless bool         // it has no rowids: a view, or a table WITHOUT ROWID
+	Plain   *pages.Table // nil: SQLite itself must read it
+}
+
+// Column is a column as the table spells it; empty if the table has none of that name.
+func (t Table) Column(name string) string {
+	for _, c := range t.Columns {
+		if strings.EqualFold(c, name) {
+			return c
+		}
+	}
+	return ""
+}
+
+// First is the first of the columns that the table has, as it spells it, or empty.
+func (t Table) First(names ...string) string {
+	for _, n := range names {
+		if c := t.Column(n); c != "" {
+			return c
+		}
+	}
+	return ""
+}
+
+// HasAll reports whether the table has all the columns.
+func (t Table) HasAll(columns []string) bool {
+	for _, c := range columns {
+		if t.Column(c) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// Known are the columns as the table spells them; those that it lacks are empty.
+func (t Table) Known(names []string) []string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		if list[i] = t.Column(n); n == "rowid" && list[i] == "" && !t.Rowless {
+			list[i] = n
+		}
+	}
+	return list
+}

@@ -1,0 +1,238 @@
+package source
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// SQL is the reference implementation of [Source]. Rows come from the driver directly: database/sql's Scan would
+// cost three times as much as SQLite itself.
+type SQL struct {
+	db    *sql.DB
+	views map[string]bool
+	// patience is how long a view may take for its next row. nsys writes no views; one that computes for ever must not
+	// keep the analysis from ending.
+	patience time.Duration
+}
+
+const patience = 4 * time.Second
+
+// openSQL opens path. immutable promises SQLite that nothing changes the file and no log belongs to it: it then takes
+// no locks and creates no file beside it. Else the file is a scratch copy with its log, which SQLite writes to when it
+// rolls back what the log says was not finished.
+func openSQL(path string, immutable bool) (*SQL, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}
+	q := "mode=rw"
+	if immutable {
+		q = "mode=ro&immutable=1"
+	}
+	q += "&_pragma=query_only(1)&_pragma=temp_store(2)"
+	u.RawQuery = q
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(4)
+	return &SQL{db: db, views: map[string]bool{}, patience: patience}, nil
+}
+
+// Close ends reading.
+func (s *SQL) Close() error { return s.db.Close() }
+
+// Tables lists what SQLite lists but its own tables, and views that cannot be read.
+func (s *SQL) Tables() ([]Table, error) {
+	var list []Table
+	var shapes []shape
+	err := s.query(`select "name", "type", "rootpage", "sql" from "sqlite_master"
+		where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
+		func(row []pages.Cell) error {
+			view := row[1].S == "view"
+			list = append(list, Table{Name: row[0].S, View: view, Rowless: view})
+			shapes = append(shapes, shape{root: row[2].Bits, sql: strings.ToUpper(row[3].S)})
+			s.views[row[0].S] = view
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	kept := list[:0]
+	for i, t := range list {
+		shape := &shapes[i]
+		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden"
+			from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []pages.Cell) error {
+			if row[4].Bits != 1 { // hidden columns of virtual tables; generated columns count
+				t.Columns = append(t.Columns, row[0].S)
+			}
+			shape.column(row)
+			return nil
+		})
+		if err == nil && !t.View {
+			err = s.query(`select "wr", "type" from pragma_table_list(`+literal(t.Name)+`) where "schema" = 'main'`,
+				func(row []pages.Cell) error {
+					t.Rowless = row[0].Bits != 0
+					shape.odd = shape.odd || row[1].S != "table"
+					return nil
+				})
+		}
+		if err != nil {
+			if t.View {
+				continue // a view over something that is not there
+			}
+			return nil, err
+		}
+		if !t.Rowless {
+			t.Plain = shape.table(t.Name)
+		}
+		kept = append(kept, t)
+	}
+	return kept, nil
+}
+
+// Scan reads all rows through SQLite.
+func (s *SQL) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = "null"
+		if c != "" {
+			quoted[i] = Quote(c)
+		}
+	}
+	// An index may have another order
+	text := "select " + strings.Join(quoted, ", ") + " from " + Quote(table) + " not indexed"
+	if s.views[table] {
+		return s.queryView(text, each)
+	}
+	return s.query(text, each)
+}
+
+// queryView gives up on a view instead of interrupting it: the driver can interrupt the first row only.
+func (s *SQL) queryView(text string, each func(row []pages.Cell) error) error {
+	var rows atomic.Int64
+	var gone atomic.Bool
+	done := make(chan error, 1)
+	go func() {
+		done <- s.query(text, func(row []pages.Cell) error {
+			if gone.Load() {
+				return errSlowView
+			}
+			rows.Add(1)
+			return each(row)
+		})
+	}()
+	tick := time.NewTicker(s.patience)
+	defer tick.Stop()
+	for seen := int64(-1); ; seen = rows.Load() {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			if rows.Load() == seen {
+				gone.Store(true)
+				return errSlowView
+			}
+		}
+	}
+}
+
+var errSlowView = errors.New("a view in it computes without giving rows")
+
+// fetchBatch keeps a statement's text bounded.
+const fetchBatch = 500
+
+// Fetch reads the rows in batches.
+func (s *SQL) Fetch(table string, columns []string, rows []int64,
+	each func(row int64, cells []pages.Cell) error) error {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = "null"
+		if c != "" {
+			quoted[i] = Quote(c)
+		}
+	}
+	for len(rows) > 0 {
+		n := min(len(rows), fetchBatch)
+		ids := make([]string, n)
+		for i, r := range rows[:n] {
+			ids[i] = strconv.FormatInt(r, 10)
+		}
+		rows = rows[n:]
+		err := s.query("select rowid, "+strings.Join(quoted,
+			", ")+" from "+Quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
+			func(row []pages.Cell) error { return each(row[0].Bits, row[1:]) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *SQL) query(text string, each func(row []pages.Cell) error) error {
+	ctx := context.Background()
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Raw(func(c any) error {
+		q, ok := c.(driver.QueryerContext)
+		if !ok {
+			return errors.New("sqlite driver has no direct query")
+		}
+		rows, err := q.QueryContext(ctx, text, nil)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		n := len(rows.Columns())
+		values, cells := make([]driver.Value, n), make([]pages.Cell, n)
+		for {
+			if err := rows.Next(values); err != nil {
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				return err
+			}
+			for i, v := range values {
+				switch v := v.(type) {
+				case nil:
+					cells[i] = pages.Cell{}
+				case int64:
+					cells[i] = pages.IntCell(v)
+				case float64:
+					cells[i] = pages.FloatCell(v)
+				case string:
+					cells[i] = pages.TextCell(v)
+				case []byte:
+					cells[i] = pages.Cell{Kind: pages.Blob, S: string(v)}
+				default:
+					return fmt.Errorf("unexpected value of type %T", v)
+				}
+			}
+			if err := each(cells); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Quote writes a name as SQLite reads it.
+func Quote(name string) string   { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+func literal(text string) string { return `'` + strings.ReplaceAll(text, `'`, `''`) + `'` }

@@ -1,0 +1,90 @@
+package source
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/nsys-llm/explain/analyze/limit"
+)
+
+func (in *Input) unpack(kind string) error {
+	src, err := os.Open(in.path)
+	if err != nil {
+		return in.Fail("cannot be read", "", errors.Unwrap(err))
+	}
+	defer src.Close()
+	var r io.Reader
+	if kind == "gzip" {
+		z, err := gzip.NewReader(src)
+		if err != nil {
+			return in.Fail("is not valid gzip", "copy it again", err)
+		}
+		r = z
+	} else {
+		z, err := zstd.NewReader(src, zstd.WithDecoderMaxMemory(1<<30))
+		if err != nil {
+			return in.Fail("is not valid zstd", "copy it again", err)
+		}
+		defer z.Close()
+		r = z
+	}
+	path, err := in.scratch(fmt.Sprintf("unpacked-%s-%d", kind, len(in.path)))
+	if err != nil {
+		return err
+	}
+	dst, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return in.noScratch(err)
+	}
+	most := int64(math.MaxInt64)
+	if info, err := src.Stat(); err == nil {
+		most = limit.Packed(info.Size()).Bytes
+	}
+	if free, ok := limit.Free(in.temp); ok {
+		most = min(most, int64(min(free, math.MaxInt64))-keptFree)
+	}
+	done, err := io.Copy(dst, &tracked{r: limit.Limit{Bytes: most}.Reader(r), in: in})
+	if e := dst.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		if e := in.ctx.Err(); e != nil {
+			return e
+		}
+		var beyond *limit.Error
+		switch {
+		case errors.As(err, &beyond):
+			return in.Fail("is not unpacked: it is "+beyond.Error(),
+				"a capture of that size needs room in TMPDIR; unpack it yourself if it is one", nil)
+		case unwritten(err):
+			return in.noScratch(err)
+		}
+		return in.Fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
+	}
+	in.opt.progress("unpack: done", done)
+	in.path = path
+	return nil
+}
+
+// tracked reports progress and stops when the context does.
+type tracked struct {
+	r    io.Reader
+	in   *Input
+	done int64
+}
+
+func (t *tracked) Read(b []byte) (int, error) {
+	if err := t.in.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := t.r.Read(b)
+	t.done += int64(n)
+	t.in.opt.progress("unpack", t.done)
+	return n, err
+}
