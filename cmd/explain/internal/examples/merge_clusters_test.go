@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package examples
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestRanksOnClusters runs what the examples for Kubernetes, Argo, GitHub and the Nsight Operator tell a scheduler to
@@ -37,21 +38,23 @@ func TestRanksOnClusters(t *testing.T) {
 	put(t, filepath.Join(captures, "manifest.txt"), []byte(manifest.String()), 0o600)
 	shell := func(dir, script string, env ...string) {
 		t.Helper()
-		c := explainProcess(t, dir, env)
+		c := explaintest.Process(t, dir, env)
 		c.Path, c.Args = "/bin/bash", []string{"bash", "-euc", script}
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", script, err, out)
 		}
 	}
 	shell(captures, "explain merge rank*.sqlite --out alone --quiet")
-	alone := read(t, filepath.Join(captures, "alone", "report.json"))
+	alone := explaintest.Read(t, filepath.Join(captures, "alone", "report.json"))
 	same := func(t *testing.T, report string) {
 		t.Helper()
-		if !bytes.Equal(read(t, filepath.Join(report, "report.json")), alone) {
+		if !bytes.Equal(explaintest.Read(t, filepath.Join(report, "report.json")), alone) {
 			t.Error("the report is not the one of a single process")
 		}
 	}
-	example := func(name string) string { return string(read(t, filepath.Join("../../examples", name))) }
+	example := func(name string) string {
+		return string(explaintest.Read(t, filepath.Join("../../../../examples", name)))
+	}
 	// claim is the volume of a cluster, with the manifest as it is seen there.
 	claim := func(t *testing.T) string {
 		dir := t.TempDir()
@@ -168,7 +171,7 @@ func TestRanksOnClusters(t *testing.T) {
 		}
 		output := filepath.Join(dir, "output")
 		shell(dir, script("list"), "MANIFEST="+manifest.String(), "GITHUB_OUTPUT="+output)
-		_, list, _ := strings.Cut(strings.TrimSpace(string(read(t, output))), "indexes=")
+		_, list, _ := strings.Cut(strings.TrimSpace(string(explaintest.Read(t, output))), "indexes=")
 		var indexes []int
 		if err := json.Unmarshal([]byte(list), &indexes); err != nil || len(indexes) != n {
 			t.Fatalf("indexes %q: %v", list, err)
@@ -184,7 +187,7 @@ func TestRanksOnClusters(t *testing.T) {
 			if err != nil || len(found) != 1 {
 				t.Fatalf("job %d uploads %v", i, found)
 			}
-			put(t, filepath.Join(parts, filepath.Base(found[0])), read(t, found[0]), 0o600)
+			put(t, filepath.Join(parts, filepath.Base(found[0])), explaintest.Read(t, found[0]), 0o600)
 		}
 		shell(dir, script("merge"))
 		same(t, filepath.Join(dir, "report"))
@@ -198,13 +201,20 @@ func TestRanksOnClusters(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := fmt.Sprintf("rank%d.sqlite", i)
-			put(t, filepath.Join(own, name), read(t, filepath.Join(captures, name)), 0o600)
+			put(t, filepath.Join(own, name), explaintest.Read(t, filepath.Join(captures, name)), 0o600)
 		}
-		script, err := filepath.Abs("../../examples/kubernetes/nsight-operator.sh")
+		script, err := filepath.Abs("../../../../examples/kubernetes/nsight-operator.sh")
 		if err != nil {
 			t.Fatal(err)
 		}
 		shell(dir, "sh '"+script+"' session report")
 		same(t, filepath.Join(dir, "report"))
 	})
+}
+
+func put(t *testing.T, path string, content []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, content, mode); err != nil {
+		t.Fatal(err)
+	}
 }
