@@ -41,7 +41,7 @@ var UnitStates = []string{"kept", "cut", "warmup", "other", "outside"}
 
 // Bounds of a series.
 const (
-	maxSeriesUnits  = 65_536
+	MaxSeriesUnits  = 65_536
 	maxSeriesHashes = 1_024
 )
 
@@ -62,11 +62,11 @@ type UnitPoint struct {
 	Step int64
 }
 
-// NewUnitSeries encodes units, every k-th of them where there are more than maxSeriesUnits.
+// NewUnitSeries encodes units, every k-th of them where there are more than MaxSeriesUnits.
 func NewUnitSeries(units []UnitPoint) *UnitSeries {
 	every := 1
-	if len(units) > maxSeriesUnits {
-		every = (len(units)-1)/maxSeriesUnits + 1
+	if len(units) > MaxSeriesUnits {
+		every = (len(units)-1)/MaxSeriesUnits + 1
 	}
 	s := &UnitSeries{Every: int64(every), Signatures: []string{}}
 	for _, column := range s.columns() {
@@ -118,11 +118,11 @@ func addRun(runs []int64, v int64) []int64 {
 }
 
 // Decode gives the units back. It fails where columns differ in length, a place is out of range or a time overflows,
-// and never makes more units than [maxSeriesUnits].
+// and never makes more units than [MaxSeriesUnits].
 func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 	n := int(s.Count)
 	switch {
-	case s.Count < 0 || s.Count > maxSeriesUnits || s.Every < 1:
+	case s.Count < 0 || s.Count > MaxSeriesUnits || s.Every < 1:
 		return nil, fmt.Errorf("%d units, every %d-th", s.Count, s.Every)
 	case len(s.Duration) != n || len(s.Idle) != n:
 		return nil, fmt.Errorf("%d durations and %d times without work for %d units", len(s.Duration), len(s.Idle), n)

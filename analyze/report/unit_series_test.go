@@ -84,7 +84,7 @@ func TestUnitSeriesRoundTrip(t *testing.T) {
 
 // Of more units than a series holds every second one is in it, and of more hashes than it holds the rest is unknown.
 func TestUnitSeriesIsBounded(t *testing.T) {
-	units := randomUnits(rand.New(rand.NewPCG(3, 4)), maxSeriesUnits+10)
+	units := randomUnits(rand.New(rand.NewPCG(3, 4)), MaxSeriesUnits+10)
 	for i := range units {
 		units[i].Signature = string(rune('a'+i%26)) + strings.Repeat("x", i%2000/26)
 	}
@@ -93,7 +93,7 @@ func TestUnitSeriesIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Every != 2 || s.Count != (maxSeriesUnits+10)/2 || got[1].Start != units[2].Start || got[1].Number != 2 {
+	if s.Every != 2 || s.Count != (MaxSeriesUnits+10)/2 || got[1].Start != units[2].Start || got[1].Number != 2 {
 		t.Errorf("%d units, every %d-th, the second %+v", s.Count, s.Every, got[1])
 	}
 	if len(s.Signatures) > maxSeriesHashes {
