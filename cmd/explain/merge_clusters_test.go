@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestRanksOnClusters runs what the examples for Kubernetes, Argo, GitHub and the Nsight Operator tell a scheduler to
@@ -37,7 +38,7 @@ func TestRanksOnClusters(t *testing.T) {
 	put(t, filepath.Join(captures, "manifest.txt"), []byte(manifest.String()), 0o600)
 	shell := func(dir, script string, env ...string) {
 		t.Helper()
-		c := explainProcess(t, dir, env)
+		c := explaintest.Process(t, dir, env)
 		c.Path, c.Args = "/bin/bash", []string{"bash", "-euc", script}
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", script, err, out)
