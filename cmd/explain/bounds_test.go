@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestTenThousandDevices: the report of a capture of 10,000 devices takes less than 500 MB.
@@ -27,7 +28,7 @@ func TestTenThousandDevices(t *testing.T) {
 	if err := b.Write(filepath.Join(dir, "many.sqlite")); err != nil {
 		t.Fatal(err)
 	}
-	c := explainProcess(t, dir, nil, "report", "many.sqlite", "--out", "out")
+	c := explaintest.Process(t, dir, nil, "report", "many.sqlite", "--out", "out")
 	if said, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
@@ -63,7 +64,7 @@ func TestScrubOfAViewWithoutEnd(t *testing.T) {
 	if code != exitInput || !strings.Contains(said, "more rows than a file of ") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	if names := filesIn(t, dir); len(names) != 1 {
+	if names := explaintest.FilesIn(t, dir); len(names) != 1 {
 		t.Errorf("%q are there", names)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	_ "modernc.org/sqlite" // to damage rows
 )
 
@@ -272,13 +273,13 @@ func (l *longRun) read(i int, from, command string) {
 	if after := l.state(in); after != before && !changes {
 		fail("the input, or what is beside it, was\n%sand is\n%s", before, after)
 	}
-	if left := filesIn(t, l.temp); len(left) > 0 {
+	if left := explaintest.FilesIn(t, l.temp); len(left) > 0 {
 		fail("left %q in $TMPDIR", left)
 		for _, name := range left {
 			_ = os.RemoveAll(filepath.Join(l.temp, name))
 		}
 	}
-	for _, name := range filesIn(t, l.dir) {
+	for _, name := range explaintest.FilesIn(t, l.dir) {
 		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp") {
 			fail("left %s", name)
 		}
