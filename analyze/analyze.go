@@ -11,10 +11,15 @@
 //
 // Rendering is another room: report/present and report/render.
 //
-// To add a metric to a section, say gpu/comm, touch four files: comm.go, whose declaration lists it and which computes
-// it; comm.md, its page; comm_test.go, with a value worked out by hand; and testdata/scales.txt, which says how it
-// behaves when the capture is twice as long. The documentation, the rules of a policy, the CSV files and the JSON Schema
-// of reports follow from the declaration. Where a golden of the section holds the metric, it is written again.
+// To add a metric to a section, say the 95th percentile of the kernels of a device, touch four files: gpu/kernels.go,
+// whose declaration lists it and which computes it; kernels.md, its page; kernels_test.go, with a value worked out by
+// hand; and testdata/scales.txt, which says how it behaves when the capture is twice as long. Documentation, policy
+// rules, CSV files and the JSON Schema of reports follow from the declaration. Three commands write what is made of
+// them: go test ./analyze -run TestGolden -update the golden of the section, go test ./cmd/explain/internal/docs
+// -update examples/docs, and go test ./cmd/explain -run TestExamplesAreCurrent -update examples/serving.
+//
+// To add a section, touch six: its own file, page and test, named after its id; the list in sections.go; scales.txt;
+// and the groups in report/present/first.go, unless it is about evidence.
 package analyze
 
 import (
@@ -91,8 +96,8 @@ type Result struct {
 	Details []report.Table
 }
 
-// DefaultMaxMemory is half of the memory this process could have: of the machine's, or of the control group's it runs in.
-// 0 means that this is not known.
+// DefaultMaxMemory is half of the memory this process could have: of the machine's, or of the control group's it runs
+// in. 0 means that this is not known.
 func DefaultMaxMemory() int64 { return spill.Machine() / 2 }
 
 // ErrOptions marks errors of usage rather than of input.
@@ -147,7 +152,8 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 // openTrace opens a capture that can be analysed.
 func openTrace(ctx context.Context, path string, opt *Options, tags *tagger) (*trace.Trace, error) {
 	t, err := trace.Open(ctx, path, trace.Options{
-		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
+		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys,
+		Getenv: opt.Getenv,
 	})
 	if err != nil {
 		return nil, err
@@ -183,8 +189,9 @@ func finish(in *kit.Input, cuts []report.UnitCut, opt *Options) (*Result, error)
 }
 
 func sectionOptions(opt *Options) kit.Options {
-	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn,
-		GPUPrice: opt.GPUPrice}
+	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap,
+		CoverageWarn: opt.CoverageWarn,
+		GPUPrice:     opt.GPUPrice}
 	if o.Top == 0 {
 		o.Top = defaultTop
 	}

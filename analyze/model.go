@@ -42,7 +42,8 @@ func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Repor
 	}
 	r.Capture.Overhead = opt.Overhead
 	if in.NoTrace {
-		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]), in.Evidence.Files[0].Bytes
+		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]),
+			in.Evidence.Files[0].Bytes
 		if in.Evidence.Folder != "" {
 			r.Trace.Name, r.Trace.Bytes = in.Evidence.Folder, 0
 			for _, f := range in.Evidence.Files {
@@ -203,8 +204,8 @@ func anchorOf(a *workunit.Anchor) report.UnitAnchor {
 		Coverage: a.Coverage, Count: int64(a.Count)}
 }
 
-// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, and of the main
-// kind no numbers under the label of its phase too.
+// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, and of the
+// main kind no numbers under the label of its phase too.
 func unitCut(in *kit.Input) report.UnitCut {
 	x := in.Units
 	coverage := x.Coverage
@@ -231,7 +232,8 @@ func unitCut(in *kit.Input) report.UnitCut {
 	return c
 }
 
-// maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has thousands.
+// maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has
+// thousands.
 const maxGroups = 200
 
 // mostFrequent keeps the main kind and those with most units, in their order, and counts the others together.

@@ -15,8 +15,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence alone
-// has nothing to merge. The options Top and AllRows have no effect: what is merged has to be whole.
+// Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence
+// alone has nothing to merge. The options Top and AllRows have no effect: what is merged has to be whole.
 func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, error) {
 	if len(opt.Evidence) > 0 || IsEvidence(path) {
 		return nil, errors.Join(ErrOptions, errors.New("a partial is of a trace: evidence beside it belongs into the report of the run"))
@@ -43,7 +43,8 @@ func headOf(in *kit.Input, r *report.Report) merge.Head {
 	if id.Content == nil {
 		parts = append(parts, r.Trace.Name, strconv.FormatInt(r.Trace.Bytes, 10))
 	}
-	return merge.Head{Key: *hashed(parts...), Name: in.Trace.File.Name, Host: deref(id.Host), Session: in.Trace.Meta.SessionStart}
+	return merge.Head{Key: *hashed(parts...), Name: in.Trace.File.Name, Host: deref(id.Host),
+		Session: in.Trace.Meta.SessionStart}
 }
 
 func deref(s *string) string {

@@ -72,13 +72,14 @@ func processesOn(d *attrib.Device) []int32 {
 	return list
 }
 
-// actsOfDevice are what a device does between two collectives: the classes of its time, and idle time by cause.
+// actsOfDevice are what a device does between two collectives: the classes of its time, and idle time by cause. Idle
+// time of cause host has an act for each call that the launching thread was in.
 var actsOfDevice = []string{"compute", "other communication", "copies", "idle: sync", "idle: host", "idle: launch",
 	"idle: dependency", "idle: unknown"}
 
 // deviceTrack is the collectives that a process runs on a device within the window.
 func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ranks.Track {
-	tr := &ranks.Track{Device: int64(d.ID), Acts: actsOfDevice}
+	tr := &ranks.Track{Device: int64(d.ID), Acts: slices.Clone(actsOfDevice)}
 	var work []int
 	for j := range d.Len() {
 		if d.Class(j) == attrib.Comm && d.Proc(j) == proc && d.Start(j) >= in.Span.Start && len(work) < ranks.MaxCalls &&
@@ -92,7 +93,8 @@ func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ran
 			moments = append(moments, end, start)
 		}
 	}
-	times := d.Sweep(nil, moments)
+	late := lateIn{in: in, tr: tr, moments: moments, parts: make([][]ranks.Part, len(moments)/2)}
+	times := d.SweepHost(in.Threads, nil, late.piece, nil, moments)
 	at := 0
 	for k, j := range work {
 		c := ranks.Call{Start: d.Start(j), End: d.End(j), Comm: -1,
@@ -103,20 +105,63 @@ func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ran
 		var parts []ranks.Part
 		if k > 0 && d.End(work[k-1]) <= c.Start {
 			x := times[at+1].Minus(&times[at])
+			host := late.parts[at/2]
 			at += 2
+			for _, p := range host {
+				x.Cause[attrib.CauseHost] -= p.Time
+			}
 			for act, ns := range append([]int64{x.Compute, x.ExposedComm, x.ExposedCopy}, x.Cause[:]...) {
 				if ns > 0 {
 					parts = append(parts, ranks.Part{Act: int32(act), Time: ns})
 				}
 			}
+			parts = append(parts, host...)
 		}
 		tr.Add(c, parts)
 	}
 	return tr
 }
 
-// comms finds the communicator of a kernel: that of the range of NCCL around the call that launched it, or of the last one
-// before it on that thread, since calls of a group are launched at the group's end.
+// lateIn sorts idle time of cause host between collectives by what the launching thread did.
+type lateIn struct {
+	in      *kit.Input
+	tr      *ranks.Track
+	moments []int64        // end of a collective and start of the next, by turns
+	parts   [][]ranks.Part // by pair of moments
+}
+
+// piece adds a stretch of such time. What nothing is known of stays idle time of cause host.
+func (x *lateIn) piece(p *attrib.HostPiece) {
+	name := ""
+	switch call, ok := x.in.LateCallOf(p); {
+	case ok:
+		name = ranks.HostIn + call.Name(x.in.Trace)
+	case p.Cause == attrib.HostNotScheduled:
+		name = ranks.HostIn + ranks.OnNoCPU
+	case p.Cause == attrib.HostRunning:
+		name = ranks.HostIn + ownCode
+	default:
+		return
+	}
+	at, found := slices.BinarySearch(x.moments, p.Start)
+	if !found {
+		at--
+	}
+	if at < 0 || at%2 == 1 { // not between two collectives
+		return
+	}
+	ns := min(p.End, x.moments[at+1]) - p.Start
+	act := actOf(x.tr, name, ranks.HostIn+otherCalls)
+	list := &x.parts[at/2]
+	if k := slices.IndexFunc(*list, func(o ranks.Part) bool { return o.Act == act }); k >= 0 {
+		(*list)[k].Time += ns
+		return
+	}
+	*list = append(*list, ranks.Part{Act: act, Time: ns})
+}
+
+// comms finds the communicator of a kernel: that of the range of NCCL around the call that launched it, or of the last
+// one before it on that thread, since calls of a group are launched at the group's end.
 type comms struct {
 	t        *trace.Trace
 	byThread map[int64][]int // by globalTid: places in NCCL, by start
@@ -156,7 +201,8 @@ var mpiCollectives = map[string]string{
 	"MPI_Allreduce": kernelname.CollAllReduce, "MPI_Barrier": kernelname.CollBarrier,
 	"MPI_Allgather": kernelname.CollAllGather, "MPI_Allgatherv": kernelname.CollAllGather,
 	"MPI_Reduce_scatter": kernelname.CollReduceScatter, "MPI_Reduce_scatter_block": kernelname.CollReduceScatter,
-	"MPI_Alltoall": kernelname.CollAllToAll, "MPI_Alltoallv": kernelname.CollAllToAll, "MPI_Alltoallw": kernelname.CollAllToAll,
+	"MPI_Alltoall": kernelname.CollAllToAll, "MPI_Alltoallv": kernelname.CollAllToAll,
+	"MPI_Alltoallw": kernelname.CollAllToAll,
 }
 
 // mpiProcesses are the processes that call MPI, by their number.
@@ -184,8 +230,8 @@ type hostCall struct {
 	name       string
 }
 
-// mpiTrack is the collectives that a process calls, with what their thread did in between: the calls that are traced, by
-// name, where one holds others the outer one.
+// mpiTrack is the collectives that a process calls, with what their thread did in between: the calls that are traced,
+// by name, where one holds others the outer one.
 func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	t := in.Trace
 	tr := &ranks.Track{Device: -1, Acts: []string{ownCode}}
@@ -233,11 +279,11 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 			if known && reached <= c.start {
 				rest := c.start - ended
 				for _, name := range slices.Sorted(maps.Keys(parts)) {
-					m.parts = append(m.parts, ranks.Part{Act: actOf(tr, name), Time: parts[name]})
+					m.parts = append(m.parts, ranks.Part{Act: actOf(tr, name, otherCalls), Time: parts[name]})
 					rest -= parts[name]
 				}
 				if rest > 0 {
-					m.parts = append(m.parts, ranks.Part{Act: actOf(tr, ownCode), Time: rest})
+					m.parts = append(m.parts, ranks.Part{Act: actOf(tr, ownCode, otherCalls), Time: rest})
 				}
 			}
 			clear(parts)
@@ -252,10 +298,10 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	return tr
 }
 
-// actOf is the place of a call's name among what a rank does; beyond maxActs all others are one.
-func actOf(tr *ranks.Track, name string) int32 {
+// actOf is the place of a call's name among what a rank does; beyond maxActs all others are one, of the name others.
+func actOf(tr *ranks.Track, name, others string) int32 {
 	if len(tr.Acts) >= maxActs && !slices.Contains(tr.Acts, name) {
-		name = otherCalls
+		name = others
 	}
 	return ranks.Place(&tr.Acts, name)
 }

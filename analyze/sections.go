@@ -39,6 +39,7 @@ var sections = []*kit.Section{
 	&gpu.Counters,
 	&gpu.Power,
 	&host.NVTX,
+	&host.TorchOps,
 	&host.Regions,
 	&host.Phases,
 	&host.Processes,

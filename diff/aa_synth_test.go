@@ -366,6 +366,38 @@ func (s *source) tables(r *report.Report, units []aaUnit) {
 		list.Rows = append(list.Rows, row)
 	}
 	list.TotalRows, list.Others = int64(len(list.Rows)), false
+	s.series(r, units)
+}
+
+// series puts the units into the list of all units, in place of those of the main kind on its device.
+func (s *source) series(r *report.Report, units []aaUnit) {
+	if r.Unit.Series == nil {
+		return
+	}
+	points, err := r.Unit.Series.Decode()
+	if err != nil {
+		panic(err)
+	}
+	group := int64(slices.IndexFunc(r.Unit.Groups, func(g report.UnitGroup) bool { return g.Main }))
+	var list []report.UnitPoint
+	for _, p := range points {
+		if p.Group != group || p.State != 0 || strconv.FormatInt(p.Device, 10) != s.device {
+			list = append(list, p)
+			continue
+		}
+		if units == nil {
+			continue
+		}
+		for i, u := range units {
+			p.Number, p.Duration = int64(i), int64(math.Round(u.time()))
+			p.Busy, p.Compute = p.Duration-int64(math.Round(u.idle)), int64(math.Round(u.compute))
+			p.Compute = min(p.Compute, p.Busy)
+			list = append(list, p)
+			p.Start += p.Duration
+		}
+		units = nil
+	}
+	r.Unit.Series = report.NewUnitSeries(list)
 }
 
 // kindOf reports whether a row of the units table is of the main kind.

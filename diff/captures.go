@@ -35,13 +35,14 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 	return kept
 }
 
-// copied reports whether two reports are of one capture. Of evidence, whose events nobody hashed, all numbers tell.
+// copied reports whether two reports are of one capture. Where nobody hashed its events, as of evidence and in reports
+// of older versions, all numbers tell: no timing repeats to the nanosecond in another capture.
 func copied(a, b *side.Capture) bool {
 	x, y := a.Report.Capture.Content, b.Report.Capture.Content
 	if x != nil && y != nil {
 		return *x == *y
 	}
-	return a.EvidenceOnly() && b.EvidenceOnly() && a.HoldsWork() && a.Within(b) && b.Within(a)
+	return a.EvidenceOnly() == b.EvidenceOnly() && a.HoldsWork() && a.Within(b) && b.Within(a)
 }
 
 // oneSession reports whether two captures are windows of one session of nsys.

@@ -21,6 +21,7 @@ type Options struct {
 	Version  string         // of explain, for Comparison.Tool
 	Phase    string         // compare units of this phase; empty: the one with most time
 	Batch    *int64         // and of this batch size
+	Device   *int64         // on this GPU; nil: the one whose units take longest over both sides
 	MinShare float64        // kernels below this share of the shorter unit go to others, 0..1; 0 means DefaultMinShare
 	Top      int            // rows of kernels; 0 means DefaultTop
 	Noise    *noise.Noise   // from calibrate; nil: DefaultFloor
@@ -98,7 +99,8 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	base = collapse(c, "base", base)
 	head = collapse(c, "head", head)
 	both := match.New(base, head,
-		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, MinShare: opt.MinShare, Top: opt.Top}, c)
+		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device,
+			MinShare: opt.MinShare, Top: opt.Top}, c)
 	x := &comparer{noise.NewDecider(both, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
 	c.Unit.OverlapNeeded = match.OverlapNeeded
@@ -122,6 +124,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	overhead(c, opt.Policy.Stats.MaxOverhead, base, head)
 	doubt(c)
 	x.Mix()
+	c.Ranks = compareRanks(x.Base, x.Head)
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))

@@ -36,7 +36,8 @@ func (x *comparer) iterations() {
 			}
 		}
 	}
-	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() { // different kinds say nothing of the other numbers
+	// Where kinds differ, the other numbers cannot be compared
+	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() {
 		x.Reason(
 			comparison.DifferentWork,
 			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",
@@ -64,8 +65,8 @@ func (x *comparer) beside() {
 	}
 }
 
-// mostFailures is the share of requests from which on the latencies of the others say nothing: those that fail are often
-// the slow ones, and a server that sheds load is fast.
+// mostFailures is the share of requests from which on the latencies of the others say nothing: those that fail are
+// often the slow ones, and a server that sheds load is fast.
 const mostFailures = 0.01
 
 // failedRequests takes the classes of latencies back where too many requests of a side failed.

@@ -17,7 +17,8 @@ type Noise = noise.Noise
 // made of them.
 type Calibration = noise.Calibration
 
-// MeasureRuns is the noise between runs of one workload in one environment, of commits that changed nothing: at least 2.
+// MeasureRuns is the noise between runs of one workload in one environment, of commits that changed nothing: at least
+// 2.
 func MeasureRuns(runs []*report.Report) (*Noise, error) {
 	if len(runs) < 2 {
 		return nil, errors.New("the noise between runs needs at least 2 of them")

@@ -12,8 +12,8 @@ import (
 
 // unify cuts the units of all captures at one anchor that all of them know, so that both sides have the same unit of
 // work: the one whose units have about as many kernels everywhere, then the one that captures rank best, which is the
-// base's wherever the head has it too. It is the same one if the sides change places. Captures whose units were not found
-// in the kernel sequence stay as they are.
+// base's wherever the head has it too. It is the same one if the sides change places. Captures whose units were not
+// found in the kernel sequence stay as they are.
 //
 // Where no anchor is common to all, each keeps its own unit, and apart says so.
 func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
@@ -36,7 +36,8 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	return best.cut[:len(base)], best.cut[len(base):], ""
 }
 
-// mixed says that some captures have units by markers or graph launches and others have not; empty where all are of a kind.
+// mixed says that some captures have units by markers or graph launches and others have not; empty where all are of a
+// kind.
 func mixed(all []*report.Report) string {
 	way := func(u *report.Unit) string {
 		switch u.Kind {
@@ -104,7 +105,8 @@ func cutAll(all []*report.Report, a *report.UnitAnchor) []*report.Report {
 	return cut
 }
 
-// alikeKernels is the ratio up to which units have about the same number of kernels: a step less than half as long again.
+// alikeKernels is the ratio up to which units have about the same number of kernels: a step less than half as long
+// again.
 const alikeKernels = 1.25
 
 // alikeUnits reports whether the main units of all captures have about the same number of kernels.

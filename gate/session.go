@@ -202,8 +202,8 @@ func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Basel
 	return s.client.baseline(ctx, q)
 }
 
-// Moved is the head that the pull request has by now, where that is not the one that was measured; empty where it is, or
-// GitHub does not say.
+// Moved is the head that the pull request has by now, where that is not the one that was measured; empty where it is,
+// or GitHub does not say.
 func (s *Session) Moved(ctx context.Context) string {
 	if s.Pull == nil || !s.token {
 		return ""

@@ -32,8 +32,8 @@ var (
 )
 
 // Most that a compressed file may hold for each byte of its own, and what it may hold in any case. Zeros pack to less
-// than a two-hundredth, logs that repeat themselves to nearly that. Traces pack to a twentieth at best: small ones, whose
-// pages are mostly empty.
+// than a two-hundredth, logs that repeat themselves to nearly that. Traces pack to a twentieth at best: small ones,
+// whose pages are mostly empty.
 const (
 	packedRatio = 200
 	traceRatio  = 64

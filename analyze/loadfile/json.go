@@ -36,12 +36,7 @@ func (r *Result) Write(w io.Writer) error {
 	l.Field("latency", r.Latency)
 	l.Field("every", r.Every)
 	report.List(&l, "requests", r.Requests)
-	b, err := l.Bytes()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
+	return l.Write(w)
 }
 
 // Read parses a result and checks that its numbers fit together. Text that explain does not write itself is replaced.

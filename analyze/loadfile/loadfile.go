@@ -63,7 +63,8 @@ type Counts struct {
 	Late      int64 `json:"late"`      // sent more than lateAfter after they were due
 }
 
-// FailedMoreThan reports whether more than a share of the requests that were answered failed, as load.failure_ratio has it.
+// FailedMoreThan reports whether more than a share of the requests that were answered failed, as load.failure_ratio has
+// it.
 func (c *Counts) FailedMoreThan(share float64) bool {
 	return float64(c.Failed) > share*float64(c.Succeeded+c.Failed)
 }

@@ -80,7 +80,8 @@ type captureFold struct {
 	rows     map[string]bool           // tables with rows
 	busy     int64                     // of its devices, ns
 	kernels  int64                     // sum of durations, ns
-	unit     report.Unit               // without series
+	own      ownTimes
+	unit     report.Unit // without series
 	units    []report.UnitPoint
 }
 
@@ -197,6 +198,7 @@ func (f *fold) inputTables(r *report.Report) {
 }
 
 func (f *fold) metric(at int, k *captureFold, r *report.Report, m *report.Metric) {
+	k.own.note(m)
 	what := ruleOf(m)
 	if m.Value == nil || what == leave || what == ofUnit {
 		return
@@ -351,7 +353,8 @@ func (f *fold) section(at int, k *captureFold, s *report.Section) {
 
 // warn keeps a warning of a capture once, with how many captures give it.
 func (f *fold) warn(_ int, w report.Warning) {
-	if at := slices.IndexFunc(f.warnings, func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }); at < 0 {
+	same := func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }
+	if at := slices.IndexFunc(f.warnings, same); at < 0 {
 		f.warnings = append(f.warnings, w)
 	}
 }
@@ -364,8 +367,8 @@ type deviceKey struct {
 
 func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.device) }
 
-// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in the
-// order of ranks.
+// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in
+// the order of ranks.
 type devices struct {
 	list    []deviceKey
 	seen    map[deviceKey]bool

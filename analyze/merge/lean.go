@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the unit,
-// metrics and tables that cannot be merged.
+// Lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the
+// unit, metrics and tables that cannot be merged.
 func Lean(r *report.Report) *report.Report {
 	out := *r
 	out.Unit.Cuts = nil
@@ -27,7 +27,9 @@ func Lean(r *report.Report) *report.Report {
 	for i := range out.Sections {
 		s := &out.Sections[i]
 		s.Charts, s.Notes, s.Derivation = []report.Chart{}, []string{}, ""
-		s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool { return tableRules[s.ID+"/"+t.ID] == nil })
+		s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool {
+			return tableRules[s.ID+"/"+t.ID] == nil
+		})
 	}
 	return &out
 }

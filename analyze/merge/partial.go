@@ -24,8 +24,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// SchemaID names the format of a partial.
-const SchemaID = "explain.partial/1"
+// schemaID names the format of a partial.
+const schemaID = "explain.partial/1"
 
 // Head is what is known of a capture before its body is read.
 type Head struct {
@@ -110,8 +110,8 @@ func (c *Counts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ErrPartial is wrapped by errors about a file that is no partial, or is damaged.
-var ErrPartial = errors.New("not a partial")
+// errPartial is wrapped by errors about a file that is no partial, or is damaged.
+var errPartial = errors.New("not a partial")
 
 // fileHead is the first line of a partial.
 type fileHead struct {
@@ -130,7 +130,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer {
 	zip, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	p := &Writer{zip: zip, err: err}
-	p.line(fileHead{SchemaID})
+	p.line(fileHead{schemaID})
 	return p
 }
 
@@ -215,16 +215,16 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	if err := json.Unmarshal(line, &head); err != nil || !strings.HasPrefix(head.Schema, "explain.partial/") {
 		return nil, p.bad("it holds something else: name what explain partial wrote")
 	}
-	if head.Schema != SchemaID {
+	if head.Schema != schemaID {
 		return nil, fmt.Errorf("%s has format %s, this version reads %s: make it again from its trace, or use the explain that wrote it",
-			name, clip(head.Schema), SchemaID)
+			name, clip(head.Schema), schemaID)
 	}
 	return p, nil
 }
 
 func clip(s string) string { return fmt.Sprintf("%q", s[:min(len(s), 40)]) }
 
-func (p *Reader) bad(why string) error { return fmt.Errorf("%s: %w: %s", p.name, ErrPartial, why) }
+func (p *Reader) bad(why string) error { return fmt.Errorf("%s: %w: %s", p.name, errPartial, why) }
 
 // line is the next line, without its end.
 func (p *Reader) line() ([]byte, error) {
@@ -274,18 +274,13 @@ func (p *Reader) Next() (*Head, error) {
 	return p.next, nil
 }
 
-// Capture takes the capture that Next found apart.
-func (p *Reader) Capture() (*Capture, error) {
-	return decode(p.name, *p.next, p.body)
-}
-
 func decode(name string, h Head, body []byte) (*Capture, error) {
 	c := &Capture{Head: h}
 	if err := json.Unmarshal(body, c); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", name, ErrPartial, err)
+		return nil, fmt.Errorf("%s: %w: %w", name, errPartial, err)
 	}
 	if c.Report == nil {
-		return nil, fmt.Errorf("%s: %w: it holds no report", name, ErrPartial)
+		return nil, fmt.Errorf("%s: %w: it holds no report", name, errPartial)
 	}
 	c.Report.Fill()
 	c.Report.Trace.Name = h.Name
@@ -294,7 +289,7 @@ func decode(name string, h Head, body []byte) (*Capture, error) {
 	}
 	for _, t := range c.Tracks {
 		if t == nil {
-			return nil, fmt.Errorf("%s: %w: a track is null", name, ErrPartial)
+			return nil, fmt.Errorf("%s: %w: a track is null", name, errPartial)
 		}
 	}
 	return c, nil

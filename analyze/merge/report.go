@@ -26,7 +26,8 @@ func (f *fold) report() *report.Report {
 		return cmp.Compare(i, k)
 	})
 	s := f.rankReport(x)
-	r := &report.Report{Schema: report.SchemaID, Tool: report.Tool{Name: "explain", Version: cmp.Or(f.opt.Version, "devel")},
+	r := &report.Report{Schema: report.SchemaID,
+		Tool:     report.Tool{Name: "explain", Version: cmp.Or(f.opt.Version, "devel")},
 		Evidence: []report.EvidenceFile{}, Trace: f.provenance(), Capture: f.identity(), Environment: f.environment(),
 		Window: f.window(), Unit: f.unit(), Metrics: f.merged(), Sections: []report.Section{s.section},
 		Findings: s.findings, Warnings: append(s.warnings, f.warnings...)}
@@ -263,8 +264,8 @@ func (f *fold) mergedSections() []report.Section {
 	return list
 }
 
-// statusOf is the status of a section of the run: that of the captures where all agree, else partial, with how many could
-// do it.
+// statusOf is the status of a section of the run: that of the captures where all agree, else partial, with how many
+// could do it.
 func (f *fold) statusOf(id string) (report.Status, string) {
 	good, why := 0, ""
 	status := map[report.Status]int{}

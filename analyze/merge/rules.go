@@ -12,7 +12,7 @@ import (
 type rule int
 
 const (
-	leave  rule = iota // it says nothing of a run: it stays in the capture's own report
+	leave  rule = iota // no meaning for a whole run: it stays in the capture's own report
 	sum                // added up
 	most               // the largest
 	ofUnit             // of one step: the slowest device's, as in the report of a capture
@@ -183,7 +183,8 @@ var tableRules = map[string]*tableRule{
 		mean2: [3]string{"mean_bytes", "bytes", "count"}, rate: [3]string{"throughput", "bytes", "total"}, order: "total"},
 	"comm/comm": {keys: []string{"collective", "library"}, sums: []string{"count", "total", "exposed"},
 		most: []string{"max"}, mean: [3]string{"mean", "total", "count"}, order: "total"},
-	"comm/comm_devices": {keys: []string{"device_id"}},
+	"comm/comm_devices":   {keys: []string{"device_id"}},
+	"gpu_power/gpu_power": {keys: []string{"device_id"}},
 	"nvtx/nvtx_ranges": {keys: []string{"range_name"}, sums: []string{"count", "gpu", "self", "kernels", "wall", "sum"},
 		least: []string{"min"}, most: []string{"max"}, mean: [3]string{"mean", "sum", "count"},
 		share: [2]string{"self_share", "self"}, order: "gpu"},

@@ -23,6 +23,9 @@ type rank struct {
 	host    int // number of its clock
 	sum     ranks.Rank
 	steps   []stepTime
+	device  deviceKey // of the steps
+	bubble  *int64    // ns in point-to-point kernels alone; nil unknown
+	experts *int64    // ns in kernels of experts; nil unknown
 }
 
 // runFold is what the ranks of a run say together.
@@ -222,8 +225,16 @@ func (x *runFold) distinguish() {
 // plus adds up what a rank did on several devices, and with MPI.
 func plus(a, b ranks.Rank) ranks.Rank {
 	sum := ranks.Rank{N: a.N + b.N, Time: a.Time + b.Time, Wait: a.Wait + b.Wait, Transfer: a.Transfer + b.Transfer,
-		Last: a.Last + b.Last, Late: a.Late + b.Late, Blame: a.Blame + b.Blame, Worst: max(a.Worst, b.Worst),
-		Causes: slices.Concat(a.Causes, b.Causes)}
+		Last: a.Last + b.Last, Late: a.Late + b.Late, Blame: a.Blame + b.Blame, Worst: max(a.Worst, b.Worst), Told: a.Told +
+			b.Told,
+		Causes: slices.Clone(a.Causes)}
+	for _, c := range b.Causes {
+		if at := slices.IndexFunc(sum.Causes, func(o ranks.Cause) bool { return o.Act == c.Act }); at >= 0 {
+			sum.Causes[at].Time += c.Time
+		} else {
+			sum.Causes = append(sum.Causes, c)
+		}
+	}
 	slices.SortStableFunc(sum.Causes, func(a, b ranks.Cause) int { return cmp.Compare(b.Time, a.Time) })
 	return sum
 }
@@ -251,12 +262,14 @@ func (f *fold) steps(x *runFold) {
 		for _, p := range c.units {
 			if (p.Process == r.pid || p.Process < 0) && p.State == 0 && (place{p.Device, p.Group}) == best {
 				r.steps = append(r.steps, stepTime{p.Number, p.Duration})
+				r.device = deviceKey{r.capture, p.Device}
 			}
 		}
 	}
 }
 
-// slowestSteps are, where all ranks have the same steps, the longest time of each step, who took it, and the middle one.
+// slowestSteps are, where all ranks have the same steps, the longest time of each step, who took it, and the middle
+// one.
 func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 	if len(x.ranks) < 2 || len(x.ranks[0].steps) == 0 {
 		return nil, nil, nil

@@ -47,11 +47,32 @@ var Metrics = []report.MetricDef{
 		Labels: []string{"", "rank"}, Meaning: "shortest time that any rank took for each matched collective, added up"},
 	{ID: "rank.last_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
 		Labels: []string{"rank"}, Meaning: "matched collectives in which the rank came last"},
+	{ID: "rank.last_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+		Labels: []string{"rank"}, Meaning: "share of the rank's matched collectives in which it came last"},
+	{ID: "rank.cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Event,
+		Labels: []string{"cause,rank"},
+		Meaning: "how much longer than the mean of the others the rank did one thing since the collective before, on average " +
+			"where it came last and both were captured; of the eight things with most"},
 	{ID: "rank.late_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
 		Labels: []string{"rank"}, Meaning: "time by which the rank came after the middle one where it came last, added up"},
 	{ID: "rank.held_up_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
 		Labels:  []string{"rank"},
 		Meaning: "time by which the rank came after the one before it where it came last, added up: what the others would not have waited without it"},
+	{ID: "rank.bubble_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels: []string{"", "rank"},
+		Meaning: "time in which the rank's GPUs run nothing but point-to-point kernels (Send, Recv): what a stage of a " +
+			"pipeline waits for its neighbours, the transfer included; unknown of ranks that share a GPU in one capture"},
+	{ID: "rank.bubble_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+		Labels: []string{"rank"}, Meaning: "rank.bubble_time over the window of the rank's GPUs"},
+	{ID: "rank.expert_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels: []string{"rank"}, Meaning: "time of the kernels of experts (component moe); of captures of one rank"},
+	{ID: "ranks.expert_imbalance", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+		Meaning: "rank.expert_time of the rank with most over the mean of all ranks: 1 is even"},
+	{ID: "ranks.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Meaning: "energy of all GPUs of the run: gpu.energy added up, of a GPU that several captures saw the most; unknown " +
+			"where that of one GPU is"},
+	{ID: "ranks.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+		Meaning: "highest gpu.power of a GPU of the run"},
 	{ID: "clock.offset", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy, Scale: report.Level,
 		Labels: []string{"clock"}, Meaning: "how far the clock is ahead of the first one, when the first matched collective ends"},
 	{ID: "clock.drift", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
@@ -104,6 +125,7 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 			"Clocks of one host are tied by when sessions began, those of others by the ends of matched collectives.",
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{}}}
 	s.totals()
+	s.eachOut()
 	s.ranksOut()
 	s.clocksOut()
 	s.stepsOut()
@@ -205,7 +227,11 @@ func (s *rankSection) ranksOut() {
 		{ID: "late_mean", Title: "Late by", Kind: report.Float, Unit: report.Nanoseconds},
 		{ID: "late_max", Title: "At most", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
 		ns("held_up", "Held others up"), {ID: "because", Title: "Because of", Kind: report.Name},
-		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true}, {ID: "pid", Title: "Process", Kind: report.Int, Wide: true},
+		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true},
+		{ID: "pid", Title: "Process", Kind: report.Int, Wide: true},
+		{ID: "device_id", Title: "GPU", Kind: report.Int, Wide: true},
+		{ID: "bubble", Title: "Bubbles", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
+		{ID: "experts", Title: "Experts", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
 	}}
 	causes := report.Table{ID: "rank_causes", Title: "What late ranks did more than others", File: "rank_causes.csv",
 		Rows: [][]report.Cell{}, Columns: []report.Column{
@@ -219,7 +245,10 @@ func (s *rankSection) ranksOut() {
 		r := &s.ranks[i]
 		sum := &r.sum
 		l := report.Labels{"rank": r.label}
-		step, kernel, late, because := report.Null, report.Null, report.Null, report.Null
+		step, kernel, late, because, device := report.Null, report.Null, report.Null, report.Null, report.Null
+		if len(r.steps) > 0 {
+			device = report.I(s.f.devices.number(r.device))
+		}
 		var times []int64
 		for _, x := range r.steps {
 			times = append(times, x.ns)
@@ -239,11 +268,14 @@ func (s *rankSection) ranksOut() {
 		}
 		t.Rows = append(t.Rows, []report.Cell{report.S(r.label), orNull(r.role), report.I(int64(r.host)), step, kernel,
 			report.I(sum.N), report.I(sum.Time), report.I(sum.Wait), report.I(sum.Transfer), report.I(sum.Last), late,
-			report.I(sum.Worst), report.I(sum.Blame), because, report.S(s.f.captures[r.capture].Name), report.I(r.pid)})
+			report.I(sum.Worst), report.I(sum.Blame), because, report.S(s.f.captures[r.capture].Name), report.I(r.pid),
+			device, known(r.bubble), known(r.experts)})
 		for k, c := range sum.Causes {
-			if c.Time != 0 && k < 8 && shown[i] {
+			if c.Time != 0 && k < maxCauses && shown[i] && sum.Told > 0 {
+				each := c.Time / float64(sum.Told)
+				s.put("rank.cause_time", report.Labels{"rank": r.label, "cause": c.Act}, &each, sum.Told)
 				causes.Rows = append(causes.Rows, []report.Cell{report.S(r.label), report.S(c.Act), report.F(c.Time),
-					report.F(c.Time / float64(sum.Last))})
+					report.F(each)})
 			}
 		}
 		if !shown[i] {
@@ -259,6 +291,10 @@ func (s *rankSection) ranksOut() {
 		s.int("rank.wait_time", l, sum.Wait, sum.N)
 		s.int("rank.transfer_time", l, sum.Transfer, sum.N)
 		s.int("rank.last_count", l, sum.Last, sum.N)
+		if sum.N > 0 {
+			share := float64(sum.Last) / float64(sum.N)
+			s.put("rank.last_ratio", l, &share, sum.N)
+		}
 		s.int("rank.late_time", l, sum.Late, sum.Last)
 		s.int("rank.held_up_time", l, sum.Blame, sum.Last)
 	}
@@ -301,7 +337,9 @@ func (s *rankSection) shown() map[int]bool {
 		shown[i] = true
 	}
 	if len(order) > maxRankMetrics {
-		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Metrics of their own have the %d ranks that others waited for longest; the table has all %d.", maxRankMetrics, len(order)))
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf(
+			"Metrics of their own have the %d ranks that others waited for longest; the table has all %d.",
+			maxRankMetrics, len(order)))
 	}
 	return shown
 }
@@ -391,7 +429,8 @@ func (s *rankSection) heat() {
 		return
 	}
 	c := report.Chart{ID: "rank_late", Title: "How late each rank came to collectives, after the middle one", Kind: "heat",
-		Unit: report.Nanoseconds, XUnit: report.Nanoseconds, XTitle: "since the first matched collective", Series: []report.Series{}}
+		Unit: report.Nanoseconds, XUnit: report.Nanoseconds, XTitle: "since the first matched collective",
+		Series: []report.Series{}}
 	const rows = 128
 	done := map[int]bool{}
 	shown := s.shownFirst(rows)
@@ -430,53 +469,4 @@ func (s *rankSection) shownFirst(n int) map[int]bool {
 		shown[i] = true
 	}
 	return shown
-}
-
-const (
-	findShare = 0.01 // of the window, that others waited for one rank: worth a finding
-	highShare = 0.05
-	// leastOften is in how many collectives a rank takes part for it to be told that it comes last in most of them.
-	leastOften = 20
-)
-
-// find names the rank that the others wait for.
-func (s *rankSection) find() {
-	slow := -1
-	for i := range s.ranks {
-		if b := s.ranks[i].sum.Blame; b > 0 && (slow < 0 || b > s.ranks[slow].sum.Blame) {
-			slow = i
-		}
-	}
-	if slow < 0 || len(s.ranks) < 2 {
-		return
-	}
-	r := &s.ranks[slow]
-	window := s.f.captures[r.capture].window.Length
-	share := float64(r.sum.Blame) / float64(max(1, window))
-	often := r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N
-	severity := report.Low
-	switch {
-	case share >= highShare:
-		severity = report.High
-	case share >= findShare:
-		severity = report.Medium
-	case !often:
-		return
-	}
-	ref := func(id string) report.MetricRef {
-		return report.MetricRef{ID: id, Labels: report.Labels{"rank": r.label}}
-	}
-	title := fmt.Sprintf("Rank %s holds the others up", r.label)
-	if often {
-		title = fmt.Sprintf("Rank %s comes last in most collectives", r.label)
-	}
-	if len(r.sum.Causes) > 0 && r.sum.Causes[0].Time > 0 {
-		title += ": before its collectives it spends more time than they do in " + r.sum.Causes[0].Act
-	}
-	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
-		Evidence: []report.MetricRef{ref("rank.held_up_time"), ref("rank.last_count"), ref("rank.late_time"), ref("rank.wait_time")},
-		Advice: []string{
-			"Look at the report of this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
-			"Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
-		}, Doc: "ranks", Worth: &report.Worth{Time: min(r.sum.Blame, window), Of: window}})
 }

@@ -290,8 +290,8 @@ func (f *countsFold) add(list []Counts) {
 	}
 }
 
-// summary describes the events of a family whose keys are kept; nil of none. only, where it is set, names all keys that
-// may be kept.
+// summary describes the events of a family whose keys are kept; nil if there are none. only, where it is set, names all
+// keys that may be kept.
 func (f *countsFold) summary(family string, keep func(string) bool, only []string) *report.Summary {
 	all, _ := f.together(family, keep, only)
 	return all.Summary()

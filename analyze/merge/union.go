@@ -32,8 +32,8 @@ func Union(ctx context.Context, w io.Writer, sources []Source) error {
 	return out.Close()
 }
 
-// each visits every capture once, by key. A source is open for as long as it has captures left, one with a single capture
-// for no longer than it takes to read it.
+// each visits every capture once, by key. A source is open for as long as it has captures left, one with a single
+// capture for no longer than it takes to read it.
 func each(ctx context.Context, sources []Source, visit func(source string, h *Head, body []byte) error) error {
 	entries, err := index(ctx, sources)
 	if err != nil {
@@ -71,8 +71,8 @@ func each(ctx context.Context, sources []Source, visit func(source string, h *He
 	return nil
 }
 
-// index reads what captures the sources hold, and sorts them by key; copies of one by the order of names, so that what is
-// said of it is the same in whatever order files are named.
+// index reads what captures the sources hold, and sorts them by key; copies of one by the order of names, so that what
+// is said of it is the same in whatever order files are named.
 func index(ctx context.Context, sources []Source) ([]entry, error) {
 	var list []entry
 	for i := range sources {

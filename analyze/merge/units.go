@@ -9,8 +9,8 @@ import (
 
 const unitSection = "unit"
 
-// unitsFold merges what captures say of a step. Numbers of a step are of its slowest device, in a run as in a capture: of
-// each kind of step those of the capture in which its median is longest.
+// unitsFold merges what captures say of a step. Numbers of a step are of its slowest device, in a run as in a capture:
+// of each kind of step those of the capture in which its median is longest.
 type unitsFold struct {
 	lead    int     // capture whose main kind is the slowest
 	longest float64 // its median; 0: none yet
@@ -150,7 +150,8 @@ func (u *unitsFold) takeLead(r *report.Report) {
 	}
 }
 
-// settle gives kinds their ids in the run: those that they have in the first capture, made different where two share one.
+// settle gives kinds their ids in the run: those that they have in the first capture, made different where two share
+// one.
 func (u *unitsFold) settle() {
 	taken := map[string]bool{}
 	for _, key := range u.order {

@@ -67,8 +67,8 @@ func EnvironmentFields() []EnvironmentField {
 	}
 }
 
-// Differ reports whether two values of the field, as Get gives them, are known and not the same. Older reports state of a
-// load only the hash of what was asked, with which its text ends now.
+// Differ reports whether two values of the field, as Get gives them, are known and not the same. Older reports state of
+// a load only the hash of what was asked, with which its text ends now.
 func (f *EnvironmentField) Differ(a, b string) bool {
 	if a == "" || b == "" || a == b {
 		return false

@@ -1,6 +1,9 @@
 package report
 
-import "slices"
+import (
+	"slices"
+	"unique"
+)
 
 // Index is a report, taken apart once for those who look many things up in it: metrics by id and labels, tables by
 // section and id, kinds of unit by id. The report must not change while it is in use.
@@ -9,7 +12,7 @@ import "slices"
 type Index struct {
 	Report *Report
 
-	metrics map[string]*Metric
+	metrics map[unique.Handle[string]]*Metric // reports that are compared have most keys in common
 	byID    map[string][]*Metric
 	tables  map[string]Rows
 	groups  []Group
@@ -33,12 +36,12 @@ type Group struct {
 // NewIndex takes a report apart.
 func NewIndex(r *Report) *Index {
 	x := &Index{
-		Report: r, metrics: make(map[string]*Metric, len(r.Metrics)), byID: map[string][]*Metric{},
+		Report: r, metrics: make(map[unique.Handle[string]]*Metric, len(r.Metrics)), byID: map[string][]*Metric{},
 		tables: map[string]Rows{}, main: -1,
 	}
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
-		x.metrics[MetricKey(m.ID, m.Labels)] = m
+		x.metrics[unique.Make(MetricKey(m.ID, m.Labels))] = m
 		x.byID[m.ID] = append(x.byID[m.ID], m)
 	}
 	for i := range r.Sections {
@@ -60,7 +63,7 @@ func MetricKey(id string, l Labels) string {
 }
 
 // Metric is the metric with this id and exactly these labels, or nil.
-func (x *Index) Metric(id string, l Labels) *Metric { return x.metrics[MetricKey(id, l)] }
+func (x *Index) Metric(id string, l Labels) *Metric { return x.metrics[unique.Make(MetricKey(id, l))] }
 
 // Metrics are all metrics with this id, in the order of the report.
 func (x *Index) Metrics(id string) []*Metric { return x.byID[id] }

@@ -42,12 +42,7 @@ func Write(w io.Writer, r *Report) error {
 	List(&l, "sections", r.Sections)
 	List(&l, "findings", r.Findings)
 	List(&l, "warnings", r.Warnings)
-	b, err := l.Bytes()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
+	return l.Write(w)
 }
 
 // Read parses a report and validates it, see [ReadVersioned].
@@ -167,7 +162,8 @@ func (r *Report) Validate() error {
 	if r.Schema != SchemaID {
 		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
 	}
-	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil || r.Evidence == nil ||
+	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil ||
+		r.Evidence == nil ||
 		r.Environment.GPUs == nil || r.Environment.TraceSet == nil {
 		return errors.New("report: a list is null")
 	}

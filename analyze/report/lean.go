@@ -11,6 +11,10 @@ import (
 //
 // Labels and sources of different metrics are shared after that: who changes one clones it first.
 type Lean struct {
+	// Reads says which metrics will be looked at; findings, which may cite others, and the units that pages show go with
+	// those that will not. Nil: all are kept.
+	Reads func(*Metric) bool
+
 	mu      sync.Mutex
 	texts   map[string]string
 	labels  map[string]Labels
@@ -19,7 +23,7 @@ type Lean struct {
 
 // comparedTables are the tables that a comparison reads, by their ids.
 var comparedTables = []string{
-	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples",
+	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples", "ranks",
 }
 
 // Compared keeps of a report what a comparison reads. The report itself is changed.
@@ -29,15 +33,32 @@ func (l *Lean) Compared(r *Report) {
 	if l.texts == nil {
 		l.texts, l.labels, l.sources = map[string]string{}, map[string]Labels{}, map[string]*Source{}
 	}
-	l.metrics(r.Metrics)
-	r.Metrics = slices.Clip(r.Metrics)
+	r.Metrics = l.metrics(r.Metrics)
+	if l.Reads != nil {
+		r.Findings = []Finding{}
+		r.Unit.Steps.hide()
+	}
+	listed := r.Unit.Series != nil && len(r.Unit.Series.Kernels) > 0
 	for i := range r.Sections {
-		l.section(&r.Sections[i])
+		l.section(&r.Sections[i], listed)
 	}
 	for i := range r.Unit.Cuts {
 		c := &r.Unit.Cuts[i]
-		l.metrics(c.Metrics)
-		l.section(&c.Section)
+		c.Metrics = l.metrics(c.Metrics)
+		l.section(&c.Section, c.Series != nil && len(c.Series.Kernels) > 0)
+		if l.Reads != nil {
+			c.Steps.hide()
+		}
+	}
+}
+
+// hide leaves out the units that stand for the steps on a page.
+func (s *UnitSteps) hide() {
+	if s == nil {
+		return
+	}
+	for _, k := range s.List {
+		k.Shown = nil
 	}
 }
 
@@ -50,14 +71,20 @@ func (l *Lean) text(s *string) {
 	l.texts[*s] = *s
 }
 
-func (l *Lean) metrics(list []Metric) {
+// metrics are those that are read, in a list that has room for no more.
+func (l *Lean) metrics(list []Metric) []Metric {
+	if l.Reads != nil {
+		list = slices.DeleteFunc(list, func(m Metric) bool { return !l.Reads(&m) })
+	}
+	list = append(make([]Metric, 0, len(list)), list...)
 	for i := range list {
 		m := &list[i]
 		m.Histogram = nil
 		l.text(&m.ID)
 		l.text(&m.Unit)
 		l.text(&m.Group)
-		for _, s := range []*string{(*string)(&m.Better), (*string)(&m.Assume), (*string)(&m.Scale), (*string)(&m.Lifecycle)} {
+		for _, s := range []*string{(*string)(&m.Better), (*string)(&m.Assume), (*string)(&m.Scale),
+			(*string)(&m.Lifecycle)} {
 			l.text(s)
 		}
 		key := m.Labels.String()
@@ -74,11 +101,15 @@ func (l *Lean) metrics(list []Metric) {
 			l.sources[key] = &own
 		}
 	}
+	return list
 }
 
-func (l *Lean) section(s *Section) {
+// section keeps the tables that are read. Where the series lists the units, the table of them says nothing more.
+func (l *Lean) section(s *Section, listed bool) {
 	s.Charts, s.Notes, s.Derivation = []Chart{}, []string{}, ""
-	s.Tables = slices.DeleteFunc(s.Tables, func(t Table) bool { return !slices.Contains(comparedTables, t.ID) })
+	s.Tables = slices.DeleteFunc(s.Tables, func(t Table) bool {
+		return !slices.Contains(comparedTables, t.ID) || listed && t.ID == "units"
+	})
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		for j := range t.Columns {
@@ -88,10 +119,14 @@ func (l *Lean) section(s *Section) {
 				l.text(text)
 			}
 		}
-		for _, row := range t.Rows {
-			for j := range row {
-				if row[j].kind == 's' {
-					l.text(&row[j].s)
+		cells := make([]Cell, 0, len(t.Rows)*len(t.Columns)) // rows that were read have room for more
+		for i, row := range t.Rows {
+			from := len(cells)
+			cells = append(cells, row...)
+			t.Rows[i] = cells[from:len(cells):len(cells)]
+			for j := range t.Rows[i] {
+				if c := &t.Rows[i][j]; c.kind == 's' {
+					l.text(&c.s)
 				}
 			}
 		}

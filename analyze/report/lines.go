@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 )
 
 // Lines writes a JSON object with one field, and one element of its lists, per line, so that diffs of two files are
@@ -40,15 +41,24 @@ func List[T any](l *Lines, name string, v []T) {
 // Object adds a field that is an object of lines itself.
 func (l *Lines) Object(name string, inner *Lines) {
 	l.name(name)
-	b, err := inner.Bytes()
+	b, err := inner.bytes()
 	l.b.Write(bytes.TrimRight(b, "\n"))
 	if l.err == nil {
 		l.err = err
 	}
 }
 
-// Bytes is the object, ended by a newline, and the first error there was.
-func (l *Lines) Bytes() ([]byte, error) {
+// Write writes the object, ended by a newline, unless there was an error on the way: the first one is returned.
+func (l *Lines) Write(w io.Writer) error {
+	b, err := l.bytes()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func (l *Lines) bytes() ([]byte, error) {
 	if l.b.Len() == 0 {
 		l.b.WriteString("{")
 	}

@@ -38,8 +38,9 @@ type Tool struct {
 
 // Provenance says which file the report was made from. It holds no path, only the file's own name.
 type Provenance struct {
-	Name            string       `json:"name"`
-	Kind            string       `json:"kind"` // nsys-sqlite, nsys-rep when explain exported it itself; without a trace the kind of the first evidence
+	Name string `json:"name"`
+	// nsys-sqlite, nsys-rep when explain exported it itself; without a trace the kind of the first evidence
+	Kind            string       `json:"kind"`
 	Bytes           int64        `json:"bytes"`
 	ExporterVersion *string      `json:"exporter_version"` // version of nsys that wrote the SQLite file
 	SchemaVersion   *string      `json:"schema_version"`   // version of nsys' export schema
@@ -78,15 +79,17 @@ type EvidenceFile struct {
 // Environment describes where the capture was made, from an allow-list of keys: nothing else of a capture's environment
 // is ever read. [EnvironmentFields] says what a difference in each field means to a comparison.
 type Environment struct {
-	GPUs            []GPU    `json:"gpus"`        // the devices that did work
-	GraphTrace      *string  `json:"graph_trace"` // CUDA graphs traced per "graph" or per "node"; null if no graph was seen
-	Model           *string  `json:"model"`
-	DType           *string  `json:"dtype"`
-	Quantization    *string  `json:"quantization"`  // fp8, mxfp4, awq, …
-	Parallelism     *string  `json:"parallelism"`   // tp4, tp4 pp2, …
-	MaxModelLen     *int64   `json:"max_model_len"` // tokens
-	MaxNumSeqs      *int64   `json:"max_num_seqs"`
-	Load            *string  `json:"load"` // what explain load asked of the server, in parts separated by "; ": options, and a fingerprint last
+	GPUs []GPU `json:"gpus"` // the devices that did work
+	// CUDA graphs traced per "graph" or per "node"; null if no graph was seen
+	GraphTrace   *string `json:"graph_trace"`
+	Model        *string `json:"model"`
+	DType        *string `json:"dtype"`
+	Quantization *string `json:"quantization"`  // fp8, mxfp4, awq, …
+	Parallelism  *string `json:"parallelism"`   // tp4, tp4 pp2, …
+	MaxModelLen  *int64  `json:"max_model_len"` // tokens
+	MaxNumSeqs   *int64  `json:"max_num_seqs"`
+	// what explain load asked of the server, in parts separated by "; ": options, and a fingerprint last
+	Load            *string  `json:"load"`
 	Driver          *string  `json:"driver"`
 	CUDA            *string  `json:"cuda"`            // version of CUDA that the driver supports
 	CaptureVersion  *string  `json:"capture_version"` // version of nsys that captured, where the file says it
@@ -112,11 +115,12 @@ type GPU struct {
 
 // Window is the part of the capture that was analysed, in the capture's own nanoseconds, common to all devices.
 type Window struct {
-	Start  int64  `json:"start"`
-	End    int64  `json:"end"`
-	Length int64  `json:"length"`
-	Mode   string `json:"mode"` // capture, range (--from/--to), nvtx (--window), steady (--steady), host (no GPU work), empty
-	Why    string `json:"why"`
+	Start  int64 `json:"start"`
+	End    int64 `json:"end"`
+	Length int64 `json:"length"`
+	// capture, range (--from/--to), nvtx (--window), steady (--steady), host (no GPU work), empty
+	Mode string `json:"mode"`
+	Why  string `json:"why"`
 }
 
 // Unit says what one step of the workload is, how it was found, and how many of them were kept.
@@ -128,11 +132,12 @@ type Unit struct {
 	Trimmed UnitTrim    `json:"trimmed"`
 	// Coverage is the share of the GPU's compute time, 0 to 1, that lies in units, those of the warm-up and those that
 	// an end of the capture cut among them.
-	Coverage *float64     `json:"coverage"`
-	Anchors  []UnitAnchor `json:"anchors,omitempty"` // where units may start, the best first; of kind kernel, unless --unit named one
-	Series   *UnitSeries  `json:"series,omitempty"`
-	Steps    *UnitSteps   `json:"steps,omitempty"`
-	Cuts     []UnitCut    `json:"cuts,omitempty"` // what the report would be at the other anchors, see [Report.CutAt]
+	Coverage *float64 `json:"coverage"`
+	// where units may start, the best first; of kind kernel, unless --unit named one
+	Anchors []UnitAnchor `json:"anchors,omitempty"`
+	Series  *UnitSeries  `json:"series,omitempty"`
+	Steps   *UnitSteps   `json:"steps,omitempty"`
+	Cuts    []UnitCut    `json:"cuts,omitempty"` // what the report would be at the other anchors, see [Report.CutAt]
 }
 
 // UnitAnchor is one to three kernels in a row at which each unit starts. Two captures that are cut at the same anchor
@@ -149,11 +154,12 @@ type UnitAnchor struct {
 
 // UnitGroup is one kind of unit: same phase, same batch size, same work.
 type UnitGroup struct {
-	ID        string `json:"id"`        // names the kind within this report; metrics of the kind carry it as their group
-	Main      bool   `json:"main"`      // the kind that the report's unlabelled metrics are of; one at most
-	Phase     string `json:"phase"`     // prefill, decode, mixed, step, …
-	Batch     *int64 `json:"batch"`     // where the marker carries it
-	Tokens    *int64 `json:"tokens"`    // prompt tokens of the step, rounded up to a power of two, where the marker carries them
+	ID    string `json:"id"`    // names the kind within this report; metrics of the kind carry it as their group
+	Main  bool   `json:"main"`  // the kind that the report's unlabelled metrics are of; one at most
+	Phase string `json:"phase"` // prefill, decode, mixed, step, …
+	Batch *int64 `json:"batch"` // where the marker carries it
+	// prompt tokens of the step, rounded up to a power of two, where the marker carries them
+	Tokens    *int64 `json:"tokens"`
 	Signature string `json:"signature"` // hash of the canonical kernels and their counts in one unit
 	Kernels   int64  `json:"kernels"`   // kernels in one unit (median)
 	Count     int64  `json:"count"`     // units kept, over all devices
@@ -219,8 +225,9 @@ type Chart struct {
 
 // Series is one named row of a chart, with one label for each value.
 type Series struct {
-	Name   string    `json:"name"`
-	Style  string    `json:"style,omitempty"` // of line and scatter: line, points; of strip: marks; empty: what the kind draws
+	Name string `json:"name"`
+	// of line and scatter: line, points; of strip: marks; empty: what the kind draws
+	Style  string    `json:"style,omitempty"`
 	Labels []string  `json:"labels"`
 	Values []float64 `json:"values"`
 	// Category of the kernel that a box of a flame is; absent where it is a range.
@@ -228,8 +235,8 @@ type Series struct {
 }
 
 // Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics, and the
-// first of them is the number that the title is about. Where the capture has units of work, a finding is about the steady
-// part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
+// first of them is the number that the title is about. Where the capture has units of work, a finding is about the
+// steady part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
 type Finding struct {
 	ID       string      `json:"id"`
 	Severity Severity    `json:"severity"`

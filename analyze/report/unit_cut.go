@@ -54,8 +54,8 @@ func (u *Unit) Used() *UnitAnchor {
 }
 
 // CutAt is the report with its units cut at an anchor: itself where they are, and ok is false where it does not know.
-// The new report shares what does not depend on the unit with r, which stays as it is, and has no further cuts. Findings
-// about units are left out.
+// The new report shares what does not depend on the unit with r, which stays as it is, and has no further cuts.
+// Findings about units are left out.
 func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	if used := r.Unit.Used(); used != nil && used.Same(a) {
 		return r, true

@@ -4,29 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // UnitSeries is every unit of work of a capture, by device, process, then start; see [UnitSeries.Decode]. Columns that
-// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of numbers,
-// starts, durations and times without work the change from unit to unit is stored. A thousand units take some 10 kB.
+// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of
+// numbers, starts, durations and times without work the change from unit to unit is stored. A thousand units take some
+// 10 kB.
 type UnitSeries struct {
-	Count      int64    `json:"count"`      // units in the columns
-	Every      int64    `json:"every"`      // 1: all units of the capture; k: every k-th, since there are too many
-	Signatures []string `json:"signatures"` // hashes of a unit's work: kernels with their launch geometry, copies with their bytes
-	Device     []int64  `json:"device"`     // runs of deviceId
-	Process    []int64  `json:"process"`    // runs of the process id; -1 unknown
-	Number     []int64  `json:"number"`     // runs of the change of Number
-	Group      []int64  `json:"group"`      // runs of the place in Unit.Groups; -1 none
-	State      []int64  `json:"state"`      // runs of the place in [UnitStates]
-	Signature  []int64  `json:"signature"`  // runs of the place in Signatures; -1 for one that Signatures has no room for
-	Start      []int64  `json:"start"`      // runs of the time from the end of the unit before, ns; the first is since 0
-	Duration   []int64  `json:"duration"`   // ns, changes
-	Idle       []int64  `json:"idle"`       // ns of the duration in which nothing ran on the device, changes
+	Count int64 `json:"count"` // units in the columns
+	Every int64 `json:"every"` // 1: all units of the capture; k: every k-th, since there are too many
+	// hashes of a unit's work: kernels with their launch geometry, copies with their bytes
+	Signatures []string `json:"signatures"`
+	Device     []int64  `json:"device"`    // runs of deviceId
+	Process    []int64  `json:"process"`   // runs of the process id; -1 unknown
+	Number     []int64  `json:"number"`    // runs of the change of Number
+	Group      []int64  `json:"group"`     // runs of the place in Unit.Groups; -1 none
+	State      []int64  `json:"state"`     // runs of the place in [UnitStates]
+	Signature  []int64  `json:"signature"` // runs of the place in Signatures; -1 for one that Signatures has no room for
+	Start      []int64  `json:"start"`     // runs of the time from the end of the unit before, ns; the first is since 0
+	Duration   []int64  `json:"duration"`  // ns, changes
+	Idle       []int64  `json:"idle"`      // ns of the duration in which nothing ran on the device, changes
 
 	// What follows is not in files of versions before it.
 	NotCompute []int64 `json:"not_compute,omitempty"` // ns of the busy time in which no compute ran, changes
 	Launches   []int64 `json:"launches,omitempty"`    // runs of the launches the unit's kernels came from
 	Kernels    []int64 `json:"kernels,omitempty"`     // runs of the number of its kernels
+	// runs of the number that the unit's marker carries, less Number: the first step's number where steps are counted
+	// by ones; only where the markers of all units carry one
+	Step []int64 `json:"step,omitempty"`
 }
 
 // UnitStates are what becomes of units: kept ones are what numbers are made from, outside those that start outside
@@ -35,7 +41,7 @@ var UnitStates = []string{"kept", "cut", "warmup", "other", "outside"}
 
 // Bounds of a series.
 const (
-	MaxSeriesUnits  = 65_536
+	maxSeriesUnits  = 65_536
 	maxSeriesHashes = 1_024
 )
 
@@ -50,19 +56,24 @@ type UnitPoint struct {
 	Duration, Busy  int64 // ns
 
 	Compute, Launches, Kernels int64 // ns and numbers; -1 unknown
+
+	// Step is the number that the unit's marker carries, as ProfilerStep#12 does; 0 in all units of a series where they
+	// carry none.
+	Step int64
 }
 
-// NewUnitSeries encodes units, every k-th of them where there are more than MaxSeriesUnits.
+// NewUnitSeries encodes units, every k-th of them where there are more than maxSeriesUnits.
 func NewUnitSeries(units []UnitPoint) *UnitSeries {
 	every := 1
-	if len(units) > MaxSeriesUnits {
-		every = (len(units)-1)/MaxSeriesUnits + 1
+	if len(units) > maxSeriesUnits {
+		every = (len(units)-1)/maxSeriesUnits + 1
 	}
 	s := &UnitSeries{Every: int64(every), Signatures: []string{}}
 	for _, column := range s.columns() {
 		*column = []int64{}
 	}
 	ids := map[string]int64{}
+	stepped := slices.ContainsFunc(units, func(u UnitPoint) bool { return u.Step != 0 })
 	var before UnitPoint
 	for i := 0; i < len(units); i += every {
 		u := &units[i]
@@ -86,6 +97,9 @@ func NewUnitSeries(units []UnitPoint) *UnitSeries {
 		s.Idle = append(s.Idle, (u.Duration-u.Busy)-(before.Duration-before.Busy))
 		s.NotCompute = append(s.NotCompute, (u.Busy-u.Compute)-(before.Busy-before.Compute))
 		s.Launches, s.Kernels = addRun(s.Launches, u.Launches), addRun(s.Kernels, u.Kernels)
+		if stepped {
+			s.Step = addRun(s.Step, u.Step-u.Number)
+		}
 		before = *u
 	}
 	return s
@@ -104,11 +118,11 @@ func addRun(runs []int64, v int64) []int64 {
 }
 
 // Decode gives the units back. It fails where columns differ in length, a place is out of range or a time overflows,
-// and never makes more units than [MaxSeriesUnits].
+// and never makes more units than [maxSeriesUnits].
 func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 	n := int(s.Count)
 	switch {
-	case s.Count < 0 || s.Count > MaxSeriesUnits || s.Every < 1:
+	case s.Count < 0 || s.Count > maxSeriesUnits || s.Every < 1:
 		return nil, fmt.Errorf("%d units, every %d-th", s.Count, s.Every)
 	case len(s.Duration) != n || len(s.Idle) != n:
 		return nil, fmt.Errorf("%d durations and %d times without work for %d units", len(s.Duration), len(s.Idle), n)
@@ -123,7 +137,8 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 		}
 	}
 	runs("device", s.Device, math.MinInt32, math.MaxInt32, func(i int, v int64) error { units[i].Device = v; return nil })
-	runs("process", s.Process, math.MinInt64, math.MaxInt64, func(i int, v int64) error { units[i].Process = v; return nil })
+	runs("process", s.Process, math.MinInt64, math.MaxInt64,
+		func(i int, v int64) error { units[i].Process = v; return nil })
 	runs("number", s.Number, -math.MaxInt32, math.MaxInt32, func(i int, v int64) error {
 		if i > 0 {
 			v += units[i-1].Number
@@ -151,6 +166,14 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 		if len(s.NotCompute) != n {
 			return nil, fmt.Errorf("%d times without compute for %d units", len(s.NotCompute), n)
 		}
+	}
+	if len(s.Step) > 0 {
+		runs("step", s.Step, -math.MaxInt32, math.MaxInt64-math.MaxInt32, func(i int, v int64) error {
+			if units[i].Step = units[i].Number + v; units[i].Step < 0 {
+				return fmt.Errorf("unit %d has step %d", i, units[i].Step)
+			}
+			return nil
+		})
 	}
 	idle, duration, rest := int64(0), int64(0), int64(0)
 	for i := range units {

@@ -34,6 +34,25 @@ func TestUnitSeries(t *testing.T) {
 	}
 }
 
+// Steps 17, 18 and 20 of one device and 17 of another, numbered from 0: the numbers less their places are 17, 17, 18 and 17.
+func TestStepsOfUnits(t *testing.T) {
+	units := []UnitPoint{
+		{Number: 0, Duration: 5, Busy: 5, Step: 17}, {Number: 1, Start: 5, Duration: 5, Busy: 5, Step: 18},
+		{Number: 2, Start: 10, Duration: 5, Busy: 5, Step: 20}, {Device: 1, Number: 0, Duration: 5, Busy: 5, Step: 17},
+	}
+	s := NewUnitSeries(units)
+	if want := []int64{17, 2, 18, 1, 17, 1}; !slices.Equal(s.Step, want) {
+		t.Errorf("%v, want %v", s.Step, want)
+	}
+	if got, err := s.Decode(); err != nil || !slices.Equal(got, units) {
+		t.Errorf("decoded %+v, %v", got, err)
+	}
+	s.Step = []int64{17, 2, -3, 1, 17, 1} // unit 2 would be step -1
+	if _, err := s.Decode(); err == nil {
+		t.Error("a negative step")
+	}
+}
+
 // randomUnits are n units of up to three devices with whatever a capture may hold.
 func randomUnits(rng *rand.Rand, n int) []UnitPoint {
 	units := make([]UnitPoint, n)
@@ -45,6 +64,9 @@ func randomUnits(rng *rand.Rand, n int) []UnitPoint {
 			Busy: rng.Int64N(d + 1), Launches: rng.Int64N(3), Kernels: rng.Int64N(1 << 40),
 		}
 		units[i].Compute = rng.Int64N(units[i].Busy + 1)
+		if n%2 == 0 {
+			units[i].Step = rng.Int64N(1 << 50)
+		}
 	}
 	return units
 }
@@ -62,7 +84,7 @@ func TestUnitSeriesRoundTrip(t *testing.T) {
 
 // Of more units than a series holds every second one is in it, and of more hashes than it holds the rest is unknown.
 func TestUnitSeriesIsBounded(t *testing.T) {
-	units := randomUnits(rand.New(rand.NewPCG(3, 4)), MaxSeriesUnits+10)
+	units := randomUnits(rand.New(rand.NewPCG(3, 4)), maxSeriesUnits+10)
 	for i := range units {
 		units[i].Signature = string(rune('a'+i%26)) + strings.Repeat("x", i%2000/26)
 	}
@@ -71,7 +93,7 @@ func TestUnitSeriesIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Every != 2 || s.Count != (MaxSeriesUnits+10)/2 || got[1].Start != units[2].Start || got[1].Number != 2 {
+	if s.Every != 2 || s.Count != (maxSeriesUnits+10)/2 || got[1].Start != units[2].Start || got[1].Number != 2 {
 		t.Errorf("%d units, every %d-th, the second %+v", s.Count, s.Every, got[1])
 	}
 	if len(s.Signatures) > maxSeriesHashes {

@@ -4,14 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // UnitSteps says what happens in a unit of work, kernel by kernel: of each kind that leads its phase on its slowest
 // device, and of the main kind on the others, as far as there is room.
 type UnitSteps struct {
-	Names      []string    `json:"names"`      // of kernels, calls and ranges; what is written elsewhere is the place here
-	Categories []string    `json:"categories"` // of kernels, by name; empty for what is none
-	List       []*UnitStep `json:"list"`
+	Names      []string `json:"names"`      // of kernels, calls and ranges; what is written elsewhere is the place here
+	Categories []string `json:"categories"` // of kernels, by name; empty for what is none
+	// Stacks are the ranges that launching calls are inside of, by turns: the place of the range around it, in which they
+	// stand as pairs, or -1, and its place in Names. A range stands behind the one around it.
+	Stacks []int64     `json:"stacks,omitempty"`
+	List   []*UnitStep `json:"list"`
+}
+
+// Stack is the names of the ranges of a place in Stacks, the outermost first.
+func (s *UnitSteps) Stack(place int) (list []string) {
+	for ; place >= 0; place = int(s.Stacks[2*place]) {
+		list = append(list, s.Names[s.Stacks[2*place+1]])
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // StepCauses are the causes of idle time in the order in which they are within a gap.
@@ -21,8 +34,8 @@ const stepCauses = 5
 
 // UnitStep is one kind of unit on one device: the sequence of its kernels, of which each is a position, as the unit
 // shown as the median has it. Every nanosecond of its units is at one position or at one of two more: the end, which is
-// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other units
-// and those at no position take. All sums are over the kept units and close:
+// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other
+// units and those at no position take. All sums are over the kept units and close:
 //
 //	Time = Σ (gaps + copies + alone) over positions + gaps and copies at the end + rest
 //
@@ -38,10 +51,11 @@ type UnitStep struct {
 	// Folded says that the sequence was too long: neighbours of one category on one stream are one position.
 	Folded bool `json:"folded"`
 
-	Name        []int64 `json:"name"`         // places in Names
-	Stream      []int64 `json:"stream"`       // runs of the streamId
-	Ran         []int64 `json:"ran"`          // runs of the number of units that it ran in
-	Start       []int64 `json:"start"`        // runs of the sum of offsets from the unit's start, less what comes before it
+	Name   []int64 `json:"name"`   // places in Names
+	Stream []int64 `json:"stream"` // runs of the streamId
+	Ran    []int64 `json:"ran"`    // runs of the number of units that it ran in
+	// runs of the sum of offsets from the unit's start, less what comes before it
+	Start       []int64 `json:"start"`
 	StartMedian []int64 `json:"start_median"` // ns, changes
 	Alone       []int64 `json:"alone"`        // ns, sums
 	AloneMedian []int64 `json:"alone_median"` // ns, mean less median
@@ -50,6 +64,9 @@ type UnitStep struct {
 	Copies      []int64 `json:"copies"`       // runs of ns, sums
 	Gaps        []int64 `json:"gaps"`         // position less the one before, cause, ns by turns; what is missing is 0
 	GapMedian   []int64 `json:"gap_median"`   // runs of ns
+	// Inside is runs of the place in Stacks of the ranges around the call that launched it, or -1; absent where no call is
+	// in a range.
+	Inside []int64 `json:"inside,omitempty"`
 
 	End  StepEnd `json:"end"`
 	Rest int64   `json:"rest"` // ns, sum
@@ -82,6 +99,7 @@ type Position struct {
 	Copies             int64 // ns of exposed copies before it
 	Gap                [stepCauses]int64
 	GapMedian          int64 // ns of the gap before it
+	Inside             int   // place in [UnitSteps.Stacks], or -1
 }
 
 // Idle is the gap before it, all causes.
@@ -95,14 +113,18 @@ func (p *Position) Idle() (sum int64) {
 // Sum is all of the units' time that is at the position.
 func (p *Position) Sum() int64 { return p.Idle() + p.Copies + p.Alone }
 
-// MaxStepPositions bounds the positions of a step.
-const MaxStepPositions = 20_000
+// maxStepPositions bounds the positions of a step.
+const maxStepPositions = 20_000
 
 // SetPositions writes the columns.
 func (s *UnitStep) SetPositions(list []Position) {
 	for _, column := range []*[]int64{&s.Name, &s.Stream, &s.Ran, &s.Start, &s.StartMedian, &s.Alone, &s.AloneMedian,
 		&s.Hidden, &s.TimeMedian, &s.Copies, &s.Gaps, &s.GapMedian} {
 		*column = []int64{}
+	}
+	s.Inside = nil
+	if slices.ContainsFunc(list, func(p Position) bool { return p.Inside >= 0 }) {
+		s.Inside = []int64{}
 	}
 	var before, last, gapAt int64
 	for i := range list {
@@ -116,6 +138,9 @@ func (s *UnitStep) SetPositions(list []Position) {
 		s.Hidden = addRun(s.Hidden, p.Time-p.Alone)
 		s.TimeMedian = addRun(s.TimeMedian, p.TimeMedian-p.AloneMedian)
 		s.Copies, s.GapMedian = addRun(s.Copies, p.Copies), addRun(s.GapMedian, p.GapMedian)
+		if s.Inside != nil {
+			s.Inside = addRun(s.Inside, int64(p.Inside))
+		}
 		for cause, ns := range p.Gap {
 			if ns != 0 {
 				s.Gaps = append(s.Gaps, int64(i)-gapAt, int64(cause), ns)
@@ -129,8 +154,8 @@ func (s *UnitStep) SetPositions(list []Position) {
 // Positions gives the columns back. It fails where they differ in length or a place is out of range.
 func (s *UnitStep) Positions() ([]Position, error) {
 	n := len(s.Name)
-	if n > MaxStepPositions {
-		return nil, fmt.Errorf("%d positions, %d are allowed", n, MaxStepPositions)
+	if n > maxStepPositions {
+		return nil, fmt.Errorf("%d positions, %d are allowed", n, maxStepPositions)
 	}
 	for _, c := range [][]int64{s.StartMedian, s.Alone, s.AloneMedian} {
 		if len(c) != n {
@@ -154,6 +179,12 @@ func (s *UnitStep) Positions() ([]Position, error) {
 	runs("time_median", s.TimeMedian, func(p *Position, v int64) { p.TimeMedian = v })
 	runs("copies", s.Copies, func(p *Position, v int64) { p.Copies = v })
 	runs("gap_median", s.GapMedian, func(p *Position, v int64) { p.GapMedian = v })
+	for i := range list {
+		list[i].Inside = -1
+	}
+	if len(s.Inside) > 0 {
+		runs("inside", s.Inside, func(p *Position, v int64) { p.Inside = int(v) })
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +235,13 @@ type UnitShown struct {
 	Calls    []int64 `json:"calls"`    // name, start, ns: of that thread
 	Ranges   []int64 `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut  int64   `json:"left_out"` // events that there was no room for
+	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
+	// What is too short to be drawn counts with what is before it. Absent where it is not known.
+	Path []int64 `json:"path,omitempty"`
 }
+
+// PathParts are the parts of the critical path, in the order in which [UnitShown.Path] numbers them.
+var PathParts = []string{"compute", "communication", "copy", "latency", "call", "host", "unknown"}
 
 // Widths of the lists of a [UnitShown].
 const (
@@ -332,6 +369,14 @@ func (s *UnitSteps) validate() error {
 		return errors.New("names and categories do not fit")
 	}
 	known := func(name int64) bool { return name >= 0 && name < int64(len(s.Names)) }
+	if len(s.Stacks)%2 != 0 {
+		return errors.New("stacks: not two numbers each")
+	}
+	for i := 0; i < len(s.Stacks); i += 2 {
+		if around := s.Stacks[i]; around < -1 || around >= int64(i/2) || !known(s.Stacks[i+1]) {
+			return fmt.Errorf("stacks: range %d is inside %d", i/2, around)
+		}
+	}
 	for i, k := range s.List {
 		if k == nil || k.Shown == nil || len(k.End.Gap) != stepCauses || k.Units < 1 || len(k.Hiccups)%4 != 0 {
 			return fmt.Errorf("step %d is not complete", i)
@@ -343,6 +388,9 @@ func (s *UnitSteps) validate() error {
 		for n := range list {
 			if !known(int64(list[n].Name)) {
 				return fmt.Errorf("step %d: position %d has name %d", i, n, list[n].Name)
+			}
+			if at := list[n].Inside; at < -1 || at >= len(s.Stacks)/2 {
+				return fmt.Errorf("step %d: position %d is inside %d", i, n, at)
 			}
 		}
 		for h := 0; h < len(k.Hiccups); h += 4 {
@@ -362,6 +410,14 @@ func (s *UnitSteps) validate() error {
 func (u *UnitShown) validate(known func(name int64) bool) error {
 	if u == nil || u.Duration < 0 || u.Which != medianUnit && u.Which != slowestUnit {
 		return errors.New("a unit that is shown is not complete")
+	}
+	if len(u.Path)%2 != 0 || len(u.Path) > maxShown {
+		return fmt.Errorf("a path of %d numbers, two each", len(u.Path))
+	}
+	for i := 0; i < len(u.Path); i += 2 {
+		if part := u.Path[i]; part < 0 || part >= int64(len(PathParts)) || u.Path[i+1] < 0 {
+			return fmt.Errorf("a path with part %d", part)
+		}
 	}
 	for _, l := range []struct {
 		list  []int64

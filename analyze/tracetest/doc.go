@@ -18,6 +18,6 @@
 // columns, so that any malformed row can be written. [Builder.Row] writes to any table at all.
 //
 // [Tiny], [TwoProcs], [Oldest], [GraphHidden], [Hostile], [Serving], [ServingGraphMode], [Base] and [Head] are recipes:
-// ready-made traces whose comments give the numbers to expect. They take the same options as [New]. [Rewrite] writes an edited
-// copy of any export, real or synthetic.
+// ready-made traces whose comments give the numbers to expect. They take the same options as [New]. [Rewrite] writes an
+// edited copy of any export, real or synthetic.
 package tracetest

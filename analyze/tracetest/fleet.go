@@ -169,8 +169,8 @@ func (r *FleetRank) commRange(b *Builder, th *Thread, text string, start, end in
 	}})
 }
 
-// ncclPayload is a payload as exports hold it, in little endian: domain, flags, schema, flags (32 bits each), bytes of the
-// payload and in all (64 bits each), then the payload.
+// ncclPayload is a payload as exports hold it, in little endian: domain, flags, schema, flags (32 bits each), bytes of
+// the payload and in all (64 bits each), then the payload.
 func ncclPayload(schema int64, body []byte) []byte {
 	const headBytes = 32
 	head := make([]byte, headBytes)

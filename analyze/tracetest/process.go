@@ -156,11 +156,6 @@ func (th *Thread) StreamWaitEvent(start, end, device, stream, event int64) int64
 	return th.await("cudaStreamWaitEvent_v3020", StreamWaitEvent, start, end, device, stream, event)
 }
 
-// EventWait adds a cudaEventSynchronize call for an event, as real exports have it: without a stream.
-func (th *Thread) EventWait(start, end, device, event int64) int64 {
-	return th.await("cudaEventSynchronize_v3020", EventSync, start, end, device, NoStream, event)
-}
-
 func (th *Thread) await(api string, t SyncType, start, end, device, stream, event int64) int64 {
 	id := th.Call(api, start, end)
 	th.p.b.Sync(Sync{Place: Place{Process: th.p, Device: device, Stream: stream, Correlation: id}, Start: start,

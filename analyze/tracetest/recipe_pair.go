@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Base is a vLLM server on one H100, pid 5101, that decodes: 30 steps of 16 requests and 62 kernels each under the marker
-// execute_context_0(0)_generation_16(16), one every 2.4 ms. A step copies its inputs from pinned memory, launches the
-// model as one CUDA graph (traced by node: 4 layers, 4 attention kernels of 75 µs), then four kernels for logits and
-// sampling, copies the tokens to pinned memory and waits for them. Durations jitter by up to 2 %.
+// Base is a vLLM server on one H100, pid 5101, that decodes: 30 steps of 16 requests and 62 kernels each under the
+// marker execute_context_0(0)_generation_16(16), one every 2.4 ms. A step copies its inputs from pinned memory,
+// launches the model as one CUDA graph (traced by node: 4 layers, 4 attention kernels of 75 µs), then four kernels for
+// logits and sampling, copies the tokens to pinned memory and waits for them. Durations jitter by up to 2 %.
 func Base(opts ...Option) *Builder { return pair(opts, false) }
 
 // Head is the server of [Base] after a change that does two kinds of harm. A step takes 0.28 ms (12 %) longer:

@@ -18,8 +18,8 @@ import (
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
-// showAgain shows what explain made before, as it was made: a report.json, a comparison.json, or the folder of one. Of a
-// folder that holds the trace too it shows the report, unless a flag asks for another analysis.
+// showAgain shows what explain made before, as it was made: a report.json, a comparison.json, or the folder of one. Of
+// a folder that holds the trace too it shows the report, unless a flag asks for another analysis.
 func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown bool, err error) {
 	file := path
 	if info, err := os.Stat(path); err == nil && info.IsDir() {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
@@ -120,9 +121,9 @@ func TestNoOutputShowsASecret(t *testing.T) {
 		_, said := runHere(t, args...)
 		p.check(t, "explain "+args[0]+" (on its output)", []byte(said))
 	}
-	c := explainProcess(t, dir, nil, "capture", "--out", out("captured"), "--", "sh", "-c", "exit 0 # --password "+p.plain("a script"), "--pwd="+p.plain("--pwd"), p.token("an argument"), base)
+	c := explaintest.Process(t, dir, nil, "capture", "--out", out("captured"), "--", "sh", "-c", "exit 0 # --password "+p.plain("a script"), "--pwd="+p.plain("--pwd"), p.token("an argument"), base)
 	said, err := c.CombinedOutput()
-	if code := exitOf(t, err); code != exitOK {
+	if code := explaintest.Exit(t, err); code != exitOK {
 		t.Errorf("capture: exit code %d: %s", code, said)
 	}
 	p.check(t, "explain capture", said)

@@ -95,6 +95,7 @@ has its trace kept), nothing was recorded, or the capture was interrupted.`,
 func (f *ruleFlags) registerPair(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "with --pair: fail where this `RULE` is broken, see explain diff")
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", completeRule)
 	fl.StringVar(&f.policy, "policy", "", "with --pair: judge by this policy `FILE`")
 	fl.StringVar(&f.noise, "noise", "", "with --pair: noise floors from this `FILE` of explain calibrate")
 }

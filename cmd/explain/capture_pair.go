@@ -8,7 +8,8 @@ import (
 )
 
 // compare compares the captures of a pair, as explain diff does.
-func (f *captureFlags) compare(cmd *cobra.Command, e *env, baseDirs, headDirs []string) (*comparison.Comparison, error) {
+func (f *captureFlags) compare(cmd *cobra.Command, e *env, baseDirs, headDirs []string) (
+	*comparison.Comparison, error) {
 	d := &diffFlags{analysis: analysisFlags{Quiet: f.Quiet}, rules: f.rules, top: diff.DefaultTop,
 		base: baseDirs, head: headDirs}
 	base, head, err := d.sides(nil)

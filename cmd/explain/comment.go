@@ -84,7 +84,7 @@ func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 	if err != nil && !errors.As(err, new(exitCode)) && session != nil {
 		session.Fail(errorVerdict(err), errorCode(err), err)
 		session.TellError(ctx, errorVerdict(err), func(limit int) string {
-			o := provenance(session)
+			o := f.github.provenance(session)
 			o.Limit = limit
 			return render.ErrorComment(errorVerdict(err), err.Error(), o)
 		})
@@ -128,7 +128,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	}
 	missing := missingLegs(legs, f.expect)
 	legs = append(legs, missing...)
-	text := commentText(legs, f.merge, provenance(s))
+	text := commentText(legs, f.merge, f.github.provenance(s))
 	if err := f.write(ctx, e, s, text); err != nil {
 		return err
 	}

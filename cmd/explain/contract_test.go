@@ -23,6 +23,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/schema"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // explainTrace runs explain as a user would and returns everything it wrote: files by name, and "stdout" and "stderr".
@@ -50,31 +51,12 @@ func explainTrace(t *testing.T, trace string, args ...string) map[string]string 
 	return all
 }
 
-// realTraces are the traces of ../shared, which the project stands without.
-func realTraces(t *testing.T) []string {
-	t.Helper()
-	list, err := filepath.Glob("../../../shared/traces/*.sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-func allTraces(t *testing.T) []string {
-	t.Helper()
-	list, err := filepath.Glob("../../testdata/*.sqlite")
-	if err != nil || len(list) == 0 {
-		t.Fatalf("no traces in testdata (%v)", err)
-	}
-	return append(list, realTraces(t)...)
-}
-
 // TestEveryReportKeepsTheContract: valid by the published schema and an independent validator, readable by our own
 // reader, under 2 MB, equal between runs, with every promised file.
 func TestEveryReportKeepsTheContract(t *testing.T) {
 	published := compileSchema(t, "report")
-	for _, trace := range allTraces(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(trace), ".sqlite"), func(t *testing.T) {
+	for _, trace := range explaintest.Traces(t) {
+		t.Run(explaintest.TraceName(trace), func(t *testing.T) {
 			t.Parallel()
 			files := explainTrace(t, trace)
 			body := files["report.json"]

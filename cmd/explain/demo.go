@@ -28,7 +28,7 @@ step 12 % slower, and shows what explain makes of them:
   gate/                      what "explain gate --out" writes: comment.md is the comment on a pull request
 
 It exits with 0, though the comparison fails.`,
-		Example: "  explain demo\n  explain demo --out /tmp/demo",
+		Example: "  explain demo\n  explain demo --out regression/",
 		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return demo(cmd.Context(), e, out) },
 	}
@@ -42,7 +42,8 @@ func demo(ctx context.Context, e *env, dir string) error {
 		return usagef("--out is empty; name a folder")
 	}
 	page, gate := filepath.Join(dir, "comparison"), filepath.Join(dir, "gate")
-	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 && !input.Exists(filepath.Join(page, "comparison.json")) {
+	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 &&
+		!input.Exists(filepath.Join(page, "comparison.json")) {
 		return usagef("%s is there, and explain demo did not write it: name another folder with --out", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -69,6 +70,7 @@ type diffFlags struct {
 	base, head []string
 	phase      string
 	batch      int64
+	device     int64
 	minShare   string
 	top        int
 	threshold  string
@@ -79,6 +81,14 @@ type diffFlags struct {
 
 // diffFormats of --format, in the order of the help text.
 var diffFormats = []string{"text", "md", "json", "junit", "csv"}
+
+// diffWriters write the formats but for text.
+var diffWriters = map[string]func(io.Writer, *comparison.Comparison) error{
+	"md": func(w io.Writer, c *comparison.Comparison) error {
+		return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{Compact: true})
+	},
+	"json": comparison.Write, "junit": diffrender.WriteJUnit, "csv": diffrender.WriteCSV,
+}
 
 func (f *diffFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
@@ -96,6 +106,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.phase, "phase", "",
 		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
+	fl.Int64Var(&f.device, "device", 0, "compare units on GPU `N` (default: the one on which they take longest)")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
@@ -197,6 +208,12 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 		}
 		opt.Batch = &f.batch
 	}
+	if cmd.Flags().Changed("device") {
+		if f.device < 0 {
+			return opt, usagef("--device %d: GPUs are numbered from 0", f.device)
+		}
+		opt.Device = &f.device
+	}
 	if cmd.Flags().Changed("min-share") { // else the policy says, or the default
 		if opt.MinShare, err = command.Share(f.minShare); err != nil {
 			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
@@ -245,6 +262,9 @@ func (f *diffFlags) compare(
 	default:
 		return compareSummaries(base[0].Path, head[0].Path, percent, opt)
 	}
+	if f.threshold == "" && f.perfetto == "" {
+		f.analysis.Reads = diff.Reads(opt)
+	}
 	reports, err := f.analysis.Reports(cmd.Context(), e, all)
 	if err != nil {
 		return nil, err
@@ -285,19 +305,11 @@ func compareSummaries(base, head string, percent float64, opt diff.Options) (*co
 
 // print writes the chosen format to standard output.
 func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
-	switch f.format {
-	case "json":
-		return comparison.Write(e.Out, c)
-	case "md":
-		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
-	case "junit":
-		return diffrender.WriteJUnit(e.Out, c)
-	case "csv":
-		return diffrender.WriteCSV(e.Out, c)
-	case "":
-		if f.analysis.Quiet {
-			return nil
-		}
+	if write := diffWriters[f.format]; write != nil {
+		return write(e.Out, c)
+	}
+	if f.format == "" && f.analysis.Quiet {
+		return nil
 	}
 	if err := diffrender.WriteText(e.Out, c, e.Terminal()); err != nil {
 		return err

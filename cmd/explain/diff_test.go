@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -26,15 +28,39 @@ func explainDiff(t *testing.T, args ...string) (stdout, stderr string, code int)
 
 // TestEveryComparisonKeepsTheContract: any trace against itself and against the next one gives a comparison that the
 // published schema and our own reader accept, the same bytes twice, a summary that fits, and an exit code that is the
-// verdict's.
+// verdict's. Each trace is analysed once for all that its report can show; pairs of two are compared as traces too.
 func TestEveryComparisonKeepsTheContract(t *testing.T) {
 	published := compileSchema(t, "comparison")
-	traces := allTraces(t)
+	traces := explaintest.Traces(t)
+	folder := t.TempDir()
+	reports := map[string]func() (string, error){}
+	for _, trace := range traces {
+		reports[trace] = sync.OnceValues(func() (string, error) {
+			dir := filepath.Join(folder, explaintest.TraceName(trace))
+			if said, code := said(trace, "--out", dir, "--quiet"); code != exitOK {
+				return "", fmt.Errorf("exit %d: %s", code, said)
+			}
+			return filepath.Join(dir, "report.json"), nil
+		})
+	}
+	of := func(t *testing.T, trace string) string {
+		t.Helper()
+		path, err := reports[trace]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	for i, base := range traces {
 		for _, head := range []string{base, traces[(i+1)%len(traces)]} {
-			t.Run(strings.TrimSuffix(filepath.Base(base), ".sqlite")+"-"+strings.TrimSuffix(filepath.Base(head), ".sqlite"), func(t *testing.T) {
+			t.Run(explaintest.TraceName(base)+"-"+explaintest.TraceName(head), func(t *testing.T) {
 				t.Parallel()
-				body, errs, code := explainDiff(t, base, head, "--format", "json")
+				baseReport, headReport := of(t, base), of(t, head)
+				files := []string{base, head}
+				if base == head {
+					files = []string{baseReport, headReport}
+				}
+				body, errs, code := explainDiff(t, append(files, "--format", "json")...)
 				if errs != "" {
 					t.Fatalf("exit %d: %s", code, errs)
 				}
@@ -61,8 +87,8 @@ func TestEveryComparisonKeepsTheContract(t *testing.T) {
 				if err := comparison.Write(&again, c); err != nil || again.String() != body {
 					t.Errorf("reading and writing the comparison changes it (%v)", err)
 				}
-				text, _, _ := explainDiff(t, base, head)
-				second, _, _ := explainDiff(t, base, head)
+				text, _, _ := explainDiff(t, baseReport, headReport)
+				second, _, _ := explainDiff(t, baseReport, headReport)
 				if text != second || text == "" {
 					t.Error("a second run prints something else")
 				}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,9 @@ warning, a column, a class, a reason, an exit code, an environment variable, a f
 			for _, p := range docs.Pages() {
 				names = append(names, p.Name+"\t"+p.Title)
 			}
-			return append(append(names, analyze.FindingIDs()...), metricIDs()...), cobra.ShellCompDirectiveNoFileComp
+			names = slices.Concat(names, analyze.FindingIDs(), metricIDs(), docs.Words())
+			slices.Sort(names)
+			return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestForeignFilesStay: no command replaces a file that explain did not write, and each replaces its own.
@@ -30,7 +32,7 @@ func TestForeignFilesStay(t *testing.T) {
 			return []string{"gate", "--base", trace, "--head", trace, "--out", out}
 		}, exitInconclusive},
 		{"load", "load.json", func(out string) []string {
-			return []string{"load", "--url", "http://127.0.0.1:1", "--out", out + string(filepath.Separator)}
+			return []string{"load", "--url", "http://127.0.0.1:1", "--health-timeout", "200ms", "--out", out + string(filepath.Separator)}
 		}, exitInput},
 	} {
 		out := filepath.Join(t.TempDir(), "out")
@@ -49,7 +51,7 @@ func TestForeignFilesStay(t *testing.T) {
 		if b, err := os.ReadFile(file); err != nil || string(b) != precious {
 			t.Errorf("%s: the file is %q now: %v", x.name, b, err)
 		}
-		if names := filesIn(t, out); len(names) != 1 {
+		if names := explaintest.FilesIn(t, out); len(names) != 1 {
 			t.Errorf("%s: %q are there", x.name, names)
 		}
 		if err := os.Remove(file); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -91,6 +90,7 @@ type gateFlags struct {
 	artifact         string
 	overrideLabel    string
 	exitOn           string
+	format           string
 	out              string
 
 	pins gate.Pins // what decides, as it was read
@@ -124,10 +124,13 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
 		"exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
 	f.analysis.Register(cmd)
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	command.Complete(cmd, "exit-on", exitLevels)
+	command.Complete(cmd, "format", diffFormats)
 }
 
 func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
@@ -193,7 +196,7 @@ func commandLine(cmd *cobra.Command) string {
 func (f *gateFlags) failed(ctx context.Context, s *gate.Session, err error) error {
 	verdict, code := errorVerdict(err), errorCode(err)
 	text := func(limit int) string {
-		o := provenance(s)
+		o := f.github.provenance(s)
 		o.Limit = limit
 		return diffrender.ErrorComment(verdict, err.Error(), o)
 	}
@@ -235,6 +238,8 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 		return usagef("--base-commit is not a commit: 40 hexadecimal digits")
 	case !slices.Contains(exitLevels, f.exitOn):
 		return usagef("--exit-on %s is unknown; it is one of %s", f.exitOn, strings.Join(exitLevels, ", "))
+	case f.format != "" && !slices.Contains(diffFormats, f.format):
+		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(diffFormats, ", "))
 	case cmd.Flags().Changed("batch") && f.batch < 1:
 		return usagef("--batch must be at least 1, got %d", f.batch)
 	case f.rules.policy != "" && len(f.rules.failOn) > 0:
@@ -329,7 +334,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		return nil, err
 	}
 	j.base = base
-	j.options = provenance(s)
+	j.options = f.github.provenance(s)
 	at := &j.options.Provenance
 	at.Baseline, at.BaseSHA, at.Nearness, at.BaseRunURL = base.source, base.sha, base.near, base.run
 	at.Hardware = hardware(heads)
@@ -351,62 +356,14 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 				"judged here: nothing but its numbers was believed.")})
 		}
 		if now := s.Moved(ctx); now != "" {
-			j.options.Notes = slices.Insert(j.options.Notes, 0, []doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
-				doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
+			j.options.Notes = slices.Insert(j.options.Notes, 0,
+				[]doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
+					doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
 		}
 		s.Override(ctx, j.c, f.overrideLabel)
 	}
 	return j, nil
 }
-
-// hardware is what the head ran on: "2 × NVIDIA H100".
-func hardware(heads []*report.Report) string {
-	n := map[string]int{}
-	for _, g := range heads[0].Environment.GPUs {
-		if g.Name != nil {
-			n[*g.Name]++
-		}
-	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(n)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// reproduce is the command that makes the same comparison from the same files, as a shell takes it.
-func (f *gateFlags) reproduce() string {
-	parts := []string{"explain gate"}
-	add := func(flag string, values ...string) {
-		for _, v := range values {
-			if v != "" {
-				parts = append(parts, "--"+flag+" "+shellWord(v))
-			}
-		}
-	}
-	for _, in := range []struct {
-		flag   string
-		values []string
-	}{{"base", f.base}, {"head", f.head}, {"fail-on", f.rules.failOn}} {
-		add(in.flag, in.values...)
-	}
-	add("policy", f.rules.policy)
-	add("noise", f.rules.noise)
-	add("history", f.rules.past.Store)
-	add("unit", f.analysis.Unit)
-	add("phase", f.phase)
-	return strings.Join(parts, " ")
-}
-
-// shellWord quotes a word for a shell where it needs that.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)
 
 // analysed is one capture of the head, with its analysis.
 type analysed struct {
@@ -471,25 +428,4 @@ func (j *judged) summary(limit int) string {
 		}
 	}
 	return text
-}
-
-// print writes the comparison for people, so that no line of it is a command to the runner that reads it.
-func (f *gateFlags) print(e *env, c *comparison.Comparison, inActions bool) error {
-	if f.analysis.Quiet {
-		return nil
-	}
-	var b strings.Builder
-	if err := diffrender.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.Coloured()}); err != nil {
-		return err
-	}
-	text := b.String()
-	if f.out != "" {
-		text += fmt.Sprintf(
-			"\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
-	}
-	if inActions {
-		text = gate.Defuse(text)
-	}
-	_, err := io.WriteString(e.Out, text)
-	return err
 }

@@ -140,7 +140,8 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 
 // fromHistory takes from the history what the comparison lacks: noise floors, what was spent of budgets, and the base
 // where nothing else gave one.
-func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, head *report.Report, b *baseline, opt *diff.Options) (*past.Said, error) {
+func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, head *report.Report, b *baseline,
+	opt *diff.Options) (*past.Said, error) {
 	commit := cmp.Or(f.baseCommit, b.sha)
 	if s != nil {
 		if f.rules.past.Store != "" && gitfile.Tracked(ctx, f.rules.past.Store) {

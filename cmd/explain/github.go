@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,7 @@ type githubFlags struct {
 	commentKey  string
 	pull        int
 	status      string
+	reportURL   string
 	allowUnsafe bool
 }
 
@@ -36,6 +39,8 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 		"`KEY` that tells several comments of one pull request apart (default: workflow and job)")
 	fl.IntVar(&f.pull, "pull-request", 0, "`NUMBER` of the pull request to comment on, where the event names none")
 	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (permission statuses: write)")
+	fl.StringVar(&f.reportURL, "report-url", "",
+		"link the comment to diff.html at this `URL` (default: the artifacts of the run)")
 	fl.BoolVar(&f.allowUnsafe, "allow-unsafe", false, "run on pull_request_target although the head is checked out")
 	command.Complete(cmd, "comment", commentModes)
 }
@@ -49,6 +54,10 @@ func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate
 	}
 	if f.pull < 0 {
 		return nil, usagef("--pull-request must be at least 1, got %d", f.pull)
+	}
+	if u, err := url.Parse(f.reportURL); f.reportURL != "" &&
+		(err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http") {
+		return nil, usagef("--report-url is not an http or https address without credentials")
 	}
 	s, err := gate.Open(gate.SessionOptions{
 		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Folder: folder,
@@ -92,12 +101,12 @@ func paragraph(text string) string {
 }
 
 // provenance says, around the comparison in a comment, where this runs.
-func provenance(s *gate.Session) diffrender.CommentOptions {
+func (f *githubFlags) provenance(s *gate.Session) diffrender.CommentOptions {
+	at := diffrender.Provenance{PageURL: f.reportURL}
 	if s == nil {
-		return diffrender.CommentOptions{}
+		return diffrender.CommentOptions{Provenance: at}
 	}
-	return diffrender.CommentOptions{
-		Title:      s.Title,
-		Provenance: diffrender.Provenance{HeadSHA: s.HeadSHA(), RunURL: s.Run.URL()},
-	}
+	at.HeadSHA, at.RunURL = s.HeadSHA(), s.Run.URL()
+	at.PageURL = cmp.Or(f.reportURL, s.Run.ArtifactsURL())
+	return diffrender.CommentOptions{Title: s.Title, Provenance: at}
 }

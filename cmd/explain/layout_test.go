@@ -59,11 +59,12 @@ var rooms = []room{
 	{"analyze/report/secret", "what a secret looks like stands alone", "", stdOnly},
 	{"analyze/report/align", "alignment stands alone", "", stdOnly},
 	{"analyze/report/doc", "the document tree stands alone", "", noSQL},
+	{"analyze/report/stacks", "trees of a step stand alone", "", stdOnly},
 	{"analyze/report/schema", "schemas are files", "", noSQL},
 	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
 	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit", noSQL},
 	{"analyze/report/present", "report to document",
-		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render", noSQL},
+		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render", noSQL},
 
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
 	{"analyze/limit", "what an input may cost", "analyze/report analyze/report/unit", stdOnly},
@@ -104,7 +105,7 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
 	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
-	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/internal/stat analyze/merge/ranks", noSQL},
+	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/report/unit analyze/internal/stat analyze/merge/ranks", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
@@ -118,14 +119,14 @@ var rooms = []room{
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
 	{"diff/internal/attribute", "where a change comes from",
-		"analyze/report analyze/report/unit diff/comparison diff/internal/infer diff/internal/side " +
+		"analyze/report analyze/report/stacks analyze/report/unit diff/comparison diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
 	{"diff/internal/judge", "gates and waivers",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/noise", noSQL},
 	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
 	{"diff/render", "a comparison as text: selects and lays out",
-		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff/comparison " +
+		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render diff/comparison " +
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
@@ -139,11 +140,15 @@ var rooms = []room{
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
+	{"cmd/explain/internal/explaintest", "a test kit: runs the program, and knows none of its rooms",
+		"analyze analyze/report analyze/tracetest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
+	{"cmd/explain/internal/browser", "tests alone", "", nil},
+	{"cmd/explain/internal/examples", "tests alone", "", nil},
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
 		"analyze/report analyze/report/render cmd/explain/internal/docs diff/comparison diff/render", nil},
-	{"cmd/explain/internal/docs", "pages and their index", "analyze diff gate/history/change", nil},
+	{"cmd/explain/internal/docs", "pages and their index", "analyze diff diff/policy gate/history/change", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
 	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},

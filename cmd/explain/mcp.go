@@ -77,5 +77,6 @@ func (c captures) Compare(ctx context.Context, base, head []string) (*comparison
 		return nil, err
 	}
 	reports = input.Named(all, reports)
-	return diff.Compare(reports[:len(base)], reports[len(base):], diff.Options{Version: versionText(), Today: day, Top: diff.DefaultTop})
+	return diff.Compare(reports[:len(base)], reports[len(base):],
+		diff.Options{Version: versionText(), Today: day, Top: diff.DefaultTop})
 }

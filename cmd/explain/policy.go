@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,41 +102,34 @@ func newPolicyCheck(e *env) *cobra.Command {
 }
 
 func newPolicyShow(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use:       "show PRESET",
-		Short:     "Print a preset as the policy file that it stands for",
-		Example:   "  explain policy show llm-serving > policy.yml",
-		ValidArgs: policy.PresetNames(),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name one preset: %s", strings.Join(policy.PresetNames(), ", "))
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			text, ok := policy.PresetText(args[0])
-			if !ok {
-				return usagef("no preset %q; there are: %s", args[0], strings.Join(policy.PresetNames(), ", "))
-			}
-			_, err := io.WriteString(e.Out, text)
-			return err
-		},
-	}
+	return newPrinter(e, "preset", policy.PresetNames(), policy.PresetText, &cobra.Command{
+		Use:     "show PRESET",
+		Short:   "Print a preset as the policy file that it stands for",
+		Example: "  explain policy show llm-serving > policy.yml",
+	})
 }
 
 func newPolicyExplain(e *env) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use:   "explain METRIC|KERNEL",
-		Short: "Say which rule judges a metric or a kernel, and by what threshold",
+		Use:   "explain METRIC|KERNEL|RULE",
+		Short: "Say which rule judges a metric or a kernel, or what a rule judges, and by what threshold",
 		Example: `  explain policy explain unit.time.p50
+  explain policy explain step
   explain policy explain 'gpu.idle_ratio{device=0}' --policy policy.yml
   explain policy explain flash_fwd_kernel --policy policy.yml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one metric or kernel: explain policy explain unit.time.p50")
+				return usagef("name one metric, kernel or rule: explain policy explain unit.time.p50")
 			}
 			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			p, err := policyFile(path)
+			if p == nil || err != nil {
+				p = policy.Default()
+			}
+			return slices.Concat(p.RuleIDs(), metricIDs()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := policyFile(path)
@@ -146,6 +140,9 @@ func newPolicyExplain(e *env) *cobra.Command {
 			if p == nil {
 				p, from = policy.Default(), "the default rules"
 			}
+			if slices.Contains(p.RuleIDs(), args[0]) {
+				return explainRule(e.Out, p, args[0], from)
+			}
 			metric, list, ignored, err := p.Explain(args[0], metricFacts())
 			if err != nil {
 				return usageError{Err: err}
@@ -153,9 +150,30 @@ func newPolicyExplain(e *env) *cobra.Command {
 			return explainRules(e.Out, from, metric, list, ignored)
 		},
 	}
-	cmd.Flags().StringVar(&path, "policy", "", "of this policy `FILE` instead of the default rules")
+	cmd.Flags().StringVar(&path, "policy", "", "the policy `FILE` to ask, instead of the default rules")
 	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	return cmd
+}
+
+// explainRule prints what the rules of an id judge, and by what threshold.
+func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rule %s, of %s\n", clean(id), clean(from))
+	for i := range p.Rules {
+		if p.Rules[i].ID != id {
+			continue
+		}
+		for _, r := range p.Rules[i].Each() {
+			fmt.Fprintf(&b, "  %s %s\n", clean(r.Selects()), clean(r.Does()))
+		}
+	}
+	for i := range p.Waivers {
+		if p.Waivers[i].Rule == id {
+			fmt.Fprintf(&b, "  %s\n", clean(p.Waivers[i].String()))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // explainRules prints the rules that select a number, the one that judges it first.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestReadmeIsTrue runs every explain command in the README and on the pages about its use, in a folder that holds the
@@ -145,7 +146,7 @@ func readmeFolder(t *testing.T) string {
 	for _, name := range []string{"testdata/serving.sqlite", "testdata/base.sqlite", "testdata/head.sqlite"} {
 		put(t, filepath.Join(dir, name), read(t, filepath.Join("../..", name)), 0o644)
 	}
-	edited := editedTraces(t, "../../testdata/serving.sqlite")
+	edited := explaintest.Edited(t)
 	put(t, filepath.Join(dir, "base.sqlite"), serving, 0o644)
 	put(t, filepath.Join(dir, "head.sqlite"), edited["slow.sqlite"], 0o644)
 	for i, n := range []string{"1", "2", "3"} { // three captures of one commit, and three more of it as the head
@@ -154,7 +155,7 @@ func readmeFolder(t *testing.T) string {
 		if err := tracetest.Rewrite(filepath.Join(dir, "a"+n+".sqlite"), again, tracetest.ScaleKernels(func(string) bool { return true }, 1.0001)); err != nil {
 			t.Fatal(err)
 		}
-		anotherSession(t, again, int64(i+100))
+		explaintest.AnotherSession(t, again, int64(i+100))
 	}
 	put(t, filepath.Join(dir, "policy.yml"), []byte(readmePolicy(t)), 0o644)
 	put(t, filepath.Join(dir, "trace.nsys-rep"), []byte("opaque"), 0o644)
@@ -169,7 +170,7 @@ func TestReadmePolicyPasses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yml")
 	put(t, path, []byte(readmePolicy(t)), 0o644)
 	again := filepath.Join(t.TempDir(), "again.sqlite")
-	put(t, again, editedTraces(t, "../../testdata/serving.sqlite")["again.sqlite"], 0o644)
+	put(t, again, explaintest.Edited(t)["again.sqlite"], 0o644)
 	stdout, stderr, code := explainDiff(t, "../../testdata/serving.sqlite", again, "--policy", path)
 	if code != exitOK || !strings.HasPrefix(stdout, "PASS ") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)

@@ -33,7 +33,7 @@ with the evidence beside it.
   report.json             the same as data, see "explain schema report" and "explain metrics"
   tables/*.csv            every row of every table; --all-rows of those with a row per event too
   summary.json            profilemate's summary
-  kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
+  kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
 
 --format md prints a version of report.md that fits into a comment on a pull request. The folder
 appears whole or not at all.`,
@@ -79,7 +79,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	f.RegisterFor(cmd, "")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
-	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang or TensorRT-LLM server: `FILE`")
+	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI server: `FILE`")
 	fl.StringSliceVar(&f.prometheus, "prometheus", nil,
 		"add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
 	fl.StringSliceVar(&f.evidence, "evidence", nil,

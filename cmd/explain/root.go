@@ -83,7 +83,8 @@ func bareArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if _, err := os.Stat(args[0]); errors.Is(err, os.ErrNotExist) && args[0] != "-" && !strings.ContainsAny(args[0], `./\`) {
+	if _, err := os.Stat(args[0]); errors.Is(err, os.ErrNotExist) && args[0] != "-" &&
+		!strings.ContainsAny(args[0], `./\`) {
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			return usagef("%q is neither a command nor a file; did you mean %q?", args[0], near[0])
 		}

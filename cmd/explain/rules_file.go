@@ -31,8 +31,18 @@ func (f *ruleFlags) register(cmd *cobra.Command) {
 		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
 	f.past.Register(fl)
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", completeRule)
 	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	_ = cmd.MarkFlagFilename("noise", "json")
+}
+
+// completeRule completes what a rule of --fail-on begins with: a metric, with the colon that its threshold follows.
+func completeRule(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	list := []string{"structure:error"}
+	for _, id := range metricIDs() {
+		list = append(list, id+":")
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // parsed are the rules of --fail-on.

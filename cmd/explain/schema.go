@@ -10,24 +10,31 @@ import (
 )
 
 func newSchema(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use:       "schema [NAME]",
-		Short:     "Print the JSON Schema of a file that explain writes or reads",
-		Example:   "  explain schema report > report.schema.json",
-		ValidArgs: schema.Names(),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name one schema: %s", strings.Join(schema.Names(), ", "))
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			text, ok := schema.Text(args[0])
-			if !ok {
-				return usagef("no schema %q; there are: %s", args[0], strings.Join(schema.Names(), ", "))
-			}
-			_, err := io.WriteString(e.Out, text)
-			return err
-		},
+	return newPrinter(e, "schema", schema.Names(), schema.Text, &cobra.Command{
+		Use:     "schema [NAME]",
+		Short:   "Print the JSON Schema of a file that explain writes or reads",
+		Example: "  explain schema report > report.schema.json",
+	})
+}
+
+// newPrinter is a command that prints one of several texts, each by its name; what is the noun for them.
+func newPrinter(
+	e *env, what string, names []string, text func(name string) (string, bool), cmd *cobra.Command,
+) *cobra.Command {
+	cmd.ValidArgs = names
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("name one %s: %s", what, strings.Join(names, ", "))
+		}
+		return nil
 	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		t, ok := text(args[0])
+		if !ok {
+			return usagef("no %s %q; there are: %s", what, args[0], strings.Join(names, ", "))
+		}
+		_, err := io.WriteString(e.Out, t)
+		return err
+	}
+	return cmd
 }

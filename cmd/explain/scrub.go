@@ -87,6 +87,7 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string) error {
 				present.Plural(int64(n), "name"), held, kind.Article())
 		}
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n", clean(out), done.Tables, unit.Int(done.Rows), clean(how))
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n", clean(out), done.Tables, unit.Int(done.Rows),
+		clean(how))
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 func scrubbed(t *testing.T, path string) string {
@@ -28,8 +29,8 @@ func scrubbed(t *testing.T, path string) string {
 // TestScrubKeepsEveryNumber: every trace analyses to the same report before and after, but for what says which file it was, and
 // that there were tables which no report reads.
 func TestScrubKeepsEveryNumber(t *testing.T) {
-	for _, trace := range allTraces(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(trace), ".sqlite"), func(t *testing.T) {
+	for _, trace := range explaintest.Traces(t) {
+		t.Run(explaintest.TraceName(trace), func(t *testing.T) {
 			t.Parallel()
 			var text [2]string
 			for i, path := range []string{trace, scrubbed(t, trace)} {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +25,15 @@ func TestSeedRows(t *testing.T) {
 		t.Fatal(text)
 	}
 	s := &seedRun{dir: out, text: text, report: readSeedReport(t, filepath.Join(out, "report.json"))}
-	row := func(name string, f func(t *testing.T)) { t.Run(name, f) }
+	held := map[int]bool{}
+	row := func(name string, f func(t *testing.T)) {
+		n, err := strconv.Atoi(name[:3])
+		if err != nil || held[n] {
+			t.Errorf("%s: a row has one test, named after its number", name)
+		}
+		held[n] = true
+		t.Run(name, f)
+	}
 
 	row("001_offline_report", func(t *testing.T) { s.metric(t, "kernel.total_time", 179569803) })
 	row("002_every_number_has_its_source", func(t *testing.T) {
@@ -198,8 +207,45 @@ func TestSeedRows(t *testing.T) {
 			t.Errorf("want 650 µs per range and no 26 ms:\n%s", page)
 		}
 	})
+	s.traceRows(row)
+	s.captureRows(row)
+	s.evidenceRows(row)
+	s.houseRows(row)
 	row("205_single_trace_report", func(t *testing.T) { says(t, exitOK, "Window of 353.3 ms", out) })
+	everyRow(t, held)
 }
+
+// everyRow checks that each of the 205 rows is a test above, or stands on the page with the test that holds it or why none
+// can: of a test that it names the source has to have it.
+func everyRow(t *testing.T, held map[int]bool) {
+	page := fileOf(t, "../../examples/from-the-three-tools.md")
+	_, list, ok := strings.Cut(page, "## Rows that TestSeedRows does not hold itself")
+	if !ok {
+		t.Fatal("the page has no list of rows")
+	}
+	said := map[int]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| ([0-9]+) \\| [^|]+ \\| ([^|]*) \\|$").FindAllStringSubmatch(list, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n < 1 || n > seedRows || held[n] || said[n] {
+			t.Errorf("row %s of the page: no number of a row, or twice, or a test above holds it", m[1])
+		}
+		said[n] = true
+		for _, test := range regexp.MustCompile("`([^` ]+/[^` ]+) ([^`]+)`").FindAllStringSubmatch(m[2], -1) {
+			if !strings.Contains(fileOf(t, filepath.Join("../..", test[1])), test[2]) {
+				t.Errorf("row %d: %s has no %s", n, test[1], test[2])
+			}
+		}
+	}
+	for n := 1; n <= seedRows; n++ {
+		if !held[n] && !said[n] {
+			t.Errorf("row %d is neither a test nor on the page", n)
+		}
+	}
+	t.Logf("%d rows are subtests, %d are on the page", len(held), len(said))
+}
+
+// seedRows is how many rows the table has.
+const seedRows = 205
 
 // seedRun is the report that most rows look at.
 type seedRun struct {

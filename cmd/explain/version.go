@@ -37,8 +37,8 @@ func versionText() string {
 	return "devel"
 }
 
-// versionLine is what explain version and explain --version print: the version, and of a build from a checkout the commit
-// with its day.
+// versionLine is what explain version and explain --version print: the version, and of a build from a checkout the
+// commit with its day.
 func versionLine() string {
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -11,34 +11,37 @@ const SchemaID = "explain.comparison/1"
 
 // Comparison is everything explain says of two sides. Times are ns; ratios are head over base; unknown is null.
 type Comparison struct {
-	Schema       string       `json:"schema"`
-	Tool         report.Tool  `json:"tool"`
-	Verdict      Verdict      `json:"verdict"`
-	Cause        string       `json:"cause"` // one sentence, derived by rule from the tables below
-	Comparable   bool         `json:"comparable"`
-	Depth        Depth        `json:"depth"`     // how far down the sides were compared
-	Identical    bool         `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
-	Reasons      []Reason     `json:"reasons"`   // why not comparable, or not conclusive
-	Warnings     []Reason     `json:"warnings"`  // what limits trust in a side, and by itself decides nothing
-	Base         Side         `json:"base"`
-	Head         Side         `json:"head"`
-	Unit         Unit         `json:"unit"`
-	Primary      []Row        `json:"primary"`
-	Attribution  Attribution  `json:"attribution"`
-	Step         *Step        `json:"step,omitempty"` // absent where the sequences of a side are not known, or too different
+	Schema      string      `json:"schema"`
+	Tool        report.Tool `json:"tool"`
+	Verdict     Verdict     `json:"verdict"`
+	Cause       string      `json:"cause"` // one sentence, derived by rule from the tables below
+	Comparable  bool        `json:"comparable"`
+	Depth       Depth       `json:"depth"`     // how far down the sides were compared
+	Identical   bool        `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
+	Reasons     []Reason    `json:"reasons"`   // why not comparable, or not conclusive
+	Warnings    []Reason    `json:"warnings"`  // what limits trust in a side, and by itself decides nothing
+	Base        Side        `json:"base"`
+	Head        Side        `json:"head"`
+	Unit        Unit        `json:"unit"`
+	Primary     []Row       `json:"primary"`
+	Attribution Attribution `json:"attribution"`
+	// absent where the sequences of a side are not known, or too different
+	Step         *Step        `json:"step,omitempty"`
+	Ranks        *Ranks       `json:"ranks,omitempty"` // absent where a side is no merged run
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`
 	Structure    []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
-	Mix          []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
-	Unjudged     []Unjudged   `json:"unjudged"`  // shown with its change and never judged
-	Policy       PolicyInfo   `json:"policy"`
-	Resolution   *float64     `json:"resolution"` // smallest loss of the unit's time that would have failed, a ratio
-	Gates        []Gate       `json:"gates"`
-	Waivers      []WaiverUse  `json:"waivers"`
-	Overrides    []Override   `json:"overrides"` // by which a verdict of fail became warn
-	Residue      []Residue    `json:"residue"`
-	Counts       Counts       `json:"counts"`
+	// units by phase and batch on both sides: a change of mix is no change of cost
+	Mix        []Mix       `json:"mix"`
+	Unjudged   []Unjudged  `json:"unjudged"` // shown with its change and never judged
+	Policy     PolicyInfo  `json:"policy"`
+	Resolution *float64    `json:"resolution"` // smallest loss of the unit's time that would have failed, a ratio
+	Gates      []Gate      `json:"gates"`
+	Waivers    []WaiverUse `json:"waivers"`
+	Overrides  []Override  `json:"overrides"` // by which a verdict of fail became warn
+	Residue    []Residue   `json:"residue"`
+	Counts     Counts      `json:"counts"`
 }
 
 func (c *Comparison) Row(metric string) *Row {
@@ -133,9 +136,11 @@ type Test struct {
 
 // Row compares one metric. Base and Head are means over the captures of a side.
 type Row struct {
-	Metric       string        `json:"metric"`
-	Kind         string        `json:"kind,omitempty"` // of unit that the row is of: decode 32; absent where it is of no kind
-	Labels       report.Labels `json:"labels"`         // of the kind, empty where the reports' unlabelled metrics are of it
+	Metric string `json:"metric"`
+	// of unit that the row is of: decode 32; absent where it is of no kind
+	Kind string `json:"kind,omitempty"`
+	// of the kind, empty where the reports' unlabelled metrics are of it
+	Labels       report.Labels `json:"labels"`
 	Unit         string        `json:"unit"`
 	Base         *float64      `json:"base"`
 	Head         *float64      `json:"head"`
@@ -172,11 +177,12 @@ type Attribution struct {
 	Residual float64 `json:"residual"`
 }
 
-// AttributionRow is one part. Kind is class, category, kernel, idle_cause, host_cause, host_call or others. Rows of kind class sum to the
-// total. Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel
-// with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before
-// communication, and of several the one that started first. Rows of kind host_cause sum to the idle cause host, where the
-// captures tell; those of kind host_call are calls of the host that changed most, of the causes that their category names.
+// AttributionRow is one part. Kind is class, category, kernel, idle_cause, host_cause, host_call or others. Rows of
+// kind class sum to the total. Rows of kind category sum to the classes compute and exposed_comm together, and so do
+// those of kind kernel with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one
+// kernel: compute before communication, and of several the one that started first. Rows of kind host_cause sum to the
+// idle cause host, where the captures tell; those of kind host_call are calls of the host that changed most, of the
+// causes that their category names.
 type AttributionRow struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
@@ -213,12 +219,16 @@ type Kernel struct {
 	Share         *float64 `json:"share"` // of the base unit
 	Class         Class    `json:"class"`
 	Why           string   `json:"why"`
-	Note          string   `json:"note"`             // a replacement, a split into several kernels, another launch; else empty
-	Launch        string   `json:"launch,omitempty"` // how its launch geometry changed: block 4×4 → 16×16; absent where it did not
-	SplitOf       *string  `json:"split_of"`         // of an added kernel: the base's kernel that it and others replaced
-	P             *float64 `json:"p"`
-	PAdjusted     *float64 `json:"p_adjusted"`
-	Test          *Test    `json:"test"` // several captures a side only; the common shift is taken out of its effect
+	// a replacement, a split into several kernels, another launch; else empty
+	Note string `json:"note"`
+	// how its launch geometry changed: block 4×4 → 16×16; absent where it did not
+	Launch string `json:"launch,omitempty"`
+	// Interval of the ratio, where the row was judged over units or captures; it is around the ratio as it stands here.
+	Interval  *Interval `json:"interval,omitempty"`
+	SplitOf   *string   `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
+	P         *float64  `json:"p"`
+	PAdjusted *float64  `json:"p_adjusted"`
+	Test      *Test     `json:"test"` // several captures a side only; the common shift is taken out of its effect
 }
 
 // API compares one host call per unit.
@@ -277,13 +287,14 @@ type Gate struct {
 	Labels    report.Labels `json:"labels"`
 	Level     string        `json:"level"` // error or warn
 	Threshold string        `json:"threshold"`
-	Limit     *float64      `json:"limit,omitempty"` // the relative change from which the rule objects, signed; absent where it has none
-	Base      *float64      `json:"base"`
-	Head      *float64      `json:"head"`
-	Delta     *float64      `json:"delta"`
-	Ratio     *float64      `json:"ratio"`
-	Class     Class         `json:"class"`
-	P         *float64      `json:"p"` // that the change is beyond the rule by noise alone, adjusted over what is judged
+	// the relative change from which the rule objects, signed; absent where it has none
+	Limit *float64 `json:"limit,omitempty"`
+	Base  *float64 `json:"base"`
+	Head  *float64 `json:"head"`
+	Delta *float64 `json:"delta"`
+	Ratio *float64 `json:"ratio"`
+	Class Class    `json:"class"`
+	P     *float64 `json:"p"` // that the change is beyond the rule by noise alone, adjusted over what is judged
 	// Resolution is the smallest loss that would have failed, a ratio: 0.061 is "would have failed from +6.1 % on". Null
 	// where that is not known.
 	Resolution *float64   `json:"resolution"`

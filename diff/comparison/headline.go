@@ -8,9 +8,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the first
-// such gate where they judged other numbers; if all passed, the first row that was judged. A row that no rule judged never
-// leads, unless there is no rule at all.
+// Headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the
+// first such gate where they judged other numbers; if all passed, the first row that was judged. A row that no rule
+// judged never leads, unless there is no rule at all.
 func (c *Comparison) Headline() (*Row, *Gate) {
 	for _, v := range []Verdict{Fail, Inconclusive} {
 		var first *Gate

@@ -34,6 +34,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "primary", c.Primary)
 	attribution(l, &c.Attribution)
 	step(l, c.Step)
+	ranks(l, c.Ranks)
 	l.Field("distribution", c.Distribution)
 	report.List(l, "kernels", c.Kernels)
 	report.List(l, "api", c.API)
@@ -47,7 +48,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "overrides", c.Overrides)
 	report.List(l, "residue", c.Residue)
 	l.Field("counts", c.Counts)
-	return WriteLines(w, l)
+	return l.Write(w)
 }
 
 // attribution writes the rows of the attribution one per line too.
@@ -86,16 +87,23 @@ func step(l *report.Lines, s *Step) {
 	report.List(&inner, "head_hiccups", s.HeadHiccups)
 	inner.Field("names", s.Names)
 	report.List(&inner, "rows", s.Rows)
+	if len(s.Tree) > 0 {
+		report.List(&inner, "tree", s.Tree)
+	}
 	l.Object("step", &inner)
 }
 
-func WriteLines(w io.Writer, l *report.Lines) error {
-	b, err := l.Bytes()
-	if err != nil {
-		return err
+// ranks writes ranks and steps one per line too.
+func ranks(l *report.Lines, r *Ranks) {
+	if r == nil {
+		return
 	}
-	_, err = w.Write(b)
-	return err
+	var inner report.Lines
+	inner.Field("by", r.By)
+	inner.Field("where", r.Where)
+	report.List(&inner, "rows", r.Rows)
+	report.List(&inner, "steps", r.Steps)
+	l.Object("ranks", &inner)
 }
 
 // Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is
@@ -123,6 +131,9 @@ func (c *Comparison) Fill() {
 	OrEmpty(&c.Warnings)
 	if c.Step != nil {
 		c.Step.fill()
+	}
+	if c.Ranks != nil {
+		c.Ranks.fill()
 	}
 	OrEmpty(&c.Distribution.Edges)
 	OrEmpty(&c.Distribution.Base)
@@ -169,7 +180,8 @@ func (c *Comparison) Validate() error {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
 	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil ||
-		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil || c.Unjudged == nil ||
+		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil ||
+		c.Unjudged == nil ||
 		c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
 		c.Policy.IgnoredKernels == nil ||
 		c.Policy.Hard == nil ||
@@ -193,6 +205,11 @@ func (c *Comparison) Validate() error {
 	}
 	if c.Step != nil {
 		if err := c.Step.validate(); err != nil {
+			return err
+		}
+	}
+	if c.Ranks != nil {
+		if err := c.Ranks.validate(); err != nil {
 			return err
 		}
 	}

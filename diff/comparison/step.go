@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence are
-// laid beside those of the base's; rows come in the order in which they run. Times are means over units and captures, ns.
+// Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence
+// are laid beside those of the base's; rows come in the order in which they run. Times are means over units and
+// captures, ns.
 //
 //	Delta = Σ of the rows' deltas
 //
@@ -28,9 +29,26 @@ type Step struct {
 	// BaseHiccups and HeadHiccups are single gaps and kernels that took 5 % of the median unit more than their median.
 	BaseHiccups []Hiccup  `json:"base_hiccups"`
 	HeadHiccups []Hiccup  `json:"head_hiccups"`
-	Names       []string  `json:"names"` // full names of kernels, which rows number
+	Names       []string  `json:"names"` // full names of kernels and ranges, which rows and boxes number
 	Rows        []StepRow `json:"rows"`
+	// Tree is the unit's time by ranges, kernels and idle time: each box behind the one around it, of which the first
+	// is the unit. A box that holds others is their sum on each side.
+	Tree []StepBox `json:"tree,omitempty"`
 }
+
+// StepBox is a part of a unit as package stacks makes them. A time that is left out is 0.
+type StepBox struct {
+	Parent   int     `json:"parent"` // place in Tree, -1 for the unit
+	Kind     string  `json:"kind"`   // as in package stacks
+	Name     *int    `json:"name,omitempty"`
+	Category string  `json:"category,omitempty"` // of kernels; of idle time its cause
+	Boxes    int     `json:"boxes,omitempty"`    // small ones that it is of, where the kind is others
+	Base     float64 `json:"base,omitempty"`
+	Head     float64 `json:"head,omitempty"`
+}
+
+// MaxStepBoxes bounds the boxes of a tree.
+const MaxStepBoxes = 240
 
 // Stretch is neighbouring positions that changed in every step.
 type Stretch struct {
@@ -56,11 +74,12 @@ type Hiccup struct {
 
 // StepRow is one position of both sequences, or of one of them. A time that is left out is 0.
 type StepRow struct {
-	Kind         string  `json:"kind"`                // paired, added, removed, folded, end, rest
-	BasePosition *int64  `json:"base_position"`       // from 0; null where the base does not have it
-	HeadPosition *int64  `json:"head_position"`       // likewise
-	Positions    int64   `json:"positions"`           // that the row is of: more than one where it is folded
-	Name         *int    `json:"name"`                // place in Names: of the base's kernel, else the head's; null where it is of none
+	Kind         string `json:"kind"`          // paired, added, removed, folded, end, rest
+	BasePosition *int64 `json:"base_position"` // from 0; null where the base does not have it
+	HeadPosition *int64 `json:"head_position"` // likewise
+	Positions    int64  `json:"positions"`     // that the row is of: more than one where it is folded
+	// place in Names: of the base's kernel, else the head's; null where it belongs to no kernel
+	Name         *int    `json:"name"`
 	HeadName     *int    `json:"head_name,omitempty"` // where it is another
 	Category     string  `json:"category"`
 	Cause        string  `json:"cause,omitempty"` // of idle time before it, where most of the change is
@@ -72,6 +91,9 @@ type StepRow struct {
 	HeadCopies   float64 `json:"head_copies,omitempty"`
 	BaseKernel   float64 `json:"base_kernel,omitempty"` // that is its alone
 	HeadKernel   float64 `json:"head_kernel,omitempty"`
+	BaseHidden   float64 `json:"base_hidden,omitempty"` // in which it runs and the time is another kernel's
+	HeadHidden   float64 `json:"head_hidden,omitempty"`
+	Stream       int     `json:"stream,omitempty"` // number of its stream, in the order of their first kernels
 	Delta        float64 `json:"delta"`
 	GapMedian    float64 `json:"gap_median,omitempty"`    // change of the median
 	KernelMedian float64 `json:"kernel_median,omitempty"` // likewise
@@ -119,7 +141,7 @@ func (s *Step) validate() error {
 	for i := range s.Rows {
 		r := &s.Rows[i]
 		if !Finite(r.BaseStart, r.HeadStart, r.BaseGap, r.HeadGap, r.BaseCopies, r.HeadCopies, r.BaseKernel,
-			r.HeadKernel, r.Delta, r.GapMedian, r.KernelMedian) || r.Positions < 1 {
+			r.HeadKernel, r.BaseHidden, r.HeadHidden, r.Delta, r.GapMedian, r.KernelMedian) || r.Positions < 1 || r.Stream < 0 {
 			return fmt.Errorf("comparison: step: row %d is not valid", i)
 		}
 		switch r.Kind {
@@ -139,9 +161,13 @@ func (s *Step) validate() error {
 		return fmt.Errorf("comparison: step does not close: rows %g, %g + %g of %g, %g → %g is %g", sum, s.Systematic,
 			s.Sporadic, s.Idle, s.Base, s.Head, s.Delta)
 	}
+	if err := s.validateTree(); err != nil {
+		return err
+	}
 	inside := func(row int) bool { return row >= 0 && row < len(s.Rows) }
 	for _, x := range s.Stretches {
-		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) || x.Part != PartGap && x.Part != PartKernel {
+		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) ||
+			x.Part != PartGap && x.Part != PartKernel {
 			return fmt.Errorf("comparison: step: a stretch of rows %d to %d", x.From, x.To)
 		}
 	}
@@ -150,6 +176,29 @@ func (s *Step) validate() error {
 			if !inside(h.Row) || !Finite(h.Excess) || h.Part != PartGap && h.Part != PartKernel {
 				return fmt.Errorf("comparison: step: a hiccup in row %d", h.Row)
 			}
+		}
+	}
+	return nil
+}
+
+// validateTree checks that boxes stand behind those around them and sum to them, and that the first is the unit.
+func (s *Step) validateTree() error {
+	base, head, holds := make([]float64, len(s.Tree)), make([]float64, len(s.Tree)), make([]bool, len(s.Tree))
+	for i := len(s.Tree) - 1; i >= 0; i-- {
+		b := &s.Tree[i]
+		if b.Parent >= i || (b.Parent < 0) != (i == 0) || b.Name != nil && (*b.Name < 0 || *b.Name >= len(s.Names)) ||
+			!Finite(b.Base, b.Head) || b.Boxes < 0 {
+			return fmt.Errorf("comparison: step: box %d is not valid", i)
+		}
+		if holds[i] && (math.Abs(base[i]-b.Base) > closeEnough || math.Abs(head[i]-b.Head) > closeEnough) {
+			return fmt.Errorf("comparison: step: box %d is %g → %g, those in it %g → %g", i, b.Base, b.Head, base[i], head[i])
+		}
+		if i > 0 {
+			holds[b.Parent] = true
+			base[b.Parent] += b.Base
+			head[b.Parent] += b.Head
+		} else if math.Abs(b.Base-s.Base) > closeEnough || math.Abs(b.Head-s.Head) > closeEnough {
+			return fmt.Errorf("comparison: step: the tree is of %g → %g, the step %g → %g", b.Base, b.Head, s.Base, s.Head)
 		}
 	}
 	return nil

@@ -35,8 +35,8 @@ func ExactPercent(v float64) string {
 	return unit.Shift(strconv.FormatFloat(v, 'f', -1, 64), 2) + "%"
 }
 
-// CountsEvents reports whether a metric counts events of the capture or adds them up, so that lost ones change it. The time of
-// a unit and what servers, clients and Nsight Compute measured do not.
+// CountsEvents reports whether a metric counts events of the capture or adds them up, so that lost ones change it. The
+// time of a unit and what servers, clients and Nsight Compute measured do not.
 func CountsEvents(metric string) bool {
 	for _, prefix := range []string{"unit.time", "serve.", "load.", "ncu."} {
 		if strings.HasPrefix(metric, prefix) {

@@ -111,7 +111,8 @@ func Codes() []Code {
 		HighOverhead, FailedRequests}
 }
 
-// Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers mean.
+// Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers
+// mean.
 func Doubts() []Code {
 	return []Code{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors", "impossible_copies"}
 }

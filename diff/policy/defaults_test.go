@@ -26,6 +26,8 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 	work := rule("work", "work.time", "error", 0.03, 0, "", "up")
 	step := rule("step", "unit.time.p50", "error", 0.03, 10e3, "ns", "up")
 	step.Optional = false
+	forward := rule("forward", "forward.time.mean", "error", 0.05, 0, "", "up")
+	forward.Labels = report.Labels{"phase": "*"}
 	launches := rule("launches", "unit.launches", "error", 0.01, 1, "count", "up")
 	launches.OnlySlower = true
 	each, ncu := rule("kernels", "kernel.time_per_unit", "warn", 0.05, 5e3, "ns", "up"), rule("ncu", "ncu.duration.mean", "warn", 0.05, 1e3, "ns", "up")
@@ -46,6 +48,7 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 		rule("ttft", "serve.ttft.mean", "error", 0.10, 0, "", "up"),
 		rule("tpot", "serve.tpot.mean", "error", 0.05, 0, "", "up"),
 		rule("e2e", "serve.e2e.mean", "error", 0.10, 0, "", "up"),
+		forward,
 		rule("drafting", "serve.spec_acceptance_rate", "warn", 0, 0.05, "ratio", "down"),
 		ncu,
 	}

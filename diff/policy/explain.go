@@ -73,6 +73,17 @@ func (p *Policy) Explain(
 	return asked.subject(), list, p.Ignores(asked.Labels["kernel"]), nil
 }
 
+// RuleIDs are the ids of the rules in their order, each once: outputs name rules by them.
+func (p *Policy) RuleIDs() []string {
+	var list []string
+	for i := range p.Rules {
+		if id := p.Rules[i].ID; id != "" && !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
 // asked understands what somebody wants explained.
 func (p *Policy) asked(subject string, known []MetricFacts) (Rule, error) {
 	kernel := Rule{Metric: KernelTime, Labels: report.Labels{"kernel": subject}}

@@ -24,8 +24,8 @@ func OnKernels(r *Rule) bool {
 // naming are the labels that Match looks at, in the order of preference.
 var naming = []string{"kernel", "range", "api", "component", "collective", "process", "category", "finding"}
 
-// Takes reports whether the rule selects a metric with these labels. also are further names of the kernel that the labels
-// name, such as the one that tables show: any of them will do.
+// Takes reports whether the rule selects a metric with these labels. also are further names of the kernel that the
+// labels name, such as the one that tables show: any of them will do.
 func (r *Rule) Takes(l report.Labels, also ...string) bool {
 	if len(r.Labels) > 0 && len(r.Labels) != len(l) || len(r.Labels) == 0 && r.Match.Empty() && len(l) > 0 {
 		return false
@@ -74,7 +74,7 @@ func (r *Rule) TakesKind(l report.Labels) bool {
 
 // TakesExactly reports whether the rule names these labels, all of them and without a pattern.
 func (r *Rule) TakesExactly(l report.Labels) bool {
-	return len(r.Labels) == len(l) && !Wild(r.Labels) && r.Takes(l)
+	return len(r.Labels) == len(l) && !wild(r.Labels) && r.Takes(l)
 }
 
 // Named reports whether the rule singles kernels out, rather than taking them all.
@@ -84,7 +84,7 @@ func (r *Rule) Named() bool {
 		r.Match.Regex != ""
 }
 
-func Wild(l report.Labels) bool {
+func wild(l report.Labels) bool {
 	for _, v := range l { // in any order
 		if slices.ContainsFunc([]rune(v), func(r rune) bool { return r == '*' || r == '?' }) {
 			return true
@@ -93,8 +93,8 @@ func Wild(l report.Labels) bool {
 	return false
 }
 
-// Covers reports whether a match is of what a gate judged. also are further names of its kernel, and those of the kernel
-// that it replaced: any will do.
+// Covers reports whether a match is of what a gate judged. also are further names of its kernel, and those of the
+// kernel that it replaced: any will do.
 func (m *nameMatch) Covers(g *comparison.Gate, also ...string) bool {
 	for _, key := range naming {
 		if v, ok := g.Labels[key]; ok {

@@ -28,7 +28,8 @@ type Policy struct {
 	Environment Environment
 
 	IgnoreKernels []string // globs: kernels of these names are judged by no rule
-	MinShare      float64  // kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+	// kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+	MinShare float64
 
 	presetRules int // of Rules, that are the preset's
 }
@@ -52,7 +53,7 @@ type Stats struct {
 // in one of twenty.
 const alpha = 0.05
 
-// DefaultStats are those of a policy that says nothing of them.
+// DefaultStats are those of a policy that does not set them.
 func DefaultStats() Stats {
 	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1,
 		OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive,
@@ -111,7 +112,7 @@ func environmentFields() []string {
 	return names
 }
 
-// Default is judged by where there is no policy file: the preset [DefaultPreset].
+// Default is judged by where there is no policy file: the preset [defaultPreset].
 func Default() *Policy {
 	p, err := defaultPolicy()
 	if err != nil {
@@ -125,7 +126,7 @@ func Default() *Policy {
 // defaultPolicy reads the preset once. Rules that are read without a list of metrics name labels and
 // directions themselves.
 var defaultPolicy = sync.OnceValues(func() (*Policy, error) {
-	text, _ := PresetText(DefaultPreset)
+	text, _ := PresetText(defaultPreset)
 	return Read(strings.NewReader(text), nil)
 })
 

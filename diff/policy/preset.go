@@ -15,18 +15,18 @@ var presets embed.FS
 
 // PresetNames lists the presets that a policy can name: the files of the folder, the default one first.
 func PresetNames() []string {
-	names := []string{DefaultPreset}
+	names := []string{defaultPreset}
 	files, _ := fs.Glob(presets, "presets/*.yml") // the pattern is a good one
 	for _, f := range files {
-		if name := strings.TrimSuffix(path.Base(f), ".yml"); name != DefaultPreset {
+		if name := strings.TrimSuffix(path.Base(f), ".yml"); name != defaultPreset {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// DefaultPreset is what is judged where nobody wrote a policy.
-const DefaultPreset = "llm-serving"
+// defaultPreset is what is judged where nobody wrote a policy.
+const defaultPreset = "llm-serving"
 
 // PresetText is a preset as the policy file that it stands for.
 func PresetText(name string) (text string, ok bool) {

@@ -4,8 +4,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// ForEvidence is the policy for sides without a trace, of which nobody who chose a preset can expect a step or findings of
-// structure: the preset's rules judge what is there.
+// ForEvidence is the policy for sides without a trace, of which nobody who chose a preset can expect a step or findings
+// of structure: the preset's rules judge what is there.
 func (p *Policy) ForEvidence() *Policy {
 	own := *p
 	own.Rules = nil

@@ -117,7 +117,8 @@ func (d *policyDoc) preset(n ast.Node, p *Policy) {
 		d.fail(n, "preset %s: %w", p.Preset, err)
 		return
 	}
-	inner := &policyDoc{} // a preset may name metrics that only some artifacts have, and states labels and directions itself
+	// a preset may name metrics that only some artifacts have, and states labels and directions itself
+	inner := &policyDoc{}
 	inner.policy(root, p, false)
 	p.presetRules = len(p.Rules)
 	if inner.err != nil {

@@ -39,8 +39,10 @@ type Rule struct {
 	Max, Min  *float64 // bounds of the head's value, in base units
 	LimitUnit string   // base unit that they were written in; empty: the metric's own
 
-	Since string           // a tag or commit: Max is how much worse the head may be than that, a ratio; empty: Max and Min bound its value
-	Spent map[string]Spent // of a rule with Since, by the labels of the number, see [Rule.SpentOn]; nil: no history was asked
+	// a tag or commit: Max is how much worse the head may be than that, a ratio; empty: Max and Min bound its value
+	Since string
+	// of a rule with Since, by the labels of the number, see [Rule.SpentOn]; nil: no history was asked
+	Spent map[string]Spent
 
 	OnlySlower bool // it fails only where the unit's time got worse too, and warns otherwise
 
@@ -50,7 +52,7 @@ type Rule struct {
 	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
 }
 
-// DefaultRules are what is judged where nobody wrote rules: those of the preset [DefaultPreset], whose file says what
+// DefaultRules are what is judged where nobody wrote rules: those of the preset [defaultPreset], whose file says what
 // each is for. Its absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep
 // what nobody can measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its
 // noise floor as well.
@@ -195,7 +197,8 @@ func (r *Rule) checkLimits(m MetricFacts) error {
 		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
 			bare(r.AbsUnit, m.Unit))
 	}
-	if r.LimitUnit != "" && r.Since == "" && !Fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
+	if r.LimitUnit != "" && r.Since == "" && !Fits(r.LimitUnit, m.Unit) &&
+		!(r.LimitUnit == report.Count && r.ZeroBounds()) {
 		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
 			bare(r.LimitUnit, m.Unit))
 	}

@@ -13,8 +13,8 @@ type Spent struct {
 // SpentOnNothing is the key under which [Rule.Spent] says why nothing is known of any number.
 const SpentOnNothing = "*"
 
-// SpentOn is what was spent on the number with these labels, none for that of the main kind of unit. ok is false where no
-// history was asked.
+// SpentOn is what was spent on the number with these labels, none for that of the main kind of unit. ok is false where
+// no history was asked.
 func (r *Rule) SpentOn(l report.Labels) (s Spent, ok bool) {
 	if r.Spent == nil {
 		return s, false

@@ -107,7 +107,7 @@ func shallow(b []byte) error {
 	return nil
 }
 
-// fields are the values of a mapping by key. what it is of stands in errors: "a rule".
+// fields are the values of a mapping by key. what names the mapping in errors, as in "a rule".
 func (d *policyDoc) fields(n ast.Node, what string, keys ...string) map[string]ast.Node {
 	var values []*ast.MappingValueNode
 	switch m := n.(type) {

@@ -58,8 +58,9 @@ func Browser(c *comparison.Comparison) doc.Document {
 		part(groupGPU, "kernels", "Kernels", kernelBlocks(c)...)
 		part(groupHost, "api", "Host calls per unit", apiBlocks(c)...)
 	}
+	part(groupStep, "ranks", "Ranks", rankBlocks(c, pageRanks)...)
 	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
-		part(groupEvidence, "metrics", "Every metric, and how it was decided", t, decisions(c))
+		part(groupEvidence, "metrics", "Every metric, and how it was decided", named(t), decisions(c))
 	}
 	if t, ok := gateTable(c, c.Gates, len(c.Gates)); ok {
 		t.Caption = nil
@@ -73,12 +74,22 @@ func Browser(c *comparison.Comparison) doc.Document {
 		part(groupEvidence, "mix", "Mix of units", t)
 	}
 	if t, ok := unjudgedTable(c); ok {
-		part(groupEvidence, "unjudged", "Tokens, and time outside the units", t)
+		part(groupEvidence, "unjudged", "Tokens, and time outside the units", named(t))
 	}
 	if len(c.Residue) > 0 && c.Comparable {
 		part(groupEvidence, "residue", "What differs and was not compared", residue(c, len(c.Residue))...)
 	}
 	return d
+}
+
+// named gives the column of relative changes a name, which on a page is a button and is read aloud.
+func named(t doc.Table) doc.Table {
+	for i := range t.Columns {
+		if t.Columns[i].Title == "" {
+			t.Columns[i].Title = "%"
+		}
+	}
+	return t
 }
 
 // opening is what every page begins with: the verdict, its cause as the page shows it, where in the unit it lies,

@@ -192,8 +192,16 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 	}
 	slices.SortStableFunc(list,
 		func(x, y *comparison.Kernel) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
-	s := doc.Series{Name: "change"}
+	s, low, high := doc.Series{Name: "change"}, doc.Series{Name: "from", Style: "low"},
+		doc.Series{Name: "to", Style: "high"}
+	intervals := false
 	for _, k := range list[:min(len(list), drawnKernels)] {
+		from, to := math.NaN(), math.NaN()
+		if x := k.Interval; x != nil && k.Base != nil {
+			from, to, intervals = (x.Low-1)**k.Base, (x.High-1)**k.Base, true
+		}
+		low.Labels, low.Values = append(low.Labels, kernelLabel(k)), append(low.Values, from)
+		high.Labels, high.Values = append(high.Labels, kernelLabel(k)), append(high.Values, to)
 		s.Labels, s.Values = append(s.Labels, kernelLabel(k)), append(s.Values, k.Delta)
 		tone := classTone(k.Class)
 		switch k.Class {
@@ -206,8 +214,12 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 		s.Tones = append(s.Tones, tone)
 	}
 	if len(s.Values) > 0 {
-		blocks = append(blocks, doc.Chart{ID: "kernel-deltas", Title: "Kernels that changed, or may have: time in one unit",
-			Kind: "deltas", Unit: report.Nanoseconds, Series: []doc.Series{s}})
+		chart := doc.Chart{ID: "kernel-deltas", Title: "Kernels that changed, or may have: time in one unit",
+			Kind: "deltas", Unit: report.Nanoseconds, Series: []doc.Series{s}}
+		if intervals {
+			chart.Series = append(chart.Series, low, high)
+		}
+		blocks = append(blocks, chart)
 	}
 	if same > 0 {
 		text := comparison.Count(same, "kernel") + " unchanged: together " + unit.Delta(sum, report.Nanoseconds) + " per unit"

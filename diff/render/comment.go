@@ -30,6 +30,7 @@ type Provenance struct {
 	Policy           string // which policy judged
 	RunURL           string // of the workflow run, http or https
 	BaseRunURL       string // of the run that measured the base
+	PageURL          string // of diff.html, or of the page of artifacts that lists it
 	Artifact         string // that holds the whole report
 }
 
@@ -50,6 +51,7 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 
 // ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
 func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
+	o.Provenance.PageURL = "" // there is none of a comparison that was not made
 	p := commentPage{o: &o}
 	title := doc.Spans(doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v)),
 		doc.Text(" nothing was judged"))
@@ -300,11 +302,16 @@ func (p commentPage) provenance() [][]doc.Span {
 	if f.Artifact != "" {
 		list = append(list, doc.Spans(doc.Text("artifact "), doc.Name(f.Artifact)))
 	}
-	if strings.HasPrefix(f.RunURL, "https://") || strings.HasPrefix(f.RunURL, "http://") {
-		list = append(list, doc.Spans(doc.Link("run", f.RunURL)))
+	page := "diff.html"
+	if strings.HasSuffix(f.PageURL, "#artifacts") {
+		page = "diff.html in the artifacts"
 	}
-	if strings.HasPrefix(f.BaseRunURL, "https://") || strings.HasPrefix(f.BaseRunURL, "http://") {
-		list = append(list, doc.Spans(doc.Link("run of the base", f.BaseRunURL)))
+	for _, link := range []struct{ text, url string }{
+		{page, f.PageURL}, {"run", f.RunURL}, {"run of the base", f.BaseRunURL},
+	} {
+		if strings.HasPrefix(link.url, "https://") || strings.HasPrefix(link.url, "http://") {
+			list = append(list, doc.Spans(doc.Link(link.text, link.url)))
+		}
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package render_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func surroundings() render.CommentOptions {
 		Notes: [][]doc.Span{{doc.Text("The label "), doc.Name("perf:accept"), doc.Text(" turns fail into warn.")}},
 		Provenance: render.Provenance{
 			BaseSHA: strings.Repeat("a1", 20), HeadSHA: strings.Repeat("b2", 20), Baseline: "artifact explain-baseline of run 7 (merge base)", Policy: "policy.yml at main",
-			RunURL: "https://github.com/o/r/actions/runs/8", Artifact: "explain-report", Nearness: "merge base", Hardware: "2 × NVIDIA H100",
+			RunURL: "https://github.com/o/r/actions/runs/8", Artifact: "explain-report", PageURL: "https://github.com/o/r/actions/runs/9#artifacts", BaseRunURL: "https://github.com/o/r/actions/runs/6", Nearness: "merge base", Hardware: "2 × NVIDIA H100",
 		},
 		AcceptLabel: "perf:accept", Reproduce: "explain gate --base base.json --head head.json",
 	}
@@ -74,7 +75,7 @@ func TestCombinedComment(t *testing.T) {
 		if len(page) > limit || !strings.Contains(page, "FAIL") {
 			t.Errorf("limit %d: %d bytes", limit, len(page))
 		}
-		literal(t, page, o.Provenance.RunURL)
+		literal(t, page, o.Provenance.RunURL, o.Provenance.BaseRunURL, o.Provenance.PageURL)
 		wholeTables(t, page)
 	}
 }
@@ -191,14 +192,14 @@ func hostileOptions() []render.CommentOptions {
 	for _, n := range tracetest.HostileNames() {
 		list = append(list, render.CommentOptions{Title: n, Notes: [][]doc.Span{{doc.Text("label "), doc.Name(n)}},
 			AcceptLabel: n, Reproduce: n,
-			Provenance: render.Provenance{BaseSHA: n, HeadSHA: n, Baseline: n, Policy: n, RunURL: n, BaseRunURL: n, Artifact: n, Nearness: n, Hardware: n}})
+			Provenance: render.Provenance{BaseSHA: n, HeadSHA: n, Baseline: n, Policy: n, RunURL: n, BaseRunURL: n, PageURL: n, Artifact: n, Nearness: n, Hardware: n}})
 	}
 	return list
 }
 
 // literal checks that a page, read as GitHub reads it, holds no HTML but folded parts, no image, no mention, and no link
 // but the one that explain makes.
-func literal(t *testing.T, page, link string) {
+func literal(t *testing.T, page string, links ...string) {
 	t.Helper()
 	source := []byte(page)
 	err := ast.Walk(goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -209,7 +210,7 @@ func literal(t *testing.T, page, link string) {
 		case *ast.RawHTML, *ast.AutoLink, *ast.Image:
 			t.Errorf("a name became %s", n.Kind())
 		case *ast.Link:
-			if string(n.Destination) != link || link == "" {
+			if u := string(n.Destination); u == "" || !slices.Contains(links, u) {
 				t.Errorf("a name became a link to %q", n.Destination)
 			}
 		case *ast.HTMLBlock:
@@ -283,7 +284,7 @@ func TestACommentTrustsNoText(t *testing.T) {
 					if len(page) > limit {
 						t.Errorf("%.20q: %d bytes, limit %d", name, len(page), limit)
 					}
-					literal(t, page, "")
+					literal(t, page)
 					wholeTables(t, page)
 				}
 			}
@@ -335,6 +336,20 @@ func TestTheFirstScreen(t *testing.T) {
 		if !strings.Contains(screen, want) {
 			t.Errorf("no %q in\n%s", want, screen)
 		}
+	}
+	for _, want := range []string{"[diff.html in the artifacts](https://github.com/o/r/actions/runs/9#artifacts)",
+		"[run](https://github.com/o/r/actions/runs/8)", "[run of the base](https://github.com/o/r/actions/runs/6)"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no link %s in\n%s", want, page)
+		}
+	}
+	direct := surroundings()
+	direct.Provenance.PageURL = "https://github.com/o/r/actions/runs/9/artifacts/5"
+	if page := render.Comment(difftest.Regression(), direct); !strings.Contains(page, "[diff.html]("+direct.Provenance.PageURL+")") {
+		t.Errorf("no link to the artifact in\n%s", page)
+	}
+	if page := render.ErrorComment(comparison.Error, "no capture", surroundings()); strings.Contains(page, "diff.html") {
+		t.Errorf("a link to a comparison that was not made:\n%s", page)
 	}
 	better := difftest.Regression()
 	for i := range better.Primary {

@@ -54,6 +54,10 @@ func Terminal(c *comparison.Comparison) doc.Document {
 		add(apiTable(c, true))
 		d.Add(structureList(c)...)
 	}
+	if t, ok := rankTable(c, termRanks); ok {
+		d.Add(rankLine(c)...)
+		d.Add(t)
+	}
 	d.Add(gateList(c, termGates)...)
 	d.Add(waiverList(c, termGates)...)
 	d.Add(residue(c, termResidue)...)
@@ -129,6 +133,7 @@ func details(c *comparison.Comparison) []doc.Block {
 		t.Caption = nil
 		fold(comparison.Count(int64(len(c.Gates)), "gate"), t)
 	}
+	fold("Ranks", rankBlocks(c, pageRanks)...)
 	if t, ok := mixTable(c); ok {
 		fold("Mix of units", t)
 	}

@@ -160,7 +160,7 @@ func TestHostileNamesStayNames(t *testing.T) {
 	if err := xml.Unmarshal(all["xml"], new(struct{})); err != nil {
 		t.Errorf("junit: %v", err)
 	}
-	literal(t, string(all["md"]), "")
+	literal(t, string(all["md"]))
 }
 
 // TestJUnitCountsWhatItHolds: a failure for each gate that fails, skipped where inconclusive, and first the verdict, which

@@ -14,7 +14,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// whereLine says where in the step the change is, in one line; none where the step did not change or no place stands out.
+// whereLine says where in the step the change is, in one line; none where the step did not change or no place stands
+// out.
 func whereLine(c *comparison.Comparison) []doc.Block {
 	if c.Step == nil || c.Step.Where == "" || !c.Comparable || !moved(c) {
 		return nil
@@ -25,6 +26,7 @@ func whereLine(c *comparison.Comparison) []doc.Block {
 // Bounds of the drawing of a step.
 const (
 	drawnJoins   = 150
+	drawnStreams = 8 // rows of a side; the others are in the last one
 	labelledRows = 5
 	leastLabel   = 0.004 // of the longer unit, a change that is labelled
 )
@@ -45,21 +47,33 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 	head := doc.Lane{Title: "head, " + unit.Format(s.Head, report.Nanoseconds), Rows: 1}
 	var joins doc.Lane
 	every := max(1, (len(s.Rows)-1)/drawnJoins+1)
+	streams := 0
+	for i := range s.Rows {
+		streams = max(streams, s.Rows[i].Stream+1)
+	}
+	if base.Rows, head.Rows = min(streams, drawnStreams), min(streams, drawnStreams); streams > 1 {
+		base.Title += ": a row for each of " + strconv.Itoa(streams) + " streams"
+		head.Title += ", likewise"
+	}
 	for i := range s.Rows {
 		r := &s.Rows[i]
 		if r.Kind == comparison.RowEnd || r.Kind == comparison.RowRest {
 			continue
 		}
 		used[r.Category] = used[r.Category] || r.Category != ""
-		if r.BasePosition != nil && r.BaseKernel > 0 {
-			base.Marks = append(base.Marks, stepMark(r, shownName(s, short, r.Name), *r.BasePosition, r.BaseStart, r.BaseKernel))
+		baseTime, headTime := r.BaseKernel, r.HeadKernel
+		if r.Kind != comparison.RowFolded { // what runs at the same time as others stands in the row of its stream
+			baseTime, headTime = baseTime+r.BaseHidden, headTime+r.HeadHidden
 		}
-		if r.HeadPosition != nil && r.HeadKernel > 0 {
+		if r.BasePosition != nil && baseTime > 0 {
+			base.Marks = append(base.Marks, stepMark(r, shownName(s, short, r.Name), *r.BasePosition, r.BaseStart, baseTime))
+		}
+		if r.HeadPosition != nil && headTime > 0 {
 			name := r.HeadName
 			if name == nil {
 				name = r.Name
 			}
-			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, name), *r.HeadPosition, r.HeadStart, r.HeadKernel))
+			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, name), *r.HeadPosition, r.HeadStart, headTime))
 		}
 		if r.BasePosition != nil && r.HeadPosition != nil && i%every == 0 {
 			joins.Joins = append(joins.Joins, doc.Join{From: r.BaseStart, To: r.HeadStart})
@@ -81,13 +95,15 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 func delta(ns float64) string { return unit.Delta(ns, report.Nanoseconds) }
 
 func stepMark(r *comparison.StepRow, name string, position int64, start, length float64) doc.Mark {
-	m := doc.Mark{Start: start, Length: length, Name: "#" + strconv.FormatInt(position, 10) + " " + name,
+	m := doc.Mark{Start: start, Length: length, Row: min(r.Stream, drawnStreams-1), Name: "#" +
+		strconv.FormatInt(position, 10) + " " + name,
 		Colour: r.Category, Text: "Δ " + delta(r.HeadKernel-r.BaseKernel)}
 	if r.Kind != comparison.RowPaired {
 		m.Text = r.Kind
 	}
 	if r.Kind == comparison.RowFolded {
-		m.Name, m.Text = unit.Int(r.Positions)+" kernels from #"+strconv.FormatInt(position, 10), "Δ "+delta(r.HeadKernel-r.BaseKernel)
+		m.Name = unit.Int(r.Positions) + " kernels from #" + strconv.FormatInt(position, 10)
+		m.Text = "Δ " + delta(r.HeadKernel-r.BaseKernel)
 	}
 	return m
 }
@@ -113,7 +129,8 @@ func changeLane(s *comparison.Step, length float64) doc.Lane {
 		if d == 0 || r.Kind == comparison.RowRest {
 			continue
 		}
-		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad", Name: "idle before " + rowName(s, i),
+		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad",
+			Name: "idle before " + rowName(s, i),
 			Text: changeWords(s, i, d), Label: labels[i]}
 		if r.HeadPosition == nil {
 			m.Start = min(r.BaseStart, length-m.Length)
@@ -172,9 +189,10 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		return doc.Table{}, false
 	}
 	t := doc.Table{ID: "step", Caption: doc.Spans(doc.Text("Positions with most change")), Columns: []doc.Column{
-		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right}, {Title: "Gap before, base", Align: doc.Right},
-		{Title: "Head", Align: doc.Right}, {Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
-		{Title: "Kernel, base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right},
+		{Title: "Gap before, base", Align: doc.Right}, {Title: "Gap, head", Align: doc.Right},
+		{Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
+		{Title: "Kernel, base", Align: doc.Right, Wide: true}, {Title: "Kernel, head", Align: doc.Right, Wide: true},
 	}}
 	order := make([]int, 0, len(s.Rows))
 	for i := range s.Rows {
@@ -221,7 +239,8 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		for _, i := range left {
 			sum += s.Rows[i].Delta
 		}
-		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(unit.Int(int64(len(left))) + " more positions")}, {doc.Text(delta(sum))}})
+		more := unit.Int(int64(len(left))) + " more positions"
+		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(more)}, {doc.Text(delta(sum))}})
 	}
 	return t, len(t.Rows) > 0
 }
@@ -259,5 +278,5 @@ func stepBlocks(c *comparison.Comparison) []doc.Block {
 	if t, ok := stepTable(c, pageRows); ok && moved(c) && len(list) > 0 {
 		list = append(list, t)
 	}
-	return list
+	return append(list, flame(c)...)
 }

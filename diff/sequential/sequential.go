@@ -1,5 +1,6 @@
-// Package sequential decides, pair by pair, whether the head of a pair is slower than its base: captures go on until the
-// answer is known, and however often one looks, the answer is wrong no more often than promised. It knows numbers alone.
+// Package sequential decides, pair by pair, whether the head of a pair is slower than its base: captures go on until
+// the answer is known, and however often one looks, the answer is wrong no more often than promised. It knows numbers
+// alone.
 package sequential
 
 import (
@@ -25,9 +26,9 @@ type Options struct {
 
 // Test takes pairs one after another.
 //
-// Of the differences d = ln(head/base) of n pairs, whose mean is normal with a variance that nobody knows, the statistic is
-// the Bayes factor of a mean of m + g σ, with g normal of variance 10, to the mean m: with t of the mean against m and
-// ν = n - 1,
+// Of the differences d = ln(head/base) of n pairs, whose mean is normal with a variance that nobody knows, the
+// statistic is the Bayes factor of a mean of m + g σ, with g normal of variance 10, to the mean m: with t of the mean
+// against m and ν = n - 1,
 //
 //	B = (1 + 10 n)^-1/2 ((1 + t²/ν) / (1 + t²/(ν (1 + 10 n))))^((ν+1)/2)
 //
@@ -67,7 +68,8 @@ func (t *Test) Add(base, head float64) (Step, error) {
 		return Step{}, errors.New("a pair needs two numbers above 0")
 	}
 	t.diffs = append(t.diffs, math.Log(head/base))
-	s := Step{Pair: len(t.diffs), Base: base, Head: head, Ratio: head / base, Needed: 1 / (2 * t.o.Alpha), Answer: Undecided}
+	s := Step{Pair: len(t.diffs), Base: base, Head: head, Ratio: head / base,
+		Needed: 1 / (2 * t.o.Alpha), Answer: Undecided}
 	mean := 0.0
 	for _, d := range t.diffs {
 		mean += d / float64(len(t.diffs))

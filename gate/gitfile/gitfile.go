@@ -46,8 +46,8 @@ func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 	return out, err
 }
 
-// run is what git prints in a folder of a checkout. What the checkout's refs/replace say is the change's, and what is not
-// here is not fetched.
+// run is what git prints in a folder of a checkout. What the checkout's refs/replace say is the change's, and what is
+// not here is not fetched.
 func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir

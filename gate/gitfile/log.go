@@ -22,8 +22,8 @@ func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
 	return log(ctx, dir, from, to, "--name-only", fmt.Sprintf("--max-count=%d", MaxLog))
 }
 
-// FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that it
-// was made on. None where to is not behind from.
+// FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that
+// it was made on. None where to is not behind from.
 func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
 	if _, err := run(ctx, dir, "merge-base", "--is-ancestor", from, to); err != nil {
 		return nil, nil
@@ -60,8 +60,8 @@ func log(ctx context.Context, dir, from, to string, args ...string) ([]Commit, e
 	return list, nil
 }
 
-// Owners says who owns files, by the text of a CODEOWNERS file: of each file the owners of the last pattern that matches
-// it, each owner once, in the order in which they come up.
+// Owners says who owns files, by the text of a CODEOWNERS file: of each file the owners of the last pattern that
+// matches it, each owner once, in the order in which they come up.
 func Owners(codeowners string, files []string) []string {
 	type rule struct {
 		match  *regexp.Regexp
@@ -95,8 +95,8 @@ func Owners(codeowners string, files []string) []string {
 	return list
 }
 
-// pattern is a line of CODEOWNERS as an expression: a name without a slash before its end matches at any depth, and what
-// matches a folder matches all below it.
+// pattern is a line of CODEOWNERS as an expression: a name without a slash before its end matches at any depth, and
+// what matches a folder matches all below it.
 func pattern(p string) *regexp.Regexp {
 	anchored := strings.Contains(strings.TrimSuffix(p, "/"), "/")
 	folder := strings.HasSuffix(p, "/")

@@ -71,7 +71,8 @@ func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 }
 
 func (p *point) compare(q *point) int {
-	return cmp.Or(strings.Compare(p.metric, q.metric), strings.Compare(p.labels, q.labels), strings.Compare(p.kind, q.kind))
+	return cmp.Or(strings.Compare(p.metric, q.metric), strings.Compare(p.labels, q.labels),
+		strings.Compare(p.kind, q.kind))
 }
 
 // labelText is labels as the store has them: JSON with sorted keys.

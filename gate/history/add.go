@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Pinned are captures of a reference commit, made beside those of an Add on the same machine in the same hours: what the
-// machine did to both is not in their ratio.
+// Pinned are captures of a reference commit, made beside those of an Add on the same machine in the same hours: what
+// the machine did to both is not in their ratio.
 type Pinned struct {
 	Commit  string
 	Reports []*report.Report
@@ -27,7 +27,8 @@ type Added struct {
 
 // Add keeps captures of one commit, all of one workload. What is there already stays as it is: adding twice changes
 // nothing. Either all of it is added or nothing.
-func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinned *Pinned, now time.Time) (*Added, error) {
+func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinned *Pinned, now time.Time) (
+	*Added, error) {
 	if len(reports) == 0 {
 		return nil, errors.New("there is no report to add")
 	}
@@ -241,7 +242,8 @@ func (c *changes) tag(ctx context.Context, repository, tag, commit string) error
 		return err
 	}
 	var at string
-	if err := c.tx.QueryRowContext(ctx, c.s.query("SELECT commit_id FROM tags WHERE repository = ? AND tag = ?"), repository, tag).Scan(&at); err != nil {
+	if err := c.tx.QueryRowContext(ctx, c.s.query("SELECT commit_id FROM tags WHERE repository = ? AND tag = ?"),
+		repository, tag).Scan(&at); err != nil {
 		return c.s.fail(err)
 	}
 	if at != commit {

@@ -54,11 +54,12 @@ type Found struct {
 	Open       bool          `json:"open"`  // for the worse, not accepted, and still there
 	Gone       bool          `json:"gone"`  // the level came back since
 	Cause      string        `json:"cause"` // in words, see the comparison
-	// Attribution is where the change comes from, per unit, between the nights around it; empty where those cannot be compared.
+	// Attribution is where the change comes from, per unit, between the nights around it; empty where those cannot be
+	// compared.
 	Attribution []comparison.AttributionRow `json:"attribution"`
 	Ack         *Ack                        `json:"ack"` // that accepts it, or did until it expired
-	// Commits lie between the two nights, the newest last, and Owners are who their files belong to: for those who know git
-	// to fill in.
+	// Commits lie between the two nights, the newest last, and Owners are who their files belong to: for those who know
+	// git to fill in.
 	Commits []Commit `json:"commits"`
 	Owners  []string `json:"owners"`
 
@@ -88,7 +89,8 @@ type CheckOptions struct {
 
 // Check looks for changes in the series of the runs that a filter selects.
 func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
-	out := &Checks{Schema: ChecksSchema, Series: []Checked{}, Changes: []Found{}, Store: s.name, Tool: report.Tool{Name: "explain"}}
+	out := &Checks{Schema: ChecksSchema, Series: []Checked{}, Changes: []Found{}, Store: s.name,
+		Tool: report.Tool{Name: "explain"}}
 	if len(o.Metrics) == 0 {
 		o.Metrics = []string{StepTime}
 	}
@@ -132,8 +134,10 @@ const nearby = 2
 func (s *Series) found(changes []change.Change, k int) Found {
 	c := changes[k]
 	before := s.before(c.At)
-	f := Found{Repository: s.Repository, Branch: s.Branch, Workload: s.Workload, Metric: s.Metric, Labels: s.Labels, Kind: s.Kind, Unit: s.Unit,
-		Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At], FoundAt: s.Nights[c.Found].Time, Ratio: math.Exp(c.Shift), P: c.P,
+	f := Found{Repository: s.Repository, Branch: s.Branch, Workload: s.Workload, Metric: s.Metric, Labels: s.Labels,
+		Kind: s.Kind, Unit: s.Unit,
+		Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At], FoundAt: s.Nights[c.Found].Time,
+		Ratio: math.Exp(c.Shift), P: c.P,
 		Worse: s.Worse(c.Shift), Attribution: []comparison.AttributionRow{}, Commits: []Commit{}, Owners: []string{}}
 	rest := 0.0 // what later changes took back
 	for _, later := range changes[k+1:] {

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// maxReport bounds the report of a run, packed, bytes: a run may take 100,000 in the store, and its points and keys need
-// the rest.
+// maxReport bounds the report of a run, packed, bytes: a run may take 100,000 in the store, and its points and keys
+// need the rest.
 const maxReport = 80_000
 
 // maxUnpacked bounds what a packed report unpacks to.
@@ -23,8 +23,8 @@ var keptTables = []string{
 	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples",
 }
 
-// Keep cuts a report down to what a comparison reads: metrics, units, and the tables that name kernels and kinds of unit.
-// The report stays as it is.
+// Keep cuts a report down to what a comparison reads: metrics, units, and the tables that name kernels and kinds of
+// unit. The report stays as it is.
 func Keep(r *report.Report) *report.Report {
 	k := *r
 	k.Findings, k.Sections = []report.Finding{}, []report.Section{}
@@ -35,7 +35,8 @@ func Keep(r *report.Report) *report.Report {
 		k.Metrics[i].Source.Query = ""
 	}
 	for _, s := range r.Sections {
-		tables := slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool { return !slices.Contains(keptTables, t.ID) })
+		tables := slices.DeleteFunc(slices.Clone(s.Tables),
+			func(t report.Table) bool { return !slices.Contains(keptTables, t.ID) })
 		if len(tables) == 0 {
 			continue
 		}
@@ -45,8 +46,9 @@ func Keep(r *report.Report) *report.Report {
 	return &k
 }
 
-// pack writes a kept report in at most maxReport bytes. Where it has more, the positions of the step go, then every second
-// unit of the series until it fits, and at last the totals of single kernels, ranges and processes, which no comparison reads.
+// pack writes a kept report in at most maxReport bytes. Where it has more, the positions of the step go, then every
+// second unit of the series until it fits, and at last the totals of single kernels, ranges and processes, which no
+// comparison reads.
 func pack(r *report.Report) ([]byte, error) {
 	k := *r
 	for {

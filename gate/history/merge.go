@@ -12,8 +12,8 @@ import (
 // Merged says what a Merge brought.
 type Merged struct{ Runs, Known int }
 
-// Merge adds all that another store has. What is there already stays: merging twice changes nothing, and stores merged in
-// any order hold the same. Either all of it is merged or nothing.
+// Merge adds all that another store has. What is there already stays: merging twice changes nothing, and stores merged
+// in any order hold the same. Either all of it is merged or nothing.
 func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 	workloads, err := from.Workloads(ctx)
 	if err != nil {
@@ -195,7 +195,8 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 		}
 		slices.SortFunc(x.points, func(a, b point) int { return a.compare(&b) })
 		for _, p := range x.points {
-			out := Point{Repository: r.Repository, Branch: r.Branch, Commit: r.Commit, Time: r.Time, Workload: r.Workload, Epoch: r.Epoch,
+			out := Point{Repository: r.Repository, Branch: r.Branch, Commit: r.Commit, Time: r.Time, Workload: r.Workload,
+				Epoch:   r.Epoch,
 				Capture: r.Capture, Metric: p.metric, Labels: labelsOf(p.labels), Kind: p.kind, Unit: p.unit, Value: p.value}
 			for k := range pins {
 				if pins[k].metricKey == p.metricKey && (out.PinnedCommit == nil || pins[k].commit < *out.PinnedCommit) {

@@ -34,7 +34,8 @@ func CheckPage(c *Checks) doc.Document {
 			few++
 		}
 	}
-	d.Add(doc.H(1, "changes", fmt.Sprintf("%s in %d series of %d nights, %d open", plural(len(c.Changes), "change"), len(c.Series), nights, c.Open)))
+	d.Add(doc.H(1, "changes", fmt.Sprintf("%s in %d series of %d nights, %d open", plural(len(c.Changes), "change"),
+		len(c.Series), nights, c.Open)))
 	if few > 0 {
 		d.Add(doc.P(doc.Text(fmt.Sprintf("%d series have fewer than %d nights, in which no change can be found.", few, LeastNights)).With(doc.Muted)))
 	}
@@ -64,10 +65,12 @@ func changeBlocks(f *Found) []doc.Block {
 	case f.Worse:
 		tone, state = doc.Bad, "worse"
 	}
-	d := []doc.Block{doc.Heading{Level: 2, ID: "change-" + f.After.Commit, Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Name()),
-		doc.Text(", "+state))}}
+	d := []doc.Block{doc.Heading{Level: 2, ID: "change-" + f.After.Commit,
+		Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Name()),
+			doc.Text(", "+state))}}
 	fields := doc.Fields{Items: []doc.Field{
-		{Label: "Commits", Value: doc.Spans(doc.Code(Short(f.Before.Commit)), doc.Text(" → "), doc.Code(Short(f.After.Commit)),
+		{Label: "Commits", Value: doc.Spans(doc.Code(Short(f.Before.Commit)), doc.Text(" → "),
+			doc.Code(Short(f.After.Commit)),
 			doc.Text(", "+f.After.Time.Format(time.DateOnly)+", found "+f.FoundAt.Format(time.DateOnly)))},
 		{Label: "Level", Value: levelSpans(f)},
 	}}
@@ -96,9 +99,11 @@ func changeBlocks(f *Found) []doc.Block {
 func levelSpans(f *Found) []doc.Span {
 	text := fmt.Sprintf("p %.1g", f.P)
 	if f.Pinned != nil {
-		return doc.Spans(doc.Text("ratio to "), doc.Code(Short(*f.Pinned)), doc.Text(fmt.Sprintf(", %.4f → %.4f, %s", f.Before.followed(), f.After.followed(), text)))
+		return doc.Spans(doc.Text("ratio to "), doc.Code(Short(*f.Pinned)),
+			doc.Text(fmt.Sprintf(", %.4f → %.4f, %s", f.Before.followed(), f.After.followed(), text)))
 	}
-	return doc.Spans(doc.Text(fmt.Sprintf("%s → %s, %s", unit.Format(f.Before.Value, f.Unit), unit.Format(f.After.Value, f.Unit), text)))
+	return doc.Spans(doc.Text(fmt.Sprintf("%s → %s, %s", unit.Format(f.Before.Value, f.Unit),
+		unit.Format(f.After.Value, f.Unit), text)))
 }
 
 // WriteCheck writes a check for a terminal.
@@ -149,7 +154,8 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 // seriesBlocks are the part of a page on one series.
 func seriesBlocks(x *Series, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
 	id := "series-" + strconv.Itoa(n)
-	blocks := []doc.Block{doc.Heading{Level: 2, ID: id, Spans: doc.Spans(doc.Name(x.Of()), doc.Text(", "+x.Branch+", "), doc.Name(x.Repository))}}
+	blocks := []doc.Block{doc.Heading{Level: 2, ID: id,
+		Spans: doc.Spans(doc.Name(x.Of()), doc.Text(", "+x.Branch+", "), doc.Name(x.Repository))}}
 	var about []doc.Span
 	for i, k := range slices.Sorted(maps.Keys(w)) {
 		if i > 0 {
@@ -227,12 +233,12 @@ func (s *Series) levels(changes []change.Change) (level, spread []float64) {
 	}
 	middle, width := map[group]float64{}, map[group]float64{}
 	for g, v := range values {
-		middle[g] = median(v)
+		middle[g] = change.Median(v)
 		var off []float64
 		for _, x := range v {
 			off = append(off, math.Abs(math.Log(x/middle[g])))
 		}
-		width[g] = 1.4826 * median(off)
+		width[g] = 1.4826 * change.Median(off)
 	}
 	for i := range s.Nights {
 		level, spread = append(level, middle[of(i)]), append(spread, width[of(i)])
@@ -242,7 +248,8 @@ func (s *Series) levels(changes []change.Change) (level, spread []float64) {
 
 // nightTable lists the newest nights, with links to their reports.
 func nightTable(x *Series, o *PageOptions) doc.Block {
-	t := doc.Table{ID: "nights", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"}, {Title: "Value", Align: doc.Right},
+	t := doc.Table{ID: "nights", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"},
+		{Title: "Value", Align: doc.Right},
 		{Title: "Ratio to the reference", Align: doc.Right}, {Title: "Captures", Align: doc.Right}, {Title: "Report"}}}
 	for i := len(x.Nights) - 1; i >= max(0, len(x.Nights)-listedNights); i-- {
 		n := &x.Nights[i]
@@ -260,8 +267,10 @@ func nightTable(x *Series, o *PageOptions) doc.Block {
 			}
 			links = append(links, doc.Link(strconv.Itoa(k+1), o.Link(&n.Runs[k])))
 		}
-		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(n.Time.Format("2006-01-02 15:04"))), doc.Spans(doc.Code(Short(n.Commit))),
-			doc.Spans(doc.Text(unit.Format(n.Value, x.Unit))), doc.Spans(doc.Text(ratio)), doc.Spans(doc.Text(strconv.Itoa(len(n.Runs)))), links})
+		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(n.Time.Format("2006-01-02 15:04"))),
+			doc.Spans(doc.Code(Short(n.Commit))),
+			doc.Spans(doc.Text(unit.Format(n.Value, x.Unit))), doc.Spans(doc.Text(ratio)),
+			doc.Spans(doc.Text(strconv.Itoa(len(n.Runs)))), links})
 	}
 	return doc.Details{Summary: doc.Spans(doc.Text("The newest " + plural(len(t.Rows), "night"))), Blocks: []doc.Block{t}}
 }

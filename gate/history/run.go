@@ -98,8 +98,8 @@ func workloadOf(r *report.Report, name string) Workload {
 	return w
 }
 
-// epochOf are the fields that may differ between runs of a series and shift its numbers: what comes before and after such
-// a change is not told apart by the commit.
+// epochOf are the fields that may differ between runs of a series and shift its numbers: what comes before and after
+// such a change is not told apart by the commit.
 func epochOf(r *report.Report) Workload {
 	e := Workload{}
 	for _, f := range report.EnvironmentFields() {
@@ -161,8 +161,8 @@ func captureOf(r *report.Report) (string, error) {
 	return hash(b.String())[:32], nil
 }
 
-// metricKey names a series of points within a workload. Kind is of the unit that the metric is of: what the report calls
-// its main kind can be another one in the next capture.
+// metricKey names a series of points within a workload. Kind is of the unit that the metric is of: what the report
+// calls its main kind can be another one in the next capture.
 type metricKey struct{ metric, labels, kind string }
 
 // point is one headline number of a run.
@@ -177,8 +177,8 @@ type point struct {
 const maxPoints = 400
 
 // pointsOf are the headline numbers of a report: whatever holds for one unit of work, a level or a statistic of single
-// events, of the whole or of a kind of unit, each under its fewest labels. Numbers that grow with the length of a capture
-// are no points.
+// events, of the whole or of a kind of unit, each under its fewest labels. Numbers that grow with the length of a
+// capture are no points.
 func pointsOf(r *report.Report) []point {
 	var list []point
 	for i := range r.Metrics {

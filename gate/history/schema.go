@@ -44,7 +44,8 @@ func (d *dialect) query(q string) string {
 	}
 }
 
-// migrations lead from each schema to the next: the first from nothing to schema 1. They are never changed, only added to.
+// migrations lead from each schema to the next: the first from nothing to schema 1. They are never changed, only added
+// to.
 var migrations = []string{
 	`CREATE TABLE explain_history (schema BIGINT NOT NULL);
 	INSERT INTO explain_history VALUES (0);
@@ -72,7 +73,8 @@ var migrations = []string{
 // Schema is the newest schema of a store that this version knows.
 var Schema = len(migrations)
 
-// migrate brings a store to the newest schema. A store that is newer is refused, and so is a database with other tables.
+// migrate brings a store to the newest schema. A store that is newer is refused, and so is a database with other
+// tables.
 func (s *Store) migrate(ctx context.Context) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {

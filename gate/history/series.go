@@ -20,12 +20,13 @@ type Series struct {
 	Workload   string           `json:"workload"`
 	Metric     string           `json:"metric"`
 	Labels     report.Labels    `json:"labels"`
-	Kind       string           `json:"kind"` // of unit; empty: of none
+	Kind       string           `json:"kind"` // kind of unit; empty: the whole capture
 	Unit       string           `json:"unit"`
 	Better     report.Direction `json:"better"`
-	Pinned     *string          `json:"pinned"` // the reference commit that ratios are to; null: the numbers themselves are followed
-	LeftOut    int              `json:"left_out"`
-	Nights     []Night          `json:"nights"` // the oldest first
+	// the reference commit that ratios are to; null: the numbers themselves are followed
+	Pinned  *string `json:"pinned"`
+	LeftOut int     `json:"left_out"`
+	Nights  []Night `json:"nights"` // the oldest first
 }
 
 // Night is one commit at one time: the median over its captures.
@@ -49,9 +50,11 @@ func (n *Night) followed() float64 {
 // StepTime is the metric that is followed unless said otherwise.
 const StepTime = "unit.time.p50"
 
-// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of unit.
+// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of
+// unit.
 func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, error) {
-	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") && id == "unit.time" {
+	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") &&
+		id == "unit.time" {
 		metric = StepTime
 	}
 	where, args := f.where()
@@ -87,7 +90,8 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		k := key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
 		m := byKey[k]
 		if m == nil {
-			m = &seriesMaker{Series: Series{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload, Metric: e.metric,
+			m = &seriesMaker{Series: Series{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload,
+				Metric: e.metric,
 				Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit, Better: e.better}}
 			byKey[k] = m
 		}
@@ -98,7 +102,8 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		out = append(out, m.make())
 	}
 	slices.SortFunc(out, func(a, b Series) int {
-		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch), strings.Compare(a.Workload, b.Workload),
+		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch),
+			strings.Compare(a.Workload, b.Workload),
 			strings.Compare(a.Kind, b.Kind), strings.Compare(a.Labels.String(), b.Labels.String()))
 	})
 	return out, nil
@@ -152,7 +157,8 @@ const (
 // make groups the readings into nights, and decides whether ratios are followed.
 func (m *seriesMaker) make() Series {
 	slices.SortFunc(m.all, func(a, b reading) int {
-		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit), strings.Compare(a.run.Epoch, b.run.Epoch),
+		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit),
+			strings.Compare(a.run.Epoch, b.run.Epoch),
 			strings.Compare(a.run.Key, b.run.Key))
 	})
 	var nights [][]reading
@@ -176,9 +182,9 @@ func (m *seriesMaker) make() Series {
 				ratios = append(ratios, r.value/v)
 			}
 		}
-		n.Value = median(values)
+		n.Value = change.Median(values)
 		if len(ratios) > 0 {
-			ratio := median(ratios)
+			ratio := change.Median(ratios)
 			n.Ratio = &ratio
 		}
 		if ref != "" && n.Ratio == nil || !(n.followed() > 0) {
@@ -212,14 +218,6 @@ func (m *seriesMaker) reference(nights [][]reading) string {
 		return ""
 	}
 	return best
-}
-
-func median(values []float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	if n := len(s); n%2 == 0 {
-		return (s[n/2-1] + s[n/2]) / 2
-	}
-	return s[len(s)/2]
 }
 
 // Of names the series within its workload: unit.time.p50 of decode/32.
@@ -308,12 +306,12 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 			values = append(values, n.followed())
 		}
 	}
-	l.Value = median(values)
+	l.Value = change.Median(values)
 	for _, v := range values {
 		logs = append(logs, math.Abs(math.Log(v/l.Value)))
 	}
 	if len(logs) >= 3 {
-		l.Spread = 1.4826 * median(logs) // of a normal distribution
+		l.Spread = 1.4826 * change.Median(logs) // of a normal distribution
 	}
 	return l
 }

@@ -31,8 +31,8 @@ const (
 	Create             // it is made where it is not there
 )
 
-// Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is brought
-// to this one; one of a newer schema is refused.
+// Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is
+// brought to this one; one of a newer schema is refused.
 func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	s := &Store{dialect: sqlite, name: place}
 	source := place
@@ -100,7 +100,8 @@ func (s *Store) fail(err error) error {
 	}
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "not a database"), strings.Contains(text, "malformed"), strings.Contains(text, "SQLITE_CORRUPT"):
+	case strings.Contains(text, "not a database"), strings.Contains(text, "malformed"),
+		strings.Contains(text, "SQLITE_CORRUPT"):
 		return fmt.Errorf("history %s is broken (%w): take an earlier copy of it, or make it again with explain history add", s.name, err)
 	case strings.Contains(text, "readonly"), s.old && strings.Contains(text, "unable to open"):
 		return fmt.Errorf("history %s cannot be written (%w): make it and its folder writable, or work on a copy", s.name, err)
@@ -140,7 +141,8 @@ func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, e
 }
 
 // insert adds a row that has an id unless one of its kind is there, and returns its id. fresh says that it was added.
-func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool, err error) {
+func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool,
+	err error) {
 	err = c.tx.QueryRowContext(ctx, c.s.query(add+" ON CONFLICT DO NOTHING RETURNING id"), args...).Scan(&id)
 	if err == nil {
 		return id, true, nil
@@ -152,7 +154,8 @@ func (c *changes) insert(ctx context.Context, add string, args []any, find strin
 }
 
 // all reads all rows of a query.
-func all[T any](ctx context.Context, s *Store, read func(scan func(...any) error) (T, error), query string, args ...any) ([]T, error) {
+func all[T any](ctx context.Context, s *Store,
+	read func(scan func(...any) error) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := s.db.QueryContext(ctx, s.query(query), args...)
 	if err != nil {
 		return nil, s.fail(err)

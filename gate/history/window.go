@@ -17,8 +17,8 @@ import (
 	"github.com/nsys-llm/explain/gate/history/change"
 )
 
-// Window is what the newest runs of a branch say to those who judge a change: the runs of one workload in one environment
-// since the level last changed.
+// Window is what the newest runs of a branch say to those who judge a change: the runs of one workload in one
+// environment since the level last changed.
 type Window struct {
 	series []Series // of StepTime, by kind of unit
 	main   *Series  // of the main kind of the head
@@ -100,8 +100,8 @@ func (s *Store) workloadOf(ctx context.Context, repository, branch string, r *re
 	return "", fmt.Errorf("the history has no run of this workload on %s", branch)
 }
 
-// Noise is the noise between the newest runs at the present level, in the environment of the head; nil where they are too
-// few. The text says from how many.
+// Noise is the noise between the newest runs at the present level, in the environment of the head; nil where they are
+// too few. The text says from how many.
 func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
 	n := 0
 	if w.level != nil {
@@ -143,8 +143,8 @@ type Base struct {
 // staleAfter is how much older than the newest run of the branch a baseline may be before that is said.
 const staleAfter = 14 * 24 * time.Hour
 
-// Base is the runs of a commit, or, where the history has none, those of the newest night up to its time; at is the time of
-// the commit, zero where nobody knows it. Only runs of the head's workload count.
+// Base is the runs of a commit, or, where the history has none, those of the newest night up to its time; at is the
+// time of the commit, zero where nobody knows it. Only runs of the head's workload count.
 func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 	nights := w.main.Nights
 	b := &Base{}
@@ -183,9 +183,10 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 	return b, nil
 }
 
-// Spent fills in, for each rule that counts from an anchor, what was used up at the base: a commit, or empty for the newest
-// run. resolve turns a name that the store does not know into a commit.
-func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string, rules []policy.Rule,
+// Spent fills in, for each rule that counts from an anchor, what was used up at the base: a commit, or empty for the
+// newest run. resolve turns a name that the store does not know into a commit.
+func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string,
+	rules []policy.Rule,
 	resolve func(name string) (string, error)) error {
 	for i := range rules {
 		r := &rules[i]
@@ -288,7 +289,8 @@ func pointMetric(metric string) string {
 // that take turns are told apart, and one of them suffices.
 func (s *Series) oneMachine(anchor string, to int) {
 	epoch := s.Nights[to].Epoch
-	if s.Pinned == nil && slices.ContainsFunc(s.Nights, func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
+	if s.Pinned == nil && slices.ContainsFunc(s.Nights,
+		func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
 		s.Nights = slices.DeleteFunc(slices.Clone(s.Nights[:to+1]), func(n Night) bool { return n.Epoch != epoch })
 		return
 	}
@@ -310,18 +312,18 @@ func (s *Series) nightly(from, to int) float64 {
 	if len(steps) < leastSteps {
 		return 0
 	}
-	middle := median(steps)
+	middle := change.Median(steps)
 	for i := range steps {
 		steps[i] = math.Abs(steps[i] - middle)
 	}
-	return 1.4826 * median(steps) / math.Sqrt2
+	return 1.4826 * change.Median(steps) / math.Sqrt2
 }
 
 // mostSpenders are named of what used up a budget.
 const mostSpenders = 3
 
-// spent is the change from one night to another. Across a change of the environment nothing is told: what is added up is
-// the change within each.
+// spent is the change from one night to another. Across a change of the environment nothing is told: what is added up
+// is the change within each.
 func (s *Series) spent(from, to int) policy.Spent {
 	type step struct {
 		commit string
@@ -342,7 +344,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 			for ; k < end && s.Nights[k].Commit == s.Nights[i].Commit; k++ {
 				values = append(values, s.Nights[k].followed())
 			}
-			ln := math.Log(median(values))
+			ln := math.Log(change.Median(values))
 			if !math.IsNaN(before) {
 				total += ln - before
 				steps = append(steps, step{s.Nights[i].Commit, ln - before})

@@ -25,6 +25,44 @@ func KernelsMD(r *report.Report) doc.Document {
 	return d
 }
 
+// OperatorsMD is llm-perf-opt's operators.md: the operators of PyTorch with most time on the GPU, from the ranges that
+// emit_nvtx writes, or as the evidence states them. total_time_ms is host time.
+func OperatorsMD(r *report.Report) doc.Document {
+	t, ok := operatorTable(present.NewView(r))
+	var d doc.Document
+	d.Add(doc.H(1, "operators", "Operator Summary (Top-K)"), doc.P(doc.Text("Rows: "+strconv.Itoa(len(t.Rows)))))
+	if ok {
+		d.Add(t)
+	}
+	return d
+}
+
+// operatorTable is a table in the columns of operators.md; not ok where nothing says anything of operators.
+func operatorTable(v *present.View) (out doc.Table, ok bool) {
+	t, cuda, total := v.Table("torch_ops", "torch_ops"), "gpu", "host"
+	if present.Entries(t) == 0 {
+		t, cuda, total = v.Table("operators", "operators"), "cuda", "total"
+	}
+	out = doc.Table{ID: "operators", Columns: []doc.Column{
+		{Title: "op_name"}, {Title: "total_time_ms", Align: doc.Right}, {Title: "cuda_time_ms", Align: doc.Right},
+		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right},
+	}}
+	ms := func(i int, column string, decimals int) doc.Cell {
+		x, ok := present.CellOf(t, i, column).Num()
+		if !ok {
+			return doc.Cell{doc.Text(present.Unknown)}
+		}
+		return doc.Cell{doc.Text(fixed(x/1e6, decimals))}
+	}
+	for i := range min(present.Entries(t), legacyKernels) {
+		op, _ := present.CellOf(t, i, "operator").Str()
+		calls, _ := present.CellOf(t, i, "calls").Int()
+		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(op)}, ms(i, total, 3), ms(i, cuda, 3),
+			{doc.Text(strconv.FormatInt(calls, 10))}, ms(i, "mean", 6)})
+	}
+	return out, len(out.Rows) > 0
+}
+
 func legacyTable(v *present.View, t *report.Table, n int) doc.Table {
 	out := doc.Table{ID: "kernels", Columns: []doc.Column{
 		{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right}, {Title: "calls", Align: doc.Right},

@@ -62,9 +62,9 @@ type traceEvent struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at 0, so
-// that they lie above each other; a track for each depth of NVTX ranges, for the calls of the launching thread, for each
-// stream and for idle time by cause.
+// Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at
+// 0, so that they lie above each other; a track for each depth of NVTX ranges, for the calls of the launching thread,
+// for each stream and for idle time by cause.
 func Perfetto(w io.Writer, units []PerfettoUnit) error {
 	p := &perfetto{w: w}
 	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)

@@ -179,7 +179,8 @@ func stageTimings(v *present.View) []doc.Block {
 		if m := stageOf(v, s); m != nil {
 			row(s, statRow(doc.Text(s), m))
 		} else if mean := meanWall(v, s); mean != nil {
-			row(s, []doc.Cell{{doc.Text(s)}, {doc.Text(unit.Format(*mean, report.Nanoseconds) + " per range")}, {doc.Text(present.Unknown)}})
+			row(s, []doc.Cell{{doc.Text(s)}, {doc.Text(unit.Format(*mean, report.Nanoseconds) + " per range")},
+				{doc.Text(present.Unknown)}})
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -288,27 +289,11 @@ func iterationTakeaway(v *present.View) (doc.Block, bool) {
 }
 
 func topOperators(v *present.View) doc.Block {
-	t := v.Table("operators", "operators")
-	if present.Entries(t) == 0 {
-		return doc.P(doc.Text("Not available: operators come from the PyTorch profiler (operators.md of llm-perf-opt)."))
+	if t, ok := operatorTable(v); ok {
+		return t
 	}
-	out := doc.Table{ID: "operators", Columns: []doc.Column{
-		{Title: "op_name"}, {Title: "total_time_ms", Align: doc.Right}, {Title: "cuda_time_ms", Align: doc.Right},
-		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right},
-	}}
-	for i := range min(present.Entries(t), legacyKernels) {
-		name, _ := present.CellOf(t, i, "operator").Str()
-		total, _ := present.CellOf(t, i, "total").Num()
-		cuda, _ := present.CellOf(t, i, "cuda").Num()
-		calls, _ := present.CellOf(t, i, "calls").Int()
-		mean := present.Unknown
-		if m, ok := present.CellOf(t, i, "mean").Num(); ok {
-			mean = fixed(m/1e6, 6)
-		}
-		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))},
-			{doc.Text(fixed(cuda/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(mean)}})
-	}
-	return out
+	return doc.P(doc.Text("Not available: operators come from the NVTX ranges of "), doc.Code("torch.autograd.profiler.emit_nvtx()"),
+		doc.Text(", or from operators.md of llm-perf-opt."))
 }
 
 // legacyTopKernels are the capture's, or where there is none those of llm-perf-opt's kernels.md.

@@ -47,8 +47,8 @@ type kernelSummary struct {
 }
 
 // graphSummary counts kernels that really ran inside CUDA graphs. profilemate guessed: it counted every kernel whose
-// launch configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null where graphs
-// traced as a whole hide their kernels; by time it stands beside.
+// launch configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null where
+// graphs traced as a whole hide their kernels; by time it stands beside.
 type graphSummary struct {
 	TotalKernelLaunches  *int64       `json:"total_kernel_launches"`
 	GraphKernelLaunches  *int64       `json:"graph_kernel_launches"`
@@ -60,7 +60,8 @@ type graphSummary struct {
 const summaryKernels = 20
 
 // SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always there;
-// prefill and decode are always there, with null where nothing is known of them; components is null where there are none.
+// prefill and decode are always there, with null where nothing is known of them; components is null where there are
+// none.
 func SummaryJSON(r *report.Report) ([]byte, error) {
 	v := present.NewView(r)
 	s := summary{

@@ -183,7 +183,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("model %q, GPU %q", d.Model, d.GPU)
 		}
 		for _, o := range d.Operators {
-			if o.Name != OtherOperators && !operatorRef.MatchString(o.Name) {
+			if o.Name != otherOperators && !operatorRef.MatchString(o.Name) {
 				t.Errorf("operator %q", o.Name)
 			}
 		}

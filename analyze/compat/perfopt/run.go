@@ -60,7 +60,7 @@ type stat struct {
 
 func usable(v *float64) bool { return v != nil && *v >= 0 && *v < 1e18 && !math.IsInf(*v, 0) }
 
-// scaled is the value times a factor; what is no number is not stated.
+// scaled is the value times a factor; a value that is not a number is not stated.
 func (s *stat) scaled(factor float64) Value {
 	var v Value
 	if s == nil || !usable(s.Mean) {

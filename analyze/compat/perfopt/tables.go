@@ -154,8 +154,8 @@ func named(header, cells []string) (name string, cell func(column string) (float
 	}
 }
 
-// OtherOperators stands for operators whose name is not of a form that is shown.
-const OtherOperators = "(other operators)"
+// otherOperators stands for operators whose name is not of a form that is shown.
+const otherOperators = "(other operators)"
 
 func (d *Data) readOperators(in *file.Input, b []byte) error {
 	eachCells(in, b, func(header, cells []string) bool {
@@ -167,7 +167,7 @@ func (d *Data) readOperators(in *file.Input, b []byte) error {
 		}
 		cuda, _ := cell("cuda_time_ms")
 		if !operatorRef.MatchString(name) {
-			name = OtherOperators
+			name = otherOperators
 		}
 		d.addOperator(Operator{name, total * 1e6, cuda * 1e6, int64(calls)})
 		return true
@@ -177,7 +177,7 @@ func (d *Data) readOperators(in *file.Input, b []byte) error {
 
 func (d *Data) addOperator(o Operator) {
 	for i := range d.Operators {
-		if e := &d.Operators[i]; o.Name == OtherOperators && e.Name == o.Name {
+		if e := &d.Operators[i]; o.Name == otherOperators && e.Name == o.Name {
 			e.Total, e.CUDA, e.Calls = e.Total+o.Total, e.CUDA+o.CUDA, e.Calls+o.Calls
 			return
 		}

@@ -81,7 +81,7 @@ func (d *Data) takeComponent(r *row) bool {
 type Batches struct {
 	Steps        int64
 	Seqs, Tokens map[string]*Sample // utilisation by phase, "" for all: 0..1 of max_num_seqs, of max_num_batched_tokens
-	Under        int64              // steps with a token utilisation below UnderUtilised
+	Under        int64              // steps with a token utilisation below underUtilised
 	Running      Sample             // requests
 	Waiting      Sample
 	Queued       int64 // steps at which some request waited
@@ -91,8 +91,8 @@ type Batches struct {
 	SeqsOverTime, TokensOverTime, RunningOverTime, WaitingOverTime Series
 }
 
-// UnderUtilised is profilemate's bound of a batch that is not worth its step.
-const UnderUtilised = 0.5
+// underUtilised is profilemate's bound of a batch that is not worth its step.
+const underUtilised = 0.5
 
 // Limit is a setting that every row states again.
 type Limit struct {
@@ -136,7 +136,7 @@ func (d *Data) takeBatch(r *row) bool {
 		return u, true
 	}
 	use(&b.Seqs, &b.SeqsOverTime, &b.MaxSeqs, 2, seqs)
-	if u, ok := use(&b.Tokens, &b.TokensOverTime, &b.MaxTokens, 4, tokens); ok && u < UnderUtilised {
+	if u, ok := use(&b.Tokens, &b.TokensOverTime, &b.MaxTokens, 4, tokens); ok && u < underUtilised {
 		b.Under++
 	}
 	if n, ok := r.count(6); ok {

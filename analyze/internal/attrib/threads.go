@@ -103,8 +103,8 @@ func (x *Threads) Subjects(o *trace.Observed) []int32 {
 	return list
 }
 
-// addSwitches finds when threads were on no CPU: from a switch that takes one off to the next that brings it on. What was
-// before the first switch is the opposite of what it says; the last one holds to the end.
+// addSwitches finds when threads were on no CPU: from a switch that takes one off to the next that brings it on. What
+// was before the first switch is the opposite of what it says; the last one holds to the end.
 func (x *Threads) addSwitches(switched []int32) {
 	const on = math.MaxInt64
 	left := make([]int64, len(x.off)) // since when a thread is off
@@ -250,7 +250,7 @@ func (w *hostWalk) split(g *Gap, call int32, blocking []interval.Set) {
 	}
 }
 
-// none is no cause: time that is not split here.
+// none stands for time that is not split by cause here.
 const none = -1
 
 func (w *hostWalk) give(g *Gap, i interval.Interval, thread int32, cause int, row int32) {
@@ -294,8 +294,8 @@ func (w *hostWalk) without(l layer, g *Gap, thread int32, cause int) {
 }
 
 // SweepHost is Sweep of which each gap, and each of the times, also says what the launching thread did while its cause
-// was host. piece, which may be nil, is called for every stretch of that time, before visit is for its gap; whole, which
-// may be nil too, for what is to be split of each gap, in stretches that ascend.
+// was host. piece, which may be nil, is called for every stretch of that time, before visit is for its gap; whole,
+// which may be nil too, for what is to be split of each gap, in stretches that ascend.
 func (d *Device) SweepHost(x *Threads, visit func(g *Gap), piece func(p *HostPiece),
 	whole func(thread int32, stretch interval.Interval), moments []int64) []Times {
 	w := x.walk()

@@ -1,6 +1,13 @@
 // Package evidence reads the artifacts that lie next to a trace: what a server logged, what Nsight Compute measured,
 // what profilers recorded. Each kind has a package of its own; this one finds out which file is of which kind, by its
 // content.
+//
+// To add a kind, say the CSV of nvidia-smi, touch five files: smi/smi.go with its Kind, Is and Read, and a Data that
+// states warnings and facts on the environment; smi/smi_test.go; evidence.go, whose list of readers names it;
+// evidence.md, its row; and the kinds in analyze/report/schema/report.schema.json. --evidence, the list of files in a
+// report and the check of the environment follow. go test ./cmd/explain/internal/docs -update writes
+// examples/docs/evidence.md again. Numbers that get a section of their own are a walk for itself, which package analyze
+// describes.
 package evidence
 
 import (
@@ -83,7 +90,7 @@ func readers(others []Reader) []Reader {
 		{file.ModelConfig, "the config.json of a model", modelconfig.Is, Reading(modelconfig.Read)},
 	}, others, []Reader{
 		{file.Prometheus, "a dump of Prometheus metrics", prom.Is, Reading(prom.Read)},
-		{file.ServerLog, "a log of vLLM, SGLang or TensorRT-LLM", serverlog.Is, Reading(serverlog.Read)},
+		{file.ServerLog, "a log of vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI", serverlog.Is, Reading(serverlog.Read)},
 	})
 }
 

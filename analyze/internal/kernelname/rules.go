@@ -21,7 +21,7 @@ type rule struct {
 // engines' own classifiers got wrong.
 var rules = compile([]rule{
 	// Inductor lists every operator it fused, neighbours and custom calls too
-	// (…_moe_forward_…, …_all_reduce_…): such a word says nothing of what
+	// (…_moe_forward_…, …_all_reduce_…): such a word does not tell what
 	// the kernel does. So these come first and have words of their own.
 	{cat: Attention, any: "^triton_tem_fused&flex_attention ^triton_tem_fused&_sdpa"},
 	{cat: GEMM, any: "^triton_tem_fused ^triton_mm ^triton_bmm"},
@@ -44,7 +44,8 @@ var rules = compile([]rule{
 	{cat: Prepare, words: "advance_step* attn_metadata* indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
 	{cat: Activation, words: "^silu_mul* ^silu_and_mul* ^gelu_and_mul* ^swiglu_mul* ^swiglu_and_mul* ^act_and_mul* moe_activation*", not: "grouped_gemm group_gemm",
 		comp: CompFFN},
-	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope", not: "cache attn attention"}, // llama.cpp's norm and neox say how pairs lie
+	// llama.cpp's norm and neox say how pairs lie
+	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope", not: "cache attn attention"},
 	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
 
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and

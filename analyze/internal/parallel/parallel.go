@@ -47,7 +47,7 @@ func Each(n int, f func(i int)) {
 	}
 	wg.Wait()
 	if failed != nil {
-		panic(failed)
+		panic(failed) // f's own, on the goroutine of the caller, who can recover it
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Counted is a sample as its distinct values, ascending, with how often each occurs. Samples of several captures merge by
-// adding counts, and their percentiles stay exact.
+// Counted is a sample as its distinct values, ascending, with how often each occurs. Samples of several captures merge
+// by adding counts, and their percentiles stay exact.
 type Counted struct {
 	Values []int64
 	Counts []int64 // above 0
@@ -72,7 +72,8 @@ func (c Counted) Under(limit int64) (n int64) {
 	return n
 }
 
-// Summary describes the observations as [Summarize] does those of the whole sample, to the last bit; nil of none.
+// Summary describes the observations as [Summarize] does those of the whole sample, to the last bit; nil if there are
+// none.
 func (c Counted) Summary() *report.Summary {
 	if len(c.Values) == 0 {
 		return nil
@@ -139,8 +140,8 @@ func (c Counted) Histogram() *report.Histogram {
 	return h
 }
 
-// Coarse puts the observations into log-spaced bins, each at the middle of what it held: percentiles are then off by 1 %
-// at most. The ends keep their values.
+// Coarse puts the observations into log-spaced bins, each at the middle of what it held: percentiles are then off by 1
+// % at most. The ends keep their values.
 func (c Counted) Coarse() (out Counted) {
 	last := int64(0)
 	var sum, n int64

@@ -61,7 +61,7 @@ func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
 		}
 		return s
 	}
-	if n >= MaxWork {
+	if n >= maxWork {
 		return nil
 	}
 	g.before, g.after = list(n), list(n)

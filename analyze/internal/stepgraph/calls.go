@@ -158,8 +158,8 @@ func (w *waiter) visit(c, th int32, quick int64) int32 {
 	return trace.None
 }
 
-// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it. For a
-// piece that by the GPU's clock did not begin before that moment stands the one before it on its stream.
+// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it. For
+// a piece that by the GPU's clock did not begin before that moment stands the one before it on its stream.
 func (w *waiter) ended(piece int32, by int64) int32 {
 	for piece != trace.None && w.end(piece) <= by+clockSkew {
 		if w.start(piece) < by {

@@ -52,8 +52,8 @@ type Found struct {
 // inferred marks a number in after: nobody said so.
 const inferred = 1 << 30
 
-// MaxWork is how many pieces of GPU work a graph can number.
-const MaxWork = inferred
+// maxWork is how many pieces of GPU work a graph can number.
+const maxWork = inferred
 
 // collective is one collective across devices: nothing of it ends before the last has joined.
 type collective struct {

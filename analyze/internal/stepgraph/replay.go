@@ -30,8 +30,8 @@ type Change struct {
 }
 
 // Replay runs the work and calls that start in a stretch of time again, with a change: everything starts as soon as
-// what it waits for lets it, with the latencies that were measured. What lies outside stays where it was. It returns the
-// time of each unit that lies in the stretch, -1 for others. Without a change every time is that of the capture.
+// what it waits for lets it, with the latencies that were measured. What lies outside stays where it was. It returns
+// the time of each unit that lies in the stretch, -1 for others. Without a change every time is that of the capture.
 //
 // In time it is n log t in the rows of the stretch and the threads.
 func (g *Graph) Replay(stretch interval.Interval, u *Units, c *Change) []int64 {

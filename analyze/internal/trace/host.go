@@ -51,6 +51,7 @@ func (t *apiTable) columns(info source.Table) []string {
 	tid := info.First("globalTid", "global_tid")
 	if tid == "" {
 		t.pid = info.First("globalPid", "pid", "processId")
+		t.plain = isPlain(t.pid)
 	}
 	corr := info.First("correlationId", "correlation_id")
 	has := &t.l.trace.Has
@@ -176,6 +177,7 @@ func newSyncTable(l *loader) *syncTable {
 
 func (t *syncTable) columns(info source.Table) []string {
 	t.pid = info.First("globalPid", "pid", "processId")
+	t.plain = isPlain(t.pid)
 	return []string{"start", "end", "syncType", t.pid, "correlationId", "deviceId", "streamId", "eventId", "eventSyncId"}
 }
 

@@ -327,13 +327,38 @@ func (d *idents) thread(v int64, known bool) int32 {
 // tidBits are the bits of a globalTid below the process identity.
 const tidBits = 0xffffff
 
-// globalPid makes a process identity from whichever column the export has: a globalPid or globalTid as it is, a plain
-// pid shifted into place.
+// globalPid makes a process identity from whichever column the export has: a globalPid or globalTid as it is, also where the
+// column is called pid, and a plain pid shifted into place.
 func globalPid(column string, v int64) int64 {
-	if strings.EqualFold(column, "pid") || strings.EqualFold(column, "processId") {
+	if isPlain(column) && v <= tidBits {
 		return v << 24
 	}
 	return v &^ tidBits
+}
+
+// isPlain reports whether a column holds the pid alone.
+func isPlain(column string) bool {
+	return strings.EqualFold(column, "pid") || strings.EqualFold(column, "processId")
+}
+
+// wholeOf finds for each plain pid of some tables the one process that other tables know by its whole identity.
+func (d *idents) wholeOf(tables []*eventTable) map[int64]int64 {
+	whole, several := map[int64]int64{}, map[int64]bool{} // by pid in its place
+	for v := range d.procs {
+		if at := v & (tidBits << 24); at != v {
+			_, known := whole[at]
+			whole[at], several[at] = v, known
+		}
+	}
+	plain := map[int64]int64{}
+	for _, e := range tables {
+		for _, v := range e.ids {
+			if w, ok := whole[v]; ok && e.plain && !several[v] {
+				plain[v] = w
+			}
+		}
+	}
+	return plain
 }
 
 func (l *loader) settleIdents(tables []*eventTable) {
@@ -360,9 +385,16 @@ func (l *loader) settleIdents(tables []*eventTable) {
 			mention(v, false)
 		}
 	}
+	plain := ids.wholeOf(tables)
 	for _, v := range slices.Sorted(maps.Keys(ids.procs)) {
+		if _, ok := plain[v]; ok {
+			continue
+		}
 		ids.procs[v] = int32(len(t.Procs))
 		t.Procs = append(t.Procs, Proc{Global: v, PID: v >> 24 & 0xffffff})
+	}
+	for v, w := range plain {
+		ids.procs[v] = ids.procs[w]
 	}
 	for _, v := range slices.Sorted(maps.Keys(ids.threads)) {
 		ids.threads[v] = int32(len(t.Threads))

@@ -141,8 +141,8 @@ func (l *loader) working() []int64 {
 	return slices.Compact(list)
 }
 
-// rankKeys are the variables that launchers set, with those of the number of ranks. SLURM_PROCID comes last: it is 0 for
-// every rank that mpirun starts inside one Slurm step.
+// rankKeys are the variables that launchers set, with those of the number of ranks. SLURM_PROCID comes last: it is 0
+// for every rank that mpirun starts inside one Slurm step.
 var rankKeys = [][2]string{
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", ""}, {"RANK", "WORLD_SIZE"},
 	{"SLURM_PROCID", "SLURM_NTASKS"},

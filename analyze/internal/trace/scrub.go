@@ -265,8 +265,8 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	if _, err := s.tx.ExecContext(s.ctx, "create table "+source.Quote(t.Name)+" ("+list+")"); err != nil {
 		return &writeError{err}
 	}
-	insert, err := s.tx.PrepareContext(s.ctx, "insert into "+source.Quote(t.Name)+" ("+list+") values ("+strings.Join(marks,
-		", ")+")")
+	insert, err := s.tx.PrepareContext(s.ctx,
+		"insert into "+source.Quote(t.Name)+" ("+list+") values ("+strings.Join(marks, ", ")+")")
 	if err != nil {
 		return &writeError{err}
 	}
@@ -328,7 +328,8 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	case RoleAPI:
 		if calls := at(names, row, "nameId", "name"); calls != nil {
 			id, ok := calls.Whole()
-			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && (ok && s.naming[id] || namingCall(textOf(calls))) {
+			named := ok && s.naming[id] || namingCall(textOf(calls))
+			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && named {
 				if id, ok := tid.Whole(); ok {
 					s.waits[id] = true
 				}
@@ -371,7 +372,8 @@ func at(names []string, row []cell, columns ...string) *cell {
 	return nil
 }
 
-// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or launch.
+// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or
+// launch.
 func (s *scrubber) isNamed(role Role, names []string, row []cell) bool {
 	if role == RoleThreads {
 		tid := at(names, row, "globalTid")

@@ -53,7 +53,8 @@ type eventTable struct {
 	sinks   []*sink
 	ids     []int64 // global ids of processes or threads that its rows mention
 	tids    bool    // they are of threads
-	beside  bool    // its rows say nothing of when the capture was and which threads it is about
+	plain   bool    // they are pids alone, without the machine
+	beside  bool    // its rows do not tell when the capture was or which threads it is about
 	adopt   func(*idents)
 	reorder func(order []int32) // applies an order to all columns but the span; rows it leaves out are dropped
 }

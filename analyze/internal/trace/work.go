@@ -45,6 +45,7 @@ const workColumns = 7
 // columns are those columns; the one of the process differs between exports.
 func (t *workTable) columns(info source.Table) []string {
 	t.pid = info.First("globalPid", "pid", "processId")
+	t.plain = isPlain(t.pid)
 	return []string{"start", "end", "deviceId", "streamId", "contextId", info.First("correlationId", "correlation_id"),
 		t.pid}
 }

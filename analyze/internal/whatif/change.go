@@ -40,7 +40,7 @@ type Change struct {
 	factor float64 // of the time that is left
 }
 
-// String is the change as it stands on a command line.
+// String writes the change as --what-if takes it.
 func (c *Change) String() string {
 	if c.Text == "" {
 		return "--" + string(c.Kind)
@@ -84,7 +84,8 @@ func Parse(kind Kind, text string) (Change, error) {
 	if pattern == "" {
 		return c, fmt.Errorf("--%s %s: the pattern is empty; * matches everything", kind, text)
 	}
-	if what == "category" && !strings.ContainsAny(pattern, "*?") && !slices.Contains(kernelname.Categories, kernelname.Category(pattern)) {
+	if what == "category" && !strings.ContainsAny(pattern, "*?") &&
+		!slices.Contains(kernelname.Categories, kernelname.Category(pattern)) {
 		return c, fmt.Errorf("--%s %s: there is no category %q", kind, text, pattern)
 	}
 	c.what, c.match = what, glob(pattern)
@@ -106,8 +107,8 @@ type Input struct {
 	Name  func(d *attrib.Device, i int32) string
 }
 
-// ErrNothing is the error of a change that matches nothing.
-var ErrNothing = errors.New("matches nothing in the capture")
+// errNothing is the error of a change that matches nothing.
+var errNothing = errors.New("matches nothing in the capture")
 
 // Compile makes one change of the graph of several. A pattern that matches nothing is an error.
 func (in *Input) Compile(changes []Change) (*stepgraph.Change, error) {
@@ -170,7 +171,7 @@ func byName(changes []*Change, names []trace.APIName) ([]float64, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("%s %w: no CUDA call is called so", c, ErrNothing)
+			return nil, fmt.Errorf("%s %w: no CUDA call is called so", c, errNothing)
 		}
 	}
 	return list, nil
@@ -233,7 +234,7 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 	}
 	for i, c := range changes {
 		if !found[i] {
-			return fmt.Errorf("%s %w: no work is called so", c, ErrNothing)
+			return fmt.Errorf("%s %w: no work is called so", c, errNothing)
 		}
 	}
 	out.Work = func(d *attrib.Device, i int) float64 {

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// SchemaID is the schema of a result.
-const SchemaID = "explain.whatif/1"
+// schemaID is the schema of a result.
+const schemaID = "explain.whatif/1"
 
 // Result says what steps would take with changes. It is a ceiling of what can be won, and no promise.
 type Result struct {
@@ -132,7 +132,7 @@ func sets(r *workunit.Result) []set {
 
 // Run replays the capture once per scenario and once to see how well the graph fits. There must be kept units.
 func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) {
-	out := &Result{Schema: SchemaID, Unit: Unit{r.Kind, r.Name, r.Why}, Scenarios: []Scenario{}}
+	out := &Result{Schema: schemaID, Unit: Unit{r.Kind, r.Name, r.Why}, Scenarios: []Scenario{}}
 	units := in.Graph.UnitsOf(r)
 	all := interval.Interval{Start: math.MinInt64, End: math.MaxInt64}
 	list := sets(r)
@@ -233,8 +233,9 @@ const (
 	resamples  = 2000 // of the bootstrap
 )
 
-// bootstrap is the 95 % interval of the mean of numbers that follow each other: circular blocks of about the square root
-// of their count are drawn anew, so that what drifts or alternates stays together. It is the same for equal numbers.
+// bootstrap is the 95 % interval of the mean of numbers that follow each other: circular blocks of about the square
+// root of their count are drawn anew, so that what drifts or alternates stays together. It is the same for equal
+// numbers.
 func bootstrap(list []float64) *[2]float64 {
 	n := len(list)
 	if n < leastUnits {

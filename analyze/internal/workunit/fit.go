@@ -155,8 +155,8 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	return x
 }
 
-// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two, and a tenth of
-// the time they run the same kernels equally often. Two of a few kernels must take next to no time.
+// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two, and a tenth
+// of the time they run the same kernels equally often. Two of a few kernels must take next to no time.
 func (f *fitter) near(a, b stretch) bool {
 	n, m := a.hi-a.lo, b.hi-b.lo
 	part := int32(nearWork * float64(max(n, m)))

@@ -113,8 +113,8 @@ type answer struct {
 }
 
 // kept are the anchors that a result carries: the best; one of the same units, so that a capture in which the first is
-// missing still has them; and one of other units, for a capture whose steps are others. Parts of a step that repeat, such
-// as layers, are none: two captures with other numbers of layers do other work.
+// missing still has them; and one of other units, for a capture whose steps are others. Parts of a step that repeat,
+// such as layers, are none: two captures with other numbers of layers do other work.
 func (a *answer) kept() []*fit {
 	list := []*fit{a.best}
 	others := slices.DeleteFunc(slices.Clone(a.others), func(x *fit) bool {
@@ -248,7 +248,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 	return r
 }
 
-// Bounds of what is said of an anchor's units.
+// Bounds of what a report holds of an anchor's units.
 const (
 	minInner       = 0.8 // share of compute time in units of one kind, to be worth reporting as an inner period
 	maxAnchorsKept = 3

@@ -29,8 +29,8 @@ func (l *Line) At(t int64) int64 {
 	return int64(math.Round(l.Offset + l.Drift*float64(t-l.From)))
 }
 
-// MaxResidual is the 99th percentile of the residual, in ns, above which clocks count as not compared.
-const MaxResidual = 200_000
+// maxResidual is the 99th percentile of the residual, in ns, above which clocks count as not compared.
+const maxResidual = 200_000
 
 // Aligned are the clocks of a run, and the times of its members on the first one.
 type Aligned struct {
@@ -66,7 +66,7 @@ func Align(members []Member, sets []Set) *Aligned {
 			c := &a.Clocks[at]
 			c.Line, c.N, c.Known = fit(list), len(list), true
 			c.P50, c.P99 = residuals(list, c.Line)
-			if c.P99 > MaxResidual {
+			if c.P99 > maxResidual {
 				c.Known = false
 				c.N = -len(list) // tried
 			}
@@ -146,8 +146,8 @@ const (
 )
 
 // fit is the line through points: the offset alone is their median, and with a drift the slope is the median of slopes
-// between points half of the list apart (Theil, 1950; Sen, 1968), made precise by least squares over the points that are
-// not far off.
+// between points half of the list apart (Theil, 1950; Sen, 1968), made precise by least squares over the points that
+// are not far off.
 func fit(points []point) Line {
 	if len(points) == 0 {
 		return Line{}

@@ -35,8 +35,8 @@ const (
 )
 
 // Match finds the collectives that ranks took part in together: in each communicator, or where none is known among all
-// calls of hosts and all of devices, the n-th of each rank where kinds are equal and 95 % overlap in time. A capture may
-// begin or end some collectives before others. Alone are the tracks of which nothing could be matched.
+// calls of hosts and all of devices, the n-th of each rank where kinds are equal and 95 % overlap in time. A capture
+// may begin or end some collectives before others. Alone are the tracks of which nothing could be matched.
 func Match(members []Member) (sets []Set, alone []int) {
 	numberClocks(members)
 	matched := make([]bool, len(members))
@@ -162,8 +162,8 @@ func (g *group) set() Set {
 	return s
 }
 
-// find joins a line that begins or ends some calls before the seed: the call that ended nearest to the seed's middle one
-// is its counterpart, or a neighbour.
+// find joins a line that begins or ends some calls before the seed: the call that ended nearest to the seed's middle
+// one is its counterpart, or a neighbour.
 func (g *group) find(l line) bool {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	middle := len(g.seed.calls) / 2
@@ -195,8 +195,8 @@ func (g *group) find(l line) bool {
 	return !math.IsInf(least, 1) && g.join(l, best)
 }
 
-// maxOff is by how many collectives the clocks of two hosts may be apart as they are: the shift that leaves least between
-// ends is taken.
+// maxOff is by how many collectives the clocks of two hosts may be apart as they are: the shift that leaves least
+// between ends is taken.
 const maxOff = 16
 
 // shared are the calls of the seed that a line that is some calls ahead has too, none where they are few.
@@ -221,8 +221,8 @@ func (g *group) points(l line, shift int) []point {
 	return points
 }
 
-// join takes a line in that is some calls ahead, where the kinds of calls agree and calls overlap in time after the clocks
-// were put together.
+// join takes a line in that is some calls ahead, where the kinds of calls agree and calls overlap in time after the
+// clocks were put together.
 func (g *group) join(l line, shift int) bool {
 	lo, hi := g.shared(l, shift)
 	if hi <= lo {
@@ -259,6 +259,3 @@ func (m *Member) start(call int32) int64 { return m.Calls[call].Start + m.Shift 
 func (m *Member) end(call int32) int64   { return m.Calls[call].End + m.Shift }
 
 func (m *Member) kind(call int32) string { return m.Kinds[m.Calls[call].Kind] }
-
-// Kind is the kind of collective n of a set.
-func (s *Set) Kind(members []Member, n int) string { return members[s.Members[0]].kind(s.Calls[0][n]) }

@@ -18,6 +18,7 @@ type Rank struct {
 	Late  int64 // after the middle one of the ranks, where it came last, added up
 	Blame int64 // after the one before it, where it came last: what all others would not have waited without it
 	Worst int64 // most that it came after the middle one
+	Told  int64 // of Last: how many of which it is known what the rank and others did before
 	// Causes are what it did more than the mean of the other ranks before the collectives in which it came last, most
 	// first; they add up to the time by which it was busier between the two collectives.
 	Causes []Cause
@@ -196,6 +197,7 @@ func (st *study) why(s *Set, n, last int, sums []int64) {
 		return
 	}
 	m := s.Members[last]
+	st.Ranks[m].Told++
 	if st.excess[m] == nil {
 		st.excess[m] = map[int]float64{}
 	}
@@ -233,15 +235,4 @@ func (st *study) finish() {
 		}
 		st.Heat = append(st.Heat, h)
 	}
-}
-
-// Slowest is the member that the others waited for longest, by [Rank.Blame]; -1 where nobody waited.
-func (r *Result) Slowest() int {
-	best := -1
-	for i := range r.Ranks {
-		if b := r.Ranks[i].Blame; b > 0 && (best < 0 || b > r.Ranks[best].Blame) {
-			best = i
-		}
-	}
-	return best
 }

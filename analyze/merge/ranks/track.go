@@ -1,6 +1,6 @@
 // Package ranks says who waits for whom in a run of many processes: it matches the collectives of all ranks, puts their
-// clocks together, and tells transfer from waiting. It knows neither traces nor reports, and imports the standard library
-// only.
+// clocks together, and tells transfer from waiting. It knows neither traces nor reports, and imports the standard
+// library only.
 //
 // The order of things:
 //
@@ -47,6 +47,12 @@ type Part struct {
 	Act  int32 // place in Acts
 	Time int64 // ns
 }
+
+// HostIn begins the acts of a device whose host is late: what the launching thread is in follows.
+const (
+	HostIn  = "idle: host in "
+	OnNoCPU = "no CPU"
+)
 
 // MaxCalls is how many collectives of a rank are kept, the first ones of more: 1,000 ranks then fit into memory.
 const MaxCalls = 1 << 14

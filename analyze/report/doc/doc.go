@@ -16,7 +16,8 @@ type Document struct {
 // Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
-// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles], [Chart] and [Timeline].
+// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles], [Chart] and
+// [Timeline].
 //
 // Why a closed interface and not one struct with a kind: a renderer is a type switch over ten types, and a block
 // cannot carry fields of another.

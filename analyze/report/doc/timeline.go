@@ -1,7 +1,7 @@
 package doc
 
-// Timeline is what happens in a step: lanes of marks under one time axis from 0. Renderers that cannot draw leave it out:
-// its numbers are in a table beside it.
+// Timeline is what happens in a step: lanes of marks under one time axis from 0. Renderers that cannot draw leave it
+// out: its numbers are in a table beside it.
 type Timeline struct {
 	ID     string
 	Title  string

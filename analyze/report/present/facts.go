@@ -304,7 +304,8 @@ func (v *View) steady() (fact, bool) {
 	if value == "" {
 		return fact{}, false
 	}
-	detail := doc.Spans(doc.Text("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) + ": the findings are of it"))
+	detail := doc.Spans(doc.Text("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) +
+		": the findings are of it"))
 	return fact{label: "Steady part", value: value, detail: detail, tabled: true}, true
 }
 

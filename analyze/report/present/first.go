@@ -234,7 +234,7 @@ var groups = []struct {
 	{groupStep, []string{"ranks", "unit", "unit_positions", "critical_path", "steady", "device_steps"}},
 	{groupGPU, []string{"gpu_time", "kernels", "ncu", "roofline", "categories", "components", "memcpy", "gpu_memory",
 		"graphs", "comm", "streams", "idle", "activity", "gpu_counters", "gpu_power"}},
-	{groupHost, []string{"host_idle", "launches", "sync", "nvtx", "regions", "phases", "processes"}},
+	{groupHost, []string{"host_idle", "launches", "sync", "nvtx", "torch_ops", "regions", "phases", "processes"}},
 }
 
 // GroupOf is the part of the page's contents that a section stands in.

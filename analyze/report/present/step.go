@@ -56,7 +56,7 @@ func (v *View) stepFigures(s *report.Section) []doc.Block {
 	if len(fold) > 0 {
 		list = append(list, doc.Details{Summary: doc.Spans(doc.Text("Other GPUs and kinds of step")), Blocks: fold})
 	}
-	return list
+	return append(list, v.stepFlame()...)
 }
 
 // stepFigure draws one unit: ranges and calls of the launching thread, GPU work by stream, and gaps by cause.
@@ -93,6 +93,9 @@ func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report
 	t.Lanes = append(t.Lanes, v.streamLanes(steps, work, used)...)
 	if len(gaps) > 0 {
 		t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration), used))
+	}
+	if l := pathLane(u, used); len(l.Marks) > 0 {
+		t.Lanes = append(t.Lanes, l)
 	}
 	t.Legend = slices.Sorted(maps.Keys(used))
 	for i := range t.Lanes {
@@ -266,3 +269,20 @@ func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.La
 	}
 	return l
 }
+
+// pathLane is the critical path: what the step's time hangs on, moment by moment, from its start to its end.
+func pathLane(u *report.UnitShown, used map[string]bool) doc.Lane {
+	l := doc.Lane{Title: "critical path: what the step waits for", Rows: 1}
+	at := float64(0)
+	for i := 0; i+2 <= len(u.Path); i += 2 {
+		name, ns := report.PathParts[u.Path[i]], float64(u.Path[i+1])
+		colour := pathColours[u.Path[i]]
+		used[colour] = true
+		l.Marks = append(l.Marks, doc.Mark{Start: at, Length: ns, Name: name, Colour: colour, Text: "on the critical path"})
+		at += ns
+	}
+	return l
+}
+
+// pathColours are those of the parts: the classes of GPU time, and the causes of idle time for what is none.
+var pathColours = []string{"compute", "comm", "copy", "dependency", "launch", "host", "unknown"}

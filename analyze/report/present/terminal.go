@@ -227,7 +227,8 @@ func worth(w *report.Worth) string {
 	if w.Units > 0 {
 		times, per = []float64{times[0] / float64(w.Units), times[1] / float64(w.Units)}, " per step"
 	}
-	return "worth up to " + unit.Format(times[0], report.Nanoseconds) + " of " + unit.Format(times[1], report.Nanoseconds) + per
+	return "worth up to " + unit.Format(times[0], report.Nanoseconds) + " of " +
+		unit.Format(times[1], report.Nanoseconds) + per
 }
 
 // brief is what stands in brackets behind a finding: its number and what it is worth.

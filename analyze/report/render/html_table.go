@@ -51,10 +51,17 @@ func primaryClass(columns []doc.Column) string {
 	for n > 0 && columns[n-1].Wide {
 		n--
 	}
+	sides := markup("")
+	if len(columns) > 3 && strings.HasPrefix(columns[1].Title, "Base") && strings.HasPrefix(columns[2].Title, "Head") {
+		sides = "sides" // on a phone both give way to their change
+	}
 	if n == len(columns) || n == 0 || n > maxPrimary {
-		return ""
+		return string(sides)
 	}
 	class := "p" + num(n)
+	if sides != "" {
+		class += " " + sides
+	}
 	if n > 3 && columns[0].Align == doc.Left && columns[1].Align == doc.Left {
 		class += " t2" // on a phone its second text gives way to numbers
 	}

@@ -81,6 +81,9 @@ func (p *page) numbers(c doc.Chart) {
 	}{blockView: blockView{p, c}}
 	if c.Kind == "flame" {
 		view.Head = []numberHead{{Title: "Box"}, {"Depth", true}, {"Start", true}, {"Total", true}, {"Self", true}}
+		if len(c.Series[0].Values) == changeValues {
+			view.Head = append(view.Head[:3], numberHead{"Width", true}, numberHead{"Base", true}, numberHead{"Head", true})
+		}
 		view.Rows = p.capture(func() { p.numbersOfFlame(c) })
 	} else if sameLabels(c.Series) {
 		view.Head = []numberHead{{Title: Visible(axisTitle(c))}}

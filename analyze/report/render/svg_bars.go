@@ -222,7 +222,7 @@ func arrow(v float64, isChange bool) string {
 }
 
 // deltas draws changes to both sides of a line of no change. A second and a third series of style low and high are the
-// ends of an interval around each change.
+// ends of an interval around each change; a NaN is unknown.
 func (p *page) deltas(c doc.Chart) {
 	s := c.Series[0]
 	var low, high *doc.Series
@@ -237,7 +237,9 @@ func (p *page) deltas(c doc.Chart) {
 	least, most := 0.0, 0.0
 	for _, e := range c.Series {
 		for _, v := range e.Values {
-			least, most = min(least, v), max(most, v)
+			if !math.IsNaN(v) {
+				least, most = min(least, v), max(most, v)
+			}
 		}
 	}
 	if c.Band != nil {
@@ -249,14 +251,16 @@ func (p *page) deltas(c doc.Chart) {
 		v := s.Values[i]
 		value := unit.Delta(v, c.Unit)
 		describe := Shorten(Visible(l), p.limit) + ": " + value
-		if low != nil && high != nil && i < len(low.Values) && i < len(high.Values) {
+		sure := low != nil && high != nil && i < len(low.Values) && i < len(high.Values) &&
+			!math.IsNaN(low.Values[i]) && !math.IsNaN(high.Values[i])
+		if sure {
 			describe += ", interval " + unit.Delta(low.Values[i], c.Unit) + " to " + unit.Delta(high.Values[i], c.Unit)
 		}
 		p.openBar(p.barName(l), describe)
 		p.band(c.Band, least, whole)
 		p.put("<rect" + mark(0, i) + " x=\"" + percent(min(v, 0)-least, whole) + "\" width=\"" +
 			percent(math.Abs(v), whole) + "\" height=\"16\" class=\"" + deltaClass(s, i) + "\">" + tip(describe) + "</rect>")
-		if low != nil && high != nil && i < len(low.Values) && i < len(high.Values) {
+		if sure {
 			from, to := percent(low.Values[i]-least, whole), percent(high.Values[i]-least, whole)
 			p.put("<line" + mark(1, i) + " x1=\"" + from + "\" x2=\"" + to + "\" y1=\"8\" y2=\"8\" class=\"whisker\"/>" +
 				"<line x1=\"" + from + "\" x2=\"" + from + "\" y1=\"4\" y2=\"12\" class=\"whisker\"/>" +

@@ -1,38 +1,97 @@
 package render
 
 import (
+	"maps"
+	"math"
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Values of a box of a flame: plain ones are as wide as their total; those of a change stand for both sides.
+const (
+	flameValues  = 4 // depth, start, total, self
+	changeValues = 5 // depth, start, width, base, head
 )
 
 // flame draws an icicle chart: a box hangs below the box that contains it.
 func (p *page) flame(c doc.Chart) {
 	const row = 20
-	depth, whole := 0.0, 0.0
+	depth, whole, change := 0.0, 0.0, false
 	for _, s := range c.Series {
-		if len(s.Values) == 4 {
+		if n := len(s.Values); n == flameValues || n == changeValues {
 			depth, whole = max(depth, s.Values[0]), max(whole, s.Values[1]+s.Values[2])
+			change = change || n == changeValues
 		}
 	}
+	class := markup("flame")
+	if change {
+		class += " change"
+	}
 	height := num((int(depth) + 1) * row)
-	p.put("<svg class=\"flame\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title) +
+	p.put("<svg class=\"" + class + "\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title) +
 		"\">")
 	for i, s := range c.Series {
-		if len(s.Values) != 4 || s.Values[2] <= 0 {
+		if n := len(s.Values); n != flameValues && n != changeValues || s.Values[2] <= 0 {
 			continue
 		}
-		d, start, total, self := s.Values[0], s.Values[1], s.Values[2], s.Values[3]
+		d, start, total := s.Values[0], s.Values[1], s.Values[2]
 		name := Visible(s.Name)
-		width := percent(total, whole)
-		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + width +
+		colour, words := flameColour(s), ""
+		if len(s.Values) == changeValues {
+			base, head := s.Values[3], s.Values[4]
+			colour = changeColour((head - base) / whole)
+			words = unit.Delta(head-base, c.Unit) + ", " + unit.Format(base, c.Unit) + " → " + unit.Format(head, c.Unit)
+		} else {
+			words = unit.Format(total, c.Unit) + ", of its own " + unit.Format(s.Values[3], c.Unit)
+		}
+		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + percent(total, whole) +
 			"\" height=\"" + num(row-1) + "\"><rect" + mark(i, 2) + " width=\"100%\" height=\"100%\" class=\"" +
-			flameColour(s) + " box\">" + tip(name+": "+unit.Format(total, c.Unit)+", of its own "+unit.Format(self, c.Unit)) + "</rect>")
-		if total > whole/40 {
-			p.put("<text x=\"4\" y=\"14\">" + text(Shorten(name, 40)) + "</text>")
+			colour + " box\">" + tip(name+": "+words) + "</rect>")
+		if label := fitting(name, total/whole); label != "" {
+			class := markup("")
+			if float64(len([]rune(label))) > phoneRoom*total/whole && total < whole/4 {
+				class = " class=\"roomy\""
+			}
+			p.put("<text" + class + " x=\"4\" y=\"14\">" + text(label) + "</text>")
 		}
 		p.put("</svg>")
 	}
 	p.put("</svg>\n")
+	if change {
+		p.legend(changeLegend[:], func(i int, _ string) markup { return changeClasses[i] })
+		return
+	}
+	p.legend(flameCategories(c), partColour)
+}
+
+// flameCategories are the names of the colours in a flame.
+func flameCategories(c doc.Chart) []string {
+	used := map[string]bool{}
+	for _, s := range c.Series {
+		if _, ok := fixed[s.Category]; ok {
+			used[s.Category] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(used))
+}
+
+// phoneRoom is how many characters a drawing on a phone has room for.
+const phoneRoom = 42
+
+// fitting is as much of a name as a box has room for that takes a share of a drawing in a wide window; empty where that
+// is next to nothing. A narrower window cuts it.
+func fitting(name string, share float64) string {
+	const room, least = 150, 4 // characters
+	n := int(share * room)
+	if n < least {
+		return ""
+	}
+	if r := []rune(name); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return name
 }
 
 // flameColour is the colour of a box: a range of the capture has no colour of its own, whatever it is called, and a
@@ -45,4 +104,24 @@ func flameColour(s doc.Series) markup {
 		return "k-unknown"
 	}
 	return "range"
+}
+
+// A change is red where there is more and blue where there is less, in three steps by its share of the whole.
+var (
+	changeSteps   = [3]float64{0.0005, 0.005, 0.02}
+	changeClasses = [7]markup{"less3", "less2", "less1", "even", "more1", "more2", "more3"}
+	changeLegend  = [7]string{"less by 2 % of the step", "0.5 %", "0.05 %", "no change", "more by 0.05 %", "0.5 %", "2 %"}
+)
+
+func changeColour(share float64) markup {
+	step := 0
+	for _, least := range changeSteps {
+		if math.Abs(share) >= least {
+			step++
+		}
+	}
+	if share < 0 {
+		step = -step
+	}
+	return changeClasses[3+step]
 }

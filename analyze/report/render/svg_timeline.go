@@ -14,17 +14,18 @@ import (
 // Sizes and bounds of a timeline. Marks beyond mostMarks, the shortest ones, and those that nobody could point at are
 // drawn as one path per colour, without words of their own.
 const (
-	laneRow   = 18
-	laneHead  = 16
-	joinRow   = 30
-	labelRow  = 14
-	mostMarks = 160
-	leastMark = 0.0005 // of the axis
-	namedMark = 0.07   // of the axis, from which a mark bears its name
-	edgedMark = 0.005  // likewise, an edge
-	maxLabels = 5
-	axisRow   = 18
-	markName  = 60 // characters of a name
+	laneRow    = 18
+	laneHead   = 16
+	joinRow    = 30
+	labelRow   = 14
+	mostMarks  = 160
+	leastMark  = 0.0005 // of the axis
+	namedMark  = 0.07   // of the axis, from which a mark bears its name
+	edgedMark  = 0.005  // likewise, an edge
+	labelShare = 0.0075 // of the axis that a character of a label takes in a window where labels are drawn
+	maxLabels  = 5
+	axisRow    = 18
+	markName   = 60 // characters of a name
 )
 
 // timeline draws the lanes below each other, with their axis on top: places along it are percentages, so that it can be
@@ -117,6 +118,9 @@ func (p *page) timelineAxis(t *doc.Timeline, height int) {
 		p.put("<line class=\"grid\" x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + num(axisRow-4) + "\" y2=\"" + num(height) +
 			"\"/>")
 		anchor, class := markup("middle"), markup(" class=\"tick\"")
+		if v == 0 {
+			texts[i] = "0"
+		}
 		switch share := v / t.Length; {
 		case share < 0.03:
 			anchor = "start"
@@ -191,22 +195,30 @@ func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 
 // labels stand below their lane, a line each, with a stroke up to what they are about.
 func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
-	n := 0
+	var left, right []*doc.Mark // of their strokes
 	for i := range l.Marks {
-		m := &l.Marks[i]
-		if m.Label == "" || n == maxLabels {
-			continue
+		switch m := &l.Marks[i]; {
+		case m.Label == "" || len(left)+len(right) == maxLabels:
+		case (m.Start+m.Length/2)/t.Length > labelShare*float64(len([]rune(m.Label))):
+			left = append(left, m)
+		default:
+			right = append(right, m)
 		}
-		at, anchor := percent(m.Start+m.Length/2, t.Length), markup("start")
-		line := y + 12 + n*labelRow
-		if (m.Start+m.Length/2)/t.Length > 0.5 {
-			anchor = "end"
-		}
-		p.put("<line class=\"lead\" x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + num(y-2) + "\" y2=\"" + num(line) + "\"/>" +
-			"<text class=\"label\" x=\"" + at + "\" dx=\"" + map[markup]markup{"start": "4", "end": "-4"}[anchor] + "\" y=\"" +
-			num(line) + "\" text-anchor=\"" + anchor + "\">" + text(m.Label) + "</text>")
-		n++
 	}
+	// In this order no stroke crosses a label that stands to its left, and few cross one to its right.
+	slices.Reverse(right)
+	var texts builder
+	for n, m := range append(right, left...) {
+		at, anchor, away := percent(m.Start+m.Length/2, t.Length), markup("start"), markup("4")
+		if n >= len(right) {
+			anchor, away = "end", "-4"
+		}
+		line := num(y + 12 + n*labelRow)
+		p.put("<line class=\"lead\" x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + num(y-2) + "\" y2=\"" + line + "\"/>")
+		texts.put("<text class=\"label\" x=\"" + at + "\" dx=\"" + away + "\" y=\"" + line + "\" text-anchor=\"" + anchor +
+			"\">" + text(m.Label) + "</text>")
+	}
+	p.put(texts.markup())
 }
 
 // labelList has the labels as a list, for windows too narrow to have them beside their marks.

@@ -111,13 +111,15 @@ func (p *page) leaf(l leaf, at box, whole float64, u string) {
 	name := Visible(l.label)
 	p.put("<svg x=\"" + percent(at.x, 1) + "\" y=\"" + percent(at.y, 1) + "\" width=\"" + percent(at.w, 1) +
 		"\" height=\"" + percent(at.h, 1) + "\"><rect" + l.mark + " width=\"100%\" height=\"100%\" class=\"" +
-		l.class + " box\">" + tip(name+" ("+Visible(l.of)+"): "+unit.Format(l.value, u)+", "+unit.Percent(l.value/whole)) + "</rect>")
+		l.class + " box\">" + tip(name+" ("+Visible(l.of)+"): "+unit.Format(l.value, u)+", "+unit.Percent(l.value/whole)) +
+		"</rect>")
 	if high := at.h * treemapHeight; at.w > 0.06 && high > 17 {
 		class := markup("")
 		if at.w < 0.24 {
 			class = " class=\"roomy\""
 		}
-		p.put("<text x=\"5\" y=\"15\"" + class + ">" + text(Shorten(name, min(48, int(at.w*treemapWidth/letter)))) + "</text>")
+		p.put("<text x=\"5\" y=\"15\"" + class + ">" + text(Shorten(name, min(48, int(at.w*treemapWidth/letter)))) +
+			"</text>")
 		if high > 34 {
 			p.put("<text x=\"5\" y=\"30\"" + class + ">" + text(unit.Percent(l.value/whole)) + "</text>")
 		}

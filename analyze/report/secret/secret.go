@@ -39,8 +39,8 @@ var (
 	header   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s'"]+@`)
 	hook     = regexp.MustCompile(`\b(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]+`)
-	// keyValue is a value behind a name that only secrets have: password=…, "api_key": …, FOO_TOKEN=…, and what signs a URL.
-	// A bare token=… is not among them: engines count tokens.
+	// keyValue is a value behind a name that only secrets have: password=…, "api_key": …, FOO_TOKEN=…, and what signs a
+	// URL. A bare token=… is not among them: engines count tokens.
 	keyValue = regexp.MustCompile(`((?i:[?&;](?:sig|token|key|auth|code|jwt|[a-z0-9_-]*(?:signature|credential|[_-]token))|` +
 		`passw(?:or)?d|passphrase|pwd|secret|(?:api|access|account|secret|private|encryption|auth)[-_]?key|` +
 		`(?:access|auth|api|refresh|session|security|bearer)[-_]?token|credentials?)|\b[A-Z][A-Z0-9_]*_TOKEN)` +
@@ -61,7 +61,8 @@ func keyWord(before string) bool {
 }
 
 // Tokens replaces in a name what looks like an access token, the key in an Authorization header, the user in a URL, and
-// the signature of one, and the value behind a name that only secrets have. Names without any come back as they are, at the cost of one look at each byte.
+// the signature of one, and the value behind a name that only secrets have. Names without any come back as they are, at
+// the cost of one look at each byte.
 func Tokens(name string) string {
 	if !mayHold(name) {
 		return name
@@ -97,7 +98,8 @@ func mayHold(name string) bool {
 		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
 			switch {
 			case i-word == 3 && (c == 'A' && (name[word:i] == "AKI" || name[word:i] == "ASI") ||
-				c == 'a' && name[word:i] == "AIz" || c == 'i' && name[word:i] == "dap"), i-word == 2 && c == 'J' && name[word:i] == "ey":
+				c == 'a' && name[word:i] == "AIz" || c == 'i' && name[word:i] == "dap"), i-word == 2 && c == 'J' &&
+				name[word:i] == "ey":
 				return true
 			}
 			continue

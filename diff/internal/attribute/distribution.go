@@ -67,7 +67,8 @@ const (
 
 // captureUnits are the units that a capture's report lists, every k-th where there are many.
 func captureUnits(name string, v *side.View) comparison.CaptureUnits {
-	list := comparison.CaptureUnits{Side: name, Name: v.C.Report.Trace.Name, Count: int64(len(v.Units)), Times: []float64{}}
+	list := comparison.CaptureUnits{Side: name, Name: v.C.Report.Trace.Name, Count: int64(len(v.Units)),
+		Times: []float64{}}
 	every := (len(v.Units) + maxCaptureUnits - 1) / maxCaptureUnits
 	for i := 0; i < len(v.Units); i += every {
 		list.Times = append(list.Times, v.Units[i].Time)

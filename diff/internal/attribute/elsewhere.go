@@ -85,8 +85,8 @@ func kernelShares(s *side.Side) (shares map[string]float64, rest float64) {
 	return shares, rest
 }
 
-// blockingCalls are the calls of a side that wait for the GPU and that one capture has at least so often, in the order of
-// their names.
+// blockingCalls are the calls of a side that wait for the GPU and that one capture has at least so often, in the order
+// of their names.
 func blockingCalls(s *side.Side, least float64) []string {
 	var names []string
 	for _, c := range s.Captures {

@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Step lays the units of both sides beside each other, position by position. Rows sum to the change of the mean unit: what
-// a side has and the other has not is a row of its own.
+// Step lays the units of both sides beside each other, position by position. Rows sum to the change of the mean unit:
+// what a side has and the other has not is a row of its own.
 func (x *Parts) Step() {
 	base, head := x.Base.Sequence(), x.Head.Sequence()
 	if base == nil || head == nil || base.Device != head.Device {
@@ -38,6 +38,7 @@ func (x *Parts) step(base, head *side.Sequence, of []int32) *comparison.Step {
 	s.out = &comparison.Step{Device: base.Device, Base: base.Time, Head: head.Time, Delta: head.Time - base.Time,
 		BaseUnits: base.Units, HeadUnits: head.Units}
 	s.rows(of)
+	s.tree(of)
 	s.idle()
 	s.stretches()
 	s.hiccups()
@@ -122,8 +123,9 @@ func (s *stepper) row(b, h int) comparison.StepRow {
 	r := between(base, head)
 	r.Category = cmp.Or(base.Category, head.Category)
 	r.Kind = comparison.RowPaired
+	r.Stream = head.Stream
 	if b >= 0 {
-		r.BasePosition, r.Name = whole(b), s.name(base.Name)
+		r.BasePosition, r.Name, r.Stream = whole(b), s.name(base.Name), base.Stream
 	} else {
 		r.Kind = comparison.RowAdded
 	}
@@ -145,7 +147,8 @@ func (s *stepper) row(b, h int) comparison.StepRow {
 func between(base, head *side.Position) comparison.StepRow {
 	r := comparison.StepRow{Positions: 1, BaseStart: base.Start, HeadStart: head.Start, BaseGap: base.Idle(),
 		HeadGap: head.Idle(), BaseCopies: base.Copies, HeadCopies: head.Copies, BaseKernel: base.Alone,
-		HeadKernel: head.Alone, Delta: head.Sum() - base.Sum(), GapMedian: head.GapMedian - base.GapMedian,
+		HeadKernel: head.Alone, BaseHidden: base.Hidden, HeadHidden: head.Hidden, Delta: head.Sum() - base.Sum(),
+		GapMedian:    head.GapMedian - base.GapMedian,
 		KernelMedian: head.AloneMedian - base.AloneMedian}
 	most := 0.0
 	for c := range head.Gap {
@@ -166,8 +169,8 @@ func sign(v float64) float64 {
 // keptRows are those with most change, which folding leaves alone.
 const keptRows = 100
 
-// fold puts neighbours of one category together where there are too many rows: pairs, of which the ones with most change
-// stay rows of their own. Where that is not enough, so many neighbours each.
+// fold puts neighbours of one category together where there are too many rows: pairs, of which the ones with most
+// change stay rows of their own. Where that is not enough, so many neighbours each.
 func (s *stepper) fold() {
 	rows := s.out.Rows
 	if len(rows) <= comparison.MaxStepRows {
@@ -189,7 +192,8 @@ func (s *stepper) fold() {
 		var out []comparison.StepRow
 		for i := range rows {
 			if i > 0 && !kept[i] && !kept[i-1] &&
-				(rows[i].Category == rows[i-1].Category || each > 1 && out[len(out)-1].Positions < int64(each)) {
+				(rows[i].Category == rows[i-1].Category && rows[i].Stream == rows[i-1].Stream || each > 1 &&
+					out[len(out)-1].Positions < int64(each)) {
 				join(&out[len(out)-1], &rows[i])
 			} else {
 				out = append(out, rows[i])
@@ -218,6 +222,7 @@ func join(r, next *comparison.StepRow) {
 	r.BaseGap, r.HeadGap = r.BaseGap+next.BaseGap, r.HeadGap+next.HeadGap
 	r.BaseCopies, r.HeadCopies = r.BaseCopies+next.BaseCopies, r.HeadCopies+next.HeadCopies
 	r.BaseKernel, r.HeadKernel = r.BaseKernel+next.BaseKernel, r.HeadKernel+next.HeadKernel
+	r.BaseHidden, r.HeadHidden = r.BaseHidden+next.BaseHidden, r.HeadHidden+next.HeadHidden
 	r.Delta += next.Delta
 	r.GapMedian, r.KernelMedian = r.GapMedian+next.GapMedian, r.KernelMedian+next.KernelMedian
 	if r.BasePosition == nil {
@@ -248,8 +253,8 @@ const (
 	maxStepHiccups = 16
 )
 
-// stretches finds the neighbours that changed most in every step, gaps and kernels apart: each time the stretch whose sum
-// less the mean change of all positions is largest (J. Kadane's algorithm), so that it is where change is dense.
+// stretches finds the neighbours that changed most in every step, gaps and kernels apart: each time the stretch whose
+// sum less the mean change of all positions is largest (J. Kadane's algorithm), so that it is where change is dense.
 func (s *stepper) stretches() {
 	least := leastStretch * min(s.out.Base, s.out.Head)
 	for _, part := range []string{comparison.PartGap, comparison.PartKernel} {

@@ -29,8 +29,8 @@ const (
 	closeRatio = 0.002
 )
 
-// stories are those of the kind that leads the headline, of the others that got slower, and of the head's units that the
-// base does not run in that form, those that change the base's work most first. There is at least one.
+// stories are those of the kind that leads the headline, of the others that got slower, and of the head's units that
+// the base does not run in that form, those that change the base's work most first. There is at least one.
 func (x *Parts) stories() []*story {
 	judged := x.Judged()
 	row, _ := x.C.Headline()
@@ -88,7 +88,8 @@ func (x *Parts) rowsOf(k side.Kind) []comparison.Row {
 	return list
 }
 
-// timeClass is what median and mean of unit.time say together: of two that disagree, the one that is known to have changed.
+// timeClass is what median and mean of unit.time say together: of two that disagree, the one that is known to have
+// changed.
 func timeClass(rows []comparison.Row) comparison.Class {
 	found := map[comparison.Class]bool{}
 	for i := range rows {
@@ -107,8 +108,8 @@ func timeClass(rows []comparison.Row) comparison.Class {
 	return comparison.Unsettled
 }
 
-// split works out the parts of the change of another kind of unit than the attributed one, with the rows that are of it.
-// No class of its kernels is decided.
+// split works out the parts of the change of another kind of unit than the attributed one, with the rows that are of
+// it. No class of its kernels is decided.
 func (x *Parts) split(k *match.Kind, rows []comparison.Row) *Parts {
 	y := &Parts{Sides: x.Of(k), Floor: x.Floor, names: x.names}
 	y.C = &comparison.Comparison{Depth: y.Depth(), Primary: rows}
@@ -201,7 +202,8 @@ func (s *story) otherRuns() string {
 	return text
 }
 
-// newKinds are the stories of the head's units of kinds that the base does not run, or only without some of their kernels.
+// newKinds are the stories of the head's units of kinds that the base does not run, or only without some of their
+// kernels.
 func (x *Parts) newKinds() []*story {
 	var all int64
 	for i := range x.C.Mix {
@@ -246,7 +248,8 @@ func runsOf(s *side.Side) float64 {
 	return n
 }
 
-// instead says what a kind is that the base does not run: the batch size that the phase runs at, where only that changed.
+// instead says what a kind is that the base does not run: the batch size that the phase runs at, where only that
+// changed.
 func (x *Parts) instead(k *match.Kind) string {
 	if gone := x.goneFor(k); gone != nil {
 		n, _, _ := x.Base.OfKind(gone.Base)
@@ -256,7 +259,8 @@ func (x *Parts) instead(k *match.Kind) string {
 	return fmt.Sprintf(" (%s), which base does not run", k.Name)
 }
 
-// goneFor is the kind with most time that the base alone runs, of the same work at another batch size; nil if there is none.
+// goneFor is the kind with most time that the base alone runs, of the same work at another batch size; nil if there is
+// none.
 func (x *Parts) goneFor(k *match.Kind) *match.Kind {
 	var gone *match.Kind
 	for i := range x.Kinds {
@@ -293,8 +297,8 @@ func (x *Parts) baseShare(k *match.Kind) float64 {
 	return comparison.Value(share)
 }
 
-// otherForm says that many of the head's units run far fewer kernels than those of the base, or far more, where one marker
-// names both.
+// otherForm says that many of the head's units run far fewer kernels than those of the base, or far more, where one
+// marker names both.
 func (s *story) otherForm(string) string {
 	usual := runsOf(s.Base)
 	of := func(x *side.Side) (other, all int, runs float64) {

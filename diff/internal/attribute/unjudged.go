@@ -17,8 +17,8 @@ const (
 	windowMoved = 0.02 // of the base's window, by what lies outside the units
 )
 
-// Unjudged fills in what is shown with its change and never judged: what a token and a sequence cost at the batch sizes that
-// each side ran, and the time of the captures outside their units: load before, gaps, tail after.
+// Unjudged fills in what is shown with its change and never judged: what a token and a sequence cost at the batch sizes
+// that each side ran, and the time of the captures outside their units: load before, gaps, tail after.
 func (x *Parts) Unjudged() {
 	measure := report.Nanoseconds
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
@@ -34,8 +34,11 @@ func (x *Parts) Unjudged() {
 		}
 		x.C.Unjudged = append(x.C.Unjudged, u)
 	}
-	add(comparison.TimePerToken, "time per output token", func(c *side.Capture) (float64, bool) { return c.TimePerSequence("decode") })
-	add(comparison.TimePerPrompt, "prefill time per sequence", func(c *side.Capture) (float64, bool) { return c.TimePerSequence("prefill") })
+	perSequence := func(phase string) func(c *side.Capture) (float64, bool) {
+		return func(c *side.Capture) (float64, bool) { return c.TimePerSequence(phase) }
+	}
+	add(comparison.TimePerToken, "time per output token", perSequence("decode"))
+	add(comparison.TimePerPrompt, "prefill time per sequence", perSequence("prefill"))
 	device := int64(-1)
 	if len(x.Base.Views) > 0 {
 		device = x.Base.Views[0].Device()
@@ -57,8 +60,8 @@ func (x *Parts) Unjudged() {
 	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
 }
 
-// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false where a capture
-// does not have the clocks.
+// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false where a
+// capture does not have the clocks.
 func (x *Parts) clockChange() (change float64, text string, ok bool) {
 	if len(x.Base.Views) == 0 {
 		return 0, "", false
@@ -87,7 +90,9 @@ func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool))
 
 // unjudgedText says which of these changes are large.
 func (x *Parts) unjudgedText() string {
-	window, _ := average(x.Base.Captures, func(c *side.Capture) (float64, bool) { return float64(c.Report.Window.Length), true })
+	window, _ := average(x.Base.Captures, func(c *side.Capture) (float64, bool) {
+		return float64(c.Report.Window.Length), true
+	})
 	units := float64(x.C.Unit.BaseN) / float64(len(x.Base.Captures))
 	var costs, outside []string
 	for i := range x.C.Unjudged {

@@ -61,7 +61,8 @@ func (s *stepper) stretch(x *comparison.Stretch) string {
 	return text
 }
 
-// kernels numbers rows, and names the kernel of all of them: kernels #66–#80, kernel #12 softmax (added), the next step.
+// kernels numbers rows, and names the kernel of all of them: kernels #66–#80, kernel #12 softmax (added), the next
+// step.
 func (s *stepper) kernels(from, to int, named bool) string {
 	o, rows := s.out, s.out.Rows
 	if rows[from].Kind == comparison.RowEnd {

@@ -48,6 +48,7 @@ func Facts() []policy.MetricFacts {
 		{ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
 		{ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
 		{ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
+		{ID: "forward.time", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{"phase"}},
 		{ID: "serve.generation_throughput", Unit: report.PerSecond, Better: report.Higher, Stats: true, Labels: []string{""}},
 		{ID: "serve.prompt_throughput", Unit: report.PerSecond, Better: report.Higher, Stats: true, Labels: []string{""}},
 		{ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Labels: []string{""}},
@@ -203,7 +204,8 @@ func Different() *comparison.Comparison {
 		Head:    comparison.Side{Names: []string{"b.json", "b2.json"}, Captures: 2},
 		Unit:    comparison.Unit{Kind: "kernel", Name: "embedding", Phase: "step", BaseN: 20, HeadN: 20},
 		Primary: []comparison.Row{}, Kernels: []comparison.Kernel{}, API: []comparison.API{},
-		Structure: []comparison.Structural{}, Unjudged: []comparison.Unjudged{}, Mix: []comparison.Mix{}, Residue: []comparison.Residue{},
+		Structure: []comparison.Structural{}, Unjudged: []comparison.Unjudged{}, Mix: []comparison.Mix{},
+		Residue:     []comparison.Residue{},
 		Attribution: comparison.Attribution{Rows: []comparison.AttributionRow{}},
 	}
 	Judge(c, Side(), Side(), nil)
@@ -242,7 +244,8 @@ func Compared(head float64, class comparison.Class) *comparison.Comparison {
 	return &comparison.Comparison{
 		Comparable: true, Unit: comparison.Unit{Kind: "nvtx", Phase: "decode"},
 		Primary: []comparison.Row{
-			{Metric: "unit.time.p50", Kind: "decode", Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base, Head: &head,
+			{Metric: "unit.time.p50", Kind: "decode", Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base,
+				Head:  &head,
 				Delta: &delta, Ratio: &ratio, Class: class, Why: "because"},
 		},
 	}
@@ -259,19 +262,23 @@ func Kernel(base, head string, b, h float64, class comparison.Class) comparison.
 	return k
 }
 
-// stepByHand is of three kernels: the second replaced, a fourth added, a host gap before the third in every step, and a hiccup.
+// stepByHand is of three kernels: the second replaced, a fourth added, a host gap before the third in every step, and a
+// hiccup.
 func stepByHand() *comparison.Step {
 	name := func(i int) *int { return &i }
 	row := func(kind string, base, head *int64, at *int, start, gap, kernel0, kernel1, delta float64) comparison.StepRow {
-		return comparison.StepRow{Kind: kind, BasePosition: base, HeadPosition: head, Positions: 1, Name: at, Category: "gemm",
+		return comparison.StepRow{Kind: kind, BasePosition: base, HeadPosition: head, Positions: 1, Name: at,
+			Category:  "gemm",
 			BaseStart: start, HeadStart: start + gap, HeadGap: gap, BaseKernel: kernel0, HeadKernel: kernel1, Delta: delta,
 			GapMedian: gap / 2, Cause: "host"}
 	}
-	s := &comparison.Step{Base: 10e6, Head: 11.5e6, Delta: 1.5e6, Idle: 1e6, Systematic: 0.5e6, Sporadic: 0.5e6, BaseUnits: 40,
+	s := &comparison.Step{Base: 10e6, Head: 11.5e6, Delta: 1.5e6, Idle: 1e6, Systematic: 0.5e6, Sporadic: 0.5e6,
+		BaseUnits: 40,
 		HeadUnits: 38, Where: "+500 µs before kernel #2 sample in every step; +500 µs in 1 single hiccup in 38 steps (up to 19 ms before kernel #2)",
 		Names:       []string{"embed", "flash_fwd", "flash_fwd_v2", "sample", "log"},
 		Stretches:   []comparison.Stretch{{Part: comparison.PartGap, From: 2, To: 2, Delta: 0.5e6}},
-		BaseHiccups: []comparison.Hiccup{}, HeadHiccups: []comparison.Hiccup{{Row: 2, Part: comparison.PartGap, Unit: 7, Excess: 19e6}},
+		BaseHiccups: []comparison.Hiccup{},
+		HeadHiccups: []comparison.Hiccup{{Row: 2, Part: comparison.PartGap, Unit: 7, Excess: 19e6}},
 		Rows: []comparison.StepRow{
 			row(comparison.RowPaired, Whole(0), Whole(0), name(0), 0, 0, 2e6, 2e6, 0),
 			row(comparison.RowPaired, Whole(1), Whole(1), name(1), 2e6, 0, 3e6, 3.4e6, 0.4e6),

@@ -41,7 +41,8 @@ func Kinds(kinds ...Kind) *report.Report {
 			runs += n
 		}
 		id := strconv.Itoa(i)
-		groups.Rows = append(groups.Rows, []report.Cell{report.S(k.Phase), batch, report.Null, report.I(k.Units), report.I(int64(runs)),
+		groups.Rows = append(groups.Rows, []report.Cell{report.S(k.Phase), batch, report.Null, report.I(k.Units),
+			report.I(int64(runs)),
 			report.I(0), report.F(k.Time), report.F(float64(k.Units) * k.Time / all), report.S(k.Signature)})
 		for range k.Units {
 			units.Rows = append(units.Rows, []report.Cell{report.S(k.Phase), batch, report.Null, report.I(0), report.S("kept"),

@@ -59,12 +59,13 @@ const (
 
 func draws(units int) int { return max(leastDraws, min(Draws, mostDrawn/max(units, 1))) }
 
-// blockFor is how many consecutive units are drawn together: the larger of n^(1/3) and the length that is best for the mean
-// of a first-order autoregressive series,
+// blockFor is how many consecutive units are drawn together: the larger of n^(1/3) and the length that is best for the
+// mean of a first-order autoregressive series,
 //
 //	(6 ρ² / (1-ρ²)²)^(1/3) · n^(1/3)
 //
-// (Politis & White 2004, eq. 9, with its sums worked out for that series), rounded up, and at most a quarter of the units.
+// (Politis & White 2004, eq. 9, with its sums worked out for that series), rounded up, and at most a quarter of the
+// units.
 func blockFor(n int, rho float64) int {
 	q := 1 - rho*rho
 	length := math.Cbrt(float64(n)) * max(1, math.Cbrt(6*rho*rho/(q*q)))
@@ -212,15 +213,15 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 }
 
 // pays is how much less the ln ratios of pairs must vary than the two series do by themselves; few units that their
-// numbers tie are paired also where they vary up to costs times as much, for the model of their differences is better than
-// blocks of each side.
+// numbers tie are paired also where they vary up to costs times as much, for the model of their differences is better
+// than blocks of each side.
 const pays, costs = 0.5, 1.5
 
 // pairs contrasts series that evidence ties together, unit i of one with unit i+shift of the other: with d(i) = ln
 // head(i+shift) - ln base(i), the mean is judged by the ratio of the sums, the median by exp(median d), a tail by the
 // ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d; few pairs are judged by
-// [serialOf]. ok is false with fewer than MinUnits pairs, and where pairing does not pay: unless var d < most (var ln base +
-// var ln head), the two sides are better looked at by themselves.
+// [serialOf]. ok is false with fewer than MinUnits pairs, and where pairing does not pay: unless var d < most (var ln
+// base + var ln head), the two sides are better looked at by themselves.
 func pairs(base, head []float64, shift int, most float64, stat Statistic, alpha, least float64, seed uint64) (
 	c contrast, ok bool) {
 	b, h := base[max(0, -shift):], head[min(len(head), max(0, shift)):]

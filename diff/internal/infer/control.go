@@ -23,7 +23,7 @@ type Control struct {
 //
 //	floor = exp( |shift| + z(0.99) · 1.4826 · MAD of all kernels about the shift ) - 1, at least 1.5 %
 //
-// ok is false where they do not agree: then the pair says nothing of its own noise. The floor is for GPU time and
+// ok is false where they do not agree: then the pair does not tell its own noise. The floor is for GPU time and
 // kernels; what the host does between them is not in it.
 func Controls(effects []float64) (c Control, ok bool) {
 	d := slices.Clone(effects)

@@ -3,6 +3,7 @@ package infer
 // Capture is one number in one capture: its units, or what is known of them.
 type Capture struct {
 	Units []float64 // of each unit in the order in which they ran, plain; may be a sample of them, or missing
+	Steps []int64   // numbers that the markers of Units carry, each one once; nil where they carry none
 	Kinds []int     // what work each of Units was, by any numbering; nil where it is not known
 	Value float64   // what the row shows of the capture; 0: the statistic of Units
 	N     int       // units behind Value; 0: len(Units)
@@ -10,7 +11,7 @@ type Capture struct {
 	Lag1  float64   // autocorrelation of the units, where Units is missing
 }
 
-// Tie is the evidence that unit i of one capture is the same work as unit i of the other.
+// Tie is the evidence that a unit of one capture is the same work as one of the other, mostly unit i as unit i.
 type Tie int
 
 const (
@@ -19,7 +20,8 @@ const (
 	// TieStart: both captures begin at the same point, by an equal prologue or because both hold the whole program.
 	// What is decided has to survive shifts of 1 % and 2 % of the units either way.
 	TieStart
-	// TieNumber: the units carry equal marker numbers.
+	// TieNumber: the units carry marker numbers, Capture.Steps, and those of equal number are the same work; without
+	// Steps, unit i of both is.
 	TieNumber
 )
 

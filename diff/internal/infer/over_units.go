@@ -121,9 +121,13 @@ func (q *question) byFloor(o Options) {
 
 // contrast picks how the units are compared.
 func (q *question) contrast(base, head [][]float64, o Options) {
-	stat, seed := q.n.Stat, o.Seed
+	stat, seed, all := q.n.Stat, o.Seed, true
 	if len(base) == 1 && len(head) == 1 {
 		b, h := base[0], head[0]
+		if q.n.Tie == TieNumber {
+			b, h = sameSteps(&q.base[0], &q.head[0])
+			all = len(b) == len(base[0]) && len(h) == len(head[0])
+		}
 		q.v.Positions = Positions(b, h)
 		switch q.n.Tie {
 		case TieNumber:
@@ -136,7 +140,7 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 			q.c, q.overUnits = robust(b, h, stat, o.Alpha, q.timer(), seed)
 		}
 		if !q.overUnits && q.base[0].Kinds != nil && q.head[0].Kinds != nil {
-			q.c, q.overUnits = strata(b, h, q.base[0].Kinds, q.head[0].Kinds, stat, o.Alpha, q.timer(), seed)
+			q.c, q.overUnits = strata(base[0], head[0], q.base[0].Kinds, q.head[0].Kinds, stat, o.Alpha, q.timer(), seed)
 		}
 		if q.overUnits {
 			q.d = q.c.d
@@ -147,11 +151,29 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		// A report may list a sample of the units: the interval moves to where all of them are.
 		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
 		q.c.least = math.Abs(q.d)
-		q.loose = q.n.Tie == TieNone // where they are the same units, pairing did not pay, and a drift is part of the work
+		// Where they are the same units, pairing did not pay, and a drift is part of the work.
+		q.loose = q.n.Tie == TieNone || !all
 		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0])))
 		return
 	}
 	q.c, q.overUnits = q.summaries(o)
+}
+
+// sameSteps are the units of two captures that carry the same numbers, in the order of base's.
+func sameSteps(base, head *Capture) (b, h []float64) {
+	if len(base.Steps) != len(base.Units) || len(head.Steps) != len(head.Units) {
+		return base.Units, head.Units
+	}
+	at := make(map[int64]int, len(head.Steps))
+	for i, step := range head.Steps {
+		at[step] = i
+	}
+	for i, step := range base.Steps {
+		if k, ok := at[step]; ok {
+			b, h = append(b, base.Units[i]), append(h, head.Units[k])
+		}
+	}
+	return b, h
 }
 
 // summaries contrasts numbers of which only the spread over units is known: Welch's interval, with as many units as

@@ -122,10 +122,7 @@ func TestPower(t *testing.T) {
 				for _, rho := range []float64{0, 0.5} {
 					found, null := run(1.08, 0, rho, infer.TieNumber), run(1, 0, rho, infer.TieNumber)
 					fmt.Fprintf(&row, " | %s / %s (%s)", percent(found, infer.Fails), percent(null, infer.Fails), percent(null, infer.Undecided))
-					least := 0.85
-					if rho > 0 && n < 64 {
-						least = 0.70 // what 16 units that depend on each other can give; see the page
-					}
+					const least = 0.85
 					if p := found.share(infer.Fails); n >= 16 && p < 2*least-most(least, count) {
 						t.Errorf("%s, n = %d, rho %v: +8 %% is found in %.1f %%", shape.name, n, rho, 100*p)
 					}

@@ -3,13 +3,13 @@ package infer
 import "math"
 
 // Few pairs (of up to fewPairs units) are judged by a model instead of blocks: d(i) is a first-order autoregressive
-// series with normal steps. Blocks of 16 values cannot show how much neighbours are alike, so that block lengths had to be
-// guessed wide (page one-capture).
+// series with normal steps. Blocks of 16 values cannot show how much neighbours are alike, so that block lengths had to
+// be guessed wide (page one-capture).
 const fewPairs = 32
 
-// Before looking, every ρ from 0 to 0.95 is as likely as any other. Chosen by simulation among twelve priors, with the rule on
-// leastEffective: intervals hold their level for ρ of 0 to 0.5 from 8 units on, and of 16 units nine in ten slowdowns by 8 %
-// are found (page one-capture).
+// Before looking, every ρ from 0 to 0.95 is as likely as any other. Chosen by simulation among ten priors, with the
+// rule on leastEffective: intervals hold their level for ρ of 0 to 0.5 from 8 units on, and of 16 units nine in ten
+// slowdowns by 8 % are found (page one-capture).
 const (
 	lag1Most  = 0.95
 	lag1Steps = 40 // points at which ρ is looked at

@@ -2,9 +2,9 @@ package infer
 
 import "math"
 
-// AssumedClock is the standard deviation of ln of what all kernels of a capture share, where nobody calibrated it: 1
+// assumedClock is the standard deviation of ln of what all kernels of a capture share, where nobody calibrated it: 1
 // %.
-const AssumedClock = 0.01
+const assumedClock = 0.01
 
 // What makes a common shift plausible noise.
 const (
@@ -23,7 +23,7 @@ type Shift struct {
 
 // PlausibleShift takes the common mode out of kernels, as [CommonMode] does, and says whether that may be believed.
 // weights are the kernels' times, in any unit; sd is the calibrated standard deviation of the common mode between
-// captures (ln), 0 where nobody calibrated it: AssumedClock. The shift is plausible noise if
+// captures (ln), 0 where nobody calibrated it: assumedClock. The shift is plausible noise if
 //
 //	|shift| ≤ 3 sd √(1/captures of base + 1/captures of head)
 //
@@ -40,7 +40,7 @@ func PlausibleShift(samples []Sample, weights []float64, sd float64, history ...
 		return Shift{}, adjusted, false
 	}
 	if !(sd > 0) {
-		sd = AssumedClock
+		sd = assumedClock
 	}
 	one := sd * math.Sqrt(1/float64(len(samples[0].Base))+1/float64(len(samples[0].Head)))
 	s = Shift{Ln: shift, Limit: shiftLimit * one}

@@ -56,8 +56,9 @@ func StallsOf(units []float64) Excess {
 // one in eight.
 func fewUnits(n int) int { return max(0, min(max(3, n*2/100), (n-1)/8)) }
 
-// without drops the stalls: units that took more than twice the median of their capture; of pairs, those whose time grew
-// to more than twice what it grew to in the middle, on both sides. ok is false where there are none, or more than a few.
+// without drops the stalls: units that took more than twice the median of their capture; of pairs, those whose time
+// grew to more than twice what it grew to in the middle, on both sides. ok is false where there are none, or more than
+// a few.
 func without(base, head []Capture, tied bool) (b, h []Capture, ok bool) {
 	if tied && len(base) == 1 && len(head) == 1 {
 		n := min(len(base[0].Units), len(head[0].Units))

@@ -60,7 +60,8 @@ func (j *judge) judge() {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnMissing)
 	}
 	if !c.Comparable && !(c.Identical && settled) ||
-		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture) || c.Has(comparison.HighOverhead)) {
+		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture) ||
+			c.Has(comparison.HighOverhead)) {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
 	}
 }
@@ -143,7 +144,8 @@ func (s *subject) also() []string { return slices.Concat(s.kernel, s.replaced) }
 // ignored reports whether the policy leaves the kernel out: of one that replaced another, both have to be.
 func (j *judge) ignored(s *subject) bool {
 	name, ok := s.row.Labels["kernel"]
-	return ok && j.p.Ignores(append([]string{name}, s.kernel...)...) && (len(s.replaced) == 0 || j.p.Ignores(s.replaced...))
+	return ok && j.p.Ignores(append([]string{name}, s.kernel...)...) &&
+		(len(s.replaced) == 0 || j.p.Ignores(s.replaced...))
 }
 
 // names of a kernel, in full and as tables show it.
@@ -183,7 +185,10 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 			selected[i] = append(selected[i], j.selects(&each)...)
 		}
 		if r.Since != "" { // a history follows kinds of unit, and no single device
-			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool { _, device := s.row.Labels["device"]; return device })
+			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool {
+				_, device := s.row.Labels["device"]
+				return device
+			})
 		}
 		for k := range selected[i] {
 			s := &selected[i][k]
@@ -390,8 +395,8 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// since holds the change since an anchor against its budget: what was spent before times what this change adds. A change
-// that adds nothing fails no budget that others used up.
+// since holds the change since an anchor against its budget: what was spent before times what this change adds. A
+// change that adds nothing fails no budget that others used up.
 func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 	spent, asked := r.SpentOn(s.row.Labels)
 	switch {
@@ -412,7 +417,8 @@ func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 		worse = func(ratio float64) float64 { return 1 - ratio }
 	}
 	g.Ratio = &total
-	text := fmt.Sprintf("%s since %s: %s before this change, %s by it", unit.Change(total-1), r.Since, unit.Change(spent.Ratio-1), unit.Change(own-1))
+	text := fmt.Sprintf("%s since %s: %s before this change, %s by it", unit.Change(total-1), r.Since,
+		unit.Change(spent.Ratio-1), unit.Change(own-1))
 	if len(spent.By) > 0 {
 		text += "; before: " + strings.Join(spent.By, ", ")
 	}

@@ -32,6 +32,7 @@ type Options struct {
 	Policy   *policy.Policy
 	Phase    string  // compare units of this phase; empty: the one with most time
 	Batch    *int64  // and of this batch size
+	Device   *int64  // on this GPU; nil: the slowest
 	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1
 	Top      int     // rows of kernels
 }
@@ -108,8 +109,8 @@ func (x *Sides) ranks() {
 	}
 }
 
-// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it; the
-// fingerprint, which covers all of them, only where nothing else does.
+// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it;
+// the fingerprint, which covers all of them, only where nothing else does.
 func differing(a, b string) (string, string) {
 	as, bs := strings.Split(a, "; "), strings.Split(b, "; ")
 	if len(as) < 2 || len(as) != len(bs) {
@@ -308,8 +309,7 @@ func (x *Sides) Choose() bool {
 		return false
 	}
 	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews
-	x.oneDevice()
-	return true
+	return x.oneDevice()
 }
 
 // common reports whether every capture has units of the kind, and metrics of them.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -53,10 +54,13 @@ func (x *Sides) On(device int64) *Sides {
 	return &y
 }
 
-// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each report
-// speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved, a finding
-// says so.
-func (x *Sides) oneDevice() {
+// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each
+// report speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved,
+// a finding says so. Where the caller names a device, it is that one; it reports whether units ran there.
+func (x *Sides) oneDevice() bool {
+	if want := x.Opt.Device; want != nil {
+		return x.thisDevice(*want)
+	}
 	var best *Sides
 	most, device := 0.0, int64(-1)
 	for _, d := range x.Devices() {
@@ -72,19 +76,48 @@ func (x *Sides) oneDevice() {
 		}
 	}
 	if best == nil {
-		return
+		return true
 	}
 	slowest := func(s *side.Side) int64 { return s.Views[0].Device() }
 	if b, h := slowest(x.Base), slowest(x.Head); b != h {
 		x.Moved = fmt.Sprintf("the slowest device moved from %d to %d; device %d is compared, the slowest over both sides", b, h, device)
 	}
-	x.Main.BaseViews, x.Main.HeadViews = best.Base.Views, best.Head.Views
-	x.Base.Views, x.Head.Views = best.Base.Views, best.Head.Views
+	x.settle(best, device)
+	return true
+}
+
+func (x *Sides) settle(y *Sides, device int64) {
+	x.Main.BaseViews, x.Main.HeadViews = y.Base.Views, y.Head.Views
+	x.Base.Views, x.Head.Views = y.Base.Views, y.Head.Views
 	x.Device = device
 }
 
-// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a unit of one
-// side seems to hold several of the other: half as many units, each with a third more kernels or more.
+// thisDevice looks at the device that the caller named, and refuses where units of both sides did not run there.
+func (x *Sides) thisDevice(device int64) bool {
+	list := x.Devices()
+	if slices.Contains(list, device) {
+		if y := x.On(device); y != nil {
+			x.settle(y, device)
+			return true
+		}
+	}
+	if list == nil {
+		list = []int64{x.Base.Views[0].Device()}
+		if device == list[0] && device == x.Head.Views[0].Device() {
+			return true
+		}
+	}
+	var ran []string
+	for _, d := range list {
+		ran = append(ran, strconv.FormatInt(d, 10))
+	}
+	x.Refuse(comparison.NoUnit, fmt.Sprintf("no units of both sides ran on GPU %d: compare GPU %s (--device)", device,
+		strings.Join(ran, " or ")))
+	return false
+}
+
+// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a
+// unit of one side seems to hold several of the other: half as many units, each with a third more kernels or more.
 func (x *Sides) unequalCoverage() {
 	type cover struct{ share, units, kernels float64 }
 	of := func(s *side.Side) (c cover, ok bool) {

@@ -26,8 +26,8 @@ func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 	return count, delta - count
 }
 
-// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, and those that
-// another one replaced, however small; the largest changes first, at most Top.
+// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, and those
+// that another one replaced, however small; the largest changes first, at most Top.
 func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, rest []Pair) {
 	least := x.Opt.MinShare * unit
 	for _, p := range Kernels(base, head) {
@@ -52,11 +52,12 @@ func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, r
 	return rows, rest
 }
 
-// KernelRow is the row of a pair, with the class of what needs no statistics and else none settled. unit is the mean time
-// of a unit of the base, ns.
+// KernelRow is the row of a pair, with the class of what needs no statistics and else none settled. unit is the mean
+// time of a unit of the base, ns.
 func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	b, h := At(base, p.Base), At(head, p.Head)
-	k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note, Delta: h.Time - b.Time, Class: comparison.Unsettled}
+	k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note,
+		Delta: h.Time - b.Time, Class: comparison.Unsettled}
 	k.CountEffect, k.PerCallEffect = Effects(b.Count, b.Time, h.Count, h.Time)
 	if p.Base >= 0 {
 		k.BaseName, k.Base, k.BaseCount = &base[p.Base].Name, &base[p.Base].Time, &base[p.Base].Count
@@ -96,8 +97,8 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	return k
 }
 
-// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty where none did or a side does not
-// say. Shared memory is a part that a side may lack.
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty where none did or a side
+// does not say. Shared memory is a part that a side may lack.
 func launchedOtherwise(base, head string) string {
 	if base == "" || head == "" || base == head {
 		return ""

@@ -11,8 +11,9 @@ import (
 
 // Kind is one kind of unit, as far as the sides have it.
 type Kind struct {
-	Name       side.Kind // as the base calls it, or else the head
-	Base, Head []int     // its place among the kinds of each capture, -1 where a capture has none; nil where the side has none
+	Name side.Kind // as the base calls it, or else the head
+	// its place among the kinds of each capture, -1 where a capture has none; nil where the side has none
+	Base, Head []int
 
 	// BaseViews and HeadViews are what the captures say of it, one each; nil unless all captures say something.
 	BaseViews, HeadViews []*side.View
@@ -26,8 +27,8 @@ func (k *Kind) Both() bool { return k.BaseViews != nil && k.HeadViews != nil }
 // judgedShare is the share of either side's unit time from which a kind of unit has rows of its own.
 const judgedShare = 0.02
 
-// matchKinds finds which kinds of unit of the two sides are the same. Captures of one side are lined up with the first of
-// it, and the first of the head with the first of the base, see [kindMatcher.score].
+// matchKinds finds which kinds of unit of the two sides are the same. Captures of one side are lined up with the first
+// of it, and the first of the head with the first of the base, see [kindMatcher.score].
 func (x *Sides) matchKinds() {
 	m := &kindMatcher{views: map[*side.Capture][]*side.View{}}
 	base, head := m.lineUp(x.Base.Captures), m.lineUp(x.Head.Captures)
@@ -65,8 +66,8 @@ func (x *Sides) matchKinds() {
 	x.variants(m)
 }
 
-// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then, or
-// with many more, of names that the kind of both does not have.
+// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then,
+// or with many more, of names that the kind of both does not have.
 func (x *Sides) variants(m *kindMatcher) {
 	ref := func(s *side.Side, row []int) kindRef { // nil rows are of the other side
 		if row == nil {
@@ -134,7 +135,7 @@ func (m *kindMatcher) view(r kindRef) *side.View {
 	return list[r.at]
 }
 
-// all are the views of a kind of a side, or nil where a capture says nothing of it.
+// all are the views of a kind of a side, or nil where a capture does not have it.
 func (m *kindMatcher) all(s *side.Side, row []int) []*side.View {
 	list := make([]*side.View, 0, len(row))
 	for i, at := range row {
@@ -178,7 +179,8 @@ func (m *kindMatcher) lineUp(captures []*side.Capture) [][]int {
 	return rows
 }
 
-// assign gives each kind of a at most one of b, the best pairs first: -1 for none. Swapping a and b gives the same pairs.
+// assign gives each kind of a at most one of b, the best pairs first: -1 for none. Swapping a and b gives the same
+// pairs.
 func (m *kindMatcher) assign(a, b []kindRef) []int {
 	type pair struct {
 		i, k         int
@@ -211,10 +213,10 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 // Kinds of equal kernels are the same before those that only have work in common.
 const equalWork = 3
 
-// score says how much two kinds of unit are the same, and whether they can be at all. Kinds that markers name must be of
-// one phase, batch size and number of tokens. Those that nothing names must have enough of their work in common
-// ([overlap]), so that a step and half a step are two kinds, and a step with one kernel renamed is the same. Where kernels
-// are not known or hidden, their number or the time of the unit stands for the work.
+// score says how much two kinds of unit are the same, and whether they can be at all. Kinds that markers name must be
+// of one phase, batch size and number of tokens. Those that nothing names must have enough of their work in common
+// ([overlap]), so that a step and half a step are two kinds, and a step with one kernel renamed is the same. Where
+// kernels are not known or hidden, their number or the time of the unit stands for the work.
 func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	g, h := a.group(), b.group()
 	named := !g.Kind.Plain() || !h.Kind.Plain()
@@ -238,8 +240,8 @@ func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	return s, named || s >= OverlapNeeded
 }
 
-// adds reports whether a kind does all the work of another one that nothing names either, and more with kernels that the
-// other does not run.
+// adds reports whether a kind does all the work of another one that nothing names either, and more with kernels that
+// the other does not run.
 func (m *kindMatcher) adds(a, b kindRef) bool {
 	if !a.group().Kind.Plain() || !b.group().Kind.Plain() {
 		return false
@@ -314,8 +316,8 @@ func (x *Sides) Depth() comparison.Depth {
 	return comparison.DepthKernel
 }
 
-// Judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture has
-// and that take 2 % of either side's unit time.
+// Judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture
+// has and that take 2 % of either side's unit time.
 func (x *Sides) Judged() []*Kind {
 	list := []*Kind{x.Main}
 	for i := range x.Kinds {

@@ -150,7 +150,7 @@ func (m *matcher) anchors() func(position float64) float64 {
 
 // position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
 // kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
-// did, of which it is paired with the one that takes longest. One whose name says nothing of its category can stand for
+// did, of which it is paired with the one that takes longest. One whose name does not tell its category can stand for
 // a kernel of any, if nothing else was replaced there.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()
@@ -208,8 +208,8 @@ func (m *matcher) position() {
 	m.lone()
 }
 
-// lone pairs what is left of a category where nobody knows when it runs: the only one of its category on both sides that
-// has no counterpart, and that runs about as often.
+// lone pairs what is left of a category where nobody knows when it runs: the only one of its category on both sides
+// that has no counterpart, and that runs about as often.
 func (m *matcher) lone() {
 	base, head := map[string][]int{}, map[string][]int{}
 	for i := range m.base {
@@ -232,7 +232,7 @@ func (m *matcher) lone() {
 }
 
 // unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
-// of them says nothing of what it does.
+// of them does not tell what it does.
 func unnamed(a, b *side.Work) bool {
 	return (a.Category == side.Uncategorised || b.Category == side.Uncategorised) && a.Category != side.Communication &&
 		b.Category != side.Communication
@@ -260,8 +260,8 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 }
 
 // gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers
-// on both sides mean between the same neighbours. Units follow each other: what runs before the first paired kernel runs
-// after the last one, if that is the same on both sides, else its number is -1.
+// on both sides mean between the same neighbours. Units follow each other: what runs before the first paired kernel
+// runs after the last one, if that is the same on both sides, else its number is -1.
 func (m *matcher) gaps() (base, head []int) {
 	base, head = make([]int, len(m.base)), make([]int, len(m.head))
 	paired := func(i int) bool {

@@ -7,9 +7,9 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Positions lays the head's sequence beside the base's: for each position of the head that of the base, or -1. names are
-// the base's names of the kernels that replaced them, by the head's. Kernels of several streams are laid beside each other
-// stream by stream where that finds more pairs. Where the sequences have too little in common, it is nil.
+// Positions lays the head's sequence beside the base's: for each position of the head that of the base, or -1. names
+// are the base's names of the kernels that replaced them, by the head's. Kernels of several streams are laid beside
+// each other stream by stream where that finds more pairs. Where the sequences have too little in common, it is nil.
 func Positions(base, head *side.Sequence, names map[string]string) []int32 {
 	key := func(p *side.Position, of map[string]string) string {
 		if n, ok := of[p.Name]; ok {

@@ -119,7 +119,7 @@ func readings(captures []*report.Report) []reading {
 
 // Measure works out the noise of captures that are alike.
 func Measure(captures []*report.Report) *Noise {
-	n := &Noise{Schema: SchemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
+	n := &Noise{Schema: schemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
 		Env: EnvOf(captures[0]), Level: noiseLevel, Power: infer.Power}
 	n.fill()
 	for _, r := range captures {
@@ -273,5 +273,5 @@ func WriteCalibration(w io.Writer, c *Calibration) error {
 	c.write(l)
 	l.Field("false_alarms", c.FalseAlarms)
 	report.List(l, "leave_one_out", c.LeaveOneOut)
-	return comparison.WriteLines(w, l)
+	return l.Write(w)
 }

@@ -121,7 +121,7 @@ func (x *Decider) Why(n *infer.Number, v *infer.Verdict, f Family) string {
 	}
 	change := unit.Change(v.Ratio - 1)
 	if v.Stalls != nil {
-		change += ", " + Stalled(v.Stalls)
+		change += ", " + stalled(v.Stalls)
 	}
 	if v.Replicated {
 		return change + x.overCaptures(n, v, f)
@@ -129,8 +129,8 @@ func (x *Decider) Why(n *infer.Number, v *infer.Verdict, f Family) string {
 	return change + x.overUnits(n, v)
 }
 
-// Stalled says what few units carry.
-func Stalled(e *infer.Excess) string {
+// stalled says what few units carry.
+func stalled(e *infer.Excess) string {
 	text := fmt.Sprintf("%d of %d units took %.3g times as long", e.Units, e.Of, e.Times)
 	if e.Every > 0 {
 		text += fmt.Sprintf(", 1 in %d", e.Every)

@@ -84,7 +84,8 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 	}
 }
 
-// control is the floor that the kernels of two single captures give each other, see [infer.Controls]; 0 where they do not.
+// control is the floor that the kernels of two single captures give each other, see [infer.Controls]; 0 where they do
+// not.
 func (x *Decider) control(base, head []side.Work, pairs []match.Pair) float64 {
 	if len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
 		return 0
@@ -109,6 +110,10 @@ func (x *Decider) control(base, head []side.Work, pairs []match.Pair) float64 {
 func (x *Decider) kernelRow(k *comparison.Kernel, n *infer.Number, v *infer.Verdict, f Family, note string) {
 	k.Class, k.Why = ClassOf(v), x.Why(n, v, f)+note
 	k.P, k.PAdjusted, k.Test = &v.P, &v.PAdjusted, Tested(n, v)
+	if v.Level > 0 && v.Ratio > 0 { // around the change that is shown, the common shift included
+		shift := *k.Ratio / v.Ratio
+		k.Interval = &comparison.Interval{Low: v.Low * shift, High: v.High * shift, Level: v.Level, Method: v.Method}
+	}
 	counts := comparison.Value(k.HeadCount) - comparison.Value(k.BaseCount)
 	beyond := math.Abs(math.Log(*k.Ratio)) > math.Log1p(v.Floor)
 	change := unit.Change(*k.Ratio - 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// SchemaID names the format of a noise block.
-const SchemaID = "explain.noise/1"
+// schemaID names the format of a noise block.
+const schemaID = "explain.noise/1"
 
 // maxNoiseBytes bounds what ReadNoise accepts. A noise block of a real serving trace is some 100 kB.
 const maxNoiseBytes = 16 << 20
@@ -155,7 +155,7 @@ func (n *Noise) entry(metric string, labels report.Labels) *Metric {
 }
 
 // Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU,
-// another unit of work or an environment that differs in any hard field say nothing of r. moved are the fields that a
+// another unit of work or an environment that differs in any hard field do not apply to r. moved are the fields that a
 // policy moved. A nil Noise applies nowhere.
 func (n *Noise) Applies(r *report.Report, moved policy.Environment) (ok bool, why string) {
 	if n == nil {
@@ -217,7 +217,7 @@ func (n *Noise) write(l *report.Lines) {
 
 // Read reads a noise block, or the calibration that holds one, and validates it, see [report.ReadVersioned].
 func Read(rd io.Reader) (*Noise, error) {
-	n, err := report.ReadVersioned[Noise](rd, "noise block", SchemaID, maxNoiseBytes)
+	n, err := report.ReadVersioned[Noise](rd, "noise block", schemaID, maxNoiseBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -274,8 +274,8 @@ func (e *Env) fill() {
 // Validate reports the first thing that makes n useless as a noise block.
 func (n *Noise) Validate() error {
 	switch {
-	case n.Schema != SchemaID:
-		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, SchemaID)
+	case n.Schema != schemaID:
+		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, schemaID)
 	case n.Captures < 2:
 		return fmt.Errorf("noise: %d captures do not show how much captures differ", n.Captures)
 	case n.Names == nil || n.Env.GPUs == nil || n.Metrics == nil || n.Unsteady == nil || n.Skipped == nil:

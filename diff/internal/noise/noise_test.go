@@ -311,5 +311,5 @@ func writeNoise(w io.Writer, n *Noise) error {
 	}
 	l := &report.Lines{}
 	n.write(l)
-	return comparison.WriteLines(w, l)
+	return l.Write(w)
 }

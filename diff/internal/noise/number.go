@@ -88,7 +88,7 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n infer.Number, ok bo
 		}
 	}
 	if len(x.Base.Views) == 1 && m.Labels.String() == x.Base.Views[0].Labels.String() { // the units that are compared
-		n.Tie = x.tie()
+		x.tied(&n)
 	}
 	x.unsteady(&n, m.ID, m.Labels)
 	return n, true

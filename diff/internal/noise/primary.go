@@ -106,8 +106,8 @@ func (x *Decider) tail() (p primary, ok bool) {
 
 // Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of
 // the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
-// of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which a
-// side has fewer than three units have no row: nothing could be told of them.
+// of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which
+// a side has fewer than three units have no row: nothing could be told of them.
 func (x *Decider) Rows() {
 	x.numbers = map[string]infer.Number{}
 	for i, k := range x.Judged() {
@@ -204,7 +204,7 @@ func (x *Decider) primaryNumber(p *primary, row *comparison.Row) infer.Number {
 			*s.out = append(*s.out, one)
 		}
 	}
-	n.Tie = x.tie()
+	x.tied(&n)
 	x.unsteady(&n, id, row.Labels)
 	return n
 }

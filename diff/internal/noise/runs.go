@@ -12,9 +12,9 @@ const (
 // oddRun is how much larger than the robust one the standard deviation is where runs hold an odd one.
 const oddRun = 1.5
 
-// MeasureRuns works out the noise between runs of several commits, which can hold an odd one: where the standard deviation
-// says so, it comes from the median absolute deviation, with the degrees of freedom that this has. Values that mostly
-// repeat keep what Measure says.
+// MeasureRuns works out the noise between runs of several commits, which can hold an odd one: where the standard
+// deviation says so, it comes from the median absolute deviation, with the degrees of freedom that this has. Values
+// that mostly repeat keep what Measure says.
 func MeasureRuns(runs []*report.Report) *Noise {
 	n := Measure(runs)
 	for i := range n.Metrics {

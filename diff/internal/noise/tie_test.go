@@ -19,6 +19,15 @@ func TestTieOf(t *testing.T) {
 	later := slices.Clone(work)
 	later[2], later[3] = "a", "b"
 	warm := Marks{Places: places, Work: work, Prologue: "0/2 1/2 "}
+	steps := func(from, n int64, work string) map[int64]string {
+		m := map[int64]string{}
+		for i := from; i < from+n; i++ {
+			m[i] = work
+		}
+		return m
+	}
+	odd := steps(5, 20, "a")
+	odd[9] = "b"
 	for _, c := range []struct {
 		why        string
 		base, head Marks
@@ -33,11 +42,19 @@ func TestTieOf(t *testing.T) {
 		{"a unit left out on one side", warm, Marks{Places: append([]int64{2, 3, 5}, places[4:]...), Work: work, Prologue: "0/2 1/2 "}, infer.TieNone},
 		{"the other work comes later: 9 of 10 alike", warm, Marks{Places: places, Work: later, Prologue: "0/2 1/2 "}, infer.TieNone},
 		{"seven units", Marks{Work: work[:7], Kernels: 50, Units: 7}, Marks{Work: work[:7], Kernels: 50, Units: 7}, infer.TieNone},
+		{"equal numbers", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: steps(5, 20, "b")}, infer.TieNumber},
+		{"10 of 20 numbers", Marks{Steps: steps(5, 20, "a"), Units: 20}, Marks{Steps: steps(15, 40, "a"), Units: 40}, infer.TieNumber},
+		{"9 of 20 numbers", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: steps(16, 20, "a")}, infer.TieNone},
+		{"other work at 1 of 20", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: odd}, infer.TieNone},
+		{"whole programs of other numbers", Marks{Work: work, Kernels: 50, Units: 10, Steps: steps(5, 10, "a")},
+			Marks{Work: work, Kernels: 50, Units: 10, Steps: steps(105, 10, "a")}, infer.TieNone},
+		{"numbers on one side", Marks{Work: work, Kernels: 50, Units: 10, Steps: steps(5, 10, "a")},
+			Marks{Work: work, Kernels: 50, Units: 10}, infer.TieStart},
 	} {
-		if got := TieOf(c.base, c.head); got != c.want {
+		if got := tieOf(c.base, c.head); got != c.want {
 			t.Errorf("%s: %v, want %v", c.why, got, c.want)
 		}
-		if got := TieOf(c.head, c.base); got != c.want {
+		if got := tieOf(c.head, c.base); got != c.want {
 			t.Errorf("%s, the other way round: %v, want %v", c.why, got, c.want)
 		}
 	}

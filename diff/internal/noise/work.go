@@ -20,16 +20,16 @@ const missingShare = 0.05
 // pricedLeast is the share of the base's unit time from which its price says something of the whole.
 const pricedLeast = 0.5
 
-// Workload adds the row work.time, where a side has more than one kind of unit: the base's work at the head's prices. With
-// n(k) units of the kind k in a capture of the base, which take t(k) on average,
+// Workload adds the row work.time, where a side has more than one kind of unit: the base's work at the head's prices.
+// With n(k) units of the kind k in a capture of the base, which take t(k) on average,
 //
 //	base = Σ n(k) · t_base(k),   head = Σ n(k) · t_head(k)
 //
-// over the kinds that have a price. That is the head's mean over units of the kind, and over those that do its work with
-// some more or less. A kind that markers name by batch size and that either side has fewer than eight units of is priced by
-// the fits of both sides' times on batch and tokens ([infer.FitTime]): t_head = t_base · fit_head / fit_base. The mix of
-// kinds on the head changes nothing. Kinds without a price that take 5 % of the base's unit time are the reason
-// missing_kind.
+// over the kinds that have a price. That is the head's mean over units of the kind, and over those that do its work
+// with some more or less. A kind that markers name by batch size and that either side has fewer than eight units of is
+// priced by the fits of both sides' times on batch and tokens ([infer.FitTime]): t_head = t_base · fit_head / fit_base.
+// The mix of kinds on the head changes nothing. Kinds without a price that take 5 % of the base's unit time are the
+// reason missing_kind.
 func (x *Decider) Workload() {
 	if len(x.Kinds) < 2 || !x.C.Comparable || x.EvidenceOnly() || x.Opt.Phase != "" || x.Opt.Batch != nil {
 		return
@@ -92,9 +92,10 @@ func baseOf(k *match.Kind) []int { return k.Base }
 
 func headOf(k *match.Kind) []int { return k.Head }
 
-// price of a unit of the kind, by capture; captures without such units have the mean of the others. ok is false where none
-// has any.
-func (w *workload) price(k *match.Kind, s *side.Side, of func(k *match.Kind) []int) (prices []float64, units float64, ok bool) {
+// price of a unit of the kind, by capture; captures without such units have the mean of the others. ok is false where
+// none has any.
+func (w *workload) price(k *match.Kind, s *side.Side, of func(k *match.Kind) []int) (
+	prices []float64, units float64, ok bool) {
 	prices = make([]float64, len(s.Captures))
 	var all float64
 	for n := range prices {
@@ -211,7 +212,8 @@ func (w *workload) ratio(k side.Kind) (ratio float64, ok bool) {
 	return to / from, true
 }
 
-// interval of the ratio over the units that the reports list, moved to where all of them are; nil where there are too few.
+// interval of the ratio over the units that the reports list, moved to where all of them are; nil where there are too
+// few.
 func (w *workload) interval(ratio float64) *comparison.Interval {
 	x := w.x
 	b, h := w.units(x.Base, baseOf), w.units(x.Head, headOf)
@@ -312,8 +314,9 @@ func (w *workload) shares() string {
 	return text
 }
 
-// strange are the kinds of the head that the base has neither units of nor any that do their work with some more or less,
-// and the share of the head's unit time that they take. Those that markers name are work that was asked for: the mix.
+// strange are the kinds of the head that the base has neither units of nor any that do their work with some more or
+// less, and the share of the head's unit time that they take. Those that markers name are work that was asked for: the
+// mix.
 func (w *workload) strange() (names []string, share float64) {
 	for i := range w.x.Kinds {
 		k := &w.x.Kinds[i]

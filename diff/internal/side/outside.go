@@ -41,9 +41,9 @@ func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
 	return o, true
 }
 
-// TimePerSequence is the time of the units of a phase over the sequences in them, ns: a step of batch 32 holds 32. Of decode
-// steps, which add a token to each sequence, it is the time per output token. ok is false where the phase has no units or
-// markers do not give the batch size of each.
+// TimePerSequence is the time of the units of a phase over the sequences in them, ns: a step of batch 32 holds 32. Of
+// decode steps, which add a token to each sequence, it is the time per output token. ok is false where the phase has no
+// units or markers do not give the batch size of each.
 func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
 	var time, sequences float64
 	for i := range c.Kinds {

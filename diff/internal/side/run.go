@@ -1,8 +1,9 @@
 package side
 
-// BetweenRuns reports whether base and head were recorded in different runs (on other machines, or at another hour) while
-// all captures of base or of head are of one run. What differs between runs is then in the change and not in the spread of
-// a side's captures, so that it takes a noise floor to tell. Where a capture does not say its run, nothing is known.
+// BetweenRuns reports whether base and head were recorded in different runs (on other machines, or at another hour)
+// while all captures of base or of head are of one run. What differs between runs is then in the change and not in the
+// spread of a side's captures, so that it takes a noise floor to tell. Where a capture does not say its run, nothing is
+// known.
 func BetweenRuns(base, head *Side) bool {
 	b, ok := base.runs()
 	h, ok2 := head.runs()

@@ -7,7 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/align"
 )
 
-// Sequence is the order of the kernels in a side's units: that of the first capture, with the means of all captures. Times are ns a unit.
+// Sequence is the order of the kernels in a side's units: that of the first capture, with the means of all captures.
+// Times are ns a unit.
 type Sequence struct {
 	Device    int64
 	Units     int64
@@ -22,11 +23,13 @@ type Sequence struct {
 // Position is one kernel of the sequence.
 type Position struct {
 	Name, Category string
-	Stream         int // number of its stream, in the order of their first kernels
+	Stream         int      // number of its stream, in the order of their first kernels
+	Ranges         []string // around the call that launched it, the outermost first
 	Start          float64
 	Gap            [5]float64 // idle before it, by cause
 	Copies         float64    // exposed copies before it
 	Alone          float64    // exclusive time of the kernel
+	Hidden         float64    // the rest of its time
 	GapMedian      float64
 	AloneMedian    float64
 }
@@ -49,6 +52,7 @@ func (p *Position) add(x *Position, weight float64) {
 	p.Start += x.Start * weight
 	p.Copies += x.Copies * weight
 	p.Alone += x.Alone * weight
+	p.Hidden += x.Hidden * weight
 	p.GapMedian += x.GapMedian * weight
 	p.AloneMedian += x.AloneMedian * weight
 }
@@ -95,12 +99,17 @@ func (v *View) sequence() *Sequence {
 	n := float64(k.Units)
 	s := &Sequence{Device: k.Device, Units: k.Units, Time: float64(k.Time) / n, Rest: float64(k.Rest) / n}
 	streams := map[int64]int{}
+	stacks := map[int][]string{-1: nil}
 	for i := range list {
 		p := &list[i]
 		if _, ok := streams[p.Stream]; !ok {
 			streams[p.Stream] = len(streams)
 		}
+		if _, ok := stacks[p.Inside]; !ok {
+			stacks[p.Inside] = names.Stack(p.Inside)
+		}
 		x := Position{Name: names.Names[p.Name], Category: names.Categories[p.Name], Stream: streams[p.Stream],
+			Ranges: stacks[p.Inside], Hidden: float64(p.Time-p.Alone) / n,
 			Start: float64(p.Start) / float64(max(p.Ran, 1)), Copies: float64(p.Copies) / n, Alone: float64(p.Alone) / n,
 			GapMedian: float64(p.GapMedian), AloneMedian: float64(p.AloneMedian)}
 		for c, ns := range p.Gap {
@@ -127,7 +136,7 @@ func (s *Sequence) scaled(weight float64) *Sequence {
 	out.Positions = make([]Position, len(s.Positions))
 	for i := range s.Positions {
 		p := &s.Positions[i]
-		out.Positions[i] = Position{Name: p.Name, Category: p.Category, Stream: p.Stream}
+		out.Positions[i] = Position{Name: p.Name, Category: p.Category, Stream: p.Stream, Ranges: p.Ranges}
 		out.Positions[i].add(p, weight)
 	}
 	out.End = Position{}

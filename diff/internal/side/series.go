@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Series are all units of the view's device in the order in which they ran, whatever became of them, and which of them are
-// the view's; nil where the report has no such list, or not of every unit.
+// Series are all units of the view's device in the order in which they ran, whatever became of them, and which of them
+// are the view's; nil where the report has no such list, or not of every unit.
 func (v *View) Series() (units []report.UnitPoint, kept []bool) {
 	u := &v.C.Report.Unit
 	group := slices.IndexFunc(u.Groups, func(g report.UnitGroup) bool { return g.ID == v.group.ID })

@@ -131,8 +131,8 @@ type Group struct {
 	Kind Kind
 }
 
-// Plain reports whether nothing but its kernels tells the kind from others: no marker names a phase or a size. What such a
-// kind is called beside others is for display.
+// Plain reports whether nothing but its kernels tells the kind from others: no marker names a phase or a size. What
+// such a kind is called beside others is for display.
 func (k Kind) Plain() bool {
 	return (k.Phase == plainPhase || strings.HasPrefix(k.Phase, plainPhase+":")) && k.Batch < 0 && k.Tokens < 0
 }

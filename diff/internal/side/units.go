@@ -8,7 +8,10 @@ import (
 )
 
 // UnitRow is one unit of work.
-type UnitRow struct{ Time, Busy, Idle, Compute, Launches, Kernels float64 }
+type UnitRow struct {
+	Time, Busy, Idle, Compute, Launches, Kernels float64
+	Step                                         int64 // of report.UnitPoint
+}
 
 // Of is what the metric shows of a unit; ok is false for metrics that the report does not list unit by unit.
 func (u *UnitRow) Of(metric string) (v float64, ok bool) {
@@ -59,14 +62,28 @@ func (c *Capture) readUnits() []unit {
 		counts[key{list[i].at, list[i].device}]++
 	}
 	most := max(minUnitsOfKind, min(maxUnitsOfKind, maxUnits/max(1, len(counts))))
+	stepped := len(c.Report.Unit.Series.Step) > 0
 	list = slices.DeleteFunc(list, func(u unit) bool {
 		k := key{u.at, u.device}
 		n, i := counts[k], seen[k]
 		seen[k]++
+		if stepped {
+			return !sampled(u.Step, n, most)
+		}
 		return n > most && i*most/n == (i+1)*most/n
 	})
 	slices.SortStableFunc(list, func(a, b unit) int { return cmp.Compare(a.start, b.start) })
 	return list
+}
+
+// sampled picks at random about 1 in 2, 4, 8 … of n steps, so that about most of them are left: the same ones in every
+// capture.
+func sampled(step int64, n, most int) bool {
+	halvings := 0
+	for ; n > most; n = (n + 1) / 2 {
+		halvings++
+	}
+	return uint64(step)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
 }
 
 // seriesUnits are the kept units of the series; ok is false where the report has none, or one without kernels.
@@ -90,7 +107,7 @@ func (c *Capture) seriesUnits() (list []unit, ok bool) {
 		}
 		list = append(list, unit{at: kinds[p.Group], device: p.Device, start: p.Start, UnitRow: UnitRow{
 			Time: float64(p.Duration), Busy: float64(p.Busy), Idle: float64(p.Duration - p.Busy),
-			Compute: float64(p.Compute), Launches: float64(p.Launches), Kernels: float64(p.Kernels),
+			Compute: float64(p.Compute), Launches: float64(p.Launches), Kernels: float64(p.Kernels), Step: p.Step,
 		}})
 	}
 	return list, true
@@ -160,8 +177,8 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow {
 	return list
 }
 
-// UnitsBehind are the units that a metric of the report is of; nil where it is of none, or of another device than the
-// listed ones.
+// UnitsBehind are the units that a metric of the report is of; nil where it belongs to no unit, or to another device
+// than the listed ones.
 func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	id := c.GroupOf(m)
 	if _, device := m.Labels["device"]; device || id == "" {

@@ -13,7 +13,7 @@ import (
 // Communication is the category of communication kernels.
 const Communication = "comm"
 
-// Uncategorised is the category of kernels whose name says nothing of what they do.
+// Uncategorised is the category of kernels whose name does not tell what they do.
 const Uncategorised = "other"
 
 // Causes of idle time, as reports label them.
@@ -50,13 +50,14 @@ type View struct {
 // Work is one kernel, or one category of kernels, in one unit. Times and counts are means over units.
 type Work struct {
 	Name, Category, Family, Canonical string
-	Geometry                          string  // of its launches: "grid 256×256, block 16×16"; empty where it varies or is not known
-	Position                          float64 // of its first run in the unit; -1 unknown
-	Count                             float64
-	Time                              float64 // ns, durations
-	Alone                             float64 // ns, exclusive
-	Spread                            float64 // standard deviation over units of time
-	Units                             int64
+	// of its launches: "grid 256×256, block 16×16"; empty where it varies or is not known
+	Geometry string
+	Position float64 // of its first run in the unit; -1 unknown
+	Count    float64
+	Time     float64 // ns, durations
+	Alone    float64 // ns, exclusive
+	Spread   float64 // standard deviation over units of time
+	Units    int64
 }
 
 // call is one API in one unit, means over units.
@@ -87,15 +88,17 @@ func NewView(c *Capture, at int) *View {
 	return newView(c, &c.Kinds[at], at, l, l)
 }
 
-// On is what the capture says of the kind of unit on one device, nil where it says nothing. Times are those of the device;
-// kernels and calls are known of the slowest device alone, and what they leave of the device's time is others.
+// On is what the capture says of the kind of unit on one device, nil where it says nothing. Times are those of the
+// device; kernels and calls are known of the slowest device alone, and what they leave of the device's time is others.
 func (v *View) On(device int64) *View {
 	if device == v.group.Device {
 		return v
 	}
 	g := *v.group
 	g.Device = device
-	at := slices.IndexFunc(v.C.Kinds, func(k Group) bool { return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature })
+	at := slices.IndexFunc(v.C.Kinds, func(k Group) bool {
+		return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature
+	})
 	return newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
 }
 
@@ -161,8 +164,8 @@ func (v *View) hostTime(l report.Labels) {
 }
 
 // kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what
-// they are called and belong to is in tables. Where a kernel first runs, and how it is launched, is known in units of the
-// main group alone.
+// they are called and belong to is in tables. Where a kernel first runs, and how it is launched, is known in units of
+// the main group alone.
 func (v *View) kernelsOf(main bool) {
 	known := map[string]Work{}
 	t := v.C.Table("kernels", "kernels")

@@ -16,10 +16,11 @@ var Page string
 // Options of [Find]. The zero value is what the page says.
 type Options struct {
 	Correlation float64 // of one night with the next when nothing changed, 0 to below 1; 0 means 0.3, see the page
-	P           float64 // above which no change for the worse is found, two-sided; 0 means 0.0001. For the better it is a fifth
-	Least       float64 // change of the level that is worth a word, ln; 0 means 0.02
-	Falls       bool    // a fall is for the worse, as of a throughput; else a rise is
-	Breaks      []int   // places at which another environment begins, ascending: no change is told across one
+	// above which no change for the worse is found, two-sided; 0 means 0.0001. For the better it is a fifth
+	P      float64
+	Least  float64 // change of the level that is worth a word, ln; 0 means 0.02
+	Falls  bool    // a fall is for the worse, as of a throughput; else a rise is
+	Breaks []int   // places at which another environment begins, ascending: no change is told across one
 }
 
 // Bounds of what is looked at. A change is found in the first [mostAfter] nights behind it or never.
@@ -49,8 +50,8 @@ type Change struct {
 // nights that came since.
 //
 // Noise is a normal process in which nights resemble their neighbours by Correlation (AR(1)). At each night, for each
-// place k of the last 3 to 60, it fits a step at k to the nights since the last change by generalized least squares, and
-// takes the step with the largest t. The variance is that of the residuals of all levels so far.
+// place k of the last 3 to 60, it fits a step at k to the nights since the last change by generalized least squares,
+// and takes the step with the largest t. The variance is that of the residuals of all levels so far.
 func Find(values []float64, o Options) []Change {
 	o.fill()
 	f := &finder{o: &o, y: values}
@@ -159,13 +160,13 @@ func (f *finder) best(a, t int) (k int, shift, p float64, ok bool) {
 
 // typical reports whether the median night moved as well: one wild night is no new level.
 func (f *finder) typical(a, k, t int, shift float64) bool {
-	moved := median(f.y[k:t+1]) - median(f.y[max(a, k-mostAfter):k])
+	moved := Median(f.y[k:t+1]) - Median(f.y[max(a, k-mostAfter):k])
 	return moved*shift > 0 && math.Abs(moved) >= math.Abs(shift)/2
 }
 
-func median(values []float64) float64 {
-	s := slices.Clone(values)
-	slices.Sort(s)
+// Median of some numbers, of which there is one at least.
+func Median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
 	if n := len(s); n%2 == 0 {
 		return (s[n/2-1] + s[n/2]) / 2
 	}
@@ -210,7 +211,8 @@ func (f *finder) place(list []Change) {
 	}
 }
 
-// normal is the normal deviate of the same tail as t with df degrees of freedom (Wallace 1959), to 0.1 % for df above 3.
+// normal is the normal deviate of the same tail as t with df degrees of freedom (Wallace 1959), to 0.1 % for df above
+// 3.
 func normal(t, df float64) float64 {
 	return (8*df + 1) / (8*df + 3) * math.Sqrt(df*math.Log1p(t*t/df))
 }

@@ -76,7 +76,8 @@ func Trace(tb testing.TB, c Capture) string {
 			}
 			own := 1 + 0.002*rng.NormFloat64() // of one launch
 			took := int64(float64(k.Time) * level * factor * own)
-			th.Launch(k.Name, now, now+2_000, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: now + 3_000, End: now + 3_000 + took})
+			th.Launch(k.Name, now, now+2_000, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: now + 3_000, End: now +
+				3_000 + took})
 			now += took + int64(gap/float64(len(Kernels))*level*orOne(c.Gap))
 		}
 		th.Range("execute_context_0(0)_generation_32(32)", start, now-1)

@@ -21,7 +21,7 @@ type Kind string
 // Kinds of evidence of explain's own; package compat has more. A file is of a kind by its content, never by its name.
 const (
 	NCU         Kind = "ncu-csv"      // Nsight Compute, raw or details page
-	ServerLog   Kind = "server-log"   // vLLM, SGLang or TensorRT-LLM
+	ServerLog   Kind = "server-log"   // vLLM, SGLang, TensorRT-LLM, LMDeploy or text-generation-inference
 	Prometheus  Kind = "prometheus"   // text exposition of /metrics
 	Load        Kind = "load"         // what explain load measured
 	ModelConfig Kind = "model-config" // config.json of a Hugging Face model

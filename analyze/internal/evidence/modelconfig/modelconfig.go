@@ -198,6 +198,20 @@ func (m *Model) FLOPsPerContext() float64 {
 	return 2 * float64(m.Layers) * float64(m.Heads) * float64(query+value)
 }
 
+// StepFLOPs are the floating point operations of a step that decodes some tokens and computes some tokens of prompts.
+// All tokens pass the layers; the head is computed for each token that is decoded, and once for each prompt. Attention
+// is counted within the prompts alone, which are taken to be equally long: of all ways to share their tokens out that
+// has the fewest operations. A token of a prompt of t tokens attends to (t + 1) / 2 on average.
+func (m *Model) StepFLOPs(decode, prompt, prompts int64) float64 {
+	_, active := m.Parameters()
+	head := float64(m.Vocab) * float64(m.Hidden)
+	flops := 2*(active-head)*float64(decode+prompt) + 2*head*float64(decode+prompts)
+	if prompts > 0 {
+		flops += m.FLOPsPerContext() * float64(prompt) * (float64(prompt)/float64(prompts) + 1) / 2
+	}
+	return flops
+}
+
 // BytesOf is the size of one weight, 0 if the config does not say its type.
 func (m *Model) BytesOf() float64 {
 	switch m.TorchType {

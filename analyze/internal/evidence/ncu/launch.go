@@ -112,7 +112,7 @@ func triple(s string) string {
 	return "(" + m[1] + ", " + m[2] + ", " + m[3] + ")"
 }
 
-// process is the name of a process if it is one of the few that say nothing of its user.
+// process is the name of a process if it is one of the few that do not tell who its user is.
 func process(s string) string {
 	if programs.MatchString(s) {
 		return s

@@ -31,6 +31,9 @@ func (r *reader) message(m []byte, engine int32) bool {
 		if hasPrefix(m, "Avg prompt throughput: ") {
 			return r.stats(m, engine)
 		}
+		if hasPrefix(m, lmdeployStats) {
+			return r.lmdeploy(m, engine)
+		}
 		if rest, ok := cutPrefix(m, "Added request "); ok {
 			r.d.Requests.added(requestID(rest), r.last, r.steps)
 			return true

@@ -177,8 +177,12 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 	return known
 }
 
-// engineOf is the number of the engine that a line is of: EngineCore_DP1, or DP1 in SGLang's tags; -1 unknown.
+// engineOf is the number of the engine that a line is of: EngineCore_DP1, DP1 in SGLang's tags, or Engine 001 in
+// LMDeploy's; -1 unknown.
 func engineOf(h header, prefix []byte) int32 {
+	if v, ok := wholeAfter(h.tags, "Engine "); ok && v < 1<<16 {
+		return int32(v)
+	}
 	for _, b := range [][]byte{h.tags, prefix} {
 		if v, ok := wholeAfter(b, "DP"); ok && v < 1<<16 {
 			return int32(v)
@@ -228,6 +232,9 @@ func (r *reader) bare(line []byte) verdict {
 	if rest, ok := trtMessage(m, reach); ok {
 		return r.trt(rest)
 	}
+	if t, ok := tgiRequest(m, reach); ok {
+		return r.tgi(t)
+	}
 	who := process(reach)
 	switch {
 	case alarming(m):
@@ -249,4 +256,4 @@ func (r *reader) bare(line []byte) verdict {
 
 // phrases begin the messages that are read from a line without a known header.
 var phrases = []string{"Avg prompt throughput: ", "Iteration(", "Decode batch", "Prefill batch",
-	"SpecDecoding metrics: ", "CUDAGraph Stats:", "Initializing a V", "server_args=ServerArgs("}
+	"SpecDecoding metrics: ", "CUDAGraph Stats:", "Initializing a V", "server_args=ServerArgs(", lmdeployStats}

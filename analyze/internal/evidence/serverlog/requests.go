@@ -22,10 +22,11 @@ const (
 // Requests are the requests of the logs in the order in which they are first named.
 type Requests struct {
 	List     []Request
-	Received int64 // lines that say that a request was received
-	Added    int64 // … was given to the engine
-	Matched  int64 // lines of the latter that belong to one of the former
-	Dropped  int64 // requests beyond maxRequests, and ids that are too long
+	Timed    []Timed // requests that state their own times, as text-generation-inference logs them
+	Received int64   // lines that say that a request was received
+	Added    int64   // … was given to the engine
+	Matched  int64   // lines of the latter that belong to one of the former
+	Dropped  int64   // requests beyond maxRequests, and ids that are too long
 	byID     map[string]int32
 	open     []int32 // received and not finished
 	unclear  int32   // requests before this one were open when a response came that can be of any of them

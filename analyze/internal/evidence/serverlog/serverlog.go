@@ -1,6 +1,6 @@
-// Package serverlog reads logs of vLLM, SGLang and TensorRT-LLM servers: statistics of the engine, iterations, requests, what the
-// server says of itself while it starts, and errors. It takes numbers, and names from short lists; it never keeps a
-// line, because lines quote prompts.
+// Package serverlog reads logs of vLLM, SGLang, TensorRT-LLM, LMDeploy and text-generation-inference (TGI) servers:
+// statistics of the engine, iterations, requests, what the server says of itself while it starts, and errors. It takes
+// numbers, and names from short lists; it never keeps a line, because lines quote prompts.
 //
 // Each line goes through the same steps:
 //
@@ -117,6 +117,12 @@ func isLine(line []byte) bool {
 	}
 	if _, ours := trtMessage(msg, msg); ours && !ok {
 		return true
+	}
+	if !ok {
+		plain := appendPlain(nil, line)
+		if tgiLine(plain, plain[:min(len(plain), headReach)]) {
+			return true
+		}
 	}
 	if hasPrefix(msg, "Engine ") {
 		_, msg, _ = bytes.Cut(msg, []byte(": "))

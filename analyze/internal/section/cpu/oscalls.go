@@ -14,10 +14,11 @@ const (
 	groupOther   = "other"
 )
 
-var osGroups = []string{groupDisk, groupNetwork, groupLock, groupSleep, groupMemory, groupDevice, groupProcess, groupOther}
+var osGroups = []string{groupDisk, groupNetwork, groupLock, groupSleep, groupMemory, groupDevice, groupProcess,
+	groupOther}
 
-// groupOf is the group of a call of the operating system: of the functions that nsys traces by itself, as its user guide
-// lists them. What works on any file descriptor counts as disk if it reads or writes, and as network if it waits.
+// groupOf is the group of a call of the operating system: of the functions that nsys traces by itself, as its user
+// guide lists them. What works on any file descriptor counts as disk if it reads or writes, and as network if it waits.
 func groupOf(name string) string {
 	name = strings.TrimLeft(name, "_")
 	for _, suffix := range []string{"64", "_chk", "_unlocked", "_nocancel", "2", "4"} {
@@ -39,7 +40,8 @@ func groupOf(name string) string {
 var osPrefixes = []struct{ prefix, group string }{
 	{"pthread_mutex", groupLock}, {"pthread_cond", groupLock}, {"pthread_rwlock", groupLock}, {"pthread_spin", groupLock},
 	{"pthread_barrier", groupLock}, {"sem_", groupLock}, {"sigwait", groupSleep}, {"sigtimedwait", groupSleep},
-	{"pthread_", groupProcess}, {"aio_", groupDisk}, {"mq_", groupNetwork}, {"msg", groupNetwork}, {"epoll_", groupNetwork},
+	{"pthread_", groupProcess}, {"aio_", groupDisk}, {"mq_", groupNetwork}, {"msg", groupNetwork},
+	{"epoll_", groupNetwork},
 	{"posix_spawn", groupProcess}, {"wait", groupProcess},
 }
 

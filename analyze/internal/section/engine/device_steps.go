@@ -28,6 +28,20 @@ var DeviceSteps = kit.Section{
 			Scale:   report.Level,
 			Meaning: "share of the steps that take longer on the host than on the device",
 		},
+		{
+			ID: "serve.joined_steps", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			Meaning: "steps that the log and the trace both have, by their number; n counts those of the trace",
+		},
+		{
+			ID: "serve.joined_gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time of a joined step on the GPU in the trace, from its first to its last work (median)",
+		},
+		{
+			ID: "serve.joined_unit_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time of a joined step in the trace up to the start of the next one (median)",
+		},
 	},
 	Tables: []report.Table{
 		{ID: "device_steps", Title: "Host and device time by type", File: "device_steps.csv", Columns: []report.Column{
@@ -39,8 +53,20 @@ var DeviceSteps = kit.Section{
 			kit.MeanCol("device_p99", "Device, p99", "device_p99_ms"),
 			kit.RatioCol("host_bound", "Host longer", "pct_host_bound"),
 		}},
+		{ID: "joined_steps", Title: "Steps of the log and of the trace", File: "joined_steps.csv", Columns: []report.Column{
+			kit.IDCol("step", "Step"),
+			kit.TextCol("type", "Type"),
+			kit.CountCol("requests", "Requests"),
+			kit.NsCol("host", "Host, log", "log_host_ms"),
+			kit.NsCol("device", "Device, log", "log_device_ms"),
+			kit.NsCol("gpu", "GPU, trace", "trace_gpu_ms"),
+			kit.NsCol("unit", "Whole step, trace", "trace_unit_ms"),
+		}},
 	},
-	Run: deviceSteps,
+	Run: func(in *kit.Input, out *kit.Output) {
+		deviceSteps(in, out)
+		joinSteps(in, out)
+	},
 }
 
 // hostBound is the share of steps from which a host that is slower than the device is a finding.

@@ -232,7 +232,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// iterationType emits what is said of one type, or of all, and returns what its times add up to.
+// iterationType emits the metrics of one type, or of all, and returns what its times add up to.
 func iterationType(o *kit.Output, t *kit.Table, name string, l report.Labels, s, all *typeSum) *report.Summary {
 	n := int64(len(s.times))
 	m := stat.Summarize(s.times)

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"strconv"
-
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
@@ -15,8 +13,8 @@ import (
 var Model = kit.Section{
 	ID: "model", Title: "Model and its use of the GPU", Evidence: []file.Kind{file.ModelConfig},
 	Derivation: "What a token costs follows from the dimensions in config.json, by the formulas on the page of this " +
-		"section. Use is that cost over the time of a decode step and the peak of the devices: of steps whose marker " +
-		"says how many requests they decode. Attention over the context is left out, so that it is a lower bound.",
+		"section. Use is that cost over the time of the steps and the peak of the devices: of steps whose marker says how " +
+		"many tokens they compute. Attention over what the KV cache holds is left out, so that it is a lower bound.",
 	Metrics: []report.MetricDef{
 		{
 			ID: "model.parameters", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Level,
@@ -44,12 +42,25 @@ var Model = kit.Section{
 		},
 		{
 			ID: "model.flops_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
-			Labels: []string{"phase,batch"}, Meaning: "FLOP of the step's tokens over what the devices could do in the step's mean time",
+			Labels:  []string{"phase", "phase,batch"},
+			Meaning: "FLOP of the steps' tokens over what the devices could do in the steps' time",
 		},
 		{
-			ID: "model.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
-			Labels: []string{"phase,batch"}, Meaning: "bytes of the weights, read once in a step, over what the devices' memory could " +
-				"move in the step's mean time; of dense models",
+			ID: "model.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:  report.Level,
+			Labels: []string{"phase", "phase,batch"},
+			Meaning: "bytes of the weights, read once in a step, over what the devices' memory could move in the steps' " +
+				"time; of dense models",
+		},
+		{
+			ID: "model.ncu_flops_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"phase"},
+			Meaning: "FLOP that Nsight Compute counted of the phase's kernels, over those of the formulas",
+		},
+		{
+			ID: "model.ncu_coverage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"phase"},
+			Meaning: "share of the phase's compute kernel time whose kernels Nsight Compute counted the FLOP of",
 		},
 	},
 	Tables: []report.Table{
@@ -57,7 +68,9 @@ var Model = kit.Section{
 			kit.NameCol("phase", "Phase"),
 			kit.CountCol("batch", "Requests"),
 			kit.CountCol("steps", "Steps"),
+			kit.RateCol("tokens", "Tokens a step", report.Count),
 			kit.MeanCol("time", "Mean step", "mean_time_ms"),
+			kit.RateCol("flop", "FLOP a step", report.Flop),
 			kit.RatioCol("flops", "Of peak FLOPs", "pct_of_peak_flops"),
 			kit.RatioCol("bandwidth", "Of bandwidth", "pct_of_bandwidth"),
 		}},
@@ -90,38 +103,4 @@ func model(in *kit.Input, out *kit.Output) {
 		return
 	}
 	modelUse(in, out, m, device)
-}
-
-// modelUse holds the decode steps of each batch against the peaks of all devices that did work: the model is taken to be
-// spread over them.
-func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peaks.Device) {
-	dtype := map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32,
-		"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}[m.TorchType]
-	peak := device.Flops(dtype)
-	n, all := float64(len(in.Timeline.Devices)), 0.0
-	all, _ = m.Parameters()
-	t := out.Table("model_use")
-	for i := range in.Units.Groups {
-		g := &in.Units.Groups[i]
-		if g.Phase != "decode" || g.Batch <= 0 || g.Count == 0 || g.Time <= 0 {
-			continue
-		}
-		seconds := float64(g.Time) / float64(g.Count) / 1e9
-		l := kit.Labels("phase", g.Phase, "batch", strconv.FormatInt(g.Batch, 10))
-		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
-		var flops, bandwidth *float64
-		if peak != nil {
-			v := float64(g.Batch) * m.FLOPsPerToken() / (seconds * *peak * n)
-			flops = &v
-			out.Metric("model.flops_utilization", l, flops).N = g.Count
-		}
-		if size := m.BytesOf(); size > 0 && m.Experts == 0 && device.Bandwidth > 0 {
-			v := all * size / (seconds * device.Bandwidth * n)
-			bandwidth = &v
-			out.Metric("model.bandwidth_utilization", l, bandwidth).N = g.Count
-		}
-		t.Row(kit.Text("phase", g.Phase), kit.Int("batch", g.Batch), kit.Int("steps", g.Count),
-			kit.Float("time", seconds*1e9), kit.Maybe("flops", flops), kit.Maybe("bandwidth", bandwidth))
-	}
-	t.Cut(in.Options.Top, "steps").Add()
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -54,6 +55,12 @@ var Requests = kit.Section{
 				"the summary is over matched requests)",
 		},
 		{
+			ID: "serve.request_token_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time in the engine for each generated token, prefill included, as text-generation-inference " +
+				"states it (median over requests)",
+		},
+		{
 			ID: "serve.responses", Unit: report.Count, Better: report.None, Assume: report.Noisy,
 			Scale: report.Total, Labels: []string{"", "status"},
 			Meaning: "lines of the access log",
@@ -83,6 +90,10 @@ func requests(in *kit.Input, out *kit.Output) {
 	responses := int64(0)
 	for _, n := range log.Events.Status {
 		responses += n
+	}
+	if len(r.Timed) > 0 {
+		timedRequests(out, log)
+		return
 	}
 	if len(r.List) == 0 && responses == 0 {
 		out.Status(report.NotApplicable,
@@ -149,6 +160,49 @@ func requests(in *kit.Input, out *kit.Output) {
 	if finished < r.Received {
 		out.Note("The access log names no request and states no time. A response ends a request here only where that one alone was open and the engine had generated for it; of others the end is unknown.")
 	}
+}
+
+// timedRequests are those of text-generation-inference, whose router states the times of each at its end.
+func timedRequests(out *kit.Output, log *serverlog.Data) {
+	list := log.Requests.Timed
+	out.FromEvidence(file.ServerLog, len(list), "total_time", "validation_time", "queue_time", "inference_time",
+		"time_per_token")
+	t := out.Table("request_list")
+	var total, queue, token []int64
+	known := func(sample *[]int64, d time.Duration) report.Cell {
+		if d < 0 {
+			return report.Null
+		}
+		if sample != nil {
+			*sample = append(*sample, d.Nanoseconds())
+		}
+		return report.I(d.Nanoseconds())
+	}
+	for i, q := range list {
+		whole, wait, work := known(&total, q.Total), known(&queue, q.Queue), known(nil, q.Work)
+		known(&token, q.PerToken)
+		if i < maxLogRows {
+			t.Row(kit.Text("request_id", "request "+strconv.Itoa(i+1)), kit.Put("received_time", report.Null),
+				kit.Put("added_time", report.Null), kit.Put("completed_time", stamp(q.Clock, log.Year)),
+				kit.Put("queue", wait), kit.Put("processing", work), kit.Put("total", whole))
+		}
+	}
+	t.TotalRows = int64(len(list))
+	if len(list) > maxLogRows {
+		addOthers(t)
+		out.Note("requests.csv lists the first " + strconv.Itoa(maxLogRows) + " requests.")
+	}
+	t.Attach()
+	out.Int("serve.requests_finished", nil, int64(len(list))).N = int64(len(list))
+	for _, s := range []struct {
+		id     string
+		sample []int64
+	}{{"serve.request_time", total}, {"serve.request_queue_time", queue}, {"serve.request_token_time", token}} {
+		if len(s.sample) > 0 {
+			out.Summary(s.id, nil, s.sample)
+		}
+	}
+	out.Note("The router of text-generation-inference logs a request when it has answered it, and neither its tokens nor how many others run.")
 }
 
 // between is the time from one moment to another, unknown where one of them is or they run backwards.

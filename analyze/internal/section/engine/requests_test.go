@@ -85,3 +85,40 @@ func TestRequestsNotThere(t *testing.T) {
 	sectiontest.WantStatus(t, r, "errors", report.OK, "")
 	sectiontest.Metric(t, r, 0, "serve.errors")
 }
+
+// Three requests of text-generation-inference: 100, 200 and 600 ms in all, of which 10, 20 and 60 in the queue; 5, 8 and
+// 20 ms for each token.
+func TestTimedRequests(t *testing.T) {
+	line := func(total, queue, work, token string) string {
+		return `2026-03-01T10:00:00.1Z  INFO generate{parameters=GenerateParameters { stop: [] } total_time="` + total + `" validation_time="1ms" queue_time="` + queue + `" inference_time="` + work + `" time_per_token="` + token + `" seed="None"}: text_generation_router::server: router/src/server.rs:299: Success`
+	}
+	r := logOf(t, line("100ms", "10ms", "89ms", "5ms"), line("200ms", "20ms", "179ms", "8ms"), line("600ms", "60ms", "539ms", "20ms"))
+	for id, want := range map[string]float64{"serve.requests_finished": 3, "serve.request_time": 200e6,
+		"serve.request_queue_time": 20e6, "serve.request_token_time": 8e6} {
+		if m := r.Find(id, nil); m == nil || m.Value == nil || *m.Value != want {
+			t.Errorf("%s is %+v, want %v", id, m, want)
+		}
+	}
+	if m := r.Find("serve.request_time", nil); m.Summary == nil || m.Summary.Mean != 300e6 {
+		t.Errorf("%+v", m.Summary)
+	}
+}
+
+// LMDeploy's lines are lines of statistics like vLLM's: the last one alone follows one with work, so that it is the steady one.
+func TestServingOfLMDeploy(t *testing.T) {
+	line := func(second, in, out, running, waiting, kv string) string {
+		return "[2026-03-01 10:00:" + second + " DP0] Avg thr (in/out): " + in + " / " + out + " tokens/s, API server (completed/routed/waiting): 0 / 4 / 1, Engine (running/waiting): " + running + " / " + waiting + ", KV cache: " + kv + "%, "
+	}
+	r := logOf(t, line("10", "9.0", "1.0", "0", "0", "1.0"), line("20", "400.0", "100.0", "4", "0", "20.0"),
+		line("30", "600.0", "300.0", "8", "2", "40.0"))
+	for id, want := range map[string]float64{"serve.prompt_throughput": 600, "serve.generation_throughput": 300,
+		"serve.requests_running": 8, "serve.requests_waiting": 3, "serve.kv_cache_usage": 0.4} {
+		m := r.Find(id, nil)
+		if m == nil {
+			m = r.Find(id, report.Labels{"engine": "0"})
+		}
+		if m == nil || m.Summary == nil || m.Summary.Max != want {
+			t.Errorf("%s is %+v, want at most %v", id, m, want)
+		}
+	}
+}

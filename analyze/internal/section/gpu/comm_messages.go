@@ -50,9 +50,9 @@ func (t *traffic) rates() (algorithm, bus *float64) {
 	return rate(t.moved, t.unknown), rate(t.carried, t.unlinked)
 }
 
-// messageVolume is what a collective of n ranks with messages of some bytes moves, as nccl-tests define it: its size, which
-// that of algorithm bandwidth is, and what each link carries of it, which is bus bandwidth's. n is -1 where it is not
-// known.
+// messageVolume is what a collective of n ranks with messages of some bytes moves, as nccl-tests define it: its size,
+// which that of algorithm bandwidth is, and what each link carries of it, which is bus bandwidth's. n is -1 where it is
+// not known.
 func messageVolume(collective string, bytes, n int64) (moved, carried float64, known, linked bool) {
 	moved, all := float64(bytes), float64(n)
 	switch collective {

@@ -102,8 +102,8 @@ type series struct {
 func (x *series) time(i int) int64  { return x.of.Start(int(x.rows[i])) }
 func (x *series) value(i int) int64 { return x.of.Number(int(x.rows[i])) }
 
-// counterName reads a name such as "SM Active [Throughput %]" or "GPC Clock Frequency [MHz]". Counters that are neither a
-// share nor a clock are left out.
+// counterName reads a name such as "SM Active [Throughput %]" or "GPC Clock Frequency [MHz]". Counters that are neither
+// a share nor a clock are left out.
 func counterName(name string) (short string, clock, ok bool) {
 	at := strings.IndexAny(name, "[(")
 	unit := ""
@@ -141,7 +141,9 @@ func gatherCounters(in *kit.Input) []*series {
 			continue
 		}
 		device := deviceOf(t, int32(s.Global&0xff))
-		at := slices.IndexFunc(list, func(x *series) bool { return x.device == device && x.name == short && x.clock == clock })
+		at := slices.IndexFunc(list, func(x *series) bool {
+			return x.device == device && x.name == short && x.clock == clock
+		})
 		if at >= 0 {
 			continue // two counters of one name: the first counts
 		}
@@ -183,8 +185,8 @@ func (w *weighted) mean() *float64 {
 	return &v
 }
 
-// within adds the time from start to end. from is the sample to begin at, which the call moves on to the first that ends
-// after start: later calls must not start before.
+// within adds the time from start to end. from is the sample to begin at, which the call moves on to the first that
+// ends after start: later calls must not start before.
 func (x *series) within(w *weighted, from *int, start, end int64) {
 	for *from < len(x.rows) && x.time(*from) <= start {
 		*from++
@@ -237,7 +239,8 @@ func (c *counted) devices() {
 		x.within(&window, &from, c.in.Span.Start, c.in.Span.End)
 		from = 0
 		c.eachUnit(x.device, "", func(u *workunit.Unit) { x.within(&units, &from, u.Start, u.End) })
-		m := c.out.Metric("gpu.counter", kit.Labels("device", strconv.Itoa(int(x.device)), "counter", x.name), share(window.mean()))
+		labels := kit.Labels("device", strconv.Itoa(int(x.device)), "counter", x.name)
+		m := c.out.Metric("gpu.counter", labels, share(window.mean()))
 		m.N = int64(len(x.rows))
 		t.Row(kit.Int("device_id", int64(x.device)), kit.Text("counter", x.name), kit.Maybe("window", share(window.mean())),
 			kit.Maybe("units", share(units.mean())), kit.Int("samples", int64(len(x.rows))))

@@ -355,7 +355,8 @@ func meanSize(total, launches int64) report.Cell {
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
 
-// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are more than asked for.
+// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are more than asked
+// for.
 func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	k := &in.Trace.Kernels
 	t := out.Table("kernel_stats")

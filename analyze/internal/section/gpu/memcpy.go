@@ -272,7 +272,8 @@ func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 	const kinds = len(kit.MemKinds)
 	pairs := amounts(memory, len(kit.Directions)*kinds, lo, hi,
 		func(i int) int32 { return int32(kit.Direction(c.Kind(i))*kinds + kit.CopySide(c, i)) }, c.Dur, c.Bytes)
-	byDirection := amounts(memory, len(kit.Directions), lo, hi, func(i int) int32 { return int32(kit.Direction(c.Kind(i))) },
+	byDirection := amounts(memory, len(kit.Directions), lo, hi,
+		func(i int) int32 { return int32(kit.Direction(c.Kind(i))) },
 		c.Dur, c.Bytes)
 	byDirection[len(kit.Directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
 	for d := range kit.Directions {

@@ -354,7 +354,7 @@ func slowLaunches(in *kit.Input, out *kit.Output, name string, e kit.Totals) {
 	).Worth = in.HostWorth(e.Total)
 }
 
-// kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.
+// kernelDurations emits the durations of the kernels of the whole trace or of one process. durs is sorted.
 func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.DurationStats,
 	seconds float64) (rate *float64) {
 	if !in.Has(trace.RoleKernel) {

@@ -146,7 +146,8 @@ func sentElsewhere(in *kit.Input, out *kit.Output) {
 		return cmp.Or(cmp.Compare(moved[b], moved[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 	})
 	for _, m := range moves {
-		out.Warn("phase_map", "The "+in.Options.PhasesFrom+" counts "+formatCount(moved[m])+" of "+formatCount(all[m.from])+" "+m.from+
+		out.Warn("phase_map", "The "+in.Options.PhasesFrom+" counts "+formatCount(moved[m])+
+			" of "+formatCount(all[m.from])+" "+m.from+
 			" steps as "+m.to+": their markers say "+m.from+". The first phase with a pattern that matches wins: put "+m.from+
 			" first, or write narrower patterns.")
 	}

@@ -93,7 +93,8 @@ func (c *checks) pids() {
 		warn("pid_large", "Some kernels ("+formatRatio(larges)+") belong to pids above "+formatCount(largePid)+": the process column may hold something else.")
 	}
 	if countTrue(kernelProcs) == 1 && max(countTrue(apiProcs), countTrue(rangeProcs)) > 1 {
-		warn("pid_mismatch", "All kernels belong to one process, while "+strconv.Itoa(countTrue(apiProcs))+" made CUDA calls and "+strconv.Itoa(countTrue(rangeProcs))+
+		warn("pid_mismatch", "All kernels belong to one process, while "+strconv.Itoa(countTrue(apiProcs))+
+			" made CUDA calls and "+strconv.Itoa(countTrue(rangeProcs))+
 			" opened NVTX ranges: either the others launched nothing, or the kernels' process is wrong. Read numbers by process with care.")
 	}
 	if countTrue(kernelProcs) > 1 {

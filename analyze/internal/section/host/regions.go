@@ -148,7 +148,7 @@ func regions(in *kit.Input, out *kit.Output) {
 // regionLeaf is a kernel that is launched in a node of the regions' tree, and no deeper one: -1 is a whole CUDA graph.
 type regionLeaf struct {
 	kernel int32
-	time   int64
+	regionWork
 }
 
 // regionTree gathers the kernels of the window by region, the regions with most GPU time first; leaves are by node.
@@ -180,7 +180,7 @@ func regionTree(in *kit.Input, names *rangeNames) (
 	self, leaves = make([]int64, len(paths.tree)), make([][]regionLeaf, len(paths.tree))
 	for c, key := range cells.Keys {
 		self[key.A] += works[c].time
-		leaves[key.A] = append(leaves[key.A], regionLeaf{key.B - 1, works[c].time})
+		leaves[key.A] = append(leaves[key.A], regionLeaf{key.B - 1, works[c]})
 	}
 	return paths.tree, self, leaves, spreadWork(in, names, paths.tree, cells.Keys, works)
 }
@@ -277,7 +277,9 @@ func (p *regionPaths) of(call int32) int32 {
 	}
 	p.stack = p.stack[:0]
 	p.in.Contexts.Walk(call, func(name int32) bool {
-		p.stack = append(p.stack, p.names.of[name])
+		if n := p.names.of[name]; n >= 0 {
+			p.stack = append(p.stack, n)
+		}
 		return len(p.stack) < maxRegionDepth
 	})
 	at := int32(-1)

@@ -196,8 +196,8 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// whileBlocked emits for how long threads were blocked in the window, and returns the sum over threads. Calls count that
-// overlap the window, wherever they start.
+// whileBlocked emits for how long threads were blocked in the window, and returns the sum over threads. Calls count
+// that overlap the window, wherever they start.
 func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
 	api := &in.Trace.API
 	calls := make([]interval.Set, len(in.Trace.Threads)+1) // the last of calls that name no thread

@@ -154,7 +154,7 @@ func processesApart(in *kit.Input) bool {
 	return true
 }
 
-// processes emits what is said of each process, and the most blocked thread of all.
+// processes emits the metrics of each process, and the most blocked thread of all.
 func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
 	api := &in.Trace.API
 	worst := make([]*float64, len(b.procs))

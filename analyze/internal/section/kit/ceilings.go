@@ -21,7 +21,8 @@ const goodFit = 0.01
 // away: time that something else then takes is no gain. Findings that no change stands for stay as they are, and all do
 // where there is no unit or the graph does not explain the units.
 func (in *Input) ceilings(findings []report.Finding) {
-	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone || in.Units.Primary < 0 || !in.Has(trace.RoleAPI) {
+	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone ||
+		in.Units.Primary < 0 || !in.Has(trace.RoleAPI) {
 		return
 	}
 	type asked struct {

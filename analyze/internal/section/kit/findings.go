@@ -50,8 +50,8 @@ func (in *Input) Worth(device int32, ns int64) *report.Worth {
 	return &report.Worth{Time: min(ns, in.Span.Len()), Of: in.Span.Len(), Units: in.unitsOn()[device]}
 }
 
-// HostWorth is what ns that the host spent in calls are worth: no more than the time for which a device neither computed
-// nor communicated, of the device with most of it.
+// HostWorth is what ns that the host spent in calls are worth: no more than the time for which a device neither
+// computed nor communicated, of the device with most of it.
 func (in *Input) HostWorth(ns int64) *report.Worth {
 	var most int64
 	var device int32
@@ -119,8 +119,8 @@ func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *
 
 const steadyPrefix = "steady."
 
-// NarrowFlags names the flags that narrow the window of this capture: those that need units or NVTX ranges only where it
-// has them.
+// NarrowFlags names the flags that narrow the window of this capture: those that need units or NVTX ranges only where
+// it has them.
 func (in *Input) NarrowFlags() string {
 	var flags []string
 	if in.Units != nil && in.Units.Kind != workunit.KindNone && in.Window.Mode != "steady" {

@@ -1,16 +1,16 @@
 // Package kit is what the sections of the report are made of: declarations of metrics and tables, the read-only [Input]
 // that all sections share, the [Output] that each writes its own part to, and the computations that several need. The
-// families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections run
-// side by side.
+// families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections
+// run side by side.
 //
 // To add a section, write in its family ID.go with an exported kit.Section, ID_test.go with every metric worked out by
 // hand, and its page ID.md; add one line to the list in package analyze, whose order is that of the report; and run the
 // golden test of package analyze with -update.
 //
-// To add a metric, declare it in the Metrics of its section, with its scale: what happens to it when the capture is twice
-// as long? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and emit it
-// with [Output.Metric], Int, Float or Summary. Name it on the section's page, ask for it in the section's test, and list
-// it in testdata/scales.txt of package analyze: tests say what is still missing.
+// To add a metric, declare it in the Metrics of its section, with its scale: what happens to it when the capture is
+// twice as long? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and
+// emit it with [Output.Metric], Int, Float or Summary. Name it on the section's page, ask for it in the section's test,
+// and list it in testdata/scales.txt of package analyze: tests say what is still missing.
 //
 // To add a column, declare it in the Tables of its section and fill it by its id where [Table.Row] is called.
 package kit
@@ -148,7 +148,8 @@ func (in *Input) Has(role trace.Role) bool {
 // launched something, or waited.
 func (in *Input) CallsHaveNames() bool {
 	names := in.Trace.API.Names
-	return len(names) == 0 || slices.ContainsFunc(names, func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") })
+	known := func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") }
+	return len(names) == 0 || slices.ContainsFunc(names, known)
 }
 
 // NoCallNames is why nothing is known of calls without names.

@@ -29,7 +29,7 @@ func Once[T any](in *Input, name string, f func() T) T {
 		o.value = f()
 	})
 	if o.failed != nil {
-		panic(o.failed)
+		panic(o.failed) // f's own: [Section.run] makes it the status of every section that asks
 	}
 	return o.value
 }

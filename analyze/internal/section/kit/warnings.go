@@ -7,12 +7,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// worstFirst are the codes of warnings about the whole report, the most important first: what the capture is, what of it
-// is missing, and what the window mixes. Others follow in the order of the sections.
+// worstFirst are the codes of warnings about the whole report, the most important first: what the capture is, what of
+// it is missing, and what the window mixes. Others follow in the order of the sections.
 var worstFirst = []string{
 	"no_gpu_work", "no_kernels", "gpu_activity_missing", "time_unit", "lost_data", "lost_kernels", "skipped_rows",
-	"impossible_copies", "unjoined_kernels", "no_api_calls", "no_correlation", "no_process_column", "no_strings",
-	"shared_device", "window_gap", "graph_trace", "phase_map", "unknown_device", "profiler_overhead", "nsys_errors",
+	"unjoined_kernels", "no_api_calls", "no_correlation", "no_process_column", "no_strings",
+	"shared_device", "window_gap", "impossible_copies", "graph_trace", "phase_map", "unknown_device", "profiler_overhead", "nsys_errors",
 }
 
 // rankWarnings puts the most important warnings first.

@@ -34,8 +34,8 @@ func sumsOf(in *kit.Input) unitSums {
 	return kit.Once(in, "unit costs", func() unitSums { return addUnits(in) })
 }
 
-// addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start and
-// end; launches and kernels are those of the work that belongs to it.
+// addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start
+// and end; launches and kernels are those of the work that belongs to it.
 func addUnits(in *kit.Input) unitSums {
 	x := in.Units
 	costs, late := make([]unitCost, len(x.Units)), make([]*lateCalls, len(x.Timeline.Devices))
@@ -84,7 +84,7 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 	if len(x.Units) == 0 {
 		return nil
 	}
-	costs := sumsOf(in).costs
+	costs, numbers := sumsOf(in).costs, stepNumbers(in)
 	points := make([]report.UnitPoint, len(x.Units))
 	for i := range x.Units {
 		u := &x.Units[i]
@@ -95,6 +95,9 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 		}
 		if u.Proc != trace.None {
 			p.Process = in.Trace.Procs[u.Proc].PID
+		}
+		if numbers != nil {
+			p.Step = numbers[i]
 		}
 		points[i] = p
 	}

@@ -117,7 +117,8 @@ const (
 	pathParts
 )
 
-var partNames = [pathParts]string{"compute", "communication", "copy", "latency", "call", "host", "unknown"}
+// partNames are the report's words for them.
+var partNames = report.PathParts[:pathParts:pathParts]
 
 // pathRun is what the section works with.
 type pathRun struct {

@@ -1,5 +1,5 @@
-// Package unit holds the section about the unit of work: what one step costs, kernel by kernel and call by call. It knows
-// the kit and no other family.
+// Package unit holds the section about the unit of work: what one step costs, kernel by kernel and call by call. It
+// knows the kit and no other family.
 package unit
 
 import "embed"

@@ -67,7 +67,7 @@ func (x *lateCalls) gap(g *attrib.Gap) {
 	x.pieces = x.pieces[:0]
 }
 
-// fromThreads sets the source of what is said of launching threads.
+// fromThreads sets the source of metrics of launching threads.
 func (r *unitRun) fromThreads() {
 	r.out.From(trace.RoleAPI, r.in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {

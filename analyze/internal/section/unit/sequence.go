@@ -17,8 +17,8 @@ import (
 )
 
 // sequence lays the kernels of every unit of a set beside those of one of them, the median. Kernels of one stream keep
-// their order from unit to unit, those of several interleave as it happens: so they are laid beside each other stream by
-// stream, unless streams change from unit to unit.
+// their order from unit to unit, those of several interleave as it happens: so they are laid beside each other stream
+// by stream, unless streams change from unit to unit.
 type sequence struct {
 	in     *kit.Input
 	set    *unitSet

@@ -101,6 +101,7 @@ func (q *sequence) shownUnit(place int, which string, names *nameTable) *report.
 		gaps = gaps[:maxShownWork+1]
 	}
 	s.SetEvents(cut(work, maxShownWork), cut(calls, maxShownWork), ranges, gaps)
+	s.Path = q.pathOf(place)
 	return s
 }
 

@@ -249,7 +249,8 @@ func run(in *kit.Input, out *kit.Output) {
 	}
 	sets, slowest := unitSets(in)
 	sums := sumsOf(in)
-	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
+	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets,
+		main: &sets[slowest[x.Primary]], slowest: slowest,
 		ids: kit.GroupIDs(x)}
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.metrics(slowest)
@@ -286,7 +287,7 @@ func (r *unitRun) note() {
 
 const fewUnits = 5
 
-// metrics emits what is said of each kind of unit.
+// metrics emits the metrics of each kind of unit.
 func (r *unitRun) metrics(slowest []int) {
 	x := r.in.Units
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")

@@ -86,6 +86,7 @@ func newSteps(in *kit.Input) *stepData {
 	sets, slowest := unitSets(in)
 	names := &nameTable{Numbering: kit.NewNumbering[string]()}
 	d.steps = &report.UnitSteps{List: []*report.UnitStep{}}
+	stacks := &stackTable{in: in, names: names, index: kit.NewNumbering[[2]int]()}
 	ids := kit.GroupIDs(x)
 	room := maxAllPositions
 	for i, s := range stepSets(in, sets, slowest) {
@@ -94,7 +95,7 @@ func newSteps(in *kit.Input) *stepData {
 			continue
 		}
 		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
-		step := newStep(in, &sets[s], ids[sets[s].group], names, shown && !in.Brief)
+		step := newStep(in, &sets[s], ids[sets[s].group], stacks, shown && !in.Brief)
 		if i == 0 {
 			d.main = step
 		} else {
@@ -105,7 +106,7 @@ func newSteps(in *kit.Input) *stepData {
 			break
 		}
 	}
-	d.steps.Names, d.steps.Categories = names.names(), names.categories
+	d.steps.Names, d.steps.Categories, d.steps.Stacks = names.names(), names.categories, stacks.list
 	if d.steps.Names == nil {
 		d.steps.Names, d.steps.Categories = []string{}, []string{}
 	}
@@ -134,7 +135,8 @@ func stepSets(in *kit.Input, sets []unitSet, slowest []int) []int {
 const maxStepSets = 8
 
 // newStep works out one set of units.
-func newStep(in *kit.Input, set *unitSet, id string, names *nameTable, shown bool) *report.UnitStep {
+func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown bool) *report.UnitStep {
+	names := stacks.names
 	q := newSequence(in, set)
 	defer q.free()
 	first, of, count := q.fold(func(w int32) string {
@@ -159,6 +161,7 @@ func newStep(in *kit.Input, set *unitSet, id string, names *nameTable, shown boo
 	for p, w := range first {
 		x := &t.list[p]
 		x.Name, x.Stream = names.label(in, q.device, int(w)), q.device.Stream(int(w))
+		x.Inside = stacks.around(q.device.Call(int(w)))
 		if count[p] > 1 {
 			category := names.categories[x.Name]
 			x.Name = names.of("["+category+" × "+strconv.Itoa(int(count[p]))+"]", category)

@@ -104,16 +104,17 @@
       t.count = make("output", "");
       tools.prepend(filter, t.count);
     }
-    const few = /^p(\d)/.exec(table.className);
-    if (few) {
-      const n = table.tHead.rows[0].cells.length - few[1];
+    const few = /^p\d/.test(table.className);
+    if (few || table.classList.contains("sides")) {
       table.classList.add("few");
+      const n = few ? [...table.tHead.rows[0].cells].filter((c) => getComputedStyle(c).display === "none").length : 2;
       const more = button(n + " more columns", (b) => {
         const off = table.classList.toggle("few");
         b.setAttribute("aria-expanded", String(!off));
         b.textContent = off ? n + " more columns" : "Fewer columns";
       });
       if (n === 1) more.textContent = "1 more column";
+      if (!few) more.className = "phone"; // wider windows have them all
       more.setAttribute("aria-expanded", "false");
       more.setAttribute("aria-label", more.textContent + " of " + name);
       tools.append(more);

@@ -29,17 +29,18 @@ const (
 	manyGC     = 25
 )
 
-// All are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
-// the index whole on: these can be large.
+// All are the reports of all inputs in their order, with the detail tables of those that were made here from traces,
+// from the index whole on: these can be large. reads says which metrics of many reports will be looked at; nil: all.
 func All(
-	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, bar *progress.Bar,
+	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, reads func(*report.Metric) bool,
+	bar *progress.Bar,
 ) ([]*analyze.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
-	var lean report.Lean
+	lean := report.Lean{Reads: reads}
 	if len(inputs) > manyInputs {
-		defer debug.SetGCPercent(debug.SetGCPercent(manyGC))
+		debug.SetGCPercent(manyGC) // from here on: what compares the reports holds them all
 	}
 	slots := make(chan struct{}, Parallel)
 	var wg sync.WaitGroup
@@ -70,8 +71,8 @@ func All(
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
 }
 
-// oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places
-// than a report carries.
+// oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more
+// places than a report carries.
 func oneUnit(
 	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
 ) error {

@@ -1,8 +1,9 @@
-// Package bisect finds the commit at which a number changed from captures that are noisy. It knows numbers alone: neither
-// git nor captures.
+// Package bisect finds the commit at which a number changed from captures that are noisy. It knows numbers alone:
+// neither git nor captures.
 //
 // A search that believes every capture goes wrong at the first odd one, and one that repeats each wastes most of them.
-// Here each capture moves the probability of every commit to be the culprit, and the next one is made where it tells most.
+// Here each capture moves the probability of every commit to be the culprit, and the next one is made where it tells
+// most.
 package bisect
 
 import (
@@ -68,8 +69,8 @@ func (s *Search) Skip(commit int) error {
 // Captures so far.
 func (s *Search) Captures() int { return len(s.y) }
 
-// Posterior is the probability of each commit to be the culprit, by its number (that of 0 is 0), and the probability that
-// nothing changed.
+// Posterior is the probability of each commit to be the culprit, by its number (that of 0 is 0), and the probability
+// that nothing changed.
 //
 // A commit k splits the N captures into n₁ of commits before it and n₂ from it on. With a level that may be anything, a
 // change normal with variance 25 σ² and σ² inverse gamma about what is known of the noise (worth 4 captures), the
@@ -106,7 +107,8 @@ func (s *Search) Posterior() (culprit []float64, none float64) {
 			z = left * right / count
 			p = z * ((sum-before)/right - before/left)
 		}
-		logs[k] = math.Log((1-priorNone)/float64(s.n)) - math.Log1p(priorSize*z)/2 + power*math.Log(known+max(0, sq-priorSize*p*p/(1+priorSize*z)))
+		logs[k] = math.Log((1-priorNone)/float64(s.n)) - math.Log1p(priorSize*z)/2 +
+			power*math.Log(known+max(0, sq-priorSize*p*p/(1+priorSize*z)))
 	}
 	logs[0] = math.Log(priorNone) + power*math.Log(known+sq) // in place of commit 0, that nothing changed
 	most := slices.Max(logs)
@@ -122,7 +124,8 @@ func (s *Search) Posterior() (culprit []float64, none float64) {
 	return culprit, none
 }
 
-// Next is the commit to capture, the one whose capture tells most: before it and from it on the culprit is about as likely.
+// Next is the commit to capture, the one whose capture tells most: before it and from it on the culprit is about as
+// likely.
 func (s *Search) Next() int {
 	switch len(s.y) {
 	case 0:
@@ -165,8 +168,8 @@ func (s *Search) count(from, to int) int {
 
 // Result is what is known.
 type Result struct {
-	// First and Last are the numbers of the commits among which the culprit is, one and the same where it is found; skipped
-	// ones cannot be told from what follows them.
+	// First and Last are the numbers of the commits among which the culprit is, one and the same where it is found;
+	// skipped ones cannot be told from what follows them.
 	First, Last int
 	Probability float64 // that it is among them
 	None        float64 // probability that nothing changed

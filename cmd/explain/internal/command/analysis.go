@@ -27,8 +27,9 @@ type AnalysisFlags struct {
 	KernelMap      string // a file, empty for none
 	memory         memoryFlag
 	Quiet, Verbose bool
-	policyUnit     string         // that the policy asks for, where --unit says nothing
-	given          *pflag.FlagSet // the command's; nil where there is no command line
+	Reads          func(*report.Metric) bool // metrics of many reports that are looked at; nil: all
+	policyUnit     string                    // that the policy asks for, where --unit says nothing
+	given          *pflag.FlagSet            // the command's; nil where there is no command line
 }
 
 // Register adds the flags to a command that takes traces and reports: they are about the traces.
@@ -154,7 +155,7 @@ func (f *AnalysisFlags) Results(
 	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
-	return analysis.All(ctx, inputs, opt, whole, bar)
+	return analysis.All(ctx, inputs, opt, whole, f.Reads, bar)
 }
 
 // Fits refuses flags about traces where a report is made already.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,8 @@ where it tells most: what is not settled is captured again. A commit whose comma
 All captures must be of one workload; another one, by other flags say, is skipped as well.
 
 It ends with the commit, its probability, and where the change comes from: what "explain diff" says of
-the captures before it and of those from it on. --out keeps bisect.json and every report.
+the captures before it and of those from it on. --out keeps bisect.json and every report. Ctrl-C ends
+the search with what it knows by then.
 
 Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
 nothing changed.`,
@@ -120,6 +122,9 @@ func (f *bisectFlags) run(cmd *cobra.Command, e *command.Env, program []string) 
 	defer func() { _ = b.git("worktree", "remove", "--force", b.tree) }()
 	for b.search.Captures() < f.most && !b.search.Result().Settled {
 		if err := b.capture(b.search.Next()); err != nil {
+			if cmd.Context().Err() != nil && b.search.Captures() > 0 {
+				return b.interrupted()
+			}
 			return err
 		}
 	}
@@ -201,7 +206,8 @@ func (b *bisection) capture(number int) error {
 		return err
 	}
 	res := b.search.Result()
-	b.say("%s (%d of %d): %s; most likely %s, %s", history.Short(c.Commit), number, len(b.commits), unit.Format(value, report.Nanoseconds),
+	b.say("%s (%d of %d): %s; most likely %s, %s", history.Short(c.Commit), number, len(b.commits),
+		unit.Format(value, report.Nanoseconds),
 		b.rangeText(res), unit.Percent(res.Probability))
 	return nil
 }
@@ -230,6 +236,8 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 	}
 	out := filepath.Join(b.scratch, fmt.Sprintf("capture-%d", len(b.log)+1))
 	c := exec.CommandContext(b.cmd.Context(), b.program[0], b.program[1:]...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // what it started gets the time to end
+	c.WaitDelay = 10 * time.Second
 	c.Dir = b.tree
 	c.Env = append(os.Environ(), "EXPLAIN_OUT="+out, "EXPLAIN_COMMIT="+commit)
 	var said bytes.Buffer
@@ -278,34 +286,65 @@ func (b *bisection) git(args ...string) error {
 	return nil
 }
 
+// kept is bisect.json.
+type kept struct {
+	Schema      string     `json:"schema"`
+	Settled     bool       `json:"settled"`
+	Culprits    []string   `json:"culprits"` // one, or those that skipped ones cannot be told from
+	Probability float64    `json:"probability"`
+	None        float64    `json:"none"` // probability that nothing changed
+	Cause       string     `json:"cause"`
+	Captures    []captured `json:"captures"`
+}
+
+// kept is what is known so far.
+func (b *bisection) kept(res bisect.Result) *kept {
+	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled && res.None < 0.5, Probability: res.Probability,
+		None: res.None, Captures: b.log, Culprits: []string{}}
+	for k := res.First; k <= res.Last && res.None < 0.5; k++ {
+		out.Culprits = append(out.Culprits, b.commit(k))
+	}
+	return out
+}
+
+// interrupted says what a search that the user ended knows, and keeps it: captures are expensive.
+func (b *bisection) interrupted() error {
+	res := b.search.Result()
+	where := "nothing was written: --out keeps them"
+	if b.out != "" {
+		if err := b.keep(context.WithoutCancel(b.cmd.Context()), b.kept(res)); err != nil {
+			return err
+		}
+		where = b.out + " holds them"
+	}
+	so := "most likely " + b.rangeText(res) + ", " + unit.Percent(res.Probability)
+	if res.None >= 0.5 {
+		so = "most likely nothing changed, " + unit.Percent(res.None)
+	}
+	return fmt.Errorf("interrupted after %s; %s; %s", command.Counted(b.search.Captures(), "capture"), so, where)
+}
+
 // answer says what was found.
 func (b *bisection) answer() error {
 	res := b.search.Result()
-	out := struct {
-		Schema      string     `json:"schema"`
-		Settled     bool       `json:"settled"`
-		Culprits    []string   `json:"culprits"` // one, or those that skipped ones cannot be told from
-		Probability float64    `json:"probability"`
-		None        float64    `json:"none"` // probability that nothing changed
-		Cause       string     `json:"cause"`
-		Captures    []captured `json:"captures"`
-	}{Schema: "explain.bisect/1", Settled: res.Settled && res.None < 0.5, Probability: res.Probability, None: res.None, Captures: b.log, Culprits: []string{}}
+	out := b.kept(res)
 	var c *comparison.Comparison
 	var text strings.Builder
 	switch {
 	case res.None >= 0.5:
-		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first), history.Short(b.commit(len(b.commits))),
+		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))),
 			command.Counted(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
-			out.Culprits = append(out.Culprits, b.commit(k))
 			fmt.Fprintf(&text, "%s %s\n", b.commit(k), render.Visible(b.commits[k-1].Subject))
 		}
 		word := "found"
 		if !out.Settled {
 			word = "not settled"
 		}
-		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability), command.Counted(b.search.Captures(), "capture"))
+		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability),
+			command.Counted(b.search.Captures(), "capture"))
 		var err error
 		if c, err = b.compare(res); err != nil {
 			return err
@@ -316,7 +355,7 @@ func (b *bisection) answer() error {
 		}
 	}
 	if b.out != "" {
-		if err := b.keep(out); err != nil {
+		if err := b.keep(b.cmd.Context(), out); err != nil {
 			return err
 		}
 	}
@@ -348,14 +387,15 @@ func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
 }
 
 // keep writes bisect.json and the reports.
-func (b *bisection) keep(out any) error {
+func (b *bisection) keep(ctx context.Context, out *kept) error {
 	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return command.JSON(w, out) }}
 	for i, c := range b.log {
 		if c.report != nil {
-			files[fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))] = func(w io.Writer) error { return report.Write(w, c.report) }
+			name := fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))
+			files[name] = func(w io.Writer) error { return report.Write(w, c.report) }
 		}
 	}
-	return whole.Folder(b.cmd.Context(), b.out, files)
+	return whole.Folder(ctx, b.out, files)
 }
 
 // mainStep is the median step of a kind of unit, ns; kind is the report's main one where it is empty.

@@ -89,7 +89,8 @@ func (d *Decider) pair(base, head *report.Report) (bool, error) {
 	}
 	now := time.Now()
 	d.took, d.last = max(d.took, now.Sub(d.last)), now
-	d.say(fmt.Sprintf("Pair %d: %s → %s, %s; so far %s: %s", s.Pair, unit.Format(b, report.Nanoseconds), unit.Format(h, report.Nanoseconds),
+	d.say(fmt.Sprintf("Pair %d: %s → %s, %s; so far %s: %s", s.Pair, unit.Format(b, report.Nanoseconds),
+		unit.Format(h, report.Nanoseconds),
 		unit.Change(s.Ratio-1), unit.Change(s.Mean-1), s.Answer))
 	if s.Answer != sequential.Undecided {
 		return true, nil
@@ -116,12 +117,14 @@ func (d *Decider) Answer() error {
 			Budget    string            `json:"budget"`
 			Answer    sequential.Answer `json:"answer"`
 			Steps     []sequential.Step `json:"steps"`
-		}{"explain.decisions/1", "unit.time.p50", d.kind, d.until.tolerance, d.until.budget.String(), answer, append([]sequential.Step{}, d.test.Log...)})
+		}{"explain.decisions/1", "unit.time.p50", d.kind, d.until.tolerance, d.until.budget.String(), answer,
+			append([]sequential.Step{}, d.test.Log...)})
 	})
 	if err != nil {
 		return err
 	}
-	d.say(fmt.Sprintf("After %s: %s; %s has every decision", command.Counted(len(d.test.Log), "pair"), answer, filepath.Join(d.out, decisionsFile)))
+	d.say(fmt.Sprintf("After %s: %s; %s has every decision", command.Counted(len(d.test.Log), "pair"), answer,
+		filepath.Join(d.out, decisionsFile)))
 	switch answer {
 	case sequential.Slower:
 		return command.Exit(command.Fail)

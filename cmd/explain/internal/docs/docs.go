@@ -1,6 +1,6 @@
-// Package docs is everything that explain says about itself outside help texts: the pages of sections, of comparisons and
-// of the work around them, and one search that finds each name that an output prints. The pages of examples/docs are made
-// from it. It reads no capture and no report.
+// Package docs is everything that explain says about itself outside help texts: the pages of sections, of comparisons
+// and of the work around them, and one search that finds each name that an output prints. The pages of examples/docs
+// are made from it. It reads no capture and no report.
 package docs
 
 import (

@@ -21,12 +21,15 @@ func found(name string) bool {
 	return page || len(Find(name)) > 0
 }
 
-// sources are the Go files of packages, tests left out.
+// sources are the Go files of packages, tests and their kits left out.
 func sources(t *testing.T, dirs ...string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, dir := range dirs {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() && strings.HasSuffix(d.Name(), "test") {
+				return filepath.SkipDir
+			}
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
@@ -154,6 +157,7 @@ func TestFind(t *testing.T) {
 		"exit code 4":                 "inconclusive; `diff`, `gate`",
 		"NO_COLOR":                    "no colour",
 		"busy_ms":                     `column "Busy" (busy) of table gpu_time in section gpu_time, in ns`,
+		"budgets-only":                "preset of a policy, which explain policy show prints: budgets-only: ",
 		"PAIRED BY":                   "how the kernel of the base was matched",
 		"tables/gpu_time.csv":         "table gpu_time (Time by class) of section gpu_time",
 		"unit.time.p99{phase=decode}": "p99: 90th and 99th percentile",

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // Statistics of a metric, as they follow its id.
@@ -25,8 +26,9 @@ type Entry struct {
 // maxEntries bounds an answer: a common word is in the first columns of many tables.
 const maxEntries = 6
 
-// Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a table or a column
-// of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains it.
+// Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a preset, a table
+// or a column of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains
+// it.
 func Find(name string) []Entry {
 	name = strings.TrimSpace(name)
 	var list []Entry
@@ -40,6 +42,9 @@ func Find(name string) []Entry {
 		if strings.EqualFold(p.Title, name) {
 			list = append(list, Entry{p.Name, "a page: explain doc " + p.Name})
 		}
+	}
+	if text, ok := policy.PresetText(strings.ToLower(name)); ok {
+		list = append(list, Entry{"policy", presetText(text)})
 	}
 	list = append(list, index()[strings.ToLower(name)]...)
 	list = append(list, columns()[strings.ToLower(name)]...)
@@ -112,6 +117,19 @@ func findingText(section, id string) string {
 	return "finding of section " + section + ": " + text
 }
 
+// presetText is what a preset says of itself: the comment that its file begins with.
+func presetText(text string) string {
+	var words []string
+	for line := range strings.Lines(text) {
+		comment, ok := strings.CutPrefix(line, "#")
+		if !ok {
+			break
+		}
+		words = append(words, strings.Fields(comment)...)
+	}
+	return "preset of a policy, which explain policy show prints: " + strings.Join(words, " ")
+}
+
 // cell is a name in the first column of a table.
 var cell = regexp.MustCompile("`([^`]+)`")
 
@@ -134,6 +152,21 @@ var index = sync.OnceValue(func() map[string][]Entry {
 	}
 	return rows
 })
+
+var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+
+// Words are the names that tables of pages explain (reason codes, warnings, classes, words of schemas), sorted: for
+// completion.
+func Words() []string {
+	var list []string
+	for name := range index() {
+		if word.MatchString(name) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
 
 // columns are the tables and columns of the report, by their ids, titles and names in files, in lower case.
 var columns = sync.OnceValue(func() map[string][]Entry {

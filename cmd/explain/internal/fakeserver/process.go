@@ -126,7 +126,8 @@ var errKey = errors.New("unknown key")
 
 // parseScript reads key=value pairs, separated by commas: ttft, gap, tokens, per_event, model, healthy_after (a
 // duration, or never), fault, every, after, die_after (completion requests before the process ends), start_fail (exit
-// code), orphan (seconds), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage, no_done.
+// code), orphan (seconds), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage,
+// no_done.
 func parseScript(text string) (*process, error) {
 	p := &process{}
 	s := &p.script

@@ -1,6 +1,6 @@
 // Package fetch brings an input to a file of its own: standard input, and what an https:// address gives, such as a
-// presigned one of an object store. Everything else is a file already. Addresses hold secrets behind their question mark:
-// no error shows it.
+// presigned one of an object store. Everything else is a file already. Addresses hold secrets behind their question
+// mark: no error shows it.
 package fetch
 
 import (

@@ -24,7 +24,7 @@ var groups = []struct{ title, flags string }{
 	{"Rules", "fail-on policy preset noise threshold tolerance policy-ref exit-on override-label max-failures " +
 		"fail-on-errors"},
 	{"What would change", "speedup remove overlap host-free no-sync graph"},
-	{"GitHub", "comment comment-key pull-request status allow-unsafe"},
+	{"GitHub", "comment comment-key report-url pull-request status allow-unsafe"},
 	{"Server", "url engine model dtype port health-timeout api-key-env cacert insecure"},
 	{"Requests", "load-mode dataset prompt-tokens output-tokens temperature seed num-requests duration rate concurrency " +
 		"warmup-requests timeout chat stream slo-ttft slo-tpot slo-e2e"},

@@ -96,8 +96,8 @@ func Captures(flag string, names []string) ([]File, error) {
 	return list, err
 }
 
-// Expand turns names into paths: what Exists is taken as it is, else split at commas, else a glob. What a glob matches is
-// in the order of the names.
+// Expand turns names into paths: what Exists is taken as it is, else split at commas, else a glob. What a glob matches
+// is in the order of the names.
 func Expand(flag string, names []string) ([]string, error) {
 	var list []string
 	for _, name := range names {
@@ -174,8 +174,9 @@ func ReadText(path string) ([]byte, error) {
 	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
-// Named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs share
-// it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as they are.
+// Named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs
+// share it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as
+// they are.
 func Named(inputs []File, reports []*report.Report) []*report.Report {
 	path := func(i int) string {
 		if dir, file := filepath.Split(inputs[i].Path); file == "report.json" { // which explain --out wrote

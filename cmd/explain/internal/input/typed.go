@@ -44,8 +44,8 @@ func Plain(err error) string {
 	return strings.Replace(text, at.Error(), said, 1)
 }
 
-// Spool makes a file of what comes in for the argument -, since a capture is read from more than one place, and puts its
-// name into the arguments. The file is called stdin, and remove takes it away.
+// Spool makes a file of what comes in for the argument -, since a capture is read from more than one place, and puts
+// its name into the arguments. The file is called stdin, and remove takes it away.
 func Spool(in io.Reader, args []string) (remove func(), err error) {
 	at := slices.Index(args, "-")
 	switch {

@@ -52,7 +52,8 @@ func add[T any](a *answer, name string, rows []T, more int) {
 	a.fields = append(a.fields, f)
 }
 
-// text is the answer as JSON of at most [MaxAnswer] bytes: rows at the end of the longest list are left out until it is.
+// text is the answer as JSON of at most [MaxAnswer] bytes: rows at the end of the longest list are left out until it
+// is.
 func (a *answer) text(unknown []Unknown, next []Next) string {
 	add(a, "unknown", unknown, 0)
 	add(a, "next", next, 0)

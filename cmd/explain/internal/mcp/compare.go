@@ -44,7 +44,8 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	out.put("cause", upTo(3*maxText, c.Cause))
 	out.put("comparable", c.Comparable)
 	out.put("identical", c.Identical)
-	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase, "base_n": c.Unit.BaseN, "head_n": c.Unit.HeadN})
+	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase,
+		"base_n": c.Unit.BaseN, "head_n": c.Unit.HeadN})
 	out.put("smallest_loss_that_would_have_failed", short(c.Resolution))
 	add(&out, "numbers", numbers(c), 0)
 	add(&out, "attribution", attribution(c, func(r *comparison.AttributionRow) bool {
@@ -125,7 +126,8 @@ func numbers(c *comparison.Comparison) []change {
 	var list []change
 	for i := range c.Primary {
 		r := &c.Primary[i]
-		list = append(list, change{Key: plain(report.MetricKey(r.Metric, r.Labels)), Kind: r.Kind, Unit: r.Unit, Base: short(r.Base), Head: short(r.Head),
+		list = append(list, change{Key: plain(report.MetricKey(r.Metric, r.Labels)), Kind: r.Kind, Unit: r.Unit,
+			Base: short(r.Base), Head: short(r.Head),
 			Delta: short(r.Delta), Ratio: short(r.Ratio), Class: string(r.Class)})
 	}
 	return list
@@ -136,7 +138,8 @@ func attribution(c *comparison.Comparison, keep func(*comparison.AttributionRow)
 	for i := range c.Attribution.Rows {
 		r := &c.Attribution.Rows[i]
 		if keep(r) {
-			list = append(list, change{Key: plain(r.ID), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(&r.Base), Head: short(&r.Head),
+			list = append(list, change{Key: plain(r.ID), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(&r.Base),
+				Head:  short(&r.Head),
 				Delta: short(&r.Delta), Share: short(shareOf(c, r))})
 		}
 	}
@@ -147,7 +150,8 @@ func structure(c *comparison.Comparison) []change {
 	var list []change
 	for i := range c.Structure {
 		r := &c.Structure[i]
-		list = append(list, change{Key: plain(r.ID), Base: short(r.Base), Head: short(r.Head), Class: string(r.Class), Text: plain(r.Text)})
+		list = append(list, change{Key: plain(r.ID), Base: short(r.Base), Head: short(r.Head), Class: string(r.Class),
+			Text: plain(r.Text)})
 	}
 	return list
 }
@@ -160,7 +164,8 @@ func kernels(c *comparison.Comparison) []change {
 		if head := name(k.HeadShort, k.HeadName); head != key {
 			key = strings.Trim(key+" → "+head, " →")
 		}
-		list = append(list, change{Key: key, Unit: report.Nanoseconds, Base: short(k.Base), Head: short(k.Head), Delta: short(&k.Delta), Ratio: short(k.Ratio),
+		list = append(list, change{Key: key, Unit: report.Nanoseconds, Base: short(k.Base), Head: short(k.Head),
+			Delta: short(&k.Delta), Ratio: short(k.Ratio),
 			Class: string(k.Class), BaseRuns: short(k.BaseCount), HeadRuns: short(k.HeadCount), Paired: k.PairedBy, Text: note})
 	}
 	return list
@@ -181,18 +186,22 @@ func calls(c *comparison.Comparison) []change {
 	var list []change
 	for i := range c.API {
 		r := &c.API[i]
-		list = append(list, change{Key: plain(r.Name), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(r.BaseTime), Head: short(r.HeadTime), Ratio: short(r.Ratio),
-			Class: string(r.Class), BaseRuns: short(r.BaseCount), HeadRuns: short(r.HeadCount), Text: "ratio is of the mean time of one call"})
+		list = append(list, change{Key: plain(r.Name), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(r.BaseTime),
+			Head: short(r.HeadTime), Ratio: short(r.Ratio),
+			Class: string(r.Class), BaseRuns: short(r.BaseCount), HeadRuns: short(r.HeadCount),
+			Text: "ratio is of the mean time of one call"})
 	}
 	return list
 }
 
 func gates(c *comparison.Comparison) []change {
 	var list []change
-	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn, comparison.Error, comparison.Pass} {
+	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn, comparison.Error,
+		comparison.Pass} {
 		for i := range c.Gates {
 			if g := &c.Gates[i]; g.Verdict == v {
-				list = append(list, change{Key: plain(report.MetricKey(g.Metric, g.Labels)), Rule: plain(g.Rule), Verdict: string(g.Verdict), Base: short(g.Base),
+				list = append(list, change{Key: plain(report.MetricKey(g.Metric, g.Labels)), Rule: plain(g.Rule),
+					Verdict: string(g.Verdict), Base: short(g.Base),
 					Head: short(g.Head), Ratio: short(g.Ratio), Class: string(g.Class), Text: plain(g.Reason)})
 			}
 		}
@@ -223,7 +232,8 @@ func (s *Server) changes(ctx context.Context, a arguments) (string, error) {
 		for i := range c.Mix {
 			m := &c.Mix[i]
 			base, head := float64(m.BaseCount), float64(m.HeadCount)
-			list = append(list, change{Key: kindKey(m), Unit: report.Nanoseconds, Base: short(m.BaseTime), Head: short(m.HeadTime), Ratio: short(m.Ratio),
+			list = append(list, change{Key: kindKey(m), Unit: report.Nanoseconds, Base: short(m.BaseTime),
+				Head: short(m.HeadTime), Ratio: short(m.Ratio),
 				BaseRuns: short(&base), HeadRuns: short(&head)})
 		}
 	case "environment":
@@ -233,7 +243,8 @@ func (s *Server) changes(ctx context.Context, a arguments) (string, error) {
 	case "unjudged":
 		for i := range c.Unjudged {
 			r := &c.Unjudged[i]
-			list = append(list, change{Key: plain(r.ID), Unit: r.Unit, Base: short(&r.Base), Head: short(&r.Head), Delta: short(&r.Delta), Ratio: short(r.Ratio), Text: plain(r.Text)})
+			list = append(list, change{Key: plain(r.ID), Unit: r.Unit, Base: short(&r.Base), Head: short(&r.Head),
+				Delta: short(&r.Delta), Ratio: short(r.Ratio), Text: plain(r.Text)})
 		}
 	default:
 		return "", &rpcError{codeParams, "part is one of " + strings.Join(parts, ", ")}

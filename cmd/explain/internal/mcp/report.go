@@ -70,12 +70,14 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 		gpus = append(gpus, name)
 	}
 	out.put("gpus", gpus)
-	unit := map[string]any{"kind": r.Unit.Kind, "name": plain(r.Unit.Name), "why": plain(r.Unit.Why), "coverage": short(r.Unit.Coverage)}
+	unit := map[string]any{"kind": r.Unit.Kind, "name": plain(r.Unit.Name), "why": plain(r.Unit.Why),
+		"coverage": short(r.Unit.Coverage)}
 	out.put("unit_of_work", unit)
 	var kinds []any
 	for i := range r.Unit.Groups {
 		g := &r.Unit.Groups[i]
-		kinds = append(kinds, map[string]any{"phase": g.Phase, "batch": g.Batch, "tokens": g.Tokens, "count": g.Count, "kernels": g.Kernels, "main": g.Main})
+		kinds = append(kinds, map[string]any{"phase": g.Phase, "batch": g.Batch, "tokens": g.Tokens, "count": g.Count,
+			"kernels": g.Kernels, "main": g.Main})
 	}
 	add(&out, "kinds_of_unit", kinds, 0)
 	var warnings []any
@@ -116,7 +118,8 @@ func findings(r *report.Report) []finding {
 	var list []finding
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		one := finding{ID: f.ID, Severity: string(f.Severity), Title: plain(f.Title), Evidence: []string{}, Advice: []string{}}
+		one := finding{ID: f.ID, Severity: string(f.Severity), Title: plain(f.Title), Evidence: []string{},
+			Advice: []string{}}
 		if f.Worth != nil {
 			one.Worth, one.Of, one.Units = f.Worth.Time, f.Worth.Of, f.Worth.Units
 		}
@@ -226,7 +229,8 @@ func (s *Server) table(ctx context.Context, a arguments) (string, error) {
 	unknown := Unknown{"table " + plain(a.Table), "no_such_name", "this report has no such table", "ask table without a name for the list"}
 	for i := range r.Sections {
 		if sec := &r.Sections[i]; sec.ID == a.Table {
-			unknown = Unknown{"section " + sec.ID, string(sec.Status), cmp.Or(plain(sec.Reason), "it has no table of that name"), ""}
+			unknown = Unknown{"section " + sec.ID, string(sec.Status), cmp.Or(plain(sec.Reason), "it has no table of that name"),
+				""}
 			var names []string
 			for j := range sec.Tables {
 				names = append(names, sec.Tables[j].ID)
@@ -236,7 +240,8 @@ func (s *Server) table(ctx context.Context, a arguments) (string, error) {
 			}
 		}
 	}
-	return out.text([]Unknown{unknown}, []Next{{"table", map[string]any{"file": a.File}, "the tables of this report"}}), nil
+	return out.text([]Unknown{unknown}, []Next{{"table", map[string]any{"file": a.File}, "the tables of this report"}}),
+		nil
 }
 
 // rows answers with the rows of a table that were asked for.

@@ -1,6 +1,7 @@
-// Package mcp answers questions of agents about captures, reports and comparisons: a server of the Model Context Protocol
-// on standard input and output. Its tools read and change nothing, only below one folder, and no answer is longer than an
-// agent can afford ([MaxAnswer]). Names of kernels and ranges come from captures: they are data, and made visible.
+// Package mcp answers questions of agents about captures, reports and comparisons: a server of the Model Context
+// Protocol on standard input and output. Its tools read and change nothing, only below one folder, and no answer is
+// longer than an agent can afford ([MaxAnswer]). Names of kernels and ranges come from captures: they are data, and
+// made visible.
 package mcp
 
 import (
@@ -76,8 +77,8 @@ const (
 	codeParams  = -32602
 )
 
-// Serve answers requests, one to a line, until the input ends or ctx does. A line that is no request is answered with an
-// error, and the next one is read.
+// Serve answers requests, one to a line, until the input ends or ctx does. A line that is no request is answered with
+// an error, and the next one is read.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	enc := json.NewEncoder(out)

@@ -78,7 +78,8 @@ func init() {
 		{"report", "Says where the time of one capture goes: window, GPUs, unit of work, key numbers, warnings, findings with advice, and what it cannot say.",
 			map[string]any{"file": fileArgument}, []string{"file"}, (*Server).report},
 		{"metrics", "Values of metrics of one capture, largest first.",
-			map[string]any{"file": fileArgument, "id": text("a metric, or how its id begins: gpu., unit.time"), "match": matchArgument, "limit": limitArgument},
+			map[string]any{"file": fileArgument, "id": text("a metric, or how its id begins: gpu., unit.time"),
+				"match": matchArgument, "limit": limitArgument},
 			[]string{"file", "id"}, (*Server).metrics},
 		{"table", "Rows of a table of one capture's report; without a table, the list of tables.",
 			map[string]any{"file": fileArgument, "table": text("id of a table: kernels, idle_causes, sync"), "match": matchArgument,
@@ -87,8 +88,9 @@ func init() {
 		{"compare", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
 			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument}, nil, (*Server).compare},
 		{"changes", "Rows of a comparison: one part of it in full.",
-			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument, "part": map[string]any{"type": "string", "enum": parts,
-				"description": "which rows"}, "match": matchArgument, "limit": limitArgument},
+			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument,
+				"part": map[string]any{"type": "string", "enum": parts,
+					"description": "which rows"}, "match": matchArgument, "limit": limitArgument},
 			[]string{"part"}, (*Server).changes},
 		{"doc", "Says what a name means: a metric, a finding, a warning, a column, a class, a reason, an exit code; or a page.",
 			map[string]any{"name": text("the name; empty lists the pages")}, nil, (*Server).doc},
@@ -297,7 +299,8 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 			kind = "reports"
 		case d.Name() == "comparison.json" && begins(path, "explain.comparison/"):
 			kind = "comparisons"
-		case strings.HasSuffix(d.Name(), ".sqlite"), strings.HasSuffix(d.Name(), ".sqlite.gz"), strings.HasSuffix(d.Name(), ".sqlite.zst"):
+		case strings.HasSuffix(d.Name(), ".sqlite"), strings.HasSuffix(d.Name(), ".sqlite.gz"),
+			strings.HasSuffix(d.Name(), ".sqlite.zst"):
 			kind = "captures"
 		}
 		if kind == "" || !matches(rel, a.Match) {

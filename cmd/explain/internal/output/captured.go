@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 )
 
-// TraceIn is the trace in the folder of a capture and the evidence beside it: all that lies there but what explain wrote
-// about the trace. Any other path is itself.
+// TraceIn is the trace in the folder of a capture and the evidence beside it: all that lies there but what explain
+// wrote about the trace. Any other path is itself.
 func TraceIn(path string) (trace string, beside []analyze.Evidence) {
 	found := filepath.Join(path, input.CapturedTrace)
 	if !input.Exists(found) {

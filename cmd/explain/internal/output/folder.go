@@ -39,6 +39,7 @@ func Report(res *analyze.Result) []File {
 		format("report.html", HTML),
 		format("summary.json", Summary),
 		format("kernels.md", writeKernels),
+		format("operators.md", writeOperators),
 		format("stakeholder_summary.md", writeStakeholder),
 	}
 	if hasSection(res.Report, "ncu") {

@@ -33,6 +33,10 @@ func writeKernels(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, export.KernelsMD(r), render.MarkdownOptions{})
 }
 
+func writeOperators(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.OperatorsMD(r), render.MarkdownOptions{})
+}
+
 func writeStakeholder(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, export.StakeholderMD(r), render.MarkdownOptions{})
 }
@@ -87,7 +91,8 @@ func Terminal(w io.Writer, res *analyze.Result, out string, t render.TerminalOpt
 // Formats of --format, in the order of the help text.
 var Formats = []string{"text", "md", "html", "json", "profilemate"}
 
-// Print writes a report in one of the formats, or as text for people; out is the folder that it was written to, or empty.
+// Print writes a report in one of the formats, or as text for people; out is the folder that it was written to, or
+// empty.
 func Print(w io.Writer, res *analyze.Result, format, out string, t render.TerminalOptions) error {
 	switch format {
 	case "json":

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,11 +82,13 @@ func (f *mergeFlags) register(cmd *cobra.Command) {
 // options turns flags into the options of a merged report.
 func (f *mergeFlags) options(e *command.Env) (opt merge.Options, err error) {
 	opt = merge.Options{Version: e.Version, Top: f.top}
-	switch {
-	case f.top < 1:
+	if f.top < 1 {
 		return opt, usage.Errorf("--top-kernels must be at least 1, got %d", f.top)
-	case f.format != "" && !slices.Contains(output.Formats, f.format):
-		return opt, usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(output.Formats, ", "))
+	}
+	if f.format != "" {
+		if err := command.Format(f.format, output.Formats); err != nil {
+			return opt, err
+		}
 	}
 	if f.rank != "" {
 		if opt.Rank, err = regexp.Compile(f.rank); err != nil {

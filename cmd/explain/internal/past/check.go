@@ -210,7 +210,8 @@ func (f *checkFlags) page(
 	if err := output.Write(cmd.Context(), out, files); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", render.Visible(out), command.Counted(len(linked), "report"))
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", render.Visible(out),
+		command.Counted(len(linked), "report"))
 	return err
 }
 

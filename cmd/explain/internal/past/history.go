@@ -201,7 +201,8 @@ func momentFlag(flag, text string) (time.Time, error) {
 		}
 	}
 	var seconds int64
-	if n, err := fmt.Sscanf(text, "%d", &seconds); n == 1 && err == nil && regexp.MustCompile(`^[0-9]+$`).MatchString(text) {
+	if n, err := fmt.Sscanf(text, "%d", &seconds); n == 1 && err == nil &&
+		regexp.MustCompile(`^[0-9]+$`).MatchString(text) {
 		return time.Unix(seconds, 0).UTC(), nil
 	}
 	return time.Time{}, usage.Errorf("--%s %s: expected 2026-01-31T22:00:00Z, 2026-01-31 or seconds since 1970", flag, text)
@@ -270,7 +271,8 @@ order does not matter, so that copies which grew apart in jobs side by side come
 					if err := errors.Join(err, from.Close()); err != nil {
 						return err
 					}
-					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", render.Visible(from.Name()), command.Counted(merged.Runs, "run"), merged.Known); err != nil {
+					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", render.Visible(from.Name()),
+						command.Counted(merged.Runs, "run"), merged.Known); err != nil {
 						return err
 					}
 				}

@@ -97,11 +97,14 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 		return d
 	}
 	d.Add(fields)
-	t := doc.Table{ID: "runs", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"}, {Title: "Branch"}, {Title: "Workload"},
+	t := doc.Table{ID: "runs", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"}, {Title: "Branch"},
+		{Title: "Workload"},
 		{Title: "Environment"}, {Title: "Capture"}}}
 	for _, r := range slices.Backward(runs) {
-		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(r.Time.Format("2006-01-02 15:04"))), doc.Spans(doc.Code(history.Short(r.Commit))),
-			doc.Spans(doc.Text(r.Branch)), doc.Spans(doc.Code(r.Workload)), doc.Spans(doc.Code(r.Epoch)), doc.Spans(doc.Name(r.Name))})
+		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(r.Time.Format("2006-01-02 15:04"))),
+			doc.Spans(doc.Code(history.Short(r.Commit))),
+			doc.Spans(doc.Text(r.Branch)), doc.Spans(doc.Code(r.Workload)), doc.Spans(doc.Code(r.Epoch)),
+			doc.Spans(doc.Name(r.Name))})
 	}
 	d.Add(t)
 	return d
@@ -184,12 +187,15 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 	var d doc.Document
 	for i := range runs {
 		r := &runs[i]
-		d.Add(doc.Heading{Level: 1, ID: r.Key, Spans: doc.Spans(doc.Text(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", "), doc.Name(r.Name))})
-		t := doc.Table{ID: "points", Columns: []doc.Column{{Title: "Metric"}, {Title: "Of"}, {Title: "Value", Align: doc.Right},
+		d.Add(doc.Heading{Level: 1, ID: r.Key,
+			Spans: doc.Spans(doc.Text(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", "), doc.Name(r.Name))})
+		t := doc.Table{ID: "points", Columns: []doc.Column{{Title: "Metric"}, {Title: "Of"},
+			{Title: "Value", Align: doc.Right},
 			{Title: "Reference", Align: doc.Right}}}
 		for k := range points {
 			p := &points[k]
-			if p.Capture != r.Capture || p.Commit != r.Commit || p.Workload != r.Workload || p.Epoch != r.Epoch || p.Branch != r.Branch {
+			if p.Capture != r.Capture || p.Commit != r.Commit || p.Workload != r.Workload || p.Epoch != r.Epoch ||
+				p.Branch != r.Branch {
 				continue
 			}
 			of, beside := p.Kind, ""
@@ -263,7 +269,8 @@ func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, f
 		if p.Pinned != nil {
 			commit, pinned = *p.PinnedCommit, number(*p.Pinned)
 		}
-		return c.Write([]string{p.Repository, p.Branch, p.Commit, p.Time.Format("2006-01-02T15:04:05Z"), p.Workload, p.Epoch, p.Capture, p.Metric,
+		return c.Write([]string{p.Repository, p.Branch, p.Commit, p.Time.Format("2006-01-02T15:04:05Z"), p.Workload, p.Epoch,
+			p.Capture, p.Metric,
 			cell(p.Labels.String()), cell(p.Kind), p.Unit, number(p.Value), commit, pinned})
 	})
 	c.Flush()

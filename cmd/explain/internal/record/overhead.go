@@ -66,7 +66,8 @@ func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
 		if err != nil {
 			return nil, err
 		}
-		o = report.NewOverhead("client", report.Summary{N: 1, Mean: float64(profiled)}, report.Summary{N: 1, Mean: float64(plain)})
+		o = report.NewOverhead("client", report.Summary{N: 1, Mean: float64(profiled)},
+			report.Summary{N: 1, Mean: float64(plain)})
 	}
 	if o == nil {
 		return nil, errors.New("a load took no time")
@@ -85,7 +86,8 @@ func OverheadBeside(trace string) *report.Overhead {
 	}
 	defer f.Close()
 	o := new(report.Overhead)
-	if json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(o) != nil || !(o.Profiled > 0 && o.Plain > 0 && o.ProfiledN > 0 && o.PlainN > 0) ||
+	if json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(o) != nil ||
+		!(o.Profiled > 0 && o.Plain > 0 && o.ProfiledN > 0 && o.PlainN > 0) ||
 		o.Of != "request" && o.Of != "client" {
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Folder writes files, by their names below dir, whole or not at all: everything is written into a scratch folder beside it first,
-// and moved into place when it is complete. A folder that exists keeps what explain did not write.
+// Folder writes files, by their names below dir, whole or not at all: everything is written into a scratch folder
+// beside it first, and moved into place when it is complete. A folder that exists keeps what explain did not write.
 func Folder(ctx context.Context, dir string, files map[string]func(io.Writer) error) error {
 	dir = filepath.Clean(dir)
 	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", dir, err) }

@@ -1,0 +1,43 @@
+package kernelname
+
+import "strings"
+
+// Operator returns the operator of PyTorch that a range stands for, and whether it stands for one: a name of the form
+// namespace::name ("aten::mm", "c10d::allreduce_", "flash_attn::_flash_attn_forward"), which begins in lower case, and
+// the node of the backward pass behind "autograd::engine::evaluate_function: ". What emit_nvtx writes behind the name
+// (sequence number, op_id, sizes) is no part of it.
+//
+// Other libraries have ranges of this form too: it is an operator for certain where the same process has some aten::
+// range ([IsATen]).
+func Operator(text string) (op string, ok bool) {
+	if i := strings.IndexByte(text, ','); i >= 0 {
+		text = text[:i]
+	}
+	if node, found := strings.CutPrefix(text, backwardNode); found {
+		return text, isIdentifier(node)
+	}
+	space, name, found := strings.Cut(text, "::")
+	if !found || !isIdentifier(space) || space[0] >= 'A' && space[0] <= 'Z' {
+		return "", false
+	}
+	for part := range strings.SplitSeq(name, "::") {
+		if !isIdentifier(part) {
+			return "", false
+		}
+	}
+	return text, true
+}
+
+const backwardNode = "autograd::engine::evaluate_function: "
+
+// IsATen reports whether an operator is one of PyTorch's own.
+func IsATen(op string) bool { return strings.HasPrefix(op, "aten::") }
+
+func isIdentifier(s string) bool {
+	for i := range len(s) {
+		if !isAlnum(s[i]) && s[i] != '_' || i == 0 && isDigit(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,127 @@
+package cpu
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// rangeWalk splits stretches of threads' time, which ascend, by the innermost range open on the thread.
+type rangeWalk struct {
+	r    *trace.Ranges
+	next int           // range still to come
+	open [][]openRange // by thread
+}
+
+type openRange struct {
+	start, end int64
+	name       int32
+}
+
+// add adds the time of a stretch by name; that outside of any range to the last.
+func (w *rangeWalk) add(thread int32, i interval.Interval, times []int64) {
+	for at := i.Start; at < i.End; {
+		for w.next < w.r.Len() && w.r.Start(w.next) <= at {
+			w.push(w.next)
+			w.next++
+		}
+		open := w.ended(thread, at)
+		until, name := i.End, len(times)-1
+		if len(open) > 0 {
+			top := &open[len(open)-1]
+			until, name = min(until, top.end), int(top.name)
+		}
+		if w.next < w.r.Len() {
+			until = min(until, w.r.Start(w.next))
+		}
+		times[name] += until - at
+		at = until
+	}
+}
+
+// ended takes the innermost ranges that have ended off a thread.
+func (w *rangeWalk) ended(thread int32, at int64) []openRange {
+	open := w.open[thread]
+	for len(open) > 0 && open[len(open)-1].end <= at {
+		open = open[:len(open)-1]
+	}
+	w.open[thread] = open
+	return open
+}
+
+// push opens a range. Of ranges that start together the longer one is the outer one.
+func (w *rangeWalk) push(row int) {
+	thread := w.r.Thread(row)
+	if thread == trace.None {
+		return
+	}
+	o := openRange{w.r.Start(row), w.r.End(row), w.r.Name(row)}
+	open := append(w.ended(thread, o.start), o)
+	for i := len(open) - 1; i > 0 && open[i-1].start == o.start && open[i-1].end < o.end; i-- {
+		open[i-1], open[i] = open[i], open[i-1]
+	}
+	w.open[thread] = open
+}
+
+// cpuWalk says who is on the CPU that a thread left.
+type cpuWalk struct {
+	s      *trace.Observed
+	seen   *observers
+	thread map[int32]*lastCPU
+	cpu    map[int64]*onCPU
+}
+
+type lastCPU struct {
+	rows []int32
+	cpu  int64 // or -1
+}
+
+type onCPU struct {
+	rows   []int32 // still to come
+	global int64   // who is on it, or 0
+}
+
+func newCPUWalk(s *trace.Observed, seen *observers) *cpuWalk {
+	return &cpuWalk{s: s, seen: seen, thread: map[int32]*lastCPU{}, cpu: map[int64]*onCPU{}}
+}
+
+// instead adds, by thread, the time in which another was on the CPU that the thread was on before.
+func (w *cpuWalk) instead(p *attrib.HostPiece, times map[int64]int64) {
+	th := w.thread[p.Thread]
+	if th == nil {
+		th = &lastCPU{rows: w.seen.switches.Of(p.Thread), cpu: -1}
+		w.thread[p.Thread] = th
+	}
+	for len(th.rows) > 0 && w.s.Start(int(th.rows[0])) <= p.Start {
+		th.cpu = w.s.Subjects[w.s.Subject(int(th.rows[0]))].What >> 1
+		th.rows = th.rows[1:]
+	}
+	if th.cpu < 0 {
+		return
+	}
+	on := w.cpu[th.cpu]
+	if on == nil {
+		on = &onCPU{rows: w.seen.byCPU.Of(int32(th.cpu))}
+		w.cpu[th.cpu] = on
+	}
+	for at := p.Start; at < p.End; {
+		for len(on.rows) > 0 && w.s.Start(int(on.rows[0])) <= at {
+			k := w.s.Subjects[w.s.Subject(int(on.rows[0]))]
+			switch {
+			case k.What&1 == 1:
+				on.global = k.Global
+			case on.global == k.Global:
+				on.global = 0
+			}
+			on.rows = on.rows[1:]
+		}
+		until := p.End
+		if len(on.rows) > 0 {
+			until = min(until, w.s.Start(int(on.rows[0])))
+		}
+		if on.global != 0 {
+			times[on.global] += until - at
+		}
+		at = until
+	}
+}

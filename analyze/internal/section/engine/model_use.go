@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// stepUse adds up steps of one phase, or of one size of it. Of several devices each has its own unit of a step.
+type stepUse struct {
+	phase  string
+	batch  int64 // -1: all of the phase
+	units  int64
+	time   int64 // ns
+	tokens float64
+	flops  float64
+}
+
+// modelUse holds the steps whose marker says what they compute against the peaks of all devices that did work: the
+// model is taken to be spread over them.
+func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peaks.Device) {
+	dtype := map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32,
+		"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}[m.TorchType]
+	peak := device.Flops(dtype)
+	n := float64(len(in.Timeline.Devices))
+	all, _ := m.Parameters()
+	t := out.Table("model_use")
+	for _, u := range usesOf(in, m) {
+		seconds := float64(u.time) / 1e9
+		l, batch := kit.Labels("phase", u.phase), report.Null
+		if u.batch >= 0 {
+			l["batch"], batch = strconv.FormatInt(u.batch, 10), report.I(u.batch)
+		}
+		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
+		out.With(trace.RoleNVTX, "text", "textId")
+		var flops, bandwidth *float64
+		if peak != nil {
+			v := u.flops / (seconds * *peak * n)
+			flops = &v
+			out.Metric("model.flops_utilization", l, flops).N = u.units
+		}
+		if size := m.BytesOf(); size > 0 && m.Experts == 0 && device.Bandwidth > 0 {
+			v := all * size * float64(u.units) / (seconds * device.Bandwidth * n)
+			bandwidth = &v
+			out.Metric("model.bandwidth_utilization", l, bandwidth).N = u.units
+		}
+		each := float64(u.units)
+		t.Row(kit.Text("phase", u.phase), kit.Put("batch", batch), kit.Int("steps", u.units),
+			kit.Float("tokens", u.tokens/each),
+			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each), kit.Maybe("flops", flops),
+			kit.Maybe("bandwidth", bandwidth))
+	}
+	t.Cut(in.Options.Top, "steps").Add()
+	modelNCU(in, out, m)
+}
+
+// usesOf adds up the kept units by phase, and by phase and batch, the phases with most time first.
+func usesOf(in *kit.Input, m *modelconfig.Model) []stepUse {
+	var list []stepUse
+	add := func(phase string, batch int64, u *workunit.Unit, tokens, flops float64) {
+		at := slices.IndexFunc(list, func(x stepUse) bool { return x.phase == phase && x.batch == batch })
+		if at < 0 {
+			at = len(list)
+			list = append(list, stepUse{phase: phase, batch: batch})
+		}
+		x := &list[at]
+		x.units, x.time, x.tokens, x.flops = x.units+1, x.time+u.Time(), x.tokens+tokens, x.flops+flops
+	}
+	for i := range in.Units.Units {
+		u := &in.Units.Units[i]
+		phase, batch, tokens, flops := stepCost(in, m, u)
+		if flops <= 0 || u.Time() <= 0 {
+			continue
+		}
+		add(phase, -1, u, tokens, flops)
+		if batch > 0 {
+			add(phase, batch, u, tokens, flops)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b stepUse) int {
+		return cmp.Or(cmp.Compare(min(a.batch, 0), min(b.batch, 0)), cmp.Compare(b.time, a.time),
+			cmp.Compare(a.phase, b.phase), cmp.Compare(a.batch, b.batch))
+	})
+	return list
+}
+
+// stepCost is what the step of a kept unit computes, by what its marker says; 0 FLOP where it does not say how many
+// tokens.
+func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase string, batch int64, tokens,
+	flops float64) {
+	if u.State != workunit.Kept || u.Marker == trace.None || u.Group < 0 {
+		return "", -1, 0, 0
+	}
+	r := &in.Trace.Ranges
+	mark, ok := kernelname.ParseMarker(r.Names[r.Name(int(u.Marker))].Text)
+	g := &in.Units.Groups[u.Group]
+	if !ok {
+		return g.Phase, g.Batch, 0, 0
+	}
+	decode := max(mark.DecodeTokens, mark.DecodeRequests)
+	if decode < 0 && g.Phase == kernelname.PhaseDecode {
+		decode = g.Batch
+	}
+	prompt, prompts := mark.PrefillTokens, mark.PrefillRequests
+	if g.Phase != kernelname.PhaseDecode && prompt < 0 || g.Phase == kernelname.PhaseDecode && decode < 0 {
+		return g.Phase, g.Batch, 0, 0
+	}
+	if prompts < 0 && decode <= 0 {
+		prompts = g.Batch
+	}
+	decode, prompt, prompts = max(0, decode), max(0, prompt), max(0, prompts)
+	return g.Phase, g.Batch, float64(decode + prompt), m.StepFLOPs(decode, prompt, prompts)
+}
+
+// modelNCU holds the formulas against the FLOP that Nsight Compute counted of the kernels in the steps, where it did.
+func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
+	match := in.NcuMatch()
+	if match == nil || len(in.Units.Of) != len(in.Units.Timeline.Devices) {
+		return
+	}
+	counted := make([]float64, len(in.Trace.Kernels.Names)) // FLOP of a launch; -1: not counted
+	for i, name := range in.Trace.Kernels.Names {
+		counted[i] = -1
+		if at, ok := match.Index(name.Name); ok {
+			if k := &in.Evidence.NCU.Kernels[at]; k.Flops != nil && len(k.Launches) > 0 {
+				counted[i] = *k.Flops / float64(len(k.Launches))
+			}
+		}
+	}
+	type sums struct {
+		formula, measured float64
+		time, known, rows int64
+	}
+	phases, order := map[string]*sums{}, []string{}
+	of := make([]*sums, len(in.Units.Units))
+	for i := range in.Units.Units {
+		phase, _, _, flops := stepCost(in, m, &in.Units.Units[i])
+		if flops <= 0 {
+			continue
+		}
+		if phases[phase] == nil {
+			phases[phase], order = &sums{}, append(order, phase)
+		}
+		of[i] = phases[phase]
+		of[i].formula += flops / float64(len(in.Timeline.Devices))
+	}
+	for d := range in.Units.Timeline.Devices {
+		device := &in.Units.Timeline.Devices[d]
+		for i := range device.Len() {
+			u := in.Units.Of[d][i]
+			if u == trace.None || of[u] == nil || device.Kind(i) != attrib.KernelWork || device.Class(i) != attrib.Compute {
+				continue
+			}
+			s, dur := of[u], device.End(i)-device.Start(i)
+			s.time += dur
+			if flops := counted[in.Trace.Kernels.Name(device.Row(i))]; flops >= 0 {
+				s.measured, s.known, s.rows = s.measured+flops, s.known+dur, s.rows+1
+			}
+		}
+	}
+	slices.Sort(order)
+	for _, phase := range order {
+		s := phases[phase]
+		if s.rows == 0 {
+			continue
+		}
+		out.FromEvidence(file.NCU, int(s.rows), "sm__sass_thread_inst_executed_op_*_pred_on.sum", "sm__ops_path_tensor_*.sum")
+		out.With(trace.RoleKernel, "start", "end")
+		ratio := s.measured / s.formula
+		out.Float("model.ncu_flops_ratio", kit.Labels("phase", phase), ratio).N = s.rows
+		out.Metric("model.ncu_coverage", kit.Labels("phase", phase), stat.Ratio(s.known, s.time))
+	}
+}

@@ -1,0 +1,237 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var TorchOps = kit.Section{
+	ID: "torch_ops", Title: "Operators of PyTorch",
+	Needs: []trace.Role{trace.RoleNVTX},
+	Derivation: "NVTX ranges that PyTorch's emit_nvtx writes for its operators (aten::mm and the like), by operator. " +
+		"Host time is a union per thread; a kernel belongs to the operators open on the launching thread around the " +
+		"call that launched it: to the innermost (self) and to each of them once.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "op.coverage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Meaning: "share of kernel time launched inside some operator",
+		},
+		{
+			ID: "op.count", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total,
+			Labels: []string{"", "op"}, Meaning: "calls of operators that start in the window",
+		},
+		{
+			ID: "op.host_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			Labels:  []string{"op"},
+			Meaning: "host time inside the operator, nested calls of it counted once, threads added up",
+		},
+		{
+			ID: "op.host_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "op"},
+			Meaning: "host time inside the operator and inside no operator that it calls",
+		},
+		{
+			ID: "op.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			Labels:  []string{"op"},
+			Meaning: "time of the kernels launched inside the operator at any depth, each once",
+		},
+		{
+			ID: "op.gpu_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "op"},
+			Meaning: "time of the kernels for which it was the innermost operator; sums to the kernel time inside operators",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "torch_ops", Title: "Operators", File: "torch_ops.csv", Columns: []report.Column{
+			kit.NameCol("operator", "Operator"),
+			kit.CountCol("calls", "Calls"),
+			kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"),
+			kit.NsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
+			kit.RatioCol("share", "Self share", "pct_self_of_kernel_time"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.NsCol("host", "Host time", "host_time_ns", "host_time_ms"),
+			kit.NsCol("host_self", "Self host time", "host_time_self_ns", "host_time_self_ms"),
+			kit.MeanCol("mean", "Host mean", "avg_host_us"),
+		}},
+	},
+	Run: torchOps,
+}
+
+// maxOpMetrics is how many operators have metrics of their own.
+const maxOpMetrics = 60
+
+// torchOp is what is known of one operator.
+type torchOp struct {
+	name        int32
+	calls       int64
+	host, inner int64 // union per thread; what no nested operator takes
+	sum         int64 // host time of the calls added up
+	gpu, self   regionWork
+}
+
+func torchOps(in *kit.Input, out *kit.Output) {
+	names, ok := nameOps(&in.Trace.Ranges)
+	if !ok {
+		out.Status(report.NotApplicable, "no range is an operator of PyTorch: run the workload inside torch.autograd.profiler.emit_nvtx()")
+		return
+	}
+	list := hostOps(in, names)
+	mapped, whyNot := attributesKernels(in)
+	if mapped {
+		gpuOps(in, names, list)
+	} else {
+		out.Status(report.Partial, "host time only: "+whyNot)
+	}
+	list = slices.DeleteFunc(list, func(o torchOp) bool { return o.calls == 0 && o.gpu.count == 0 })
+	slices.SortFunc(list, func(a, b torchOp) int {
+		return cmp.Or(cmp.Compare(b.self.time, a.self.time), cmp.Compare(b.gpu.time, a.gpu.time),
+			cmp.Compare(b.inner, a.inner),
+			cmp.Compare(b.calls, a.calls), cmp.Compare(names.texts[a.name], names.texts[b.name]))
+	})
+	var all torchOp
+	t := out.Table("torch_ops")
+	for i := range list {
+		o := &list[i]
+		all.calls, all.inner = all.calls+o.calls, all.inner+o.inner
+		all.self.time, all.self.count = all.self.time+o.self.time, all.self.count+o.self.count
+		gpu, self, share, kernels := report.Null, report.Null, report.Null, report.Null
+		if mapped {
+			gpu, self, kernels = report.I(o.gpu.time), report.I(o.self.time), report.I(o.self.count)
+			share = kit.Cell(stat.Ratio(o.self.time, in.NVTX.Total))
+		}
+		t.Row(
+			kit.Text("operator", names.texts[o.name]), kit.Int("calls", o.calls), kit.Put("gpu", gpu),
+			kit.Put("self", self), kit.Put("share", share), kit.Put("kernels", kernels), kit.Int("host", o.host),
+			kit.Int("host_self", o.inner), kit.Maybe("mean", stat.Ratio(o.sum, o.calls)))
+	}
+	sums := []string{"calls", "host_self"}
+	if mapped {
+		sums = append(sums, "self", "share", "kernels")
+	}
+	t.Cut(in.Options.Top, sums...).Add()
+
+	out.From(trace.RoleNVTX, int(all.calls), "start", "end", "text", "textId", "globalTid")
+	out.Int("op.count", nil, all.calls)
+	out.Int("op.host_time_self", nil, all.inner)
+	if mapped {
+		fromAttribution(in, out, all.self.count)
+		out.Int("op.gpu_time_self", nil, all.self.time)
+		out.Metric("op.coverage", nil, stat.Ratio(all.self.time, in.NVTX.Total))
+		out.Coverage(stat.Ratio(all.self.time, in.NVTX.Total))
+	}
+	for i := range list[:min(len(list), maxOpMetrics)] {
+		o := &list[i]
+		l := kit.Labels("op", names.texts[o.name])
+		if o.calls > 0 {
+			out.From(trace.RoleNVTX, int(o.calls), "start", "end", "text", "textId", "globalTid")
+			out.Int("op.count", l, o.calls)
+			out.Int("op.host_time", l, o.host)
+			out.Int("op.host_time_self", l, o.inner)
+		}
+		if mapped && o.gpu.count > 0 {
+			fromAttribution(in, out, o.gpu.count)
+			out.Int("op.gpu_time", l, o.gpu.time)
+			out.Rows(o.self.count)
+			out.Int("op.gpu_time_self", l, o.self.time)
+		}
+	}
+}
+
+// nameOps are the operators among the names of ranges: of says -1 for a range that is none. It is not ok where no
+// range is an operator of ATen, for then ranges of the same form are somebody else's.
+func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
+	names = &rangeNames{of: make([]int32, len(r.Names))}
+	index := map[string]int32{}
+	for i := range r.Names {
+		op, is := kernelname.Operator(r.Names[i].Text)
+		if !is {
+			names.of[i] = -1
+			continue
+		}
+		ok = ok || kernelname.IsATen(op)
+		at, known := index[op]
+		if !known {
+			at = int32(len(names.texts))
+			index[op], names.texts = at, append(names.texts, op)
+		}
+		names.of[i] = at
+	}
+	return names, ok
+}
+
+// hostOps are the operators by number, with what the ranges that start in the window say of them.
+func hostOps(in *kit.Input, names *rangeNames) []torchOp {
+	r := &in.Trace.Ranges
+	list := make([]torchOp, len(names.texts))
+	for i := range list {
+		list[i].name = int32(i)
+	}
+	reached := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // operator and thread, counted from 1
+	var upTo []int64
+	type open struct {
+		end int64
+		op  int32
+	}
+	stacks := make([][]open, len(in.Trace.Threads)+1)
+	add := func(i int) {
+		op := names.of[r.Name(i)]
+		if op < 0 {
+			return
+		}
+		thread, start, end := r.Thread(i)+1, r.Start(i), r.End(i)
+		o := &list[op]
+		o.calls++
+		o.sum += end - start
+		o.inner += end - start
+		at := reached.Of(op, thread)
+		if int(at) == len(upTo) {
+			upTo = append(upTo, start)
+		}
+		if end > upTo[at] {
+			o.host += end - max(start, upTo[at])
+			upTo[at] = end
+		}
+		stack := stacks[thread]
+		for len(stack) > 0 && stack[len(stack)-1].end <= start {
+			stack = stack[:len(stack)-1]
+		}
+		if n := len(stack); n > 0 {
+			list[stack[n-1].op].inner -= min(end, stack[n-1].end) - start
+		}
+		stacks[thread] = append(stack, open{end, op})
+	}
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	var group []int // ranges that start at the same moment: the longest is around the others
+	for i := lo; i < hi; i += len(group) {
+		group = group[:0]
+		for j := i; j < hi && r.Start(j) == r.Start(i); j++ {
+			group = append(group, j)
+		}
+		slices.SortStableFunc(group, func(a, b int) int { return cmp.Compare(r.End(b), r.End(a)) })
+		for _, j := range group {
+			add(j)
+		}
+	}
+	return list
+}
+
+// gpuOps adds the kernels of the window to the operators by number.
+func gpuOps(in *kit.Input, names *rangeNames, list []torchOp) {
+	tree, self, leaves, regions := regionTree(in, names)
+	for n := range tree {
+		o := &list[tree[n].name].self
+		o.time += self[n]
+		for _, leaf := range leaves[n] {
+			o.count += leaf.count
+		}
+	}
+	for i := range regions {
+		list[regions[i].name].gpu = regions[i].regionWork
+	}
+}

@@ -1,0 +1,82 @@
+package present
+
+import (
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/stacks"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Bounds of the flame of a step.
+const (
+	flameBoxes = 200
+	flameShare = 0.0005 // of the step, below which boxes beside each other are put together
+)
+
+// stepFlame is the main kind's mean step by the ranges around the calls, the kernels, and the idle time and copies
+// before them: all of its time, the host's included.
+func (v *View) stepFlame() []doc.Block {
+	steps := v.Unit.Steps
+	if steps == nil || len(steps.List) == 0 {
+		return nil
+	}
+	k := steps.List[0]
+	list, err := k.Positions()
+	if err != nil || k.Units < 1 {
+		return nil
+	}
+	var t stacks.Tree
+	n := float64(k.Units)
+	add := func(ranges []string, b stacks.Box, ns int64) {
+		if ns != 0 {
+			t.Add(stacks.Base, ranges, b, float64(ns)/n)
+		}
+	}
+	ranges := map[int][]string{}
+	for i := range list {
+		p := &list[i]
+		if _, ok := ranges[p.Inside]; !ok {
+			ranges[p.Inside] = steps.Stack(p.Inside)
+		}
+		in := ranges[p.Inside]
+		for c, ns := range p.Gap {
+			add(in, stacks.Box{Kind: stacks.Idle, Category: report.StepCauses[c]}, ns)
+		}
+		add(in, stacks.Box{Kind: stacks.Copies, Category: "copy"}, p.Copies)
+		add(in, stacks.Box{Kind: stacks.Kernel, Name: steps.Names[p.Name], Category: steps.Categories[p.Name]}, p.Alone)
+	}
+	end := k.End.Copies
+	for _, ns := range k.End.Gap {
+		end += ns
+	}
+	add(nil, stacks.Box{Kind: stacks.End, Category: "idle"}, end)
+	add(nil, stacks.Box{Kind: stacks.Rest, Category: "unknown"}, k.Rest)
+	boxes := t.Boxes(flameBoxes, flameShare)
+	if len(boxes) < 2 {
+		return nil
+	}
+	depth, start, width := stacks.Places(boxes)
+	own := make([]float64, len(boxes))
+	for i := range boxes {
+		own[i] += width[i]
+		if p := boxes[i].Parent; p >= 0 {
+			own[p] -= width[i]
+		}
+	}
+	c := doc.Chart{ID: "step-flame", Title: "The mean step by ranges, kernels and idle time: " +
+		unit.Format(boxes[0].Base, report.Nanoseconds), Kind: "flame", Unit: report.Nanoseconds}
+	for i := range boxes {
+		b := &boxes[i]
+		s := doc.Series{Name: b.Words(), Category: b.Category, Labels: []string{"depth", "start", "total", "self"},
+			Values: []float64{float64(depth[i]), start[i], width[i], max(own[i], 0)}}
+		switch b.Kind {
+		case stacks.Kernel:
+			s.Name = v.name(b.Name).Text
+		case stacks.Range:
+			s.Name = b.Name
+		}
+		c.Series = append(c.Series, s)
+	}
+	return []doc.Block{c, doc.P(doc.Text("Idle time stands with the ranges whose calls launched what ran next: there the " +
+		"host takes its time.").With(doc.Muted))}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/gate"
+)
+
+// print writes the comparison in the format that was asked for, so that no line of it is a command to the runner that
+// reads it.
+func (f *gateFlags) print(e *env, c *comparison.Comparison, inActions bool) error {
+	var b strings.Builder
+	switch write := diffWriters[f.format]; {
+	case write != nil:
+		if err := write(&b, c); err != nil {
+			return err
+		}
+	case f.format == "" && f.analysis.Quiet:
+		return nil
+	default:
+		if err := diffrender.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.Coloured()}); err != nil {
+			return err
+		}
+		if f.out != "" {
+			fmt.Fprintf(&b, "\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n",
+				clean(f.out))
+		}
+	}
+	text := b.String()
+	if inActions {
+		text = gate.Defuse(text)
+	}
+	_, err := io.WriteString(e.Out, text)
+	return err
+}
+
+// hardware is what the head ran on: "2 × NVIDIA H100".
+func hardware(heads []*report.Report) string {
+	n := map[string]int{}
+	for _, g := range heads[0].Environment.GPUs {
+		if g.Name != nil {
+			n[*g.Name]++
+		}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reproduce is the command that makes the same comparison from the same files, as a shell takes it.
+func (f *gateFlags) reproduce() string {
+	parts := []string{"explain gate"}
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				parts = append(parts, "--"+flag+" "+shellWord(v))
+			}
+		}
+	}
+	for _, in := range []struct {
+		flag   string
+		values []string
+	}{{"base", f.base}, {"head", f.head}, {"fail-on", f.rules.failOn}} {
+		add(in.flag, in.values...)
+	}
+	add("policy", f.rules.policy)
+	add("noise", f.rules.noise)
+	add("history", f.rules.past.Store)
+	add("unit", f.analysis.Unit)
+	add("phase", f.phase)
+	return strings.Join(parts, " ")
+}
+
+// shellWord quotes a word for a shell where it needs that.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)

@@ -1,0 +1,110 @@
+package explaintest
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// Edited are copies of the serving trace of testdata, each with one change: again (recorded once more), slow and more
+// (gaps of 60 and 61 µs in every step), attention (its kernels slower by a fifth), pageable (copies), a1 to a3 (as
+// three captures of one commit differ).
+func Edited(t testing.TB) map[string][]byte {
+	t.Helper()
+	traces, err := edited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return maps.Clone(traces)
+}
+
+var edited = sync.OnceValues(func() (map[string][]byte, error) {
+	src := Testdata("serving.sqlite")
+	steps, err := stepStarts(src)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "edited")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	all := func(string) bool { return true }
+	traces := map[string][]byte{}
+	for name, edit := range map[string]tracetest.Edit{
+		"again.sqlite":     tracetest.ScaleKernels(all, 1.0001),
+		"more.sqlite":      tracetest.InsertGaps(61_000, steps...),
+		"slow.sqlite":      tracetest.InsertGaps(60_000, steps...),
+		"attention.sqlite": tracetest.ScaleKernels(func(name string) bool { return strings.Contains(name, "FlashAttn") }, 1.2),
+		"pageable.sqlite":  tracetest.PageableCopies(),
+		"a1.sqlite":        tracetest.ScaleKernels(all, 1.01),
+		"a2.sqlite":        tracetest.ScaleKernels(all, 0.98),
+		"a3.sqlite":        tracetest.ScaleKernels(all, 1.005),
+	} {
+		path := filepath.Join(dir, name)
+		if err := tracetest.Rewrite(src, path, edit); err != nil {
+			return nil, err
+		}
+		if err := laterSession(path, int64(len(traces)+1)); err != nil {
+			return nil, err
+		}
+		if traces[name], err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	return traces, nil
+})
+
+// AnotherSession makes a copy of a trace a recording of its own: its session began later.
+func AnotherSession(t testing.TB, path string, later int64) {
+	t.Helper()
+	if err := laterSession(path, later); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func laterSession(path string, later int64) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Exec("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", later)
+	return err
+}
+
+// stepStarts are moments inside the steps of a trace: a little after each unit of work of the first device began.
+func stepStarts(src string) ([]int64, error) {
+	res, err := analyze.Run(context.Background(), src, analyze.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var at []int64
+	for _, s := range res.Report.Sections {
+		for _, table := range s.Tables {
+			if table.ID != "units" {
+				continue
+			}
+			column := func(id string) int {
+				return slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.ID == id })
+			}
+			for _, row := range table.Rows {
+				start, _ := row[column("start")].Int()
+				if device, _ := row[column("device_id")].Int(); device == 0 {
+					at = append(at, start+1)
+				}
+			}
+		}
+	}
+	return at, nil
+}

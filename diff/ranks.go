@@ -1,0 +1,262 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// rankOf is what a merged report says of one rank.
+type rankOf struct {
+	label, role string
+	step        *float64 // median time of a step, ns
+	wait        float64  // in collectives, ns
+	calls, last float64  // collectives, and those in which it came last
+	steps       []rankStep
+}
+
+type rankStep struct{ number, ns int64 }
+
+// ranksIn are the ranks of a merged report, none of another.
+func ranksIn(c *side.Capture) []rankOf {
+	t := c.Table("ranks", "ranks")
+	steps := stepsOfRanks(c)
+	var list []rankOf
+	for i := range t.Len() {
+		r := rankOf{label: t.Str(i, "rank"), role: t.Str(i, "role")}
+		if v, ok := t.Num(i, "step_p50"); ok {
+			r.step = &v
+		}
+		r.wait, _ = t.Num(i, "wait")
+		r.calls, _ = t.Num(i, "collectives")
+		r.last, _ = t.Num(i, "last")
+		if d, ok := t.Cell(i, "device_id").Int(); ok {
+			r.steps = steps[user{d, t.Whole(i, "pid")}]
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// user is a process on a device.
+type user struct{ device, process int64 }
+
+// stepsOfRanks are the kept units of each process on a device, of the kind that takes most of its time.
+func stepsOfRanks(c *side.Capture) map[user][]rankStep {
+	s := c.Report.Unit.Series
+	if s == nil {
+		return nil
+	}
+	points, err := s.Decode()
+	if err != nil {
+		return nil
+	}
+	type kind struct {
+		user
+		group int64
+	}
+	times, best := map[kind]int64{}, map[user]int64{}
+	for i := range points {
+		p := &points[i]
+		if p.State != 0 || p.Group < 0 {
+			continue
+		}
+		k := kind{user{p.Device, p.Process}, p.Group}
+		times[k] += p.Duration
+		if old, ok := best[k.user]; !ok || times[k] > times[kind{k.user, old}] {
+			best[k.user] = p.Group
+		}
+	}
+	list := map[user][]rankStep{}
+	for i := range points {
+		p := &points[i]
+		k := user{p.Device, p.Process}
+		if g, ok := best[k]; ok && p.State == 0 && p.Group == g {
+			list[k] = append(list[k], rankStep{p.Number, p.Duration})
+		}
+	}
+	return list
+}
+
+// compareRanks compares merged runs rank by rank where all of them have the same ranks in the same roles, else by role;
+// nil where a side is no merged run.
+func compareRanks(base, head *side.Side) *comparison.Ranks {
+	var runs [2][][]rankOf
+	for i, s := range []*side.Side{base, head} {
+		for _, c := range s.Captures {
+			list := ranksIn(c)
+			if len(list) == 0 {
+				return nil
+			}
+			runs[i] = append(runs[i], list)
+		}
+	}
+	out := &comparison.Ranks{By: comparison.ByRank}
+	key := func(r *rankOf) string { return r.label }
+	if !sameTopology(slices.Concat(runs[0], runs[1])) {
+		out.By, key = comparison.ByRole, func(r *rankOf) string { return r.role }
+	}
+	order, b := grouped(runs[0], key)
+	more, h := grouped(runs[1], key)
+	for _, id := range more {
+		if b[id] == nil {
+			order = append(order, id)
+		}
+	}
+	for _, id := range order {
+		out.Rows = append(out.Rows, rankRow(id, out.By, b[id], h[id], len(runs[0]), len(runs[1])))
+	}
+	if out.By == comparison.ByRank && len(runs[0]) == 1 && len(runs[1]) == 1 {
+		stepByStep(out, runs[0][0], runs[1][0])
+	} else {
+		out.Rows = out.Rows[:min(len(out.Rows), comparison.MaxRankRows)]
+	}
+	out.Where = whereRanks(out)
+	return out
+}
+
+// sameTopology reports whether all runs have the same ranks in the same roles.
+func sameTopology(runs [][]rankOf) bool {
+	roles := map[string]string{}
+	for i := range runs[0] {
+		roles[runs[0][i].label] = runs[0][i].role
+	}
+	return !slices.ContainsFunc(runs, func(list []rankOf) bool {
+		return len(list) != len(runs[0]) || slices.ContainsFunc(list, func(r rankOf) bool {
+			role, ok := roles[r.label]
+			return !ok || role != r.role
+		})
+	})
+}
+
+// grouped are the ranks of all runs of a side by key, and the keys in their order.
+func grouped(runs [][]rankOf, key func(r *rankOf) string) (order []string, by map[string][]*rankOf) {
+	by = map[string][]*rankOf{}
+	for _, run := range runs {
+		for i := range run {
+			k := key(&run[i])
+			if by[k] == nil {
+				order = append(order, k)
+			}
+			by[k] = append(by[k], &run[i])
+		}
+	}
+	return order, by
+}
+
+func rankRow(id, by string, base, head []*rankOf, baseRuns, headRuns int) comparison.RankRow {
+	row := comparison.RankRow{ID: id, BaseRanks: int64(len(base) / baseRuns), HeadRanks: int64(len(head) / headRuns)}
+	if by == comparison.ByRank {
+		row.Role = base[0].role
+	}
+	row.Base, row.BaseWait, row.BaseLast = together(base)
+	row.Head, row.HeadWait, row.HeadLast = together(head)
+	if row.Base != nil && row.Head != nil {
+		d := *row.Head - *row.Base
+		row.Delta = &d
+	}
+	return row
+}
+
+// together are the numbers of several ranks: the mean of the steps, and of collectives.
+func together(list []*rankOf) (step, wait, last *float64) {
+	var sum, waits, lasts, calls float64
+	n := 0
+	for _, r := range list {
+		if r.step != nil {
+			sum += *r.step
+			n++
+		}
+		waits, lasts, calls = waits+r.wait, lasts+r.last, calls+r.calls
+	}
+	if n > 0 && n == len(list) {
+		sum /= float64(n)
+		step = &sum
+	}
+	if calls > 0 {
+		waits, lasts = waits/calls, lasts/calls
+		wait, last = &waits, &lasts
+	}
+	return step, wait, last
+}
+
+// stepByStep compares the steps of each rank, in their order, where both sides have as many, and the slowest rank of
+// each.
+func stepByStep(out *comparison.Ranks, base, head []rankOf) {
+	place := map[string]int{}
+	for i := range head {
+		place[head[i].label] = i
+	}
+	n := len(base[0].steps)
+	all := n > 0
+	for i := range base {
+		b, h := base[i].steps, head[place[base[i].label]].steps
+		all = all && len(b) == n && len(h) == n
+		if len(b) != len(h) {
+			continue
+		}
+		row := &out.Rows[i]
+		for k := range b {
+			row.Steps++
+			if h[k].ns > b[k].ns {
+				row.Slower++
+			}
+		}
+	}
+	if !all {
+		return
+	}
+	for k := range min(n, comparison.MaxRankSteps) {
+		b, h := slowest(base, k), slowest(head, k)
+		out.Steps = append(out.Steps, comparison.RankStep{Step: b.steps[k].number, BaseRank: b.label,
+			Base: float64(b.steps[k].ns), HeadRank: h.label, Head: float64(h.steps[k].ns),
+			Delta: float64(h.steps[k].ns - b.steps[k].ns)})
+	}
+}
+
+func slowest(list []rankOf, k int) *rankOf {
+	best := &list[0]
+	for i := range list {
+		if list[i].steps[k].ns > best.steps[k].ns {
+			best = &list[i]
+		}
+	}
+	return best
+}
+
+// apartShare of the base's step is how far the change of one rank must be from the middle one's to be told.
+const apartShare = 0.01
+
+// whereRanks names the rank or role whose steps changed most unlike the others'.
+func whereRanks(x *comparison.Ranks) string {
+	var deltas []float64
+	for i := range x.Rows {
+		if d := x.Rows[i].Delta; d != nil {
+			deltas = append(deltas, *d)
+		}
+	}
+	if len(deltas) < 2 {
+		return ""
+	}
+	slices.Sort(deltas)
+	middle := deltas[(len(deltas)-1)/2]
+	worst := slices.MaxFunc(x.Rows, func(a, b comparison.RankRow) int { return cmp.Compare(apartBy(&a, middle), apartBy(&b, middle)) })
+	if worst.Delta == nil || apartBy(&worst, middle) < apartShare**worst.Base {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %s a step, where the middle one changes by %s", x.By, cmp.Or(worst.ID, "(none)"),
+		unit.Delta(*worst.Delta, report.Nanoseconds), unit.Delta(middle, report.Nanoseconds))
+}
+
+// apartBy is how far a row's change is from the middle one's, ns.
+func apartBy(r *comparison.RankRow, middle float64) float64 {
+	if r.Delta == nil {
+		return -1
+	}
+	return max(*r.Delta-middle, middle-*r.Delta)
+}

@@ -1,0 +1,37 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// readTotals are the totals with labels that a comparison looks at whatever the rules are.
+var readTotals = []string{"gpu.compute_time", "gpu.busy_time", "sync.count"}
+
+// Reads tells which metrics of a report [Compare] looks at with these options, so that who holds many reports need not
+// hold the rest: totals by kernel, range or process, of which only a rule that names them asks.
+func Reads(opt Options) func(m *report.Metric) bool {
+	rules := opt.Rules
+	if len(rules) == 0 {
+		rules = policy.DefaultRules()
+		if opt.Policy != nil {
+			rules = opt.Policy.Rules
+		}
+	}
+	named := slices.Clone(readTotals)
+	for i := range rules {
+		id, _ := policy.SplitStat(rules[i].Metric)
+		if strings.ContainsAny(id, "*?") { // a pattern
+			return func(*report.Metric) bool { return true }
+		}
+		named = append(named, id)
+	}
+	evidence := []string{"serve.", "load.", "ncu."}
+	return func(m *report.Metric) bool {
+		return m.Scale != report.Total || len(m.Labels) == 0 || slices.Contains(named, m.ID) ||
+			slices.ContainsFunc(evidence, func(p string) bool { return strings.HasPrefix(m.ID, p) })
+	}
+}
