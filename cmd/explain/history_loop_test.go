@@ -182,5 +182,6 @@ for f in $d/*.json; do mkdir -p "$EXPLAIN_OUT"; mv $f "$EXPLAIN_OUT/report.json"
 	if kept := string(read(t, filepath.Join(work, "bisect", "bisect.json"))); !strings.Contains(kept, `"settled": true`) || !strings.Contains(kept, l.commits[30]) {
 		t.Errorf("bisect.json: %s", kept)
 	}
+	checkSchema(t, "bisect", read(t, filepath.Join(work, "bisect", "bisect.json")))
 	t.Logf("the whole loop took %v", time.Since(start).Round(time.Second))
 }

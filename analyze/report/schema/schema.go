@@ -20,8 +20,17 @@ var policySchema string
 //go:embed load.schema.json
 var loadSchema string
 
+//go:embed history.schema.json
+var historySchema string
+
+//go:embed bisect.schema.json
+var bisectSchema string
+
+//go:embed decisions.schema.json
+var decisionsSchema string
+
 var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema, "policy": policySchema,
-	"load": loadSchema}
+	"load": loadSchema, "history": historySchema, "bisect": bisectSchema, "decisions": decisionsSchema}
 
 // Names lists the schemas.
 func Names() []string {

@@ -92,7 +92,7 @@ func compare(t *testing.T, root, n *node, typ reflect.Type, path string) {
 }
 
 func TestNames(t *testing.T) {
-	if got := Names(); !slices.Equal(got, []string{"comparison", "load", "policy", "report"}) {
+	if got := Names(); !slices.Equal(got, []string{"bisect", "comparison", "decisions", "history", "load", "policy", "report"}) {
 		t.Errorf("Names() = %v", got)
 	}
 	if _, ok := Text("no such"); ok {
