@@ -28,7 +28,7 @@ func TestWorkflows(t *testing.T) {
 	if act == "" {
 		t.Skip("EXPLAIN_ACT names no act: .ci/e2e installs it")
 	}
-	root, err := filepath.Abs("../..")
+	root, err := filepath.Abs("../../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
