@@ -195,7 +195,7 @@ func parseBase(s string) (*url.URL, error) {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("is not an http or https address")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("must not hold credentials, a query or a fragment: pass the token by itself")
+		return nil, errors.New("must not hold credentials, a query or a fragment: pass the token separately")
 	}
 	return u, nil
 }

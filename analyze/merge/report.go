@@ -35,11 +35,11 @@ func (f *fold) report() *report.Report {
 	r.Sections = append(r.Sections, f.mergedSections()...)
 	if renumbered {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "devices_renumbered", Section: "ranks",
-			Text: "Several captures number their GPUs alike: in this report they are numbered through, in the order of ranks."})
+			Text: "Several captures use the same GPU numbers: this report numbers GPUs anew, in the order of ranks."})
 	}
 	if len(f.devices.list) > maxDevices {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "ranks",
-			Text: fmt.Sprintf("Metrics of their own have the first %d of %d GPUs; metrics without this label count all of them.", maxDevices, len(f.devices.list))})
+			Text: fmt.Sprintf("Only the first %d of %d GPUs have metrics of their own; metrics without this label count all of them.", maxDevices, len(f.devices.list))})
 	}
 	r.Fill()
 	return r
@@ -245,7 +245,7 @@ func (f *fold) mergedSections() []report.Section {
 		s.Coverage = nil
 		if s.ID == unitSection {
 			s.Tables = append(s.Tables, f.unitTables()...)
-			s.Derivation = "Numbers of a step are those of the capture in which it takes longest, as in a report of one capture they are of the slowest device."
+			s.Derivation = "The numbers of a step are those of the capture in which it takes longest, just as a report of one capture shows its slowest device."
 		} else {
 			for _, id := range f.tableIDs[s.ID] {
 				s.Tables = append(s.Tables, f.tables[id].finish(&f.devices, f.counts, f.opt.Top))

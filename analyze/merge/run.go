@@ -86,7 +86,7 @@ func (f *fold) check() error {
 	}
 	if len(twice) > 0 {
 		f.warnings = append(f.warnings, report.Warning{Code: "rank_unknown", Section: "ranks",
-			Text: "The communicators of NCCL number several processes alike: ranks are not known. Say them with --rank REGEX, whose first group is the rank in the names of files."})
+			Text: "NCCL gives several processes the same rank, so ranks are unknown. --rank REGEX reads them from file names: its first group is the rank."})
 	}
 	return f.oneTime()
 }

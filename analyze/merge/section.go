@@ -166,7 +166,7 @@ func (s *rankSection) totals() {
 	switch {
 	case s.result.Collectives == 0 && s.result.Unmatched > 0:
 		s.section.Status, s.section.Reason = report.Partial, "the collectives of the ranks could not be matched: they differ in kind or number, or do not overlap in time"
-		s.warn("unmatched_collectives", "The collectives of the ranks could not be matched: nothing is said of who waits for whom.")
+		s.warn("unmatched_collectives", "The collectives of the ranks could not be matched, so who waits for whom is unknown.")
 	case s.result.Collectives == 0:
 		s.section.Notes = append(s.section.Notes, "No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
 	case s.alone > 0:
@@ -179,7 +179,7 @@ func (s *rankSection) totals() {
 		}
 	}
 	if unknown > 0 {
-		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Of %d processes nothing says the rank: they are named after their file and pid. --rank REGEX takes it from the names of files.", unknown))
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown))
 	}
 }
 
@@ -338,7 +338,7 @@ func (s *rankSection) shown() map[int]bool {
 	}
 	if len(order) > maxRankMetrics {
 		s.section.Notes = append(s.section.Notes, fmt.Sprintf(
-			"Metrics of their own have the %d ranks that others waited for longest; the table has all %d.",
+			"Only the %d ranks that others waited for longest have metrics of their own; the table has all %d.",
 			maxRankMetrics, len(order)))
 	}
 	return shown

@@ -26,7 +26,7 @@ analyses it. It leaves one folder, whole or not at all:
 
 What is recorded:
 
-  (nothing said)                          the whole run
+  (no flag)                               the whole run
   --delay 30s --duration 10s              10 s, 30 s after the start; nsys ends the program then
   --nvtx 'decode@*'                       from the start to the end of an NVTX range
   --ready http://127.0.0.1:8000/health    from the moment the program is ready: for --duration, or
@@ -41,16 +41,16 @@ With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparis
 --pair, base and head are two command lines in quotes, captured in turns on this machine (base,
 head, base, head, …) and compared; exit codes are then those of explain diff. With --until-decided pairs go
 on until a test says whether the head's step is slower, at most until the --budget ends: exit 0 it is
-not, 1 it is, 4 nobody can say yet; comparison/decisions.json has what was known after each pair.
+not, 1 it is, 4 not known yet; comparison/decisions.json has what was known after each pair.
 
 In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are
 replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
 included.
 
 Nothing that was recorded is lost. Each of several captures is in its place as soon as it is whole.
-Where something fails after the recording, all of it is in DIR.failed, and "explain capture resume
-DIR.failed" continues; where nothing was recorded, the logs are. What a capture left running whose
-explain was killed is ended by the next capture on the machine.
+If something fails after the recording, everything is in DIR.failed, and "explain capture resume
+DIR.failed" continues; if nothing was recorded, it has the logs. The next capture on the machine ends
+processes that a killed capture left running.
 
 Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed (a program that failed
 has its trace kept), nothing was recorded, or the capture was interrupted.`,
@@ -65,7 +65,7 @@ has its trace kept), nothing was recorded, or the capture was interrupted.`,
 				return usagef("--pair takes two command lines in quotes: explain capture --pair 'python base.py' 'python head.py'")
 			case f.Pair:
 			case dash > 0:
-				return usagef("what is %q before the --? The program stands after it", args[0])
+				return usagef("unexpected argument %q before --: put the program after --", args[0])
 			case len(args) == 0:
 				return usagef("name the program: explain capture [flags] -- COMMAND [ARGUMENT…]")
 			case dash < 0:
@@ -82,7 +82,7 @@ has its trace kept), nothing was recorded, or the capture was interrupted.`,
 		"record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
 	fl.StringVar(&f.Window.Ready, "ready", "", "begin to record when this `URL` answers 200, or this file exists")
 	fl.DurationVar(&f.Window.Warmup, "warmup", 0, "with --ready: wait this `TIME` before the recording")
-	fl.DurationVar(&f.Window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
+	fl.DurationVar(&f.Window.Duration, "duration", 0, "record for this `TIME` (whole seconds, except with --ready)")
 	fl.DurationVar(&f.Limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.Pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
 	f.until.Register(fl)

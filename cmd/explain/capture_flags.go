@@ -39,7 +39,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.BoolVar(&f.Overhead, "overhead", false,
 		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
 	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
-	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "`LIST` of what nsys traces")
+	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "what nsys traces, a `LIST`")
 	fl.StringVar(&f.Graphs, "graph-trace", "node",
 		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
 	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
@@ -56,7 +56,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
 	fl.StringVar(&f.KernelMap, "kernel-map", "", command.KernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")

@@ -10,8 +10,8 @@ func newCaptureResume(e *env) *cobra.Command {
 		Use:   "resume DIR.failed",
 		Short: "Continue a capture that failed after the recording",
 		Long: `A capture that fails after something was recorded leaves all of it in DIR.failed. resume imports,
-exports and analyses what is there, as far as that has not been done, and moves it to DIR. What stood
-in the way (a missing importer, a full disk, an nsys that failed) has to be out of it.
+exports and analyses what is there, as far as that has not been done, and moves it to DIR. What
+failed (a missing importer, a full disk, an nsys that failed) has to be out of it.
 
 Where it fails again, DIR.failed stays as it is.`,
 		Example: `  explain capture resume artifacts/run_20260101_120000.failed
@@ -32,12 +32,12 @@ Where it fails again, DIR.failed stays as it is.`,
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.Out, "out", "o", "", "move it to this `DIR` (default: the folder that it was to be)")
+	fl.StringVarP(&f.Out, "out", "o", "", "move it to this `DIR` (default: the folder that the capture was to write)")
 	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
 	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
-	fl.StringVar(&f.Unit, "unit", "", "one step of the work is this `UNIT` (default: as the capture was told)")
+	fl.StringVar(&f.Unit, "unit", "", "define one step of the work by this `UNIT` (default: as in the capture's command)")
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
 	_ = cmd.MarkFlagDirname("out")
 	return cmd
 }

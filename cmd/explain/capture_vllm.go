@@ -54,7 +54,7 @@ environment where no flag says otherwise; the API key of a server from VLLM_API_
   explain capture vllm --model MODEL --dry-run`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
-				return usagef("what is %q? Arguments for the server stand after --, and everything else is a flag",
+				return usagef("unexpected argument %q: arguments for the server go after --, everything else is a flag",
 					args[0])
 			}
 			return nil
@@ -84,7 +84,7 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.IntVar(&s.Concurrency, "concurrency", 8, "keep `N` requests in flight")
 	fl.Float64Var(&s.Rate, "rate", 0, "send `R` requests per second at random times, instead of --concurrency")
 	fl.StringVar(&s.LoadMode, "load-mode", "",
-		"what is asked: `MODE` is prefill (long prompts), decode (long answers) or mixed (default mixed)")
+		"the requests: `MODE` is prefill (long prompts), decode (long answers) or mixed (default mixed)")
 	fl.StringVar(&s.Dataset, "dataset", "", "send the prompts in this `FILE`, see explain load")
 	fl.Uint64Var(&s.Seed, "seed", 1, "`NUMBER` from which arrival times and random prompts are drawn")
 	fl.IntVar(&s.Warmups, "warmup-requests", 10, "send `N` requests before the recording")

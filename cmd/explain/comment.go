@@ -29,14 +29,14 @@ func newComment(e *env) *cobra.Command {
 validated and the markdown is made here. It prints the markdown, or writes comment.md into --out; in
 GitHub Actions it posts it.
 
-With --merge it combines several, the jobs of a matrix say: the worst verdict, a row for each, each
-one folded. --expect names them: one that is not there, since its job failed, is an error in the
+With --merge it combines several comparisons, for example those of a matrix: the worst verdict, a row
+for each, the rest folded. --expect names them: a missing one, whose job failed, is an error in the
 comment and exit 3, so that the others do not pass for all.
 
-For pull requests of forks use gate on workflow_run: it judges what was measured, where comment would
-repeat what the fork's own code says.
+For pull requests from forks, use gate on workflow_run: it judges the measurements, while comment
+would repeat what the fork's own code claims.
 
-The exit code is 0 whatever the verdict is: gate has judged already.`,
+The exit code is 0 whatever the verdict: gate has judged already.`,
 		Example: `  explain comment gate/comparison.json > comment.md
   explain comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
 		Args: cobra.ArbitraryArgs,

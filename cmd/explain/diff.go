@@ -43,7 +43,7 @@ given. Of several rules that select a number the last one judges it. Without --f
   kernel.time_per_unit{kernel=*}:+5%,+5us,warn     a kernel got slower
 
 A duration fails only where the change is larger than the rule, larger than the noise floor
-("explain calibrate"; 5 % where nobody calibrated) and certain by the units inside the captures
+("explain calibrate"; 5 % without calibration) and certain by the units inside the captures
 (explain doc one-capture, several-captures). What cannot be known is inconclusive, never a pass. A
 policy file (--policy) says all of this and more: explain policy --help.
 

@@ -42,15 +42,15 @@ func newGate(e *env) *cobra.Command {
   reports/          a report of each capture of the head, to keep as the next baseline
 
 FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
-globs. Without a baseline only budgets are judged; where none was, or one was asked for and is not
-there, that is inconclusive (on_missing_baseline in the policy says otherwise).
+globs. Without a baseline only budgets are judged. If there are no budgets, or the baseline that was
+asked for is missing, the verdict is inconclusive (on_missing_baseline in the policy changes that).
 
-For a change (a pull request, a merge queue, a push) what decides is read at its base: the policy,
-noise floors, a checked-in baseline, the phase map. What cannot be read there is exit 4, what the base
-does not have yet counts once it is merged.
+For a change (a pull request, a merge queue, a push) everything that decides is read at its base: the
+policy, noise floors, a checked-in baseline, the phase map. If it cannot be read there, the exit code
+is 4. A file that the base does not have yet counts once it is merged.
 
-On workflow_run it judges the reports that the run left which has finished, for pull requests of
-forks: it needs no checkout, and believes nothing but the numbers, which the comment says.
+On workflow_run, for pull requests from forks, it judges the reports that the finished run left. It
+needs no checkout and believes only the numbers; the comment says so.
 
 In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and
 keeps one comment on the pull request up to date, in this order, before it exits. The token is read
@@ -115,14 +115,14 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.baselineBranch, "baseline-branch", "",
 		"the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
 	fl.StringVar(&f.baselineFile, "baseline-file", "",
-		"where nothing else gave a base: this checked-in report `FILE`, if it is there")
+		"if there is no other base: this checked-in report `FILE`, where it exists")
 	fl.StringVar(&f.baseCommit, "base-commit", "", "the `COMMIT` that --base was measured at, for the comment to name")
 	fl.StringVar(&f.artifact, "artifact", "explain",
 		"on workflow_run, without --head: judge the reports in the artifact of this `NAME` of the run that has finished")
 	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept",
 		"this `LABEL` on the pull request turns fail into warn; empty: none does")
 	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
-		"exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
+		"fail from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")

@@ -37,14 +37,14 @@ measures time to first token, time between tokens, time of whole answers, tokens
 failures by kind.
 
 It waits until /health answers, asks /v1/models which model is served, sends the warm-up requests,
-and then the load: in a closed loop (--concurrency) each request is sent when an answer is in; in an
+and then the load: in a closed loop (--concurrency) the next request is sent when an answer arrives; in an
 open loop (--rate) requests are due at random moments with that mean rate, whatever the server does.
-Latencies count from the moment a request was due. Nothing is tried twice.
+Latencies count from the moment a request was due. Failed requests are not retried.
 
 What is asked: --load-mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or
 mixed; or the prompts of --dataset, a file of JSON lines ({"prompt": …} or {"messages": […]}, with
-max_tokens) or of ShareGPT's form; or --prompt-tokens, random words of which no prefix cache has
-seen any.
+max_tokens) or of ShareGPT's form; or --prompt-tokens, random words that no prefix
+cache has seen.
 
 --out writes load.json, which is evidence: "explain report --evidence load.json", "explain diff
 base/load.json head/load.json". It holds no prompts, answers, addresses or keys.
@@ -94,10 +94,10 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.cacert, "cacert", "", "trust the authorities in this `FILE` (PEM) for the server's certificate")
 	fl.BoolVar(&o.Insecure, "insecure", false, "do not check the server's certificate")
 	fl.BoolVar(&o.Chat, "chat", false, "ask /v1/chat/completions instead of /v1/completions")
-	fl.BoolVar(&f.stream, "stream", true, "stream answers; without (--stream=false) there are no times of tokens")
-	fl.StringVar(&o.Mode, "load-mode", "", "what is asked: `MODE` is prefill, decode or mixed (default mixed)")
-	fl.StringVar(&f.dataset, "dataset", "", "ask the prompts in this `FILE`, JSON lines or ShareGPT's form")
-	fl.IntVar(&o.PromptTokens, "prompt-tokens", 0, "ask random words, about `N` tokens in each prompt")
+	fl.BoolVar(&f.stream, "stream", true, "stream answers; --stream=false measures no times of tokens")
+	fl.StringVar(&o.Mode, "load-mode", "", "the requests: `MODE` is prefill, decode or mixed (default mixed)")
+	fl.StringVar(&f.dataset, "dataset", "", "send the prompts in this `FILE`, JSON lines or ShareGPT's form")
+	fl.IntVar(&o.PromptTokens, "prompt-tokens", 0, "send random words, about `N` tokens in each prompt")
 	fl.IntVar(&o.OutputTokens, "output-tokens", 0,
 		"ask for `N` tokens in each answer (default: as the mode or the dataset says)")
 	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "sampling temperature `T`")

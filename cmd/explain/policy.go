@@ -22,7 +22,7 @@ on a day, and what it means that something is inconclusive, not comparable or mi
 JSON, and values carry their units.
 
   version: 1
-  preset: llm-serving        # or ` + strings.Join(policy.PresetNames()[1:], ", ") + `: explain policy show PRESET prints what it stands for
+  preset: llm-serving        # or ` + strings.Join(policy.PresetNames()[1:], ", ") + `: explain policy show PRESET prints it
   unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
   stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: warn, on_not_comparable: inconclusive,
           on_missing: inconclusive, on_missing_baseline: warn}
@@ -104,7 +104,7 @@ func newPolicyCheck(e *env) *cobra.Command {
 func newPolicyShow(e *env) *cobra.Command {
 	return newPrinter(e, "preset", policy.PresetNames(), policy.PresetText, &cobra.Command{
 		Use:     "show PRESET",
-		Short:   "Print a preset as the policy file that it stands for",
+		Short:   "Print a preset as a policy file",
 		Example: "  explain policy show llm-serving > policy.yml",
 	})
 }
@@ -253,7 +253,7 @@ comparable.`,
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&preset, "preset", preset,
-		"go on from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
+		"start from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
 	f.Register(cmd)
 	return cmd
 }

@@ -69,7 +69,7 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringArrayVar(&on, "on", nil,
-		"hold it against these `FILES`: traces, reports or folders (repeatable, commas, globs)")
+		"test it on these `FILES`: traces, reports or folders (repeatable, commas, globs)")
 	f.Register(cmd)
 	return cmd
 }

@@ -20,7 +20,7 @@ import (
 // anything.
 func TestReadmeIsTrue(t *testing.T) {
 	texts := map[string]string{"README": string(read(t, "../../README.md"))}
-	for _, name := range []string{"report", "diff", "gate", "statistics", "privacy", "agents"} {
+	for _, name := range []string{"report", "diff", "gate", "statistics", "privacy", "agents", "policy"} {
 		if page, ok := docs.ByName(name); ok {
 			texts["page "+name] = page.Text
 		}

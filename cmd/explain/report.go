@@ -22,18 +22,18 @@ func newReport(e *env) *cobra.Command {
 		Short: "Analyse one capture (the default command)",
 		Long: `report analyses one capture. Without --out it prints a summary; with --out it also writes a folder:
 
-Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server
-logs, Prometheus metrics, the files of profilers ("explain doc evidence"). Each is also analysed
-alone: TRACE may be left out, or be such a file. A report.json, a comparison.json or the folder of
-one is shown again as it was made; of a capture's folder without a report the trace is analysed
-with the evidence beside it.
-
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
   report.json             the same as data, see "explain schema report" and "explain metrics"
   tables/*.csv            every row of every table; --all-rows of those with a row per event too
   summary.json            profilemate's summary
   kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
+
+Evidence beside a capture goes into the same report: Nsight Compute CSV exports, server logs,
+Prometheus metrics, files of other profilers ("explain doc evidence"). Each can also be analysed
+alone: leave TRACE out, or name such a file. A report.json, a comparison.json or the folder of one is
+shown again as it was made. For the folder of a capture without a report, the trace is analysed with
+the evidence beside it.
 
 --format md prints a version of report.md that fits into a comment on a pull request. The folder
 appears whole or not at all.`,

@@ -28,7 +28,7 @@ TRACE is a .sqlite file written by "nsys export", the same compressed with gzip 
 .nsys-rep file where nsys is installed. It is never changed, and nothing is created beside it.
 "explain TRACE" is short for "explain report TRACE".
 
-"explain doc NAME" says what any name in an output means. Exit codes: 0 done, pass or warn; 1 a rule
+"explain doc NAME" explains any name in an output. Exit codes: 0 done, pass or warn; 1 a rule
 failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		Example: `  explain trace.sqlite                          a summary on the terminal
   explain trace.sqlite --out report/            the full report: report.html, report.md, report.json, tables/*.csv

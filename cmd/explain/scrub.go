@@ -23,17 +23,17 @@ func newScrub(e *env) *cobra.Command {
 		Use:   "scrub IN.sqlite OUT.sqlite",
 		Short: "Write a copy of a capture that is safe to share",
 		Long: `A capture holds the whole environment of the process, host and user names, command lines and
-captured output. scrub writes a copy with the tables, columns and metadata that explain reads, by a
-list of what may be kept, and nothing else. It analyses to the same numbers.
+captured output. scrub copies only the tables, columns and metadata on a list, which is what explain
+reads. The copy analyses to the same numbers.
 
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
 since reports are made of them; what looks like an access token in one is replaced by [redacted].
-Ranges and threads can be named after anything, and scrub warns where a name looks like a token, an
-e-mail address or a prompt. --names says how they are written:
+Ranges and threads can have any name, and scrub warns if one looks like a token, an e-mail address or
+a prompt. --names says how they are written:
 
   keep     as they are (default)
-  hash     as letters that follow from the name: equal names stay equal, and nobody reads them.
-           Steps and phases are then not recognised by name
+  hash     replaced by letters: equal names stay equal, and cannot be read. Steps and phases are
+           then not recognised by name
   REGEX    those that match as they are, all others as with hash: 'execute_context|forward|attn'
 
 IN is never changed. OUT must not exist, and appears whole or not at all.`,

@@ -133,7 +133,7 @@ func LengthReason(id, stat string, has bool) string {
 		events = fmt.Sprintf("a statistic of single events (%s.p50), ", id)
 	}
 	return fmt.Sprintf(
-		"%s grows with the length of the capture, so that a change of it says nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)",
+		"%s grows with the length of the capture, so its change means nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)",
 		id,
 		events,
 	)

@@ -57,7 +57,7 @@ func forest(c *comparison.Comparison) (doc.Chart, bool) {
 		add("noise", noise)
 		add("limit", limit)
 	}
-	return doc.Chart{ID: "judged", Title: "Change of each judged number, and what it was held against", Kind: "forest",
+	return doc.Chart{ID: "judged", Title: "Change of each judged number, and its limit", Kind: "forest",
 		Unit: report.Ratio, XTitle: "Metric", Series: list}, len(list[0].Values) > 0
 }
 

@@ -84,7 +84,7 @@ func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 		say(" is unused: nothing is there to accept, take it out of the policy. It lasts until ")
 	case comparison.WaiverExpired:
 		say(
-			" accepts nothing any more: mend what it was for, or renew it, or take it out of the policy. It expired on ")
+			" no longer accepts anything: fix what it covered, renew it, or remove it from the policy. It expired on ")
 	case comparison.WaiverExceeded:
 		say(" covers more than its ceiling of ")
 		spans = append(spans, doc.Name(w.Ceiling), doc.Text(", until "))

@@ -156,7 +156,7 @@ func bar(r *comparison.Row) string {
 func (p commentPage) next() []doc.Block {
 	var list []doc.Block
 	if p.c.Verdict == comparison.Fail {
-		spans := doc.Spans(doc.Text("To accept it: "))
+		spans := doc.Spans(doc.Text("To accept this: "))
 		if p.o.AcceptLabel != "" {
 			spans = append(spans, doc.Text("the label "), doc.Name(p.o.AcceptLabel), doc.Text(", or "))
 		}

@@ -140,7 +140,7 @@ func pattern(p string) *regexp.Regexp {
 // Resolve is the commit that a name stands for in the checkout at dir: a tag, a branch, the beginning of a commit.
 func Resolve(ctx context.Context, dir, name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
-		return "", fmt.Errorf("%q is no name of a commit", name)
+		return "", fmt.Errorf("%q is not a valid name of a commit", name)
 	}
 	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 	if err != nil {

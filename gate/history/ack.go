@@ -41,7 +41,7 @@ func (s *Store) Acknowledge(ctx context.Context, a Ack) (*Ack, error) {
 	case strings.TrimSpace(a.Reason) == "":
 		return nil, errors.New("say why the change is accepted")
 	case len(a.Reason) > maxReason:
-		return nil, fmt.Errorf("the reason has %d bytes, and %d are room for", len(a.Reason), maxReason)
+		return nil, fmt.Errorf("the reason has %d bytes, the limit is %d", len(a.Reason), maxReason)
 	case err != nil:
 		return nil, fmt.Errorf("the last day %q is not of the form 2026-12-31", a.Expires)
 	}

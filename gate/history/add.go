@@ -136,7 +136,7 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	var order []metricKey
 	for _, r := range p.Reports {
 		if d := w.Differs(workloadOf(r, name)); d != "" {
-			return nil, fmt.Errorf("%s is of another workload than the runs that it stands beside: %s", r.Trace.Name, d)
+			return nil, fmt.Errorf("%s has another workload than the runs beside it: %s", r.Trace.Name, d)
 		}
 		for _, x := range pointsOf(r) {
 			if sums[x.metricKey] == nil {

@@ -365,7 +365,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		}
 		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
 			blocks = append(blocks, doc.P(doc.Text(
-				"Names are short here; kernels that differ only in what is left out are numbered. Full names: "),
+				"Names are shortened; kernels whose short names are equal are numbered. Full names: "),
 				doc.Code(l.files+t.File), doc.Text(".")))
 		}
 	}

@@ -350,7 +350,7 @@ func (x *Sides) Coverage() {
 				x.Refuse(
 					comparison.LowCoverage,
 					fmt.Sprintf(
-						"%s: %d units of work do not recur and only %d do, which do not stand for the whole",
+						"%s: %d units of work do not recur and only %d do: too few to represent the capture",
 						v.C.Report.Trace.Name, t.Other, kept),
 				)
 			}

@@ -144,7 +144,7 @@ func (x *Decider) Settle(row *comparison.Row, m *report.Metric, stat string) {
 		return
 	}
 	size := math.Abs(comparison.Value(row.Delta))
-	row.Class, row.Why = comparison.Unsettled, "one side is 0, so that there is no ratio to hold against a noise floor"
+	row.Class, row.Why = comparison.Unsettled, "one side is 0, so there is no ratio to compare with a noise floor"
 	switch {
 	case row.Delta == nil:
 	case size == 0:

@@ -286,7 +286,7 @@ func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
 		t.Row(kit.Put("process", kit.OptionalCell(x.processes[o.global>>24])), kit.Int("pid", pid),
 			kit.Int("tid", o.global&0xffffff), kit.Int("time", o.time), kit.Maybe("share", stat.Ratio(o.time, off)))
 	}
-	t.Partial(kit.Text("process", "(nobody that the capture follows)"), kit.Int("time", rest),
+	t.Partial(kit.Text("process", "(no thread that the capture follows)"), kit.Int("time", rest),
 		kit.Maybe("share", stat.Ratio(rest, off)))
 	slices.SortStableFunc(t.Rows, func(a, b []report.Cell) int {
 		x, _ := a[3].Int()

@@ -74,25 +74,25 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 	}
 	if share(attrib.HostNotScheduled) >= lateShare {
 		ns := causes[attrib.HostNotScheduled]
-		out.Find("host_not_scheduled", severity(ns), "The launching thread is on no CPU while the GPU waits for it",
+		out.Find("host_not_scheduled", severity(ns), "The launching thread has no CPU while the GPU waits for it",
 			[]report.MetricRef{ref(attrib.HostNotScheduled), kit.Ref("host.thread_count"), kit.Ref("host.cpu_count")},
 			"With fewer CPUs than threads that want to run, give the process more: the CPU limit of its container, taskset, other work on the machine. The table of who had the CPU instead names what the capture follows.",
-			"A thread that sleeps is on no CPU either: capture calls of the operating system (--trace=cuda,nvtx,osrt) to see in what.",
+			"A sleeping thread has no CPU either: capture calls of the operating system (--trace=cuda,nvtx,osrt) to see in what.",
 		).Worth = in.Worth(d.ID, ns)
 	}
 	if share(attrib.HostOS) >= lateShare {
 		x.osFinding(in, out, d, causes[attrib.HostOS], severity(causes[attrib.HostOS]), ref(attrib.HostOS))
 	}
 	if ns := causes[attrib.HostAPI]; share(attrib.HostAPI) >= lateShare {
-		out.Find("host_calls", severity(ns), "Other CUDA calls keep the launching thread while the GPU waits",
+		out.Find("host_calls", severity(ns), "Other CUDA calls keep the launching thread busy while the GPU waits",
 			append([]report.MetricRef{ref(attrib.HostAPI)}, x.mostCall(attrib.HostAPI)...),
 			"Calls that load modules, allocate, pin or query in the step belong before it: warm up, load eagerly (CUDA_MODULE_LOADING=EAGER), keep memory in a pool.",
 		).Worth = in.Worth(d.ID, ns)
 	}
 	if ns := causes[attrib.HostProfiler]; share(attrib.HostProfiler) >= profilerShare {
-		out.Find("host_profiler", report.Medium, "A part of the wait for the host is the profiler itself",
+		out.Find("host_profiler", report.Medium, "The profiler itself causes part of the wait for the host",
 			[]report.MetricRef{ref(attrib.HostProfiler)},
-			"Without the profiler this time is not there: trace less (fewer kinds of events, CUDA graphs as a whole with --cuda-graph-trace=graph, no stacks), or a shorter time.",
+			"This time is gone without the profiler: trace less (fewer kinds of events, CUDA graphs as a whole with --cuda-graph-trace=graph, no stacks), or a shorter time.",
 		).Worth = in.Worth(d.ID, ns)
 	}
 	x.gilFinding(in, out, d, severity)
@@ -161,7 +161,7 @@ func (x *late) frameFinding(out *kit.Output) {
 	if best < 0 {
 		return
 	}
-	out.Find("host_frame", report.Low, "One function takes a large part of the time for which the GPU waits for the host",
+	out.Find("host_frame", report.Low, "One function takes a large part of the time that the GPU waits for the host",
 		[]report.MetricRef{kit.Ref("host.frame_ratio", "frame", x.frames[best].name), kit.Ref("host.sample_count")},
 		"The share is an estimate from samples: the table of functions has its interval. Look at what the function does in every step.")
 }

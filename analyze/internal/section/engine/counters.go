@@ -175,7 +175,7 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 		}
 		o.Find("requests_cut_off", report.Low, "Some requests were aborted or failed",
 			[]report.MetricRef{kit.Ref("serve.requests_ended", "reason", reason), kit.Ref("serve.requests_ended")},
-			"Aborted requests were cancelled by their clients, often for a timeout: look at the latencies. They are in the histograms with the time they had.")
+			"Aborted requests were cancelled by their clients, often for a timeout: look at the latencies. The histograms include them with the time until then.")
 	}
 }
 

@@ -147,7 +147,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 	if s.Concurrency > 0 && s.Concurrency < fewConcurrent {
 		out.Find("kv_cache_small", report.Medium, "The KV cache fits barely one full-length request",
 			[]report.MetricRef{kit.Ref("serve.max_concurrency"), kit.Ref("serve.kv_cache_tokens")},
-			"If requests are shorter than --max-model-len, this costs nothing but a smaller value is honest; if not, give the KV cache more memory, use a smaller type for it, or more GPUs.")
+			"If requests are shorter than --max-model-len, this costs nothing, but set it to the real maximum; if not, give the KV cache more memory, use a smaller type for it, or more GPUs.")
 	}
 }
 
@@ -244,7 +244,7 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 			" pools of KV cache, which hold different layers: what one token needs cannot be told from their sum.")
 	}
 	if t.Len() > 0 {
-		o.Note("The engine prints memory with two digits behind the point: what is computed from it has that precision.")
+		o.Note("The engine prints memory with two decimals, which limits the precision of what is computed from it.")
 	}
 	t.Add()
 	return t.Len()

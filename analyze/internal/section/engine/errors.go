@@ -40,7 +40,7 @@ var errorFindings = [serverlog.Classes]struct {
 	title, advice string
 }{
 	{report.High, "The server ran out of GPU memory",
-		"Leave more memory free (a smaller --gpu-memory-utilization or --mem-fraction-static), let fewer tokens run at once (--max-num-batched-tokens, --max-num-seqs; SGLang: --chunked-prefill-size, --max-running-requests), or use more GPUs. Look whether another process uses the GPU."},
+		"Leave more memory free (a smaller --gpu-memory-utilization or --mem-fraction-static), let fewer tokens run at once (--max-num-batched-tokens, --max-num-seqs; SGLang: --chunked-prefill-size, --max-running-requests), or use more GPUs. Check whether another process uses the GPU."},
 	{report.High, "The KV cache does not fit the longest request",
 		"Lower --max-model-len, give the server more memory (--gpu-memory-utilization), or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
 	{report.High, "CUDA reported errors",

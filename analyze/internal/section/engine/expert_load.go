@@ -27,7 +27,7 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 	list := in.Evidence.Log.Balances
 	out.FromEvidence(file.ServerLog, len(list), "balancedness")
 	if len(list) == 0 {
-		out.Status(report.NotApplicable, "the log says nothing of the balance of experts")
+		out.Status(report.NotApplicable, "the log has no lines on the balance of experts")
 		return
 	}
 	sum := emitSampled(out, "serve.expert_balance", nil, steadySample{int64(len(list)), list})

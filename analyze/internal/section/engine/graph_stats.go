@@ -103,7 +103,7 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 	t.Cut(1000, "count").Add()
 	if g.Dropped > 0 {
 		out.Warn("graph_rows_dropped",
-			"There are more different rows of CUDA graph statistics than are kept; the rest is in no number.")
+			"There are more distinct rows of CUDA graph statistics than are kept; the rest is not counted.")
 	}
 	if p := stat.Ratio(all.paddings, all.padded); p != nil && *p >= graphPadding {
 		out.Find("graph_padding", report.Medium, "A large part of the tokens in CUDA graphs is padding",

@@ -340,7 +340,7 @@ func loadTrust(o *kit.Output, r *loadfile.Result) {
 		if c.Succeeded > 0 {
 			o.Status(report.Partial, why)
 		}
-		text := fmt.Sprintf("The load is not whole: %s. %s requests had been answered.", why, units.Int(c.Succeeded))
+		text := fmt.Sprintf("The load is incomplete: %s. %s requests were answered.", why, units.Int(c.Succeeded))
 		if c.Cancelled > 0 {
 			text += fmt.Sprintf(" %s in flight were cancelled and are left out: slow answers are missing more often than fast ones.",
 				units.Int(c.Cancelled))
@@ -358,7 +358,7 @@ func loadTrust(o *kit.Output, r *loadfile.Result) {
 	}
 	if 0 < c.Succeeded && c.Succeeded < fewForTail {
 		o.Warn("few_requests", fmt.Sprintf(
-			"%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.",
+			"%s requests succeeded: a p99 of so few is close to the largest value. Send a few hundred.",
 			units.Int(c.Succeeded)))
 	}
 	if n, d := r.Tokens.Output, r.Latency.ITL; r.Tokens.CountedBy == "usage" && n != nil && d != nil {
@@ -392,7 +392,7 @@ func workloadText(w *loadfile.Workload) string {
 	case w.Concurrency != nil:
 		loop += ", " + units.Int(*w.Concurrency) + " in flight"
 	}
-	return fmt.Sprintf("%s; prompts: %s; %s, %s. Fingerprint of what was asked: %s. Loads with different fingerprints are different work.",
+	return fmt.Sprintf("%s; prompts: %s; %s, %s. Fingerprint of the requests: %s. Loads with different fingerprints are different work.",
 		loop, w.Prompts, api, how, w.Fingerprint)
 }
 

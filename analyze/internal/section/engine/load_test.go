@@ -158,8 +158,8 @@ func TestLoadWarnings(t *testing.T) {
 // A load that was cut short says so, why, and what is missing in it.
 func TestLoadCutShort(t *testing.T) {
 	for stopped, want := range map[string]string{
-		"interrupted": "The load is not whole: the load was interrupted. 196 requests had been answered. 7 in flight were cancelled and are left out: slow answers are missing more often than fast ones.",
-		"server_gone": "The load is not whole: the server stopped answering before the load was over. 196 requests had been answered. 7 in flight were cancelled and are left out: slow answers are missing more often than fast ones.",
+		"interrupted": "The load is incomplete: the load was interrupted. 196 requests were answered. 7 in flight were cancelled and are left out: slow answers are missing more often than fast ones.",
+		"server_gone": "The load is incomplete: the server stopped answering before the load was over. 196 requests were answered. 7 in flight were cancelled and are left out: slow answers are missing more often than fast ones.",
 	} {
 		l := syntheticLoad()
 		l.Complete, l.Stopped, l.Counts.Cancelled, l.Counts.Sent = false, stopped, 7, l.Counts.Sent+7

@@ -156,9 +156,9 @@ func requests(in *kit.Input, out *kit.Output) {
 	if len(total) > 0 {
 		out.Summary("serve.request_time", nil, total)
 	}
-	out.Note("Timestamps have whole seconds: a time of 0 is less than one second.")
+	out.Note("Timestamps are in whole seconds: a time of 0 is less than one second.")
 	if finished < r.Received {
-		out.Note("The access log names no request and states no time. A response ends a request here only where that one alone was open and the engine had generated for it; of others the end is unknown.")
+		out.Note("The access log has neither request ids nor times. A response ends a request here only if no other request was open and the engine had generated tokens for it; otherwise the end is unknown.")
 	}
 }
 
@@ -255,6 +255,6 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	if len(failed) > 0 {
 		o.Find("failed_responses", severity, "Some requests were answered with an error",
 			append(failed, kit.Ref("serve.responses")),
-			"What clients send is at fault for a status below 500 (a wrong model name, a prompt that is too long); the server for one from 500 on. Their times are in no statistic of the engine.")
+			"A status below 500 is the client's fault (a wrong model name, a prompt that is too long), one from 500 on the server's. The engine's statistics do not include these requests.")
 	}
 }

@@ -112,7 +112,7 @@ func scheduler(in *kit.Input, out *kit.Output) {
 	}
 	t.Add()
 	if len(out.Metrics()) == 0 {
-		out.Status(report.NotApplicable, "the log states nothing of batches, the queue or pools of the KV cache")
+		out.Status(report.NotApplicable, "the log has no lines on batches, the queue or pools of the KV cache")
 	}
 }
 

@@ -133,7 +133,7 @@ func speculativeBatches(o *kit.Output, in *kit.Input) {
 		}
 	}
 	if len(lengths) == 0 {
-		o.Status(report.NotApplicable, "the log says nothing of speculative decoding")
+		o.Status(report.NotApplicable, "the log has no lines on speculative decoding")
 		return
 	}
 	o.FromEvidence(file.ServerLog, len(lengths), "accept len", "accept rate")

@@ -132,7 +132,7 @@ func components(in *kit.Input, out *kit.Output) {
 		out.Note("No range names a component here. Kernel names tell attention, norm and communication well, but not which part of the model a matrix product belongs to: that is component gemm. Capture with --trace=cuda,nvtx and ranges per layer (vLLM: --enable-layerwise-nvtx-tracing; SGLang: --enable-layerwise-nvtx-marker; both without CUDA graphs).")
 	default:
 		out.Coverage(coverage)
-		out.Note("Coverage is the share of the kernel time that lies in an NVTX range which names a component; the rest is told by kernel names alone.")
+		out.Note("Coverage is the share of the kernel time inside an NVTX range that names a component; the rest is classified by kernel name.")
 		out.Note("A range counts all kernels launched in it: norms, copies and collectives inside an attention module are attention by NVTX, and themselves by name.")
 	}
 	if _, graphs := wholeGraphs(in); graphs > 0 {

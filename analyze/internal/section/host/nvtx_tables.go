@@ -49,7 +49,7 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 		for i, at := range rows {
 			texts[i] = r.Names[r.Name(at)].Text
 		}
-		out.Note("The names of single ranges could not be read again from the file; their canonical names stand for them.")
+		out.Note("The names of single ranges could not be read again from the file; their canonical names are shown instead.")
 	}
 	for n, i := range rows {
 		pid, tid, global := report.Null, report.Null, report.Null

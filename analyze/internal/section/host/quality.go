@@ -183,7 +183,7 @@ func (c *checks) gpuActivity() {
 	launches := c.in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
 	if launches == 0 && !c.in.RanKernels() {
 		c.failed(check, measured{}, "no_kernels", "No kernel ran in this capture, only "+
-			c.otherWork()+": capture while the workload computes, with --trace=cuda,nvtx. Nothing is said of how well the GPU was used.")
+			c.otherWork()+": capture while the workload computes, with --trace=cuda,nvtx. How well the GPU was used is unknown.")
 		return
 	}
 	if !c.in.Has(trace.RoleAPI) {
@@ -313,7 +313,7 @@ func (c *checks) cutTrace() {
 	c.out.With(trace.RoleAPI, "globalTid")
 	c.out.Metric("quality.unjoined_kernels", nil, ratio)
 	c.that(*ratio >= unjoinedWarn, check, counted(missing, ratio), "unjoined_kernels",
-		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it is a part cut out of a longer one, or API rows were lost. They count in all GPU times; NVTX coverage, phases and idle causes know nothing of them.")
+		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it was cut out of a longer one, or API rows were lost. They count in all GPU times, but not in NVTX coverage, phases and idle causes.")
 }
 
 // lostKernels counts launches whose kernel is missing, which is what buffers that ran full leave behind, whether nsys

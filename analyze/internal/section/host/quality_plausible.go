@@ -103,7 +103,7 @@ func (c *checks) pids() {
 			if both := sharedTime(d, in.Span); d.ID >= 0 && float64(both) > sharedWarn*float64(d.Busy()) {
 				warn("shared_device", "On GPU "+strconv.Itoa(int(d.ID))+" kernels of several processes run at the same time, for "+formatTime(both)+
 					" of "+formatTime(d.Busy())+": the processes number GPUs for themselves (CUDA_VISIBLE_DEVICES) and the capture does not say which GPU is whose, or they share one through MPS. "+
-					"Numbers by GPU take them as one. Captures of nsys from 2025.1 on say which GPU is whose.")
+					"Numbers by GPU treat them as one GPU. Captures of nsys from 2025.1 on say which GPU is whose.")
 			}
 		}
 	}

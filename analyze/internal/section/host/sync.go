@@ -65,7 +65,7 @@ var Sync = kit.Section{
 			ID: "sync.record_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
 			Scale: report.Total,
 			Meaning: "duration of all synchronisation records of the driver, queries and stream waits included: " +
-				"a second source, which stands in where the API calls are missing",
+				"a second source, used where the API calls are missing",
 		},
 		{
 			ID: "sync.record_count", Unit: report.Count, Better: report.None, Assume: report.Exact,

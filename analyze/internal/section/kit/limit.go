@@ -121,7 +121,7 @@ func limitMetrics(r *report.Report) {
 			return ok && !keep[v] && !sumsToWhole(m.ID)
 		})
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "overview",
-			Text: fmt.Sprintf("The capture has %d different values of %s. Metrics of their own have the %d %s; metrics without this label count all of them.",
+			Text: fmt.Sprintf("The capture has %d different values of %s. Only the %d %s have metrics of their own; metrics without this label count all of them.",
 				len(of.Keys), limit.label, limit.n, limit.kept)})
 	}
 }

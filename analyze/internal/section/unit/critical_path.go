@@ -144,7 +144,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 	case !in.Has(trace.RoleAPI):
 		out.Status(report.Partial, in.Lack(trace.RoleAPI)+": what launched work is not known")
 	case x.Kind == workunit.KindNone || x.Primary < 0:
-		out.Status(report.Partial, "there is no unit of work, and so no path through one")
+		out.Status(report.Partial, "no unit of work was found, so there is no critical path")
 		return
 	}
 	if x := in.Units; x.Kind != workunit.KindNone && x.Primary >= 0 {

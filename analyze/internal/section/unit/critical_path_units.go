@@ -217,7 +217,7 @@ func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet,
 	m := r.out.Summary("unit.replay_error", nil, off)
 	m.Group = group
 	if m := *m.Value / max(1, stat.Summarize(times).P50); m > badFit {
-		r.out.Warn("graph_fit", "The graph of what waits for what does not explain the units: replayed with typical "+
+		r.out.Warn("graph_fit", "The graph of dependencies does not explain the units: replayed with typical "+
 			"latencies they are off by "+strconv.FormatFloat(100*m, 'f', 1, 64)+" % (median). Read paths and ceilings with care.")
 	}
 }

@@ -150,9 +150,9 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 			return nil
 		case <-left:
 			left = nil
-			what := "completes the recording"
+			what := "is completing the recording"
 			if started := remaining(c.cmd.Process.Pid); len(started) > 0 {
-				what = "waits for what it started: " + list(started)
+				what = "is waiting for processes that it started: " + list(started)
 			}
 			r.say("The program has ended; nsys " + what + ". Ctrl-C ends the wait and keeps the recording")
 		case <-limit:
@@ -348,7 +348,7 @@ func (c *child) gone() error {
 		when = *w
 	}
 	if c.running() {
-		err := fmt.Errorf("%s ended, though what it started goes on: %s (%s)", c.name,
+		err := fmt.Errorf("%s ended, but processes that it started are still running: %s (%s)", c.name,
 			list(remaining(c.cmd.Process.Pid)), when)
 		return &goneError{withWords(err, c.log)}
 	}

@@ -55,7 +55,7 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 		quiet += ", and what --format asks for"
 	}
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, quiet)
-	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "say on standard error what is being done")
+	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "print progress on standard error")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }

@@ -16,7 +16,7 @@ type memoryFlag struct{ text string }
 
 func (f *memoryFlag) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.text, "max-memory", "",
-		"hold no more than this `SIZE` in memory (1GiB, 800MB): a larger capture keeps its columns in $TMPDIR (default: half of what the machine has)")
+		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps its columns in $TMPDIR (default: half of the machine's memory)")
 }
 
 // leastMemory is what the program needs whatever the capture.

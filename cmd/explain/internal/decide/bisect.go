@@ -43,9 +43,9 @@ slower. For each capture it checks the commit out into a working tree of its own
 as it is, and runs the command there with the variable EXPLAIN_OUT: the command builds, captures, and
 leaves a report, a trace or a folder of "explain --out" there.
 
-Captures are noisy, so that each one moves the probability of every commit, and the next one is made
-where it tells most: what is not settled is captured again. A commit whose command fails is skipped.
-All captures must be of one workload; another one, by other flags say, is skipped as well.
+Captures are noisy: each one updates the probability of every commit, and the next one is made where
+it tells most, so what is not settled is captured again. A commit whose command fails is skipped, and
+so is one that runs another workload, for example with other flags.
 
 It ends with the commit, its probability, and where the change comes from: what "explain diff" says of
 the captures before it and of those from it on. --out keeps bisect.json and every report. Ctrl-C ends
@@ -66,7 +66,7 @@ nothing changed.`,
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVar(&f.good, "good", "", "a `COMMIT` that is fast")
-	fl.StringVar(&f.bad, "bad", "", "a `COMMIT` that is slow, behind it")
+	fl.StringVar(&f.bad, "bad", "", "a later `COMMIT` that is slow")
 	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")
 	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain calibrate")
 	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
@@ -149,11 +149,11 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *command.Env, program []string
 	}
 	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
 	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); err != nil {
-		return nil, usage.Errorf("--good %s is no commit of the checkout %s: fetch it first", f.good, f.dir)
+		return nil, usage.Errorf("--good %s is not a commit in the checkout %s: fetch it first", f.good, f.dir)
 	}
 	last, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
 	if err != nil {
-		return nil, usage.Errorf("--bad %s is no commit of the checkout %s: fetch it first", f.bad, f.dir)
+		return nil, usage.Errorf("--bad %s is not a commit in the checkout %s: fetch it first", f.bad, f.dir)
 	}
 	if b.commits, err = gitfile.FirstParents(cmd.Context(), f.dir, b.first, last); err != nil {
 		return nil, err

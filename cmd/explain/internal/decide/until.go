@@ -96,7 +96,7 @@ func (d *Decider) pair(base, head *report.Report) (bool, error) {
 		return true, nil
 	}
 	if left := d.until.budget - now.Sub(d.began); left < d.took {
-		d.say(fmt.Sprintf("The budget of %s has no room for another pair", d.until.budget))
+		d.say(fmt.Sprintf("The budget of %s is too short for another pair", d.until.budget))
 		return true, nil
 	}
 	return false, nil

@@ -31,7 +31,7 @@ func NewMerge(e *command.Env) *cobra.Command {
 		Short: "Make one report of the captures of one run",
 		Long: `merge makes one report of what all captures of a run say together: counts and times added up,
 percentiles over all events, the slowest step, and above all who waits for whom ("explain doc ranks").
-It is a report as any other: explain diff and gate take it on either side.
+It is a report like any other: explain diff and gate take it on either side.
 
 FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
 way. The same captures give the same bytes, in whatever order and by whatever tree of merges:
@@ -92,7 +92,7 @@ func (f *mergeFlags) options(e *command.Env) (opt merge.Options, err error) {
 	}
 	if f.rank != "" {
 		if opt.Rank, err = regexp.Compile(f.rank); err != nil {
-			return opt, usage.Errorf("--rank %q is no regular expression: %w", f.rank, err)
+			return opt, usage.Errorf("--rank %q is not a regular expression: %w", f.rank, err)
 		}
 		if opt.Rank.NumSubexp() < 1 {
 			return opt, usage.Errorf(`--rank %q has no group around the number: write e.g. 'rank(\d+)'`, f.rank)
@@ -105,7 +105,7 @@ func (f *mergeFlags) options(e *command.Env) (opt merge.Options, err error) {
 		}
 		of, err := regexp.Compile(r[:at])
 		if err != nil {
-			return opt, usage.Errorf("--role %q is no regular expression: %w", r[:at], err)
+			return opt, usage.Errorf("--role %q is not a regular expression: %w", r[:at], err)
 		}
 		opt.Roles = append(opt.Roles, merge.Role{Name: r[at+1:], Of: of})
 	}

@@ -25,7 +25,7 @@ func NewPartial(e *command.Env) *cobra.Command {
 	var f partialFlags
 	cmd := &cobra.Command{
 		Use:   "partial TRACE",
-		Short: "Keep what a report of many captures needs of one",
+		Short: "Analyse one of many captures, for explain merge",
 		Long: `partial analyses one capture and writes what "explain merge" needs of it: some 100 kB, whatever the
 size of the trace. The same capture gives the same bytes. A run of many ranks is analysed where its
 captures lie, one process each, and only partials are moved.
@@ -34,8 +34,8 @@ TRACE is a file as for explain report, an https:// address (a presigned one of a
 for standard input. With --index it is line I of the manifest, counted from 0, so that any array job
 can run it: SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, an index of a matrix. --out is a folder then.
 
-The partial appears whole or not at all. With --resume one that is there is kept: a job that was
-killed is run again as it was.`,
+The partial appears whole or not at all. With --resume a partial that is already there is kept, so
+a killed job can run again.`,
 		Example: `  explain partial rank3.sqlite --out parts/rank3.partial
   explain partial --index "$SLURM_ARRAY_TASK_ID" --of manifest.txt --out parts/ --resume
   aws s3 cp s3://captures/rank3.sqlite - | explain partial - --name rank3.sqlite --out rank3.partial`,
@@ -69,7 +69,7 @@ func (f *partialFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.index, "index", -1, "analyse line `I` of the manifest, counted from 0")
 	fl.StringVar(&f.of, "of", "", "the manifest: a `FILE` with one trace in each line; # begins a comment")
 	fl.BoolVar(&f.resume, "resume", false, "keep a partial that is there and whole")
-	fl.StringVar(&f.name, "name", "", "call the capture `NAME`, where it comes from standard input")
+	fl.StringVar(&f.name, "name", "", "call the capture `NAME`, if it comes from standard input")
 	f.analysis.RegisterFor(cmd, "")
 	_ = cmd.MarkFlagFilename("of", "txt")
 }

@@ -36,8 +36,8 @@ func (f *checkFlags) register(e *command.Env, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	f.storeFlags.register(e, fl)
 	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see show (repeatable; default "+history.StepTime+")")
-	fl.StringVar(&f.least, "least", "2%", "the least change of a level that is said, a `SHARE`")
-	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, that knows the commits between two nights")
+	fl.StringVar(&f.least, "least", "2%", "report changes of a level from this `SHARE` on")
+	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, which has the commits between two runs")
 	fl.StringVar(&f.codeowners, "codeowners", "", "a CODEOWNERS `FILE` that says whom to ask")
 	_ = cmd.MarkFlagDirname("checkout")
 }

@@ -30,8 +30,8 @@ differ when nothing changed, at which commit a number changed and why, and what 
 that counts from a release.
 
 The store is a SQLite file, or PostgreSQL by URL (--store postgres://USER@HOST/DATABASE). In CI
-without a database the file lies in an artifact, a cache or a branch of its own; "explain history
-merge" brings copies together that grew apart.
+without a database keep the file in an artifact, a cache or a branch of its own; "explain history
+merge" combines copies that have diverged.
 
 Exit codes: 0 done, 1 check found a change for the worse, 2 wrong usage, 3 input or store that cannot
 be read, 4 check has too few runs to say anything.`,
@@ -42,7 +42,7 @@ be read, 4 check has too few runs to say anything.`,
   explain history merge other.db --store history.db`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage.Errorf("%q is no command of history; one of add, list, show, export, prune, ack, merge, check, page", args[0])
+				return usage.Errorf("%q is not a command of history; it is one of add, list, show, export, prune, ack, merge, check, page", args[0])
 			}
 			return nil
 		},
@@ -73,9 +73,9 @@ func (f *storeFlags) registerStore(fl *pflag.FlagSet) {
 
 func (f *storeFlags) register(e *command.Env, fl *pflag.FlagSet) {
 	f.registerStore(fl)
-	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "of this `REPOSITORY` (default: GITHUB_REPOSITORY, else any)")
-	fl.StringVar(&f.branch, "branch", "", "of this `BRANCH` (default: any)")
-	fl.StringVar(&f.workload, "workload", "", "of this workload, by the `ID` that list prints")
+	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "only this `REPOSITORY` (default: GITHUB_REPOSITORY, else any)")
+	fl.StringVar(&f.branch, "branch", "", "only this `BRANCH` (default: any)")
+	fl.StringVar(&f.workload, "workload", "", "only this workload, by the `ID` that list prints")
 }
 
 func (f *storeFlags) filter() history.Filter {
@@ -132,14 +132,14 @@ type addFlags struct {
 func (f *addFlags) register(cmd *cobra.Command, e *command.Env) {
 	fl := cmd.Flags()
 	f.registerStore(fl)
-	fl.StringVar(&f.commit, "commit", "", "that was captured: all 40 digits of its `SHA`")
-	fl.StringVar(&f.branch, "branch", "main", "`BRANCH` that the commit is of")
+	fl.StringVar(&f.commit, "commit", "", "the commit that was captured: all 40 digits of its `SHA`")
+	fl.StringVar(&f.branch, "branch", "main", "the `BRANCH` of the commit")
 	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
 	fl.StringVar(&f.at, "time", "", "of the run, which is its place in the history: `2026-01-31T22:00:00Z`, or seconds since 1970 (default: now)")
-	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, where the captures do not say what was run")
-	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, that budgets count from: v1.4.0 (repeatable)")
+	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, if the captures do not name it")
+	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, from which budgets count: v1.4.0 (repeatable)")
 	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
-	fl.StringArrayVar(&f.refReport, "ref-report", nil, "its `FILES` (repeatable, commas, globs)")
+	fl.StringArrayVar(&f.refReport, "ref-report", nil, "the `FILES` of that commit (repeatable, commas, globs)")
 	f.analysis.Register(cmd)
 }
 
@@ -233,9 +233,9 @@ policy. "explain history check" names it and does not fail for it until the day 
 		},
 	}
 	f.registerStore(cmd.Flags())
-	cmd.Flags().StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "of this `REPOSITORY` (default: GITHUB_REPOSITORY)")
+	cmd.Flags().StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "only this `REPOSITORY` (default: GITHUB_REPOSITORY)")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT`: why the change is accepted")
-	cmd.Flags().StringVar(&expires, "expires", "", "the last `DAY` on which it is: 2026-12-31")
+	cmd.Flags().StringVar(&expires, "expires", "", "the last `DAY` of the acceptance: 2026-12-31")
 	return cmd
 }
 

@@ -27,7 +27,7 @@ type Flags struct {
 // Register adds the flags to a command.
 func (f *Flags) Register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Store, "history", "",
-		"take noise floors and what was spent of budgets (since) from this history, a `FILE` or URL, see explain history")
+		"take noise floors and the spent part of budgets (since) from this history, a `FILE` or URL, see explain history")
 	fl.StringVar(&f.branch, "history-branch", "main", "the `BRANCH` whose runs count, with --history")
 	fl.StringVar(&f.repository, "history-repository", "", "the `REPOSITORY` whose runs count, with --history (default: any)")
 }

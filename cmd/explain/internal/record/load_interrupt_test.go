@@ -100,7 +100,7 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 			var out bytes.Buffer
 			report := explaintest.Process(t, dir, nil, "report", "--evidence", file)
 			report.Stdout, report.Stderr = &out, &out
-			if code := explaintest.Exit(t, report.Run()); code != command.OK || !strings.Contains(out.String(), "The load is not whole: the load was interrupted.") {
+			if code := explaintest.Exit(t, report.Run()); code != command.OK || !strings.Contains(out.String(), "The load is incomplete: the load was interrupted.") {
 				t.Errorf("exit code %d; the report says:\n%s", code, out.String())
 			}
 		})

@@ -38,7 +38,7 @@ func TestRealNsys(t *testing.T) {
 		{name: "no such range", args: []string{"--nvtx", "decode", "--", "sleep", "0.1"}, code: 3, want: "explain: nothing was recorded"},
 		{name: "program fails", args: []string{"--", "sh", "-c", "sleep 1; echo bad config >&2; exit 7"}, code: 3, want: "explain: the program ended with exit code 7: bad config; its trace is kept in out", keeps: leavesWhole},
 		{name: "a daemon stays", args: []string{"--", "sh", "-c", "setsid sleep 60 & sleep 1"}, code: 3, want: "explain: interrupted: out holds what was recorded", keeps: leavesWhole,
-			interrupt: "The program has ended; nsys waits for what it started: sleep (pid "},
+			interrupt: "The program has ended; nsys is waiting for processes that it started: sleep (pid "},
 		{name: "the server dies and its child lives", args: []string{"--ready", "flag", "--duration", "1s", "--", "sh", "-c", "sleep 60 & sleep 1; echo CUDA out of memory >&2; exit 1"}, code: 3,
 			want: "server ended, though what it started goes on: sleep (pid "},
 		{name: "overhead", args: []string{"--overhead", "--ready", "flag", "--client", "sleep 0.5", "--", "sh", "-c", "trap 'rm -f flag; exit' INT TERM; touch flag; while :; do sleep 0.1; done"},

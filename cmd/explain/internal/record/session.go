@@ -104,7 +104,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 		r.Say("Note: " + n)
 	}
 	if names := capture.EndStale(); names != "" {
-		r.Say("Note: ended what a capture had left running whose explain was killed: " + names)
+		r.Say("Note: ended processes that an earlier, killed capture left running: " + names)
 	}
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()

@@ -79,7 +79,7 @@ func TestSignalsEndACapture(t *testing.T) {
 		{"hangup twice while the raw stream is imported", hup, 2, "Importing", []string{"NSYS_STANDIN=fault=importer_hang"}, []string{"--", "true"}, failed, leavesRecording},
 		{"hangup twice while it is exported", hup, 2, "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, failed, leavesRecording},
 		{"quit twice while it is exported", quit, 2, "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, failed, leavesRecording},
-		{"hangup while a daemon is waited for", hup, 1, "The program has ended; nsys waits for what it started: sleep (pid ", nil,
+		{"hangup while a daemon is waited for", hup, 1, "The program has ended; nsys is waiting for processes that it started: sleep (pid ", nil,
 			[]string{"--no-report", "--", "sh", "-c", "setsid sleep 60 & sleep 1"}, kept, leavesWhole},
 		{"hangup while the server is measured again", hup, 1, "Starting the server again", []string{"STANDIN=tokens=4,healthy_after=3s"},
 			[]string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0", "--grace", "1s"}, failed, leavesRecording},

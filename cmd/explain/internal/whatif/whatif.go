@@ -27,13 +27,13 @@ func New(e *command.Env) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "whatif TRACE",
-		Short: "Say what a step would gain at most if something were faster or gone",
+		Short: "Say how much a step could gain at most if something were faster or gone",
 		Long: `whatif replays every step of a capture with a change: all work starts as soon as what it waits for
 lets it (its launch, its stream, events, collectives, the calls of the host), with the latencies that
-were measured. What comes out is a ceiling of the gain, and no promise: a real change seldom takes
-all of it, and what a change costs elsewhere is not in it.
+were measured. The result is an upper bound of the gain: a real change rarely reaches it, and what it
+costs elsewhere is not included.
 
-Changes hold together; several also stand each by itself. Without any, whatif shows the usual ones.
+Several changes are shown together and one by one. Without any, whatif shows the usual ones.
 
 SELECTOR is one of
   kernel:GLOB    kernels by name, as displayed or in full; also "[CUDA memset]", "[CUDA memcpy …]"
@@ -73,8 +73,8 @@ var formats = []string{"text", "md", "json"}
 func (f *flags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringArrayVar(&f.remove, "remove", nil, "work or calls that are not there: `SELECTOR`")
-	fl.StringArrayVar(&f.speedup, "speedup", nil, "work or calls that are faster: `SELECTOR=2x`")
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove work or calls: `SELECTOR`")
+	fl.StringArrayVar(&f.speedup, "speedup", nil, "make work or calls faster: `SELECTOR=2x`")
 	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls that no longer wait for the GPU, by name: `GLOB`")
 	fl.StringArrayVar(&f.overlap, "overlap", nil, "communication that runs beside everything else: `comm`")
 	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time; it still waits where it waits for the GPU")
@@ -168,7 +168,7 @@ func (f *flags) run(cmd *cobra.Command, e *command.Env, path string) error {
 // page is what explain whatif prints.
 func page(r *analyze.WhatIfResult) doc.Document {
 	var d doc.Document
-	d.Add(doc.H(1, "whatif", "What a step would gain at most"))
+	d.Add(doc.H(1, "whatif", "How much a step could gain at most"))
 	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(".")))
 	t := doc.Table{ID: "ceilings", Columns: []doc.Column{{Title: "Change"}, {Title: "Step"},
 		{Title: "Steps", Align: doc.Right}, {Title: "Mean", Align: doc.Right}, {Title: "At least", Align: doc.Right},
@@ -196,11 +196,11 @@ func page(r *analyze.WhatIfResult) doc.Document {
 	d.Add(t)
 	fit := "Replayed with typical latencies alone, steps are " + unit.Percent(r.Replay.Error) + " off (median)"
 	if r.Replay.Fits {
-		d.Add(doc.P(doc.Text("Ceilings, not promises: a real change seldom takes all of it. " + fit + ".")))
+		d.Add(doc.P(doc.Text("These are upper bounds: a real change rarely reaches them. " + fit + ".")))
 		return d
 	}
 	d.Add(doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(doc.Text(
-		"The graph of what waits for what does not fit. " + fit + ", more than 1 %: what held them back is partly not in " +
+		"The graph of dependencies does not fit. " + fit + ", more than 1 %: what held them back is partly not in " +
 			"the capture, and these ceilings may be too high or too low by as much."))}})
 	if n := r.Replay.Unresolved; n > 0 {
 		d.Add(doc.P(doc.Text(present.Plural(n, "wait") + " of streams for events could not be resolved.")))

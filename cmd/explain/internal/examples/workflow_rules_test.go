@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // ruleBook is what the rules below look at in a workflow, or in action.yml.
@@ -114,7 +116,7 @@ func brokenRules(name, text string) ([]string, error) {
 // can be checked offline. The rules are zizmor's, whose binary no registry here has.
 func TestWorkflowsKeepTheKnownRules(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../../.github/workflows/*.yml", "../../examples/github/*.yml"} {
+	for _, pattern := range []string{"../../../../.github/workflows/*.yml", "../../../../examples/github/*.yml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) < 6 {
 			t.Fatalf("%v, %v", found, err)
@@ -122,7 +124,7 @@ func TestWorkflowsKeepTheKnownRules(t *testing.T) {
 		files = append(files, found...)
 	}
 	for _, file := range files {
-		list, err := brokenRules(filepath.Base(file), string(read(t, file)))
+		list, err := brokenRules(filepath.Base(file), string(explaintest.Read(t, file)))
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -130,7 +132,7 @@ func TestWorkflowsKeepTheKnownRules(t *testing.T) {
 			t.Errorf("%s: %s", file, rule)
 		}
 	}
-	if bot := string(read(t, "../../.github/dependabot.yml")); !strings.Contains(bot, "cooldown:") ||
+	if bot := string(explaintest.Read(t, "../../../../.github/dependabot.yml")); !strings.Contains(bot, "cooldown:") ||
 		strings.Contains(bot, "insecure-external-code-execution: allow") {
 		t.Error("dependabot takes releases of the same day, or runs the code of others")
 	}
