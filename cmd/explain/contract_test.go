@@ -134,9 +134,9 @@ func TestFilesOfHistoryFollowTheirSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := explainProcess(t, dir, nil, "capture", "--out", "out", "--pair", "--until-decided", "true "+serving, "true "+serving)
-	if said, err := c.CombinedOutput(); exitOf(t, err) == exitUsage {
-		t.Fatalf("%s", said)
+	c := explaintest.Process(t, dir, nil, "capture", "--out", "out", "--pair", "--until-decided", "true "+serving, "true "+serving)
+	if said, err := c.CombinedOutput(); c.ProcessState == nil || c.ProcessState.ExitCode() == exitUsage {
+		t.Fatalf("%v: %s", err, said)
 	}
 	checkSchema(t, "decisions", read(t, filepath.Join(dir, "out", "comparison", "decisions.json")))
 }
