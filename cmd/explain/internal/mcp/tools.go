@@ -366,7 +366,7 @@ func (s *Server) doc(_ context.Context, a arguments) (string, error) {
 		return out.text(nil, nil), nil
 	}
 	if len(entries) == 0 {
-		return out.text([]Unknown{{plain(name), "no_such_name", "nothing that explain prints is called so", "ask with an empty name for the pages"}}, nil), nil
+		return out.text([]Unknown{{plain(name), "no_such_name", "no name of explain; kernels and NVTX ranges have the names that the program gave them", "ask with an empty name for the pages"}}, nil), nil
 	}
 	type meaning struct {
 		Page string `json:"page"`
