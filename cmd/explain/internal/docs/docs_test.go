@@ -158,6 +158,7 @@ func TestFind(t *testing.T) {
 		"NO_COLOR":                             "no colour",
 		"busy_ms":                              `column "Busy" (busy) of table gpu_time in section gpu_time, in ns`,
 		"budgets-only":                         "preset of a policy, which explain policy show prints: budgets-only: ",
+		"waivers":                              "an accepted failure with a ceiling and a last day",
 		"cudaStreamSynchronize":                "(explain doc sync) shows such calls",
 		"cuLaunchKernel":                       "a call of the CUDA driver that starts a kernel",
 		"cudaGraphLaunch":                      "explain doc graphs",

@@ -55,6 +55,9 @@ func Find(name string) []Entry {
 	if code, ok := strings.CutPrefix(strings.ToLower(name), "exit "); ok && len(list) == 0 {
 		return Find(strings.TrimPrefix(code, "code "))
 	}
+	if one, ok := strings.CutSuffix(name, "s"); ok && len(list) == 0 && len(one) > 3 { // waivers
+		return Find(one)
+	}
 	return list[:min(len(list), maxEntries)]
 }
 
