@@ -35,7 +35,7 @@ func (f *fold) report() *report.Report {
 	r.Sections = append(r.Sections, f.mergedSections()...)
 	if renumbered {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "devices_renumbered", Section: "ranks",
-			Text: "Several captures use the same GPU numbers: this report numbers GPUs anew, in the order of ranks."})
+			Text: "Several captures use the same GPU numbers: this report renumbers GPUs in the order of ranks."})
 	}
 	if len(f.devices.list) > maxDevices {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "ranks",

@@ -22,10 +22,10 @@ func newCalibrate(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate CAPTURE CAPTURE…",
 		Short: "Measure how much captures of one commit differ, for the noise floors of diff",
-		Long: `calibrate takes several captures of the same commit on the same machine, at least 2 and better 5,
+		Long: `calibrate takes several captures of the same commit on the same machine, at least 2, preferably 5,
 and says for each metric how much it differs between them, which change could be found with one, two
 and three captures a side, and what threshold suits it. It also compares each capture to all others,
-as diff would: an alarm there is a false one.
+as diff would: any alarm there is false.
 
 With --out it writes a noise block that "explain diff --noise FILE" reads.
 

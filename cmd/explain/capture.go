@@ -35,15 +35,16 @@ What is recorded:
 
 "explain capture vllm" also starts the server and sends the load. The flags that nsys is given fit
 the installed version (2021.4 to 2025); --dry-run shows them. Ctrl-C ends the recording and every
-process, and exports what there is; pressed twice, it gives up. A terminal that closes counts as Ctrl-C.
+process, and exports what there is; a second Ctrl-C gives up. A terminal that closes counts as Ctrl-C.
 
-With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With
+With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison needs. With
 --pair, base and head are two command lines in quotes, captured in turns on this machine (base,
-head, base, head, …) and compared; exit codes are then those of explain diff. With --until-decided pairs go
-on until a test says whether the head's step is slower, at most until the --budget ends: exit 0 it is
-not, 1 it is, 4 not known yet; comparison/decisions.json has what was known after each pair.
+head, base, head, …) and compared; exit codes are then those of explain diff. With --until-decided
+it captures pairs until a test says whether the head's step is slower, or the --budget ends: exit 0
+if it is not, 1 if it is, 4 if that is not known; comparison/decisions.json has what was known after
+each pair.
 
-In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are
+In the command lines that it writes, the values of --api-key, --hf-token, *TOKEN*= and the like are
 replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
 included.
 
@@ -52,8 +53,8 @@ If something fails after the recording, everything is in DIR.failed, and "explai
 DIR.failed" continues; if nothing was recorded, it has the logs. The next capture on the machine ends
 processes that a killed capture left running.
 
-Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed (a program that failed
-has its trace kept), nothing was recorded, or the capture was interrupted.`,
+Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed (the trace of a
+failed program is kept), nothing was recorded, or the capture was interrupted.`,
 		Example: `  explain capture --delay 60s --duration 10s --out run/ -- python bench.py
   explain capture --nvtx 'decode@*' --repeat 3 --out run/ -- python bench.py
   explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL --port 8000

@@ -10,10 +10,10 @@ func newCaptureResume(e *env) *cobra.Command {
 		Use:   "resume DIR.failed",
 		Short: "Continue a capture that failed after the recording",
 		Long: `A capture that fails after something was recorded leaves all of it in DIR.failed. resume imports,
-exports and analyses what is there, as far as that has not been done, and moves it to DIR. What
-failed (a missing importer, a full disk, an nsys that failed) has to be out of it.
+exports and analyses what is there, as far as that has not been done, and moves it to DIR. First
+repair what failed (a missing importer, a full disk, a broken nsys).
 
-Where it fails again, DIR.failed stays as it is.`,
+If it fails again, DIR.failed stays as it is.`,
 		Example: `  explain capture resume artifacts/run_20260101_120000.failed
   explain capture resume --nsys /opt/nvidia/nsight-systems/2024.2.3/bin/nsys run.failed`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -31,12 +31,12 @@ GitHub Actions it posts it.
 
 With --merge it combines several comparisons, for example those of a matrix: the worst verdict, a row
 for each, the rest folded. --expect names them: a missing one, whose job failed, is an error in the
-comment and exit 3, so that the others do not pass for all.
+comment and exit 3, so that the rest cannot pass for the whole.
 
 For pull requests from forks, use gate on workflow_run: it judges the measurements, while comment
 would repeat what the fork's own code claims.
 
-The exit code is 0 whatever the verdict: gate has judged already.`,
+The exit code is 0 whatever the verdict: gate has already judged.`,
 		Example: `  explain comment gate/comparison.json > comment.md
   explain comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
 		Args: cobra.ArbitraryArgs,

@@ -28,16 +28,16 @@ func newDiff(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff BASE HEAD",
 		Short: "Say what changed between two captures per unit of work, why, and whether it is real",
-		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs, not how
-long somebody recorded.
+		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs,
+whatever the length of the recordings.
 
 BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any
 combination; a quoted glob or a list separated by commas names several captures of a side. A rule
 names a metric and the change that it tolerates: +3% relative, +10us absolute, both where both are
-given. Of several rules that select a number the last one judges it. Without --fail-on these judge:
+given. If several rules select a number, the last one judges it. Without --fail-on, these do:
 
   unit.time.p50:+3%,+10us                          a step takes longer
-  unit.launches:+1                                 more than one launch more per step
+  unit.launches:+1                                 more than one extra launch per step
   graph.coverage:-5pp                              work left the CUDA graphs
   structure:warn                                   a new blocking call, pageable copies, …
   kernel.time_per_unit{kernel=*}:+5%,+5us,warn     a kernel got slower

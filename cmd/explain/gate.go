@@ -45,12 +45,12 @@ FILES are traces, reports or folders that "explain --out" wrote; separated by co
 globs. Without a baseline only budgets are judged. If there are no budgets, or the baseline that was
 asked for is missing, the verdict is inconclusive (on_missing_baseline in the policy changes that).
 
-For a change (a pull request, a merge queue, a push) everything that decides is read at its base: the
+For a pull request, a merge queue or a push, gate reads what decides at the base of the change: the
 policy, noise floors, a checked-in baseline, the phase map. If it cannot be read there, the exit code
 is 4. A file that the base does not have yet counts once it is merged.
 
 On workflow_run, for pull requests from forks, it judges the reports that the finished run left. It
-needs no checkout and believes only the numbers; the comment says so.
+needs no checkout and trusts nothing but the numbers; the comment says so.
 
 In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and
 keeps one comment on the pull request up to date, in this order, before it exits. The token is read
@@ -115,14 +115,14 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.baselineBranch, "baseline-branch", "",
 		"the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
 	fl.StringVar(&f.baselineFile, "baseline-file", "",
-		"if there is no other base: this checked-in report `FILE`, where it exists")
+		"use this checked-in report `FILE`, where it exists, if there is no other base")
 	fl.StringVar(&f.baseCommit, "base-commit", "", "the `COMMIT` that --base was measured at, for the comment to name")
 	fl.StringVar(&f.artifact, "artifact", "explain",
 		"on workflow_run, without --head: judge the reports in the artifact of this `NAME` of the run that has finished")
 	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept",
 		"this `LABEL` on the pull request turns fail into warn; empty: none does")
 	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
-		"fail from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
+		"fail on this `LEVEL` of verdict or a worse one: "+strings.Join(exitLevels, ", "))
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")

@@ -19,8 +19,8 @@ func newMCP(e *env) *cobra.Command {
 		Short: "Answer questions of agents about captures (Model Context Protocol)",
 		Long: `mcp is a server of the Model Context Protocol on standard input and output. Its tools only read, and
 only files below DIR, by default the current folder: which captures there are, where the time of one
-goes, what changed between two and why, and what a name means. What cannot be known is said with its
-reason. An answer has 12,000 bytes at most.
+goes, what changed between two and why, and what a name means. Where something cannot be known, the
+answer says why. An answer has at most 12,000 bytes.
 
 explain doc agents has the configurations of well-known agents.`,
 		Example: "  explain mcp\n  explain mcp captures/",

@@ -18,7 +18,7 @@ func newPolicy(e *env) *cobra.Command {
 		Use:   "policy",
 		Short: "Check, test, show, explain and propose policy files, which say what diff and gate judge",
 		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end
-on a day, and what it means that something is inconclusive, not comparable or missing. It is YAML or
+on a given day, and what follows if a result is inconclusive, not comparable or missing. It is YAML or
 JSON, and values carry their units.
 
   version: 1
@@ -38,9 +38,10 @@ JSON, and values carry their units.
   waivers:
     - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
 
-A change breaks a rule where it is larger than its relative and its absolute part, and real. Level
-error fails, warn warns, off does not judge. In a glob only * and ? are special; expressions are
-RE2. Both match the name that tables show, or the full one. A waiver lets what it covers pass up to its ceiling through its last day; then the rule fails
+A change breaks a rule if it exceeds both the relative and the absolute part of the rule, and is
+real. Level error fails, warn warns, off does not judge. In a glob only * and ? are special;
+expressions are RE2. Both match the name that tables show, or the full one. A waiver lets what it
+covers pass up to its ceiling through its last day; then the rule fails
 again, and a waiver that nothing needs warns. "explain schema policy" prints the JSON Schema.`,
 		Example: `  explain policy check policy.yml
   explain policy test policy.yml --on report/report.json
@@ -222,7 +223,7 @@ func newPolicyInit(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init CAPTURE CAPTURE…",
 		Short: "Propose a policy from two or more captures of one commit",
-		Long: `init measures how much captures of one commit differ, at least 2 and better 5, and prints a policy
+		Long: `init measures how much captures of one commit differ, at least 2, preferably 5, and prints a policy
 file whose thresholds are beyond that noise. Each rule has the measured figures as a comment.
 
 Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not

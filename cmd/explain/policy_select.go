@@ -22,7 +22,7 @@ func newPolicyTest(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test POLICY --on FILES",
 		Short: "Say what each rule of a policy selects in a capture, and whether it could be judged",
-		Long: `test holds a policy against one capture, or several of one commit, and lists for each rule the numbers
+		Long: `test tries a policy on one capture, or several of one commit, and lists for each rule the numbers
 that it would judge, with their values. A number that several rules select is listed with the last
 one, which judges it.
 

@@ -126,7 +126,7 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 		return nil, nil
 	}
 	if !commitText.MatchString(p.Commit) {
-		return nil, fmt.Errorf("reference commit %q is not a whole one: 40 hexadecimal digits", p.Commit)
+		return nil, fmt.Errorf("reference commit %q is not a full id, which has 40 hexadecimal digits", p.Commit)
 	}
 	if len(p.Reports) == 0 {
 		return nil, errors.New("there is no report of the reference commit")

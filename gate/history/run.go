@@ -52,7 +52,7 @@ var (
 func (p *Place) check(now time.Time) error {
 	switch {
 	case !commitText.MatchString(p.Commit):
-		return fmt.Errorf("commit %q is not a whole one: 40 hexadecimal digits, as git rev-parse HEAD prints them", p.Commit)
+		return fmt.Errorf("commit %q is not a full id, which has 40 hexadecimal digits, as git rev-parse HEAD prints them", p.Commit)
 	case p.Branch == "":
 		return errors.New("name the branch that the commit is of")
 	case p.Time.Unix() < 946684800:

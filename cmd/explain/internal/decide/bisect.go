@@ -44,12 +44,12 @@ as it is, and runs the command there with the variable EXPLAIN_OUT: the command 
 leaves a report, a trace or a folder of "explain --out" there.
 
 Captures are noisy: each one updates the probability of every commit, and the next one is made where
-it tells most, so what is not settled is captured again. A commit whose command fails is skipped, and
-so is one that runs another workload, for example with other flags.
+it tells most, so commits still in doubt are captured again. A commit whose command fails is
+skipped, and so is one that runs another workload, for example with other flags.
 
 It ends with the commit, its probability, and where the change comes from: what "explain diff" says of
-the captures before it and of those from it on. --out keeps bisect.json and every report. Ctrl-C ends
-the search with what it knows by then.
+the captures before that commit and of those after. --out keeps bisect.json and every report. Ctrl-C
+ends the search and prints what is known so far.
 
 Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
 nothing changed.`,

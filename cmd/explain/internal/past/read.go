@@ -93,7 +93,7 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 		fields.Items = append(fields.Items, doc.Field{Label: id, Value: value})
 	}
 	if len(fields.Items) == 0 {
-		d.Add(doc.P(doc.Text("No run is of that kind.")))
+		d.Add(doc.P(doc.Text("No run matches.")))
 		return d
 	}
 	d.Add(fields)

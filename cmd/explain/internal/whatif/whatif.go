@@ -28,10 +28,10 @@ func New(e *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "whatif TRACE",
 		Short: "Say how much a step could gain at most if something were faster or gone",
-		Long: `whatif replays every step of a capture with a change: all work starts as soon as what it waits for
-lets it (its launch, its stream, events, collectives, the calls of the host), with the latencies that
-were measured. The result is an upper bound of the gain: a real change rarely reaches it, and what it
-costs elsewhere is not included.
+		Long: `whatif replays every step of a capture with a change: all work starts as soon as everything that it
+waits for is done (its launch, its stream, events, collectives, the calls of the host), with the
+latencies that were measured. The result is an upper bound of the gain: a real change rarely reaches
+it, and what it costs elsewhere is not included.
 
 Several changes are shown together and one by one. Without any, whatif shows the usual ones.
 
