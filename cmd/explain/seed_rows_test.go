@@ -224,7 +224,7 @@ func everyRow(t *testing.T, held map[int]bool) {
 		t.Fatal("the page has no list of rows")
 	}
 	said := map[int]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| ([0-9]+) \\| [^|]+ \\| ([^|]*) \\|$").FindAllStringSubmatch(list, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\| ([0-9]+) \| [^|]+ \| ([^|]*) \|$`).FindAllStringSubmatch(list, -1) {
 		n, err := strconv.Atoi(m[1])
 		if err != nil || n < 1 || n > seedRows || held[n] || said[n] {
 			t.Errorf("row %s of the page: no number of a row, or twice, or a test above holds it", m[1])

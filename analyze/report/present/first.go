@@ -56,6 +56,11 @@ func (v *View) stepParts() []stepPart {
 
 // answer is one line: the number, what it is made of, the kernel that takes most of it, and what to do first.
 func (v *View) answer() []doc.Span {
+	for i := range v.Warnings {
+		if c := v.Warnings[i].Code; c == "no_kernels" || c == "no_gpu_work" { // nothing else matters then
+			return Prose(v.Warnings[i].Text)
+		}
+	}
 	spans := v.stepAnswer()
 	if len(spans) == 0 {
 		spans = v.windowAnswer()

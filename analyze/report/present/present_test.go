@@ -325,6 +325,24 @@ func TestPageAnswersFirst(t *testing.T) {
 	}
 }
 
+// TestPageOfACaptureWithoutKernels: its first line says that it has none, whatever else was found.
+func TestPageOfACaptureWithoutKernels(t *testing.T) {
+	r := valid(t, serve())
+	const none = "No kernel ran in this capture: capture while the workload computes."
+	r.Warnings = append(r.Warnings, report.Warning{Code: "no_kernels", Section: "quality", Text: none})
+	note, ok := present.Page(r).Blocks[1].(doc.Note)
+	if !ok {
+		t.Fatalf("the page begins with %T", present.Page(r).Blocks[1])
+	}
+	text := ""
+	for _, s := range note.Blocks[0].(doc.Paragraph).Spans {
+		text += s.Text
+	}
+	if text != none {
+		t.Errorf("the page begins with %q", text)
+	}
+}
+
 // pageTable is a table as the page has it; the window starts at 60 s.
 func pageTable(t *testing.T, table report.Table) doc.Table {
 	t.Helper()
