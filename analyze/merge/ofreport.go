@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -43,10 +44,22 @@ func OfReport(name string, r *report.Report) (*Capture, error) {
 		return nil, fmt.Errorf("%s is of evidence, not of a capture: name the traces of one run, or their reports", name)
 	case len(r.Evidence) > 0:
 		return nil, fmt.Errorf("%s has evidence in it, which cannot be merged: name its trace instead", name)
+	case withoutRanges(r):
+		return nil, fmt.Errorf("%s was made with %s, so that times of ranges would not add up: make it again without, or name its trace",
+			name, noRanges)
 	}
 	head := HeadOf(r, 0)
 	head.From = fromReport
 	return &Capture{Head: head, Report: Lean(r)}, nil
+}
+
+// noRanges is the flag that leaves out what other reports hold of ranges; sections say so where it was given.
+const noRanges = "--no-nvtx-kernel-map"
+
+func withoutRanges(r *report.Report) bool {
+	return slices.ContainsFunc(r.Sections, func(s report.Section) bool {
+		return strings.Contains(s.Reason+strings.Join(s.Notes, " "), noRanges)
+	})
 }
 
 // sameOtherwise refuses a report of a capture that is there with another window: its events would count twice.

@@ -106,6 +106,9 @@ func TestReportsThatAreRefused(t *testing.T) {
 		{"r is itself of a merged run: name what it was merged of", func(r *report.Report) { r.Trace.Kind = mergedKind }},
 		{"r is of evidence", func(r *report.Report) { r.Trace.Kind = "server-log" }},
 		{"r has evidence in it", func(r *report.Report) { r.Evidence = []report.EvidenceFile{{Name: "server.log"}} }},
+		{"r was made with --no-nvtx-kernel-map", func(r *report.Report) {
+			r.Sections = []report.Section{{ID: "nvtx", Reason: "switched off (--no-nvtx-kernel-map)"}}
+		}},
 	} {
 		r := tiny(1).Report
 		c.edit(r)
