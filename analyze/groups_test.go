@@ -10,7 +10,7 @@ import (
 // TestGroupsOfThePage: the page's groups name sections that there are.
 func TestGroupsOfThePage(t *testing.T) {
 	want := map[string][]string{"Step": {"unit", "critical_path", "unit_positions", "steady", "device_steps"},
-		"Host": {"launches", "sync", "host_idle", "nvtx", "regions", "phases", "processes"}}
+		"Host": {"launches", "sync", "host_idle", "nvtx", "torch_ops", "regions", "phases", "processes"}}
 	got := map[string][]string{}
 	gpu := 0
 	for _, s := range sections {

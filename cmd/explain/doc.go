@@ -1,31 +1,34 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
 func newDoc(e *env) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "doc [NAME]",
 		Short: "Print a page of the documentation, or look up a name",
 		Long: `doc prints a page: a section of the report, with definitions, metrics, tables, limits and what to do
 about its findings; how diff tells a change from noise; and everything else about explain.
 
 Any other NAME that an output shows is looked up: a metric with or without a statistic, a finding, a
-warning, a column, a class, a reason, an exit code, an environment variable, a flag.`,
+warning, a column, a class, a reason, an exit code, an environment variable, a CUDA call, a flag.`,
 		Example: `  explain doc                  the list of pages
   explain doc idle             one of them
   explain doc gpu_idle         a finding
   explain doc unit.time.p50    a metric and its statistic
-  explain doc wide_interval    a reason`,
+  explain doc wide_interval    a reason
+  explain doc --fail-on        a flag`,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, p := range docs.Pages() {
@@ -46,7 +49,11 @@ warning, a column, a class, a reason, an exit code, an environment variable, a f
 			}
 			entries := docs.Find(name)
 			if len(entries) == 0 {
-				return usagef("nothing is called %q; explain doc lists the pages", name)
+				if found, err := describeFlag(e.Out, cmd.Root(), name); found {
+					return err
+				}
+				return usagef("nothing is called %q; kernels and NVTX ranges have the names that the program gave them, and "+
+					"explain doc lists the pages", name)
 			}
 			for _, found := range entries {
 				from := "explain doc " + found.Page
@@ -64,6 +71,55 @@ warning, a column, a class, a reason, an exit code, an environment variable, a f
 			return nil
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			if found, err := describeFlag(e.Out, cmd.Root(), unknown.GetSpecifiedName()); found {
+				return err
+			}
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
+	return cmd
+}
+
+// describeFlag writes what a flag of any command says, given with or without its dashes: once where several commands say
+// the same.
+func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, err error) {
+	name = strings.TrimLeft(name, "-")
+	var texts []string
+	commands := map[string][]string{} // by text
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, f := range []*pflag.Flag{c.Flags().Lookup(name), c.PersistentFlags().Lookup(name)} {
+			if f == nil || f.Hidden {
+				continue
+			}
+			value, usage := pflag.UnquoteUsage(f)
+			text := strings.TrimSpace("--"+f.Name+" "+value) + "\n" + docs.Wrap(usage, 96, "  ")
+			if commands[text] == nil {
+				texts = append(texts, text)
+			}
+			commands[text] = append(commands[text], strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), root.Name())))
+			break
+		}
+		for _, child := range c.Commands() {
+			if !child.Hidden {
+				walk(child)
+			}
+		}
+	}
+	walk(root)
+	for _, text := range texts {
+		of := slices.DeleteFunc(commands[text], func(c string) bool { return c == "" }) // report is the root too
+		if len(of) == 0 {
+			of = []string{"COMMAND"}
+		}
+		if _, err := fmt.Fprintf(w, "%s  (flag of %s: explain help %s)\n", text, strings.Join(of, ", "), of[0]); err != nil {
+			return true, err
+		}
+	}
+	return len(texts) > 0, nil
 }
 
 // listPages writes the name and the title of every page, by group.

@@ -7,13 +7,14 @@ import (
 
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
+	"github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
 // readPolicy reads the policy file. Where the base has none yet, the default rules judge.
 func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source string, err error) {
 	if f.rules.policy == "" {
-		source = "default rules"
+		source = render.DefaultRules
 		if len(f.rules.failOn) > 0 {
 			source = "rules of --fail-on"
 		}
@@ -26,7 +27,7 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 	case err != nil:
 		return nil, "", usagef("--policy: %w", err)
 	case !file.There():
-		return policy.Default(), "default rules", nil
+		return policy.Default(), render.DefaultRules, nil
 	}
 	source = file.Name
 	if file.Ref != "" {

@@ -203,6 +203,7 @@ func TestPolicyRefuses(t *testing.T) {
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: ' '}]":                                                          "the reason is empty",
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: \"a\\nb\"}]":                                                    "holds a line break",
 		rule + "waivers: [{rule: b, expires: 2026-12-31, reason: x}]":                                                            `line 4, column 18: no rule or budget has the id "b"; did you mean "a"?`,
+		rule + "waivers: [{rule: mean, expires: 2026-12-31, reason: x}]":                                                         `no rule or budget has the id "mean"; the preset has it: add the line "preset: llm-serving"`,
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: x, ceiling: 12}]":                                               "rule a judges ns, and the ceiling 12 is in count",
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: x, until: never}]":                                              `unknown key "until"`,
 		"version: 1\nrules: &r [{id: a, metric: unit.time, regress: {rel: 3%}}]":                                                 "rules is expected to be a list",

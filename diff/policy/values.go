@@ -52,6 +52,8 @@ func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
 	}
 	if near := nearestWord(id, ids); near != "" {
 		d.fail(n, "no rule or budget has the id %q; did you mean %q?", Cut(id), near)
+	} else if text, _ := PresetText(defaultPreset); strings.Contains(text, "{id: "+id+",") {
+		d.fail(n, "no rule or budget has the id %q; the preset has it: add the line \"preset: %s\"", Cut(id), defaultPreset)
 	} else {
 		d.fail(n, "no rule or budget has the id %q", Cut(id))
 	}

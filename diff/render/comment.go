@@ -21,6 +21,9 @@ type CommentOptions struct {
 	AcceptLabel, Reproduce string
 }
 
+// DefaultRules is what Provenance calls the policy where no file was given.
+const DefaultRules = "default rules"
+
 // Provenance says where a comparison comes from. Empty fields are left out.
 type Provenance struct {
 	BaseSHA, HeadSHA string // commits

@@ -160,9 +160,19 @@ func (p commentPage) next() []doc.Block {
 		if p.o.AcceptLabel != "" {
 			spans = append(spans, doc.Text("the label "), doc.Name(p.o.AcceptLabel), doc.Text(", or "))
 		}
-		if w := p.waiver(); w != "" {
-			list = append(list, doc.P(append(spans, doc.Text("in the policy under "), doc.Code("waivers:"), doc.Text(" "),
-				doc.Name(w))...))
+		if waivers := p.waivers(); len(waivers) > 0 {
+			spans = append(spans, doc.Text("in the policy under "), doc.Code("waivers:"))
+			for i, w := range waivers {
+				if i > 0 {
+					spans = append(spans, doc.Text(" and"))
+				}
+				spans = append(spans, doc.Text(" "), doc.Name(w))
+			}
+			if p.o.Provenance.Policy == DefaultRules && p.c.Policy.Preset != "" {
+				spans = append(spans, doc.Text(" (a new policy begins with "), doc.Code("version: 1"), doc.Text(" and "),
+					doc.Code("preset: "+p.c.Policy.Preset), doc.Text(")"))
+			}
+			list = append(list, doc.P(spans...))
 		}
 	}
 	if p.o.Reproduce != "" {
@@ -171,20 +181,32 @@ func (p commentPage) next() []doc.Block {
 	return list
 }
 
-// waiver is an entry of the policy that accepts the worst failure, to be completed with a day and a reason.
-func (p commentPage) waiver() string {
+// waivers are the entries of the policy that accept every failure, one for each rule, to be completed with a day and a
+// reason. Its ceiling is that of the rule's worst failure.
+func (p commentPage) waivers() []string {
+	var rules []string
+	worst := map[string]float64{}
 	for i := range p.c.Gates {
 		g := &p.c.Gates[i]
 		if g.Verdict != comparison.Fail {
 			continue
 		}
-		text := "- {rule: " + g.Rule
-		if g.Ratio != nil && *g.Ratio > 0 {
-			text += fmt.Sprintf(", ceiling: %.0f%%", math.Ceil(math.Abs(*g.Ratio-1)*100-1e-6))
+		if _, seen := worst[g.Rule]; !seen {
+			rules = append(rules, g.Rule)
+			worst[g.Rule] = 0
 		}
-		return text + ", expires: YYYY-MM-DD, reason: …}"
+		if g.Ratio != nil && *g.Ratio > 0 {
+			worst[g.Rule] = max(worst[g.Rule], math.Abs(*g.Ratio-1))
+		}
 	}
-	return ""
+	for i, rule := range rules {
+		text := "- {rule: " + rule
+		if share := worst[rule]; share > 0 {
+			text += fmt.Sprintf(", ceiling: %.0f%%", math.Ceil(share*100-1e-6))
+		}
+		rules[i] = text + ", expires: YYYY-MM-DD, reason: …}"
+	}
+	return rules
 }
 
 // acceptedBy says in the title by what a failure passes; empty where nothing accepted one.

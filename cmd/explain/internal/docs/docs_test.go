@@ -150,24 +150,35 @@ func TestEveryNameIsFound(t *testing.T) {
 // TestFind says what some names mean, one of each way in which they are found.
 func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
-		"unit.time.p50":               "p50: median",
-		"gpu.idle_cause_time":         "labels device,cause",
-		"gpu_idle":                    "finding of section gpu_time: (medium from 20 % of the window",
-		"wide_interval":               "the interval holds both a change and none",
-		"exit code 4":                 "inconclusive; `diff`, `gate`",
-		"NO_COLOR":                    "no colour",
-		"busy_ms":                     `column "Busy" (busy) of table gpu_time in section gpu_time, in ns`,
-		"budgets-only":                "preset of a policy, which explain policy show prints: budgets-only: ",
-		"PAIRED BY":                   "how the kernel of the base was matched",
-		"tables/gpu_time.csv":         "table gpu_time (Time by class) of section gpu_time",
-		"unit.time.p99{phase=decode}": "p99: 90th and 99th percentile",
+		"unit.time.p50":                        "p50: median",
+		"gpu.idle_cause_time":                  "labels device,cause",
+		"gpu_idle":                             "finding of section gpu_time: (medium from 20 % of the window",
+		"wide_interval":                        "the interval holds both a change and none",
+		"exit code 4":                          "inconclusive; `diff`, `gate`",
+		"NO_COLOR":                             "no colour",
+		"busy_ms":                              `column "Busy" (busy) of table gpu_time in section gpu_time, in ns`,
+		"budgets-only":                         "preset of a policy, which explain policy show prints: budgets-only: ",
+		"waivers":                              "an accepted failure with a ceiling and a last day",
+		"cudaStreamSynchronize":                "(explain doc sync) shows such calls",
+		"cuLaunchKernel":                       "a call of the CUDA driver that starts a kernel",
+		"cudaGraphLaunch":                      "explain doc graphs",
+		"dependency":                           "launched, and waiting for an event",
+		"execute_context_N(M)_generation_K(L)": "vLLM",
+		"PAIRED BY":                            "how the kernel of the base was matched",
+		"tables/gpu_time.csv":                  "table gpu_time (Time by class) of section gpu_time",
+		"unit.time.p99{phase=decode}":          "p99: 90th and 99th percentile",
 	} {
 		list := Find(name)
 		if !slices.ContainsFunc(list, func(e Entry) bool { return strings.Contains(e.Text, want) }) {
 			t.Errorf("%s: %+v, want %q", name, list, want)
 		}
 	}
-	for _, name := range []string{"", " ", "no_such_word", "unit.time.p51"} {
+	for _, name := range []string{"dependency", "exposed copy"} {
+		if list := Find(name); strings.HasPrefix(list[0].Text, "finding") {
+			t.Errorf("%s is no finding: %+v", name, list[0])
+		}
+	}
+	for _, name := range []string{"", " ", "no_such_word", "unit.time.p51", "cute::tuple"} {
 		if list := Find(name); len(list) != 0 {
 			t.Errorf("%q: %+v", name, list)
 		}

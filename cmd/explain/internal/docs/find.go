@@ -27,15 +27,16 @@ type Entry struct {
 const maxEntries = 6
 
 // Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a preset, a table
-// or a column of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains
-// it.
+// or a column of the report, a word of a table of any page, a CUDA call. Spelling counts but for case. Nil where nothing
+// explains it.
 func Find(name string) []Entry {
 	name = strings.TrimSpace(name)
 	var list []Entry
 	if m, statistic, ok := Metric(name); ok {
 		list = append(list, Entry{MetricsPage, MetricText(m, statistic)})
 	}
-	if section, _, ok := analyze.FindingPage(name); ok {
+	defined := regexp.MustCompile(`[.:] \*\*` + regexp.QuoteMeta(name) + `\*\*: `) // a class of time, not a finding
+	if section, page, ok := analyze.FindingPage(name); ok && !defined.MatchString(page) {
 		list = append(list, Entry{section, findingText(section, name)})
 	}
 	for _, p := range Pages() {
@@ -48,8 +49,14 @@ func Find(name string) []Entry {
 	}
 	list = append(list, index()[strings.ToLower(name)]...)
 	list = append(list, columns()[strings.ToLower(name)]...)
+	if text := callText(name); text != "" {
+		list = append(list, Entry{"diff", text})
+	}
 	if code, ok := strings.CutPrefix(strings.ToLower(name), "exit "); ok && len(list) == 0 {
 		return Find(strings.TrimPrefix(code, "code "))
+	}
+	if one, ok := strings.CutSuffix(name, "s"); ok && len(list) == 0 && len(one) > 3 { // waivers
+		return Find(one)
 	}
 	return list[:min(len(list), maxEntries)]
 }
@@ -115,6 +122,39 @@ func findingText(section, id string) string {
 	}
 	text = strings.Join(strings.Fields(strings.TrimLeft(text, ".: ")), " ")
 	return "finding of section " + section + ": " + text
+}
+
+// cudaCall is the name of a function of the CUDA runtime (cudaFree) or of the driver (cuLaunchKernel).
+var cudaCall = regexp.MustCompile(`^(cuda|cu)[A-Z][A-Za-z0-9_]+$`)
+
+// callText says what kind of CUDA call a name is and which sections show calls of that kind; empty for any other name.
+func callText(name string) string {
+	m := cudaCall.FindStringSubmatch(name)
+	if m == nil {
+		return ""
+	}
+	api := "the CUDA driver"
+	if m[1] == "cuda" {
+		api = "the CUDA runtime"
+	}
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
+	}
+	what, section := "", "launches"
+	switch {
+	case has("Synchronize"):
+		what, section = ", after which the host waits until the GPU has done what was asked of it", "sync"
+	case has("Memcpy", "Memset"):
+		what, section = " that copies or fills memory", "memcpy"
+	case has("GraphLaunch"):
+		what, section = " that starts a CUDA graph", "graphs"
+	case has("Launch"):
+		what = " that starts a kernel"
+	case has("Malloc", "Alloc", "Free"):
+		what, section = " that allocates or frees memory", "gpu_memory"
+	}
+	return "a call of " + api + what + ", described in NVIDIA's documentation. Section " + section + " of the report (explain doc " +
+		section + ") shows such calls, whatif those worth removing, and a comparison those that changed, in the table of host calls"
 }
 
 // presetText is what a preset says of itself: the comment that its file begins with.

@@ -233,3 +233,17 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+// TestPair: the call that the tool files suggests compares a base with its head, not two captures that happen to come first.
+func TestPair(t *testing.T) {
+	for _, c := range []struct{ captures, want string }{
+		{"a.sqlite b.sqlite", "a.sqlite b.sqlite"},
+		{"base.sqlite graph.sqlite head.sqlite", "base.sqlite head.sqlite"},
+		{"a.sqlite base/1.sqlite head/2.sqlite", "a.sqlite base/1.sqlite"},
+		{"a.sqlite x/base-1.sqlite x/head-1.sqlite", "x/base-1.sqlite x/head-1.sqlite"},
+	} {
+		if base, head := pair(strings.Fields(c.captures)); base+" "+head != c.want {
+			t.Errorf("of %s: %s %s, want %s", c.captures, base, head, c.want)
+		}
+	}
+}

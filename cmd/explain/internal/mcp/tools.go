@@ -323,10 +323,21 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 	if c := kinds["captures"]; len(c) > 0 {
 		next = append(next, Next{"report", map[string]any{"file": c[0]}, "where the time of one capture goes"})
 		if len(c) > 1 {
-			next = append(next, Next{"compare", map[string]any{"base": c[0], "head": c[1]}, "what changed between two"})
+			base, head := pair(c)
+			next = append(next, Next{"compare", map[string]any{"base": base, "head": head}, "what changed between two"})
 		}
 	}
 	return out.text(nil, next), nil
+}
+
+// pair is the first capture named base with the one that is named head in its place; the first two where there is none.
+func pair(captures []string) (base, head string) {
+	for _, b := range captures {
+		if h := strings.Replace(b, "base", "head", 1); h != b && slices.Contains(captures, h) {
+			return b, h
+		}
+	}
+	return captures[0], captures[1]
 }
 
 // begins reports whether the first lines of a file name a schema.
@@ -366,7 +377,7 @@ func (s *Server) doc(_ context.Context, a arguments) (string, error) {
 		return out.text(nil, nil), nil
 	}
 	if len(entries) == 0 {
-		return out.text([]Unknown{{plain(name), "no_such_name", "nothing that explain prints is called so", "ask with an empty name for the pages"}}, nil), nil
+		return out.text([]Unknown{{plain(name), "no_such_name", "no name of explain; kernels and NVTX ranges have the names that the program gave them", "ask with an empty name for the pages"}}, nil), nil
 	}
 	type meaning struct {
 		Page string `json:"page"`
