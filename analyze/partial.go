@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge"
-	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence
@@ -24,34 +22,13 @@ func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, erro
 	opt.Top = math.MaxInt32
 	var c *merge.Capture
 	res, err := run(ctx, path, opt, func(in *kit.Input, res *Result) {
-		c = &merge.Capture{Head: headOf(in, res.Report), Counts: counts(in), Tracks: tracks(in)}
+		c = &merge.Capture{Head: merge.HeadOf(res.Report, in.Trace.Meta.SessionStart), Counts: counts(in), Tracks: tracks(in)}
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.Report = merge.Lean(res.Report)
 	return c, nil
-}
-
-// headOf is the identity of a capture.
-func headOf(in *kit.Input, r *report.Report) merge.Head {
-	id := &r.Capture
-	parts := []string{"partial"}
-	for _, p := range []*string{id.Content, id.SessionStart, id.Processes} {
-		parts = append(parts, deref(p))
-	}
-	if id.Content == nil {
-		parts = append(parts, r.Trace.Name, strconv.FormatInt(r.Trace.Bytes, 10))
-	}
-	return merge.Head{Key: *hashed(parts...), Name: in.Trace.File.Name, Host: deref(id.Host),
-		Session: in.Trace.Meta.SessionStart}
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // counts are the durations of the window's kernels, calls and copies.

@@ -101,6 +101,7 @@ type metricFold struct {
 type fold struct {
 	opt      Options
 	captures []*captureFold
+	reports  int // captures of which only the report is known
 	metrics  map[string]*metricFold
 	order    []string
 	kinds    kindsOf
@@ -130,6 +131,10 @@ func (f *fold) add(c *Capture) {
 		k.units, _ = s.Decode() // validated
 	}
 	f.captures = append(f.captures, k)
+	if c.From != "" {
+		f.reports++
+		f.counts.missing = true
+	}
 	for _, role := range f.opt.Roles {
 		if role.Of.MatchString(c.Name) {
 			k.role = role.Name
@@ -306,16 +311,19 @@ func (f *fold) value(x *metricFold) *float64 {
 		return x.m.Value
 	case ratio:
 		rule := ratios[x.m.ID]
-		below := x.below
-		if rule.above != "" && rule.above == rule.below { // also of captures without this part
+		above, below := x.above, x.below
+		if rule.above != "" && rule.above == rule.below { // also of captures without this part, or that do not list it
 			if all := f.metrics[rule.below]; all != nil {
 				below = float64(all.whole)
+			}
+			if part := f.metrics[report.MetricKey(rule.above, x.m.Labels)]; part != nil {
+				above = float64(part.whole)
 			}
 		}
 		if below <= 0 {
 			return nil
 		}
-		v = x.above / below
+		v = above / below
 		if x.m.Unit == report.PerSecond {
 			v *= 1e9
 		}

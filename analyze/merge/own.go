@@ -98,7 +98,7 @@ func (s *rankSection) bubbles() {
 		s.ranks[i].bubble = &times[i]
 		all += times[i]
 	}
-	if complete {
+	if complete && s.f.reports == 0 {
 		s.int("rank.bubble_time", nil, all, int64(len(s.ranks)))
 	}
 	most, worst := 0.0, -1
@@ -158,7 +158,7 @@ func (s *rankSection) experts() {
 			most, worst = *x, i
 		}
 	}
-	if n < 2 || n < int64(len(s.ranks)) || sum == 0 {
+	if n < 2 || n < int64(len(s.ranks)) || s.f.reports > 0 || sum == 0 {
 		return
 	}
 	shown := s.shownFirst(maxRankMetrics)

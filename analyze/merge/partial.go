@@ -33,6 +33,8 @@ type Head struct {
 	Name    string `json:"name"`    // of the file, without a path
 	Host    string `json:"host"`    // hash of the machine's GPUs; empty: unknown
 	Session int64  `json:"session"` // when it began, ns since 1970 by the host's clock; 0: unknown
+	// From is [fromReport] where the capture's report is all that is known of it; empty: its trace was there.
+	From string `json:"from,omitempty"`
 }
 
 // Capture is all that a merged report needs of one capture.

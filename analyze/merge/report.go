@@ -54,7 +54,7 @@ func b2i(b bool) int {
 
 // provenance names the run: the capture itself where there is one.
 func (f *fold) provenance() report.Provenance {
-	p := report.Provenance{Name: fmt.Sprintf("run of %d captures", len(f.captures)), Kind: "nsys-merged", Bytes: f.bytes,
+	p := report.Provenance{Name: fmt.Sprintf("run of %d captures", len(f.captures)), Kind: mergedKind, Bytes: f.bytes,
 		Tables: f.inputs}
 	if len(f.captures) == 1 {
 		p.Name = f.captures[0].Name
@@ -213,7 +213,10 @@ func (f *fold) merged() []report.Metric {
 			}
 		}
 		if x.rule == spread && m.Summary == nil {
-			continue
+			if !f.counts.missing {
+				continue
+			}
+			m.Value = nil
 		}
 		list = append(list, m)
 	}

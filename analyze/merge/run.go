@@ -88,6 +88,9 @@ func (f *fold) check() error {
 		f.warnings = append(f.warnings, report.Warning{Code: "rank_unknown", Section: "ranks",
 			Text: "NCCL gives several processes the same rank, so ranks are unknown. --rank REGEX reads them from file names: its first group is the rank."})
 	}
+	if err := f.sameOtherwise(); err != nil {
+		return err
+	}
 	return f.oneTime()
 }
 

@@ -137,6 +137,10 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 
 func (s *rankSection) totals() {
 	n := int64(len(s.ranks))
+	if s.f.reports > 0 {
+		s.unknownTotals()
+		return
+	}
 	s.int("ranks.count", nil, n, n)
 	if s.world > 0 {
 		missing := max(0, s.world-n)
@@ -387,7 +391,7 @@ func (s *rankSection) clocksOut() {
 
 func (s *rankSection) stepsOut() {
 	times, middles, who := s.slowestSteps()
-	if times == nil {
+	if times == nil || s.f.reports > 0 {
 		return
 	}
 	stats := summaryOf(times)
@@ -418,6 +422,9 @@ func (s *rankSection) rolesOut() {
 		}
 	}
 	slices.Sort(names)
+	if s.f.reports > 0 {
+		return // which ranks a report is of is unknown
+	}
 	for _, name := range names {
 		s.int("ranks.count", report.Labels{"role": name}, count[name], count[name])
 	}

@@ -16,6 +16,10 @@ type tableFold struct {
 	at    map[string]int
 	rows  []*rowFold
 	place map[string]int // of columns
+	// Of captures whose tables are cut: how many, their rows of others, and the most rows that one had.
+	cut   int
+	rest  []*rowFold
+	total int64
 }
 
 type rowFold struct {
@@ -24,6 +28,7 @@ type rowFold struct {
 	cells   []report.Cell
 	biggest int64 // of the first sum, in one capture: what texts are of
 	weights map[string]float64
+	seen    int // cut tables that list it
 }
 
 func newTableFold(rule *tableRule, t *report.Table) *tableFold {
@@ -41,19 +46,36 @@ func (f *tableFold) add(capture int, t *report.Table) {
 	for i, c := range f.table.Columns {
 		from[i] = slices.IndexFunc(t.Columns, func(x report.Column) bool { return x.ID == c.ID })
 	}
-	for _, cells := range t.Rows {
+	listed, seen := len(t.Rows), 0
+	if t.Others && listed > 0 {
+		listed, seen = listed-1, 1
+		f.cut++
+		if f.ofDevices() {
+			f.total += t.TotalRows - int64(listed)
+		} else {
+			f.total = max(f.total, t.TotalRows)
+		}
+	}
+	for n, cells := range t.Rows {
 		row := make([]report.Cell, len(from))
 		for i, at := range from {
 			if at >= 0 {
 				row[i] = cells[at]
 			}
 		}
-		f.row(capture, row)
+		if n < listed {
+			f.row(capture, row, seen)
+		} else {
+			f.rest = append(f.rest, &rowFold{cells: row})
+		}
 	}
 }
 
-func (f *tableFold) row(capture int, cells []report.Cell) {
-	r := &rowFold{cells: cells}
+// ofDevices reports whether rows are of one GPU of one capture, so that no two captures share one.
+func (f *tableFold) ofDevices() bool { return slices.Contains(f.rule.keys, "device_id") }
+
+func (f *tableFold) row(capture int, cells []report.Cell, seen int) {
+	r := &rowFold{cells: cells, seen: seen}
 	var key strings.Builder
 	for _, id := range f.rule.keys {
 		c := f.cell(cells, id)
@@ -77,6 +99,7 @@ func (f *tableFold) row(capture int, cells []report.Cell) {
 		f.rows = append(f.rows, r)
 		return
 	}
+	f.rows[at].seen += seen
 	f.rows[at].merge(f, r)
 }
 
@@ -114,7 +137,9 @@ func (r *rowFold) merge(f *tableFold, x *rowFold) {
 	combine(f.rule.most, func(a, b report.Cell) report.Cell { return pick(a, b, 1) })
 	combine(f.rule.least, func(a, b report.Cell) report.Cell { return pick(a, b, -1) })
 	for id, w := range x.weights {
-		r.weights[id] += w
+		if r.weights != nil {
+			r.weights[id] += w
+		}
 	}
 	larger := x.biggest > r.biggest
 	r.biggest = max(r.biggest, x.biggest)
@@ -162,14 +187,20 @@ func pick(a, b report.Cell, sign int) report.Cell {
 	return a
 }
 
-// finish works out what follows from sums, orders the rows, and keeps the first top of a table that ranks.
+// finish works out what follows from sums, orders the rows, and keeps the first top of a table that ranks. What one
+// capture has in its others is in those of the run: how much of it is there nobody knows.
 func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report.Table {
 	t := f.table
 	r := f.rule
 	var all float64
+	whole := true
 	for _, row := range f.rows {
 		v, _ := f.cell(row.cells, r.share[1]).Num()
 		all += v
+	}
+	for _, row := range f.rest {
+		v, ok := f.cell(row.cells, r.share[1]).Num()
+		all, whole = all+v, whole && ok
 	}
 	set := func(row *rowFold, id string, c report.Cell) {
 		if at, ok := f.place[id]; ok {
@@ -186,19 +217,32 @@ func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report
 			set(row, ids[0], report.F(a/b*factor))
 		}
 	}
+	share := func(row *rowFold) {
+		switch v, ok := f.cell(row.cells, r.share[1]).Num(); {
+		case !whole:
+			set(row, r.share[0], report.Null)
+		case ok && all > 0:
+			set(row, r.share[0], report.F(v/all))
+		}
+	}
+	for _, row := range f.rest {
+		share(row)
+	}
 	for _, row := range f.rows {
 		over(row, r.mean, 1)
 		over(row, r.mean2, 1)
 		over(row, r.rate, 1e9)
-		if v, ok := f.cell(row.cells, r.share[1]).Num(); ok && all > 0 {
-			set(row, r.share[0], report.F(v/all))
-		}
+		share(row)
 		if w, ok := f.cell(row.cells, r.by[0]).Num(); ok && w > 0 {
 			for id, v := range row.weights {
 				set(row, id, report.F(v/w))
 			}
 		}
-		if name, ok := f.cell(row.cells, firstOf(r.keys)).Str(); ok && r.counts != "" {
+		if r.counts != "" && counts.missing {
+			for _, id := range []string{"p50", "p90", "p99"} {
+				set(row, id, report.Null)
+			}
+		} else if name, ok := f.cell(row.cells, firstOf(r.keys)).Str(); ok && r.counts != "" {
 			if s := counts.summary(r.counts, func(k string) bool { return k == name }, []string{name}); s != nil {
 				set(row, "p50", report.F(s.P50))
 				set(row, "p90", report.F(s.P90))
@@ -219,27 +263,30 @@ func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report
 		y, _ := f.cell(b.cells, "device_id").Int()
 		return cmp.Or(cmp.Compare(w, v), cmp.Compare(x, y), cmp.Compare(a.key, b.key))
 	})
-	t.Rows, t.TotalRows = [][]report.Cell{}, int64(len(f.rows))
-	if top <= 0 || len(f.rows) <= top+1 || len(r.sums) == 0 {
-		top = len(f.rows)
-	}
-	for _, row := range f.rows[:top] {
-		t.Rows = append(t.Rows, row.cells)
-	}
-	if rest := f.rows[top:]; len(rest) > 0 {
-		t.Others = true
-		last := make([]report.Cell, len(t.Columns))
-		if at, ok := f.place[firstOf(r.keys)]; ok {
-			last[at] = report.S(others)
-		}
-		for _, row := range rest {
-			for _, id := range append([]string{r.share[0]}, r.sums...) {
-				if at, ok := f.place[id]; ok {
-					last[at] = addCells(last[at], row.cells[at])
-				}
+	rows, rest := f.rows, f.rest
+	t.Rows, t.TotalRows = [][]report.Cell{}, max(int64(len(rows)), f.total)
+	if f.ofDevices() {
+		rest, t.TotalRows = nil, int64(len(rows))+f.total
+	} else if f.cut > 0 {
+		rows = nil
+		for _, row := range f.rows {
+			if row.seen == f.cut {
+				rows = append(rows, row)
+			} else {
+				rest = append(rest, row)
 			}
 		}
-		t.Rows = append(t.Rows, last)
+	}
+	if top <= 0 || len(rest) == 0 && len(rows) <= top+1 || len(r.sums) == 0 {
+		top = len(rows)
+	}
+	top = min(top, len(rows))
+	for _, row := range rows[:top] {
+		t.Rows = append(t.Rows, row.cells)
+	}
+	if rest = append(rest, rows[top:]...); len(rest) > 0 {
+		t.Others = true
+		t.Rows = append(t.Rows, f.othersOf(rest))
 	}
 	for i, c := range t.Columns { // JSON does not tell 24 from 24.0
 		if c.Kind == report.Float {
@@ -251,6 +298,27 @@ func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report
 		}
 	}
 	return t
+}
+
+// othersOf is the row that sums up rows. Where captures cut their tables, a sum that one did not keep is not known.
+func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
+	last := make([]report.Cell, len(f.table.Columns))
+	if at, ok := f.place[firstOf(f.rule.keys)]; ok {
+		last[at] = report.S(others)
+	}
+	for n, row := range rest {
+		for _, id := range append([]string{f.rule.share[0]}, f.rule.sums...) {
+			at, ok := f.place[id]
+			switch {
+			case !ok:
+			case n > 0 && f.cut > 0 && (last[at] == report.Null || row.cells[at] == report.Null):
+				last[at] = report.Null
+			default:
+				last[at] = addCells(last[at], row.cells[at])
+			}
+		}
+	}
+	return last
 }
 
 func firstOf(list []string) string {
@@ -265,10 +333,12 @@ type countsFold struct {
 	of     map[[2]string]stat.Counted
 	coarse map[[2]string]bool
 	keys   map[string][]string // by family, in the order in which they came
+	// missing: a capture has none, so that nothing is known of all events together.
+	missing bool
 }
 
 func newCountsFold() *countsFold {
-	return &countsFold{map[[2]string]stat.Counted{}, map[[2]string]bool{}, map[string][]string{}}
+	return &countsFold{of: map[[2]string]stat.Counted{}, coarse: map[[2]string]bool{}, keys: map[string][]string{}}
 }
 
 // maxMerged is how many distinct values of merged counts are kept; of more, log-spaced bins.
@@ -298,6 +368,9 @@ func (f *countsFold) summary(family string, keep func(string) bool, only []strin
 }
 
 func (f *countsFold) together(family string, keep func(string) bool, only []string) (all stat.Counted, coarse bool) {
+	if f.missing {
+		return all, false
+	}
 	keys := only
 	if keys == nil {
 		keys = f.keys[family]

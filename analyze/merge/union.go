@@ -21,8 +21,9 @@ type entry struct {
 	source, at int // at: how many captures of the source come before
 }
 
-// Union writes the captures of all sources into one partial. A capture that several hold is written once; where they
-// differ in what they say of it they were made by other versions or with other flags, which is an error.
+// Union writes the captures of all sources into one partial. A capture that several hold is written once, as of its
+// trace where one is; where they differ in what they say of it they were made by other versions or with other flags,
+// which is an error.
 func Union(ctx context.Context, w io.Writer, sources []Source) error {
 	out := NewWriter(w)
 	err := each(ctx, sources, func(_ string, h *Head, body []byte) error { return out.raw(h, body) })
@@ -55,6 +56,9 @@ func each(ctx context.Context, sources []Source, visit func(source string, h *He
 			return err
 		}
 		for i++; i < len(entries) && entries[i].Key == e.Key; i++ {
+			if entries[i].From != e.From {
+				continue // a report knows nothing that the trace does not
+			}
 			again, err := bodyOf(sources, open, &entries[i])
 			if err != nil {
 				return err
@@ -71,8 +75,8 @@ func each(ctx context.Context, sources []Source, visit func(source string, h *He
 	return nil
 }
 
-// index reads what captures the sources hold, and sorts them by key; copies of one by the order of names, so that what
-// is said of it is the same in whatever order files are named.
+// index reads what captures the sources hold, and sorts them by key; copies of one with those of traces first, and by
+// the order of names, so that what is said of it is the same in whatever order files are named.
 func index(ctx context.Context, sources []Source) ([]entry, error) {
 	var list []entry
 	for i := range sources {
@@ -99,7 +103,7 @@ func index(ctx context.Context, sources []Source) ([]entry, error) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name))
 	})
 	return list, nil
 }

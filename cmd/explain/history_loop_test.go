@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +162,10 @@ func TestWholeLoop(t *testing.T) {
 		if !strings.Contains(comment, want) {
 			t.Errorf("the comment lacks %q:\n%s", want, comment)
 		}
+	}
+
+	if !regexp.MustCompile(`unit\.time\.p50 of decode/32: [▁▂▃▄▅▆▇█]{30} [^▁▂▃▄▅▆▇█\n]+, 30 nights\)`).MatchString(comment) {
+		t.Errorf("the comment has no line of 30 runs:\n%s", comment)
 	}
 
 	// The command takes the next of four captures of the commit that were made before.

@@ -180,8 +180,8 @@ var rooms = []room{
 			"cmd/explain/internal/command cmd/explain/internal/input cmd/explain/internal/record cmd/explain/internal/usage " +
 			"cmd/explain/internal/whole diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/parts", "explain partial and merge",
-		"analyze analyze/merge analyze/report/render cmd/explain/internal/command cmd/explain/internal/fetch " +
-			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/progress " +
+		"analyze analyze/merge analyze/report analyze/report/render cmd/explain/internal/command " +
+			"cmd/explain/internal/fetch cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/progress " +
 			"cmd/explain/internal/usage cmd/explain/internal/whole", nil},
 	{"cmd/explain/internal/whatif", "explain whatif",
 		"analyze analyze/report/doc analyze/report/present analyze/report/render analyze/report/unit " +

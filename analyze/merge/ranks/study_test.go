@@ -45,9 +45,9 @@ func TestStudy(t *testing.T) {
 	r := Study(Align(members, sets), sets)
 	want := []Rank{
 		{N: 2, Time: 200, Wait: 90 + 10, Transfer: 10 + 90},
-		{N: 2, Time: 160, Wait: 60 + 0, Transfer: 10 + 90, Last: 1, Late: 10, Blame: 10, Worst: 10,
+		{N: 2, Time: 160, Wait: 60 + 0, Transfer: 10 + 90, Last: 1, Late: 10, Blame: 10, Worst: 10, Told: 1,
 			Causes: []Cause{{"host", 60 - 0}, {"compute", 150 - 190}}},
-		{N: 2, Time: 130, Wait: 0 + 30, Transfer: 10 + 90, Last: 1, Late: 60, Blame: 60, Worst: 60,
+		{N: 2, Time: 130, Wait: 0 + 30, Transfer: 10 + 90, Last: 1, Late: 60, Blame: 60, Worst: 60, Told: 1,
 			Causes: []Cause{{"compute", 120 - 55}, {"host", 70 - 60}}},
 	}
 	if !reflect.DeepEqual(r.Ranks, want) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
@@ -34,8 +35,11 @@ percentiles over all events, the slowest step, and above all who waits for whom 
 It is a report like any other: explain diff and gate take it on either side.
 
 FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
-way. The same captures give the same bytes, in whatever order and by whatever tree of merges:
---out NAME.partial writes a partial of them all, to be merged further.
+way. Where a trace is gone the folder of its report does, or its report.json: counts and times stay
+exact, percentiles and what the ranks did in collectives become unknown.
+
+The same captures give the same bytes, in whatever order and by whatever tree of merges: --out
+NAME.partial writes a partial of them all, to be merged further.
 
 The rank of a process comes from MPI, from the environment of its launcher or from NCCL. --rank takes
 it from the names of files, by the first group of a REGEX, where nothing else says it.`,
@@ -172,7 +176,10 @@ func (f *mergeFlags) sources(cmd *cobra.Command, e *command.Env, args []string) 
 			}
 			trace, _ := output.TraceIn(path)
 			if trace == path {
-				return nil, fmt.Errorf("%s is a folder without partials and without a trace: name what explain partial wrote", path)
+				trace = filepath.Join(path, "report.json")
+			}
+			if !input.Exists(trace) {
+				return nil, fmt.Errorf("%s is a folder without partials, a trace or a report: name what explain partial wrote", path)
 			}
 			path = trace
 		}
@@ -180,7 +187,7 @@ func (f *mergeFlags) sources(cmd *cobra.Command, e *command.Env, args []string) 
 			list = append(list, fileSource(path))
 			continue
 		}
-		c, err := digest(cmd, e, path, opt, &f.analysis)
+		c, err := f.capture(cmd, e, path, opt)
 		if err != nil {
 			return nil, err
 		}
@@ -196,6 +203,25 @@ func (f *mergeFlags) sources(cmd *cobra.Command, e *command.Env, args []string) 
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }})
 	}
 	return list, nil
+}
+
+// capture is what a report.json says of its capture, or what the analysis of a trace says.
+func (f *mergeFlags) capture(
+	cmd *cobra.Command, e *command.Env, path string, opt analyze.Options,
+) (*merge.Capture, error) {
+	if fetch.Remote(path) || !strings.EqualFold(filepath.Ext(path), ".json") {
+		return digest(cmd, e, path, opt, &f.analysis)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r, err := report.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return merge.OfReport(path, r)
 }
 
 func fileSource(path string) merge.Source {

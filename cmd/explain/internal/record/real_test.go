@@ -40,7 +40,7 @@ func TestRealNsys(t *testing.T) {
 		{name: "a daemon stays", args: []string{"--", "sh", "-c", "setsid sleep 60 & sleep 1"}, code: 3, want: "explain: interrupted: out holds what was recorded", keeps: leavesWhole,
 			interrupt: "The program has ended; nsys is waiting for processes that it started: sleep (pid "},
 		{name: "the server dies and its child lives", args: []string{"--ready", "flag", "--duration", "1s", "--", "sh", "-c", "sleep 60 & sleep 1; echo CUDA out of memory >&2; exit 1"}, code: 3,
-			want: "server ended, though what it started goes on: sleep (pid "},
+			want: "are still running: sleep (pid "},
 		{name: "overhead", args: []string{"--overhead", "--ready", "flag", "--client", "sleep 0.5", "--", "sh", "-c", "trap 'rm -f flag; exit' INT TERM; touch flag; while :; do sleep 0.1; done"},
 			want: "under the profiler: ", keeps: leavesWhole},
 		{name: "the disk is full", args: []string{"--", "sh", "-c", "sleep 0.2"}, code: 3, want: "explain: the disk is full", disk: "2m"},

@@ -214,7 +214,7 @@ func TestKilledExplain(t *testing.T) {
 	}
 	next := explaintest.Process(t, dir, nil, "capture", "--no-report", "--out", "next", "--", "true")
 	text, err := next.CombinedOutput()
-	if code := explaintest.Exit(t, err); code != command.OK || !strings.Contains(string(text), "whose explain was killed: ") || !strings.Contains(string(text), "sleep (pid ") ||
+	if code := explaintest.Exit(t, err); code != command.OK || !strings.Contains(string(text), "killed capture left running: ") || !strings.Contains(string(text), "sleep (pid ") ||
 		!strings.Contains(string(text), "the capture of out was killed (pid ") || !strings.Contains(string(text), "explain capture resume out.failed") {
 		t.Errorf("exit code %d: %s", code, text)
 	}

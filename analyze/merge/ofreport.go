@@ -1,0 +1,106 @@
+package merge
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// fromReport marks a capture of which only the report is known.
+const fromReport = "report"
+
+// mergedKind is the kind of a merged report's trace.
+const mergedKind = "nsys-merged"
+
+// HeadOf is the identity of the capture that a report is of. session is when it began, in ns since 1970; 0: unknown.
+func HeadOf(r *report.Report, session int64) Head {
+	id := &r.Capture
+	parts := []string{"partial", deref(id.Content), deref(id.SessionStart), deref(id.Processes)}
+	if id.Content == nil {
+		parts = append(parts, r.Trace.Name, strconv.FormatInt(r.Trace.Bytes, 10))
+	}
+	return Head{Key: *hashed(parts...), Name: r.Trace.Name, Host: deref(id.Host), Session: session}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// OfReport is what a report tells of its capture, where the trace is no longer there. It has the identity that the
+// trace has, but no durations to make percentiles of and no collectives, and its tables may be cut: a merged report
+// says unknown of what it therefore cannot know. Reports that are merged, of evidence, or with evidence in them are
+// refused; name is of the file, for errors.
+func OfReport(name string, r *report.Report) (*Capture, error) {
+	switch {
+	case r.Trace.Kind == mergedKind:
+		return nil, fmt.Errorf("%s is itself of a merged run: name what it was merged of", name)
+	case !slices.Contains([]string{"nsys-sqlite", "nsys-rep"}, r.Trace.Kind):
+		return nil, fmt.Errorf("%s is of evidence, not of a capture: name the traces of one run, or their reports", name)
+	case len(r.Evidence) > 0:
+		return nil, fmt.Errorf("%s has evidence in it, which cannot be merged: name its trace instead", name)
+	case withoutRanges(r):
+		return nil, fmt.Errorf("%s was made with %s, so that times of ranges would not add up: make it again without, or name its trace",
+			name, noRanges)
+	}
+	head := HeadOf(r, 0)
+	head.From = fromReport
+	return &Capture{Head: head, Report: Lean(r)}, nil
+}
+
+// noRanges is the flag that leaves out what other reports hold of ranges; sections say so where it was given.
+const noRanges = "--no-nvtx-kernel-map"
+
+func withoutRanges(r *report.Report) bool {
+	return slices.ContainsFunc(r.Sections, func(s report.Section) bool {
+		return strings.Contains(s.Reason+strings.Join(s.Notes, " "), noRanges)
+	})
+}
+
+// sameOtherwise refuses a report of a capture that is there with another window: its events would count twice.
+func (f *fold) sameOtherwise() error {
+	if f.reports == 0 {
+		return nil
+	}
+	first := map[string]*captureFold{} // by session and processes
+	for _, c := range f.captures {
+		if c.identity.SessionStart == nil || c.identity.Processes == nil {
+			continue
+		}
+		key := deref(c.identity.Host) + " " + *c.identity.SessionStart + " " + *c.identity.Processes
+		switch o := first[key]; {
+		case o == nil:
+			first[key] = c
+		case o.From != "" || c.From != "":
+			return &RunError{fmt.Sprintf("%s and %s are of the same processes in the same session, with other windows: name one of them",
+				o.Name, c.Name)}
+		}
+	}
+	return nil
+}
+
+// unknownTotals says what nobody knows of a run of which some captures are there as reports alone.
+func (s *rankSection) unknownTotals() {
+	n, all := int64(len(s.ranks)), len(s.f.captures)
+	for _, id := range []string{"ranks.count", "ranks.missing", "ranks.clocks", "ranks.collectives", "ranks.unmatched",
+		"rank.collective_time", "rank.wait_time", "rank.transfer_time"} {
+		s.put(id, nil, nil, n)
+	}
+	s.section.Status = report.Partial
+	s.section.Reason = fmt.Sprintf("%d of %d captures are there as reports, which hold neither ranks nor collectives", s.f.reports, all)
+	s.warn("missing_ranks", s.section.Reason+": who waits for whom is told of the others alone. explain partial keeps what is needed of a trace.")
+	s.section.Notes = append(s.section.Notes,
+		"Percentiles over events are unknown, for a report does not hold the durations that they are made of; counts, times, minima and maxima are exact.")
+	for _, t := range s.f.tables {
+		if t.cut > 0 {
+			s.section.Notes = append(s.section.Notes,
+				"Kernels, calls and ranges beyond the top of a report are in its others: tables have them in their others too, and may have had more rows than they say.")
+			break
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package history_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// TestSparkline: eight bars share the room between the lowest and the highest value alike; where that is less than 2 % of the
+// highest, it is widened to that on both sides. 100 and 101: the room is 2.02, from 99.49, so that 100 is at
+// 8·0.51/2.02 = 2.02, the third bar, and 101 at 8·1.51/2.02 = 5.98, the sixth.
+func TestSparkline(t *testing.T) {
+	for _, x := range []struct {
+		values []float64
+		want   string
+	}{
+		{nil, ""},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, "▁▂▃▄▅▆▇██"}, // 0, 1, 2 … 8 eighths; the last is the highest bar as well
+		{[]float64{8, 0, 4}, "█▁▅"},
+		{[]float64{100, 110, 100}, "▁█▁"},
+		{[]float64{100, 101}, "▃▆"},
+		{[]float64{100, 100, 100}, "▅▅▅"}, // half-way: 4 of 8
+		{[]float64{7}, "▅"},
+		{[]float64{0, 0}, "▁▁"},
+	} {
+		if got := history.Sparkline(x.values); got != x.want {
+			t.Errorf("%v: %s, want %s", x.values, got, x.want)
+		}
+	}
+}
+
+// TestLineHoldsTheNewestNights: 32 nights, of which the two oldest took ten times as long and are no longer shown; the last
+// took 480 µs after 29 of 400 µs.
+func TestLineHoldsTheNewestNights(t *testing.T) {
+	s := history.Series{Unit: "ns", Nights: []history.Night{{Value: 4e6}, {Value: 4e6}}}
+	if got := (&history.Series{Unit: "ns"}).Line(30); got != "" {
+		t.Errorf("no nights: %q", got)
+	}
+	for range 29 {
+		s.Nights = append(s.Nights, history.Night{Value: 400_000})
+	}
+	s.Nights = append(s.Nights, history.Night{Value: 480_000})
+	if got, want := s.Line(30), strings.Repeat("▁", 29)+"█ 400 µs → 480 µs (+20.0 %, 30 nights)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	ratio := func(v float64) *float64 { return &v }
+	pinned := strings.Repeat("a", 40)
+	s = history.Series{Unit: "ns", Pinned: &pinned, Nights: []history.Night{{Value: 400_000, Ratio: ratio(1)}, {Value: 1, Ratio: ratio(1.5)}}}
+	if got, want := s.Line(30), "▁█ 1.000 → 1.500 of aaaaaaaaaa (+50.0 %, 2 nights)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
