@@ -168,9 +168,9 @@ func (p commentPage) next() []doc.Block {
 				}
 				spans = append(spans, doc.Text(" "), doc.Name(w))
 			}
-			if p.o.Provenance.Policy == DefaultRules && p.c.Policy.Preset != "" {
+			if p.o.Provenance.Policy == DefaultRules {
 				spans = append(spans, doc.Text(" (a new policy begins with "), doc.Code("version: 1"), doc.Text(" and "),
-					doc.Code("preset: "+p.c.Policy.Preset), doc.Text(")"))
+					doc.Code("preset: llm-serving"), doc.Text(")"))
 			}
 			list = append(list, doc.P(spans...))
 		}

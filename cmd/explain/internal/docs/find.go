@@ -153,7 +153,7 @@ func callText(name string) string {
 	case has("Malloc", "Alloc", "Free"):
 		what, section = " that allocates or frees memory", "gpu_memory"
 	}
-	return "a call of " + api + what + ", described in NVIDIA's documentation. Section " + section + " of the report (explain doc " +
+	return "by its name a call of " + api + what + ", described in NVIDIA's documentation. Section " + section + " of the report (explain doc " +
 		section + ") shows such calls, whatif those worth removing, and a comparison those that changed, in the table of host calls"
 }
 
