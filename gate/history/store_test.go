@@ -136,7 +136,7 @@ func TestBadInput(t *testing.T) {
 			want    string
 		}{
 			"two workloads":     {night(8), []*report.Report{a, other}, nil, `1.sqlite and 2.sqlite are of two workloads: gpu is "NVIDIA H100 80GB HBM3" and "NVIDIA H200"`},
-			"short commit":      {with(night(8), func(p *history.Place) { p.Commit = "c0ffee" }), []*report.Report{other}, nil, "not a whole one"},
+			"short commit":      {with(night(8), func(p *history.Place) { p.Commit = "c0ffee" }), []*report.Report{other}, nil, "is not a full id"},
 			"no branch":         {with(night(8), func(p *history.Place) { p.Branch = "" }), []*report.Report{other}, nil, "name the branch"},
 			"hostile branch":    {with(night(8), func(p *history.Place) { p.Branch = "a\x1b[31m" }), []*report.Report{other}, nil, "letters, digits"},
 			"future":            {with(night(8), func(p *history.Place) { p.Time = now.AddDate(1, 0, 0) }), []*report.Report{other}, nil, "still to come"},
