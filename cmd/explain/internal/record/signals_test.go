@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -48,6 +49,8 @@ func signalWhen(t *testing.T, c *exec.Cmd, sig syscall.Signal, when string, time
 // was recorded is kept.
 func TestSignalsEndACapture(t *testing.T) {
 	const hup, quit, term = syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM
+	// Tests under nohup ignore SIGHUP, which children inherit; that of a caught signal they do not.
+	signal.Notify(make(chan os.Signal, 1), hup)
 	before, kept, failed := "explain: interrupted before anything was recorded", "explain: interrupted: out holds what was recorded up to then",
 		"explain capture resume out.failed"
 	busy := []string{"STANDIN=ttft=5ms,tokens=4"}
