@@ -129,7 +129,7 @@ func TestRunsOfOtherSizeAreComparedByRole(t *testing.T) {
 	}
 }
 
-// A comparison of single captures says nothing of ranks.
+// A comparison of single captures has no ranks.
 func TestSingleCapturesHaveNoRanks(t *testing.T) {
 	r := engineReport(t, engine{})
 	if c := compareReports(t, []*report.Report{r}, []*report.Report{r}, diff.Options{}); c.Ranks != nil {

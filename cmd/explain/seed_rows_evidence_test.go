@@ -70,7 +70,7 @@ func (s *seedRun) captureRows(row func(string, func(*testing.T))) {
 	})
 }
 
-// evidenceRows are the rows on what lies beside a trace: its report is of testdata/serving.sqlite and testdata/evidence,
+// evidenceRows are the rows on evidence beside a trace: its report is of testdata/serving.sqlite and testdata/evidence,
 // whose numbers are those of the files.
 func (s *seedRun) evidenceRows(row func(string, func(*testing.T))) {
 	const evidence = "../../testdata/evidence"

@@ -292,7 +292,8 @@ func topOperators(v *present.View) doc.Block {
 	if t, ok := operatorTable(v); ok {
 		return t
 	}
-	return doc.P(doc.Text("Not available: operators come from the NVTX ranges of "), doc.Code("torch.autograd.profiler.emit_nvtx()"),
+	return doc.P(doc.Text("Not available: operators come from the NVTX ranges of "),
+		doc.Code("torch.autograd.profiler.emit_nvtx()"),
 		doc.Text(", or from operators.md of llm-perf-opt."))
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Explain writes into the comparison, once its gates stand, what changed and why, in one sentence that follows by rule
-// from the tables. It begins with what the verdict stands on: the kind of unit of the headline, or, where that is of no
-// kind, the one that most of the change comes from. The attribution becomes that of the same kind; other kinds that got
+// from the tables. It begins with the kind of unit that the headline is about, or, where that is of no kind, with the
+// one that most of the change comes from. The attribution becomes that of the same kind; other kinds that got
 // slower follow in the sentence.
 func (x *Parts) Explain() {
 	c := x.C
