@@ -102,6 +102,9 @@ type series struct {
 func (x *series) time(i int) int64  { return x.of.Start(int(x.rows[i])) }
 func (x *series) value(i int) int64 { return x.of.Number(int(x.rows[i])) }
 
+func (x *series) count() int           { return len(x.rows) }
+func (x *series) number(i int) float64 { return float64(x.value(i)) }
+
 // counterName reads a name such as "SM Active [Throughput %]" or "GPC Clock Frequency [MHz]". Counters that are neither
 // a share nor a clock are left out.
 func counterName(name string) (short string, clock, ok bool) {
@@ -185,15 +188,23 @@ func (w *weighted) mean() *float64 {
 	return &v
 }
 
-// within adds the time from start to end. from is the sample to begin at, which the call moves on to the first that
-// ends after start: later calls must not start before.
-func (x *series) within(w *weighted, from *int, start, end int64) {
-	for *from < len(x.rows) && x.time(*from) <= start {
+// samples are values by moment: one stands for the time since the one before.
+type samples interface {
+	count() int
+	time(i int) int64
+	number(i int) float64
+}
+
+// add adds the time from start to end. from is the sample to begin at, which the call moves on to the first that ends
+// after start: later calls must not start before.
+func (w *weighted) add(s samples, from *int, start, end int64) {
+	n := s.count()
+	for *from < n && s.time(*from) <= start {
 		*from++
 	}
-	for i := max(*from, 1); i < len(x.rows) && x.time(i-1) < end; i++ {
-		if ns := min(end, x.time(i)) - max(start, x.time(i-1)); ns > 0 {
-			w.sum += float64(x.value(i)) * float64(ns)
+	for i := max(*from, 1); i < n && s.time(i-1) < end; i++ {
+		if ns := min(end, s.time(i)) - max(start, s.time(i-1)); ns > 0 {
+			w.sum += s.number(i) * float64(ns)
 			w.time += ns
 		}
 	}
@@ -236,9 +247,9 @@ func (c *counted) devices() {
 		}
 		var window, units weighted
 		from := 0
-		x.within(&window, &from, c.in.Span.Start, c.in.Span.End)
+		window.add(x, &from, c.in.Span.Start, c.in.Span.End)
 		from = 0
-		c.eachUnit(x.device, "", func(u *workunit.Unit) { x.within(&units, &from, u.Start, u.End) })
+		c.eachUnit(x.device, "", func(u *workunit.Unit) { units.add(x, &from, u.Start, u.End) })
 		labels := kit.Labels("device", strconv.Itoa(int(x.device)), "counter", x.name)
 		m := c.out.Metric("gpu.counter", labels, share(window.mean()))
 		m.N = int64(len(x.rows))
@@ -303,7 +314,7 @@ func (c *counted) units() {
 			}
 			var w weighted
 			from := 0
-			c.eachUnit(device, phase, func(u *workunit.Unit) { s.within(&w, &from, u.Start, u.End) })
+			c.eachUnit(device, phase, func(u *workunit.Unit) { w.add(s, &from, u.Start, u.End) })
 			if w.time == 0 {
 				continue
 			}
@@ -345,7 +356,7 @@ func (c *counted) kernels() {
 					continue
 				}
 				if p, ok := place[k.Name(d.Row(w))]; ok {
-					s.within(&sums[p][at], &from, d.Start(w), d.End(w))
+					sums[p][at].add(s, &from, d.Start(w), d.End(w))
 				}
 			}
 		}

@@ -59,18 +59,9 @@ const sampledEnough = 0.9
 // drawn is the power of one device, by moment.
 type drawn []trace.Power
 
-// within is what series.within is for counters.
-func (d drawn) within(w *weighted, from *int, start, end int64) {
-	for *from < len(d) && d[*from].At <= start {
-		*from++
-	}
-	for i := max(*from, 1); i < len(d) && d[i-1].At < end; i++ {
-		if ns := min(end, d[i].At) - max(start, d[i-1].At); ns > 0 {
-			w.sum += d[i].Watts * float64(ns)
-			w.time += ns
-		}
-	}
-}
+func (d drawn) count() int           { return len(d) }
+func (d drawn) time(i int) int64     { return d[i].At }
+func (d drawn) number(i int) float64 { return d[i].Watts }
 
 // energy in joules of each of n things that take a time, in ns, together; nil where too little of it was sampled.
 func (w *weighted) energy(time, n int64) *float64 {
@@ -120,7 +111,7 @@ func power(in *kit.Input, out *kit.Output) {
 		l := func() report.Labels { return kit.Labels("device", strconv.Itoa(int(device))) }
 		var w weighted
 		from := 0
-		d.within(&w, &from, in.Span.Start, in.Span.End)
+		w.add(d, &from, in.Span.Start, in.Span.End)
 		out.Metric("gpu.power", l(), w.mean()).N = int64(len(d))
 		energy := w.energy(in.Span.End-in.Span.Start, 1)
 		out.Metric("gpu.energy", l(), energy).N = int64(len(d))
@@ -153,7 +144,7 @@ func (c *counted) unitEnergy(device int32, d drawn) (main *float64) {
 		var n, time, tokens int64
 		from, known := 0, true
 		c.eachUnit(device, phase, func(u *workunit.Unit) {
-			d.within(&w, &from, u.Start, u.End)
+			w.add(d, &from, u.Start, u.End)
 			n++
 			time += u.Time()
 			batch := x.Groups[u.Group].Batch
