@@ -138,11 +138,10 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 		return nil, err
 	}
 	in.Evidence = ev
-	cuts := otherCuts(in, units)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	res, err = finish(in, cuts, &opt)
+	res, err = finish(in, units, &opt)
 	if err == nil && look != nil {
 		look(in, res)
 	}
@@ -177,10 +176,14 @@ func numberable(path string, rows ...int) error {
 	return nil
 }
 
-// finish computes the sections and makes sure that the report keeps its contract.
-func finish(in *kit.Input, cuts []report.UnitCut, opt *Options) (*Result, error) {
-	r := newReport(in, cuts, opt)
-	details := kit.Compute(sections, in, r)
+// finish computes the sections and makes sure that the report keeps its contract. units is nil where there is no trace.
+func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error) {
+	var r *report.Report
+	var outs *kit.Outputs
+	parallel.Do(
+		func() { r = newReport(in, otherCuts(in, units), opt) },
+		func() { outs = kit.Compute(sections, in) })
+	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
@@ -220,6 +223,9 @@ func narrowed(in *kit.Input) bool {
 
 // otherCuts is what the report says of the units that start at other anchors than the one it uses. It ends the search.
 func otherCuts(in *kit.Input, search *workunit.Search) []report.UnitCut {
+	if search == nil {
+		return nil
+	}
 	var found []*workunit.Result
 	for i := range in.Units.Anchors {
 		if i == 0 {
