@@ -12,24 +12,36 @@ import (
 // stepTimes hands every nanosecond of a set's units to a position of its sequence, to the end or to the rest.
 type stepTimes struct {
 	*sequence
-	of   []int32           // by place among the median unit's kernels: the position
-	list []report.Position // sums; the one behind the last is the end
-	rest int64
+	first []int32           // by position: its first piece of work
+	of    []int32           // by place among the median unit's kernels: the position
+	count []int32           // by position: how many kernels were put together
+	list  []report.Position // sums; the one behind the last is the end
+	rest  int64
 
 	slot   []int32 // by the device's work: place in sequence.work plus one, or 0
 	sample []int32 // by unit: its place among the sampled ones plus one, or 0
 	n      int     // sampled units
 	// By sampled unit and position, ns: what medians are taken of.
 	gap, alone, dur, start []int64
+
+	shown []shownUnit
+
+	hiccups                []hiccup
+	hiccupCount, threshold int64
 }
 
 // maxCells bounds the sampled units times the positions: 32 bytes each.
 const maxCells = 1 << 19
 
-// newStepTimes goes through the device four times.
-func newStepTimes(q *sequence, first, of []int32) *stepTimes {
-	n := len(first)
-	s := &stepTimes{sequence: q, of: of, list: make([]report.Position, n+1), sample: make([]int32, len(q.set.units))}
+// newStepTimes goes through the device four times; where units are to be shown, it finds their gaps on the way.
+func newStepTimes(q *sequence, shown bool) *stepTimes {
+	s := &stepTimes{sequence: q, sample: make([]int32, len(q.set.units))}
+	s.first, s.of, s.count = q.fold()
+	n := len(s.first)
+	s.list = make([]report.Position, n+1)
+	if shown {
+		s.shown = q.toShow()
+	}
 	s.n = max(min(len(q.set.units), maxCells/(n+1)), 1)
 	for i := range s.n {
 		s.sample[i*len(q.set.units)/s.n] = int32(i) + 1
@@ -178,6 +190,9 @@ func (f *follower) after(unit int, moment int64) int {
 func (s *stepTimes) idle() {
 	list := s.followers()
 	s.device.Sweep(func(g *attrib.Gap) {
+		for i := range s.shown {
+			s.shown[i].addGap(g)
+		}
 		for i := range list {
 			f := &list[i]
 			f.within(g.Start, g.End, func(u int, from, to int64) {
@@ -258,23 +273,26 @@ type hiccup struct {
 // maxHiccups bounds those that a report lists.
 const maxHiccups = 64
 
-// hiccups are those of the sampled units that exceed their median by the threshold, the longest first, and how many
-// there are.
-func (s *stepTimes) hiccups(threshold int64) (list []hiccup, count int64) {
+// findHiccups keeps those of the sampled units that exceed their median by the threshold, the longest first, and counts
+// them. What medians are taken of is not needed any more.
+func (s *stepTimes) findHiccups(threshold int64) {
+	var list []hiccup
 	for u, unit := range s.set.units {
-		if s.sample[u] == 0 {
+		if s.sample[u] == 0 || threshold <= 0 {
 			continue
 		}
 		for p := range s.list {
-			for part, excess := range []int64{
+			for part, excess := range [2]int64{
 				*s.cell(s.gap, u, p) - s.list[p].GapMedian, *s.cell(s.alone, u, p) - s.list[p].AloneMedian,
 			} {
-				if excess >= threshold && threshold > 0 {
+				if excess >= threshold {
 					list = append(list, hiccup{p, part, int64(s.in.Units.Units[unit].Number), excess})
 				}
 			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b hiccup) int { return int(min(max(b.excess-a.excess, -1), 1)) })
-	return list[:min(len(list), maxHiccups)], int64(len(list))
+	s.threshold, s.hiccupCount = threshold, int64(len(list))
+	s.hiccups = list[:min(len(list), maxHiccups)]
+	s.gap, s.alone, s.dur, s.start = nil, nil, nil, nil
 }
