@@ -139,7 +139,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 	}
 	r.found()
 	r.waits()
-	r.absent()
+	absent := r.absent()
 	switch x := in.Units; {
 	case !in.Has(trace.RoleAPI):
 		out.Status(report.Partial, in.Lack(trace.RoleAPI)+": what launched work is not known")
@@ -148,7 +148,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if x := in.Units; x.Kind != workunit.KindNone && x.Primary >= 0 {
-		r.units()
+		r.units(absent)
 	}
 }
 
@@ -293,10 +293,9 @@ func (r *pathRun) callName(call int32) string {
 // absences are the parts of time without compute.
 type absences [stepgraph.Absences]int64
 
-// upTo is, for each of the moments, which ascend, what each cause got before it.
-func upTo(g *stepgraph.Graph, device int, moments []int64) []absences {
-	list := make([]absences, 0, len(moments))
-	var sum absences
+// upTo is, for each of the moments, which ascend, what each cause got before it, and what each got in all.
+func upTo(g *stepgraph.Graph, device int, moments []int64) (list []absences, sum absences) {
+	list = make([]absences, 0, len(moments))
 	g.Absent(device, func(a stepgraph.Absence, start, end int64) {
 		for len(list) < len(moments) && moments[len(list)] <= end {
 			part := sum
@@ -308,13 +307,47 @@ func upTo(g *stepgraph.Graph, device int, moments []int64) []absences {
 	for len(list) < len(moments) {
 		list = append(list, sum)
 	}
-	return list
+	return list, sum
 }
 
-func (r *pathRun) absent() {
+// absences is the time without compute by cause: of every device of a graph, and of every unit if the graph is theirs.
+func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
+	devices = make([]absences, len(g.Timeline.Devices))
+	var list []workunit.Unit
+	if x := r.in.Units; g.Timeline == x.Timeline {
+		list, units = x.Units, make([]absences, len(x.Units))
+	}
+	parallel.Each(len(devices), func(index int) {
+		var moments []int64
+		for i := range list {
+			if u := &list[i]; int(u.Index) == index {
+				moments = append(moments, u.Start, u.End)
+			}
+		}
+		slices.Sort(moments)
+		moments = slices.Compact(moments)
+		var sums []absences
+		sums, devices[index] = upTo(g, index, moments)
+		for i := range list {
+			u := &list[i]
+			if int(u.Index) != index {
+				continue
+			}
+			from, _ := slices.BinarySearch(moments, u.Start)
+			to, _ := slices.BinarySearch(moments, u.End)
+			for a := range units[i] {
+				units[i][a] = sums[to][a] - sums[from][a]
+			}
+		}
+	})
+	return devices, units
+}
+
+// absent says of each device what the time without compute is spent for, and returns what of it is in each unit, if the
+// window is the whole capture.
+func (r *pathRun) absent() (ofUnits []absences) {
 	devices := r.in.Timeline.Devices
-	sums := make([]absences, len(devices))
-	parallel.Each(len(devices), func(i int) { sums[i] = upTo(r.g, i, []int64{r.in.Timeline.Window.End})[0] })
+	sums, ofUnits := r.absences(r.g)
 	t := r.out.Table("no_compute")
 	for i := range devices {
 		d := &devices[i]
@@ -331,4 +364,5 @@ func (r *pathRun) absent() {
 			kit.Int("exposed", max(0, d.ExposedComm+d.ExposedCopy-blocking)))
 	}
 	t.Cut(-1).Add()
+	return ofUnits
 }
