@@ -178,10 +178,12 @@ func numberable(path string, rows ...int) error {
 
 // finish computes the sections and makes sure that the report keeps its contract. units is nil where there is no trace.
 func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error) {
+	others := otherUnits(in, units)
+	kit.Alone(sections, in)
 	var r *report.Report
 	var outs *kit.Outputs
 	parallel.Do(
-		func() { r = newReport(in, otherCuts(in, units), opt) },
+		func() { r = newReport(in, cutsOf(in, others), opt) },
 		func() { outs = kit.Compute(sections, in) })
 	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)
@@ -221,12 +223,12 @@ func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
 }
 
-// otherCuts is what the report says of the units that start at other anchors than the one it uses. It ends the search.
-func otherCuts(in *kit.Input, search *workunit.Search) []report.UnitCut {
+// otherUnits are the units that start at other anchors than those the report uses. It ends the search.
+func otherUnits(in *kit.Input, search *workunit.Search) (found []*workunit.Result) {
 	if search == nil {
 		return nil
 	}
-	var found []*workunit.Result
+	defer search.Free()
 	for i := range in.Units.Anchors {
 		if i == 0 {
 			continue
@@ -240,9 +242,12 @@ func otherCuts(in *kit.Input, search *workunit.Search) []report.UnitCut {
 		}
 		found = append(found, x)
 	}
-	search.Free()
-	var list []report.UnitCut
-	for _, x := range found {
+	return found
+}
+
+// cutsOf is what the report says of the units that start elsewhere.
+func cutsOf(in *kit.Input, others []*workunit.Result) (list []report.UnitCut) {
+	for _, x := range others {
 		cut := in.With(x)
 		cut.Brief = true
 		list = append(list, unitCut(cut))

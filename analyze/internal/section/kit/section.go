@@ -220,11 +220,13 @@ func Compute(sections []*Section, in *Input) *Outputs {
 	x := &Outputs{in: in}
 	x.list = slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
 	if !in.NoTrace {
-		in.prepare(x.list)
+		in.early(x.list)
 	}
 	x.whole = in.runEach(x.list, func(*Section) bool { return true })
 	if in.Steady != nil {
-		in.Steady.prepare(slices.DeleteFunc(slices.Clone(x.list), func(s *Section) bool { return !s.Steady }))
+		again := slices.DeleteFunc(slices.Clone(x.list), func(s *Section) bool { return !s.Steady })
+		in.Steady.early(again)
+		Alone(again, in.Steady)
 		x.steady = in.Steady.runEach(x.list, func(s *Section) bool { return s.Steady })
 	}
 	return x

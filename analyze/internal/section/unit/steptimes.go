@@ -54,13 +54,13 @@ func newStepTimes(q *sequence, shown bool) *stepTimes {
 			}
 		}
 	}
-	for _, cells := range []*[]int64{&s.gap, &s.alone, &s.dur, &s.start} {
-		*cells = make([]int64, s.n*(n+1))
+	memory := q.in.Trace.Memory()
+	for _, cells := range s.cells() {
+		*cells = spill.Make[int64](memory, s.n*(n+1))
 	}
 	for i := range s.start {
 		s.start[i] = math.MinInt64
 	}
-	memory := q.in.Trace.Memory()
 	s.slot = spill.Make[int32](memory, q.device.Len())
 	defer spill.Free(memory, s.slot)
 	for i, w := range q.work {
@@ -72,6 +72,8 @@ func newStepTimes(q *sequence, shown bool) *stepTimes {
 	s.copies()
 	return s
 }
+
+func (s *stepTimes) cells() []*[]int64 { return []*[]int64{&s.gap, &s.alone, &s.dur, &s.start} }
 
 // position of a place in work, or -1.
 func (s *stepTimes) position(i int) int {
@@ -294,5 +296,8 @@ func (s *stepTimes) findHiccups(threshold int64) {
 	slices.SortStableFunc(list, func(a, b hiccup) int { return int(min(max(b.excess-a.excess, -1), 1)) })
 	s.threshold, s.hiccupCount = threshold, int64(len(list))
 	s.hiccups = list[:min(len(list), maxHiccups)]
-	s.gap, s.alone, s.dur, s.start = nil, nil, nil, nil
+	for _, cells := range s.cells() {
+		spill.Free(s.in.Trace.Memory(), *cells)
+		*cells = nil
+	}
 }
