@@ -137,6 +137,7 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 	if err != nil {
 		return nil, err
 	}
+	t.DropCallIDs()
 	in.Evidence = ev
 	if err := ctx.Err(); err != nil {
 		return nil, err

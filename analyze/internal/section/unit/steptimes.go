@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -18,19 +19,20 @@ type stepTimes struct {
 	list  []report.Position // sums; the one behind the last is the end
 	rest  int64
 
-	slot   []int32 // by the device's work: place in sequence.work plus one, or 0
 	sample []int32 // by unit: its place among the sampled ones plus one, or 0
 	n      int     // sampled units
-	// By sampled unit and position, ns: what medians are taken of.
-	gap, alone, dur, start []int64
+	// By sampled unit and position, ns: what medians are taken of, first dur and start, then in their place gap and alone.
+	dur, start, gap, alone []int64
 
 	shown []shownUnit
 
-	hiccups                []hiccup
-	hiccupCount, threshold int64
+	hiccups     []hiccup // the longest first, at most maxHiccups
+	hiccupCount int64
+	threshold   int64 // from which it is one, ns
+	values      []int64
 }
 
-// maxCells bounds the sampled units times the positions: 32 bytes each.
+// maxCells bounds the sampled units times the positions: 16 bytes each.
 const maxCells = 1 << 19
 
 // newStepTimes goes through the device four times; where units are to be shown, it finds their gaps on the way.
@@ -55,25 +57,20 @@ func newStepTimes(q *sequence, shown bool) *stepTimes {
 		}
 	}
 	memory := q.in.Trace.Memory()
-	for _, cells := range s.cells() {
-		*cells = spill.Make[int64](memory, s.n*(n+1))
-	}
-	for i := range s.start {
-		s.start[i] = math.MinInt64
-	}
-	s.slot = spill.Make[int32](memory, q.device.Len())
-	defer spill.Free(memory, s.slot)
-	for i, w := range q.work {
-		s.slot[w] = int32(i) + 1
-	}
+	s.dur, s.start = spill.Make[int64](memory, s.n*(n+1)), spill.Make[int64](memory, s.n*(n+1))
+	defer spill.Free(memory, s.dur)
+	defer spill.Free(memory, s.start)
 	s.durations()
+	s.gap, s.alone = s.dur, s.start
+	clear(s.gap)
+	clear(s.alone)
 	s.exclusive()
 	s.idle()
 	s.copies()
+	s.losses()
+	s.gap, s.alone, s.dur, s.start = nil, nil, nil, nil
 	return s
 }
-
-func (s *stepTimes) cells() []*[]int64 { return []*[]int64{&s.gap, &s.alone, &s.dur, &s.start} }
 
 // position of a place in work, or -1.
 func (s *stepTimes) position(i int) int {
@@ -98,7 +95,11 @@ func add(cell *int64, ns int64) {
 	}
 }
 
+// durations adds up how long kernels took and when they started, and takes the medians.
 func (s *stepTimes) durations() {
+	for i := range s.start {
+		s.start[i] = math.MinInt64
+	}
 	ran := make([]int, len(s.list)) // by position: the unit it ran in last, plus one
 	for u, unit := range s.set.units {
 		begin := s.in.Units.Units[unit].Start
@@ -121,12 +122,17 @@ func (s *stepTimes) durations() {
 			}
 		}
 	}
+	for p := range s.list[:len(s.list)-1] {
+		s.list[p].TimeMedian = s.median(s.dur, p, func(int64) bool { return true })
+		s.list[p].StartMedian = s.median(s.start, p, func(v int64) bool { return v != math.MinInt64 })
+	}
 }
 
 // exclusive gives each moment in which kernels run to one of them, as kernel.exclusive_time_per_unit does: compute
 // before communication, and of several the one that started first.
 func (s *stepTimes) exclusive() {
 	d := s.device
+	next := slices.Clone(s.from) // by unit: the first of its work that is not before the piece
 	for _, of := range owners(s.in, s.set) {
 		at := [2]owner{of, of}
 		given := [2]int64{math.MinInt64, math.MinInt64}
@@ -148,7 +154,10 @@ func (s *stepTimes) exclusive() {
 				if ns == 0 {
 					return
 				}
-				if k := int(s.slot[i]) - 1; k >= int(s.from[u]) && k < int(s.from[u+1]) && s.position(k) >= 0 {
+				for next[u] < s.from[u+1] && s.work[next[u]] < int32(i) {
+					next[u]++
+				}
+				if k := int(next[u]); k < int(s.from[u+1]) && s.work[k] == int32(i) && s.position(k) >= 0 {
 					s.list[s.position(k)].Alone += ns
 					add(s.cell(s.alone, u, s.position(k)), ns)
 					return
@@ -237,32 +246,20 @@ func (s *stepTimes) copies() {
 	until(math.MaxInt64)
 }
 
-// medians completes the positions by the medians over the sampled units.
-func (s *stepTimes) medians() {
-	values := make([]int64, 0, s.n)
-	median := func(of []int64, p int, known bool) int64 {
-		values = values[:0]
-		for k := range s.n {
-			if v := of[k*len(s.list)+p]; !known || v != math.MinInt64 {
-				values = append(values, v)
-			}
+// median is that of the cells of a position that count.
+func (s *stepTimes) median(of []int64, p int, counts func(v int64) bool) int64 {
+	s.values = s.values[:0]
+	for k := range s.n {
+		if v := of[k*len(s.list)+p]; counts(v) {
+			s.values = append(s.values, v)
 		}
-		if len(values) == 0 {
-			return 0
-		}
-		slices.Sort(values)
-		n := len(values)
-		return values[(n-1)/2] + (values[n/2]-values[(n-1)/2])/2
 	}
-	for p := range s.list {
-		x := &s.list[p]
-		x.GapMedian = median(s.gap, p, false)
-		if p == len(s.list)-1 {
-			return
-		}
-		x.AloneMedian, x.TimeMedian = median(s.alone, p, false), median(s.dur, p, false)
-		x.StartMedian = median(s.start, p, true)
+	n := len(s.values)
+	if n == 0 {
+		return 0
 	}
+	slices.Sort(s.values)
+	return s.values[(n-1)/2] + (s.values[n/2]-s.values[(n-1)/2])/2
 }
 
 // hiccup is a single gap, or kernel, that was much longer than its median.
@@ -275,29 +272,33 @@ type hiccup struct {
 // maxHiccups bounds those that a report lists.
 const maxHiccups = 64
 
-// findHiccups keeps those of the sampled units that exceed their median by the threshold, the longest first, and counts
-// them. What medians are taken of is not needed any more.
-func (s *stepTimes) findHiccups(threshold int64) {
+// losses takes the medians of gaps and of time alone, and finds the hiccups of the sampled units: what exceeds its median
+// by a twentieth of a unit.
+func (s *stepTimes) losses() {
+	every := func(int64) bool { return true }
+	last := len(s.list) - 1
+	for p := range s.list {
+		s.list[p].GapMedian = s.median(s.gap, p, every)
+		if p < last {
+			s.list[p].AloneMedian = s.median(s.alone, p, every)
+		}
+	}
+	s.threshold = int64(s.set.p50 / 20)
 	var list []hiccup
 	for u, unit := range s.set.units {
-		if s.sample[u] == 0 || threshold <= 0 {
+		if s.sample[u] == 0 || s.threshold <= 0 {
 			continue
 		}
 		for p := range s.list {
 			for part, excess := range [2]int64{
 				*s.cell(s.gap, u, p) - s.list[p].GapMedian, *s.cell(s.alone, u, p) - s.list[p].AloneMedian,
 			} {
-				if excess >= threshold {
+				if excess >= s.threshold {
 					list = append(list, hiccup{p, part, int64(s.in.Units.Units[unit].Number), excess})
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b hiccup) int { return int(min(max(b.excess-a.excess, -1), 1)) })
-	s.threshold, s.hiccupCount = threshold, int64(len(list))
-	s.hiccups = list[:min(len(list), maxHiccups)]
-	for _, cells := range s.cells() {
-		spill.Free(s.in.Trace.Memory(), *cells)
-		*cells = nil
-	}
+	slices.SortStableFunc(list, func(a, b hiccup) int { return cmp.Compare(b.excess, a.excess) })
+	s.hiccups, s.hiccupCount = list[:min(len(list), maxHiccups)], int64(len(list))
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -93,28 +92,14 @@ func newSteps(in *kit.Input) *stepData {
 	if in.Brief {
 		list = list[:1]
 	}
-	times := make([]*stepTimes, len(list))
-	defer func() {
-		for _, t := range times {
-			if t != nil {
-				t.free()
-			}
-		}
-	}()
-	parallel.Each(len(list), func(i int) {
-		kernels := x.Groups[sets[list[i]].group].Kernels
-		if i > 0 && kernels > maxAllPositions {
-			return
-		}
-		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
-		times[i] = stepTimesOf(in, &sets[list[i]], shown && !in.Brief)
-	})
 	room := maxAllPositions
-	for i, t := range times {
-		if t == nil || i > 0 && x.Groups[sets[list[i]].group].Kernels > int64(room) {
+	for i, s := range list {
+		kernels := x.Groups[sets[s].group].Kernels
+		if i > 0 && kernels > int64(room) {
 			continue
 		}
-		step := t.describe(ids[sets[list[i]].group], stacks)
+		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
+		step := newStep(in, &sets[s], ids[sets[s].group], stacks, shown && !in.Brief)
 		if i == 0 {
 			d.main = step
 		} else {
@@ -150,17 +135,10 @@ func stepSets(in *kit.Input, sets []unitSet, slowest []int) []int {
 // maxStepSets bounds the kinds and devices: each takes some passes over the device's work.
 const maxStepSets = 8
 
-// stepTimesOf works out one set of units. The caller frees it.
-func stepTimesOf(in *kit.Input, set *unitSet, shown bool) *stepTimes {
-	t := newStepTimes(newSequence(in, set), shown)
-	t.medians()
-	t.findHiccups(int64(set.p50 / 20))
-	return t
-}
-
-// describe says what each position of the units is.
-func (s *stepTimes) describe(id string, stacks *stackTable) *report.UnitStep {
-	names, in := stacks.names, s.in
+// newStep works out one set of units.
+func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown bool) *report.UnitStep {
+	names, s := stacks.names, newStepTimes(newSequence(in, set), shown)
+	defer s.free()
 	step := &report.UnitStep{Group: id, Device: int64(s.set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
 		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
 		Threshold: s.threshold, HiccupCount: s.hiccupCount, Shown: []*report.UnitShown{}}
