@@ -1,14 +1,11 @@
 package unit
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -196,89 +193,6 @@ func (r *pathRun) pieces() (n int) {
 	}
 	return n
 }
-
-// wait is what idle time of cause dependency was spent waiting for.
-type wait struct {
-	device int
-	reason stepgraph.Reason
-	name   string
-}
-
-type spent struct{ count, ns int64 }
-
-// most rows of a table.
-const maxWaitRows, maxPathRows = 20, 15
-
-func (r *pathRun) waits() {
-	devices := r.in.Timeline.Devices
-	lists := make([]map[wait]*spent, len(devices))
-	sums := make([][stepgraph.Reasons]int64, len(devices))
-	parallel.Each(len(devices), func(i int) {
-		lists[i] = map[wait]*spent{}
-		add := func(w wait, ns int64) {
-			if ns <= 0 {
-				return
-			}
-			e := lists[i][w]
-			if e == nil {
-				e = &spent{}
-				lists[i][w] = e
-			}
-			e.count++
-			e.ns += ns
-			sums[i][w.reason] += ns
-		}
-		devices[i].Sweep(func(g *attrib.Gap) {
-			ns := g.Cause[attrib.CauseDependency]
-			switch {
-			case ns == 0:
-			case g.Next == trace.None:
-				add(wait{i, stepgraph.WaitsUnresolved, ""}, ns)
-			default:
-				reason, piece, call, known, unknown := r.g.Reason(r.g.Number(i, int(g.Next)), ns)
-				name := ""
-				if piece != trace.None {
-					name = r.name(piece)
-				} else if call != trace.None {
-					name = r.callName(call)
-				}
-				add(wait{i, reason, name}, known)
-				add(wait{i, stepgraph.WaitsUnresolved, ""}, unknown)
-			}
-		}, nil)
-	})
-	type row struct {
-		wait
-		spent
-	}
-	var rows []row
-	var total int64
-	for i := range devices {
-		r.from(devices[i].Len())
-		for reason, ns := range sums[i] {
-			r.out.Int("gpu.dependency_time", kit.Labels("device", strconv.Itoa(int(devices[i].ID)), "reason",
-				stepgraph.ReasonNames[reason]), ns)
-			total += ns
-		}
-		for w, e := range lists[i] {
-			rows = append(rows, row{w, *e})
-		}
-	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason),
-			cmp.Compare(a.name, b.name))
-	})
-	t := r.out.Table("dependency_waits")
-	for _, x := range rows {
-		t.Row(kit.Int("device_id", int64(devices[x.device].ID)), kit.Text("reason", stepgraph.ReasonNames[x.reason]),
-			kit.Put("what", kit.OptionalCell(x.name)), kit.Int("gaps", x.count), kit.Int("time", x.ns),
-			kit.Maybe("share", stat.Ratio(x.ns, total)))
-	}
-	t.Cut(maxWaitRows, "gaps", "time", "share").Add()
-}
-
-// name is what a piece of work of the window is called.
-func (r *pathRun) name(piece int32) string { return r.nameIn(r.g, piece) }
 
 func (r *pathRun) nameIn(g *stepgraph.Graph, piece int32) string {
 	d, i := g.Place(piece)

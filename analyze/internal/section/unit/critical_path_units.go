@@ -135,13 +135,7 @@ func (r *pathRun) path(t *kit.Table, g *stepgraph.Graph, which string, u workuni
 	sums := map[key]*spent{}
 	g.Walk(next, u.Start, func(s *stepgraph.Step) {
 		r.split(g, s, func(part int, name string, ns int64) {
-			e := sums[key{part, name}]
-			if e == nil {
-				e = &spent{}
-				sums[key{part, name}] = e
-			}
-			e.count++
-			e.ns += ns
+			addTo(sums, key{part, name}, spent{1, ns})
 		}, true)
 	})
 	type row struct {
