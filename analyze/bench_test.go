@@ -143,7 +143,7 @@ func BenchmarkSections(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		kit.Compute(sections, in, newReport(in, nil, &Options{}))
+		kit.Compute(sections, in).Into(newReport(in, nil, &Options{}))
 	}
 }
 
