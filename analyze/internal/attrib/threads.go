@@ -155,6 +155,7 @@ type hostWalk struct {
 	whole func(thread int32, stretch interval.Interval)
 
 	free, rest []interval.Interval
+	piece      HostPiece // the one that visit is called with
 }
 
 // threadWalk is how far the walk got on one thread.
@@ -256,7 +257,8 @@ const none = -1
 func (w *hostWalk) give(g *Gap, i interval.Interval, thread int32, cause int, row int32) {
 	g.Host[cause] += i.Len()
 	if w.visit != nil {
-		w.visit(&HostPiece{i, thread, cause, row})
+		w.piece = HostPiece{i, thread, cause, row}
+		w.visit(&w.piece)
 	}
 }
 
@@ -294,8 +296,8 @@ func (w *hostWalk) without(l layer, g *Gap, thread int32, cause int) {
 }
 
 // SweepHost is Sweep of which each gap, and each of the times, also says what the launching thread did while its cause
-// was host. piece, which may be nil, is called for every stretch of that time, before visit is for its gap; whole,
-// which may be nil too, for what is to be split of each gap, in stretches that ascend.
+// was host. piece, which may be nil, is called for every stretch of that time, before visit is for its gap, and must not
+// keep it; whole, which may be nil too, for what is to be split of each gap, in stretches that ascend.
 func (d *Device) SweepHost(x *Threads, visit func(g *Gap), piece func(p *HostPiece),
 	whole func(thread int32, stretch interval.Interval), moments []int64) []Times {
 	w := x.walk()

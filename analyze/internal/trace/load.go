@@ -29,6 +29,7 @@ type loader struct {
 	maxRows int64 // a row takes at least a byte: a view that yields more has no end
 	tagging sync.Mutex
 
+	payloads   payloadFields    // of ranges
 	overheadOf []overheadThread // by row of Trace.Overhead
 	rangeRanks map[int64]int64  // by global pid, from names that MPI gives its threads
 	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
@@ -101,6 +102,10 @@ func (l *loader) run() error {
 		return err
 	}
 	t := l.trace
+	var err error
+	if l.payloads, err = l.loadPayloadFields(); err != nil {
+		return err
+	}
 	var list []*reading
 	for role, e := range newEvents(l) {
 		if info, ok := l.tables[role]; ok {

@@ -30,6 +30,7 @@ type rangeTable struct {
 	eventTable
 	l           *loader
 	rowless     bool
+	payloads    payloadFields
 	place, name []uint16
 	sinks       []*rangeSink
 }
@@ -49,10 +50,11 @@ type rangeSink struct {
 	name  rangeNames
 	ids   []far // rowids, where one does not follow that of the slot before
 	next  int64 // the rowid that would follow
+	calls []ncclRow
 }
 
 func newRangeTable(l *loader) *rangeTable {
-	t := &rangeTable{l: l}
+	t := &rangeTable{l: l, payloads: l.payloads}
 	r := &l.trace.Ranges
 	t.init(l, &r.Span, nil, &t.place, &t.name)
 	t.tids = true
@@ -73,8 +75,12 @@ func (t *rangeTable) columns(info source.Table) []string {
 	if t.rowless = info.Rowless; t.rowless {
 		rowid = ""
 	}
-	return []string{"start", "end", "eventType", tid, "text", "textId", rowid}
+	names := []string{"start", "end", "eventType", tid, "text", "textId", rowid}
+	return append(names, t.payloads.columns(info)...)
 }
+
+// rangeColumns is how many columns come before those of payloads.
+const rangeColumns = 7
 
 func (t *rangeTable) sink() pages.Sink {
 	s := &rangeSink{t: t, sink: t.join(), name: newRangeNames(t.l.opt, &t.l.tagging), next: minTime}
@@ -109,6 +115,15 @@ func (s *rangeSink) Leaf(leaf, slot int) {
 
 func (s *rangeSink) Row(row []cell) error {
 	s.line++
+	id := s.line
+	if v, ok := row[6].Whole(); ok {
+		id = v
+	}
+	if own := row[rangeColumns:]; len(own) > 0 {
+		if c, ok := s.t.payloads.ncclCall(row, own); ok {
+			s.calls = append(s.calls, ncclRow{c, id})
+		}
+	}
 	has := &s.t.l.trace.Has
 	kind := int64(nvtxPushPop)
 	if has.RangeType {
@@ -143,10 +158,6 @@ func (s *rangeSink) Row(row []cell) error {
 		hint = ^hint
 	}
 	s.place.put(s.t.place, s.at, s.place.code(hint, p))
-	id := s.line
-	if v, ok := row[6].Whole(); ok {
-		id = v
-	}
 	if id != s.next {
 		s.ids = append(s.ids, far{int32(s.at), id})
 	}
@@ -185,6 +196,7 @@ func (t *rangeTable) settle() {
 	for _, s := range t.sinks {
 		t.l.trace.Marks += s.marks
 	}
+	t.l.trace.NCCL = inOrder(each(t.sinks, func(s *rangeSink) []ncclRow { return s.calls })...)
 	for _, p := range raw {
 		if p.known {
 			t.ids = append(t.ids, p.thread)

@@ -2,12 +2,9 @@ package trace
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
 // Rank is which part of a run of many processes one of them is.
@@ -23,15 +20,6 @@ type MPICall struct {
 	Name       string
 }
 
-// NCCLCall is a range that NCCL put around one of its own functions, with what its payload says.
-type NCCLCall struct {
-	Start, End  int64
-	Thread      int64  // globalTid
-	Comm        uint64 // communicator: the same number in all ranks; 0 where the payload does not say
-	Rank, World int64  // within the communicator; -1 where the payload does not say
-	Bytes       int64  // of the message, as NCCL counts it: what one rank sends; -1 where the payload does not say
-}
-
 // loadRanks reads what tells ranks and their collectives apart: MPI's calls and ranks, NCCL's payloads, and the
 // allow-listed variables of launchers in the environment. Nothing else of the environment is kept.
 func (l *loader) loadRanks() error {
@@ -45,9 +33,6 @@ func (l *loader) loadRanks() error {
 	slices.SortStableFunc(t.MPI, func(a, b MPICall) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
-	if err := l.loadNCCL(); err != nil {
-		return err
-	}
 	t.Ranks = map[int64]Rank{}
 	set := func(proc int64, r Rank) {
 		if _, known := t.Ranks[proc]; !known {
@@ -231,115 +216,4 @@ func namedRank(text string) (int64, bool) {
 	number, ok := strings.CutPrefix(text, "MPI Rank ")
 	v, err := strconv.ParseInt(number, 10, 64)
 	return v, ok && err == nil && validRank(v)
-}
-
-// payloadField says where a number is in a payload.
-type payloadField struct {
-	name   string
-	offset int64
-	bytes  int64
-}
-
-// Types of payload fields, and bytes of the head of a payload, as exports of 2025 and 2026 write them: domain, flags,
-// schema and flags of 32 bits each, then the bytes of the payload and in all, of 64 bits each, in little endian.
-const (
-	payloadHead   = 32
-	payloadSchema = 8
-)
-
-var payloadBytes = map[int64]int64{5: 4, 18: 8, 22: 8}
-
-// loadNCCL reads the payloads of NCCL's ranges, where the export has them.
-func (l *loader) loadNCCL() error {
-	fields := map[[2]int64][]payloadField{} // by domain and schema
-	err := l.scanRole(RolePayload, []string{"domainId", "schemaId", "type", "name", "offset"}, func(row []cell) error {
-		domain, ok1 := row[0].Whole()
-		schema, ok2 := row[1].Whole()
-		kind, ok3 := row[2].Whole()
-		offset, _ := row[4].Whole() // NULL is 0
-		name, _ := l.text(&row[3])
-		if bytes := payloadBytes[kind]; ok1 && ok2 && ok3 && bytes > 0 && offset >= 0 && offset < 1<<16 {
-			key := [2]int64{domain, schema}
-			if f := (payloadField{strings.Clone(name), offset, bytes}); !slices.Contains(fields[key], f) {
-				fields[key] = append(fields[key], f)
-			}
-		}
-		return nil
-	})
-	table, ok := l.tables[RoleNVTX]
-	if err != nil || len(fields) == 0 || !ok || table.Column("binaryData") == "" {
-		return err
-	}
-	names := table.Known([]string{"start", "end", "globalTid", "domainId", "binaryData"})
-	err = l.scan(table, names, func(row []cell) error {
-		if row[4].Kind != pages.Blob && row[4].Kind != pages.Text {
-			return nil
-		}
-		start, ok1 := row[0].Whole()
-		end, ok2 := row[1].Whole()
-		tid, ok3 := row[2].Whole()
-		domain, _ := row[3].Whole()
-		b := []byte(row[4].S)
-		if !ok1 || !ok2 || !ok3 || !sound(start, end) || len(b) < payloadHead {
-			return nil
-		}
-		schema := int64(binary.LittleEndian.Uint32(b[payloadSchema:]))
-		c := NCCLCall{Start: start, End: end, Thread: tid, Rank: -1, World: -1, Bytes: -1}
-		known := false
-		for _, f := range fields[[2]int64{domain, schema}] {
-			at := payloadHead + f.offset
-			if at+f.bytes > int64(len(b)) {
-				continue
-			}
-			v := uint64(binary.LittleEndian.Uint32(b[at:]))
-			if f.bytes == 8 {
-				v = binary.LittleEndian.Uint64(b[at:])
-			}
-			switch f.name {
-			case "NCCL communicator ID":
-				c.Comm, known = v, true
-			case "Rank":
-				c.Rank = int64(v)
-			case "No. of ranks":
-				c.World = int64(v)
-			case "Message size [bytes]":
-				if v <= maxMessage {
-					c.Bytes, known = int64(v), true
-				}
-			}
-		}
-		if known {
-			l.trace.NCCL = append(l.trace.NCCL, c)
-		}
-		return nil
-	})
-	slices.SortStableFunc(l.trace.NCCL, func(a, b NCCLCall) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
-	})
-	return err
-}
-
-// ncclRanks are the ranks of processes in the largest communicator that each created, where it created that once: a
-// process with several devices is several ranks.
-func ncclRanks(calls []NCCLCall) map[int64]Rank {
-	largest, times := map[int64]Rank{}, map[int64]int{}
-	for i := range calls {
-		c := &calls[i]
-		proc := c.Thread &^ tidBits
-		if !validRank(c.Rank) || c.World <= c.Rank || c.World > maxRank {
-			continue
-		}
-		switch known, ok := largest[proc]; {
-		case !ok || c.World > known.World:
-			largest[proc], times[proc] = Rank{c.Rank, c.World, "nccl"}, 1
-		case c.World == known.World && c.Rank != known.Rank:
-			times[proc]++
-		}
-	}
-	for proc, n := range times {
-		if n > 1 {
-			delete(largest, proc)
-		}
-	}
-	return largest
 }

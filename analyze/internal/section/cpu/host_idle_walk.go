@@ -21,9 +21,10 @@ type openRange struct {
 // add adds the time of a stretch by name; that outside of any range to the last.
 func (w *rangeWalk) add(thread int32, i interval.Interval, times []int64) {
 	for at := i.Start; at < i.End; {
-		for w.next < w.r.Len() && w.r.Start(w.next) <= at {
-			w.push(w.next)
-			w.next++
+		for ; w.next < w.r.Len() && w.r.Start(w.next) <= at; w.next++ {
+			if w.r.End(w.next) > at { // most end between the stretches
+				w.push(w.next)
+			}
 		}
 		open := w.ended(thread, at)
 		until, name := i.End, len(times)-1
