@@ -110,6 +110,7 @@ var HostIdle = kit.Section{
 		}},
 	},
 	Early: func(in *kit.Input) { lateness(in) },
+	Gaps:  func(in *kit.Input) []*attrib.Visitor { return lateLooks(in).visitors() },
 	Run:   hostIdle,
 }
 

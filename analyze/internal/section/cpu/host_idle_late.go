@@ -7,7 +7,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -56,6 +55,7 @@ type occupant struct{ global, time int64 }
 
 // deviceLate is the part of one device.
 type deviceLate struct {
+	attrib.Visitor
 	causes [attrib.HostCauses]int64
 
 	calls   map[kit.LateCall]*lateCall
@@ -72,10 +72,13 @@ func lateness(in *kit.Input) *late {
 
 func newLate(in *kit.Input) *late {
 	t := in.Trace
-	x := &late{devices: make([]deviceLate, len(in.Timeline.Devices)), processes: t.Programs}
-	seen := newObservers(in)
-	defer seen.free(t)
-	parallel.Each(len(x.devices), func(i int) { x.devices[i].look(in, &in.Timeline.Devices[i], seen) })
+	looks := lateLooks(in)
+	x := &late{devices: looks.devices, processes: t.Programs}
+	in.Visit(in.Timeline, looks.visitors())
+	looks.seen.free(t)
+	for i := range x.devices {
+		x.devices[i].finish()
+	}
 	type call struct {
 		cause int
 		name  string
@@ -195,15 +198,39 @@ func (x *observers) free(t *trace.Trace) {
 	x.byCPU.Free(t.Memory())
 }
 
-// look goes through the gaps of one device.
-func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
+// looks go through the gaps of the devices.
+type looks struct {
+	devices []deviceLate
+	seen    *observers
+}
+
+func lateLooks(in *kit.Input) *looks {
+	return kit.Once(in, "host idle looks", func() *looks {
+		x := &looks{devices: make([]deviceLate, len(in.Timeline.Devices)), seen: newObservers(in)}
+		for i := range x.devices {
+			x.devices[i].look(in, x.seen)
+		}
+		return x
+	})
+}
+
+func (x *looks) visitors() []*attrib.Visitor {
+	list := make([]*attrib.Visitor, len(x.devices))
+	for i := range list {
+		list[i] = &x.devices[i].Visitor
+	}
+	return list
+}
+
+// look prepares the visit of one device.
+func (x *deviceLate) look(in *kit.Input, seen *observers) {
 	t := in.Trace
 	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]stackTime{}, map[int64]int64{}
 	x.ranges = make([]int64, len(t.Ranges.Names)+1)
 	ranges, samples := &rangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}, map[int32]*attrib.RowWalk{}
 	cpus := newCPUWalk(in, seen)
 	last := map[kit.LateCall]int32{}
-	piece := func(p *attrib.HostPiece) {
+	x.Piece = func(p *attrib.HostPiece) {
 		x.causes[p.Cause] += p.Len()
 		key, ok := in.LateCallOf(p)
 		if p.Cause == attrib.HostNotScheduled {
@@ -229,7 +256,7 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 			last[key] = p.Row
 		}
 	}
-	whole := func(thread int32, i interval.Interval) {
+	x.Whole = func(thread int32, i interval.Interval) {
 		ranges.add(thread, i, x.ranges)
 		rows := samples[thread]
 		if rows == nil {
@@ -242,13 +269,17 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 			}
 		}
 	}
-	d.SweepHost(in.Threads, nil, piece, whole, nil)
+}
+
+// finish gives host time of calls without a thread to no range, which is the last.
+func (x *deviceLate) finish() {
 	var split int64
 	for _, ns := range x.ranges {
 		split += ns
 	}
+	rest := &x.ranges[len(x.ranges)-1]
 	for _, ns := range x.causes {
-		x.ranges[len(t.Ranges.Names)] += ns
+		*rest += ns
 	}
-	x.ranges[len(t.Ranges.Names)] -= split // of calls without a thread: in no range
+	*rest -= split
 }

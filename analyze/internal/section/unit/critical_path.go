@@ -99,6 +99,7 @@ var CriticalPath = kit.Section{
 		}},
 	},
 	Early: func(in *kit.Input) { in.Graph() },
+	Gaps:  waitGaps,
 	Run:   criticalPath,
 }
 
