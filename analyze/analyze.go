@@ -180,14 +180,17 @@ func numberable(path string, rows ...int) error {
 
 // finish computes the sections and makes sure that the report keeps its contract. units is nil where there is no trace.
 func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error) {
+	var others []*workunit.Result
+	parallel.Do(
+		func() { others = otherUnits(in, units) },
+		func() { kit.Begin(sections, in) })
 	var cuts []*kit.Input
-	for _, x := range otherUnits(in, units) {
+	for _, x := range others {
 		cut := in.With(x)
 		cut.Brief = true
 		in.Beside(cut, &unit.Section)
 		cuts = append(cuts, cut)
 	}
-	kit.Begin(sections, in)
 	var r *report.Report
 	var outs *kit.Outputs
 	parallel.Do(
@@ -286,7 +289,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
 			MappedPhase: tags.mapped(),
 		})
-		in.Units = units.Find(anchorFrom(opt.Anchor))
+		parallel.Do(func() { in.Units = units.Find(anchorFrom(opt.Anchor)) }, func() { in.GraphAhead(in.Timeline) })
 	})
 	if none := in.Units.Unmatched; none != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrOptions, none)
