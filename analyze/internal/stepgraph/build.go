@@ -55,18 +55,11 @@ func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
 		n += tl.Devices[d].Len()
 	}
 	memory := t.Memory()
-	list := func(n int) []int32 {
-		s := spill.Make[int32](memory, n)
-		for i := range s {
-			s[i] = trace.None
-		}
-		return s
-	}
 	if n >= maxWork {
 		return nil
 	}
-	g.before, g.after = spill.Make[int32](memory, n), list(n)
-	g.held, g.waited = list(t.API.Len()), list(t.API.Len())
+	g.before, g.waited = spill.Make[int32](memory, n), spill.Make[int32](memory, t.API.Len())
+	g.after, g.group = newSparse(n), newSparse(n)
 	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{}}
 	places, callsOf := b.layOut(n)
 	parallel.Do(b.hosts, b.measure, b.collect)
@@ -269,7 +262,7 @@ func (b *builder) measureEvents() {
 		device := &b.Timeline.Devices[d]
 		for i := range device.Len() {
 			piece := b.base[d] + int32(i)
-			p := b.after[piece]
+			p := b.after.of(piece)
 			if p == trace.None {
 				continue
 			}
@@ -290,23 +283,29 @@ func (b *builder) infer() {
 	for s := range b.streams {
 		byDevice[b.streams[s].device] = append(byDevice[b.streams[s].device], int32(s))
 	}
-	found := make([]int64, len(b.base))
+	found := make([][]inference, len(b.base))
 	parallel.Each(len(found), func(d int) {
 		if streams := byDevice[b.Timeline.Devices[d].ID]; len(streams) >= 2 && len(streams) <= 64 {
 			found[d] = b.inferOn(d, streams)
 		}
 	})
-	for _, n := range found {
-		b.Found.Inferred += n
+	for _, list := range found {
+		for _, x := range list {
+			b.after.set(x.piece, x.after|inferred)
+		}
+		b.Found.Inferred += int64(len(list))
 	}
 }
 
-// inferOn is infer of one device, and how often it found something.
-func (b *builder) inferOn(d int, streams []int32) (found int64) {
+// inference is what a piece of work seems to have waited for.
+type inference struct{ piece, after int32 }
+
+// inferOn is infer of one device.
+func (b *builder) inferOn(d int, streams []int32) (found []inference) {
 	device := &b.Timeline.Devices[d]
 	for i := range device.Len() {
 		piece := b.base[d] + int32(i)
-		if b.after[piece] != trace.None {
+		if b.after.of(piece) != trace.None {
 			continue
 		}
 		w := device.Work(i)
@@ -324,8 +323,7 @@ func (b *builder) inferOn(d int, streams []int32) (found int64) {
 			}
 		}
 		if best != trace.None {
-			b.after[piece] = best | inferred
-			found++
+			found = append(found, inference{piece, best})
 		}
 	}
 	return found
