@@ -28,8 +28,10 @@ const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000 // usualLaunch 
 // stream is the work of one stream in the order in which it started, which is the order of its launches.
 type stream struct {
 	streamKey
+	d      *attrib.Device
+	base   int32 // the number of the device's first piece
 	pieces []int32
-	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None
+	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None; nil where that is each piece's
 }
 
 type streamKey struct {
@@ -61,24 +63,25 @@ func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
 	g.before, g.waited = spill.Make[int32](memory, n), spill.Make[int32](memory, t.API.Len())
 	g.after, g.group = newSparse(n), newSparse(n)
 	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{}}
-	places, callsOf := b.layOut(n)
+	places := b.layOut(n)
 	parallel.Do(b.hosts, b.measure, b.collect)
 	b.measureEvents()
 	b.infer()
 	spill.Free(memory, places)
-	spill.Free(memory, callsOf)
+	for i := range b.streams {
+		spill.Free(memory, b.streams[i].calls)
+	}
 	return g
 }
 
 // layOut lists the work of each stream, and what each piece follows. A stream is of one device.
-func (b *builder) layOut(n int) (pieces, calls []int32) {
-	memory := b.t.Memory()
-	pieces, calls = spill.Make[int32](memory, n), spill.Make[int32](memory, n)
+func (b *builder) layOut(n int) (pieces []int32) {
+	pieces = spill.Make[int32](b.t.Memory(), n)
 	lists := make([][]stream, len(b.base))
 	parallel.Each(len(lists), func(d int) {
 		from := int(b.base[d])
 		to := from + b.Timeline.Devices[d].Len()
-		lists[d] = b.layOutDevice(d, pieces[from:to], calls[from:to])
+		lists[d] = b.layOutDevice(d, pieces[from:to])
 	})
 	for _, list := range lists {
 		for _, s := range list {
@@ -86,41 +89,66 @@ func (b *builder) layOut(n int) (pieces, calls []int32) {
 			b.streams = append(b.streams, s)
 		}
 	}
-	return pieces, calls
+	return pieces
 }
 
-// layOutDevice is layOut of one device, whose pieces and calls have room for its work.
-func (b *builder) layOutDevice(device int, pieces, calls []int32) []stream {
+// layOutDevice is layOut of one device, for whose pieces there is room.
+func (b *builder) layOutDevice(device int, room []int32) []stream {
 	d, base := &b.Timeline.Devices[device], b.base[device]
 	before := b.before[base:][:d.Len()] // at first the stream
 	list, counts := numberStreams(d, before)
-	for s, from := 0, 0; s < len(list); s++ {
-		list[s].pieces, list[s].calls = pieces[from:from:from+counts[s]], calls[from:from:from+counts[s]]
-		from += counts[s]
+	for s := range list {
+		list[s].d, list[s].base = d, base
+		list[s].pieces, room = room[:0:counts[s]], room[counts[s]:]
 	}
-	type ended struct {
-		piece int32
-		at    int64
+	type soFar struct {
+		longest int32 // the piece that ends last
+		end     int64 // of it
+		call    int32 // the latest
 	}
-	longest := make([]ended, len(list)) // by stream: what ends last so far
+	tops := make([]soFar, len(list)) // by stream
 	for i := range before {
 		s := before[i]
-		x, piece, last := &list[s], base+int32(i), &longest[s]
-		start, end, latest := d.Start(i), d.End(i), d.Call(i)
+		x, piece, top := &list[s], base+int32(i), &tops[s]
+		start, end, call := d.Start(i), d.End(i), d.Call(i)
 		before[i] = trace.None
 		if k := len(x.pieces); k > 0 {
-			latest = max(latest, x.calls[k-1])
 			before[i] = x.pieces[k-1]
-			if last.at <= start {
-				before[i] = last.piece
+			if top.end <= start {
+				before[i] = top.longest
 			}
+			if call < top.call && x.calls == nil {
+				x.listCalls(spill.Make[int32](b.t.Memory(), counts[s])[:0])
+			}
+			top.call = max(top.call, call)
+		} else {
+			top.call = call
 		}
-		if len(x.pieces) == 0 || end >= last.at {
-			*last = ended{piece, end}
+		if len(x.pieces) == 0 || end >= top.end {
+			top.longest, top.end = piece, end
 		}
-		x.pieces, x.calls = append(x.pieces, piece), append(x.calls, latest)
+		x.pieces = append(x.pieces, piece)
+		if x.calls != nil {
+			x.calls = append(x.calls, top.call)
+		}
 	}
 	return list
+}
+
+// listCalls makes the list of calls of what was launched in order so far.
+func (s *stream) listCalls(room []int32) {
+	for k := range s.pieces {
+		room = append(room, s.call(k))
+	}
+	s.calls = room
+}
+
+// call is the latest call that launched one of the pieces up to the k-th, or trace.None.
+func (s *stream) call(k int) int32 {
+	if s.calls != nil {
+		return s.calls[k]
+	}
+	return s.d.Call(int(s.pieces[k] - s.base))
 }
 
 // numberStreams finds the streams of a device in the order in which they start, that of each piece, and how many pieces
@@ -163,7 +191,7 @@ func (b *builder) mayWait(d *attrib.Device, i, call int) bool {
 
 // upTo is the last piece of the stream that was launched by a call before call, or trace.None.
 func (s *stream) upTo(call int32) int32 {
-	if k := sort.Search(len(s.calls), func(k int) bool { return s.calls[k] >= call }); k > 0 {
+	if k := sort.Search(len(s.pieces), func(k int) bool { return s.call(k) >= call }); k > 0 {
 		return s.pieces[k-1]
 	}
 	return trace.None
@@ -171,7 +199,7 @@ func (s *stream) upTo(call int32) int32 {
 
 // from is the first piece that was launched by a call after call, or trace.None.
 func (s *stream) from(call int32) int32 {
-	if k := sort.Search(len(s.calls), func(k int) bool { return s.calls[k] > call }); k < len(s.calls) {
+	if k := sort.Search(len(s.pieces), func(k int) bool { return s.call(k) > call }); k < len(s.pieces) {
 		return s.pieces[k]
 	}
 	return trace.None
