@@ -46,6 +46,7 @@ type builder struct {
 	calls   *attrib.Calls
 	streams []stream
 	ofProc  map[int32][]int32 // indexes into streams
+	last    []int32           // by call: the call kept last before it on its thread, an index of kept
 }
 
 // New builds the graph of a timeline. In time it is n log n in the rows of the capture.
@@ -60,9 +61,10 @@ func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
 	if n >= maxWork {
 		return nil
 	}
-	g.before, g.waited = spill.Make[int32](memory, n), spill.Make[int32](memory, t.API.Len())
+	g.before = spill.Make[int32](memory, n)
 	g.after, g.group = newSparse(n), newSparse(n)
-	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{}}
+	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{},
+		last: spill.Make[int32](memory, t.API.Len())}
 	places := b.layOut(n)
 	parallel.Do(b.hosts, b.measure, b.collect)
 	b.measureEvents()
@@ -71,7 +73,23 @@ func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
 	for i := range b.streams {
 		spill.Free(memory, b.streams[i].calls)
 	}
+	b.spread(n)
+	spill.Free(memory, b.last)
 	return g
+}
+
+// spread finds what was kept last before the call of each piece of work.
+func (b *builder) spread(n int) {
+	b.waited = spill.Make[int32](b.t.Memory(), n)
+	parallel.Each(len(b.base), func(di int) {
+		d := &b.Timeline.Devices[di]
+		waited := b.waited[b.base[di]:][:d.Len()]
+		for i := range waited {
+			if waited[i] = trace.None; d.Call(i) != trace.None {
+				waited[i] = b.last[d.Call(i)]
+			}
+		}
+	})
 }
 
 // layOut lists the work of each stream, and what each piece follows. A stream is of one device.

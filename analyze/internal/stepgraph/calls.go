@@ -54,17 +54,17 @@ func (r *rowsOfCalls) of(call int32) int32 {
 	return trace.None
 }
 
-// findOwn puts into waited, of each call that may have waited for its own work, or for room for it, the first piece of
+// findOwn puts into last, of each call that may have waited for its own work, or for room for it, the first piece of
 // it, and of others trace.None.
 func (b *builder) findOwn() {
-	for c := range b.waited {
-		b.waited[c] = trace.None
+	for c := range b.last {
+		b.last[c] = trace.None
 	}
 	for di := range b.Timeline.Devices {
 		d := &b.Timeline.Devices[di]
 		for i := range d.Len() {
-			if c := d.Call(i); c != trace.None && b.waited[c] == trace.None && b.mayWait(d, i, int(c)) {
-				b.waited[c] = b.base[di] + int32(i)
+			if c := d.Call(i); c != trace.None && b.last[c] == trace.None && b.mayWait(d, i, int(c)) {
+				b.last[c] = b.base[di] + int32(i)
 			}
 		}
 	}
@@ -84,22 +84,22 @@ func (b *builder) hosts() {
 	for n := range quick {
 		quick[n] = w.overall[n].at(0.1, 0)
 	}
-	last := make([]int32, len(b.t.Threads)) // by thread: the last call that was kept, an index of kept
-	for th := range last {
-		last[th] = trace.None
+	onThread := make([]int32, len(b.t.Threads)) // the last call that was kept, an index of kept
+	for th := range onThread {
+		onThread[th] = trace.None
 	}
 	for c := range b.api.Len() {
 		th := b.api.Thread(c)
-		own := b.waited[c]
-		b.waited[c] = trace.None
+		own := b.last[c]
+		b.last[c] = trace.None
 		if th == trace.None {
 			continue
 		}
-		if k := last[th]; k != trace.None {
+		if k := onThread[th]; k != trace.None {
 			for k != trace.None && b.api.End(int(b.kept[k].call)) > b.api.Start(c) {
-				k = b.waited[b.kept[k].call]
+				k = b.last[b.kept[k].call]
 			}
-			b.waited[c] = k
+			b.last[c] = k
 		}
 		piece := w.visit(int32(c), th, own, quick[b.api.Name(c)])
 		if piece == trace.None {
@@ -108,7 +108,7 @@ func (b *builder) hosts() {
 		k := keptCall{int32(c), piece}
 		if b.until(k) > b.api.Start(c) {
 			b.Found.Held++
-			last[th] = int32(len(b.kept))
+			onThread[th] = int32(len(b.kept))
 		}
 		b.kept = append(b.kept, k)
 	}

@@ -28,7 +28,7 @@ type Graph struct {
 	before  []int32 // by piece: what it follows on its stream, or trace.None
 	after   sparse  // by piece: what else it waited for, through an event or as it seems
 	kept    []keptCall
-	waited  []int32 // by call: the last call on its thread before it that was kept, an index of kept, or trace.None
+	waited  []int32 // by piece: what was kept last before its call, on that thread: an index, or trace.None
 	group   sparse  // by piece: its collective
 	groups  []collective
 	typical latencies

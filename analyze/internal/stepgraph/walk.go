@@ -83,7 +83,7 @@ func (w *walker) back(piece int32) {
 		case ByLaunch:
 			w.cut(AfterCall, piece, h.call, w.api.End(int(h.call)))
 			w.cut(InCall, piece, h.call, w.api.Start(int(h.call)))
-			at := w.waited[h.call]
+			at := w.waited[piece]
 			if at == trace.None {
 				w.cut(OnHost, piece, h.call, w.until)
 				return
