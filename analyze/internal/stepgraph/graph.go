@@ -26,12 +26,38 @@ type Graph struct {
 	api     *trace.API
 	base    []int32 // by device: the number of its first piece
 	before  []int32 // by piece: what it follows on its stream, or trace.None
-	after   []int32 // by piece: what else it waited for, through an event or as it seems, or trace.None
-	held    []int32 // by call: the piece that kept it, or trace.None
-	waited  []int32 // by call: the last call on its thread before it that was kept, or trace.None
-	group   []int32 // by piece: its collective, or trace.None; nil where there is none
+	after   sparse  // by piece: what else it waited for, through an event or as it seems
+	kept    []keptCall
+	waited  []int32 // by piece: what was kept last before its call, on that thread: an index, or trace.None
+	group   sparse  // by piece: its collective
 	groups  []collective
 	typical latencies
+}
+
+// keptCall is a call that a piece of work kept. They are in the order of the calls.
+type keptCall struct{ call, piece int32 }
+
+// sparse is a number for a few of many pieces of work.
+type sparse struct {
+	has []uint64 // by piece, a bit each
+	at  map[int32]int32
+}
+
+func newSparse(pieces int) sparse {
+	return sparse{has: make([]uint64, (pieces+63)/64), at: map[int32]int32{}}
+}
+
+// of is the number of a piece, or trace.None.
+func (s *sparse) of(piece int32) int32 {
+	if s.has[piece>>6]>>(piece&63)&1 == 0 {
+		return trace.None
+	}
+	return s.at[piece]
+}
+
+func (s *sparse) set(piece, number int32) {
+	s.has[piece>>6] |= 1 << (piece & 63)
+	s.at[piece] = number
 }
 
 // Found counts what is known of waits.
@@ -134,7 +160,7 @@ func (g *Graph) bind(w *attrib.Work, piece int32) hold {
 			best = hold{ByStream, p, trace.None, at, ready}
 		}
 	}
-	if p := g.after[piece]; p != trace.None {
+	if p := g.after.of(piece); p != trace.None {
 		by := ByEvent
 		if p&inferred != 0 {
 			by = BySeeming

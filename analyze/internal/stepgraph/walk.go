@@ -83,15 +83,16 @@ func (w *walker) back(piece int32) {
 		case ByLaunch:
 			w.cut(AfterCall, piece, h.call, w.api.End(int(h.call)))
 			w.cut(InCall, piece, h.call, w.api.Start(int(h.call)))
-			kept := w.waited[h.call]
-			if kept == trace.None {
+			at := w.waited[piece]
+			if at == trace.None {
 				w.cut(OnHost, piece, h.call, w.until)
 				return
 			}
-			w.cut(OnHost, piece, h.call, w.api.End(int(kept)))
-			w.cut(InCall, w.held[kept], kept, w.Graph.until(kept))
-			piece = w.held[kept]
-			if w.forRoom(kept) {
+			kept := w.kept[at]
+			w.cut(OnHost, piece, h.call, w.api.End(int(kept.call)))
+			w.cut(InCall, kept.piece, kept.call, w.Graph.until(kept))
+			piece = kept.piece
+			if w.forRoom(kept.call) {
 				w.cut(AfterWork, piece, trace.None, w.start(piece))
 			} else {
 				piece = w.through(piece)

@@ -22,7 +22,9 @@ func (in *Input) UnitGraph() *stepgraph.Graph { return in.graphOf(in.Units.Timel
 
 // GraphAhead builds UnitGraph on the timeline that units will be cut from, while they are sought. A panic is raised again
 // for who asks for the graph.
-func (in *Input) GraphAhead(units *attrib.Timeline) { quietly(in, func(in *Input) { in.graphOf(units) }) }
+func (in *Input) GraphAhead(units *attrib.Timeline) {
+	quietly(in, func(in *Input) { in.graphOf(units) })
+}
 
 func (in *Input) graphOf(units *attrib.Timeline) *stepgraph.Graph {
 	return Once(in, "unit graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, units) })
