@@ -139,10 +139,13 @@ func shutdownCommand(n *Nsys, session string) []string {
 }
 
 // exportCommand makes the SQLite file. --lazy=false writes the empty tables too, so that "none" and "not recorded"
-// differ.
+// differ. --include-blobs writes what ranges carry: the sizes of NCCL's messages, Python's stacks.
 func exportCommand(n *Nsys, report, sqlite string) []string {
-	return []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", "--output=" + sqlite,
-		report}
+	argv := []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true"}
+	if n.lists("export", "--include-blobs") {
+		argv = append(argv, "--include-blobs=true")
+	}
+	return append(argv, "--output="+sqlite, report)
 }
 
 func importCommand(importer, stream, report string) []string {

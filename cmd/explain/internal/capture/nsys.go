@@ -56,7 +56,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	if n.year < oldestYear || n.year == oldestYear && n.minor < oldestMinor {
 		return nil, fmt.Errorf("nsys %s is too old: explain capture needs %s or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS", n.Version, oldestText)
 	}
-	for _, command := range []string{"profile", "launch", "start"} {
+	for _, command := range []string{"profile", "launch", "start", "export"} {
 		text, err := ask(ctx, full, command, "--help")
 		if err := ctx.Err(); err != nil {
 			return nil, err
