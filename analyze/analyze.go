@@ -137,12 +137,12 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 	if err != nil {
 		return nil, err
 	}
+	t.DropCallIDs()
 	in.Evidence = ev
-	cuts := otherCuts(in, units)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	res, err = finish(in, cuts, &opt)
+	res, err = finish(in, units, &opt)
 	if err == nil && look != nil {
 		look(in, res)
 	}
@@ -177,10 +177,16 @@ func numberable(path string, rows ...int) error {
 	return nil
 }
 
-// finish computes the sections and makes sure that the report keeps its contract.
-func finish(in *kit.Input, cuts []report.UnitCut, opt *Options) (*Result, error) {
-	r := newReport(in, cuts, opt)
-	details := kit.Compute(sections, in, r)
+// finish computes the sections and makes sure that the report keeps its contract. units is nil where there is no trace.
+func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error) {
+	others := otherUnits(in, units)
+	kit.Alone(sections, in)
+	var r *report.Report
+	var outs *kit.Outputs
+	parallel.Do(
+		func() { r = newReport(in, cutsOf(in, others), opt) },
+		func() { outs = kit.Compute(sections, in) })
+	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
@@ -218,9 +224,12 @@ func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
 }
 
-// otherCuts is what the report says of the units that start at other anchors than the one it uses. It ends the search.
-func otherCuts(in *kit.Input, search *workunit.Search) []report.UnitCut {
-	var found []*workunit.Result
+// otherUnits are the units that start at other anchors than those the report uses. It ends the search.
+func otherUnits(in *kit.Input, search *workunit.Search) (found []*workunit.Result) {
+	if search == nil {
+		return nil
+	}
+	defer search.Free()
 	for i := range in.Units.Anchors {
 		if i == 0 {
 			continue
@@ -234,9 +243,12 @@ func otherCuts(in *kit.Input, search *workunit.Search) []report.UnitCut {
 		}
 		found = append(found, x)
 	}
-	search.Free()
-	var list []report.UnitCut
-	for _, x := range found {
+	return found
+}
+
+// cutsOf is what the report says of the units that start elsewhere.
+func cutsOf(in *kit.Input, others []*workunit.Result) (list []report.UnitCut) {
+	for _, x := range others {
 		cut := in.With(x)
 		cut.Brief = true
 		list = append(list, unitCut(cut))

@@ -86,7 +86,7 @@ var rooms = []room{
 			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/stepgraph", "what waits for what",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
-			"analyze/internal/spill analyze/internal/workunit", noSQL},
+			"analyze/internal/parallel analyze/internal/spill analyze/internal/workunit", noSQL},
 	{"analyze/internal/whatif", "ceilings know no section",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
 			"analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},

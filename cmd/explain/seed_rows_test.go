@@ -211,6 +211,7 @@ func TestSeedRows(t *testing.T) {
 	s.captureRows(row)
 	s.evidenceRows(row)
 	s.houseRows(row)
+	s.restRows(row)
 	row("205_single_trace_report", func(t *testing.T) { says(t, exitOK, "Window of 353.3 ms", out) })
 	everyRow(t, held)
 }

@@ -148,8 +148,10 @@ func (s *sweep) idle(to int64, next, call int32) {
 	for c, ns := range g.Cause {
 		s.sum.Cause[c] += ns
 	}
-	for c, ns := range g.Host {
-		s.sum.Host[c] += ns
+	if s.host != nil {
+		for c, ns := range g.Host {
+			s.sum.Host[c] += ns
+		}
 	}
 	s.now = to
 	if s.gap != nil {

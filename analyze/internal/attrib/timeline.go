@@ -85,6 +85,9 @@ func (g *Gap) clip(end int64) (ns [Causes]int64) {
 
 // Within is the part of the gap's causes between two moments, ns.
 func (g *Gap) Within(from, to int64) [Causes]int64 {
+	if from <= g.Start && to >= g.End {
+		return g.Cause
+	}
 	before, ns := g.clip(max(from, g.Start)), g.clip(min(max(from, to), g.End))
 	for c := range ns {
 		ns[c] -= before[c]

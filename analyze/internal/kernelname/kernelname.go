@@ -141,7 +141,7 @@ func told(canonical string) string {
 	return gemma.Replace(canonical)
 }
 
-var gemma = strings.NewReplacer("gemma", "g_mma", "Gemma", "G_mma")
+var gemma = strings.NewReplacer("gemma", "gema", "Gemma", "Gema")
 
 func clip(s string, n int) string {
 	if len(s) > n {

@@ -40,9 +40,9 @@ var rules = compile([]rule{
 	{cat: Reduce, any: "~nvfuser_reduction ~nvfuser_inner ~nvfuser_outer"},
 
 	// What is made ready for a kernel says whose it is: these are not attention, not products.
-	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle_4bit* ^act_quant*"},
-	{cat: Prepare, words: "advance_step* attn_metadata* indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
-	{cat: Activation, words: "^silu_mul* ^silu_and_mul* ^gelu_and_mul* ^swiglu_mul* ^swiglu_and_mul* ^act_and_mul* moe_activation*", not: "grouped_gemm group_gemm",
+	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle_4bit* act_quant*"},
+	{cat: Prepare, words: "advance_step* attn_metadata* build&metadata prepare&metadata indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
+	{cat: Activation, words: "^silu_mul* silu_and_mul* gelu_and_mul* ^swiglu_mul* swiglu_and_mul* act_and_mul* ^act_mul* moe_activation* and_mul", not: "gemm matmul",
 		comp: CompFFN},
 	// llama.cpp's norm and neox say how pairs lie
 	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope", not: "cache attn attention"},
@@ -50,8 +50,8 @@ var rules = compile([]rule{
 
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and
 	// "combine" alone are not DeepEP's (flash attention has a combine).
-	{cat: Comm, words: "a2a moe_comm* ep_dispatch* ep_combine* symmetric_memory oneshot one_shot twoshot two_shot 1shot 2shot lamport rsag* ipc_topo* push_param barrier broadcast_simple ^broadcast p2p internode intranode inter_node intra_node", not: "attn attention"},
-	{cat: Comm, any: "^nccl ~rccl ~hccl nvshmem mscclpp mooncake deep_ep deepep userbuffers"},
+	{cat: Comm, words: "a2a moe_comm* ep_dispatch* ep_combine* symmetric_memory oneshot one_shot twoshot two_shot 1shot 2shot lamport rsag* ipc_topo* push_param peer peers putmem* getmem* barrier broadcast_simple ^broadcast p2p internode intranode inter_node intra_node", not: "attn attention"},
+	{cat: Comm, any: "^nccl ~rccl ~hccl nvshmem ~msccl mooncake deep_ep deepep userbuffers"},
 	{cat: Comm, any: "allreduce all_reduce cross_device_reduce quick_reduce quickreduce oneshot_lamport multimem symm_mem"},
 	{cat: Comm, any: "allgather all_gather reducescatter reduce_scatter alltoall all_to_all all2all a2a~"},
 
@@ -70,24 +70,28 @@ var rules = compile([]rule{
 		any: "ropequantinsert rope_insert updatekv reshape_paged swap_blocks copy_blocks gather_cache dequant_cache shift_k_cache shiftkcache"},
 
 	{cat: KVCache, words: "kv&cache", not: "attention attn prefill decode podwith"},
+	{cat: Prepare, words: "out_cache_loc cache_locs"},
 	{cat: KVCache,
-		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kv_pool* page&transfer swa_write* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
+		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize cache&select cache&commit index_k kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kcache* vcache* kv&gather kv&scatter kv&reorder kv&broadcast kv_pool* page&transfer swa_write* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
 
 	// Words of linear attention that hold a word of attention.
 	{cat: LinearAttn,
 		any:   "linear_attn linear_attention linearattn lightning_attn lightning_attention ~gdn~ _gdn_ delta_rule gated_delta ~kda~ _kda_ flashkda fusedgdn fusedgdr gdrkernel",
-		words: "gdn gdr kda ssd gla hgrn rwkv* wkv* dplr iplr retention delta_net* gated_delta* delta_rule* cp_delta* kkt wy qkvzba ssm rg_lru token_shift"},
+		words: "gdn gdr kda ssd gla hgrn rwkv* wkv* dplr iplr retention delta_net* gated_delta* delta_rule* delta_attention delta_attn cp_delta* g_beta kkt wy qkvzba ssm rg_lru token_shift"},
 
+	// What feeds attention is named after it too.
+	{cat: GEMM, words: "mla&gemv mla&bmm", not: "attn attention"},
+	{cat: Norm, words: "qk_norm* qknorm* q_norm*", not: "attn attention"},
 	{cat: Attention,
 		any: "flash_fwd flash_bwd flashattn flashattention flash_attn flash_attention ~flash:: fmha fmhasm flash_mla flashmla ::mla:: ~mla~ _mla_ mla_decode"},
 	{cat: Attention,
 		any: "batchprefill batchdecode singleprefill singledecode podwithkv batchmla batchpagedattention mergestate merge_attn_states attentionsum"},
 	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla",
-		words: "mha mqa gqa mla dsa nsa bsa flash_decode* flash_prefill* flashdecode* paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
+		words: "mha mqa gqa mla dsa nsa bsa flash flashdecode* varlen ^parallel&fwd ^parallel&bwd paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
 	{cat: Attention, words: "^fwd_kernel*", not: "penalt embed _ep_"},
 	// The indexer of sparse attention chooses tokens, not a next token.
 	{cat: Attention,
-		words: "clean_logits fp8_index* index_score* indexer topk_transform* top_k_transform* top_k_per_row* topk_per_row* top_k_multi_row* topk_multi_row*"},
+		words: "clean_logits fp8_index* index_score* indexer topk_transform* top_k_transform* top_k_per_row* topk_per_row* top_k_multi_row* topk_multi_row* select_block* topk_block* block_topk*"},
 	// Triton's attention kernels of SGLang; "_fwd_kernel" inside a longer name is
 	// anyone's (_layer_norm_fwd_kernel), and _fwd_kernel_ep_* moves expert rows.
 	{cat: MoERoute, any: "_fwd_kernel_ep_"},
@@ -95,7 +99,7 @@ var rules = compile([]rule{
 		any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
 
 	{cat: LinearAttn,
-		words: "chunk&fwd chunk&bwd chunk&delta chunk_delta* comba short_conv* conv_state*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
+		words: "chunk&fwd chunk&bwd chunk&cumsum chunk&delta chunk_delta* comba short_conv* conv_state*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
 	{cat: LinearAttn,
 		any: "fused_recurrent causal_conv1d mamba selective_scan selective_state ~ssd~ _ssd_ ~ssm~ recompute_w_u solve_tril merge_16x16"},
 
@@ -104,7 +108,10 @@ var rules = compile([]rule{
 	{cat: MoERoute, words: "group_gemm_starts ggemm_starts compute_strides* problem_sizes* arg_sorts* masked_m"},
 	// A whole MoE layer in one kernel, and its products apart.
 	{cat: MoEGEMM,
-		words: "mega_moe* megamoe* moe_dynamic* moe_static* moe_micro* moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm moe&proj moe&gate_up moe&gateup moe&down expert&gemm expert&matmul experts&w4a16 experts&gemm fc12 grouped_matmul* grouped_mm* group_mm* grouped_gemv* mul_mat_id*"},
+		words: "moe_dynamic* moe_static* moe_micro* moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm moe&w4a* moe&w8a* moe&mma moe&imma moe&wmma moe&q2* moe&q3* moe&q4* moe&q5* moe&q6* moe&q8* moe&proj moe&gate_up moe&gateup moe&down expert&gemm expert&matmul experts&w4a16 experts&gemm fc12 grouped&matmul grouped&gemm grouped_mm* group_mm* grouped_gemv* mul_mat_id* *moe&stage1* *moe&stage2* moe&a4w* moe&a8w* moe&a16w*", any: "mfma_moe"},
+	{cat: MoEGEMM, words: "mega_moe* megamoe*", not: "input quant"},
+	{cat: MoEGEMM, words: "moe&nvfp4 moe&mxfp4 moe&fp4 moe&fp8 moe&int4 moe&int8",
+		not: "quant topk align sum sort permut scatter gather rout reduce scale input act"},
 	{cat: MoEGEMM, words: "fused_moe fused_experts", not: "fused_gate gate_kernel gating router routing topk align sort"},
 
 	// Before gemm: "gemm" is in nearly all of these.
@@ -119,26 +126,26 @@ var rules = compile([]rule{
 	{cat: MoERoute,
 		any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
 	{cat: MoERoute,
-		words: "expt* biased_topk* gate&topk topk&deepseek compaction eplb noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* deepseek_v3_topk* shuffle_input_rows*"},
-	{cat: MoERoute, words: "router", not: "gemm"},
+		words: "expt* biased_topk* gate&topk topk&deepseek compaction eplb topk_ids* topk_weight* noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* deepseek_v3_topk* shuffle_input_rows*"},
+	{cat: MoERoute, words: "router group_mask*", not: "gemm gemv matmul"},
 	{cat: MoERoute,
 		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
 	// A kernel that prepares the operands of a GEMM is not a GEMM.
 	{cat: Quant,
-		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale pack&int4 pack_int4* unpack_int4* cast_fp8* cast_mxfp8*", not: "gemm matmul"},
+		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale scale&128x128 scale&1x128 reconstruct* marlin&weight pack&int4 pack_int4* unpack_int4* cast_fp8* cast_mxfp8*", not: "gemm matmul gemv matvec tree"},
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
-	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul"},
+	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul gemv"},
 	{cat: GEMM, any: "nvjet gemm gemv matmul cublas xmma wgmma cijk_ wvsplitk splitkreduce splitk_reduce splitk_kernel"},
 	{cat: GEMM, any: "marlin machete gptq ~awq~ deep_gemm w8a8 block_fp8 scaled_mm triton_mm ~mm~ qserve tinygemm fp8_linear dot_kernel reduce_1block_kernel"},
-	{cat: GEMM, words: "mul_mat* lora conv2d conv3d bmm flatmm conv_transpose*"},
+	{cat: GEMM, words: "einsum* mma mul_mat* lora conv2d conv3d bmm flatmm conv_transpose*"},
 	{cat: GEMM, any: "fprop dgrad wgrad implicit_convolve conv2d_ _conv2d convolve winograd bgmv sgmv lora_shrink lora_expand", not: "_norm_"},
 	{cat: GEMM, any: "cutlass::kernel cutlass::device_kernel cutlass_80_ cutlass_75_ cutlass_70_ cutlass_90_ cutlass3x"},
 
 	// "norm" is in normal_kernel (random numbers), renorm (sampling) and
 	// NormTwoOps (a gradient norm: a reduction).
 	{cat: Norm, any: "norm rowwisemoments gammabeta welford_", not: "normal renorm normtwo normone normops"},
-	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd normalize"},
+	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd normalize rms"},
 	{cat: Prepare, words: "mrope_position* mrope_positions*"},
 	{cat: Rope, any: "rotary rope compute_position_kernel", not: "propert"},
 
@@ -148,13 +155,15 @@ var rules = compile([]rule{
 
 	{cat: Quant, any: "quant fp4 mxfp8 nvfp scaled_fp8 cvt_fp8 cast_to_fp8", not: "quantile"},
 
+	{cat: Prepare, words: "metadata", not: "attn mqa mla"},
 	{cat: Sampling,
 		any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob speculative beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
 	{cat: Sampling,
-		words: "verify reject* rejection acceptance stop_token* token_mask* grammar* logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion*"},
+		words: "greedy* top1 accept&draft accept&spec accept&tokens build&tree verify reject* rejection acceptance stop_token* token_mask* grammar* logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion*"},
 	{cat: Sampling, any: "topk radixsortkv bitonicsort exponential_"},
 	{cat: Softmax, any: "softmax", words: "soft_max"},
 
+	{cat: Reduce, words: "loss jsd kl_div* cross_entropy*"},
 	{cat: Prepare,
 		any: "embedding indexselect index_select vectorized_gather compute_grad_weight krn_partial sum_and_scatter num_of_partial_segments", comp: CompEmbedding},
 	{cat: Prepare,
@@ -168,9 +177,36 @@ var rules = compile([]rule{
 	{cat: Elementwise,
 		any: "elementwise gpu_kernel_impl multi_tensor_apply pointwise functor triu_tril where_kernel dropout masked_fill"},
 
-	// Weak words, after everything that computes.
-	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll"},
-	{cat: Elementwise, any: "residual", words: "add mul scale cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
+	// Weak words, after everything that computes. Ids, tokens and lengths that are moved or filled are the step's inputs.
+	{cat: Prepare,
+		words: "copy&ids copy&offsets fill&id fill&ids pad&sequence pad&input pad&inputs pad&seq pack&input pack&inputs", not: "cache"},
+	{cat: GEMM, words: "linear linears matvec mv proj proj* lm_head w2a* w3a* w4a* w8a*", not: "quant attn cross_entropy"},
+	{cat: Comm, words: "send recv sendrecv signal", not: "attn"},
+	{cat: KVCache, words: "cache caches", not: "attn attention sin_cache"},
+	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll set_value*"},
+	{cat: Norm, words: "ln mean_var"},
+	{cat: Elementwise, any: "residual", words: "add mul scale scales cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
+
+	// What only a word hints at that other kernels have too.
+	{cat: Norm, words: "mean_var var variance rstd"},
+	{cat: Elementwise, words: "sinkhorn* mhc hc"},
+	{cat: Quant, words: "had to_fp8 to_int8 to_fp4 e2m1 e4m3 e5m2 nibble* sf"},
+	{cat: LinearAttn, words: "recurrent recurrence intra_states inter_states ssm_states decay"},
+	{cat: Attention, words: "swa qsa score scores qk lse heads mqa decode&split decode&paged decode&stage* decode_stage1* sparse&decode prefill compress&dsv4 compressor*", not: "threshold"},
+	{cat: KVCache, words: "kv ring_append k_cache v_cache store&dsv4 append&dsv4", not: "kv_len"},
+	{cat: MoERoute, words: "route routed routes ep top2 top4 top8"},
+	{cat: Sampling, words: "token_count* thinking* budget accept* next_token* vocab threshold* candidates candidate ngram* propose* selector"},
+	{cat: Activation, words: "gated gate glu act"},
+	{cat: Prepare,
+		words: "embed* emb lookup token tokens offset offsets indices ids padding input inputs input_* hidden_states seq sequence seqs lens lengths request requests req mask_index speculat* committed", not: "transform"},
+	{cat: Memory,
+		words: "transform reshape slice split stack flatten repeat tile broadcast shuffle permute pack unpack swap clone"},
+	{cat: GEMM, words: "qkv conv conv1d"},
+	{cat: GEMM, any: "^kernel_cutlass_", raw: "tiledmma mmaatom"},
+	{cat: Reduce,
+		words: "sum mean max min amin amax count count_* histogram sort logsumexp pool pooling scan cumulative"},
+	{cat: Elementwise,
+		words: "sub div exp log sqrt rsqrt pow neg abs sign round square where mask masked fused_add loop&fusion arange range to_fp32 to_f32 to_fp16 to_f16 to_bf16 to_half to_float"},
 })
 
 // other and jit are what no rule names.

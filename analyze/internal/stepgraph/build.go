@@ -1,11 +1,11 @@
 package stepgraph
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -27,10 +27,14 @@ const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000 // usualLaunch 
 
 // stream is the work of one stream in the order in which it started, which is the order of its launches.
 type stream struct {
+	streamKey
+	pieces []int32
+	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None
+}
+
+type streamKey struct {
 	proc, device int32 // device is a deviceId
 	id           int64
-	pieces       []int32
-	calls        []int32 // by place in pieces: the latest launching call so far, or trace.None
 }
 
 // builder is what only building needs.
@@ -40,10 +44,7 @@ type builder struct {
 	calls   *attrib.Calls
 	streams []stream
 	ofProc  map[int32][]int32 // indexes into streams
-	own     []callPiece       // of calls that may have waited for their own work, or for room in the queue; by call
 }
-
-type callPiece struct{ call, piece int32 }
 
 // New builds the graph of a timeline. In time it is n log n in the rows of the capture.
 func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
@@ -64,96 +65,102 @@ func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
 	if n >= maxWork {
 		return nil
 	}
-	g.before, g.after = list(n), list(n)
+	g.before, g.after = spill.Make[int32](memory, n), list(n)
 	g.held, g.waited = list(t.API.Len()), list(t.API.Len())
 	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{}}
 	places, callsOf := b.layOut(n)
-	b.measure()
-	b.hosts()
+	parallel.Do(b.hosts, b.measure, b.collect)
 	b.measureEvents()
-	b.collect()
 	b.infer()
 	spill.Free(memory, places)
 	spill.Free(memory, callsOf)
 	return g
 }
 
-type streamKey struct {
-	proc, device int32
-	id           int64
-}
-
-// layOut lists the work of each stream, and what each piece follows.
+// layOut lists the work of each stream, and what each piece follows. A stream is of one device.
 func (b *builder) layOut(n int) (pieces, calls []int32) {
 	memory := b.t.Memory()
 	pieces, calls = spill.Make[int32](memory, n), spill.Make[int32](memory, n)
-	index := map[streamKey]int32{}
-	var counts []int
-	each := func(visit func(s int32, d *attrib.Device, piece int32, i int)) {
-		for di := range b.Timeline.Devices {
-			d := &b.Timeline.Devices[di]
-			last, at := streamKey{proc: -2}, int32(0)
-			for i := range d.Len() {
-				k := streamKey{d.Proc(i), d.ID, d.Stream(i)}
-				if k != last {
-					s, ok := index[k]
-					if !ok {
-						s = int32(len(index))
-						index[k] = s
-						b.streams = append(b.streams, stream{proc: k.proc, device: k.device, id: k.id})
-						b.ofProc[k.proc] = append(b.ofProc[k.proc], s)
-						counts = append(counts, 0)
-					}
-					last, at = k, s
-				}
-				visit(at, d, b.base[di]+int32(i), i)
-			}
+	lists := make([][]stream, len(b.base))
+	parallel.Each(len(lists), func(d int) {
+		from := int(b.base[d])
+		to := from + b.Timeline.Devices[d].Len()
+		lists[d] = b.layOutDevice(d, pieces[from:to], calls[from:to])
+	})
+	for _, list := range lists {
+		for _, s := range list {
+			b.ofProc[s.proc] = append(b.ofProc[s.proc], int32(len(b.streams)))
+			b.streams = append(b.streams, s)
 		}
 	}
-	each(func(s int32, _ *attrib.Device, _ int32, _ int) { counts[s]++ })
-	from := 0
-	for s := range b.streams {
-		x := &b.streams[s]
-		x.pieces, x.calls = pieces[from:from:from+counts[s]], calls[from:from:from+counts[s]]
+	return pieces, calls
+}
+
+// layOutDevice is layOut of one device, whose pieces and calls have room for its work.
+func (b *builder) layOutDevice(device int, pieces, calls []int32) []stream {
+	d, base := &b.Timeline.Devices[device], b.base[device]
+	before := b.before[base:][:d.Len()] // at first the stream
+	list, counts := numberStreams(d, before)
+	for s, from := 0, 0; s < len(list); s++ {
+		list[s].pieces, list[s].calls = pieces[from:from:from+counts[s]], calls[from:from:from+counts[s]]
 		from += counts[s]
 	}
-	longest := make([]int32, len(b.streams)) // by stream: the piece that ends last so far
-	each(func(s int32, d *attrib.Device, piece int32, i int) {
-		x, start := &b.streams[s], d.Start(i)
-		call := d.Call(i)
-		latest := call
+	type ended struct {
+		piece int32
+		at    int64
+	}
+	longest := make([]ended, len(list)) // by stream: what ends last so far
+	for i := range before {
+		s := before[i]
+		x, piece, last := &list[s], base+int32(i), &longest[s]
+		start, end, latest := d.Start(i), d.End(i), d.Call(i)
+		before[i] = trace.None
 		if k := len(x.pieces); k > 0 {
-			latest = max(call, x.calls[k-1])
-			b.before[piece] = x.pieces[k-1]
-			if b.end(longest[s]) <= start {
-				b.before[piece] = longest[s]
+			latest = max(latest, x.calls[k-1])
+			before[i] = x.pieces[k-1]
+			if last.at <= start {
+				before[i] = last.piece
 			}
-		} else {
-			longest[s] = piece
 		}
-		if d.End(i) >= b.end(longest[s]) {
-			longest[s] = piece
+		if len(x.pieces) == 0 || end >= last.at {
+			*last = ended{piece, end}
 		}
 		x.pieces, x.calls = append(x.pieces, piece), append(x.calls, latest)
-		if call != trace.None && b.mayWait(d, i, int(call)) {
-			b.own = append(b.own, callPiece{call, piece})
+	}
+	return list
+}
+
+// numberStreams finds the streams of a device in the order in which they start, that of each piece, and how many pieces
+// each has.
+func numberStreams(d *attrib.Device, of []int32) (list []stream, counts []int) {
+	index := map[streamKey]int32{}
+	var recent [64]int32 // by the low bits of the id: the stream seen last, from 1
+	for i := range of {
+		k := streamKey{d.Proc(i), d.ID, d.Stream(i)}
+		last := &recent[uint64(k.id)%uint64(len(recent))]
+		if *last == 0 || list[*last-1].streamKey != k {
+			s, ok := index[k]
+			if !ok {
+				s = int32(len(list))
+				index[k] = s
+				list, counts = append(list, stream{streamKey: k}), append(counts, 0)
+			}
+			*last = s + 1
 		}
-	})
-	slices.SortFunc(b.own, func(x, y callPiece) int {
-		return cmp.Or(cmp.Compare(x.call, y.call), cmp.Compare(x.piece, y.piece))
-	})
-	return pieces, calls
+		of[i] = *last - 1
+		counts[of[i]]++
+	}
+	return list, counts
 }
 
 // mayWait reports whether a call may have waited for the work that it launched, or for room.
 func (b *builder) mayWait(d *attrib.Device, i, call int) bool {
 	n := &b.api.Names[b.api.Name(call)]
-	room := b.api.Dur(call) > roomCall && d.Start(i)-b.api.End(call) > roomAhead
 	switch {
 	case n.SyncCopy:
 		return true
 	case n.Launch:
-		return room
+		return b.api.Dur(call) > roomCall && d.Start(i)-b.api.End(call) > roomAhead
 	case n.AsyncCopy && d.Kind(i) == attrib.CopyWork:
 		row := d.Row(i)
 		return b.t.Copies.SrcKind(row) == 0 || b.t.Copies.DstKind(row) == 0
@@ -283,32 +290,43 @@ func (b *builder) infer() {
 	for s := range b.streams {
 		byDevice[b.streams[s].device] = append(byDevice[b.streams[s].device], int32(s))
 	}
-	for d := range b.Timeline.Devices {
-		device := &b.Timeline.Devices[d]
-		streams := byDevice[device.ID]
-		if len(streams) < 2 || len(streams) > 64 {
+	found := make([]int64, len(b.base))
+	parallel.Each(len(found), func(d int) {
+		if streams := byDevice[b.Timeline.Devices[d].ID]; len(streams) >= 2 && len(streams) <= 64 {
+			found[d] = b.inferOn(d, streams)
+		}
+	})
+	for _, n := range found {
+		b.Found.Inferred += n
+	}
+}
+
+// inferOn is infer of one device, and how often it found something.
+func (b *builder) inferOn(d int, streams []int32) (found int64) {
+	device := &b.Timeline.Devices[d]
+	for i := range device.Len() {
+		piece := b.base[d] + int32(i)
+		if b.after[piece] != trace.None {
 			continue
 		}
-		for i := range device.Len() {
-			piece := b.base[d] + int32(i)
-			w := device.Work(i)
-			if h := b.bind(&w, piece); b.after[piece] != trace.None || w.Start-h.ready <= unexplain || h.by == ByNothing {
-				continue
-			}
-			best, at := trace.None, w.Start-justEnded
-			for _, s := range streams {
-				x := b.streams[s].pieces
-				k := sort.Search(len(x), func(k int) bool { return x[k] >= piece })
-				if k > 0 && x[k-1] != b.before[piece] {
-					if end := b.end(x[k-1]); end >= at && end <= w.Start {
-						best, at = x[k-1], end
-					}
+		w := device.Work(i)
+		if h := b.bind(&w, piece); w.Start-h.ready <= unexplain || h.by == ByNothing {
+			continue
+		}
+		best, at := trace.None, w.Start-justEnded
+		for _, s := range streams {
+			x := b.streams[s].pieces
+			k := sort.Search(len(x), func(k int) bool { return x[k] >= piece })
+			if k > 0 && x[k-1] != b.before[piece] {
+				if end := b.end(x[k-1]); end >= at && end <= w.Start {
+					best, at = x[k-1], end
 				}
 			}
-			if best != trace.None {
-				b.after[piece] = best | inferred
-				b.Found.Inferred++
-			}
+		}
+		if best != trace.None {
+			b.after[piece] = best | inferred
+			found++
 		}
 	}
+	return found
 }

@@ -24,7 +24,6 @@ type waiter struct {
 	*builder
 	records map[eventKey]record
 	byOrder map[int32]int32 // by thread: the last call that recorded an event no row names
-	own     []callPiece
 	syncs   rowsOfCalls
 	events  rowsOfCalls
 	overall []sample // by name: durations of the calls that launch
@@ -55,9 +54,22 @@ func (r *rowsOfCalls) of(call int32) int32 {
 	return trace.None
 }
 
+// findOwn puts into held, of each call that may have waited for its own work, or for room for it, the first piece of it.
+func (b *builder) findOwn() {
+	for di := range b.Timeline.Devices {
+		d := &b.Timeline.Devices[di]
+		for i := range d.Len() {
+			if c := d.Call(i); c != trace.None && b.held[c] == trace.None && b.mayWait(d, i, int(c)) {
+				b.held[c] = b.base[di] + int32(i)
+			}
+		}
+	}
+}
+
 // hosts finds what kept each call, and which events streams waited for.
 func (b *builder) hosts() {
-	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{}, own: b.own,
+	b.findOwn()
+	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{},
 		syncs: byCall(b.calls.Sync), events: byCall(b.calls.Event), overall: make([]sample, len(b.api.Names))}
 	for c := range b.api.Len() {
 		if n := b.api.Name(c); b.api.Names[n].Launch {
@@ -74,6 +86,8 @@ func (b *builder) hosts() {
 	}
 	for c := range b.api.Len() {
 		th := b.api.Thread(c)
+		own := b.held[c]
+		b.held[c] = trace.None
 		if th == trace.None {
 			continue
 		}
@@ -83,7 +97,7 @@ func (b *builder) hosts() {
 			}
 			b.waited[c] = k
 		}
-		piece := w.visit(int32(c), th, quick[b.api.Name(c)])
+		piece := w.visit(int32(c), th, own, quick[b.api.Name(c)])
 		if piece == trace.None {
 			continue
 		}
@@ -111,18 +125,11 @@ func (g *Graph) until(call int32) int64 {
 // forRoom reports whether a call that was kept waited for room in the queue of its stream.
 func (g *Graph) forRoom(call int32) bool { return g.api.Names[g.api.Name(int(call))].Launch }
 
-// visit is what kept a call, or trace.None.
-func (w *waiter) visit(c, th int32, quick int64) int32 {
+// visit is what kept a call, which may have been its own work, or trace.None.
+func (w *waiter) visit(c, th, own int32, quick int64) int32 {
 	n := &w.api.Names[w.api.Name(int(c))]
 	proc := w.t.Threads[th].Proc
 	end := w.api.End(int(c))
-	for len(w.own) > 0 && w.own[0].call < c {
-		w.own = w.own[1:]
-	}
-	mine := trace.None
-	if len(w.own) > 0 && w.own[0].call == c {
-		mine = w.own[0].piece
-	}
 	switch {
 	case n.Record:
 		w.recorded(c, th, proc)
@@ -142,14 +149,14 @@ func (w *waiter) visit(c, th int32, quick int64) int32 {
 		return w.anyUpTo(c, proc, end)
 	case n.Sync, n.OldSync:
 		return w.anyUpTo(c, proc, end)
-	case n.SyncCopy && mine != trace.None:
-		return w.ended(mine, end)
-	case n.AsyncCopy && mine != trace.None: // of pageable memory
-		if w.end(mine) <= end && w.start(mine) < end {
-			return mine
+	case n.SyncCopy && own != trace.None:
+		return w.ended(own, end)
+	case n.AsyncCopy && own != trace.None: // of pageable memory
+		if w.end(own) <= end && w.start(own) < end {
+			return own
 		}
-	case n.Launch && mine != trace.None:
-		return w.room(c, mine, quick)
+	case n.Launch && own != trace.None:
+		return w.room(c, own, quick)
 	case n.Frees && w.api.Dur(int(c)) > longCall:
 		if p := w.anyUpTo(c, proc, end); p != trace.None && w.end(p) > w.api.Start(int(c)) {
 			return p

@@ -11,8 +11,6 @@
 package stepgraph
 
 import (
-	"sort"
-
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -73,8 +71,12 @@ func (g *Graph) Number(device, i int) int32 { return g.base[device] + int32(i) }
 
 // Place is the device, by index of the timeline, and the place in its order of a piece of work.
 func (g *Graph) Place(piece int32) (device, i int) {
-	if len(g.base) > 1 {
-		device = sort.Search(len(g.base), func(d int) bool { return g.base[d] > piece }) - 1
+	for end := len(g.base); end-device > 1; {
+		if middle := (device + end) / 2; g.base[middle] <= piece {
+			device = middle
+		} else {
+			end = middle
+		}
 	}
 	return device, int(piece - g.base[device])
 }
@@ -121,29 +123,34 @@ type hold struct {
 // bind is what work waited for last: of all that it depends on, what lets it start latest.
 func (g *Graph) bind(w *attrib.Work, piece int32) hold {
 	best := hold{piece: trace.None, call: trace.None, at: minTime, ready: minTime}
-	consider := func(h hold) {
-		if h.ready > best.ready || h.ready == best.ready && h.at > best.at {
-			best = h
-		}
-	}
 	if w.Call != trace.None {
 		if at, still := g.launched(w); at <= w.Start {
-			consider(hold{ByLaunch, trace.None, w.Call, at, min(w.Start, at+g.typical.launch[w.Kind][still])})
+			best = hold{ByLaunch, trace.None, w.Call, at, min(w.Start, at+g.typical.launch[w.Kind][still])}
 		}
 	}
 	if p := g.before[piece]; p != trace.None {
 		at := g.end(p)
-		consider(hold{ByStream, p, trace.None, at, min(w.Start, at+g.typical.stream[w.Kind])})
+		if ready := min(w.Start, at+g.typical.stream[w.Kind]); best.isBefore(ready, at) {
+			best = hold{ByStream, p, trace.None, at, ready}
+		}
 	}
 	if p := g.after[piece]; p != trace.None {
 		by := ByEvent
 		if p&inferred != 0 {
 			by = BySeeming
 		}
-		at := g.end(p &^ inferred)
-		consider(hold{by, p &^ inferred, trace.None, at, min(w.Start, at+g.typical.event)})
+		p &^= inferred
+		at := g.end(p)
+		if ready := min(w.Start, at+g.typical.event); best.isBefore(ready, at) {
+			best = hold{by, p, trace.None, at, ready}
+		}
 	}
 	return best
+}
+
+// isBefore reports whether something else lets the work start later.
+func (h *hold) isBefore(ready, at int64) bool {
+	return ready > h.ready || ready == h.ready && at > h.at
 }
 
 // launched is the moment from which the launch latency of work counts: the end of the call, or, where the work starts

@@ -211,7 +211,7 @@ func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
 	d := &g.Timeline.Devices[device]
 	window := g.Timeline.Window
 	var path []Step
-	keep := func(s *Step) { path = append(path, *s) }
+	w := walker{Graph: g, tell: func(s *Step) { path = append(path, *s) }}
 	at := window.Start
 	for i := range d.Len() {
 		if d.Class(i) != attrib.Compute {
@@ -223,7 +223,8 @@ func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
 		}
 		if start > at {
 			path = path[:0]
-			g.Walk(g.Number(device, i), at, keep)
+			w.at, w.until = start, at
+			w.back(g.Number(device, i))
 			for _, s := range slices.Backward(path) {
 				tell(g.absence(&s), s.Start, s.End)
 			}

@@ -74,6 +74,12 @@ type Trace struct {
 // Memory is where arrays with an element per event come from. They are gone when the trace is closed.
 func (t *Trace) Memory() *spill.Arena { return t.arena }
 
+// DropCallIDs gives back the correlation ids of API calls, which nobody needs once it is known what each launched.
+func (t *Trace) DropCallIDs() {
+	spill.Free(t.arena, t.API.corr.v)
+	t.API.corr = numbers{}
+}
+
 // File is where the trace came from.
 type File = source.File
 
@@ -287,7 +293,7 @@ type callPlace struct{ thread, ret int32 }
 // Thread indexes Trace.Threads, or is None.
 func (a *API) Thread(i int) int32 { return a.places[a.place.at(i)].thread }
 
-// Corr is the correlationId, or -1.
+// Corr is the correlationId, or -1. It may not be asked for after [Trace.DropCallIDs].
 func (a *API) Corr(i int) int64 { return a.corr.at(i) }
 
 // Name indexes Names.

@@ -16,15 +16,18 @@ const highWorth = 0.01
 // sameTime names, of findings about the same time, the one that says it all.
 var sameTime = map[string]string{"unit_idle": "gpu_idle", "gpu_low_use": "gpu_idle"}
 
+// whereTimeGoes names the findings that say where time goes and not what could win some of it.
+var whereTimeGoes = map[string]bool{"dominant_phase": true, "dominant_phase_wall": true}
+
 // rankFindings puts first what is severe, and within that what could win most of the analysed time. What is worth less
-// than 1 % of it is low, and time is named once.
+// than 1 % of it is low, time is named once, and what only says where time goes comes after all that could win some.
 func rankFindings(list []report.Finding) []report.Finding {
 	made := map[string]bool{}
 	for i := range list {
 		made[list[i].ID] = true
 	}
 	list = slices.DeleteFunc(list, func(f report.Finding) bool { return made[sameTime[f.ID]] })
-	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
+	severity := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
 	share := func(f *report.Finding) float64 {
 		if f.Worth == nil {
 			return 0
@@ -36,8 +39,17 @@ func rankFindings(list []report.Finding) []report.Finding {
 			f.Severity = report.Low
 		}
 	}
+	rank := func(f *report.Finding) int {
+		switch {
+		case whereTimeGoes[f.ID]:
+			return 3
+		case f.Severity == report.Low && share(f) == 0:
+			return 4
+		}
+		return severity[f.Severity]
+	}
 	slices.SortStableFunc(list, func(a, b report.Finding) int {
-		return cmp.Or(cmp.Compare(rank[a.Severity], rank[b.Severity]), cmp.Compare(share(&b), share(&a)))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(share(&b), share(&a)))
 	})
 	return list
 }

@@ -22,25 +22,49 @@ func (in *Input) UnitGraph() *stepgraph.Graph {
 	return Once(in, "unit graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, in.Units.Timeline) })
 }
 
+// WorkKey is what the name of GPU work depends on.
+type WorkKey struct {
+	Kind attrib.Kind
+	Of   int64 // kernel: index of the name; whole graph: graphId; copy: copyKind
+}
+
+// WorkKey is the key of the i-th piece of a device's work.
+func (in *Input) WorkKey(d *attrib.Device, i int) WorkKey {
+	k, row := WorkKey{Kind: d.Kind(i)}, d.Row(i)
+	switch k.Kind {
+	case attrib.KernelWork:
+		k.Of = int64(in.Trace.Kernels.Name(row))
+	case attrib.GraphWork:
+		k.Of = in.Trace.Graphs.Graph(row)
+	case attrib.CopyWork:
+		k.Of = int64(in.Trace.Copies.Kind(row))
+	case attrib.SetWork:
+	}
+	return k
+}
+
+// NameOfWork names GPU work for people.
+func (in *Input) NameOfWork(k WorkKey) string {
+	switch k.Kind {
+	case attrib.KernelWork:
+		return in.Kinds[k.Of].Display
+	case attrib.GraphWork:
+		return "[CUDA graph " + strconv.FormatInt(k.Of, 10) + "]"
+	case attrib.SetWork:
+		return "[CUDA memset]"
+	case attrib.CopyWork:
+	}
+	if name, ok := map[int64]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",
+		10: "Peer-to-Peer"}[k.Of]; ok {
+		return "[CUDA memcpy " + name + "]"
+	}
+	return "[CUDA memcpy]"
+}
+
 // WorkName names a piece of GPU work for people.
 func (in *Input) WorkName(d *attrib.Device, at int32) report.Cell {
 	if at == trace.None {
 		return report.Null
 	}
-	w := d.Work(int(at))
-	switch w.Kind {
-	case attrib.KernelWork:
-		return report.S(in.Kinds[in.Trace.Kernels.Name(int(w.Row))].Display)
-	case attrib.GraphWork:
-		return report.S("[CUDA graph " + strconv.FormatInt(in.Trace.Graphs.Graph(int(w.Row)), 10) + "]")
-	case attrib.SetWork:
-		return report.S("[CUDA memset]")
-	case attrib.CopyWork:
-	}
-	kind := in.Trace.Copies.Kind(int(w.Row))
-	if name, ok := map[int]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",
-		10: "Peer-to-Peer"}[kind]; ok {
-		return report.S("[CUDA memcpy " + name + "]")
-	}
-	return report.S("[CUDA memcpy]")
+	return report.S(in.NameOfWork(in.WorkKey(d, int(at))))
 }

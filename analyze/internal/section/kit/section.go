@@ -207,30 +207,45 @@ func (in *Input) Lack(role trace.Role) string {
 	return "the capture has no table " + name
 }
 
-// Compute runs the sections, several at a time, and puts their output into the report in their order.
+// Outputs are what the sections say, in their order.
+type Outputs struct {
+	in     *Input
+	list   []*Section
+	whole  []*Output
+	steady []*Output // of the steady part, nil of sections that say nothing of it; nil where there is none
+}
+
+// Compute runs the sections, several at a time.
+func Compute(sections []*Section, in *Input) *Outputs {
+	x := &Outputs{in: in}
+	x.list = slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
+	if !in.NoTrace {
+		in.early(x.list)
+	}
+	x.whole = in.runEach(x.list, func(*Section) bool { return true })
+	if in.Steady != nil {
+		again := slices.DeleteFunc(slices.Clone(x.list), func(s *Section) bool { return !s.Steady })
+		in.Steady.early(again)
+		Alone(again, in.Steady)
+		x.steady = in.Steady.runEach(x.list, func(s *Section) bool { return s.Steady })
+	}
+	return x
+}
+
+// Into puts the output of the sections into a report.
 //
 // Attachments are tables too long for the report: they are written as CSV only.
-func Compute(sections []*Section, in *Input, r *report.Report) (attachments []report.Table) {
-	list := slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
-	if !in.NoTrace {
-		in.prepare(list)
-	}
-	outs := in.runEach(list, func(*Section) bool { return true })
-	if in.Steady != nil {
+func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
+	if x.steady != nil {
 		defs := map[string]*report.MetricDef{}
-		var again []*Section
-		for _, s := range list {
+		for _, s := range x.list {
 			for i := range s.Metrics {
 				defs[s.Metrics[i].ID] = &s.Metrics[i]
 			}
-			if s.Steady {
-				again = append(again, s)
-			}
 		}
-		in.Steady.prepare(again)
-		sayOfSteady(outs, in.Steady.runEach(list, func(s *Section) bool { return s.Steady }), defs, r)
+		sayOfSteady(x.whole, x.steady, defs, r)
 	}
-	for _, out := range outs {
+	for _, out := range x.whole {
 		r.Sections = append(r.Sections, out.section)
 		for _, m := range out.metrics {
 			r.Metrics = append(r.Metrics, *m)
@@ -243,7 +258,7 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 	}
 	dedupeLatencies(r)
 	limitMetrics(r)
-	in.ceilings(r.Findings)
+	x.in.ceilings(r.Findings)
 	r.Findings = rankFindings(r.Findings)
 	rankWarnings(r.Warnings)
 	adviseOnce(r.Findings)

@@ -34,22 +34,26 @@ func Once[T any](in *Input, name string, f func() T) T {
 	return o.value
 }
 
-// prepare works out what sections share and takes long before they run: first side by side what several processors do
-// faster, then what holds most memory, each by itself. A panic is raised again for the sections that ask for the value.
-func (in *Input) prepare(list []*Section) {
-	together, alone := []func(){}, []func(){}
+// Alone works out what sections share and what holds most memory while it is made, each by itself, before anything else.
+// A panic is raised again for the sections that ask for the value.
+func Alone(sections []*Section, in *Input) {
+	for _, s := range sections {
+		if s.Alone != nil && s.applies(in) && !in.NoTrace {
+			quietly(in, s.Alone)
+		}
+	}
+}
+
+// early works out what sections share and takes long before they run: side by side what several processors do faster.
+// A panic is raised again for the sections that ask for the value.
+func (in *Input) early(list []*Section) {
+	var together []func()
 	for _, s := range list {
 		if f := s.Early; f != nil {
 			together = append(together, func() { quietly(in, f) })
 		}
-		if f := s.Alone; f != nil {
-			alone = append(alone, func() { quietly(in, f) })
-		}
 	}
 	parallel.Do(together...)
-	for _, f := range alone {
-		f()
-	}
 }
 
 func quietly(in *Input, f func(in *Input)) {

@@ -1,14 +1,11 @@
 package unit
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -139,7 +136,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 	}
 	r.found()
 	r.waits()
-	r.absent()
+	absent := r.absent()
 	switch x := in.Units; {
 	case !in.Has(trace.RoleAPI):
 		out.Status(report.Partial, in.Lack(trace.RoleAPI)+": what launched work is not known")
@@ -148,7 +145,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if x := in.Units; x.Kind != workunit.KindNone && x.Primary >= 0 {
-		r.units()
+		r.units(absent)
 	}
 }
 
@@ -197,89 +194,6 @@ func (r *pathRun) pieces() (n int) {
 	return n
 }
 
-// wait is what idle time of cause dependency was spent waiting for.
-type wait struct {
-	device int
-	reason stepgraph.Reason
-	name   string
-}
-
-type spent struct{ count, ns int64 }
-
-// most rows of a table.
-const maxWaitRows, maxPathRows = 20, 15
-
-func (r *pathRun) waits() {
-	devices := r.in.Timeline.Devices
-	lists := make([]map[wait]*spent, len(devices))
-	sums := make([][stepgraph.Reasons]int64, len(devices))
-	parallel.Each(len(devices), func(i int) {
-		lists[i] = map[wait]*spent{}
-		add := func(w wait, ns int64) {
-			if ns <= 0 {
-				return
-			}
-			e := lists[i][w]
-			if e == nil {
-				e = &spent{}
-				lists[i][w] = e
-			}
-			e.count++
-			e.ns += ns
-			sums[i][w.reason] += ns
-		}
-		devices[i].Sweep(func(g *attrib.Gap) {
-			ns := g.Cause[attrib.CauseDependency]
-			switch {
-			case ns == 0:
-			case g.Next == trace.None:
-				add(wait{i, stepgraph.WaitsUnresolved, ""}, ns)
-			default:
-				reason, piece, call, known, unknown := r.g.Reason(r.g.Number(i, int(g.Next)), ns)
-				name := ""
-				if piece != trace.None {
-					name = r.name(piece)
-				} else if call != trace.None {
-					name = r.callName(call)
-				}
-				add(wait{i, reason, name}, known)
-				add(wait{i, stepgraph.WaitsUnresolved, ""}, unknown)
-			}
-		}, nil)
-	})
-	type row struct {
-		wait
-		spent
-	}
-	var rows []row
-	var total int64
-	for i := range devices {
-		r.from(devices[i].Len())
-		for reason, ns := range sums[i] {
-			r.out.Int("gpu.dependency_time", kit.Labels("device", strconv.Itoa(int(devices[i].ID)), "reason",
-				stepgraph.ReasonNames[reason]), ns)
-			total += ns
-		}
-		for w, e := range lists[i] {
-			rows = append(rows, row{w, *e})
-		}
-	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason),
-			cmp.Compare(a.name, b.name))
-	})
-	t := r.out.Table("dependency_waits")
-	for _, x := range rows {
-		t.Row(kit.Int("device_id", int64(devices[x.device].ID)), kit.Text("reason", stepgraph.ReasonNames[x.reason]),
-			kit.Put("what", kit.OptionalCell(x.name)), kit.Int("gaps", x.count), kit.Int("time", x.ns),
-			kit.Maybe("share", stat.Ratio(x.ns, total)))
-	}
-	t.Cut(maxWaitRows, "gaps", "time", "share").Add()
-}
-
-// name is what a piece of work of the window is called.
-func (r *pathRun) name(piece int32) string { return r.nameIn(r.g, piece) }
-
 func (r *pathRun) nameIn(g *stepgraph.Graph, piece int32) string {
 	d, i := g.Place(piece)
 	name, _ := r.in.WorkName(&g.Timeline.Devices[d], int32(i)).Str()
@@ -293,10 +207,9 @@ func (r *pathRun) callName(call int32) string {
 // absences are the parts of time without compute.
 type absences [stepgraph.Absences]int64
 
-// upTo is, for each of the moments, which ascend, what each cause got before it.
-func upTo(g *stepgraph.Graph, device int, moments []int64) []absences {
-	list := make([]absences, 0, len(moments))
-	var sum absences
+// upTo is, for each of the moments, which ascend, what each cause got before it, and what each got in all.
+func upTo(g *stepgraph.Graph, device int, moments []int64) (list []absences, sum absences) {
+	list = make([]absences, 0, len(moments))
 	g.Absent(device, func(a stepgraph.Absence, start, end int64) {
 		for len(list) < len(moments) && moments[len(list)] <= end {
 			part := sum
@@ -308,13 +221,47 @@ func upTo(g *stepgraph.Graph, device int, moments []int64) []absences {
 	for len(list) < len(moments) {
 		list = append(list, sum)
 	}
-	return list
+	return list, sum
 }
 
-func (r *pathRun) absent() {
+// absences is the time without compute by cause: of every device of a graph, and of every unit if the graph is theirs.
+func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
+	devices = make([]absences, len(g.Timeline.Devices))
+	var list []workunit.Unit
+	if x := r.in.Units; g.Timeline == x.Timeline {
+		list, units = x.Units, make([]absences, len(x.Units))
+	}
+	parallel.Each(len(devices), func(index int) {
+		var moments []int64
+		for i := range list {
+			if u := &list[i]; int(u.Index) == index {
+				moments = append(moments, u.Start, u.End)
+			}
+		}
+		slices.Sort(moments)
+		moments = slices.Compact(moments)
+		var sums []absences
+		sums, devices[index] = upTo(g, index, moments)
+		for i := range list {
+			u := &list[i]
+			if int(u.Index) != index {
+				continue
+			}
+			from, _ := slices.BinarySearch(moments, u.Start)
+			to, _ := slices.BinarySearch(moments, u.End)
+			for a := range units[i] {
+				units[i][a] = sums[to][a] - sums[from][a]
+			}
+		}
+	})
+	return devices, units
+}
+
+// absent says of each device what the time without compute is spent for, and returns what of it is in each unit, if the
+// window is the whole capture.
+func (r *pathRun) absent() (ofUnits []absences) {
 	devices := r.in.Timeline.Devices
-	sums := make([]absences, len(devices))
-	parallel.Each(len(devices), func(i int) { sums[i] = upTo(r.g, i, []int64{r.in.Timeline.Window.End})[0] })
+	sums, ofUnits := r.absences(r.g)
 	t := r.out.Table("no_compute")
 	for i := range devices {
 		d := &devices[i]
@@ -331,4 +278,5 @@ func (r *pathRun) absent() {
 			kit.Int("exposed", max(0, d.ExposedComm+d.ExposedCopy-blocking)))
 	}
 	t.Cut(-1).Add()
+	return ofUnits
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
@@ -14,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// units says where the time of units goes.
-func (r *pathRun) units() {
+// units says where the time of units goes. absent is their time without compute, nil where it is not known yet.
+func (r *pathRun) units(absent []absences) {
 	x := r.in.Units
 	g := r.in.UnitGraph()
 	if g == nil {
@@ -23,7 +22,9 @@ func (r *pathRun) units() {
 	}
 	sets, slowest := unitSets(r.in)
 	main := &sets[slowest[x.Primary]]
-	absent := r.unitAbsences(g)
+	if absent == nil {
+		_, absent = r.absences(g)
+	}
 	ids := kit.GroupIDs(x)
 	emit := func(s *unitSet, pairs ...string) {
 		for a, name := range stepgraph.AbsenceNames {
@@ -49,35 +50,6 @@ func (r *pathRun) units() {
 	units := g.UnitsOf(x)
 	r.paths(g, units, main, ids)
 	r.fit(g, units, main, ids[main.group])
-}
-
-// unitAbsences is the time without compute of every unit, by cause.
-func (r *pathRun) unitAbsences(g *stepgraph.Graph) []absences {
-	x := r.in.Units
-	list := make([]absences, len(x.Units))
-	parallel.Each(len(x.Timeline.Devices), func(index int) {
-		var moments []int64
-		for i := range x.Units {
-			if u := &x.Units[i]; int(u.Index) == index {
-				moments = append(moments, u.Start, u.End)
-			}
-		}
-		slices.Sort(moments)
-		moments = slices.Compact(moments)
-		sums := upTo(g, index, moments)
-		for i := range x.Units {
-			u := &x.Units[i]
-			if int(u.Index) != index {
-				continue
-			}
-			from, _ := slices.BinarySearch(moments, u.Start)
-			to, _ := slices.BinarySearch(moments, u.End)
-			for a := range list[i] {
-				list[i][a] = sums[to][a] - sums[from][a]
-			}
-		}
-	})
-	return list
 }
 
 // paths walks the critical path of every unit of a set, and shows those of the median and of the slowest.
@@ -163,13 +135,7 @@ func (r *pathRun) path(t *kit.Table, g *stepgraph.Graph, which string, u workuni
 	sums := map[key]*spent{}
 	g.Walk(next, u.Start, func(s *stepgraph.Step) {
 		r.split(g, s, func(part int, name string, ns int64) {
-			e := sums[key{part, name}]
-			if e == nil {
-				e = &spent{}
-				sums[key{part, name}] = e
-			}
-			e.count++
-			e.ns += ns
+			addTo(sums, key{part, name}, spent{1, ns})
 		}, true)
 	})
 	type row struct {

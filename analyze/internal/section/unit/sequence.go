@@ -2,8 +2,6 @@ package unit
 
 import (
 	"cmp"
-	"encoding/binary"
-	"hash/maphash"
 	"math"
 	"slices"
 	"strconv"
@@ -112,14 +110,7 @@ func families(kinds []kernelname.Info) []int64 {
 
 // hashes tell units with equal sequences, by unit: of all kernels by start, and stream by stream.
 func (q *sequence) hashes() (single, perStream []uint64) {
-	seed := maphash.MakeSeed() // equal or not is all that matters
 	single, perStream = make([]uint64, len(q.set.units)), make([]uint64, len(q.set.units))
-	mix := func(h uint64, v int64) uint64 {
-		var b [16]byte
-		binary.LittleEndian.PutUint64(b[:], h)
-		binary.LittleEndian.PutUint64(b[8:], uint64(v))
-		return maphash.Bytes(seed, b[:])
-	}
 	streams := map[int64]uint64{}
 	for u := range q.set.units {
 		clear(streams)
@@ -134,6 +125,14 @@ func (q *sequence) hashes() (single, perStream []uint64) {
 		}
 	}
 	return single, perStream
+}
+
+// mix adds a number to a hash: the finalizer of MurmurHash3, by Austin Appleby.
+func mix(h uint64, v int64) uint64 {
+	h = (h ^ uint64(v)) + 0x9e3779b97f4a7c15 // so that zeros count
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
 }
 
 // mostCommon is how often the most common value occurs.
@@ -211,16 +210,24 @@ func (q *sequence) place(hashes []uint64, byStream bool) {
 	}
 }
 
+// category of a kernel or graph.
+func (q *sequence) category(work int32) string {
+	if q.device.Kind(int(work)) == attrib.GraphWork {
+		return graphCategory
+	}
+	return string(q.in.Kinds[q.in.Trace.Kernels.Name(q.device.Row(int(work)))].Category)
+}
+
 // Bounds of a sequence: from where it is folded, and what then is left at most.
 const maxPositions = 6_000
 
 // fold gives neighbours of one category on one stream one position. It returns the positions' first work, by the old
 // position the new one, and how many were put together.
-func (q *sequence) fold(category func(work int32) string) (first, of, count []int32) {
+func (q *sequence) fold() (first, of, count []int32) {
 	of = make([]int32, len(q.positions))
 	last := ""
 	for i, w := range q.positions {
-		kind := category(w) + "\x00" + strconv.FormatInt(q.device.Stream(int(w)), 10)
+		kind := q.category(w) + "\x00" + strconv.FormatInt(q.device.Stream(int(w)), 10)
 		if len(q.positions) <= maxPositions || kind != last {
 			first, count = append(first, w), append(count, 0)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -59,8 +60,16 @@ func (t *nameTable) label(in *kit.Input, d *attrib.Device, i int) int {
 // copyCategory is the category of copies and memsets in figures.
 const copyCategory = "copy"
 
-// shownUnits are the median and the slowest unit of a sequence, event by event.
-func (q *sequence) shownUnits(names *nameTable) []*report.UnitShown {
+// shownUnit is a unit of a sequence that is shown event by event.
+type shownUnit struct {
+	which string
+	place int // in the set
+	unit  *workunit.Unit
+	gaps  []report.UnitGap
+}
+
+// toShow are the median and the slowest unit of the sequence.
+func (q *sequence) toShow() []shownUnit {
 	x := q.in.Units
 	slowest := q.median
 	for u, unit := range q.set.units {
@@ -68,17 +77,24 @@ func (q *sequence) shownUnits(names *nameTable) []*report.UnitShown {
 			slowest = u
 		}
 	}
-	list := []*report.UnitShown{q.shownUnit(q.median, "median", names)}
+	list := []shownUnit{{which: "median", place: q.median, unit: &x.Units[q.set.units[q.median]]}}
 	if slowest != q.median {
-		list = append(list, q.shownUnit(slowest, "slowest", names))
+		list = append(list, shownUnit{which: "slowest", place: slowest, unit: &x.Units[q.set.units[slowest]]})
 	}
 	return list
 }
 
-// shownUnit is one unit of the set.
-func (q *sequence) shownUnit(place int, which string, names *nameTable) *report.UnitShown {
-	u := &q.in.Units.Units[q.set.units[place]]
-	s := &report.UnitShown{Which: which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
+// addGap keeps the part of a gap that is in the unit.
+func (s *shownUnit) addGap(g *attrib.Gap) {
+	if u := s.unit; g.End > u.Start && g.Start < u.End {
+		s.gaps = append(s.gaps, report.UnitGap{Start: max(g.Start, u.Start) - u.Start, Causes: g.Within(u.Start, u.End)})
+	}
+}
+
+// show lists the events of a unit whose gaps are known.
+func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
+	u, place, gaps := shown.unit, shown.place, shown.gaps
+	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
 	work := q.workOf(u.Start, u.End, names)
 	thread := q.thread(place)
 	var calls, ranges []report.UnitEvent
@@ -86,12 +102,6 @@ func (q *sequence) shownUnit(place int, which string, names *nameTable) *report.
 		s.Thread = q.in.Trace.Threads[thread].Name
 		calls, ranges = q.callsOf(thread, u.Start, u.End, names), q.rangesOf(thread, u.Start, u.End, names)
 	}
-	var gaps []report.UnitGap
-	q.device.Sweep(func(g *attrib.Gap) {
-		if g.End > u.Start && g.Start < u.End {
-			gaps = append(gaps, report.UnitGap{Start: max(g.Start, u.Start) - u.Start, Causes: g.Within(u.Start, u.End)})
-		}
-	}, nil)
 	cut := func(list []report.UnitEvent, most int) []report.UnitEvent {
 		s.LeftOut += int64(max(len(list)-most, 0))
 		return list[:min(len(list), most)]

@@ -1,35 +1,50 @@
 package unit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // stepTimes hands every nanosecond of a set's units to a position of its sequence, to the end or to the rest.
 type stepTimes struct {
 	*sequence
-	of   []int32           // by place among the median unit's kernels: the position
-	list []report.Position // sums; the one behind the last is the end
-	rest int64
+	first []int32           // by position: its first piece of work
+	of    []int32           // by place among the median unit's kernels: the position
+	count []int32           // by position: how many kernels were put together
+	list  []report.Position // sums; the one behind the last is the end
+	rest  int64
 
-	slot   []int32 // by the device's work: place in sequence.work plus one, or 0
 	sample []int32 // by unit: its place among the sampled ones plus one, or 0
 	n      int     // sampled units
-	// By sampled unit and position, ns: what medians are taken of.
-	gap, alone, dur, start []int64
+	// By sampled unit and position, ns: what medians are taken of, first dur and start, then in their place gap and alone.
+	dur, start, gap, alone []int64
+
+	shown []shownUnit
+
+	hiccups     []hiccup // the longest first, at most maxHiccups
+	hiccupCount int64
+	threshold   int64 // from which it is one, ns
+	values      []int64
 }
 
-// maxCells bounds the sampled units times the positions: 32 bytes each.
+// maxCells bounds the sampled units times the positions: 16 bytes each.
 const maxCells = 1 << 19
 
-// newStepTimes goes through the device four times.
-func newStepTimes(q *sequence, first, of []int32) *stepTimes {
-	n := len(first)
-	s := &stepTimes{sequence: q, of: of, list: make([]report.Position, n+1), sample: make([]int32, len(q.set.units))}
+// newStepTimes goes through the device four times; where units are to be shown, it finds their gaps on the way.
+func newStepTimes(q *sequence, shown bool) *stepTimes {
+	s := &stepTimes{sequence: q, sample: make([]int32, len(q.set.units))}
+	s.first, s.of, s.count = q.fold()
+	n := len(s.first)
+	s.list = make([]report.Position, n+1)
+	if shown {
+		s.shown = q.toShow()
+	}
 	s.n = max(min(len(q.set.units), maxCells/(n+1)), 1)
 	for i := range s.n {
 		s.sample[i*len(q.set.units)/s.n] = int32(i) + 1
@@ -42,22 +57,19 @@ func newStepTimes(q *sequence, first, of []int32) *stepTimes {
 			}
 		}
 	}
-	for _, cells := range []*[]int64{&s.gap, &s.alone, &s.dur, &s.start} {
-		*cells = make([]int64, s.n*(n+1))
-	}
-	for i := range s.start {
-		s.start[i] = math.MinInt64
-	}
 	memory := q.in.Trace.Memory()
-	s.slot = spill.Make[int32](memory, q.device.Len())
-	defer spill.Free(memory, s.slot)
-	for i, w := range q.work {
-		s.slot[w] = int32(i) + 1
-	}
+	s.dur, s.start = spill.Make[int64](memory, s.n*(n+1)), spill.Make[int64](memory, s.n*(n+1))
+	defer spill.Free(memory, s.dur)
+	defer spill.Free(memory, s.start)
 	s.durations()
+	s.gap, s.alone = s.dur, s.start
+	clear(s.gap)
+	clear(s.alone)
 	s.exclusive()
 	s.idle()
 	s.copies()
+	s.losses()
+	s.gap, s.alone, s.dur, s.start = nil, nil, nil, nil
 	return s
 }
 
@@ -84,7 +96,11 @@ func add(cell *int64, ns int64) {
 	}
 }
 
+// durations adds up how long kernels took and when they started, and takes the medians.
 func (s *stepTimes) durations() {
+	for i := range s.start {
+		s.start[i] = math.MinInt64
+	}
 	ran := make([]int, len(s.list)) // by position: the unit it ran in last, plus one
 	for u, unit := range s.set.units {
 		begin := s.in.Units.Units[unit].Start
@@ -107,12 +123,17 @@ func (s *stepTimes) durations() {
 			}
 		}
 	}
+	for p := range s.list[:len(s.list)-1] {
+		s.list[p].TimeMedian = s.median(s.dur, p, func(int64) bool { return true })
+		s.list[p].StartMedian = s.median(s.start, p, func(v int64) bool { return v != math.MinInt64 })
+	}
 }
 
 // exclusive gives each moment in which kernels run to one of them, as kernel.exclusive_time_per_unit does: compute
 // before communication, and of several the one that started first.
 func (s *stepTimes) exclusive() {
 	d := s.device
+	next := slices.Clone(s.from) // by unit: the first of its work that is not before the piece
 	for _, of := range owners(s.in, s.set) {
 		at := [2]owner{of, of}
 		given := [2]int64{math.MinInt64, math.MinInt64}
@@ -134,7 +155,10 @@ func (s *stepTimes) exclusive() {
 				if ns == 0 {
 					return
 				}
-				if k := int(s.slot[i]) - 1; k >= int(s.from[u]) && k < int(s.from[u+1]) && s.position(k) >= 0 {
+				for next[u] < s.from[u+1] && s.work[next[u]] < int32(i) {
+					next[u]++
+				}
+				if k := int(next[u]); k < int(s.from[u+1]) && s.work[k] == int32(i) && s.position(k) >= 0 {
 					s.list[s.position(k)].Alone += ns
 					add(s.cell(s.alone, u, s.position(k)), ns)
 					return
@@ -178,6 +202,9 @@ func (f *follower) after(unit int, moment int64) int {
 func (s *stepTimes) idle() {
 	list := s.followers()
 	s.device.Sweep(func(g *attrib.Gap) {
+		for i := range s.shown {
+			s.shown[i].addGap(g)
+		}
 		for i := range list {
 			f := &list[i]
 			f.within(g.Start, g.End, func(u int, from, to int64) {
@@ -220,32 +247,18 @@ func (s *stepTimes) copies() {
 	until(math.MaxInt64)
 }
 
-// medians completes the positions by the medians over the sampled units.
-func (s *stepTimes) medians() {
-	values := make([]int64, 0, s.n)
-	median := func(of []int64, p int, known bool) int64 {
-		values = values[:0]
-		for k := range s.n {
-			if v := of[k*len(s.list)+p]; !known || v != math.MinInt64 {
-				values = append(values, v)
-			}
+// median is that of the cells of a position that count.
+func (s *stepTimes) median(of []int64, p int, counts func(v int64) bool) int64 {
+	s.values = s.values[:0]
+	for k := range s.n {
+		if v := of[k*len(s.list)+p]; counts(v) {
+			s.values = append(s.values, v)
 		}
-		if len(values) == 0 {
-			return 0
-		}
-		slices.Sort(values)
-		n := len(values)
-		return values[(n-1)/2] + (values[n/2]-values[(n-1)/2])/2
 	}
-	for p := range s.list {
-		x := &s.list[p]
-		x.GapMedian = median(s.gap, p, false)
-		if p == len(s.list)-1 {
-			return
-		}
-		x.AloneMedian, x.TimeMedian = median(s.alone, p, false), median(s.dur, p, false)
-		x.StartMedian = median(s.start, p, true)
+	if len(s.values) == 0 {
+		return 0
 	}
+	return stat.Middle(s.values)
 }
 
 // hiccup is a single gap, or kernel, that was much longer than its median.
@@ -258,23 +271,33 @@ type hiccup struct {
 // maxHiccups bounds those that a report lists.
 const maxHiccups = 64
 
-// hiccups are those of the sampled units that exceed their median by the threshold, the longest first, and how many
-// there are.
-func (s *stepTimes) hiccups(threshold int64) (list []hiccup, count int64) {
+// losses takes the medians of gaps and of time alone, and finds the hiccups of the sampled units: what exceeds its median
+// by a twentieth of a unit.
+func (s *stepTimes) losses() {
+	every := func(int64) bool { return true }
+	last := len(s.list) - 1
+	for p := range s.list {
+		s.list[p].GapMedian = s.median(s.gap, p, every)
+		if p < last {
+			s.list[p].AloneMedian = s.median(s.alone, p, every)
+		}
+	}
+	s.threshold = int64(s.set.p50 / 20)
+	var list []hiccup
 	for u, unit := range s.set.units {
-		if s.sample[u] == 0 {
+		if s.sample[u] == 0 || s.threshold <= 0 {
 			continue
 		}
 		for p := range s.list {
-			for part, excess := range []int64{
+			for part, excess := range [2]int64{
 				*s.cell(s.gap, u, p) - s.list[p].GapMedian, *s.cell(s.alone, u, p) - s.list[p].AloneMedian,
 			} {
-				if excess >= threshold && threshold > 0 {
+				if excess >= s.threshold {
 					list = append(list, hiccup{p, part, int64(s.in.Units.Units[unit].Number), excess})
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b hiccup) int { return int(min(max(b.excess-a.excess, -1), 1)) })
-	return list[:min(len(list), maxHiccups)], int64(len(list))
+	slices.SortStableFunc(list, func(a, b hiccup) int { return cmp.Compare(b.excess, a.excess) })
+	s.hiccups, s.hiccupCount = list[:min(len(list), maxHiccups)], int64(len(list))
 }

@@ -88,8 +88,12 @@ func newSteps(in *kit.Input) *stepData {
 	d.steps = &report.UnitSteps{List: []*report.UnitStep{}}
 	stacks := &stackTable{in: in, names: names, index: kit.NewNumbering[[2]int]()}
 	ids := kit.GroupIDs(x)
+	list := stepSets(in, sets, slowest)
+	if in.Brief {
+		list = list[:1]
+	}
 	room := maxAllPositions
-	for i, s := range stepSets(in, sets, slowest) {
+	for i, s := range list {
 		kernels := x.Groups[sets[s].group].Kernels
 		if i > 0 && kernels > int64(room) {
 			continue
@@ -102,9 +106,6 @@ func newSteps(in *kit.Input) *stepData {
 			room -= len(step.Name)
 		}
 		d.steps.List = append(d.steps.List, step)
-		if in.Brief {
-			break
-		}
 	}
 	d.steps.Names, d.steps.Categories, d.steps.Stacks = names.names(), names.categories, stacks.list
 	if d.steps.Names == nil {
@@ -136,48 +137,36 @@ const maxStepSets = 8
 
 // newStep works out one set of units.
 func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown bool) *report.UnitStep {
-	names := stacks.names
-	q := newSequence(in, set)
-	defer q.free()
-	first, of, count := q.fold(func(w int32) string {
-		if q.device.Kind(int(w)) == attrib.GraphWork {
-			return graphCategory
-		}
-		return string(in.Kinds[in.Trace.Kernels.Name(q.device.Row(int(w)))].Category)
-	})
-	t := newStepTimes(q, first, of)
-	t.medians()
-	step := &report.UnitStep{Group: id, Device: int64(set.device), Units: int64(len(set.units)), Sampled: int64(t.n),
-		Kernels: int64(len(q.work)), Folded: len(first) < len(q.positions), Rest: t.rest, Hiccups: []int64{},
-		Shown: []*report.UnitShown{}}
-	for i := range q.work {
-		if q.at[i] >= 0 {
+	names, s := stacks.names, newStepTimes(newSequence(in, set), shown)
+	defer s.free()
+	step := &report.UnitStep{Group: id, Device: int64(s.set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
+		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
+		Threshold: s.threshold, HiccupCount: s.hiccupCount, Shown: []*report.UnitShown{}}
+	for i := range s.work {
+		if s.at[i] >= 0 {
 			step.Aligned++
 		}
 	}
-	for _, u := range set.units {
+	for _, u := range s.set.units {
 		step.Time += in.Units.Units[u].Time()
 	}
-	for p, w := range first {
-		x := &t.list[p]
-		x.Name, x.Stream = names.label(in, q.device, int(w)), q.device.Stream(int(w))
-		x.Inside = stacks.around(q.device.Call(int(w)))
-		if count[p] > 1 {
+	for p, w := range s.first {
+		x := &s.list[p]
+		x.Name, x.Stream = names.label(in, s.device, int(w)), s.device.Stream(int(w))
+		x.Inside = stacks.around(s.device.Call(int(w)))
+		if s.count[p] > 1 {
 			category := names.categories[x.Name]
-			x.Name = names.of("["+category+" × "+strconv.Itoa(int(count[p]))+"]", category)
+			x.Name = names.of("["+category+" × "+strconv.Itoa(int(s.count[p]))+"]", category)
 		}
 	}
-	end := t.list[len(first)]
+	end := s.list[len(s.first)]
 	step.End = report.StepEnd{Gap: end.Gap[:], Copies: end.Copies, GapMedian: end.GapMedian}
-	step.SetPositions(t.list[:len(first)])
-	step.Threshold = int64(set.p50 / 20)
-	list, n := t.hiccups(step.Threshold)
-	for _, h := range list {
+	step.SetPositions(s.list[:len(s.first)])
+	for _, h := range s.hiccups {
 		step.Hiccups = append(step.Hiccups, int64(h.position), int64(h.part), h.unit, h.excess)
 	}
-	step.HiccupCount = n
-	if shown {
-		step.Shown = q.shownUnits(names)
+	for i := range s.shown {
+		step.Shown = append(step.Shown, s.show(&s.shown[i], names))
 	}
 	return step
 }

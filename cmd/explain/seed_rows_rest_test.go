@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// restRows are rows about what is said, left out, or done by another program.
+func (s *seedRun) restRows(row func(string, func(*testing.T))) {
+	const serving = "../../testdata/serving.sqlite"
+	row("005_no_benchmark_claims", func(t *testing.T) {
+		help, _ := said("--help")
+		claim := regexp.MustCompile(`(?i)faster than|\b[0-9]+([.,][0-9]+)? ?(x|×|times) (faster|speed-?up|quicker)`)
+		for name, text := range map[string]string{"README.md": fileOf(t, "../../README.md"), "--help": help} {
+			if found := claim.FindString(text); found != "" {
+				t.Errorf("%s claims %q", name, found)
+			}
+		}
+	})
+	row("076_the_example_says_it_is_synthetic", func(t *testing.T) {
+		if !strings.Contains(fileOf(t, "../../README.md"), "(examples/serving/report.md) | of a synthetic vLLM server") {
+			t.Error("the README does not say whose the report of examples/serving is")
+		}
+	})
+	row("159_load_and_store_efficiency_is_not_read", func(t *testing.T) {
+		const column = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"
+		cells := []string{`,"` + column + `"`, `,"%"`}
+		var wide strings.Builder
+		for line := range strings.Lines(fileOf(t, "../../testdata/evidence/ncu/raw.csv")) {
+			if strings.HasPrefix(line, `"`) {
+				cell := `,"87.5"`
+				if len(cells) > 0 {
+					cell, cells = cells[0], cells[1:]
+				}
+				line = strings.TrimRight(line, "\r\n") + cell + "\n"
+			}
+			wide.WriteString(line)
+		}
+		path := filepath.Join(t.TempDir(), "raw.csv")
+		if err := os.WriteFile(path, []byte(wide.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		metrics := func(file string) (list []report.Metric) {
+			for _, m := range seedReport(t, serving, "--ncu", file).Metrics {
+				if strings.HasPrefix(m.ID, "ncu.") || strings.HasPrefix(m.ID, "roofline.") {
+					list = append(list, m)
+				}
+			}
+			return list
+		}
+		narrow := metrics("../../testdata/evidence/ncu/raw.csv")
+		if len(narrow) == 0 || !reflect.DeepEqual(narrow, metrics(path)) {
+			t.Errorf("a column that is not read changes one of %d metrics", len(narrow))
+		}
+	})
+	row("182_qdrep_is_exported_by_nsys", func(t *testing.T) {
+		dir := t.TempDir()
+		abs, err := filepath.Abs(serving)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := func(name, text string, mode os.FileMode) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(text), mode); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		nsys := write("nsys", "#!/bin/sh\n"+`while [ $# -gt 0 ]; do [ "$1" = --output ] && cp "`+abs+`" "$2"; shift; done`+"\n", 0o755)
+		timeline := write("timeline.qdrep", "a report of nsys 2020", 0o644)
+		var b, errs bytes.Buffer
+		code := run(context.Background(), []string{timeline}, &env{In: strings.NewReader(""), Out: &b, Err: &errs,
+			Getenv: func(k string) string { return map[string]string{"NSYS": nsys}[k] }})
+		if code != exitOK || !strings.Contains(b.String(), "353.3 ms") {
+			t.Errorf("exit %d, want the window of 353.3 ms: %s%s", code, b.String(), errs.String())
+		}
+	})
+}
