@@ -287,7 +287,7 @@ func (b *builder) measure() {
 			switch {
 			case from > w.Start:
 			case p == trace.None || b.end(p)+usualEvent < from:
-				at, still := b.launched(&w)
+				at, still := b.launched(w.Call, w.Start)
 				launch[w.Kind][still].add(w.Start - at)
 			case to+usualLaunch < b.end(p) && b.end(p) <= w.Start:
 				stream[w.Kind].add(w.Start - b.end(p))
@@ -354,16 +354,16 @@ func (b *builder) inferOn(d int, streams []int32) (found []inference) {
 		if b.after.of(piece) != trace.None {
 			continue
 		}
-		w := device.Work(i)
-		if h := b.bind(&w, piece); w.Start-h.ready <= unexplain || h.by == ByNothing {
+		w, h := b.bind(piece)
+		if w.start-h.ready <= unexplain || h.by == ByNothing {
 			continue
 		}
-		best, at := trace.None, w.Start-justEnded
+		best, at := trace.None, w.start-justEnded
 		for _, s := range streams {
 			x := b.streams[s].pieces
 			k := sort.Search(len(x), func(k int) bool { return x[k] >= piece })
 			if k > 0 && x[k-1] != b.before[piece] {
-				if end := b.end(x[k-1]); end >= at && end <= w.Start {
+				if end := b.end(x[k-1]); end >= at && end <= w.start {
 					best, at = x[k-1], end
 				}
 			}
