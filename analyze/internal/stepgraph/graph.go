@@ -147,11 +147,14 @@ type begun struct {
 	kind  attrib.Kind
 }
 
+// begin is the i-th piece of a device's work.
+func begin(d *attrib.Device, i int) begun { return begun{d.Start(i), d.Call(i), d.Kind(i)} }
+
 // bind is what work waited for last: of all that it depends on, what lets it start latest.
 func (g *Graph) bind(piece int32) (w begun, best hold) {
 	device, i := g.Place(piece)
 	d := &g.Timeline.Devices[device]
-	w = begun{d.Start(i), d.Call(i), d.Kind(i)}
+	w = begin(d, i)
 	best = hold{piece: trace.None, call: trace.None, at: minTime, ready: minTime}
 	if w.call != trace.None {
 		if at, still := g.launched(w.call, w.start); at <= w.start {
