@@ -245,19 +245,19 @@ func (b *builder) named(proc, device int32, id int64) int32 {
 type sample struct {
 	list   []int64
 	step   int
-	passed int
+	passed int // since the last one kept
 }
 
 func (s *sample) add(v int64) {
-	s.step = max(s.step, 1)
-	if s.passed++; s.passed%s.step != 0 {
+	if s.passed++; s.passed < s.step {
 		return
 	}
+	s.passed = 0
 	if s.list = append(s.list, v); len(s.list) == 2*sampleSize {
 		for i := range sampleSize {
 			s.list[i] = s.list[2*i]
 		}
-		s.list, s.step = s.list[:sampleSize], 2*s.step
+		s.list, s.step = s.list[:sampleSize], 2*max(s.step, 1)
 	}
 }
 
@@ -275,22 +275,25 @@ func (s *sample) at(q float64, usual int64) int64 {
 func (b *builder) measure() {
 	var launch [attrib.SetWork + 1][2]sample
 	var stream [attrib.SetWork + 1]sample
-	for d := range b.Timeline.Devices {
-		device := &b.Timeline.Devices[d]
-		for i := range device.Len() {
-			w := device.Work(i)
-			if w.Call == trace.None {
+	for di := range b.Timeline.Devices {
+		d, base := &b.Timeline.Devices[di], b.base[di]
+		for i := range d.Len() {
+			w := begin(d, i)
+			if w.call == trace.None {
 				continue
 			}
-			from, to := b.api.Start(int(w.Call)), b.api.End(int(w.Call))
-			p := b.before[b.base[d]+int32(i)]
+			from, to := b.api.Start(int(w.call)), b.api.End(int(w.call))
+			behind := int64(minTime) // the end of the work before on its stream
+			if p := b.before[base+int32(i)]; p != trace.None {
+				behind = d.End(int(p - base))
+			}
 			switch {
-			case from > w.Start:
-			case p == trace.None || b.end(p)+usualEvent < from:
-				at, still := b.launched(&w)
-				launch[w.Kind][still].add(w.Start - at)
-			case to+usualLaunch < b.end(p) && b.end(p) <= w.Start:
-				stream[w.Kind].add(w.Start - b.end(p))
+			case from > w.start:
+			case behind < from-usualEvent:
+				at, still := b.launched(w.call, w.start)
+				launch[w.kind][still].add(w.start - at)
+			case to+usualLaunch < behind && behind <= w.start:
+				stream[w.kind].add(w.start - behind)
 			}
 		}
 	}
@@ -354,16 +357,16 @@ func (b *builder) inferOn(d int, streams []int32) (found []inference) {
 		if b.after.of(piece) != trace.None {
 			continue
 		}
-		w := device.Work(i)
-		if h := b.bind(&w, piece); w.Start-h.ready <= unexplain || h.by == ByNothing {
+		w, h := b.bind(piece)
+		if w.start-h.ready <= unexplain || h.by == ByNothing {
 			continue
 		}
-		best, at := trace.None, w.Start-justEnded
+		best, at := trace.None, w.start-justEnded
 		for _, s := range streams {
 			x := b.streams[s].pieces
 			k := sort.Search(len(x), func(k int) bool { return x[k] >= piece })
 			if k > 0 && x[k-1] != b.before[piece] {
-				if end := b.end(x[k-1]); end >= at && end <= w.Start {
+				if end := b.end(x[k-1]); end >= at && end <= w.start {
 					best, at = x[k-1], end
 				}
 			}

@@ -399,7 +399,7 @@ func (r *replay) work(device int, i int32) {
 	if r.factor != nil {
 		factor = float64(r.factor[slot])
 	}
-	h := r.bind(&w, piece)
+	_, h := r.bind(piece)
 	at := int64(minTime)
 	after := func(by Hold, was, is, typical int64) {
 		lag := w.Start - was
@@ -412,7 +412,7 @@ func (r *replay) work(device int, i int32) {
 		at = max(at, is+lag)
 	}
 	if w.Call != trace.None {
-		if was, still := r.launched(&w); was <= w.Start {
+		if was, still := r.launched(w.Call, w.Start); was <= w.Start {
 			is := was
 			if k := w.Call - r.callLo; k >= 0 && int(k) < len(r.callAt) {
 				is = r.callAt[k]
