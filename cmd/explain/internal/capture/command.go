@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,7 +21,11 @@ type Trace struct {
 
 // base are the flags that profile and launch share. What the installed version lacks is left out, and said in notes.
 func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) {
-	args = []string{"--trace=" + t.Trace}
+	traced := t.Trace
+	if t.Host && n.lists(command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
+		traced += "," + pythonGIL
+	}
+	args = []string{"--trace=" + traced}
 	optional := func(flag, value, lost string) {
 		if n.has(command, flag) {
 			args = append(args, flag+"="+value)

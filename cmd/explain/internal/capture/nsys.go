@@ -82,8 +82,14 @@ func helpFlags(text string) map[string]bool {
 	for _, m := range helpFlag.FindAllStringSubmatch(text, -1) {
 		found[m[1]] = true
 	}
+	if strings.Contains(text, pythonGIL) {
+		found[pythonGIL] = true
+	}
 	return found
 }
+
+// pythonGIL is a value of --trace that only newer versions know.
+const pythonGIL = "python-gil"
 
 func ask(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
@@ -106,7 +112,7 @@ func (n *Nsys) has(command, flag string) bool {
 	return n.year >= 2022 || flag != "--cuda-graph-trace"
 }
 
-// lists reports whether the help of a command names a flag.
+// lists reports whether the help of a command names a flag, or pythonGIL.
 func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] }
 
 // missing names what the installed version lacks, and what to do.
