@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// publicNames are kernels of public projects that are neither in the dictionary nor in the shared list. What each does
+// publicNames are kernels of public projects that were neither in the dictionary nor in the shared list. What each does
 // was written down from its source, or from the trace it was seen in, before the rules saw it ("a|b" where either is
 // right); then the rules were measured, and mended by what they missed. Where the project's name was not
 // shown, the source is the number of the public file.
