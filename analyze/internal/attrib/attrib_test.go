@@ -2,6 +2,7 @@ package attrib_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"strconv"
@@ -227,6 +228,49 @@ func TestNodesArePlaces(t *testing.T) {
 	c := attrib.NewContexts(open(t, b))
 	if n := c.Nodes(); n != 5 { // step, attention, copy in each of the two, and the other thread's step
 		t.Errorf("%d nodes", n)
+	}
+}
+
+// Nodes are entered from the outermost in, and left the other way round; each knows its ranges, also those that start
+// after the last call. One that crosses another, or whose thread is not known, leaves the sums incomplete.
+func TestDescend(t *testing.T) {
+	build := func() (*tracetest.Builder, *tracetest.Thread) {
+		b, th := one()
+		th.Range("step", 0, 90)
+		th.Range("copy", 10, 20)
+		th.Call("cudaMalloc", 30, 31)
+		th.Range("step", 100, 180)
+		th.Range("attention", 110, 170)
+		th.Range("copy", 120, 125)
+		th.Range("copy", 172, 180)
+		return b, th
+	}
+	b, _ := build()
+	x := open(t, b)
+	c := attrib.NewContexts(x)
+	if !c.Whole() {
+		t.Error("all ranges nest, and the sums are not whole")
+	}
+	var told []string
+	name := func(node int32) string { return x.Ranges.Names[c.NameOf(node)].Text }
+	c.Descend(func(node int32) {
+		s := c.Ranges(node)
+		told = append(told, fmt.Sprint(name(node), " ", s.Count, " ", s.Time))
+	}, func(node int32) { told = append(told, "/"+name(node)) })
+	if got, want := strings.Join(told, ", "), "step 2 170, copy 2 18, /copy, attention 1 60, copy 1 5, /copy, /attention, /step"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	b, th := build()
+	th.StartEnd("lap", 175, 190) // behind the call: its context stays as it is
+	x = open(t, b)
+	c = attrib.NewContexts(x)
+	if c.Whole() || strings.Join(stack(x, c, 0), " ") != "step" {
+		t.Errorf("whole %v, call inside %v", c.Whole(), stack(x, c, 0))
+	}
+	b, th = build()
+	th.StartEnd("lap", 15, 95)
+	if attrib.NewContexts(open(t, b)).Whole() {
+		t.Error("ranges cross, and the sums are whole")
 	}
 }
 

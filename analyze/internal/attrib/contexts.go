@@ -2,6 +2,7 @@ package attrib
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 
@@ -24,11 +25,16 @@ type Contexts struct {
 	name   []int32 // index into Ranges.Names
 	thread []int32
 	alone  []int32 // the one range that is this node, where ranges of its thread do not nest; else trace.None
+	sums   []RangeSum
 
 	from    []int32 // by API call: the innermost node around it, or trace.None
 	crossed []bool  // by thread: its ranges do not nest
 	tangled bool    // some thread's do not
+	whole   bool    // sums are of all ranges of the capture
 }
+
+// RangeSum is how many ranges there are, and their durations added up, in ns.
+type RangeSum struct{ Count, Time int64 }
 
 // NewContexts sweeps ranges and calls once, both by start. A range that starts at the same moment as another is inside
 // it if it ends earlier.
@@ -50,66 +56,101 @@ func (c *Contexts) Free(t *trace.Trace) {
 
 // sweepContexts fails, and marks the threads, where ranges of a thread that is not marked do not nest.
 func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
-	r, a := &t.Ranges, &t.API
-	c = &Contexts{ranges: r, api: a, crossed: crossed, from: spill.Make[int32](t.Memory(), a.Len())}
+	a := &t.API
+	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: spill.Make[int32](t.Memory(), a.Len())}
 	for _, is := range crossed {
 		c.tangled = c.tangled || is
 	}
-	ok = true
-	stacks := make([]openRanges, len(t.Threads))
-	for i := range stacks {
-		stacks[i].top, stacks[i].maxLen = trace.None, minChain
-	}
-	nodes := nodeIndex{}
-	next, n := 0, r.Len()
-	var group []int32
-	push := func(i int) {
-		th := r.Thread(i)
-		if th == trace.None {
-			return
-		}
-		switch s := &stacks[th]; {
-		case crossed[th] && c.tangled:
-			c.pushAlone(s, int32(i))
-		case crossed[th]: // found in this sweep, which is of no use then
-		case !c.push(s, nodes, i, th):
-			crossed[th], ok = true, false
-		}
-	}
-	pushUpTo := func(at int64) {
-		for next < n {
-			start := r.Start(next)
-			if start > at {
-				return
-			}
-			if next+1 == n || r.Start(next+1) != start {
-				push(next)
-				next++
-				continue
-			}
-			group = group[:0]
-			for ; next < n && r.Start(next) == start; next++ {
-				group = append(group, int32(next))
-			}
-			longestFirst(group, r)
-			for _, i := range group {
-				push(int(i))
-			}
-		}
-	}
+	x := newRangeSweep(c, len(t.Threads))
 	for i := range a.Len() {
 		start := a.Start(i)
-		pushUpTo(start)
+		x.openUpTo(start)
 		c.from[i] = trace.None
-		if th := a.Thread(i); th != trace.None && n > 0 {
-			if s := &stacks[th]; crossed[th] {
+		if th := a.Thread(i); th != trace.None && t.Ranges.Len() > 0 {
+			if s := &x.stacks[th]; crossed[th] {
 				c.from[i] = c.openAlone(s, start, a.End(i))
 			} else {
 				c.from[i] = s.around(start, a.End(i))
 			}
 		}
 	}
+	ok = x.ok
+	if ok && !c.tangled {
+		x.late = true
+		x.openUpTo(math.MaxInt64)
+		c.whole = x.ok && !x.lost
+	}
 	return c, ok
+}
+
+// rangeSweep opens ranges in the order in which they start.
+type rangeSweep struct {
+	*Contexts
+	stacks []openRanges // by thread
+	nodes  nodeIndex
+	next   int     // the first range that is not open yet
+	group  []int32 // of ranges that start together
+	ok     bool    // the ranges of every thread that is not marked nest
+	lost   bool    // the thread of some range is not known
+	late   bool    // behind all calls: ranges that do not nest are around none
+}
+
+func newRangeSweep(c *Contexts, threads int) *rangeSweep {
+	x := &rangeSweep{Contexts: c, stacks: make([]openRanges, threads), ok: true}
+	x.nodes.all = map[nodeKey]int32{}
+	for i := range x.stacks {
+		x.stacks[i].top, x.stacks[i].maxLen = trace.None, minChain
+	}
+	return x
+}
+
+// openUpTo opens all ranges that start up to a moment.
+func (x *rangeSweep) openUpTo(at int64) {
+	r := x.ranges
+	n := r.Len()
+	if x.next == n {
+		return
+	}
+	for start := r.Start(x.next); start <= at; {
+		first, this := x.next, start
+		for start == this && x.next < n {
+			if x.next++; x.next < n {
+				start = r.Start(x.next)
+			}
+		}
+		if x.next == first+1 {
+			x.open(first, this)
+		} else {
+			x.group = x.group[:0]
+			for i := first; i < x.next; i++ {
+				x.group = append(x.group, int32(i))
+			}
+			longestFirst(x.group, r)
+			for _, i := range x.group {
+				x.open(int(i), this)
+			}
+		}
+		if x.next == n {
+			return
+		}
+	}
+}
+
+// open opens range i.
+func (x *rangeSweep) open(i int, start int64) {
+	th := x.ranges.Thread(i)
+	if th == trace.None {
+		x.lost = true
+		return
+	}
+	switch s := &x.stacks[th]; {
+	case x.crossed[th] && x.tangled:
+		x.pushAlone(s, int32(i))
+	case x.crossed[th]: // found in this sweep, which is of no use then
+	case !x.push(s, &x.nodes, i, th, start):
+		x.ok = false
+		x.crossed[th] = !x.late
+	}
 }
 
 // longestFirst sorts the ranges that start at one moment, few as a rule: the outer one is the longer one.
@@ -149,8 +190,8 @@ func (s *openRanges) around(start, end int64) int32 {
 }
 
 // push opens range i. It reports false where the range outlasts one that is open.
-func (c *Contexts) push(s *openRanges, nodes nodeIndex, i int, th int32) bool {
-	start, end := c.ranges.Start(i), c.ranges.End(i)
+func (c *Contexts) push(s *openRanges, nodes *nodeIndex, i int, th int32, start int64) bool {
+	end := start + c.ranges.Dur(i)
 	n := len(s.open)
 	for n > 0 && s.open[n-1].end <= start {
 		n--
@@ -162,13 +203,17 @@ func (c *Contexts) push(s *openRanges, nodes nodeIndex, i int, th int32) bool {
 		}
 		outer = s.open[n-1].node
 	}
-	s.open = append(s.open[:n], openRange{end, nodes.of(c, outer, c.ranges.Name(i), th)})
+	node := nodes.of(c, outer, c.ranges.Name(i), th)
+	c.sums[node].Count++
+	c.sums[node].Time += end - start
+	s.open = append(s.open[:n], openRange{end, node})
 	return true
 }
 
 // node adds a node.
 func (c *Contexts) node(out, name, thread, alone int32) int32 {
 	c.out, c.name, c.thread = append(c.out, out), append(c.name, name), append(c.thread, thread)
+	c.sums = append(c.sums, RangeSum{})
 	if c.tangled {
 		c.alone = append(c.alone, alone)
 	}
@@ -176,23 +221,35 @@ func (c *Contexts) node(out, name, thread, alone int32) int32 {
 }
 
 // nodeIndex finds a node by the one outward of it and its name.
-type nodeIndex map[nodeKey]int32
+type nodeIndex struct {
+	all    map[nodeKey]int32
+	recent [1 << recentBits]struct { // by hash of the key
+		key  nodeKey
+		node int32 // plus 1; 0 where there is none
+	}
+}
+
+const recentBits = 11
 
 // nodeKey packs two 32-bit numbers into one key, for which Go's maps have a fast path.
 type nodeKey uint64
 
-func (x nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
+func (x *nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
 	place := outer
 	if outer == trace.None { // the outermost nodes differ by thread
 		place = -2 - thread
 	}
 	key := nodeKey(uint32(place))<<32 | nodeKey(uint32(name))
-	n, ok := x[key]
-	if !ok {
-		n = c.node(outer, name, thread, trace.None)
-		x[key] = n
+	last := &x.recent[key*0x9e3779b97f4a7c15>>(64-recentBits)] // the golden ratio spreads keys evenly
+	if last.node == 0 || last.key != key {
+		n, ok := x.all[key]
+		if !ok {
+			n = c.node(outer, name, thread, trace.None)
+			x.all[key] = n
+		}
+		last.key, last.node = key, n+1
 	}
-	return n
+	return last.node - 1
 }
 
 // Nodes is how many nodes there are.
@@ -208,6 +265,45 @@ func (c *Contexts) Of(call int32) int32 {
 
 // NameOf is the range name of a node, an index into Ranges.Names.
 func (c *Contexts) NameOf(node int32) int32 { return c.name[node] }
+
+// ThreadOf is the thread whose ranges are the node.
+func (c *Contexts) ThreadOf(node int32) int32 { return c.thread[node] }
+
+// Whole reports whether [Contexts.Ranges] of all nodes are all ranges of the capture, each within one that is the node
+// outward of it: where the ranges of every thread nest.
+func (c *Contexts) Whole() bool { return c.whole }
+
+// Ranges are those that are the node.
+func (c *Contexts) Ranges(node int32) RangeSum { return c.sums[node] }
+
+// Descend goes through all nodes: it enters each after those outward of it, and leaves it after those inward.
+func (c *Contexts) Descend(enter, leave func(node int32)) {
+	n := len(c.out)
+	first, next := make([]int32, n+1), make([]int32, n) // by node, the outermost ones behind all: inward, and beside it
+	for i := range first {
+		first[i] = trace.None
+	}
+	for node := n - 1; node >= 0; node-- {
+		at := c.out[node]
+		if at == trace.None {
+			at = int32(n)
+		}
+		next[node], first[at] = first[at], int32(node)
+	}
+	for node := first[n]; node != trace.None; {
+		enter(node)
+		if in := first[node]; in != trace.None {
+			node = in
+			continue
+		}
+		leave(node)
+		for next[node] == trace.None && c.out[node] != trace.None {
+			node = c.out[node]
+			leave(node)
+		}
+		node = next[node]
+	}
+}
 
 // holds reports whether a node, found on the way outward from a call, is still around it.
 func (c *Contexts) holds(node int32, start, end int64) bool {

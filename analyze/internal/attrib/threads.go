@@ -2,10 +2,8 @@ package attrib
 
 import (
 	"math"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -26,54 +24,17 @@ var HostCauseNames = [HostCauses]string{"api", "profiler", "os_call", "not_sched
 // Threads are what each thread with CUDA calls did, as far as the capture says. Calls of one thread that overlap count
 // for the one that started first.
 type Threads struct {
-	trace     *trace.Trace
-	api, os   Rows
-	overhead  []interval.Set
-	off       []interval.Set // when it was on no CPU
-	scheduled []bool         // the scheduler's switches name it
-}
-
-// Rows are the rows of a table by a small key, such as their thread, in order of start.
-type Rows struct{ offset, rows []int32 }
-
-// Of is the rows of a key.
-func (x *Rows) Of(key int32) []int32 { return x.rows[x.offset[key]:x.offset[key+1]] }
-
-// NewRows groups n rows by key(i), which says trace.None of rows to leave out.
-func NewRows(memory *spill.Arena, keys, n int, key func(i int) int32) Rows {
-	x := Rows{offset: make([]int32, keys+1)}
-	for i := range n {
-		if k := key(i); k != trace.None {
-			x.offset[k+1]++
-		}
-	}
-	for k := range keys {
-		x.offset[k+1] += x.offset[k]
-	}
-	x.rows = spill.Make[int32](memory, int(x.offset[keys]))
-	at := slices.Clone(x.offset)
-	for i := range n {
-		if k := key(i); k != trace.None {
-			x.rows[at[k]] = int32(i)
-			at[k]++
-		}
-	}
-	return x
-}
-
-// Free gives the rows back.
-func (x *Rows) Free(memory *spill.Arena) {
-	spill.Free(memory, x.rows)
-	x.rows = nil
+	trace             *trace.Trace
+	api, os, switches Rows
+	overhead          []interval.Set
 }
 
 // NewThreads sorts what the capture says by thread.
 func NewThreads(t *trace.Trace) *Threads {
 	n := len(t.Threads)
-	x := &Threads{trace: t, overhead: make([]interval.Set, n), off: make([]interval.Set, n), scheduled: make([]bool, n)}
+	x := &Threads{trace: t, overhead: make([]interval.Set, n)}
 	x.api = NewRows(t.Memory(), n, t.API.Len(), t.API.Thread)
-	caller := x.Subjects(&t.OS)
-	x.os = NewRows(t.Memory(), n, t.OS.Len(), func(i int) int32 { return caller[t.OS.Subject(i)] })
+	x.os, x.switches = x.Observed(&t.OS), x.Observed(&t.Sched)
 	lists := make([][]interval.Interval, n)
 	for _, o := range t.Overhead {
 		if x.Calls(o.Thread) {
@@ -83,59 +44,27 @@ func NewThreads(t *trace.Trace) *Threads {
 	for th, list := range lists {
 		x.overhead[th] = interval.Of(list)
 	}
-	x.addSwitches(x.Subjects(&t.Sched))
 	return x
 }
 
 // Calls reports whether a thread makes CUDA calls, so that it can have launched something.
 func (x *Threads) Calls(thread int32) bool {
-	return thread != trace.None && x.api.offset[thread+1] > x.api.offset[thread]
+	return thread != trace.None && x.api.Has(thread)
 }
 
-// Subjects are, by subject of a table, its thread if it makes CUDA calls, else trace.None.
-func (x *Threads) Subjects(o *trace.Observed) []int32 {
-	list := make([]int32, len(o.Subjects))
+// Observed are the rows of a table by thread, of those that make CUDA calls.
+func (x *Threads) Observed(o *trace.Observed) Rows {
+	thread := make([]int32, len(o.Subjects))
 	for i, s := range o.Subjects {
-		if list[i] = trace.None; x.Calls(s.Thread) {
-			list[i] = s.Thread
+		if thread[i] = trace.None; x.Calls(s.Thread) {
+			thread[i] = s.Thread
 		}
 	}
-	return list
+	return NewRows(x.trace.Memory(), len(x.trace.Threads), o.Len(), func(i int) int32 { return thread[o.Subject(i)] })
 }
 
-// addSwitches finds when threads were on no CPU: from a switch that takes one off to the next that brings it on. What
-// was before the first switch is the opposite of what it says; the last one holds to the end.
-func (x *Threads) addSwitches(switched []int32) {
-	const on = math.MaxInt64
-	left := make([]int64, len(x.off)) // since when a thread is off
-	s := &x.trace.Sched
-	for i := range s.Len() {
-		k := s.Subject(i)
-		th := switched[k]
-		if th == trace.None {
-			continue
-		}
-		comes := s.Subjects[k].What&1 == 1
-		if !x.scheduled[th] {
-			x.scheduled[th] = true
-			if left[th] = on; comes {
-				left[th] = math.MinInt64
-			}
-		}
-		switch at := s.Start(i); {
-		case comes && left[th] != on:
-			x.off[th].Add(left[th], at)
-			left[th] = on
-		case !comes && left[th] == on:
-			left[th] = at
-		}
-	}
-	for th, since := range left {
-		if x.scheduled[th] && since != on {
-			x.off[th].Add(since, math.MaxInt64)
-		}
-	}
-}
+// Switches are those of a thread that makes CUDA calls.
+func (x *Threads) Switches(thread int32) RowWalk { return x.switches.Of(thread) }
 
 // HostPiece is a stretch of idle time of cause host.
 type HostPiece struct {
@@ -160,8 +89,9 @@ type hostWalk struct {
 
 // threadWalk is how far the walk got on one thread.
 type threadWalk struct {
-	sync, overhead, off setWalk
-	api, os             callWalk
+	sync, overhead setWalk
+	api, os        callWalk
+	off            offWalk
 }
 
 // layer is what a thread did, in pieces that ascend and do not overlap.
@@ -187,21 +117,21 @@ func (w *setWalk) seek(at int64) (interval.Interval, int32, bool) {
 // callWalk yields the union of the calls of a thread, each moment with the call that started first.
 type callWalk struct {
 	span *trace.Span
-	rows []int32
+	rows RowWalk
 	now  interval.Interval // ends where all calls so far have ended
 	row  int32
 }
 
-func newCallWalk(span *trace.Span, rows []int32) callWalk {
+func newCallWalk(span *trace.Span, rows RowWalk) callWalk {
 	return callWalk{span: span, rows: rows, now: interval.Interval{Start: math.MinInt64, End: math.MinInt64}}
 }
 
 func (w *callWalk) seek(at int64) (interval.Interval, int32, bool) {
 	for w.now.End <= at {
-		if len(w.rows) == 0 {
+		if w.row = w.rows.Row; w.row == trace.None {
 			return interval.Interval{}, trace.None, false
 		}
-		w.row, w.rows = w.rows[0], w.rows[1:]
+		w.rows.Next()
 		if end := w.span.End(int(w.row)); end > w.now.End {
 			w.now = interval.Interval{Start: max(w.span.Start(int(w.row)), w.now.End), End: end}
 		}
@@ -209,12 +139,52 @@ func (w *callWalk) seek(at int64) (interval.Interval, int32, bool) {
 	return w.now, w.row, true
 }
 
-func (x *Threads) walk() *hostWalk { return &hostWalk{Threads: x, at: make([]*threadWalk, len(x.off))} }
+// offWalk yields when a thread was on no CPU: from a switch that takes it off to the next that brings it on. What was
+// before the first switch is the opposite of what it says; the last one holds to the end.
+type offWalk struct {
+	sched *trace.Observed
+	rows  RowWalk
+	now   interval.Interval
+}
+
+func newOffWalk(sched *trace.Observed, rows RowWalk) offWalk {
+	w := offWalk{sched: sched, rows: rows, now: interval.Interval{Start: math.MinInt64, End: math.MinInt64}}
+	if rows.Row != trace.None && w.comes() {
+		w.now.End = sched.Start(int(rows.Row))
+	}
+	return w
+}
+
+func (w *offWalk) comes() bool { return w.sched.Subjects[w.sched.Subject(int(w.rows.Row))].What&1 == 1 }
+
+func (w *offWalk) seek(at int64) (interval.Interval, int32, bool) {
+	for w.now.End <= max(at, w.now.Start) {
+		for w.rows.Row != trace.None && w.comes() {
+			w.rows.Next()
+		}
+		if w.rows.Row == trace.None {
+			return interval.Interval{}, trace.None, false
+		}
+		w.now = interval.Interval{Start: w.sched.Start(int(w.rows.Row)), End: math.MaxInt64}
+		for w.rows.Row != trace.None && !w.comes() {
+			w.rows.Next()
+		}
+		if w.rows.Row != trace.None {
+			w.now.End = w.sched.Start(int(w.rows.Row))
+		}
+	}
+	return w.now, trace.None, true
+}
+
+func (x *Threads) walk() *hostWalk {
+	return &hostWalk{Threads: x, at: make([]*threadWalk, len(x.overhead))}
+}
 
 func (w *hostWalk) on(thread int32, blocking []interval.Set) *threadWalk {
 	if w.at[thread] == nil {
 		w.at[thread] = &threadWalk{
-			sync: setWalk{set: blocking[thread]}, overhead: setWalk{set: w.overhead[thread]}, off: setWalk{set: w.off[thread]},
+			sync: setWalk{set: blocking[thread]}, overhead: setWalk{set: w.overhead[thread]},
+			off: newOffWalk(&w.trace.Sched, w.switches.Of(thread)),
 			api: newCallWalk(&w.trace.API.Span, w.api.Of(thread)), os: newCallWalk(&w.trace.OS.Span, w.os.Of(thread)),
 		}
 	}
@@ -242,7 +212,7 @@ func (w *hostWalk) split(g *Gap, call int32, blocking []interval.Set) {
 		w.without(&on.overhead, g, thread, HostProfiler)
 		w.without(&on.os, g, thread, HostOS)
 		w.without(&on.off, g, thread, HostNotScheduled)
-		if w.scheduled[thread] {
+		if w.switches.Has(thread) {
 			rest = HostRunning
 		}
 	}

@@ -73,10 +73,10 @@ func appendHash(dst []byte, base int) []byte {
 func tagLen(s string) int {
 	n := 0
 	switch {
-	case strings.HasPrefix(s, ", seq = "):
-		n = len(", seq = ")
-	case strings.HasPrefix(s, ", op_id = "):
-		n = len(", op_id = ")
+	case strings.HasPrefix(s, seq):
+		n = len(seq)
+	case strings.HasPrefix(s, opID):
+		n = len(opID)
 	default:
 		return 0
 	}
@@ -92,7 +92,7 @@ func tagLen(s string) int {
 
 // stripTags removes what tagLen finds.
 func stripTags(s string) string {
-	if !strings.Contains(s, ", seq = ") && !strings.Contains(s, ", op_id = ") {
+	if !strings.Contains(s, seq) && !strings.Contains(s, opID) {
 		return s
 	}
 	out := make([]byte, 0, len(s))
@@ -299,6 +299,12 @@ func hexEnd(text string, i int) bool {
 	return i == len(text) || !isAlnum(text[i]) && text[i] < 0x80 && text[i] != '#'
 }
 
+// What PyTorch's emit_nvtx counts stands behind these.
+const (
+	seq  = ", seq = "
+	opID = ", op_id = "
+)
+
 // CutCounters returns text without what emit_nvtx counts at its end, and whether
 // there was any. What is left is a key as AppendRangeKey's is.
 func CutCounters(text string) (rest string, ok bool) {
@@ -311,18 +317,17 @@ func CutCounters(text string) (rest string, ok bool) {
 		for i > 0 && isDigit(rest[i-1]) {
 			i--
 		}
-		if i == len(rest) {
-			break
+		switch { // comparing in place: this is done for each of millions of ranges
+		case i == len(rest):
+			return rest, len(rest) < len(text)
+		case i >= len(opID) && rest[i-len(opID):i] == opID:
+			rest = rest[:i-len(opID)]
+		case i >= len(seq) && rest[i-len(seq):i] == seq:
+			rest = rest[:i-len(seq)]
+		default:
+			return rest, len(rest) < len(text)
 		}
-		cut, found := strings.CutSuffix(rest[:i], ", op_id = ")
-		if !found {
-			if cut, found = strings.CutSuffix(rest[:i], ", seq = "); !found {
-				break
-			}
-		}
-		rest = cut
 	}
-	return rest, len(rest) < len(text)
 }
 
 // AppendRangeKey appends a key of text to dst that is much cheaper than its

@@ -1,7 +1,7 @@
 package stepgraph
 
 import (
-	"container/heap"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -49,16 +49,40 @@ type pending struct {
 	piece int32
 }
 
+// pendings is a heap of them, the next one first: container/heap without a value in an interface for each.
 type pendings []pending
 
-func (p pendings) Len() int           { return len(p) }
-func (p pendings) Less(i, j int) bool { return p[i].at < p[j].at }
-func (p pendings) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-func (p *pendings) Push(x any)        { *p = append(*p, x.(pending)) }
-func (p *pendings) Pop() any {
-	old := *p
-	x := old[len(old)-1]
-	*p = old[:len(old)-1]
+func (p *pendings) push(x pending) {
+	*p = append(*p, x)
+	h := *p
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if h[up].at <= h[i].at {
+			break
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (p *pendings) pop() pending {
+	h := *p
+	n := len(h) - 1
+	x := h[0]
+	h[0] = h[n]
+	h = h[:n]
+	for i := 0; 2*i+1 < n; {
+		down := 2*i + 1
+		if down+1 < n && h[down+1].at < h[down].at {
+			down++
+		}
+		if h[down].at >= h[i].at {
+			break
+		}
+		h[i], h[down] = h[down], h[i]
+		i = down
+	}
+	*p = h
 	return x
 }
 
@@ -191,16 +215,17 @@ func (r *replay) mark(u *Units) {
 // run goes through the starts and ends of calls and work in the order of the capture: what an event depends on comes
 // before it.
 func (r *replay) run() {
-	heads := append([]int32(nil), r.lo...)
+	heads, starts := slices.Clone(r.lo), make([]int64, len(r.lo)) // by device: its next piece, and when that starts
+	for d := range heads {
+		starts[d] = r.startOf(d, heads[d])
+	}
 	call := r.callLo
 	callEnd := r.callLo + int32(len(r.callAt))
 	for {
 		device, start := -1, int64(maxTime)
-		for d := range heads {
-			if heads[d] < r.hi[d] {
-				if s := r.Timeline.Devices[d].Start(int(heads[d])); s < start {
-					device, start = d, s
-				}
+		for d, s := range starts {
+			if s < start {
+				device, start = d, s
 			}
 		}
 		callStart := int64(maxTime)
@@ -209,7 +234,7 @@ func (r *replay) run() {
 		}
 		switch {
 		case len(r.ends) > 0 && r.ends[0].at <= min(start, callStart):
-			p := heap.Pop(&r.ends).(pending)
+			p := r.ends.pop()
 			if p.call != trace.None {
 				r.endCall(p.call)
 			} else {
@@ -221,10 +246,19 @@ func (r *replay) run() {
 		case device >= 0:
 			r.work(device, heads[device])
 			heads[device]++
+			starts[device] = r.startOf(device, heads[device])
 		default:
 			return
 		}
 	}
+}
+
+// startOf is when a piece of a device starts, or never behind those that are replayed.
+func (r *replay) startOf(device int, i int32) int64 {
+	if i >= r.hi[device] {
+		return maxTime
+	}
+	return r.Timeline.Devices[device].Start(int(i))
 }
 
 // slot is the place of a piece in from and to, or -1 where it is not replayed.
@@ -283,7 +317,7 @@ func (r *replay) startCall(call int32) {
 	t.was = at
 	t.open = append(t.open, call)
 	r.callAt[call-r.callLo] = t.is
-	heap.Push(&r.ends, pending{r.api.End(int(call)), call, trace.None})
+	r.ends.push(pending{r.api.End(int(call)), call, trace.None})
 }
 
 func (r *replay) endCall(call int32) {
@@ -403,7 +437,7 @@ func (r *replay) work(device int, i int32) {
 	if old, ok := r.joined[c]; !ok || at > old {
 		r.joined[c] = at
 	}
-	heap.Push(&r.ends, pending{w.End, trace.None, piece})
+	r.ends.push(pending{w.End, trace.None, piece})
 }
 
 // endCollective ends a kernel of a collective: no earlier than the last device has joined, and what it took from then.

@@ -164,7 +164,7 @@ type dict[K comparable] struct {
 	far []far // codes too large for their column, by slot
 }
 
-const recentBits = 6
+const recentBits = 8
 
 // farCode stands in a column for a code that is kept aside.
 const farCode = 1<<16 - 1

@@ -198,13 +198,13 @@ type Frames struct {
 	Kinds []Frame // of which there are few
 	kind  codes
 	stack numbers
-	depth numbers
 }
 
 // Frame is a function of a call stack.
 type Frame struct {
-	Function string // as nsys resolved it: an address where it did not
-	Module   string // the file's own name, without its folder
+	Function  string // as nsys resolved it: an address where it did not
+	Module    string // the file's own name, without its folder
+	Innermost bool   // it called none
 }
 
 // Len is the number of frames.
@@ -213,33 +213,36 @@ func (f *Frames) Len() int { return len(f.stack.v) }
 // Stack is the id of the stack that frame i belongs to.
 func (f *Frames) Stack(i int) int64 { return f.stack.at(i) }
 
-// Depth of frame i in its stack; the innermost has 0.
-func (f *Frames) Depth(i int) int64 { return f.depth.at(i) }
-
 // Kind of frame i, an index into Kinds.
 func (f *Frames) Kind(i int) int32 { return f.kind.at(i) }
 
 // frameTable reads a table of call stacks, whose rows have no times.
 type frameTable struct {
 	eventTable
-	l            *loader
-	out          *Frames
-	none         Span
-	kind         []uint16
-	stack, depth []uint32
-	sinks        []*frameSink
+	l     *loader
+	out   *Frames
+	none  Span
+	kind  []uint16
+	stack []uint32
+	sinks []*frameSink
 }
 
 type frameSink struct {
 	*sink
-	t            *frameTable
-	kind         dict[[2]int64] // ids of the names
-	stack, depth []far
+	t     *frameTable
+	kind  dict[rawFrame]
+	stack []far
+}
+
+// rawFrame is a frame by the ids of its names.
+type rawFrame struct {
+	function, module int64
+	innermost        bool
 }
 
 func newFrameTable(l *loader, out *Frames) *frameTable {
 	t := &frameTable{l: l, out: out}
-	t.init(l, &t.none, []*[]uint32{&t.stack, &t.depth}, &t.kind)
+	t.init(l, &t.none, []*[]uint32{&t.stack}, &t.kind)
 	t.beside = true
 	return t
 }
@@ -262,22 +265,20 @@ func (s *frameSink) Row(row []cell) error {
 		s.skipped++
 		return nil
 	}
-	k := [2]int64{orNone(&row[2]), orNone(&row[3])}
-	s.kind.put(s.t.kind, s.at, s.kind.code(uint64(k[0])^uint64(k[1])<<32, k))
+	k := rawFrame{orNone(&row[2]), orNone(&row[3]), depth == 0}
+	s.kind.put(s.t.kind, s.at, s.kind.code(uint64(k.function)^uint64(k.module)<<32, k))
 	s.number(s.t.stack, &s.stack, id)
-	s.number(s.t.depth, &s.depth, depth)
 	s.keep()
 	return nil
 }
 
 func (t *frameTable) settle() {
-	var kinds [][2]int64
-	t.out.kind, kinds = settleCodes(&t.store, t.kind, each(t.sinks, func(s *frameSink) *dict[[2]int64] { return &s.kind }),
-		itself[[2]int64])
+	var kinds []rawFrame
+	t.out.kind, kinds = settleCodes(&t.store, t.kind, each(t.sinks, func(s *frameSink) *dict[rawFrame] { return &s.kind }),
+		itself[rawFrame])
 	t.out.stack = t.settleNumbers(t.stack, each(t.sinks, func(s *frameSink) []far { return s.stack })...)
-	t.out.depth = t.settleNumbers(t.depth, each(t.sinks, func(s *frameSink) []far { return s.depth })...)
 	for _, k := range kinds {
-		t.out.Kinds = append(t.out.Kinds, Frame{t.l.label(k[0]), baseName(t.l.strings[k[1]])})
+		t.out.Kinds = append(t.out.Kinds, Frame{t.l.label(k.function), baseName(t.l.strings[k.module]), k.innermost})
 	}
 	for _, s := range t.sinks {
 		t.Rows += s.rows

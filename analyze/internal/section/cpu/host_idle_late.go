@@ -171,33 +171,28 @@ func (x *late) countThreads(in *kit.Input) {
 	x.threads, x.cpus = int64(len(threads)), int64(len(cpus))
 }
 
-// observers are rows by thread, and switches by CPU, that all devices look at.
+// observers are rows that all devices look at.
 type observers struct {
-	samples, switches attrib.Rows // by thread
-	byCPU             attrib.Rows
+	samples attrib.Rows // by thread
+	byCPU   attrib.Rows // switches
 }
 
 func newObservers(in *kit.Input) *observers {
-	t, x := in.Trace, &observers{}
-	n, memory := len(t.Threads), t.Memory()
-	of := func(o *trace.Observed) attrib.Rows {
-		threads := in.Threads.Subjects(o)
-		return attrib.NewRows(memory, n, o.Len(), func(i int) int32 { return threads[o.Subject(i)] })
-	}
-	x.samples, x.switches = of(&t.Samples), of(&t.Sched)
+	s := &in.Trace.Sched
 	most := int64(-1)
-	for _, s := range t.Sched.Subjects {
-		most = max(most, s.What>>1)
+	for _, x := range s.Subjects {
+		most = max(most, x.What>>1)
 	}
-	x.byCPU = attrib.NewRows(memory, int(most+1), t.Sched.Len(),
-		func(i int) int32 { return int32(t.Sched.Subjects[t.Sched.Subject(i)].What >> 1) })
-	return x
+	return &observers{
+		samples: in.Threads.Observed(&in.Trace.Samples),
+		byCPU: attrib.NewRows(in.Trace.Memory(), int(most+1), s.Len(),
+			func(i int) int32 { return int32(s.Subjects[s.Subject(i)].What >> 1) }),
+	}
 }
 
 func (x *observers) free(t *trace.Trace) {
-	for _, r := range []*attrib.Rows{&x.samples, &x.switches, &x.byCPU} {
-		r.Free(t.Memory())
-	}
+	x.samples.Free(t.Memory())
+	x.byCPU.Free(t.Memory())
 }
 
 // look goes through the gaps of one device.
@@ -205,8 +200,8 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 	t := in.Trace
 	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]stackTime{}, map[int64]int64{}
 	x.ranges = make([]int64, len(t.Ranges.Names)+1)
-	ranges, samples := &rangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}, map[int32][]int32{}
-	cpus := newCPUWalk(&t.Sched, seen)
+	ranges, samples := &rangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}, map[int32]*attrib.RowWalk{}
+	cpus := newCPUWalk(in, seen)
 	last := map[kit.LateCall]int32{}
 	piece := func(p *attrib.HostPiece) {
 		x.causes[p.Cause] += p.Len()
@@ -236,18 +231,16 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 	}
 	whole := func(thread int32, i interval.Interval) {
 		ranges.add(thread, i, x.ranges)
-		rows, ok := samples[thread]
-		if !ok {
-			rows = seen.samples.Of(thread)
+		rows := samples[thread]
+		if rows == nil {
+			walk := seen.samples.Of(thread)
+			rows, samples[thread] = &walk, &walk
 		}
-		for len(rows) > 0 && t.Samples.Start(int(rows[0])) < i.Start {
-			rows = rows[1:]
+		for ; rows.Row != trace.None && t.Samples.Start(int(rows.Row)) < i.End; rows.Next() {
+			if t.Samples.Start(int(rows.Row)) >= i.Start {
+				x.samples = append(x.samples, rows.Row)
+			}
 		}
-		for len(rows) > 0 && t.Samples.Start(int(rows[0])) < i.End {
-			x.samples = append(x.samples, rows[0])
-			rows = rows[1:]
-		}
-		samples[thread] = rows
 	}
 	d.SweepHost(in.Threads, nil, piece, whole, nil)
 	var split int64

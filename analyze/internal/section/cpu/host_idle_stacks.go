@@ -35,7 +35,7 @@ func (x *late) addFrames(t *trace.Trace, sampled map[int64]bool) {
 			lastIn[n] = id
 			count[n].within++
 		}
-		if f.Depth(i) == 0 {
+		if f.Kinds[f.Kind(i)].Innermost {
 			count[n].self++
 		}
 	})

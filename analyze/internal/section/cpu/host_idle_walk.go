@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -66,36 +67,47 @@ func (w *rangeWalk) push(row int) {
 
 // cpuWalk says who is on the CPU that a thread left.
 type cpuWalk struct {
-	s      *trace.Observed
-	seen   *observers
-	thread map[int32]*lastCPU
-	cpu    map[int64]*onCPU
+	threads *attrib.Threads
+	s       *trace.Observed
+	seen    *observers
+	thread  map[int32]*lastCPU
+	cpu     map[int64]*onCPU
 }
 
 type lastCPU struct {
-	rows []int32
+	rows attrib.RowWalk
 	cpu  int64 // or -1
 }
 
 type onCPU struct {
-	rows   []int32 // still to come
-	global int64   // who is on it, or 0
+	rows   attrib.RowWalk // still to come
+	global int64          // who is on it, or 0
 }
 
-func newCPUWalk(s *trace.Observed, seen *observers) *cpuWalk {
-	return &cpuWalk{s: s, seen: seen, thread: map[int32]*lastCPU{}, cpu: map[int64]*onCPU{}}
+func newCPUWalk(in *kit.Input, seen *observers) *cpuWalk {
+	return &cpuWalk{threads: in.Threads, s: &in.Trace.Sched, seen: seen, thread: map[int32]*lastCPU{},
+		cpu: map[int64]*onCPU{}}
+}
+
+// switched is the switch that a walk is at, if it is not after the moment; it goes to the next one.
+func (w *cpuWalk) switched(rows *attrib.RowWalk, at int64) (x trace.Subject, ok bool) {
+	row := int(rows.Row)
+	if rows.Row == trace.None || w.s.Start(row) > at {
+		return x, false
+	}
+	rows.Next()
+	return w.s.Subjects[w.s.Subject(row)], true
 }
 
 // instead adds, by thread, the time in which another was on the CPU that the thread was on before.
 func (w *cpuWalk) instead(p *attrib.HostPiece, times map[int64]int64) {
 	th := w.thread[p.Thread]
 	if th == nil {
-		th = &lastCPU{rows: w.seen.switches.Of(p.Thread), cpu: -1}
+		th = &lastCPU{rows: w.threads.Switches(p.Thread), cpu: -1}
 		w.thread[p.Thread] = th
 	}
-	for len(th.rows) > 0 && w.s.Start(int(th.rows[0])) <= p.Start {
-		th.cpu = w.s.Subjects[w.s.Subject(int(th.rows[0]))].What >> 1
-		th.rows = th.rows[1:]
+	for k, ok := w.switched(&th.rows, p.Start); ok; k, ok = w.switched(&th.rows, p.Start) {
+		th.cpu = k.What >> 1
 	}
 	if th.cpu < 0 {
 		return
@@ -106,19 +118,17 @@ func (w *cpuWalk) instead(p *attrib.HostPiece, times map[int64]int64) {
 		w.cpu[th.cpu] = on
 	}
 	for at := p.Start; at < p.End; {
-		for len(on.rows) > 0 && w.s.Start(int(on.rows[0])) <= at {
-			k := w.s.Subjects[w.s.Subject(int(on.rows[0]))]
+		for k, ok := w.switched(&on.rows, at); ok; k, ok = w.switched(&on.rows, at) {
 			switch {
 			case k.What&1 == 1:
 				on.global = k.Global
 			case on.global == k.Global:
 				on.global = 0
 			}
-			on.rows = on.rows[1:]
 		}
 		until := p.End
-		if len(on.rows) > 0 {
-			until = min(until, w.s.Start(int(on.rows[0])))
+		if on.rows.Row != trace.None {
+			until = min(until, w.s.Start(int(on.rows.Row)))
 		}
 		if on.global != 0 {
 			times[on.global] += until - at

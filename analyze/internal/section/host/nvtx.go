@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"math"
 	"runtime"
 	"slices"
 
@@ -222,23 +223,41 @@ func totalsOfRanges(in *kit.Input) rangeTotals {
 
 // threadRanges are the ranges of one name on one thread.
 type threadRanges struct {
+	text, thread     int32 // the thread is None where it is not known
 	count, sum, wall int64
 	reached          int64 // up to where wall counts
 }
 
-func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
+// onThreads adds up the ranges that start in the window, by name and thread.
+func onThreads(in *kit.Input, names *rangeNames) (list []threadRanges) {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
 	// threads are counted from 1, the unknown one is 0
-	threads := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1)
-	var cells []threadRanges
-	for i := lo; i < hi; i++ {
-		at := threads.Of(names.of[r.Name(i)], r.Thread(i)+1)
-		start, end := r.Start(i), r.End(i)
-		if int(at) == len(cells) {
-			cells = append(cells, threadRanges{reached: start})
+	cells := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1)
+	of := func(text, thread int32) *threadRanges {
+		at := cells.Of(text, thread+1)
+		if int(at) == len(list) {
+			list = append(list, threadRanges{text: text, thread: thread, reached: math.MinInt64})
 		}
-		c := &cells[at]
+		return &list[at]
+	}
+	if nested(in) {
+		around := make([]int32, len(names.texts)) // by name: how many nodes
+		in.Contexts.Descend(func(node int32) {
+			text, x := names.of[in.Contexts.NameOf(node)], in.Contexts.Ranges(node)
+			c := of(text, in.Contexts.ThreadOf(node))
+			c.count += x.Count
+			c.sum += x.Time
+			if around[text] == 0 {
+				c.wall += x.Time
+			}
+			around[text]++
+		}, func(node int32) { around[names.of[in.Contexts.NameOf(node)]]-- })
+		return list
+	}
+	for i := lo; i < hi; i++ {
+		c := of(names.of[r.Name(i)], r.Thread(i))
+		start, end := r.Start(i), r.End(i)
 		c.count++
 		c.sum += end - start
 		if end > c.reached {
@@ -246,6 +265,16 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 			c.reached = end
 		}
 	}
+	return list
+}
+
+// nested reports whether all ranges are of the window and nest, so that the nodes of the contexts say all of them.
+func nested(in *kit.Input) bool {
+	lo, hi := in.Trace.Ranges.Starting(in.Host.Start, in.Host.End)
+	return hi-lo == in.Trace.Ranges.Len() && in.Contexts.Whole()
+}
+
+func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 	procs := kit.NewNumbering[kit.Pair]() // name, process
 	var list []rangeTotal
 	part := func(text, proc int32) *rangeTotal {
@@ -255,8 +284,8 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 		}
 		return &list[at]
 	}
-	for i, x := range threads.Keys {
-		part(x.A, in.ProcOf(x.B-1)).add(&rangeTotal{count: cells[i].count, sum: cells[i].sum, wall: cells[i].wall})
+	for _, x := range onThreads(in, names) {
+		part(x.text, in.ProcOf(x.thread)).add(&rangeTotal{count: x.count, sum: x.sum, wall: x.wall})
 	}
 	if in.NVTX != nil {
 		for _, x := range in.NVTX.Ranges {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -167,11 +168,50 @@ func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
 
 // hostOps are the operators by number, with what the ranges that start in the window say of them.
 func hostOps(in *kit.Input, names *rangeNames) []torchOp {
-	r := &in.Trace.Ranges
 	list := make([]torchOp, len(names.texts))
 	for i := range list {
 		list[i].name = int32(i)
 	}
+	if nested(in) {
+		nestedOps(in.Contexts, names, list)
+	} else {
+		sweepOps(in, names, list)
+	}
+	return list
+}
+
+// nestedOps adds the ranges of all nodes to their operators.
+func nestedOps(c *attrib.Contexts, names *rangeNames, list []torchOp) {
+	var open []int32                        // operators around a node, from the outermost in
+	around := make([]int, len(names.texts)) // how often each is among them
+	c.Descend(func(node int32) {
+		op, x := names.of[c.NameOf(node)], c.Ranges(node)
+		if op < 0 {
+			return
+		}
+		o := &list[op]
+		o.calls += x.Count
+		o.sum += x.Time
+		o.inner += x.Time
+		if around[op] == 0 {
+			o.host += x.Time
+		}
+		if n := len(open); n > 0 {
+			list[open[n-1]].inner -= x.Time
+		}
+		open = append(open, op)
+		around[op]++
+	}, func(node int32) {
+		if op := names.of[c.NameOf(node)]; op >= 0 {
+			open = open[:len(open)-1]
+			around[op]--
+		}
+	})
+}
+
+// sweepOps adds the ranges of the window to their operators, wherever they lie.
+func sweepOps(in *kit.Input, names *rangeNames, list []torchOp) {
+	r := &in.Trace.Ranges
 	reached := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // operator and thread, counted from 1
 	var upTo []int64
 	type open struct {
@@ -218,7 +258,6 @@ func hostOps(in *kit.Input, names *rangeNames) []torchOp {
 			add(j)
 		}
 	}
-	return list
 }
 
 // gpuOps adds the kernels of the window to the operators by number.

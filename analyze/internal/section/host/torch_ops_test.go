@@ -1,6 +1,9 @@
 package host_test
 
 import (
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -94,4 +97,48 @@ func TestTorchOpsOfOthers(t *testing.T) {
 	sectiontest.WantStatus(t, r, "torch_ops", report.Partial, "host time only")
 	sectiontest.Metric(t, r, 7, "op.count")
 	sectiontest.NoMetric(t, r, "op.coverage")
+}
+
+// What is added up by node, where all ranges nest, is what going through the ranges makes of them: two ranges that cross,
+// on a thread and of names of their own, change neither operators nor other ranges.
+func TestRangesThatNestAddUpLikeOthers(t *testing.T) {
+	names := []string{"aten::mm, op_id = 1", "aten::linear, op_id = 2", "aten::add", "step", "forward"}
+	for seed := range uint64(20) {
+		rows := func(cross bool) []string {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			b := tracetest.New()
+			p := b.Process(5, "python")
+			for tid := int64(5); tid < 8; tid++ {
+				th := p.Thread(tid, "")
+				var nest func(from, to int64, depth int)
+				nest = func(from, to int64, depth int) {
+					for at := from; at < to && depth < 6; {
+						end := min(to, at+rng.Int64N(60))
+						th.Range(names[rng.IntN(len(names))], at, end)
+						nest(at, end, depth+1)
+						at = end + rng.Int64N(4)
+					}
+				}
+				nest(0, 200, 0)
+				th.Launch("k", 50, 51, tracetest.Kernel{Start: 300 + 10*tid, End: 305 + 10*tid})
+			}
+			if cross {
+				th := p.Thread(9, "")
+				th.StartEnd("over", 0, 50)
+				th.StartEnd("lap", 20, 80)
+			}
+			l := sectiontest.Look(t, b, analyze.Options{})
+			list := append(
+				cellLines(t, l.Table("torch_ops", "torch_ops"), "operator", "calls", "gpu", "self", "host", "host_self", "mean"),
+				cellLines(t, l.Table("nvtx", "nvtx_ranges"), "range_name", "count", "gpu", "self", "wall", "sum", "p50")...)
+			return slices.DeleteFunc(list, func(row string) bool {
+				return strings.HasPrefix(row, "over |") || strings.HasPrefix(row, "lap |")
+			})
+		}
+		if list := rows(true); len(list) != 8 {
+			t.Fatalf("seed %d: %d rows", seed, len(list))
+		} else {
+			wantLines(t, rows(false), list...)
+		}
+	}
 }

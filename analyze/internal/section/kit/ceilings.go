@@ -42,15 +42,24 @@ func (in *Input) ceilings(findings []report.Finding) {
 		return
 	}
 	r := newReplayed(in, g)
-	if off, ok := r.fit(); !ok || off > goodFit {
-		return
-	}
-	parallel.Each(len(list), func(i int) {
-		w := list[i].finding.Worth
-		if share, ok := r.gain(list[i].change); ok {
-			w.Time, w.Replayed = int64(math.Round(share*float64(w.Of))), true
+	var off float64
+	fits := false
+	gains := make([]*float64, len(list))
+	parallel.Each(1+len(list), func(i int) {
+		if i == 0 {
+			off, fits = r.fit()
+		} else if share, ok := r.gain(list[i-1].change); ok {
+			gains[i-1] = &share
 		}
 	})
+	if !fits || off > goodFit {
+		return
+	}
+	for i, share := range gains {
+		if w := list[i].finding.Worth; share != nil {
+			w.Time, w.Replayed = int64(math.Round(*share*float64(w.Of))), true
+		}
+	}
 }
 
 // changeFor is the change that a finding is about, or nil.

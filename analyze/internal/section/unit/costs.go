@@ -7,7 +7,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -128,9 +127,8 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 		corr int64
 	}
 	x := in.Units
-	memory := in.Trace.Memory()
-	lastOf := spill.Make[int32](memory, in.Trace.API.Len()) // the unit for which a call was last counted, plus one
-	defer spill.Free(memory, lastOf)
+	shared := sharedCalls(in)
+	lastOf := map[int32]int32{}   // by call that launched several pieces: the unit for which it was last counted, plus one
 	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
 	for d := range x.Of {
 		device := &x.Timeline.Devices[d]
@@ -144,7 +142,9 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 				c.kernels++
 			}
 			if call := device.Call(i); call != trace.None {
-				if lastOf[call] != u+1 {
+				if !shared.has(call) {
+					c.launches++
+				} else if lastOf[call] != u+1 {
 					lastOf[call] = u + 1
 					c.launches++
 				}
@@ -162,6 +162,30 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 			}
 		}
 	}
+}
+
+// callSet is a set of API calls, a bit each.
+type callSet []uint64
+
+func (s callSet) has(call int32) bool { return s[call>>6]&(1<<(call&63)) != 0 }
+func (s callSet) add(call int32)      { s[call>>6] |= 1 << (call & 63) }
+
+// sharedCalls are those that launched more than one kernel or graph.
+func sharedCalls(in *kit.Input) callSet {
+	n := in.Trace.API.Len()/64 + 1
+	once, shared := make(callSet, n), make(callSet, n)
+	for _, calls := range [][]int32{in.Calls.Kernel, in.Calls.Graph} {
+		for _, call := range calls {
+			switch {
+			case call == trace.None:
+			case once.has(call):
+				shared.add(call)
+			default:
+				once.add(call)
+			}
+		}
+	}
+	return shared
 }
 
 // unitSet is the kept units of one group on one device, in order.

@@ -25,24 +25,17 @@ type unitRun struct {
 	work    *unitWork
 	// between is whether kernels were launched between the markers of units.
 	between bool
+	rows    int // of GPU work that belongs to units
 }
 
 // from sets the source of what follows: the tables that the units' work is in.
 func (r *unitRun) from(columns ...string) {
-	rows := 0
-	for _, of := range r.in.Units.Of {
-		for _, u := range of {
-			if u != trace.None {
-				rows++
-			}
-		}
-	}
 	first := true
 	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset} {
 		switch {
 		case !r.in.Has(role):
 		case first:
-			r.out.From(role, rows, columns...)
+			r.out.From(role, r.rows, columns...)
 			first = false
 		default:
 			r.out.With(role)
@@ -51,6 +44,18 @@ func (r *unitRun) from(columns ...string) {
 	if r.in.Units.Kind == workunit.KindNVTX {
 		r.out.With(trace.RoleNVTX, "text", "textId")
 	}
+}
+
+// countRows is how many pieces of work belong to units.
+func countRows(units *workunit.Result) (rows int) {
+	for _, of := range units.Of {
+		for _, u := range of {
+			if u != trace.None {
+				rows++
+			}
+		}
+	}
+	return rows
 }
 
 // byTime are the groups with kept units, those with most time first.

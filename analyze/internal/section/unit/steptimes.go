@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -254,12 +255,10 @@ func (s *stepTimes) median(of []int64, p int, counts func(v int64) bool) int64 {
 			s.values = append(s.values, v)
 		}
 	}
-	n := len(s.values)
-	if n == 0 {
+	if len(s.values) == 0 {
 		return 0
 	}
-	slices.Sort(s.values)
-	return s.values[(n-1)/2] + (s.values[n/2]-s.values[(n-1)/2])/2
+	return stat.Middle(s.values)
 }
 
 // hiccup is a single gap, or kernel, that was much longer than its median.

@@ -251,7 +251,7 @@ func run(in *kit.Input, out *kit.Output) {
 	sums := sumsOf(in)
 	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets,
 		main: &sets[slowest[x.Primary]], slowest: slowest,
-		ids: kit.GroupIDs(x)}
+		ids: kit.GroupIDs(x), rows: countRows(x)}
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.metrics(slowest)
 	r.groupTable(slowest)

@@ -9,15 +9,13 @@ import (
 type decoder struct {
 	f     *File
 	plans plans
-	row   []Cell
 	claim func(page uint32) bool // of overflow pages; false: seen before
 	long  []byte                 // a record that goes on behind its page
 	tail  []byte                 // an overflow page
 }
 
 func newDecoder(f *File, t *Table, wanted []int, claim func(page uint32) bool) *decoder {
-	return &decoder{f: f, plans: plans{columns: t.Columns, wanted: wanted}, row: make([]Cell, len(wanted)),
-		claim: claim}
+	return &decoder{f: f, plans: plans{columns: t.Columns, wanted: wanted}, claim: claim}
 }
 
 // cells checks a leaf's header and returns how many rows it holds (section 1.6). b begins with the page. Only a leaf
@@ -84,8 +82,7 @@ func (d *decoder) rows(page uint32, b []byte, n int, each func(row []Cell) error
 		if p == nil {
 			return bad(page, wrong)
 		}
-		p.run(record, int64(rowid), d.row)
-		if err := each(d.row); err != nil {
+		if err := each(p.run(record, int64(rowid))); err != nil {
 			return err
 		}
 	}

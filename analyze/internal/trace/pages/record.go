@@ -3,6 +3,7 @@ package pages
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -10,40 +11,32 @@ import (
 type plan struct {
 	header string // size varint and serial types
 	total  int    // bytes of header and body
+	row    []Cell // what the header alone says is there for good
 	fields []field
 	reach  int // bytes that must be at hand: the end of the last wanted value
 }
 
-// field is one wanted column of a record.
+// field is a wanted column that differs between records of one header.
 type field struct {
 	how   how
 	shift uint8 // of an integer fetched as eight bytes
 	at    int32 // from the start of the record
 	size  int32 // of a text or blob
-	fixed *Cell // the value, where the record does not hold it
+	to    *Cell // in the plan's row
 }
 
 type how uint8
 
 const (
-	isFixed how = iota
+	isInteger how = iota
 	isRowID
-	isInteger
 	isIntegerAsFloat
 	isFloat
-	isText
-	isBlob
+	isBytes
 )
 
 // sizes of the serial types below 12 (section 2.1); types 10 and 11 are reserved.
 var sizes = [12]int{0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0}
-
-var (
-	nullCell       = Cell{}
-	zero, one      = IntCell(0), IntCell(1)
-	zeroFl, oneFl  = FloatCell(0), FloatCell(1)
-	emptyT, emptyB = TextCell(""), Cell{Kind: Blob}
-)
 
 // maxRecord is how long a record may be: SQLite's limit on a row (SQLITE_MAX_LENGTH).
 const maxRecord = 1_000_000_000
@@ -57,15 +50,18 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 	if n == len(header) {
 		return nil, "has a record without a value"
 	}
-	p := &plan{header: string(header), fields: make([]field, len(wanted))}
+	p := &plan{header: string(header), row: make([]Cell, len(wanted))}
+	absent := make([]bool, len(wanted)) // columns that the record may lack, and whose default is not known
 	for i, c := range wanted {
-		switch c {
-		case rowidColumn:
-			p.fields[i] = field{how: isRowID}
-		case nullColumn:
-			p.fields[i] = field{how: isFixed, fixed: &nullCell}
+		switch {
+		case c == rowidColumn:
+			p.row[i] = IntCell(0)
+			p.fields = append(p.fields, field{how: isRowID, to: &p.row[i]})
+		case c == nullColumn:
+		case columns[c].Default != nil:
+			p.row[i] = *columns[c].Default
 		default:
-			p.fields[i] = field{how: isFixed, fixed: columns[c].Default}
+			absent[i] = true
 		}
 	}
 	at := uint64(len(header))
@@ -75,21 +71,22 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 			return nil, "has a record whose header does not end where it says"
 		}
 		rest = rest[n:]
-		f, bytes, ok := fieldOf(kind)
+		cell, f, bytes, ok := fieldOf(kind, column < len(columns) && columns[column].Real)
 		if !ok {
 			return nil, "has a value of a type that does not exist"
 		}
 		if column < len(columns) {
-			if columns[column].Real {
-				f = f.asFloat()
-			}
 			if columns[column].RowID && kind != 0 {
 				return nil, "has a record that holds its rowid twice"
 			}
 			f.at = int32(at)
 			for i, c := range wanted {
-				if c == column {
-					p.fields[i] = f
+				if c != column {
+					continue
+				}
+				p.row[i], absent[i] = cell, false
+				if f.to = &p.row[i]; bytes > 0 {
+					p.fields = append(p.fields, f)
 					p.reach = max(p.reach, int(at+bytes))
 				}
 			}
@@ -98,79 +95,57 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 			return nil, "has a record that is too long"
 		}
 	}
-	for _, f := range p.fields {
-		if f.how == isFixed && f.fixed == nil {
-			return nil, "has a record without a column whose default is not plain"
-		}
+	if slices.Contains(absent, true) {
+		return nil, "has a record without a column whose default is not plain"
 	}
 	p.total = int(at)
 	p.reach = max(p.reach, len(header))
 	return p, ""
 }
 
-// fieldOf is what a serial type means (section 2.1).
-func fieldOf(kind uint64) (f field, bytes uint64, ok bool) {
+// fieldOf is what a serial type means (section 2.1), in a column of REAL affinity or another: the value, as far as the
+// type says it, and where it takes bytes of the record, how they are read.
+func fieldOf(kind uint64, inReal bool) (c Cell, f field, bytes uint64, ok bool) {
 	switch {
 	case kind == 0:
-		return field{how: isFixed, fixed: &nullCell}, 0, true
+		return Cell{}, f, 0, true
 	case kind <= 6:
-		size := sizes[kind]
-		return field{how: isInteger, shift: uint8(64 - 8*size)}, uint64(size), true
-	case kind == 7:
-		return field{how: isFloat}, 8, true
-	case kind == 8:
-		return field{how: isFixed, fixed: &zero}, 0, true
-	case kind == 9:
-		return field{how: isFixed, fixed: &one}, 0, true
-	case kind < 12 || kind > 2*maxRecord+13:
-		return field{}, 0, false
-	}
-	size := (kind - 12) / 2
-	f = field{how: isBlob, size: int32(size)}
-	if kind%2 == 1 {
-		f.how = isText
-	}
-	if size == 0 {
-		f = field{how: isFixed, fixed: &emptyB}
-		if kind%2 == 1 {
-			f.fixed = &emptyT
+		bytes = uint64(sizes[kind])
+		f = field{how: isInteger, shift: uint8(64 - 8*bytes)}
+		if inReal {
+			f.how = isIntegerAsFloat
 		}
+		return IntCell(0), f, bytes, true
+	case kind == 7:
+		return Cell{}, field{how: isFloat}, 8, true
+	case kind <= 9 && inReal:
+		return FloatCell(float64(kind - 8)), f, 0, true
+	case kind <= 9:
+		return IntCell(int64(kind - 8)), f, 0, true
+	case kind < 12 || kind > 2*maxRecord+13:
+		return Cell{}, f, 0, false
 	}
-	return f, size, true
+	bytes = (kind - 12) / 2
+	c.Kind = Blob
+	if kind%2 == 1 {
+		c.Kind = Text
+	}
+	return c, field{how: isBytes, size: int32(bytes)}, bytes, true
 }
 
-// asFloat is how a column of REAL affinity reads.
-func (f field) asFloat() field {
-	switch {
-	case f.how == isInteger:
-		f.how = isIntegerAsFloat
-	case f.fixed == &zero:
-		f.fixed = &zeroFl
-	case f.fixed == &one:
-		f.fixed = &oneFl
-	}
-	return f
-}
-
-// run decodes the record that begins b into row. b must hold p.reach bytes and slack more. Texts are views of b.
-func (p *plan) run(b []byte, rowid int64, row []Cell) {
-	row = row[:len(p.fields)]
+// run returns the row of the record that begins b. b must hold p.reach bytes and slack more. Texts are views of b. The
+// row is the plan's own, until it runs again.
+func (p *plan) run(b []byte, rowid int64) []Cell {
 	for i := range p.fields {
-		f, c := &p.fields[i], &row[i]
-		switch f.how {
+		f := &p.fields[i]
+		switch c := f.to; f.how {
 		case isInteger:
-			c.Kind, c.S = Int, ""
 			c.Bits = int64(binary.BigEndian.Uint64(b[f.at:])) >> f.shift
-		case isFixed:
-			*c = *f.fixed
-		case isText, isBlob:
-			v := b[f.at : f.at+f.size]
-			*c = TextCell(unsafe.String(unsafe.SliceData(v), len(v)))
-			if f.how == isBlob {
-				c.Kind = Blob
-			}
 		case isRowID:
-			*c = IntCell(rowid)
+			c.Bits = rowid
+		case isBytes:
+			v := b[f.at : f.at+f.size]
+			c.S = unsafe.String(unsafe.SliceData(v), len(v))
 		case isIntegerAsFloat:
 			*c = FloatCell(float64(int64(binary.BigEndian.Uint64(b[f.at:])) >> f.shift))
 		case isFloat:
@@ -180,6 +155,7 @@ func (p *plan) run(b []byte, rowid int64, row []Cell) {
 			}
 		}
 	}
+	return p.row
 }
 
 // plans finds the plan of a record by its header. It is for one goroutine.
