@@ -18,13 +18,14 @@ import (
 // their order from unit to unit, those of several interleave as it happens: so they are laid beside each other stream
 // by stream, unless streams change from unit to unit.
 type sequence struct {
-	in     *kit.Input
-	set    *unitSet
-	device *attrib.Device
-	work   []int32 // the kernels of all units, unit by unit, each by start: numbers of the device's work
-	from   []int32 // by unit: where its kernels start in work; one more at the end
-	at     []int32 // by place in work: the position, or -1
-	median int     // the unit that the positions are those of
+	in       *kit.Input
+	set      *unitSet
+	device   *attrib.Device
+	work     []int32 // the kernels of all units, unit by unit, each by start: numbers of the device's work
+	from     []int32 // by unit: where its kernels start in work; one more at the end
+	at       []int32 // by place in work: the position, or -1
+	median   int     // the unit that the positions are those of
+	families []int64 // by kernel name: what it is told by; nil where that is the name
 	// positions of the median unit, in the order of their start: their work.
 	positions []int32
 }
@@ -36,6 +37,9 @@ func newSequence(in *kit.Input, s *unitSet) *sequence {
 	x := in.Units
 	index := x.Units[s.units[0]].Index
 	q := &sequence{in: in, set: s, device: &x.Timeline.Devices[index]}
+	if x.Period.Families {
+		q.families = kit.Once(in, "kernel families", func() []int64 { return families(in.Kinds) })
+	}
 	q.gather(index)
 	single, perStream := q.hashes()
 	byStream := mostCommon(perStream) > mostCommon(single)
@@ -92,8 +96,8 @@ func (q *sequence) key(work int32) int64 {
 		return -1
 	}
 	name := q.in.Trace.Kernels.Name(q.device.Row(int(work)))
-	if q.in.Units.Period.Families {
-		return kit.Once(q.in, "kernel families", func() []int64 { return families(q.in.Kinds) })[name]
+	if q.families != nil {
+		return q.families[name]
 	}
 	return int64(name)
 }

@@ -22,7 +22,7 @@ type stepTimes struct {
 
 	sample []int32 // by unit: its place among the sampled ones plus one, or 0
 	n      int     // sampled units
-	// By sampled unit and position, ns: what medians are taken of, first dur and start, then in their place gap and alone.
+	// By position and sampled unit, ns: what medians are taken of, first dur and start, then in their place gap and alone.
 	dur, start, gap, alone []int64
 
 	shown []shownUnit
@@ -87,7 +87,7 @@ func (s *stepTimes) cell(of []int64, unit, position int) *int64 {
 	if k == 0 {
 		return nil
 	}
-	return &of[int(k-1)*len(s.list)+position]
+	return &of[position*s.n+int(k-1)]
 }
 
 func add(cell *int64, ns int64) {
@@ -250,8 +250,8 @@ func (s *stepTimes) copies() {
 // median is that of the cells of a position that count.
 func (s *stepTimes) median(of []int64, p int, counts func(v int64) bool) int64 {
 	s.values = s.values[:0]
-	for k := range s.n {
-		if v := of[k*len(s.list)+p]; counts(v) {
+	for _, v := range of[p*s.n : (p+1)*s.n] {
+		if counts(v) {
 			s.values = append(s.values, v)
 		}
 	}
