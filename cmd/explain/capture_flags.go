@@ -54,9 +54,11 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.Unit, "unit", "",
 		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.PhaseMap, "phase-map", "", command.PhaseMapHelp)
 	fl.StringVar(&f.KernelMap, "kernel-map", "", command.KernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
+	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")
@@ -153,7 +155,7 @@ func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, err
 	r.Compare = func(base, head []string) (*comparison.Comparison, error) { return f.compare(cmd, e, base, head) }
 	var err error
 	r.Analysis, err = (&analysisFlags{
-		Unit: f.Unit, KernelMap: f.KernelMap, Quiet: f.Quiet, Verbose: f.verbose,
+		Unit: f.Unit, PhaseMap: f.PhaseMap, KernelMap: f.KernelMap, Quiet: f.Quiet, Verbose: f.verbose,
 	}).Options(e, 1)
 	return r, err
 }

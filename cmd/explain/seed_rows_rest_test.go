@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
 // restRows are rows about what is said, left out, or done by another program.
@@ -83,4 +85,31 @@ func (s *seedRun) restRows(row func(string, func(*testing.T))) {
 			t.Errorf("exit %d, want the window of 353.3 ms: %s%s", code, b.String(), errs.String())
 		}
 	})
+}
+
+// The key one-liners of profilemate's page read lists and objects, whatever the capture holds: none of them is null.
+func TestSummaryKeepsItsShapeWithoutKernels(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	says(t, exitOK, "", tracetest.Tiny(tracetest.WithoutTable("CUPTI_ACTIVITY_KIND_KERNEL")).WriteTB(t), "--out", out)
+	var s map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(fileOf(t, filepath.Join(out, "summary.json"))), &s); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"components": "{}", "top_kernels": "[]"} {
+		if string(s[key]) != want {
+			t.Errorf("%s is %s, want %s", key, s[key], want)
+		}
+	}
+	var p struct {
+		PrefillDecode map[string]map[string]*float64 `json:"prefill_decode"`
+	}
+	if err := json.Unmarshal([]byte(fileOf(t, filepath.Join(out, "summary.json"))), &p); err != nil {
+		t.Fatal(err)
+	}
+	for _, phase := range []string{"prefill", "decode"} {
+		if total, ok := p.PrefillDecode[phase]["total_ms"]; !ok || total != nil && *total <= 0 {
+			t.Errorf("%s: %v", phase, p.PrefillDecode[phase])
+		}
+	}
 }

@@ -60,7 +60,7 @@ type graphSummary struct {
 const summaryKernels = 20
 
 // SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always there;
-// prefill and decode are always there, with null where nothing is known of them; components is null where there are
+// prefill and decode are always there, with null where nothing is known of them; components is empty where there are
 // none.
 func SummaryJSON(r *report.Report) ([]byte, error) {
 	v := present.NewView(r)
@@ -170,15 +170,11 @@ func prefillDecode(v *present.View) map[string]*phaseSummary {
 
 // componentsOf are those found by kernel name, which covers every kernel.
 func componentsOf(v *present.View) map[string]*componentSummary {
-	var out map[string]*componentSummary
-	sum := 0.0
+	out, sum := map[string]*componentSummary{}, 0.0
 	for _, m := range v.ByID["component.gpu_time"] {
 		name, ok := m.Labels["component"]
 		if !ok || len(m.Labels) != 1 || m.Value == nil {
 			continue
-		}
-		if out == nil {
-			out = map[string]*componentSummary{}
 		}
 		out[name] = &componentSummary{Count: m.N, TotalMs: *shifted(report.F(*m.Value), -6), total: *m.Value}
 		sum += *m.Value

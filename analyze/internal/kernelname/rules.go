@@ -87,7 +87,7 @@ var rules = compile([]rule{
 	{cat: Attention,
 		any: "batchprefill batchdecode singleprefill singledecode podwithkv batchmla batchpagedattention mergestate merge_attn_states attentionsum"},
 	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla",
-		words: "mha mqa gqa mla dsa nsa bsa flash flashdecode* varlen ^parallel&fwd ^parallel&bwd paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
+		words: "mha mqa gqa mla dsa nsa bsa qsa flash flashdecode* varlen ^parallel&fwd ^parallel&bwd paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
 	{cat: Attention, words: "^fwd_kernel*", not: "penalt embed _ep_"},
 	// The indexer of sparse attention chooses tokens, not a next token.
 	{cat: Attention,
@@ -99,7 +99,7 @@ var rules = compile([]rule{
 		any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
 
 	{cat: LinearAttn,
-		words: "chunk&fwd chunk&bwd chunk&cumsum chunk&delta chunk_delta* comba short_conv* conv_state*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
+		words: "chunk&fwd chunk&bwd chunk&cumsum chunk&delta chunk_delta* comba short_conv* post_conv* conv_state*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
 	{cat: LinearAttn,
 		any: "fused_recurrent causal_conv1d mamba selective_scan selective_state ~ssd~ _ssd_ ~ssm~ recompute_w_u solve_tril merge_16x16"},
 
@@ -127,18 +127,18 @@ var rules = compile([]rule{
 		any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
 	{cat: MoERoute,
 		words: "expt* biased_topk* gate&topk topk&deepseek compaction eplb topk_ids* topk_weight* noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* deepseek_v3_topk* shuffle_input_rows*"},
-	{cat: MoERoute, words: "router group_mask*", not: "gemm gemv matmul"},
+	{cat: MoERoute, words: "router route routes group_mask*", not: "gemm gemv matmul"},
 	{cat: MoERoute,
 		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
 	// A kernel that prepares the operands of a GEMM is not a GEMM.
 	{cat: Quant,
-		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale scale&128x128 scale&1x128 reconstruct* marlin&weight pack&int4 pack_int4* unpack_int4* cast_fp8* cast_mxfp8*", not: "gemm matmul gemv matvec tree"},
+		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale scale&128x128 scale&1x128 reconstruct* marlin&weight pack&int4 pack_int4* unpack_int4* pack&2bit pack&4bit pack&8bit cast_fp8* cast_mxfp8*", not: "gemm matmul gemv matvec mma tree"},
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
 	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul gemv"},
 	{cat: GEMM, any: "nvjet gemm gemv matmul cublas xmma wgmma cijk_ wvsplitk splitkreduce splitk_reduce splitk_kernel"},
 	{cat: GEMM, any: "marlin machete gptq ~awq~ deep_gemm w8a8 block_fp8 scaled_mm triton_mm ~mm~ qserve tinygemm fp8_linear dot_kernel reduce_1block_kernel"},
-	{cat: GEMM, words: "einsum* mma mul_mat* lora conv2d conv3d bmm flatmm conv_transpose*"},
+	{cat: GEMM, words: "einsum* addmm mma mul_mat* lora conv2d conv3d bmm flatmm conv_transpose*"},
 	{cat: GEMM, any: "fprop dgrad wgrad implicit_convolve conv2d_ _conv2d convolve winograd bgmv sgmv lora_shrink lora_expand", not: "_norm_"},
 	{cat: GEMM, any: "cutlass::kernel cutlass::device_kernel cutlass_80_ cutlass_75_ cutlass_70_ cutlass_90_ cutlass3x"},
 
@@ -192,9 +192,9 @@ var rules = compile([]rule{
 	{cat: Elementwise, words: "sinkhorn* mhc hc"},
 	{cat: Quant, words: "had to_fp8 to_int8 to_fp4 e2m1 e4m3 e5m2 nibble* sf"},
 	{cat: LinearAttn, words: "recurrent recurrence intra_states inter_states ssm_states decay"},
-	{cat: Attention, words: "swa qsa score scores qk lse heads mqa decode&split decode&paged decode&stage* decode_stage1* sparse&decode prefill compress&dsv4 compressor*", not: "threshold"},
+	{cat: Attention, words: "swa score scores qk lse heads mqa decode&split decode&paged decode&stage* decode_stage1* sparse&decode prefill compress&dsv4 compressor*", not: "threshold"},
 	{cat: KVCache, words: "kv ring_append k_cache v_cache store&dsv4 append&dsv4", not: "kv_len"},
-	{cat: MoERoute, words: "route routed routes ep top2 top4 top8"},
+	{cat: MoERoute, words: "routed ep top2 top4 top8"},
 	{cat: Sampling, words: "token_count* thinking* budget accept* next_token* vocab threshold* candidates candidate ngram* propose* selector"},
 	{cat: Activation, words: "gated gate glu act"},
 	{cat: Prepare,

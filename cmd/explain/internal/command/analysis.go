@@ -46,8 +46,7 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)
 	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work"+where)
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
-	fl.StringVar(&f.PhaseMap, "phase-map", "",
-		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
+	fl.StringVar(&f.PhaseMap, "phase-map", "", PhaseMapHelp+where)
 	fl.StringVar(&f.KernelMap, "kernel-map", "", KernelMapHelp+where)
 	f.memory.register(fl)
 	quiet := "print nothing but errors"
@@ -100,6 +99,9 @@ func windowRange(window string) (string, error) {
 	}
 	return expr, nil
 }
+
+// PhaseMapHelp is the help of --phase-map.
+const PhaseMapHelp = "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"
 
 // KernelMapHelp is the help of --kernel-map.
 const KernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""

@@ -188,8 +188,8 @@ func TestActionPassesEveryFlag(t *testing.T) {
 		return string(out), err
 	}
 	got, err := runScript("COMMAND=gate", "BASELINE=a b.json\r\n\n  \n$(touch pwned)*.json", "CANDIDATE=head.json", "POLICY=p.yml", "COMMENT=always", "EXIT_ON=inconclusive", "FAIL_ON=error", "OUT=explain",
-		"UNIT=nvtx:^step [0-9]+; rm -rf .", "ALLOW_UNSAFE=false")
-	if want := "gate\n--out=explain\n--comment=always\n--override-label=\n--base=a b.json\n--base=$(touch pwned)*.json\n--head=head.json\n--policy=p.yml\n--unit=nvtx:^step [0-9]+; rm -rf .\n--exit-on=error\n"; err != nil || got != want {
+		"UNIT=nvtx:^step [0-9]+; rm -rf .", "PHASE_MAP=a phases.json", "ALLOW_UNSAFE=false")
+	if want := "gate\n--out=explain\n--comment=always\n--override-label=\n--base=a b.json\n--base=$(touch pwned)*.json\n--head=head.json\n--policy=p.yml\n--unit=nvtx:^step [0-9]+; rm -rf .\n--phase-map=a phases.json\n--exit-on=error\n"; err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
@@ -205,8 +205,8 @@ func TestActionPassesEveryFlag(t *testing.T) {
 	explaintest.Put(t, filepath.Join(dir, "b 1.nsys-rep"), nil, 0o644)
 	explaintest.Put(t, filepath.Join(dir, "h1.sqlite.zst"), nil, 0o644)
 	explaintest.Put(t, filepath.Join(dir, "h2.sqlite"), nil, 0o644)
-	got, err = runScript("COMMAND=report", "BASELINE=b 1.nsys-rep", "CANDIDATE=h*.sqlite*\n$(touch pwned)", "OUT=reports", "UNIT=graph")
-	if want := "b 1.nsys-rep\n--quiet\n--unit=graph\n--out\nreports/base/1-b 1\nh1.sqlite.zst\n--quiet\n--unit=graph\n--out\nreports/head/1-h1\nh2.sqlite\n--quiet\n--unit=graph\n--out\nreports/head/2-h2\n::error title=explain::no capture of the head is where the input says\n"; err == nil || got != want {
+	got, err = runScript("COMMAND=report", "BASELINE=b 1.nsys-rep", "CANDIDATE=h*.sqlite*\n$(touch pwned)", "OUT=reports", "UNIT=graph", "PHASE_MAP=p.json")
+	if want := "b 1.nsys-rep\n--quiet\n--unit=graph\n--phase-map=p.json\n--out\nreports/base/1-b 1\nh1.sqlite.zst\n--quiet\n--unit=graph\n--phase-map=p.json\n--out\nreports/head/1-h1\nh2.sqlite\n--quiet\n--unit=graph\n--phase-map=p.json\n--out\nreports/head/2-h2\n::error title=explain::no capture of the head is where the input says\n"; err == nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {

@@ -28,6 +28,8 @@ func (r *Session) facts(job *capture.Job) *capture.Facts {
 		{Key: "pair", Value: r.Pair},
 		{Key: "report", Value: !r.NoReport},
 		{Key: "unit", Value: r.Unit},
+		{Key: "phase_map", Value: r.PhaseMap},
+		{Key: "kernel_map", Value: r.KernelMap},
 	}
 	if r.Server != nil {
 		r.Server.facts(r, f)

@@ -35,6 +35,9 @@ func (r *Session) reportCommand(dir string, evidence []string) []string {
 	if r.Unit != "" {
 		argv = append(argv, "--unit", r.Unit)
 	}
+	if r.PhaseMap != "" {
+		argv = append(argv, "--phase-map", r.PhaseMap)
+	}
 	if r.KernelMap != "" {
 		argv = append(argv, "--kernel-map", r.KernelMap)
 	}

@@ -43,7 +43,8 @@ type Options struct {
 	Window        capture.Window
 	Grace, Limit  time.Duration // before a process is killed; of a program, 0 is none
 	Unit          string        // --unit of the analysis
-	KernelMap     string        // a file
+	PhaseMap      string        // a file, and so is the next
+	KernelMap     string
 	FailOn        []string      // rules by which a pair is judged
 	Policy, Noise string        // files, for a pair
 	Cooldown      time.Duration // between two captures of a pair
