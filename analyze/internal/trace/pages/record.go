@@ -165,7 +165,7 @@ type plans struct {
 	recent  [1 << planBits]*plan // by a hash of the header
 }
 
-const planBits = 11
+const planBits = 12
 
 // find returns the plan for the record that begins b, of total bytes, whose header must be whole in b.
 func (ps *plans) find(b []byte, header, total int) (*plan, string) {
