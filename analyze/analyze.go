@@ -181,9 +181,11 @@ func numberable(path string, rows ...int) error {
 // finish computes the sections and makes sure that the report keeps its contract. units is nil where there is no trace.
 func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error) {
 	var others []*workunit.Result
+	var id report.Capture
 	parallel.Do(
-		func() { others = otherUnits(in, units) },
-		func() { kit.Begin(sections, in) })
+		func() { others = otherUnits(in, units) }, // what the search holds is free before anything else is held
+		func() { id = identity(in) })
+	kit.Begin(sections, in)
 	var cuts []*kit.Input
 	for _, x := range others {
 		cut := in.With(x)
@@ -194,7 +196,7 @@ func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error
 	var r *report.Report
 	var outs *kit.Outputs
 	parallel.Do(
-		func() { r = newReport(in, cutsOf(cuts), opt) },
+		func() { r = newReport(in, &id, cutsOf(cuts), opt) },
 		func() { outs = kit.Compute(sections, in) })
 	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -143,7 +144,7 @@ func BenchmarkSections(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		kit.Compute(sections, in).Into(newReport(in, nil, &Options{}))
+		kit.Compute(sections, in).Into(newReport(in, &report.Capture{}, nil, &Options{}))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // newReport fills in everything of a report but what the sections say.
-func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Report {
+func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Options) *report.Report {
 	t := in.Trace
 	version := opt.Version
 	if version == "" {
@@ -26,7 +26,7 @@ func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Repor
 		Metrics:  []report.Metric{},
 		Sections: []report.Section{},
 		Findings: []report.Finding{},
-		Capture:  identity(in),
+		Capture:  *id,
 		Warnings: []report.Warning{},
 		Trace: report.Provenance{
 			Name: t.File.Name, Kind: t.File.Kind, Bytes: t.File.Bytes,
