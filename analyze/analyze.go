@@ -36,6 +36,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/section/unit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -179,12 +180,21 @@ func numberable(path string, rows ...int) error {
 
 // finish computes the sections and makes sure that the report keeps its contract. units is nil where there is no trace.
 func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error) {
-	others := otherUnits(in, units)
-	kit.Alone(sections, in)
+	var others []*workunit.Result
+	parallel.Do(
+		func() { others = otherUnits(in, units) },
+		func() { kit.Begin(sections, in) })
+	var cuts []*kit.Input
+	for _, x := range others {
+		cut := in.With(x)
+		cut.Brief = true
+		in.Beside(cut, &unit.Section)
+		cuts = append(cuts, cut)
+	}
 	var r *report.Report
 	var outs *kit.Outputs
 	parallel.Do(
-		func() { r = newReport(in, cutsOf(in, others), opt) },
+		func() { r = newReport(in, cutsOf(cuts), opt) },
 		func() { outs = kit.Compute(sections, in) })
 	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)
@@ -247,12 +257,10 @@ func otherUnits(in *kit.Input, search *workunit.Search) (found []*workunit.Resul
 }
 
 // cutsOf is what the report says of the units that start elsewhere.
-func cutsOf(in *kit.Input, others []*workunit.Result) (list []report.UnitCut) {
-	for _, x := range others {
-		cut := in.With(x)
-		cut.Brief = true
-		list = append(list, unitCut(cut))
-		x.Free(in.Trace.Memory())
+func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
+	for _, in := range cuts {
+		list = append(list, unitCut(in))
+		in.Units.Free(in.Trace.Memory())
 	}
 	return list
 }
@@ -281,7 +289,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
 			MappedPhase: tags.mapped(),
 		})
-		in.Units = units.Find(anchorFrom(opt.Anchor))
+		parallel.Do(func() { in.Units = units.Find(anchorFrom(opt.Anchor)) }, func() { in.GraphAhead(in.Timeline) })
 	})
 	if none := in.Units.Unmatched; none != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrOptions, none)

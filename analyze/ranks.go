@@ -94,7 +94,9 @@ func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ran
 		}
 	}
 	late := lateIn{in: in, tr: tr, moments: moments, parts: make([][]ranks.Part, len(moments)/2)}
-	times := d.SweepHost(in.Threads, nil, late.piece, nil, moments)
+	v := attrib.Visitor{Piece: late.piece, Moments: moments}
+	d.Visit(in.Threads, &v)
+	times := v.Times
 	at := 0
 	for k, j := range work {
 		c := ranks.Call{Start: d.Start(j), End: d.End(j), Comm: -1,

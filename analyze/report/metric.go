@@ -81,16 +81,19 @@ func (l Labels) String() string {
 	if len(l) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	for i, k := range slices.Sorted(maps.Keys(l)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(k)
-		b.WriteByte('=')
-		b.WriteString(l[k])
+	keys := make([]string, 0, 4) // as a rule; this is asked for thousands of metrics
+	for k := range l {
+		keys = append(keys, k)
 	}
-	return b.String()
+	slices.Sort(keys)
+	b := make([]byte, 0, 128)
+	for i, k := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, k...), '='), l[k]...)
+	}
+	return string(b)
 }
 
 // Keys are the names of the dimensions, sorted and joined by commas, as [MetricDef.Labels] has them.

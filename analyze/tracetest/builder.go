@@ -19,6 +19,7 @@ type Builder struct {
 	samples   int64        // of CPUs so far
 	stacks    int64        // of calls of the operating system so far
 	counters  map[string]int64
+	python    map[string]int64 // ids of names in Python's stacks, and processes whose domain has a name
 	err       error
 }
 

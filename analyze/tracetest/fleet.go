@@ -165,16 +165,16 @@ func (r *FleetRank) commRange(b *Builder, th *Thread, text string, start, end in
 		binary.LittleEndian.PutUint32(body[16:], 0)
 	}
 	b.NVTX(NVTX{Thread: th, Type: PushPop, Start: start, End: end, Text: text, ByID: true, Set: Row{
-		"domainId": Int(ncclDomain), "binaryData": Blob(ncclPayload(schema, body)),
+		"domainId": Int(ncclDomain), "binaryData": Blob(payload(ncclDomain, schema, body)),
 	}})
 }
 
-// ncclPayload is a payload as exports hold it, in little endian: domain, flags, schema, flags (32 bits each), bytes of
-// the payload and in all (64 bits each), then the payload.
-func ncclPayload(schema int64, body []byte) []byte {
+// payload is one of NVTX as exports hold it, in little endian: domain, flags, schema, flags (32 bits each), bytes of the
+// payload and in all (64 bits each), then the payload.
+func payload(domain, schema int64, body []byte) []byte {
 	const headBytes = 32
 	head := make([]byte, headBytes)
-	binary.LittleEndian.PutUint32(head, ncclDomain)
+	binary.LittleEndian.PutUint32(head, uint32(domain))
 	binary.LittleEndian.PutUint32(head[8:], uint32(schema))
 	binary.LittleEndian.PutUint64(head[16:], uint64(len(body)))
 	binary.LittleEndian.PutUint64(head[24:], uint64(headBytes+len(body)))

@@ -1,6 +1,9 @@
 package tracetest
 
-import "strconv"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
 // Frame is a function of a call stack and the file it is in.
 type Frame struct{ Function, Module string }
@@ -93,4 +96,53 @@ type Generic struct {
 func (b *Builder) Generic(g Generic) {
 	b.Row("GENERIC_EVENTS", Row{"rawTimestamp": Int(g.At), "timestamp": Int(g.At), "typeId": Int(g.Type),
 		"data": Text(g.Data)})
+}
+
+// PythonFrame is a line of a function in Python.
+type PythonFrame struct {
+	Function, File string
+	Line           int64
+}
+
+// PythonSample is the Python stack of a thread at a moment, as --python-sampling writes it: an NVTX mark in a domain of
+// its own, with the stack in its payload.
+type PythonSample struct {
+	Thread *Thread
+	At     int64         // ns
+	Stack  []PythonFrame // the innermost first
+	Set    Row           // overrides single columns
+}
+
+// PythonDomain is the domain of Python's samples: its number in synthetic exports and its name in real ones.
+const (
+	PythonDomain     = 40
+	PythonDomainName = "Python Periodic Sampling"
+)
+
+// PythonSample adds a sample of Python, and with the first of a process the name of the domain.
+func (b *Builder) PythonSample(s PythonSample) {
+	if b.python == nil {
+		b.python = map[string]int64{}
+	}
+	id := func(text string) uint64 {
+		if b.python[text] == 0 {
+			b.python[text] = 1<<20 + int64(len(b.python))
+			b.Row("StringIds", Row{"id": Int(b.python[text]), "value": Text(text)})
+		}
+		return uint64(b.python[text])
+	}
+	if domain := "domain of " + strconv.FormatInt(s.Thread.Process().GlobalPid(), 10); b.python[domain] == 0 {
+		b.python[domain] = 1
+		b.NVTX(NVTX{Thread: s.Thread, Type: DomainCreate, Start: 0, End: Open, Text: PythonDomainName, Domain: PythonDomain})
+	}
+	body := binary.LittleEndian.AppendUint64(nil, 1)
+	body = binary.LittleEndian.AppendUint32(body, 1) // running
+	body = binary.LittleEndian.AppendUint32(body, uint32(len(s.Stack)))
+	for _, f := range s.Stack {
+		for _, v := range []uint64{id(f.Function), id(f.File), uint64(f.Line)} {
+			body = binary.LittleEndian.AppendUint64(body, v)
+		}
+	}
+	b.NVTX(NVTX{Thread: s.Thread, Type: Mark, Start: s.At, End: Open, Domain: PythonDomain,
+		Set: Row{"text": Null(), "binaryData": Blob(payload(PythonDomain, 1, body))}.with(s.Set)})
 }

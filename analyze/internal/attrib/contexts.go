@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -27,10 +26,10 @@ type Contexts struct {
 	alone  []int32 // the one range that is this node, where ranges of its thread do not nest; else trace.None
 	sums   []RangeSum
 
-	from    []int32 // by API call: the innermost node around it, or trace.None
-	crossed []bool  // by thread: its ranges do not nest
-	tangled bool    // some thread's do not
-	whole   bool    // sums are of all ranges of the capture
+	from    nodeList // by API call: the innermost node around it, or trace.None
+	crossed []bool   // by thread: its ranges do not nest
+	tangled bool     // some thread's do not
+	whole   bool     // sums are of all ranges of the capture
 }
 
 // RangeSum is how many ranges there are, and their durations added up, in ns.
@@ -42,22 +41,19 @@ func NewContexts(t *trace.Trace) *Contexts {
 	crossed := make([]bool, len(t.Threads))
 	c, ok := sweepContexts(t, crossed)
 	if !ok { // once more, now that it is known which threads have ranges that do not nest
-		c.Free(t)
+		c.Free()
 		c, _ = sweepContexts(t, crossed)
 	}
 	return c
 }
 
 // Free gives back what the contexts hold.
-func (c *Contexts) Free(t *trace.Trace) {
-	spill.Free(t.Memory(), c.from)
-	c.from = nil
-}
+func (c *Contexts) Free() { c.from.free() }
 
 // sweepContexts fails, and marks the threads, where ranges of a thread that is not marked do not nest.
 func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 	a := &t.API
-	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: spill.Make[int32](t.Memory(), a.Len())}
+	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: newNodeList(t.Memory(), a.Len())}
 	for _, is := range crossed {
 		c.tangled = c.tangled || is
 	}
@@ -65,12 +61,11 @@ func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 	for i := range a.Len() {
 		start := a.Start(i)
 		x.openUpTo(start)
-		c.from[i] = trace.None
 		if th := a.Thread(i); th != trace.None && t.Ranges.Len() > 0 {
 			if s := &x.stacks[th]; crossed[th] {
-				c.from[i] = c.openAlone(s, start, a.End(i))
+				c.from.set(i, c.openAlone(s, start, a.End(i)))
 			} else {
-				c.from[i] = s.around(start, a.End(i))
+				c.from.set(i, s.around(start, a.End(i)))
 			}
 		}
 	}
@@ -260,7 +255,7 @@ func (c *Contexts) Of(call int32) int32 {
 	if call == trace.None {
 		return trace.None
 	}
-	return c.from[call]
+	return c.from.at(call)
 }
 
 // NameOf is the range name of a node, an index into Ranges.Names.
@@ -328,7 +323,7 @@ func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
 		return
 	}
 	start, end := c.api.Start(int(call)), c.api.End(int(call))
-	for n := c.from[call]; n != trace.None; n = c.out[n] {
+	for n := c.from.at(call); n != trace.None; n = c.out[n] {
 		if c.holds(n, start, end) && !visit(c.name[n]) {
 			return
 		}
@@ -363,7 +358,7 @@ func (x *Nearest) Of(call int32) int32 {
 		return trace.None
 	}
 	c := x.contexts
-	n := c.from[call]
+	n := c.from.at(call)
 	if n == trace.None {
 		return trace.None
 	}

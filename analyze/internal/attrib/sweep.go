@@ -19,25 +19,60 @@ type sweep struct {
 	prev, prevEnd int64 // the piece that ended last before now, or none
 	cursor        blockedCursor
 
-	points []int64 // moments at which the sums are asked for, ascending; those not answered yet
-	answer func(*Times)
-	gap    func(*Gap)
-	host   *hostWalk // nil: host time is not split
-	hole   Gap       // the one that gap is called with
-	commed *interval.Set
+	visitors []*Visitor
+	next     int64     // the first moment at which a visitor asks for the sums
+	host     *hostWalk // nil: host time is not split
+	hole     Gap       // the one that visitors are told of
+	commed   *interval.Set
 }
 
-// run sweeps the whole window. Any of gap, points with answer, and exposed may be missing: gap is called for every gap
-// in order, answer with the sums up to each of the points, and exposed gets where communication was exposed.
-func (d *Device) run(gap func(*Gap), points []int64, answer func(*Times), exposed *interval.Set,
-	host *hostWalk) Times {
-	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), points: points, answer: answer, gap: gap,
-		commed: exposed, host: host}
+// Visitor is told what happens on a device, as one of several that go through it together. All of it may be missing.
+type Visitor struct {
+	// Gap is called for every gap, in order. The gap is the visitor's until it returns.
+	Gap func(g *Gap)
+	// Piece is called for every stretch of idle time of cause host, before Gap is for its gap. The piece is the visitor's
+	// until it returns.
+	Piece func(p *HostPiece)
+	// Whole is called for what is to be split of each gap, in stretches that ascend.
+	Whole func(thread int32, stretch interval.Interval)
+	// Moments, which ascend, are those at which Times become what each class got from the start of the window on.
+	Moments []int64
+	Times   []Times
+	// Host says that gaps and times also tell what the launching thread did while their cause was host.
+	Host bool
+
+	visited bool
+}
+
+// Visited reports whether the visitor has been through a device.
+func (v *Visitor) Visited() bool { return v.visited }
+
+func (v *Visitor) next() int64 {
+	if n := len(v.Times); n < len(v.Moments) {
+		return v.Moments[n]
+	}
+	return math.MaxInt64
+}
+
+// Visit goes through the device once, with all visitors. Where none of them wants to know what threads did, x may be nil.
+func (d *Device) Visit(x *Threads, visitors ...*Visitor) { d.run(x, nil, visitors) }
+
+// run sweeps the whole window. exposed, where given, gets where communication was exposed.
+func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Times {
+	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), visitors: visitors, commed: exposed}
+	for _, v := range visitors {
+		v.visited = true
+		v.Times = make([]Times, 0, len(v.Moments))
+		if s.host == nil && (v.Host || v.Piece != nil || v.Whole != nil) {
+			s.host = x.walk(visitors)
+		}
+	}
 	s.cursor = blockedCursor{sets: d.blocking, at: make([]int, len(d.blocking))}
 	for c := range s.end {
 		s.end[c] = math.MinInt64
 	}
-	for len(s.points) > 0 && s.points[0] <= s.now {
+	s.plan()
+	for s.next <= s.now && s.next < math.MaxInt64 {
 		s.tell(&s.sum)
 	}
 	window, in := d.window, d.in
@@ -84,15 +119,28 @@ func (d *Device) run(gap func(*Gap), points []int64, answer func(*Times), expose
 		}
 		s.idle(window.End, next, call)
 	}
-	for len(s.points) > 0 {
+	for s.next < math.MaxInt64 {
 		s.tell(&s.sum)
 	}
 	return s.sum
 }
 
+// plan finds the next moment that a visitor asks for.
+func (s *sweep) plan() {
+	s.next = math.MaxInt64
+	for _, v := range s.visitors {
+		s.next = min(s.next, v.next())
+	}
+}
+
+// tell answers those that ask for the next moment.
 func (s *sweep) tell(t *Times) {
-	s.answer(t)
-	s.points = s.points[1:]
+	for _, v := range s.visitors {
+		if v.next() == s.next {
+			v.Times = append(v.Times, *t)
+		}
+	}
+	s.plan()
 }
 
 // advance hands out the time up to a moment before which something runs.
@@ -111,10 +159,10 @@ func (s *sweep) advance(to int64) {
 		default:
 			until, into = to, &s.sum.ExposedCopy
 		}
-		if len(s.points) > 0 && s.points[0] <= until {
+		if s.next <= until {
 			whole := *into
-			for len(s.points) > 0 && s.points[0] <= until {
-				*into = whole + s.points[0] - s.now
+			for s.next <= until {
+				*into = whole + s.next - s.now
 				s.tell(&s.sum)
 			}
 			*into = whole
@@ -132,10 +180,10 @@ func (s *sweep) idle(to int64, next, call int32) {
 	if s.host != nil {
 		s.host.split(g, call, s.d.blocking)
 	}
-	for len(s.points) > 0 && s.points[0] <= to {
+	for s.next <= to {
 		part := s.sum
-		part.Idle += s.points[0] - s.now
-		ns := g.clip(s.points[0])
+		part.Idle += s.next - s.now
+		ns := g.clip(s.next)
 		for c := range ns {
 			part.Cause[c] += ns[c]
 		}
@@ -154,8 +202,10 @@ func (s *sweep) idle(to int64, next, call int32) {
 		}
 	}
 	s.now = to
-	if s.gap != nil {
-		s.gap(g)
+	for _, v := range s.visitors {
+		if v.Gap != nil {
+			v.Gap(g)
+		}
 	}
 }
 
@@ -197,10 +247,10 @@ func (g *Gap) split(call int32, api *trace.API, blocked *blockedCursor) {
 
 // measure works out what the device says of the whole window.
 func (d *Device) measure() {
-	d.Times = d.run(func(g *Gap) {
+	d.Times = d.run(nil, &d.CommExposed, []*Visitor{{Gap: func(g *Gap) {
 		d.GapCount++
 		d.LongestGap = max(d.LongestGap, g.Len())
-	}, nil, nil, &d.CommExposed, nil)
+	}}})
 	comm, copies, kernels := d.window.Start, d.window.Start, d.window.Start // up to where they have run
 	add := func(sum, reached *int64, start, end int64) {
 		if end > *reached {
@@ -232,9 +282,9 @@ func (d *Device) measure() {
 // Sweep calls visit for every gap of the device in order (the gap is the caller's until visit returns; visit may be
 // nil), and returns what each class got from the start of the window up to each of the moments, which must ascend.
 func (d *Device) Sweep(visit func(g *Gap), moments []int64) []Times {
-	list := make([]Times, 0, len(moments))
-	d.run(visit, moments, func(t *Times) { list = append(list, *t) }, nil, nil)
-	return list
+	v := Visitor{Gap: visit, Moments: moments}
+	d.Visit(nil, &v)
+	return v.Times
 }
 
 // ByStart calls visit for the work of all devices by start.

@@ -79,12 +79,12 @@ type HostPiece struct {
 // hostWalk goes through what the threads did along the gaps of one device.
 type hostWalk struct {
 	*Threads
-	at    []*threadWalk // by thread; nil where none of its gaps was reached
-	visit func(p *HostPiece)
-	whole func(thread int32, stretch interval.Interval)
+	at     []*threadWalk // by thread; nil where none of its gaps was reached
+	pieces []func(p *HostPiece)
+	wholes []func(thread int32, stretch interval.Interval)
 
 	free, rest []interval.Interval
-	piece      HostPiece // the one that visit is called with
+	piece      HostPiece // the one that visitors are told of
 }
 
 // threadWalk is how far the walk got on one thread.
@@ -176,8 +176,17 @@ func (w *offWalk) seek(at int64) (interval.Interval, int32, bool) {
 	return w.now, trace.None, true
 }
 
-func (x *Threads) walk() *hostWalk {
-	return &hostWalk{Threads: x, at: make([]*threadWalk, len(x.overhead))}
+func (x *Threads) walk(visitors []*Visitor) *hostWalk {
+	w := &hostWalk{Threads: x, at: make([]*threadWalk, len(x.overhead))}
+	for _, v := range visitors {
+		if v.Piece != nil {
+			w.pieces = append(w.pieces, v.Piece)
+		}
+		if v.Whole != nil {
+			w.wholes = append(w.wholes, v.Whole)
+		}
+	}
+	return w
 }
 
 func (w *hostWalk) on(thread int32, blocking []interval.Set) *threadWalk {
@@ -203,9 +212,9 @@ func (w *hostWalk) split(g *Gap, call int32, blocking []interval.Set) {
 	if thread != trace.None {
 		on := w.on(thread, blocking)
 		w.without(&on.sync, g, thread, none)
-		if w.whole != nil {
+		for _, whole := range w.wholes {
 			for _, i := range w.free {
-				w.whole(thread, i)
+				whole(thread, i)
 			}
 		}
 		w.without(&on.api, g, thread, HostAPI)
@@ -226,9 +235,9 @@ const none = -1
 
 func (w *hostWalk) give(g *Gap, i interval.Interval, thread int32, cause int, row int32) {
 	g.Host[cause] += i.Len()
-	if w.visit != nil {
-		w.piece = HostPiece{i, thread, cause, row}
-		w.visit(&w.piece)
+	w.piece = HostPiece{i, thread, cause, row}
+	for _, visit := range w.pieces {
+		visit(&w.piece)
 	}
 }
 
@@ -263,16 +272,4 @@ func (w *hostWalk) without(l layer, g *Gap, thread int32, cause int) {
 		}
 	}
 	w.free, w.rest = w.rest, w.free
-}
-
-// SweepHost is Sweep of which each gap, and each of the times, also says what the launching thread did while its cause
-// was host. piece, which may be nil, is called for every stretch of that time, before visit is for its gap, and must not
-// keep it; whole, which may be nil too, for what is to be split of each gap, in stretches that ascend.
-func (d *Device) SweepHost(x *Threads, visit func(g *Gap), piece func(p *HostPiece),
-	whole func(thread int32, stretch interval.Interval), moments []int64) []Times {
-	w := x.walk()
-	w.visit, w.whole = piece, whole
-	list := make([]Times, 0, len(moments))
-	d.run(visit, moments, func(t *Times) { list = append(list, *t) }, nil, w)
-	return list
 }

@@ -24,6 +24,7 @@ func anonymous(size int64) []byte {
 	if err != nil {
 		return nil
 	}
+	_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // columns are filled whole: fewer faults, and fewer misses at random rows
 	return b
 }
 

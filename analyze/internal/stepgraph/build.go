@@ -28,8 +28,10 @@ const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000 // usualLaunch 
 // stream is the work of one stream in the order in which it started, which is the order of its launches.
 type stream struct {
 	streamKey
+	d      *attrib.Device
+	base   int32 // the number of the device's first piece
 	pieces []int32
-	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None
+	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None; nil where that is each piece's
 }
 
 type streamKey struct {
@@ -44,6 +46,7 @@ type builder struct {
 	calls   *attrib.Calls
 	streams []stream
 	ofProc  map[int32][]int32 // indexes into streams
+	last    []int32           // by call: the call kept last before it on its thread, an index of kept
 }
 
 // New builds the graph of a timeline. In time it is n log n in the rows of the capture.
@@ -55,37 +58,48 @@ func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
 		n += tl.Devices[d].Len()
 	}
 	memory := t.Memory()
-	list := func(n int) []int32 {
-		s := spill.Make[int32](memory, n)
-		for i := range s {
-			s[i] = trace.None
-		}
-		return s
-	}
 	if n >= maxWork {
 		return nil
 	}
-	g.before, g.after = spill.Make[int32](memory, n), list(n)
-	g.held, g.waited = list(t.API.Len()), list(t.API.Len())
-	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{}}
-	places, callsOf := b.layOut(n)
+	g.before = spill.Make[int32](memory, n)
+	g.after, g.group = newSparse(n), newSparse(n)
+	b := &builder{Graph: g, t: t, calls: calls, ofProc: map[int32][]int32{},
+		last: spill.Make[int32](memory, t.API.Len())}
+	places := b.layOut(n)
 	parallel.Do(b.hosts, b.measure, b.collect)
 	b.measureEvents()
 	b.infer()
 	spill.Free(memory, places)
-	spill.Free(memory, callsOf)
+	for i := range b.streams {
+		spill.Free(memory, b.streams[i].calls)
+	}
+	b.spread(n)
+	spill.Free(memory, b.last)
 	return g
 }
 
+// spread finds what was kept last before the call of each piece of work.
+func (b *builder) spread(n int) {
+	b.waited = spill.Make[int32](b.t.Memory(), n)
+	parallel.Each(len(b.base), func(di int) {
+		d := &b.Timeline.Devices[di]
+		waited := b.waited[b.base[di]:][:d.Len()]
+		for i := range waited {
+			if waited[i] = trace.None; d.Call(i) != trace.None {
+				waited[i] = b.last[d.Call(i)]
+			}
+		}
+	})
+}
+
 // layOut lists the work of each stream, and what each piece follows. A stream is of one device.
-func (b *builder) layOut(n int) (pieces, calls []int32) {
-	memory := b.t.Memory()
-	pieces, calls = spill.Make[int32](memory, n), spill.Make[int32](memory, n)
+func (b *builder) layOut(n int) (pieces []int32) {
+	pieces = spill.Make[int32](b.t.Memory(), n)
 	lists := make([][]stream, len(b.base))
 	parallel.Each(len(lists), func(d int) {
 		from := int(b.base[d])
 		to := from + b.Timeline.Devices[d].Len()
-		lists[d] = b.layOutDevice(d, pieces[from:to], calls[from:to])
+		lists[d] = b.layOutDevice(d, pieces[from:to])
 	})
 	for _, list := range lists {
 		for _, s := range list {
@@ -93,41 +107,66 @@ func (b *builder) layOut(n int) (pieces, calls []int32) {
 			b.streams = append(b.streams, s)
 		}
 	}
-	return pieces, calls
+	return pieces
 }
 
-// layOutDevice is layOut of one device, whose pieces and calls have room for its work.
-func (b *builder) layOutDevice(device int, pieces, calls []int32) []stream {
+// layOutDevice is layOut of one device, for whose pieces there is room.
+func (b *builder) layOutDevice(device int, room []int32) []stream {
 	d, base := &b.Timeline.Devices[device], b.base[device]
 	before := b.before[base:][:d.Len()] // at first the stream
 	list, counts := numberStreams(d, before)
-	for s, from := 0, 0; s < len(list); s++ {
-		list[s].pieces, list[s].calls = pieces[from:from:from+counts[s]], calls[from:from:from+counts[s]]
-		from += counts[s]
+	for s := range list {
+		list[s].d, list[s].base = d, base
+		list[s].pieces, room = room[:0:counts[s]], room[counts[s]:]
 	}
-	type ended struct {
-		piece int32
-		at    int64
+	type soFar struct {
+		longest int32 // the piece that ends last
+		end     int64 // of it
+		call    int32 // the latest
 	}
-	longest := make([]ended, len(list)) // by stream: what ends last so far
+	tops := make([]soFar, len(list)) // by stream
 	for i := range before {
 		s := before[i]
-		x, piece, last := &list[s], base+int32(i), &longest[s]
-		start, end, latest := d.Start(i), d.End(i), d.Call(i)
+		x, piece, top := &list[s], base+int32(i), &tops[s]
+		start, end, call := d.Start(i), d.End(i), d.Call(i)
 		before[i] = trace.None
 		if k := len(x.pieces); k > 0 {
-			latest = max(latest, x.calls[k-1])
 			before[i] = x.pieces[k-1]
-			if last.at <= start {
-				before[i] = last.piece
+			if top.end <= start {
+				before[i] = top.longest
 			}
+			if call < top.call && x.calls == nil {
+				x.listCalls(spill.Make[int32](b.t.Memory(), counts[s])[:0])
+			}
+			top.call = max(top.call, call)
+		} else {
+			top.call = call
 		}
-		if len(x.pieces) == 0 || end >= last.at {
-			*last = ended{piece, end}
+		if len(x.pieces) == 0 || end >= top.end {
+			top.longest, top.end = piece, end
 		}
-		x.pieces, x.calls = append(x.pieces, piece), append(x.calls, latest)
+		x.pieces = append(x.pieces, piece)
+		if x.calls != nil {
+			x.calls = append(x.calls, top.call)
+		}
 	}
 	return list
+}
+
+// listCalls makes the list of calls of what was launched in order so far.
+func (s *stream) listCalls(room []int32) {
+	for k := range s.pieces {
+		room = append(room, s.call(k))
+	}
+	s.calls = room
+}
+
+// call is the latest call that launched one of the pieces up to the k-th, or trace.None.
+func (s *stream) call(k int) int32 {
+	if s.calls != nil {
+		return s.calls[k]
+	}
+	return s.d.Call(int(s.pieces[k] - s.base))
 }
 
 // numberStreams finds the streams of a device in the order in which they start, that of each piece, and how many pieces
@@ -170,7 +209,7 @@ func (b *builder) mayWait(d *attrib.Device, i, call int) bool {
 
 // upTo is the last piece of the stream that was launched by a call before call, or trace.None.
 func (s *stream) upTo(call int32) int32 {
-	if k := sort.Search(len(s.calls), func(k int) bool { return s.calls[k] >= call }); k > 0 {
+	if k := sort.Search(len(s.pieces), func(k int) bool { return s.call(k) >= call }); k > 0 {
 		return s.pieces[k-1]
 	}
 	return trace.None
@@ -178,7 +217,7 @@ func (s *stream) upTo(call int32) int32 {
 
 // from is the first piece that was launched by a call after call, or trace.None.
 func (s *stream) from(call int32) int32 {
-	if k := sort.Search(len(s.calls), func(k int) bool { return s.calls[k] > call }); k < len(s.calls) {
+	if k := sort.Search(len(s.pieces), func(k int) bool { return s.call(k) > call }); k < len(s.pieces) {
 		return s.pieces[k]
 	}
 	return trace.None
@@ -206,19 +245,19 @@ func (b *builder) named(proc, device int32, id int64) int32 {
 type sample struct {
 	list   []int64
 	step   int
-	passed int
+	passed int // since the last one kept
 }
 
 func (s *sample) add(v int64) {
-	s.step = max(s.step, 1)
-	if s.passed++; s.passed%s.step != 0 {
+	if s.passed++; s.passed < s.step {
 		return
 	}
+	s.passed = 0
 	if s.list = append(s.list, v); len(s.list) == 2*sampleSize {
 		for i := range sampleSize {
 			s.list[i] = s.list[2*i]
 		}
-		s.list, s.step = s.list[:sampleSize], 2*s.step
+		s.list, s.step = s.list[:sampleSize], 2*max(s.step, 1)
 	}
 }
 
@@ -236,22 +275,25 @@ func (s *sample) at(q float64, usual int64) int64 {
 func (b *builder) measure() {
 	var launch [attrib.SetWork + 1][2]sample
 	var stream [attrib.SetWork + 1]sample
-	for d := range b.Timeline.Devices {
-		device := &b.Timeline.Devices[d]
-		for i := range device.Len() {
-			w := device.Work(i)
-			if w.Call == trace.None {
+	for di := range b.Timeline.Devices {
+		d, base := &b.Timeline.Devices[di], b.base[di]
+		for i := range d.Len() {
+			w := begin(d, i)
+			if w.call == trace.None {
 				continue
 			}
-			from, to := b.api.Start(int(w.Call)), b.api.End(int(w.Call))
-			p := b.before[b.base[d]+int32(i)]
+			from, to := b.api.Start(int(w.call)), b.api.End(int(w.call))
+			behind := int64(minTime) // the end of the work before on its stream
+			if p := b.before[base+int32(i)]; p != trace.None {
+				behind = d.End(int(p - base))
+			}
 			switch {
-			case from > w.Start:
-			case p == trace.None || b.end(p)+usualEvent < from:
-				at, still := b.launched(&w)
-				launch[w.Kind][still].add(w.Start - at)
-			case to+usualLaunch < b.end(p) && b.end(p) <= w.Start:
-				stream[w.Kind].add(w.Start - b.end(p))
+			case from > w.start:
+			case behind < from-usualEvent:
+				at, still := b.launched(w.call, w.start)
+				launch[w.kind][still].add(w.start - at)
+			case to+usualLaunch < behind && behind <= w.start:
+				stream[w.kind].add(w.start - behind)
 			}
 		}
 	}
@@ -269,7 +311,7 @@ func (b *builder) measureEvents() {
 		device := &b.Timeline.Devices[d]
 		for i := range device.Len() {
 			piece := b.base[d] + int32(i)
-			p := b.after[piece]
+			p := b.after.of(piece)
 			if p == trace.None {
 				continue
 			}
@@ -290,42 +332,47 @@ func (b *builder) infer() {
 	for s := range b.streams {
 		byDevice[b.streams[s].device] = append(byDevice[b.streams[s].device], int32(s))
 	}
-	found := make([]int64, len(b.base))
+	found := make([][]inference, len(b.base))
 	parallel.Each(len(found), func(d int) {
 		if streams := byDevice[b.Timeline.Devices[d].ID]; len(streams) >= 2 && len(streams) <= 64 {
 			found[d] = b.inferOn(d, streams)
 		}
 	})
-	for _, n := range found {
-		b.Found.Inferred += n
+	for _, list := range found {
+		for _, x := range list {
+			b.after.set(x.piece, x.after|inferred)
+		}
+		b.Found.Inferred += int64(len(list))
 	}
 }
 
-// inferOn is infer of one device, and how often it found something.
-func (b *builder) inferOn(d int, streams []int32) (found int64) {
+// inference is what a piece of work seems to have waited for.
+type inference struct{ piece, after int32 }
+
+// inferOn is infer of one device.
+func (b *builder) inferOn(d int, streams []int32) (found []inference) {
 	device := &b.Timeline.Devices[d]
 	for i := range device.Len() {
 		piece := b.base[d] + int32(i)
-		if b.after[piece] != trace.None {
+		if b.after.of(piece) != trace.None {
 			continue
 		}
-		w := device.Work(i)
-		if h := b.bind(&w, piece); w.Start-h.ready <= unexplain || h.by == ByNothing {
+		w, h := b.bind(piece)
+		if w.start-h.ready <= unexplain || h.by == ByNothing {
 			continue
 		}
-		best, at := trace.None, w.Start-justEnded
+		best, at := trace.None, w.start-justEnded
 		for _, s := range streams {
 			x := b.streams[s].pieces
 			k := sort.Search(len(x), func(k int) bool { return x[k] >= piece })
 			if k > 0 && x[k-1] != b.before[piece] {
-				if end := b.end(x[k-1]); end >= at && end <= w.Start {
+				if end := b.end(x[k-1]); end >= at && end <= w.start {
 					best, at = x[k-1], end
 				}
 			}
 		}
 		if best != trace.None {
-			b.after[piece] = best | inferred
-			found++
+			found = append(found, inference{piece, best})
 		}
 	}
 	return found

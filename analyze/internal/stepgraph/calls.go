@@ -54,13 +54,17 @@ func (r *rowsOfCalls) of(call int32) int32 {
 	return trace.None
 }
 
-// findOwn puts into held, of each call that may have waited for its own work, or for room for it, the first piece of it.
+// findOwn puts into last, of each call that may have waited for its own work, or for room for it, the first piece of
+// it, and of others trace.None.
 func (b *builder) findOwn() {
+	for c := range b.last {
+		b.last[c] = trace.None
+	}
 	for di := range b.Timeline.Devices {
 		d := &b.Timeline.Devices[di]
 		for i := range d.Len() {
-			if c := d.Call(i); c != trace.None && b.held[c] == trace.None && b.mayWait(d, i, int(c)) {
-				b.held[c] = b.base[di] + int32(i)
+			if c := d.Call(i); c != trace.None && b.last[c] == trace.None && b.mayWait(d, i, int(c)) {
+				b.last[c] = b.base[di] + int32(i)
 			}
 		}
 	}
@@ -80,32 +84,33 @@ func (b *builder) hosts() {
 	for n := range quick {
 		quick[n] = w.overall[n].at(0.1, 0)
 	}
-	last := make([]int32, len(b.t.Threads)) // by thread: the last call that was kept
-	for th := range last {
-		last[th] = trace.None
+	onThread := make([]int32, len(b.t.Threads)) // the last call that was kept, an index of kept
+	for th := range onThread {
+		onThread[th] = trace.None
 	}
 	for c := range b.api.Len() {
 		th := b.api.Thread(c)
-		own := b.held[c]
-		b.held[c] = trace.None
+		own := b.last[c]
+		b.last[c] = trace.None
 		if th == trace.None {
 			continue
 		}
-		if k := last[th]; k != trace.None {
-			for k != trace.None && b.api.End(int(k)) > b.api.Start(c) {
-				k = b.waited[k]
+		if k := onThread[th]; k != trace.None {
+			for k != trace.None && b.api.End(int(b.kept[k].call)) > b.api.Start(c) {
+				k = b.last[b.kept[k].call]
 			}
-			b.waited[c] = k
+			b.last[c] = k
 		}
 		piece := w.visit(int32(c), th, own, quick[b.api.Name(c)])
 		if piece == trace.None {
 			continue
 		}
-		b.held[c] = piece
-		if b.until(int32(c)) > b.api.Start(c) {
+		k := keptCall{int32(c), piece}
+		if b.until(k) > b.api.Start(c) {
 			b.Found.Held++
-			last[th] = int32(c)
+			onThread[th] = int32(len(b.kept))
 		}
+		b.kept = append(b.kept, k)
 	}
 }
 
@@ -115,11 +120,11 @@ const clockSkew = 20_000
 
 // until is the moment for which a call was kept: the end of what it waited for, or the start of the work that made room
 // for what it launched.
-func (g *Graph) until(call int32) int64 {
-	if g.forRoom(call) {
-		return g.start(g.held[call])
+func (g *Graph) until(k keptCall) int64 {
+	if g.forRoom(k.call) {
+		return g.start(k.piece)
 	}
-	return min(g.end(g.held[call]), g.api.End(int(call)))
+	return min(g.end(k.piece), g.api.End(int(k.call)))
 }
 
 // forRoom reports whether a call that was kept waited for room in the queue of its stream.
@@ -293,8 +298,8 @@ func (w *waiter) wait(c, th, proc int32) {
 		} else {
 			w.Found.ByOrder++
 		}
-		if q := w.after[next]; q == trace.None || w.end(q) < w.end(p) {
-			w.after[next] = p
+		if q := w.after.of(next); q == trace.None || w.end(q) < w.end(p) {
+			w.after.set(next, p)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -84,14 +83,8 @@ func (b *builder) settleCollective(o *openCollective) {
 		b.Found.Alone++
 		return
 	}
-	if b.group == nil {
-		b.group = spill.Make[int32](b.t.Memory(), len(b.before))
-		for i := range b.group {
-			b.group[i] = trace.None
-		}
-	}
 	for _, p := range o.pieces {
-		b.group[p] = int32(len(b.groups))
+		b.group.set(p, int32(len(b.groups)))
 	}
 	b.groups = append(b.groups, collective{last: o.last, members: int32(len(o.pieces))})
 	b.Found.Collectives++
@@ -99,8 +92,8 @@ func (b *builder) settleCollective(o *openCollective) {
 
 // joinedLast is the piece that joined the collective of a piece last: the piece itself where it is of none.
 func (g *Graph) joinedLast(piece int32) int32 {
-	if g.group == nil || g.group[piece] == trace.None {
-		return piece
+	if c := g.group.of(piece); c != trace.None {
+		return g.groups[c].last
 	}
-	return g.groups[g.group[piece]].last
+	return piece
 }

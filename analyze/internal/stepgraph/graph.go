@@ -26,12 +26,38 @@ type Graph struct {
 	api     *trace.API
 	base    []int32 // by device: the number of its first piece
 	before  []int32 // by piece: what it follows on its stream, or trace.None
-	after   []int32 // by piece: what else it waited for, through an event or as it seems, or trace.None
-	held    []int32 // by call: the piece that kept it, or trace.None
-	waited  []int32 // by call: the last call on its thread before it that was kept, or trace.None
-	group   []int32 // by piece: its collective, or trace.None; nil where there is none
+	after   sparse  // by piece: what else it waited for, through an event or as it seems
+	kept    []keptCall
+	waited  []int32 // by piece: what was kept last before its call, on that thread: an index, or trace.None
+	group   sparse  // by piece: its collective
 	groups  []collective
 	typical latencies
+}
+
+// keptCall is a call that a piece of work kept. They are in the order of the calls.
+type keptCall struct{ call, piece int32 }
+
+// sparse is a number for a few of many pieces of work.
+type sparse struct {
+	has []uint64 // by piece, a bit each
+	at  map[int32]int32
+}
+
+func newSparse(pieces int) sparse {
+	return sparse{has: make([]uint64, (pieces+63)/64), at: map[int32]int32{}}
+}
+
+// of is the number of a piece, or trace.None.
+func (s *sparse) of(piece int32) int32 {
+	if s.has[piece>>6]>>(piece&63)&1 == 0 {
+		return trace.None
+	}
+	return s.at[piece]
+}
+
+func (s *sparse) set(piece, number int32) {
+	s.has[piece>>6] |= 1 << (piece & 63)
+	s.at[piece] = number
 }
 
 // Found counts what is known of waits.
@@ -81,12 +107,6 @@ func (g *Graph) Place(piece int32) (device, i int) {
 	return device, int(piece - g.base[device])
 }
 
-// Work is a piece of work by its number.
-func (g *Graph) Work(piece int32) attrib.Work {
-	d, i := g.Place(piece)
-	return g.Timeline.Devices[d].Work(i)
-}
-
 func (g *Graph) memory() *spill.Arena { return g.trace.Memory() }
 
 func (g *Graph) start(piece int32) int64 {
@@ -120,32 +140,45 @@ type hold struct {
 	ready int64 // when the work could have started, by typical latencies, at most its start
 }
 
+// begun is what of a piece of work says what it waited for.
+type begun struct {
+	start int64
+	call  int32 // that launched it, or trace.None
+	kind  attrib.Kind
+}
+
+// begin is the i-th piece of a device's work.
+func begin(d *attrib.Device, i int) begun { return begun{d.Start(i), d.Call(i), d.Kind(i)} }
+
 // bind is what work waited for last: of all that it depends on, what lets it start latest.
-func (g *Graph) bind(w *attrib.Work, piece int32) hold {
-	best := hold{piece: trace.None, call: trace.None, at: minTime, ready: minTime}
-	if w.Call != trace.None {
-		if at, still := g.launched(w); at <= w.Start {
-			best = hold{ByLaunch, trace.None, w.Call, at, min(w.Start, at+g.typical.launch[w.Kind][still])}
+func (g *Graph) bind(piece int32) (w begun, best hold) {
+	device, i := g.Place(piece)
+	d := &g.Timeline.Devices[device]
+	w = begin(d, i)
+	best = hold{piece: trace.None, call: trace.None, at: minTime, ready: minTime}
+	if w.call != trace.None {
+		if at, still := g.launched(w.call, w.start); at <= w.start {
+			best = hold{ByLaunch, trace.None, w.call, at, min(w.start, at+g.typical.launch[w.kind][still])}
 		}
 	}
 	if p := g.before[piece]; p != trace.None {
-		at := g.end(p)
-		if ready := min(w.Start, at+g.typical.stream[w.Kind]); best.isBefore(ready, at) {
+		at := d.End(int(p - g.base[device]))
+		if ready := min(w.start, at+g.typical.stream[w.kind]); best.isBefore(ready, at) {
 			best = hold{ByStream, p, trace.None, at, ready}
 		}
 	}
-	if p := g.after[piece]; p != trace.None {
+	if p := g.after.of(piece); p != trace.None {
 		by := ByEvent
 		if p&inferred != 0 {
 			by = BySeeming
 		}
 		p &^= inferred
 		at := g.end(p)
-		if ready := min(w.Start, at+g.typical.event); best.isBefore(ready, at) {
+		if ready := min(w.start, at+g.typical.event); best.isBefore(ready, at) {
 			best = hold{by, p, trace.None, at, ready}
 		}
 	}
-	return best
+	return w, best
 }
 
 // isBefore reports whether something else lets the work start later.
@@ -155,11 +188,11 @@ func (h *hold) isBefore(ready, at int64) bool {
 
 // launched is the moment from which the launch latency of work counts: the end of the call, or, where the work starts
 // while the call still runs, 1, its start.
-func (g *Graph) launched(w *attrib.Work) (at int64, still int) {
-	if end := g.api.End(int(w.Call)); end <= w.Start {
+func (g *Graph) launched(call int32, start int64) (at int64, still int) {
+	if end := g.api.End(int(call)); end <= start {
 		return end, 0
 	}
-	return g.api.Start(int(w.Call)), 1
+	return g.api.Start(int(call)), 1
 }
 
 const (

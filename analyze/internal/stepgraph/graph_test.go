@@ -74,13 +74,13 @@ func TestAnyCaptureIsReplayed(t *testing.T) {
 			if u.Next[i] == trace.None {
 				continue
 			}
-			if want := c.Work(u.Next[i]).Start - c.Work(u.First[i]).Start; ns != want && ns >= 0 {
+			if want := c.work(u.Next[i]).Start - c.work(u.First[i]).Start; ns != want && ns >= 0 {
 				t.Errorf("seed %d: unit %d took %d, replayed %d", seed, i, want, ns)
 			}
 		}
 		for _, change := range []stepgraph.Change{{HostFree: true}, {Graph: true}, {Overlap: true}, {Typical: true}, {NoWait: func(int32) bool { return true }}} {
 			for i, ns := range c.Replay(c.span, u, &change) {
-				if ns < 0 && u.Next[i] != trace.None && c.Work(u.Next[i]).Start < c.span.End {
+				if ns < 0 && u.Next[i] != trace.None && c.work(u.Next[i]).Start < c.span.End {
 					t.Errorf("seed %d: %+v: unit %d is not timed", seed, change, i)
 				}
 			}

@@ -1,6 +1,7 @@
 package stepgraph
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -46,7 +47,7 @@ func (g *Graph) Replay(stretch interval.Interval, u *Units, c *Change) []int64 {
 type pending struct {
 	at    int64
 	call  int32 // or trace.None
-	piece int32
+	piece int32 // the kernel, or what kept the call, or trace.None
 }
 
 // pendings is a heap of them, the next one first: container/heap without a value in an interface for each.
@@ -101,6 +102,7 @@ type replay struct {
 	base         []int32 // by device: the place of the first of them in from and to
 	from, to     []int64
 	callLo       int32
+	nextKept     int     // of kept: the first whose call has not started
 	callAt       []int64 // by call above callLo: where its start is, and once it has ended its end
 	factor       []float32
 	gone         []bool // by call above callLo: it launched only what is not there
@@ -125,6 +127,9 @@ func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 	r.from, r.to = spill.Make[int64](r.memory, int(n)), spill.Make[int64](r.memory, int(n))
 	lo, hi := g.api.Starting(stretch.Start, stretch.End)
 	r.callLo = int32(lo)
+	r.nextKept, _ = slices.BinarySearchFunc(g.kept, r.callLo, func(k keptCall, call int32) int {
+		return cmp.Compare(k.call, call)
+	})
 	r.callAt = spill.Make[int64](r.memory, hi-lo)
 	r.threads = make([]thread, len(g.trace.Threads))
 	if c.Work != nil {
@@ -236,7 +241,7 @@ func (r *replay) run() {
 		case len(r.ends) > 0 && r.ends[0].at <= min(start, callStart):
 			p := r.ends.pop()
 			if p.call != trace.None {
-				r.endCall(p.call)
+				r.endCall(p.call, p.piece)
 			} else {
 				r.endCollective(p.piece)
 			}
@@ -317,10 +322,17 @@ func (r *replay) startCall(call int32) {
 	t.was = at
 	t.open = append(t.open, call)
 	r.callAt[call-r.callLo] = t.is
-	r.ends.push(pending{r.api.End(int(call)), call, trace.None})
+	piece := trace.None
+	for r.nextKept < len(r.kept) && r.kept[r.nextKept].call <= call {
+		if k := r.kept[r.nextKept]; k.call == call {
+			piece = k.piece
+		}
+		r.nextKept++
+	}
+	r.ends.push(pending{r.api.End(int(call)), call, piece})
 }
 
-func (r *replay) endCall(call int32) {
+func (r *replay) endCall(call, piece int32) {
 	t := &r.threads[r.api.Thread(int(call))]
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if t.open[i] == call {
@@ -332,7 +344,6 @@ func (r *replay) endCall(call int32) {
 	spent := end - t.was
 	t.was = end
 	k := call - r.callLo
-	piece := r.held[call]
 	if piece == trace.None {
 		t.is += r.own(t, call, spent)
 	} else {
@@ -352,7 +363,7 @@ func (r *replay) endCall(call int32) {
 
 // keep ends a call that waits for a piece of work, of which the last ns are still to come.
 func (r *replay) keep(t *thread, call, piece int32, ns int64) {
-	was := r.until(call)
+	was := r.until(keptCall{call, piece})
 	start, end := r.now(piece)
 	is := end + was - r.end(piece)
 	if r.forRoom(call) {
@@ -388,7 +399,7 @@ func (r *replay) work(device int, i int32) {
 	if r.factor != nil {
 		factor = float64(r.factor[slot])
 	}
-	h := r.bind(&w, piece)
+	_, h := r.bind(piece)
 	at := int64(minTime)
 	after := func(by Hold, was, is, typical int64) {
 		lag := w.Start - was
@@ -401,7 +412,7 @@ func (r *replay) work(device int, i int32) {
 		at = max(at, is+lag)
 	}
 	if w.Call != trace.None {
-		if was, still := r.launched(&w); was <= w.Start {
+		if was, still := r.launched(w.Call, w.Start); was <= w.Start {
 			is := was
 			if k := w.Call - r.callLo; k >= 0 && int(k) < len(r.callAt) {
 				is = r.callAt[k]
@@ -414,7 +425,7 @@ func (r *replay) work(device int, i int32) {
 		after(ByStream, r.end(p), end, r.typical.stream[w.Kind])
 		at = max(at, start)
 	}
-	if p := r.after[piece]; p != trace.None {
+	if p := r.after.of(piece); p != trace.None {
 		by := ByEvent
 		if p&inferred != 0 {
 			by = BySeeming
@@ -430,10 +441,10 @@ func (r *replay) work(device int, i int32) {
 		ns = 0
 	}
 	r.from[slot], r.to[slot] = at, at+scaled(ns, factor)
-	if r.group == nil || r.group[piece] == trace.None || ns == 0 {
+	c := r.group.of(piece)
+	if c == trace.None || ns == 0 {
 		return
 	}
-	c := r.group[piece]
 	if old, ok := r.joined[c]; !ok || at > old {
 		r.joined[c] = at
 	}
@@ -443,12 +454,13 @@ func (r *replay) work(device int, i int32) {
 // endCollective ends a kernel of a collective: no earlier than the last device has joined, and what it took from then.
 func (r *replay) endCollective(piece int32) {
 	slot := r.slot(piece)
-	g := &r.groups[r.group[piece]]
+	c := r.group.of(piece)
+	g := &r.groups[c]
 	factor := 1.0
 	if r.factor != nil {
 		factor = float64(r.factor[slot])
 	}
-	joined := r.joined[r.group[piece]]
+	joined := r.joined[c]
 	if r.slot(g.last) < 0 {
 		joined = max(joined, r.start(g.last))
 	}

@@ -27,6 +27,12 @@ type capture struct {
 	isComm []bool
 }
 
+// work is a piece of work by its number.
+func (c *capture) work(piece int32) attrib.Work {
+	d, i := c.Place(piece)
+	return c.Timeline.Devices[d].Work(i)
+}
+
 func open(t *testing.T, path string) *capture {
 	t.Helper()
 	tr, err := trace.Open(context.Background(), path, trace.Options{})

@@ -71,10 +71,9 @@ func (w *walker) back(piece int32) {
 		} else {
 			idle, last = 0, w.at
 		}
-		x := w.Work(piece)
-		h := w.bind(&x, piece)
-		if h.by != ByNothing && x.Start-h.ready > unexplain {
-			w.cut(Unexplained, piece, x.Call, h.ready)
+		x, h := w.bind(piece)
+		if h.by != ByNothing && x.start-h.ready > unexplain {
+			w.cut(Unexplained, piece, x.call, h.ready)
 		}
 		switch h.by {
 		case ByNothing:
@@ -83,15 +82,16 @@ func (w *walker) back(piece int32) {
 		case ByLaunch:
 			w.cut(AfterCall, piece, h.call, w.api.End(int(h.call)))
 			w.cut(InCall, piece, h.call, w.api.Start(int(h.call)))
-			kept := w.waited[h.call]
-			if kept == trace.None {
+			at := w.waited[piece]
+			if at == trace.None {
 				w.cut(OnHost, piece, h.call, w.until)
 				return
 			}
-			w.cut(OnHost, piece, h.call, w.api.End(int(kept)))
-			w.cut(InCall, w.held[kept], kept, w.Graph.until(kept))
-			piece = w.held[kept]
-			if w.forRoom(kept) {
+			kept := w.kept[at]
+			w.cut(OnHost, piece, h.call, w.api.End(int(kept.call)))
+			w.cut(InCall, kept.piece, kept.call, w.Graph.until(kept))
+			piece = kept.piece
+			if w.forRoom(kept.call) {
 				w.cut(AfterWork, piece, trace.None, w.start(piece))
 			} else {
 				piece = w.through(piece)
@@ -162,8 +162,7 @@ var ReasonNames = [Reasons]string{"kernel", "collective", "copy", "event", "laun
 // known, of which the reason and the piece or call are told, and how long for nothing that is known. What is known
 // explains the time up to its end and its typical latency, and no more where the work starts unexplain ns later.
 func (g *Graph) Reason(piece int32, ns int64) (r Reason, what, call int32, known, unresolved int64) {
-	w := g.Work(piece)
-	h := g.bind(&w, piece)
+	w, h := g.bind(piece)
 	what, call = h.piece, h.call
 	switch h.by {
 	case ByNothing:
@@ -183,7 +182,7 @@ func (g *Graph) Reason(piece int32, ns int64) (r Reason, what, call int32, known
 			r = WaitsKernel
 		}
 	}
-	if late := w.Start - h.ready; late > unexplain {
+	if late := w.start - h.ready; late > unexplain {
 		unresolved = min(ns, late)
 	}
 	return r, what, call, ns - unresolved, unresolved

@@ -44,7 +44,7 @@ func load(ctx context.Context, src source.Source, in *source.Input, opt *Options
 	if err == nil || !ok || ctx.Err() != nil || !errors.As(err, &page) && !errors.Is(err, pages.ErrUnusual) {
 		return t, err
 	}
-	t, sqlErr := loadFrom(ctx, fast.SQL, in, opt)
+	t, sqlErr := loadFrom(ctx, fast.GiveUp(), in, opt)
 	if sqlErr == nil || ctx.Err() != nil || page == nil {
 		return t, sqlErr
 	}

@@ -44,8 +44,13 @@ type Trace struct {
 	Sched       Observed // threads that come onto a CPU and leave it (SCHED_EVENTS)
 	Samples     Observed // of CPUs (COMPOSITE_EVENTS)
 	SampleStack Frames   // their call stacks
-	Counted     Observed // values of GPU counters (GPU_METRICS)
-	Counters    []Counter
+	// What threads ran in Python, by time, and the samples of it whose stack the export lacks or has in another form.
+	Python       []PythonSample
+	PythonFrames []PythonFrame
+	PythonUnread int64
+
+	Counted  Observed // values of GPU counters (GPU_METRICS)
+	Counters []Counter
 
 	Power       []Power // by adapter and moment (GENERIC_EVENTS of the plugin nvml_metrics)
 	PowerUnread int64   // events about power that state no field in a known unit

@@ -63,12 +63,6 @@ func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 		return nil, err
 	}
 	t.source, t.temp = src, in.Keep()
-	if fast, ok := src.(*source.Paged); ok { // single rows come from SQLite
-		t.source = reference
-		if err := fast.ClosePages(); err != nil {
-			return nil, errors.Join(in.Fail("cannot be read", "", err), t.Close())
-		}
-	}
 	return t, nil
 }
 

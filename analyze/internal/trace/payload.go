@@ -71,9 +71,9 @@ func (l *loader) loadPayloadFields() (payloadFields, error) {
 	return fields, err
 }
 
-// columns are those of a table of ranges that hold payloads; none where none is of NCCL's.
+// columns are those of a table of ranges that hold payloads.
 func (f payloadFields) columns(info source.Table) []string {
-	if binary := info.Column("binaryData"); len(f) > 0 && binary != "" {
+	if binary := info.Column("binaryData"); binary != "" {
 		return []string{info.Column("domainId"), binary}
 	}
 	return nil

@@ -22,8 +22,8 @@ type Power struct {
 const maxWatts = 1e5
 
 // loadPower reads the power of the GPUs from the events of plugins: JSON objects whose fields, or whose type, are named
-// after power and its unit. Values may be written as texts. A field without a unit is left out: nobody knows whether it
-// is in watts or milliwatts.
+// after power and its unit. Values may be written as texts. A field without a unit is in milliwatts if its type is named
+// after NVML, and else left out: nobody knows whether it is in watts or milliwatts.
 func (l *loader) loadPower() (*TableStat, error) {
 	table, ok := l.tables[RoleGeneric]
 	if !ok {
@@ -32,10 +32,13 @@ func (l *loader) loadPower() (*TableStat, error) {
 	stat := &TableStat{Role: RoleGeneric, Name: table.Name}
 	types := map[int64]string{}
 	err := l.scanRole(RoleGenericTypes, []string{"typeId", "data"}, func(row []cell) error {
-		if id, ok := row[0].Whole(); ok && strings.Contains(strings.ToLower(textOf(&row[1])), "power") {
+		if id, ok := row[0].Whole(); ok && (isPower(textOf(&row[1])) || isNVML(textOf(&row[1]))) {
 			var about struct{ Name string }
 			_ = json.Unmarshal([]byte(textOf(&row[1])), &about) // without a name the events' fields tell
 			types[id] = about.Name
+			if isPower(textOf(&row[1])) && !isPower(about.Name) {
+				types[id] += " power"
+			}
 		}
 		return nil
 	})
@@ -48,8 +51,8 @@ func (l *loader) loadPower() (*TableStat, error) {
 		at, ok1 := row[0].Whole()
 		id, ok2 := row[1].Whole()
 		text := textOf(&row[2])
-		name, known := types[id]
-		if !ok1 || !ok2 || !sound(at, at) || !known && !strings.Contains(strings.ToLower(text), "power") {
+		name := types[id]
+		if !ok1 || !ok2 || !sound(at, at) || !isPower(name) && !isPower(text) {
 			return nil
 		}
 		var fields map[string]any
@@ -85,16 +88,20 @@ var (
 	gpuNumber    = regexp.MustCompile(`(?i)(?:gpu|device|nvidia)[ _#:\[(]{0,2}([0-9]{1,3})(?:[^0-9]|$)`)
 )
 
+func isPower(text string) bool { return strings.Contains(strings.ToLower(text), "power") }
+
+func isNVML(text string) bool { return strings.Contains(strings.ToLower(text), "nvml") }
+
 // wattsOf is the power that a field states; not ok where it is none, or in a unit that nobody knows.
 func wattsOf(kind, field string, value any) (watts float64, ok bool) {
 	name := field
-	if !strings.Contains(strings.ToLower(field), "power") {
+	if !isPower(field) {
 		if f := strings.ToLower(field); f != "value" && f != "watts" && f != "milliwatts" {
 			return 0, false
 		}
 		name = kind + " " + field
 	}
-	if !strings.Contains(strings.ToLower(name), "power") || ofLimit.MatchString(name) {
+	if !isPower(name) || ofLimit.MatchString(name) {
 		return 0, false
 	}
 	watts, ok = number(value)
@@ -102,6 +109,8 @@ func wattsOf(kind, field string, value any) (watts float64, ok bool) {
 	case inMilliwatts.MatchString(field), !inWatts.MatchString(field) && inMilliwatts.MatchString(kind):
 		watts /= 1000
 	case inWatts.MatchString(field), inWatts.MatchString(kind):
+	case isNVML(kind): // as nsys' user guide says of the plugin
+		watts /= 1000
 	default:
 		return 0, false
 	}

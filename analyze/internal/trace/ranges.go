@@ -19,6 +19,7 @@ const (
 	nvtxMark      = 34
 	nvtxThread    = 39 // a thread gets a name
 	nvtxPushPop   = 59
+	nvtxDomain    = 75 // a domain gets a name
 	nvtxStartEnd  = 60
 	nvtxtMark     = 65
 	nvtxtPushPop  = 70
@@ -33,6 +34,7 @@ type rangeTable struct {
 	payloads    payloadFields
 	place, name []uint16
 	sinks       []*rangeSink
+	python      []rawPython // settled
 }
 
 // rawRange is what dictionaries hold of a range: its thread, as the row says, and what kind of range it is.
@@ -51,6 +53,11 @@ type rangeSink struct {
 	ids   []far // rowids, where one does not follow that of the slot before
 	next  int64 // the rowid that would follow
 	calls []ncclRow
+
+	python        []rawPython
+	pythonFrames  dict[rawPythonFrame]
+	pythonDomains [][2]int64
+	unread        map[[2]int64]int64 // marks without a stack, by domain
 }
 
 func newRangeTable(l *loader) *rangeTable {
@@ -119,7 +126,8 @@ func (s *rangeSink) Row(row []cell) error {
 	if v, ok := row[6].Whole(); ok {
 		id = v
 	}
-	if own := row[rangeColumns:]; len(own) > 0 {
+	own := row[rangeColumns:]
+	if len(own) > 0 {
 		if c, ok := s.t.payloads.ncclCall(row, own); ok {
 			s.calls = append(s.calls, ncclRow{c, id})
 		}
@@ -134,6 +142,15 @@ func (s *rangeSink) Row(row []cell) error {
 	case nvtxMark, nvtxtMark:
 		s.rows++
 		s.marks++
+		if len(own) > 0 {
+			s.pythonMark(row, own, id)
+		}
+		return nil
+	case nvtxDomain:
+		s.rows++
+		if len(own) > 0 {
+			s.domainName(row, own)
+		}
 		return nil
 	case nvtxThread:
 		s.rows++
@@ -147,6 +164,11 @@ func (s *rangeSink) Row(row []cell) error {
 	end, ended := row[1].Whole()
 	if !ended && row[1].Kind == pages.Null && has.RangeEnd {
 		end, ended = openEnd, true
+	}
+	name := s.nameOf(&row[4], &row[5])
+	if name+1 == s.name.holding {
+		s.rows++
+		return nil
 	}
 	if !s.span(start, end, ok && ended) {
 		return nil
@@ -162,7 +184,7 @@ func (s *rangeSink) Row(row []cell) error {
 		s.ids = append(s.ids, far{int32(s.at), id})
 	}
 	s.next = id + 1
-	s.name.dict.put(s.t.name, s.at, s.nameOf(&row[4], &row[5]))
+	s.name.dict.put(s.t.name, s.at, name)
 	s.keep()
 	return nil
 }
@@ -196,6 +218,7 @@ func (t *rangeTable) settle() {
 	for _, s := range t.sinks {
 		t.l.trace.Marks += s.marks
 	}
+	t.settlePython()
 	t.l.trace.NCCL = inOrder(each(t.sinks, func(s *rangeSink) []ncclRow { return s.calls })...)
 	for _, p := range raw {
 		if p.known {
@@ -207,20 +230,22 @@ func (t *rangeTable) settle() {
 		for i, p := range raw {
 			r.places[i] = rangePlace{thread: ids.thread(p.thread, p.known), open: p.open, startEnd: p.startEnd}
 		}
+		t.adoptPython(ids)
 	}
 }
 
 // rangeNames interns canonical range names: 97 % of the raw ones are unique in a PyTorch trace, their canonical forms
 // are a hundred. It is for one goroutine.
 type rangeNames struct {
-	dict   dict[RangeName]
-	byID   map[int64]uint32
-	tag    func(string) uint32
-	lock   *sync.Mutex // of tag
-	exact  bool        // the tag may depend on what the key leaves out
-	key    []byte
-	buf    []byte
-	recent [1 << nameBits]struct {
+	dict    dict[RangeName]
+	holding uint32 // the code of the name of ranges that are left out, plus one
+	byID    map[int64]uint32
+	tag     func(string) uint32
+	lock    *sync.Mutex // of tag
+	exact   bool        // the tag may depend on what the key leaves out
+	key     []byte
+	buf     []byte
+	recent  [1 << nameBits]struct {
 		key  string
 		code uint32
 	}
@@ -277,6 +302,9 @@ func (n *rangeNames) find(raw string) uint32 {
 	code, ok := n.dict.find(hint, RangeName{Text: unsafe.String(unsafe.SliceData(n.buf), len(n.buf)), Tag: tag})
 	if !ok {
 		code = n.dict.add(RangeName{Text: string(n.buf), Tag: tag})
+	}
+	if raw == holdingGIL {
+		n.holding = code + 1
 	}
 	return code
 }

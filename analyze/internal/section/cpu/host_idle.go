@@ -60,6 +60,17 @@ var HostIdle = kit.Section{
 			Meaning: "share of these samples whose call stack holds the function: an estimate",
 		},
 		{
+			ID: "host.python_sample_count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total,
+			Meaning: "samples of the launching threads' Python stacks that fall into idle time of cause host: what " +
+				"host.python_ratio is estimated from; only of captures with --python-sampling",
+		},
+		{
+			ID: "host.python_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"frame"},
+			Meaning: "share of these samples whose Python stack holds the function: an estimate",
+		},
+		{
 			ID: "host.thread_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level,
 			Meaning: "threads that the scheduler brought onto a CPU in the window, of those that the capture follows",
 		},
@@ -101,6 +112,15 @@ var HostIdle = kit.Section{
 			kit.RatioCol("low", "95 % from", "pct_low"),
 			kit.RatioCol("high", "to", "pct_high"),
 		}},
+		{ID: "host_python", Title: "Python functions it was in, sampled", File: "host_python.csv", Columns: []report.Column{
+			kit.NameCol("frame", "Function"),
+			kit.IDCol("line", "Mostly at line"),
+			kit.CountCol("samples", "Samples within"),
+			kit.CountCol("self", "In itself"),
+			kit.RatioCol("share", "Share", "pct_of_samples"),
+			kit.RatioCol("low", "95 % from", "pct_low"),
+			kit.RatioCol("high", "to", "pct_high"),
+		}},
 		{ID: "host_instead", Title: "Who had the CPU instead", File: "host_instead.csv", Columns: []report.Column{
 			kit.NameCol("process", "Process"),
 			kit.IDCol("pid", "PID"),
@@ -110,6 +130,7 @@ var HostIdle = kit.Section{
 		}},
 	},
 	Early: func(in *kit.Input) { lateness(in) },
+	Gaps:  func(in *kit.Input) []*attrib.Visitor { return lateLooks(in).visitors() },
 	Run:   hostIdle,
 }
 
@@ -149,6 +170,7 @@ func hostIdle(in *kit.Input, out *kit.Output) {
 	x.callTable(in, out)
 	x.rangeTable(in, out)
 	x.frameTable(in, out)
+	x.pythonTable(in, out)
 	x.insteadTable(in, out)
 	x.findings(in, out)
 	out.Note("Calls that overlap on a thread count for the one that started first. A thread is on a CPU from the switch that brings it on to the one that takes it off.")
@@ -262,6 +284,48 @@ func (x *late) frameTable(in *kit.Input, out *kit.Output) {
 	t.Cut(in.Options.Top, "self").Add()
 	out.Note("Functions are sampled: of " + strconv.FormatInt(x.stacked, 10) +
 		" samples in this time the share that has the function on its stack, with the 95 % interval of a share. A thread on no CPU is not sampled.")
+}
+
+func (x *late) pythonTable(in *kit.Input, out *kit.Output) {
+	if n := in.Trace.PythonUnread; n > 0 {
+		out.Note("The stacks of " + strconv.FormatInt(n, 10) + " samples of Python are not in this export, or in another form than " +
+			"explain knows: nsys export writes them with --include-blobs=true, where its help lists that.")
+	}
+	if len(in.Trace.Python) == 0 {
+		if x.runsPython(in) && in.Trace.PythonUnread == 0 {
+			out.Note("What a thread runs in Python is not in this capture: nsys profile --python-sampling=true records its stacks, " +
+				"--trace=…,python-gil its waits for Python's lock.")
+		}
+		return
+	}
+	out.From(trace.RoleNVTX, len(in.Trace.Python), "start", "globalTid", "domainId", "binaryData")
+	out.Int("host.python_sample_count", nil, x.pythonSamples)
+	if x.pythonSamples == 0 {
+		return
+	}
+	t := out.Table("host_python")
+	for i, f := range x.python {
+		low, high := stat.Wilson(f.within, x.pythonSamples)
+		if i < maxNames {
+			m := out.Metric("host.python_ratio", kit.Labels("frame", f.name), stat.Ratio(f.within, x.pythonSamples))
+			m.N = x.pythonSamples
+		}
+		t.Row(kit.Text("frame", f.name), kit.Int("line", f.line), kit.Int("samples", f.within), kit.Int("self", f.self),
+			kit.Maybe("share", stat.Ratio(f.within, x.pythonSamples)), kit.Float("low", low), kit.Float("high", high))
+	}
+	t.Cut(in.Options.Top, "self").Add()
+	out.Note("Python is sampled whether the thread runs or waits: of " + strconv.FormatInt(x.pythonSamples, 10) +
+		" samples in this time the share that has the function on its stack.")
+}
+
+// runsPython reports whether a thread with CUDA calls is of a program called python, or was sampled in the interpreter.
+func (x *late) runsPython(in *kit.Input) bool {
+	for th := range in.Trace.Threads {
+		if in.Threads.Calls(int32(th)) && strings.HasPrefix(x.processes[in.Trace.Threads[th].Global>>24], "python") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(x.frames, func(f lateFrame) bool { return strings.HasPrefix(f.name, "_PyEval") })
 }
 
 func (x *late) insteadTable(in *kit.Input, out *kit.Output) {

@@ -147,23 +147,36 @@ func (x *late) gilFinding(in *kit.Input, out *kit.Output, d *attrib.Device, seve
 	}
 }
 
-// frameFinding names the function that most samples are in, of those that are not on nearly every stack.
+// frameFinding names the function that most samples are in, of those that are not on nearly every stack: one in Python
+// where its stacks were sampled.
 func (x *late) frameFinding(out *kit.Output) {
-	best := -1
-	for i, f := range x.frames[:min(len(x.frames), maxNames)] {
-		low, _ := stat.Wilson(f.within, x.stacked)
-		share := float64(f.within) / float64(x.stacked)
-		if share >= frameShare && low >= frameLow && share <= frameMost && f.named() &&
-			(best < 0 || f.within > x.frames[best].within) {
-			best = i
-		}
+	frames, samples, ratio, count := x.python, x.pythonSamples, "host.python_ratio", "host.python_sample_count"
+	best := mostIn(frames, samples)
+	if best < 0 {
+		frames, samples, ratio, count = x.frames, x.stacked, "host.frame_ratio", "host.sample_count"
+		best = mostIn(frames, samples)
 	}
 	if best < 0 {
 		return
 	}
 	out.Find("host_frame", report.Low, "One function takes a large part of the time that the GPU waits for the host",
-		[]report.MetricRef{kit.Ref("host.frame_ratio", "frame", x.frames[best].name), kit.Ref("host.sample_count")},
+		[]report.MetricRef{kit.Ref(ratio, "frame", frames[best].name), kit.Ref(count)},
 		"The share is an estimate from samples: the table of functions has its interval. Look at what the function does in every step.")
+}
+
+// mostIn is the place of the function that a finding names, or -1. Of functions that are in as many samples the one
+// that is innermost most often comes first.
+func mostIn(frames []lateFrame, samples int64) int {
+	best := -1
+	for i, f := range frames[:min(len(frames), maxNames)] {
+		low, _ := stat.Wilson(f.within, samples)
+		share := float64(f.within) / float64(samples)
+		if share >= frameShare && low >= frameLow && share <= frameMost && f.named() &&
+			(best < 0 || f.within > frames[best].within) {
+			best = i
+		}
+	}
+	return best
 }
 
 // interpreter are functions that say that Python runs, and not what.

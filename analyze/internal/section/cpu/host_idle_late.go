@@ -7,7 +7,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -23,6 +22,8 @@ type late struct {
 
 	samples, stacked int64 // samples of that time, and those with a call stack
 	frames           []lateFrame
+	pythonSamples    int64
+	python           []lateFrame
 
 	instead       []occupant
 	threads, cpus int64
@@ -49,6 +50,7 @@ type called struct {
 
 type lateFrame struct {
 	name, module string
+	line         int64 // of a function in Python: where most of its samples are
 	within, self int64
 }
 
@@ -56,12 +58,14 @@ type occupant struct{ global, time int64 }
 
 // deviceLate is the part of one device.
 type deviceLate struct {
+	attrib.Visitor
 	causes [attrib.HostCauses]int64
 
 	calls   map[kit.LateCall]*lateCall
 	stacks  map[int64]stackTime
 	ranges  []int64 // by name, and those without a range last
 	samples []int32
+	python  []int32         // indexes of Trace.Python
 	instead map[int64]int64 // time by globalTid
 }
 
@@ -72,10 +76,13 @@ func lateness(in *kit.Input) *late {
 
 func newLate(in *kit.Input) *late {
 	t := in.Trace
-	x := &late{devices: make([]deviceLate, len(in.Timeline.Devices)), processes: t.Programs}
-	seen := newObservers(in)
-	defer seen.free(t)
-	parallel.Each(len(x.devices), func(i int) { x.devices[i].look(in, &in.Timeline.Devices[i], seen) })
+	looks := lateLooks(in)
+	x := &late{devices: looks.devices, processes: t.Programs}
+	in.Visit(in.Timeline, looks.visitors())
+	looks.seen.free(t)
+	for i := range x.devices {
+		x.devices[i].finish()
+	}
 	type call struct {
 		cause int
 		name  string
@@ -83,7 +90,7 @@ func newLate(in *kit.Input) *late {
 	calls, ranges := map[call]*lateCall{}, make([]int64, len(t.Ranges.Names)+1)
 	x.stacks = map[int64]stackTime{}
 	instead := map[int64]int64{}
-	sampled := map[int64]bool{}
+	sampled, python := map[int64]bool{}, map[int32]bool{}
 	for i := range x.devices {
 		d := &x.devices[i]
 		for _, ns := range d.causes {
@@ -109,6 +116,9 @@ func newLate(in *kit.Input) *late {
 		for _, row := range d.samples {
 			sampled[t.Samples.Number(int(row))] = true
 		}
+		for _, i := range d.python {
+			python[i] = true
+		}
 	}
 	for _, c := range calls {
 		x.calls = append(x.calls, *c)
@@ -125,6 +135,7 @@ func newLate(in *kit.Input) *late {
 	})
 	x.samples = int64(len(sampled))
 	x.addFrames(t, sampled)
+	x.addPython(t, python)
 	x.addCallers(t)
 	x.countThreads(in)
 	return x
@@ -173,37 +184,65 @@ func (x *late) countThreads(in *kit.Input) {
 
 // observers are rows that all devices look at.
 type observers struct {
-	samples attrib.Rows // by thread
-	byCPU   attrib.Rows // switches
+	samples, python attrib.Rows // by thread
+	byCPU           attrib.Rows // switches
 }
 
 func newObservers(in *kit.Input) *observers {
-	s := &in.Trace.Sched
+	t := in.Trace
+	s := &t.Sched
 	most := int64(-1)
 	for _, x := range s.Subjects {
 		most = max(most, x.What>>1)
 	}
 	return &observers{
-		samples: in.Threads.Observed(&in.Trace.Samples),
-		byCPU: attrib.NewRows(in.Trace.Memory(), int(most+1), s.Len(),
+		samples: in.Threads.Observed(&t.Samples),
+		python: attrib.NewRows(t.Memory(), len(t.Threads), len(t.Python),
+			func(i int) int32 { return t.Python[i].Thread }),
+		byCPU: attrib.NewRows(t.Memory(), int(most+1), s.Len(),
 			func(i int) int32 { return int32(s.Subjects[s.Subject(i)].What >> 1) }),
 	}
 }
 
 func (x *observers) free(t *trace.Trace) {
 	x.samples.Free(t.Memory())
+	x.python.Free(t.Memory())
 	x.byCPU.Free(t.Memory())
 }
 
-// look goes through the gaps of one device.
-func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
+// looks go through the gaps of the devices.
+type looks struct {
+	devices []deviceLate
+	seen    *observers
+}
+
+func lateLooks(in *kit.Input) *looks {
+	return kit.Once(in, "host idle looks", func() *looks {
+		x := &looks{devices: make([]deviceLate, len(in.Timeline.Devices)), seen: newObservers(in)}
+		for i := range x.devices {
+			x.devices[i].look(in, x.seen)
+		}
+		return x
+	})
+}
+
+func (x *looks) visitors() []*attrib.Visitor {
+	list := make([]*attrib.Visitor, len(x.devices))
+	for i := range list {
+		list[i] = &x.devices[i].Visitor
+	}
+	return list
+}
+
+// look prepares the visit of one device.
+func (x *deviceLate) look(in *kit.Input, seen *observers) {
 	t := in.Trace
 	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]stackTime{}, map[int64]int64{}
 	x.ranges = make([]int64, len(t.Ranges.Names)+1)
-	ranges, samples := &rangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}, map[int32]*attrib.RowWalk{}
+	ranges, samples := &rangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}, map[int32]*sampleWalk{}
 	cpus := newCPUWalk(in, seen)
 	last := map[kit.LateCall]int32{}
-	piece := func(p *attrib.HostPiece) {
+	x.Piece = func(p *attrib.HostPiece) {
 		x.causes[p.Cause] += p.Len()
 		key, ok := in.LateCallOf(p)
 		if p.Cause == attrib.HostNotScheduled {
@@ -229,26 +268,40 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 			last[key] = p.Row
 		}
 	}
-	whole := func(thread int32, i interval.Interval) {
+	x.Whole = func(thread int32, i interval.Interval) {
 		ranges.add(thread, i, x.ranges)
-		rows := samples[thread]
-		if rows == nil {
-			walk := seen.samples.Of(thread)
-			rows, samples[thread] = &walk, &walk
+		on := samples[thread]
+		if on == nil {
+			on = &sampleWalk{seen.samples.Of(thread), seen.python.Of(thread)}
+			samples[thread] = on
 		}
-		for ; rows.Row != trace.None && t.Samples.Start(int(rows.Row)) < i.End; rows.Next() {
-			if t.Samples.Start(int(rows.Row)) >= i.Start {
-				x.samples = append(x.samples, rows.Row)
-			}
-		}
+		x.samples = within(x.samples, &on.samples, i, t.Samples.Start)
+		x.python = within(x.python, &on.python, i, func(i int) int64 { return t.Python[i].At })
 	}
-	d.SweepHost(in.Threads, nil, piece, whole, nil)
+}
+
+// finish gives host time of calls without a thread to no range, which is the last.
+func (x *deviceLate) finish() {
 	var split int64
 	for _, ns := range x.ranges {
 		split += ns
 	}
+	rest := &x.ranges[len(x.ranges)-1]
 	for _, ns := range x.causes {
-		x.ranges[len(t.Ranges.Names)] += ns
+		*rest += ns
 	}
-	x.ranges[len(t.Ranges.Names)] -= split // of calls without a thread: in no range
+	*rest -= split
+}
+
+// sampleWalk is how far the samples of a thread have been looked at.
+type sampleWalk struct{ samples, python attrib.RowWalk }
+
+// within adds the rows of moments in a stretch, which must not go back.
+func within(list []int32, rows *attrib.RowWalk, i interval.Interval, at func(row int) int64) []int32 {
+	for ; rows.Row != trace.None && at(int(rows.Row)) < i.End; rows.Next() {
+		if at(int(rows.Row)) >= i.Start {
+			list = append(list, rows.Row)
+		}
+	}
+	return list
 }

@@ -44,9 +44,52 @@ func (x *late) addFrames(t *trace.Trace, sampled map[int64]bool) {
 			x.frames = append(x.frames, c)
 		}
 	}
-	slices.SortFunc(x.frames, func(a, b lateFrame) int {
+	rankFrames(x.frames)
+}
+
+func rankFrames(list []lateFrame) {
+	slices.SortFunc(list, func(a, b lateFrame) int {
 		return cmp.Or(cmp.Compare(b.self, a.self), cmp.Compare(b.within, a.within), strings.Compare(a.name, b.name))
 	})
+}
+
+// addPython counts the functions on the Python stacks, by name and file, and at which line each was most.
+func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
+	type lines struct {
+		lateFrame
+		at map[int64]int64
+	}
+	count := map[string]*lines{}
+	for i := range sampled {
+		seen := map[*lines]bool{}
+		for depth, n := range t.Python[i].Frames {
+			f := &t.PythonFrames[n]
+			name := f.Function + " (" + f.File + ")"
+			l := count[name]
+			if l == nil {
+				l = &lines{lateFrame{name: name, module: f.File}, map[int64]int64{}}
+				count[name] = l
+			}
+			if !seen[l] {
+				seen[l] = true
+				l.within++
+				l.at[f.Line]++
+			}
+			if depth == 0 {
+				l.self++
+			}
+		}
+	}
+	for _, l := range count {
+		for line, n := range l.at {
+			if most := l.at[l.line]; n > most || n == most && line < l.line {
+				l.line = line
+			}
+		}
+		x.python = append(x.python, l.lateFrame)
+	}
+	x.pythonSamples = int64(len(sampled))
+	rankFrames(x.python)
 }
 
 // frameNames are the functions by name and, by kind of frame, which it is. What nsys did not resolve is one function of

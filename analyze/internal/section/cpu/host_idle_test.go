@@ -3,7 +3,9 @@ package cpu_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -162,6 +164,87 @@ func TestFindingsNameTheReason(t *testing.T) {
 		l.Finding(id, x.want)
 		sumsClose(t, l.Report)
 	}
+}
+
+// Of 40 samples of Python in the gap 30 are in the scheduler, 20 of them in its tokenizer, which is innermost there; the
+// rest only in the loop, which is on every stack. Samples outside of the gap, of another thread and in another domain do
+// not count.
+func TestPythonStacks(t *testing.T) {
+	loop := tracetest.PythonFrame{Function: "run", File: "/opt/serve/engine/core.py", Line: 90}
+	schedule := tracetest.PythonFrame{Function: "Scheduler.schedule", File: "/opt/serve/sched/scheduler.py", Line: 300}
+	tokenize := tracetest.PythonFrame{Function: "tokenize", File: "/opt/serve/sched/tok.py", Line: 7}
+	l := sectiontest.Look(t, gapWith(func(b *tracetest.Builder, th *tracetest.Thread) {
+		for i := range int64(40) {
+			stack := []tracetest.PythonFrame{loop}
+			if i < 30 {
+				at := schedule
+				at.Line += i % 3 / 2 // 300, 300, 301, …
+				stack = []tracetest.PythonFrame{at, loop}
+			}
+			if i < 20 {
+				stack = append([]tracetest.PythonFrame{tokenize}, stack...)
+			}
+			b.PythonSample(tracetest.PythonSample{Thread: th, At: 200*us + i, Stack: stack})
+		}
+		one := []tracetest.PythonFrame{tokenize}
+		b.PythonSample(tracetest.PythonSample{Thread: th, At: 50 * us, Stack: one})   // the GPU works
+		b.PythonSample(tracetest.PythonSample{Thread: th, At: 1150 * us, Stack: one}) // likewise
+		b.PythonSample(tracetest.PythonSample{Thread: th.Process().Thread(77, ""), At: 300 * us, Stack: one})
+		b.PythonSample(tracetest.PythonSample{Thread: th, At: 300 * us, Stack: one,
+			Set: tracetest.Row{"domainId": tracetest.Int(3)}})
+	}), analyze.Options{})
+	sectiontest.Metric(t, l.Report, 40, "host.python_sample_count")
+	for frame, want := range map[string]float64{
+		"Scheduler.schedule (sched/scheduler.py)": 0.75, "tokenize (sched/tok.py)": 0.5, "run (engine/core.py)": 1,
+	} {
+		sectiontest.Metric(t, l.Report, want, "host.python_ratio", "frame", frame)
+	}
+	python := l.Table("host_idle", "host_python")
+	l.Row(python, 0, "frame", `"tokenize (sched/tok.py)"`, "line", "7", "samples", "20", "self", "20", "share", "0.5")
+	l.Row(python, 1, "frame", `"run (engine/core.py)"`, "line", "90", "samples", "40", "self", "10", "share", "1")
+	l.Row(python, 2, "frame", `"Scheduler.schedule (sched/scheduler.py)"`, "line", "300", "samples", "30", "self", "10",
+		"share", "0.75")
+	l.Finding("host_frame", report.Low)
+	for _, f := range l.Report.Findings {
+		if f.ID == "host_frame" && f.Evidence[0].Labels["frame"] != "Scheduler.schedule (sched/scheduler.py)" {
+			t.Errorf("the finding names %v", f.Evidence[0].Labels)
+		}
+	}
+}
+
+// An export without the payloads says how to get them, and a capture of Python without samples what records them.
+func TestPythonStacksAreMissing(t *testing.T) {
+	l := sectiontest.Look(t, gapWith(func(b *tracetest.Builder, th *tracetest.Thread) {
+		b.PythonSample(tracetest.PythonSample{Thread: th, At: 200 * us, Set: tracetest.Row{"binaryData": tracetest.Null()}})
+	}), analyze.Options{})
+	sectiontest.NoMetric(t, l.Report, "host.python_sample_count")
+	noted(t, l, "The stacks of 1 samples of Python are not in this export")
+	b := tracetest.New()
+	th := b.Process(1, "python3").Thread(1, "")
+	th.Launch("gemm", 0, us, tracetest.Kernel{Start: 0, End: 100 * us})
+	th.Launch("gemm", 1100*us, 1101*us, tracetest.Kernel{Start: 1100 * us, End: 1200 * us})
+	l = sectiontest.Look(t, b, analyze.Options{})
+	noted(t, l, "nsys profile --python-sampling=true")
+}
+
+func noted(t *testing.T, l sectiontest.Looker, text string) {
+	t.Helper()
+	if notes := l.Section("host_idle").Notes; !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, text) }) {
+		t.Errorf("no note with %q in %q", text, notes)
+	}
+}
+
+// Who holds Python's lock is no range of the program: what runs within it keeps its own.
+func TestHoldingTheLockIsNoRange(t *testing.T) {
+	l := sectiontest.Look(t, gapWith(func(_ *tracetest.Builder, th *tracetest.Thread) {
+		th.Range("step", 50*us, 1200*us)
+		th.Range("Holding GIL", 60*us, 1190*us)
+		th.Range("Waiting for GIL", 400*us, 500*us)
+	}), analyze.Options{})
+	sectiontest.Metric(t, l.Report, 900*us, "host.range_time", "range", "step")
+	sectiontest.Metric(t, l.Report, 100*us, "host.gil_time")
+	sectiontest.NoMetric(t, l.Report, "host.range_time", "range", "Holding GIL")
+	sectiontest.Metric(t, l.Report, 2, "nvtx.count")
 }
 
 // What the capture lacks is said with the flag that records it.

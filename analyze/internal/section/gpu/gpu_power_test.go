@@ -27,6 +27,10 @@ func TestPower(t *testing.T) {
 		"unit in the type's name, no GPU": func(b *tracetest.Builder, at, watts int64) {
 			b.Generic(tracetest.Generic{At: at, Type: 9, Data: fmt.Sprintf(`{"Value":%d}`, watts*1000)})
 		},
+		"NVML's without a unit, in milliwatts": func(b *tracetest.Builder, at, watts int64) {
+			b.Generic(tracetest.Generic{At: at, Type: 11, Data: fmt.Sprintf(`{"gpu":0,"power_usage":%d}`, watts*1000)})
+			b.Generic(tracetest.Generic{At: at, Type: 11, Data: `{"gpu":0,"temperature":61}`}) // nothing about power
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := tracetest.New()
@@ -38,6 +42,8 @@ func TestPower(t *testing.T) {
 			}
 			b.Row("GENERIC_EVENT_TYPES", tracetest.Row{"typeId": tracetest.Int(9), "sourceId": tracetest.Int(1),
 				"data": tracetest.Text(`{"Name":"Power usage (mW)"}`)})
+			b.Row("GENERIC_EVENT_TYPES", tracetest.Row{"typeId": tracetest.Int(11), "sourceId": tracetest.Int(1),
+				"data": tracetest.Text(`{"Name":"nvml_metrics"}`)})
 			for i := range int64(49) {
 				watts := int64(500) // of the half before
 				if i%2 == 1 {

@@ -71,6 +71,7 @@ var Idle = kit.Section{
 		}},
 	},
 	Early: func(in *kit.Input) { idleByDevice(in) },
+	Gaps:  func(in *kit.Input) []*attrib.Visitor { return visitors(idleLooks(in)) },
 	Run:   idle,
 }
 
@@ -174,30 +175,55 @@ type deviceIdle struct {
 // idleByDevice is by device.
 func idleByDevice(in *kit.Input) []deviceIdle {
 	return kit.Once(in, "idle", func() []deviceIdle {
-		overhead := overheadSet(in)
-		list := make([]deviceIdle, len(in.Timeline.Devices))
-		parallel.Each(len(list), func(i int) { list[i] = lookAtIdle(in, &in.Timeline.Devices[i], overhead) })
+		looks := idleLooks(in)
+		in.Visit(in.Timeline, visitors(looks))
+		list := make([]deviceIdle, len(looks))
+		parallel.Each(len(list), func(i int) { list[i] = looks[i].found(in.Trace.Memory()) })
 		return list
 	})
 }
 
-// lookAtIdle goes through a device's gaps once.
-func lookAtIdle(in *kit.Input, d *attrib.Device, overhead interval.Set) (x deviceIdle) {
-	memory := in.Trace.Memory()
-	room := spill.Make[uint32](memory, d.GapCount)
-	defer spill.Free(memory, room)
-	lengths := stat.NewCollector(room)
-	var chunks, buckets []int64
+// idleLook goes through the gaps of one device.
+type idleLook struct {
+	attrib.Visitor
+	deviceIdle
+	room            []uint32
+	lengths         *stat.Collector
+	chunks, buckets []int64
+}
+
+func idleLooks(in *kit.Input) []*idleLook {
+	return kit.Once(in, "idle looks", func() []*idleLook {
+		overhead := overheadSet(in)
+		list := make([]*idleLook, len(in.Timeline.Devices))
+		for i := range list {
+			list[i] = newIdleLook(in, &in.Timeline.Devices[i], overhead)
+		}
+		return list
+	})
+}
+
+func visitors(looks []*idleLook) []*attrib.Visitor {
+	list := make([]*attrib.Visitor, len(looks))
+	for i, x := range looks {
+		list[i] = &x.Visitor
+	}
+	return list
+}
+
+func newIdleLook(in *kit.Input, d *attrib.Device, overhead interval.Set) *idleLook {
+	x := &idleLook{room: spill.Make[uint32](in.Trace.Memory(), d.GapCount)}
+	x.lengths = stat.NewCollector(x.room)
 	if in.Span.Len() >= useChunks {
-		chunks = chunkStarts(in.Span, useChunks)
+		x.chunks = chunkStarts(in.Span, useChunks)
 	}
 	if n := min(stripBuckets, in.Span.Len()); n > 0 {
-		buckets = chunkStarts(in.Span, int(n))
+		x.buckets = chunkStarts(in.Span, int(n))
 	}
-	moments := slices.Concat(chunks, buckets)
-	slices.Sort(moments)
-	times := d.Sweep(func(g *attrib.Gap) {
-		lengths.Add(g.Len())
+	x.Moments = slices.Concat(x.chunks, x.buckets)
+	slices.Sort(x.Moments)
+	x.Gap = func(g *attrib.Gap) {
+		x.lengths.Add(g.Len())
 		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None &&
 			uncovered(g.Interval, overhead) > longGap {
 			x.long++
@@ -208,16 +234,22 @@ func lookAtIdle(in *kit.Input, d *attrib.Device, overhead interval.Set) (x devic
 		if in.Options.AllRows {
 			x.all = append(x.all, deviceGap{d, *g})
 		}
-	}, moments)
-	busy := func(at int64) int64 {
-		i, _ := slices.BinarySearch(moments, at)
-		return times[i].Busy()
 	}
-	x.use, x.strip = chunkUse(chunks, busy), chunkUse(buckets, busy)
-	sample := lengths.Sample()
+	return x
+}
+
+// found is what the gaps say, once they have been visited.
+func (x *idleLook) found(memory *spill.Arena) deviceIdle {
+	defer spill.Free(memory, x.room)
+	busy := func(at int64) int64 {
+		i, _ := slices.BinarySearch(x.Moments, at)
+		return x.Times[i].Busy()
+	}
+	x.use, x.strip = chunkUse(x.chunks, busy), chunkUse(x.buckets, busy)
+	sample := x.lengths.Sample()
 	kit.SortIn(memory, sample)
 	x.summary, x.histogram = sample.Summary(), sample.Histogram()
-	return x
+	return x.deviceIdle
 }
 
 func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *attrib.Device) {

@@ -204,23 +204,39 @@ func (a *amount) throughput() *float64 {
 	return rate
 }
 
-// amounts groups the rows lo <= i < hi by key, which is in [0, keys), and the rows of all keys as the last entry.
-func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
-	times, sizes := kit.Gather(memory, keys, lo, hi, key, dur).Sort(),
-		kit.Gather(memory, keys, lo, hi, key, size).Sort()
-	list := make([]amount, keys+1)
-	of := func(durs, bytes stat.Merged) amount {
-		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(),
-			size: bytes.Summary()}
+// amounts are the durations and sizes of copies or memsets by cell, a small number.
+type amounts struct{ times, sizes *kit.Groups }
+
+// gatherAmounts takes the rows lo <= i < hi into cells, of which there are a number known.
+func gatherAmounts(memory *spill.Arena, cells, lo, hi int, cell func(i int) int32,
+	dur, size func(i int) int64) amounts {
+	return amounts{kit.Gather(memory, cells, lo, hi, cell, dur).Sort(),
+		kit.Gather(memory, cells, lo, hi, cell, size).Sort()}
+}
+
+func (x *amounts) free() {
+	x.times.Free()
+	x.sizes.Free()
+}
+
+// by sums up the cells of each of some groups.
+func (x *amounts) by(groups int, group func(cell int) int) []amount {
+	durs, bytes := make([]stat.Merged, groups), make([]stat.Merged, groups)
+	for cell := range len(x.times.Offset) - 1 {
+		if g := group(cell); x.times.Of(cell).Len() > 0 {
+			durs[g], bytes[g] = append(durs[g], x.times.Of(cell)), append(bytes[g], x.sizes.Of(cell))
+		}
 	}
-	for k := range keys {
-		list[k] = of(stat.Merged{times.Of(k)}, stat.Merged{sizes.Of(k)})
+	list := make([]amount, groups)
+	for g := range list {
+		list[g] = amount{rows: durs[g].Len(), total: durs[g].Sum(), bytes: bytes[g].Sum(), time: durs[g].Summary(),
+			size: bytes[g].Summary()}
 	}
-	list[keys] = of(times.Everything(), sizes.Everything())
-	times.Free()
-	sizes.Free()
 	return list
 }
+
+// all sums up all cells.
+func (x *amounts) all() *amount { return &x.by(1, func(int) int { return 0 })[0] }
 
 func (a *amount) emit(out *kit.Output, role trace.Role, prefix string, l report.Labels, columns ...string) {
 	out.From(role, a.rows, append([]string{"start", "end", "bytes"}, columns...)...)
@@ -268,14 +284,13 @@ func bandwidthCol(id, title, csv string) report.Column {
 }
 
 func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
-	c, memory := &in.Trace.Copies, in.Trace.Memory()
+	c := &in.Trace.Copies
 	const kinds = len(kit.MemKinds)
-	pairs := amounts(memory, len(kit.Directions)*kinds, lo, hi,
+	x := gatherAmounts(in.Trace.Memory(), len(kit.Directions)*kinds, lo, hi,
 		func(i int) int32 { return int32(kit.Direction(c.Kind(i))*kinds + kit.CopySide(c, i)) }, c.Dur, c.Bytes)
-	byDirection := amounts(memory, len(kit.Directions), lo, hi,
-		func(i int) int32 { return int32(kit.Direction(c.Kind(i))) },
-		c.Dur, c.Bytes)
-	byDirection[len(kit.Directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
+	defer x.free()
+	x.all().emit(out, trace.RoleMemcpy, "memcpy", nil)
+	byDirection := x.by(len(kit.Directions), func(cell int) int { return cell / kinds })
 	for d := range kit.Directions {
 		a := &byDirection[d]
 		if a.rows == 0 {
@@ -285,14 +300,15 @@ func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
 		out.Metric("memcpy.throughput", l, a.throughput())
 	}
-	byKind := amounts(memory, kinds, lo, hi, func(i int) int32 { return int32(kit.CopySide(c, i)) }, c.Dur, c.Bytes)
-	for _, k := range ranked(byKind[:kinds]) {
+	byKind := x.by(kinds, func(cell int) int { return cell % kinds })
+	for _, k := range ranked(byKind) {
 		l := kit.Labels("kind", kit.MemKinds[k])
 		byKind[k].emit(out, trace.RoleMemcpy, "memcpy", l, "srcKind", "dstKind")
 		out.Metric("memcpy.throughput", l, byKind[k].throughput())
 	}
 	t := out.Table("memcpy")
-	for _, p := range ranked(pairs[:len(pairs)-1]) {
+	pairs := x.by(len(kit.Directions)*kinds, func(cell int) int { return cell })
+	for _, p := range ranked(pairs) {
 		d, k := kit.Directions[p/kinds], kit.MemKinds[p%kinds]
 		l := kit.Labels("direction", d, "kind", k)
 		pairs[p].emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind", "srcKind", "dstKind")
@@ -304,11 +320,13 @@ func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 
 func setGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 	m := &in.Trace.Sets
-	groups := amounts(in.Trace.Memory(), len(kit.MemKinds), lo, hi,
+	x := gatherAmounts(in.Trace.Memory(), len(kit.MemKinds), lo, hi,
 		func(i int) int32 { return int32(kit.MemKind(m.MemKind(i))) }, m.Dur, m.Bytes)
-	groups[len(kit.MemKinds)].emit(out, trace.RoleMemset, "memset", nil)
+	defer x.free()
+	x.all().emit(out, trace.RoleMemset, "memset", nil)
+	groups := x.by(len(kit.MemKinds), func(cell int) int { return cell })
 	t := out.Table("memset")
-	for _, k := range ranked(groups[:len(kit.MemKinds)]) {
+	for _, k := range ranked(groups) {
 		groups[k].emit(out, trace.RoleMemset, "memset", kit.Labels("kind", kit.MemKinds[k]), "memKind")
 		t.Row(groups[k].fields(kit.Text("kind", kit.MemKinds[k]))...)
 	}

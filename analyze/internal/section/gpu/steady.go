@@ -79,6 +79,8 @@ func steadyTwins() []report.MetricDef {
 		twin("host.gil_time", report.Nanoseconds, report.Lower, report.Total),
 		twin("host.sample_count", report.Count, report.None, report.Total),
 		twin("host.frame_ratio", report.Ratio, report.Lower, report.Level, "frame"),
+		twin("host.python_sample_count", report.Count, report.None, report.Total),
+		twin("host.python_ratio", report.Ratio, report.Lower, report.Level, "frame"),
 		twin("host.thread_count", report.Count, report.None, report.Level),
 		twin("host.cpu_count", report.Count, report.None, report.Level),
 		twin("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Level, "device"),

@@ -78,7 +78,8 @@ func TestSteadyIsWhatTheFlagSays(t *testing.T) {
 		"steady.launch.errors", "steady.graph.coverage", "steady.graph.launches", "steady.comm.wait_time",
 		"steady.idle.longest_gap", "steady.idle.long_gap_count", "steady.idle.low_use_ratio",
 		"steady.stream.copy_hidden_ratio", "steady.gpu.host_cause_time", "steady.host.call_time", "steady.host.os_time",
-		"steady.host.gil_time", "steady.host.sample_count", "steady.host.frame_ratio", "steady.host.thread_count",
+		"steady.host.gil_time", "steady.host.sample_count", "steady.host.frame_ratio", "steady.host.python_sample_count",
+		"steady.host.python_ratio", "steady.host.thread_count",
 		"steady.host.cpu_count",
 	}
 	defs := map[string]analyze.MetricInfo{}

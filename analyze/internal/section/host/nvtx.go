@@ -322,18 +322,18 @@ func describeRanges(in *kit.Input) []*report.Summary {
 	}
 	summaries := make([]*report.Summary, len(counts))
 	parallel.Each(shares, func(k int) {
-		own := make([]int32, len(counts))
+		own, of := make([]int32, len(counts)), slices.Clone(totals.names.of)
 		for n, c := range counts {
 			if share[n] == k {
 				own[n] = c
 			}
 		}
-		g := kit.GatherCounted(in.Trace.Memory(), own, lo, hi, func(i int) int32 {
-			if n := totals.names.of[r.Name(i)]; own[n] > 0 {
-				return n
+		for i, n := range of {
+			if share[n] != k {
+				of[i] = -1
 			}
-			return -1
-		}, r.Dur)
+		}
+		g := kit.GatherCounted(in.Trace.Memory(), own, lo, hi, func(i int) int32 { return of[r.Name(i)] }, r.Dur)
 		defer g.Free()
 		for n, c := range own {
 			if c > 0 {

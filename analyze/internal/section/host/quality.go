@@ -332,6 +332,11 @@ func (c *checks) lostKernels() {
 			ran[call] = true
 		}
 	}
+	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names)) // by name: the capture of a graph
+	for n := range api.Names {
+		begins[n] = strings.Contains(api.Names[n].Name, "StreamBeginCapture")
+		ends[n] = strings.Contains(api.Names[n].Name, "StreamEndCapture")
+	}
 	capturing := make([]bool, len(in.Trace.Threads)+1) // by thread, the last for calls that name none
 	var seen, lost, since int64                        // since the last launch with a kernel
 	lo, hi := api.Starting(in.Span.Start, in.Span.End)
@@ -339,14 +344,14 @@ func (c *checks) lostKernels() {
 		lo = 0 // the first launch comes before the first kernel
 	}
 	for i := lo; i < hi; i++ {
-		n, th := &api.Names[api.Name(i)], api.Thread(i)
+		name, th := api.Name(i), api.Thread(i)
 		if th == trace.None {
 			th = int32(len(capturing) - 1)
 		}
-		switch {
-		case strings.Contains(n.Name, "StreamBeginCapture"):
+		switch n := &api.Names[name]; {
+		case begins[name]:
 			capturing[th] = true
-		case strings.Contains(n.Name, "StreamEndCapture"):
+		case ends[name]:
 			capturing[th] = false
 		case !n.Launch || n.GraphLaunch || capturing[th] || api.Return(i) != 0:
 		case ran[i]:

@@ -18,8 +18,16 @@ func (in *Input) Graph() *stepgraph.Graph {
 }
 
 // UnitGraph is what waits for what in the whole capture, which the units of work are cut from.
-func (in *Input) UnitGraph() *stepgraph.Graph {
-	return Once(in, "unit graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, in.Units.Timeline) })
+func (in *Input) UnitGraph() *stepgraph.Graph { return in.graphOf(in.Units.Timeline) }
+
+// GraphAhead builds UnitGraph on the timeline that units will be cut from, while they are sought. A panic is raised again
+// for who asks for the graph.
+func (in *Input) GraphAhead(units *attrib.Timeline) {
+	quietly(in, func(in *Input) { in.graphOf(units) })
+}
+
+func (in *Input) graphOf(units *attrib.Timeline) *stepgraph.Graph {
+	return Once(in, "unit graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, units) })
 }
 
 // WorkKey is what the name of GPU work depends on.

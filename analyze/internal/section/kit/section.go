@@ -53,7 +53,11 @@ type Section struct {
 	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise
 	// what holds most memory, while nothing else runs.
 	Early, Alone func(in *Input)
-	Run          func(in *Input, out *Output)
+	// Gaps, where set, makes the visitors of the devices of the input's timeline, one each, that learn what the section
+	// asks of every gap: devices are gone through once for all sections, see [Input.Visit]. It makes none where the
+	// section asks nothing of them.
+	Gaps func(in *Input) []*attrib.Visitor
+	Run  func(in *Input, out *Output)
 }
 
 // Options of an analysis that sections look at.
@@ -93,7 +97,10 @@ type Input struct {
 	Steady *Input
 
 	shared shared
-	left   map[string]bool // devices without metrics of their own; nil where all have some
+	// gaps make the visitors of sections, those of the inputs beside among them.
+	gaps    []func() []*attrib.Visitor
+	besides *Input          // the input with whose sections' visitors this one's go
+	left    map[string]bool // devices without metrics of their own; nil where all have some
 }
 
 // applies reports whether the section has a place in the report: what was not given is not missed.
@@ -225,8 +232,8 @@ func Compute(sections []*Section, in *Input) *Outputs {
 	x.whole = in.runEach(x.list, func(*Section) bool { return true })
 	if in.Steady != nil {
 		again := slices.DeleteFunc(slices.Clone(x.list), func(s *Section) bool { return !s.Steady })
+		Begin(again, in.Steady)
 		in.Steady.early(again)
-		Alone(again, in.Steady)
 		x.steady = in.Steady.runEach(x.list, func(s *Section) bool { return s.Steady })
 	}
 	return x

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -34,11 +35,21 @@ func Once[T any](in *Input, name string, f func() T) T {
 	return o.value
 }
 
-// Alone works out what sections share and what holds most memory while it is made, each by itself, before anything else.
-// A panic is raised again for the sections that ask for the value.
-func Alone(sections []*Section, in *Input) {
+// Begin prepares an input for the sections. It works out what they share and what holds most memory while it is made,
+// each by itself, before anything else. A panic is raised again for the sections that ask for the value.
+func Begin(sections []*Section, in *Input) {
+	if in.NoTrace {
+		return
+	}
 	for _, s := range sections {
-		if s.Alone != nil && s.applies(in) && !in.NoTrace {
+		if !s.applies(in) {
+			continue
+		}
+		lacks := slices.ContainsFunc(s.Needs, func(role trace.Role) bool { return !in.Has(role) })
+		if s.Gaps != nil && !lacks {
+			in.gaps = append(in.gaps, func() []*attrib.Visitor { return s.Gaps(in) })
+		}
+		if s.Alone != nil {
 			quietly(in, s.Alone)
 		}
 	}

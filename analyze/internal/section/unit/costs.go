@@ -33,22 +33,41 @@ func sumsOf(in *kit.Input) unitSums {
 	return kit.Once(in, "unit costs", func() unitSums { return addUnits(in) })
 }
 
+// unitLooks go through the gaps of the devices for the units.
+func unitLooks(in *kit.Input) []*lateCalls {
+	return kit.Once(in, "unit looks", func() []*lateCalls {
+		list := make([]*lateCalls, len(in.Units.Timeline.Devices))
+		for d := range list {
+			list[d] = newLateCalls(in, d)
+		}
+		return list
+	})
+}
+
+// unitGaps are the visitors of the window's devices: none where the units are cut from more than the window.
+func unitGaps(in *kit.Input) []*attrib.Visitor {
+	if len(in.Units.Units) == 0 || in.Units.Timeline != in.Timeline {
+		return nil
+	}
+	return visitorsOf(unitLooks(in))
+}
+
+func visitorsOf(looks []*lateCalls) []*attrib.Visitor {
+	list := make([]*attrib.Visitor, len(looks))
+	for i, x := range looks {
+		list[i] = &x.Visitor
+	}
+	return list
+}
+
 // addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start
 // and end; launches and kernels are those of the work that belongs to it.
 func addUnits(in *kit.Input) unitSums {
-	x := in.Units
-	costs, late := make([]unitCost, len(x.Units)), make([]*lateCalls, len(x.Timeline.Devices))
-	parallel.Each(len(x.Timeline.Devices), func(index int) {
-		var moments []int64
-		for i := range x.Units {
-			if u := &x.Units[i]; int(u.Index) == index {
-				moments = append(moments, u.Start, u.End)
-			}
-		}
-		slices.Sort(moments)
-		moments = slices.Compact(moments)
-		late[index] = newLateCalls(in, index)
-		times := x.Timeline.Devices[index].SweepHost(in.Threads, late[index].gap, late[index].piece, nil, moments)
+	x, late := in.Units, unitLooks(in)
+	costs := make([]unitCost, len(x.Units))
+	in.Visit(x.Timeline, visitorsOf(late))
+	parallel.Each(len(late), func(index int) {
+		moments, times := late[index].Moments, late[index].Times
 		for i := range x.Units {
 			u, c := &x.Units[i], &costs[i]
 			if int(u.Index) != index {
@@ -63,6 +82,7 @@ func addUnits(in *kit.Input) unitSums {
 			c.compute, c.exposedComm, c.exposedCopy = spent.Compute, spent.ExposedComm, spent.ExposedCopy
 			c.cause, c.host = spent.Cause, spent.Host
 		}
+		late[index].Moments, late[index].Times = nil, nil
 	})
 	countLaunches(in, costs)
 	for d := range x.Between {

@@ -98,7 +98,8 @@ var CriticalPath = kit.Section{
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
 	},
-	Early: func(in *kit.Input) { in.Graph() },
+	Alone: func(in *kit.Input) { in.Graph() },
+	Gaps:  waitGaps,
 	Run:   criticalPath,
 }
 

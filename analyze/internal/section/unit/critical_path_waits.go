@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
@@ -28,8 +27,9 @@ const (
 	aCall
 )
 
-// waitList adds up the waits of one device.
+// waitList adds up the waits of one device, whose gaps it visits.
 type waitList struct {
+	attrib.Visitor
 	*kit.Numbering[waitFor]
 	direct [stepgraph.Reasons][]int32 // by reason and place: the number plus 1, or 0, of most waits
 	calls  int                        // how many names of calls have places, before those of kernels
@@ -37,12 +37,33 @@ type waitList struct {
 	sums   [stepgraph.Reasons]int64
 }
 
-func newWaitList(t *trace.Trace) waitList {
-	l := waitList{Numbering: kit.NewNumbering[waitFor](), calls: len(t.API.Names)}
-	for reason := range l.direct {
-		l.direct[reason] = make([]int32, min(l.calls+len(t.Kernels.Names), maxDirect))
+// waitLists are those of the window's devices.
+func waitLists(in *kit.Input) []*waitList {
+	return kit.Once(in, "waits", func() []*waitList {
+		lists := make([]*waitList, len(in.Timeline.Devices))
+		g := in.Graph()
+		for d := range lists {
+			l := &waitList{Numbering: kit.NewNumbering[waitFor](), calls: len(in.Trace.API.Names)}
+			for reason := range l.direct {
+				l.direct[reason] = make([]int32, min(l.calls+len(in.Trace.Kernels.Names), maxDirect))
+			}
+			l.Gap = func(gap *attrib.Gap) { l.gap(in, g, d, gap) }
+			lists[d] = l
+		}
+		return lists
+	})
+}
+
+// waitGaps are the visitors of the window's devices; none where there is no graph.
+func waitGaps(in *kit.Input) []*attrib.Visitor {
+	if len(in.Timeline.Devices) == 0 || in.Graph() == nil {
+		return nil
 	}
-	return l
+	var list []*attrib.Visitor
+	for _, l := range waitLists(in) {
+		list = append(list, &l.Visitor)
+	}
+	return list
 }
 
 // maxDirect is how many names are found without a lookup.
@@ -81,7 +102,7 @@ func (l *waitList) add(w waitFor, ns int64) {
 }
 
 // gap adds what a gap of the device with that index waited for.
-func (r *pathRun) gap(l *waitList, device int, g *attrib.Gap) {
+func (l *waitList) gap(in *kit.Input, graph *stepgraph.Graph, device int, g *attrib.Gap) {
 	ns := g.Cause[attrib.CauseDependency]
 	unresolved := waitFor{reason: stepgraph.WaitsUnresolved}
 	switch {
@@ -91,13 +112,13 @@ func (r *pathRun) gap(l *waitList, device int, g *attrib.Gap) {
 		l.add(unresolved, ns)
 		return
 	}
-	reason, piece, call, known, unknown := r.g.Reason(r.g.Number(device, int(g.Next)), ns)
+	reason, piece, call, known, unknown := graph.Reason(graph.Number(device, int(g.Next)), ns)
 	w := waitFor{reason: reason}
 	if piece != trace.None {
-		d, i := r.g.Place(piece)
-		w.what, w.work = aPiece, r.in.WorkKey(&r.g.Timeline.Devices[d], i)
+		d, i := graph.Place(piece)
+		w.what, w.work = aPiece, in.WorkKey(&graph.Timeline.Devices[d], i)
 	} else if call != trace.None {
-		w.what, w.work.Of = aCall, int64(r.in.Trace.API.Name(int(call)))
+		w.what, w.work.Of = aCall, int64(in.Trace.API.Name(int(call)))
 	}
 	l.add(w, known)
 	l.add(unresolved, unknown)
@@ -127,12 +148,8 @@ type spent struct{ count, ns int64 }
 const maxWaitRows, maxPathRows = 20, 15
 
 func (r *pathRun) waits() {
-	devices := r.in.Timeline.Devices
-	lists := make([]waitList, len(devices))
-	parallel.Each(len(devices), func(i int) {
-		lists[i] = newWaitList(r.in.Trace)
-		devices[i].Sweep(func(g *attrib.Gap) { r.gap(&lists[i], i, g) }, nil)
-	})
+	devices, lists := r.in.Timeline.Devices, waitLists(r.in)
+	r.in.Visit(r.in.Timeline, waitGaps(r.in))
 	sums := map[wait]*spent{}
 	var total int64
 	for i := range devices {

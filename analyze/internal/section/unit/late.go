@@ -11,8 +11,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// lateCalls are the calls that launching threads were in while one device waited for them, by unit.
+// lateCalls are the calls that launching threads were in while one device waited for them, by unit. As a visitor of the
+// device it asks for the times from the start of the window to the start and the end of each unit.
 type lateCalls struct {
+	attrib.Visitor
 	in    *kit.Input
 	calls *kit.Numbering[kit.LateCall]
 	time  *parts // by number of the call and unit
@@ -25,10 +27,14 @@ type lateCalls struct {
 func newLateCalls(in *kit.Input, device int) *lateCalls {
 	x := &lateCalls{in: in, calls: kit.NewNumbering[kit.LateCall](), time: newParts(0)}
 	for i := range in.Units.Units {
-		if int(in.Units.Units[i].Index) == device {
+		if u := &in.Units.Units[i]; int(u.Index) == device {
 			x.units = append(x.units, int32(i))
+			x.Moments = append(x.Moments, u.Start, u.End)
 		}
 	}
+	slices.Sort(x.Moments)
+	x.Moments = slices.Compact(x.Moments)
+	x.Gap, x.Piece, x.Host = x.gap, x.piece, true
 	slices.SortStableFunc(x.units, func(a, b int32) int {
 		return cmp.Compare(in.Units.Units[a].Start, in.Units.Units[b].Start)
 	})

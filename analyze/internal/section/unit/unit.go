@@ -231,7 +231,8 @@ var Section = kit.Section{
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
 	},
-	Run: run,
+	Gaps: unitGaps,
+	Run:  run,
 }
 
 func run(in *kit.Input, out *kit.Output) {

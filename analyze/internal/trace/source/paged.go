@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// Paged reads plain tables from the file's pages and leaves everything else to SQLite: the schema, single rows,
-// and tables that are made in an unusual way.
+// Paged reads plain tables from the file's pages and leaves everything else to SQLite: the schema, and tables that are
+// made in an unusual way.
 type Paged struct {
 	*SQL
 	f     *os.File
@@ -33,8 +33,11 @@ func openPages(path string, sql *SQL) (*Paged, error) {
 	return nil, err
 }
 
-// ClosePages ends reading by pages; SQLite goes on.
-func (s *Paged) ClosePages() error { return s.f.Close() }
+// GiveUp leaves all tables to SQLite from now on, which it returns.
+func (s *Paged) GiveUp() *SQL {
+	clear(s.plain)
+	return s.SQL
+}
 
 // Close ends reading.
 func (s *Paged) Close() error {
@@ -57,14 +60,26 @@ func (s *Paged) Tables() ([]Table, error) {
 // Scan reads a plain table from its pages.
 func (s *Paged) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
 	if t := s.plain[table]; t != nil {
-		return s.pages.Rows(t, columns, func(row []pages.Cell) error {
-			for i := range row {
-				row[i].S = strings.Clone(row[i].S) // which is a view of the page
-			}
-			return each(row)
-		})
+		return s.pages.Rows(t, columns, func(row []pages.Cell) error { return each(own(row)) })
 	}
 	return s.SQL.Scan(table, columns, each)
+}
+
+// Fetch reads rows of a plain table from its pages.
+func (s *Paged) Fetch(table string, columns []string, rows []int64,
+	each func(row int64, cells []pages.Cell) error) error {
+	if t := s.plain[table]; t != nil {
+		return s.pages.Fetch(t, columns, rows, func(id int64, row []pages.Cell) error { return each(id, own(row)) })
+	}
+	return s.SQL.Fetch(table, columns, rows, each)
+}
+
+// own copies a row's texts, which are views of a page.
+func own(row []pages.Cell) []pages.Cell {
+	for i := range row {
+		row[i].S = strings.Clone(row[i].S)
+	}
+	return row
 }
 
 // Prepare plans to read plain tables together, in the order of the file.

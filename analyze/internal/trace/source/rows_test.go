@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +38,10 @@ func sameRows(tb testing.TB, path string) (byPages int) {
 		}
 		return 0
 	}
-	defer fast.ClosePages()
+	defer fast.f.Close()
+	if list, err := fast.Tables(); err != nil || len(list) != len(tables) {
+		tb.Fatal(len(list), err)
+	}
 	for _, t := range tables {
 		if t.Plain == nil {
 			continue
@@ -54,6 +60,7 @@ func sameRows(tb testing.TB, path string) (byPages int) {
 				return nil
 			}
 		}
+		sameFetched(tb, fast, t, columns, keep)
 		if err := ref.Scan(t.Name, columns, keep(&want)); err != nil {
 			tb.Fatalf("table %s: %v", t.Name, err)
 		}
@@ -74,6 +81,57 @@ func sameRows(tb testing.TB, path string) (byPages int) {
 		}
 	}
 	return byPages
+}
+
+// sameFetched compares some hundred single rows of a table, one of them twice, with some that are not there.
+func sameFetched(tb testing.TB, fast *Paged, t Table, columns []string, keep func(*[]string) func([]pages.Cell) error) {
+	tb.Helper()
+	if t.Column("rowid") != "" {
+		return // SQLite takes it for the rowid
+	}
+	ids := []int64{math.MinInt64, -1, 0, math.MaxInt64}
+	n := 0
+	if err := fast.SQL.Scan(t.Name, []string{"rowid"}, func(row []pages.Cell) error {
+		if n++; n&(n-1) == 0 || n%101 == 0 && len(ids) < 1000 {
+			ids = append(ids, row[0].Bits, row[0].Bits+1)
+		}
+		return nil
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	slices.Reverse(ids)
+	ids = append(ids, ids[0])
+	fetched := func(from interface {
+		Fetch(string, []string, []int64, func(int64, []pages.Cell) error) error
+	}) []string {
+		found := map[int64]string{} // SQLite gives a row once for each of its batches
+		err := from.Fetch(t.Name, columns, ids, func(id int64, row []pages.Cell) error {
+			var texts []string
+			if err := keep(&texts)(row); err != nil {
+				return err
+			}
+			found[id] = texts[0]
+			return nil
+		})
+		if err != nil && !strings.Contains(err.Error(), "default is not plain") {
+			tb.Errorf("single rows of table %s: %v", t.Name, err)
+		}
+		var list []string
+		for _, id := range slices.Sorted(maps.Keys(found)) {
+			list = append(list, fmt.Sprint(id, found[id]))
+		}
+		if err != nil {
+			return nil
+		}
+		return list
+	}
+	got, want := fetched(fast), fetched(fast.SQL)
+	if got != nil && !slices.Equal(got, want) {
+		tb.Errorf("table %s: %d single rows by pages, %d by SQLite, or different ones", t.Name, len(got), len(want))
+	}
+	if n > 0 && len(want) < bits.Len(uint(n)) {
+		tb.Errorf("table %s: %d of %d rows found", t.Name, len(want), n)
+	}
 }
 
 // traceFiles are the committed synthetic traces and, where they are, the real ones.
@@ -222,7 +280,7 @@ func TestCornersOfTheFormat(t *testing.T) {
 			}
 			fast, err := openPages(path, src)
 			if err == nil {
-				defer fast.ClosePages()
+				defer fast.f.Close()
 			}
 			at := slices.IndexFunc(tables, func(t Table) bool { return t.Name == "x" })
 			if byPages := err == nil && tables[at].Plain != nil; byPages != c.byPages {

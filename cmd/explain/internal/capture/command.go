@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,7 +21,11 @@ type Trace struct {
 
 // base are the flags that profile and launch share. What the installed version lacks is left out, and said in notes.
 func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) {
-	args = []string{"--trace=" + t.Trace}
+	traced := t.Trace
+	if t.Host && n.lists(command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
+		traced += "," + pythonGIL
+	}
+	args = []string{"--trace=" + traced}
 	optional := func(flag, value, lost string) {
 		if n.has(command, flag) {
 			args = append(args, flag+"="+value)
@@ -139,10 +144,13 @@ func shutdownCommand(n *Nsys, session string) []string {
 }
 
 // exportCommand makes the SQLite file. --lazy=false writes the empty tables too, so that "none" and "not recorded"
-// differ.
+// differ. --include-blobs writes what ranges carry: the sizes of NCCL's messages, Python's stacks.
 func exportCommand(n *Nsys, report, sqlite string) []string {
-	return []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", "--output=" + sqlite,
-		report}
+	argv := []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true"}
+	if n.lists("export", "--include-blobs") {
+		argv = append(argv, "--include-blobs=true")
+	}
+	return append(argv, "--output="+sqlite, report)
 }
 
 func importCommand(importer, stream, report string) []string {

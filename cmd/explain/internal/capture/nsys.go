@@ -56,7 +56,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	if n.year < oldestYear || n.year == oldestYear && n.minor < oldestMinor {
 		return nil, fmt.Errorf("nsys %s is too old: explain capture needs %s or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS", n.Version, oldestText)
 	}
-	for _, command := range []string{"profile", "launch", "start"} {
+	for _, command := range []string{"profile", "launch", "start", "export"} {
 		text, err := ask(ctx, full, command, "--help")
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -82,8 +82,14 @@ func helpFlags(text string) map[string]bool {
 	for _, m := range helpFlag.FindAllStringSubmatch(text, -1) {
 		found[m[1]] = true
 	}
+	if strings.Contains(text, pythonGIL) {
+		found[pythonGIL] = true
+	}
 	return found
 }
+
+// pythonGIL is a value of --trace that only newer versions know.
+const pythonGIL = "python-gil"
 
 func ask(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
@@ -106,7 +112,7 @@ func (n *Nsys) has(command, flag string) bool {
 	return n.year >= 2022 || flag != "--cuda-graph-trace"
 }
 
-// lists reports whether the help of a command names a flag.
+// lists reports whether the help of a command names a flag, or pythonGIL.
 func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] }
 
 // missing names what the installed version lacks, and what to do.

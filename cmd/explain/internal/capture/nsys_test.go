@@ -20,6 +20,38 @@ func TestHelpFlags(t *testing.T) {
 	}
 }
 
+// --host asks for what the installed version's help names: Python's stacks and its lock; the export writes what ranges carry.
+func TestHostAsksForPython(t *testing.T) {
+	help := "\t-t, --trace=\n\t   'cuda', 'nvtx', 'osrt', 'python-gil'\n\t--python-sampling=\n\t--python-sampling-frequency=\n"
+	newer := &Nsys{Name: "nsys", year: 2025, flags: map[string]map[string]bool{
+		"profile": helpFlags(help), "export": helpFlags("\t--include-blobs=\n")}}
+	older := &Nsys{Name: "nsys", year: 2022, flags: map[string]map[string]bool{"profile": helpFlags("--trace=\n")}}
+	for _, x := range []struct {
+		n    *Nsys
+		t    Trace
+		want string
+	}{
+		{newer, Trace{Trace: "cuda,nvtx,osrt", Host: true},
+			"--trace=cuda,nvtx,osrt,python-gil --python-sampling=true --python-sampling-frequency=100"},
+		{newer, Trace{Trace: "cuda,python-gil", Host: true},
+			"--trace=cuda,python-gil --python-sampling=true --python-sampling-frequency=100"},
+		{newer, Trace{Trace: "cuda,nvtx,osrt"}, "--trace=cuda,nvtx,osrt"},
+		{older, Trace{Trace: "cuda,nvtx,osrt", Host: true}, "--trace=cuda,nvtx,osrt"},
+	} {
+		args, _, err := x.t.base(x.n, "profile")
+		if got := strings.Join(args, " "); err != nil || got != x.want {
+			t.Errorf("%+v: %q, %v, want %q", x.t, got, err, x.want)
+		}
+	}
+	const export = "nsys export --type=sqlite --lazy=false --force-overwrite=true"
+	if got := strings.Join(exportCommand(newer, "a.nsys-rep", "a.sqlite"), " "); got != export+" --include-blobs=true --output=a.sqlite a.nsys-rep" {
+		t.Errorf("%s", got)
+	}
+	if got := strings.Join(exportCommand(older, "a.nsys-rep", "a.sqlite"), " "); got != export+" --output=a.sqlite a.nsys-rep" {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestWindowCheck(t *testing.T) {
 	for _, x := range []struct {
 		w    Window

@@ -1,0 +1,168 @@
+package trace
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"path"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// With --python-sampling nsys writes the Python stack of a thread as an NVTX mark in a domain of its own, whose payload
+// holds it; with --trace=python-gil a range for the time in which a thread has the interpreter's lock, and one for that
+// in which it waits for it. NVIDIA documents neither. The names are those of public analyses of such captures; the
+// payload is laid out as in nsys' JSON export, behind the head that payloads have in SQLite: 64 bits of unknown meaning,
+// the thread's state and the number of frames in 32 bits each, then by frame, the innermost first, the ids of the
+// function's and of the file's name and the line, in 64 bits each, in little endian.
+const (
+	pythonDomain   = "Python Periodic Sampling"
+	holdingGIL     = "Holding GIL" // it is around whatever Python does, and says nothing about it
+	pythonHead     = payloadHead + 16
+	pythonFrame    = 24
+	maxPythonStack = 1 << 12
+)
+
+// PythonSample is what a thread ran in Python at a moment.
+type PythonSample struct {
+	At     int64
+	Thread int32   // indexes Trace.Threads
+	Frames []int32 // index Trace.PythonFrames; the innermost first
+}
+
+// PythonFrame is a line of a function in Python.
+type PythonFrame struct {
+	Function, File string // the file with the folder it is in, without those around that
+	Line           int64
+}
+
+// rawPython is a mark in the domain of Python's samples, or in one that is not known yet.
+type rawPython struct {
+	at     int64
+	thread int64
+	domain [2]int64 // process and number
+	frames []uint32 // by the sink's dictionary
+	row    int64
+}
+
+// rawPythonFrame is a frame by the ids of its names.
+type rawPythonFrame struct{ function, file, line uint64 }
+
+// domainName keeps the name of a domain of NVTX, if it is the one of Python's samples.
+func (s *rangeSink) domainName(row, own []cell) {
+	text := textOf(&row[4])
+	if text == "" {
+		text, _ = s.t.l.text(&row[5])
+	}
+	if tid, ok := row[3].Whole(); ok && text == pythonDomain {
+		domain, _ := own[0].Whole()
+		s.pythonDomains = append(s.pythonDomains, [2]int64{tid &^ tidBits, domain})
+	}
+}
+
+// pythonMark keeps a mark that may be a sample of Python.
+func (s *rangeSink) pythonMark(row, own []cell, id int64) {
+	at, ok1 := row[0].Whole()
+	tid, ok2 := row[3].Whole()
+	domain, ok3 := own[0].Whole()
+	if !ok1 || !ok2 || !ok3 || !sound(at, at) || s.withText(row) {
+		return
+	}
+	m := rawPython{at: at, thread: tid, domain: [2]int64{tid &^ tidBits, domain}, row: id}
+	if own[1].Kind == pages.Blob || own[1].Kind == pages.Text {
+		if m.frames = s.pythonStack([]byte(own[1].S)); len(m.frames) > 0 {
+			s.python = append(s.python, m)
+			return
+		}
+	}
+	if s.unread == nil {
+		s.unread = map[[2]int64]int64{}
+	}
+	s.unread[m.domain]++
+}
+
+// withText reports whether a mark has a text, which samples have none of.
+func (s *rangeSink) withText(row []cell) bool {
+	_, named := s.t.l.text(&row[5])
+	return textOf(&row[4]) != "" || named
+}
+
+// pythonStack are the frames of a payload; none where it is not as expected.
+func (s *rangeSink) pythonStack(b []byte) (frames []uint32) {
+	if len(b) < pythonHead {
+		return nil
+	}
+	n := int(binary.LittleEndian.Uint32(b[payloadHead+12:]))
+	if n > maxPythonStack || len(b) != pythonHead+n*pythonFrame {
+		return nil
+	}
+	for at := pythonHead; at < len(b); at += pythonFrame {
+		number := func(i int) uint64 { return binary.LittleEndian.Uint64(b[at+8*i:]) }
+		f := rawPythonFrame{number(0), number(1), number(2)}
+		_, known := s.t.l.strings[int64(f.function)]
+		if _, too := s.t.l.strings[int64(f.file)]; !known || !too || f.line > math.MaxInt32 {
+			return nil
+		}
+		frames = append(frames, s.pythonFrames.code(f.function^f.file<<20^f.line<<40, f))
+	}
+	return frames
+}
+
+// settlePython brings the samples of all sinks together, by time.
+func (t *rangeTable) settlePython() {
+	var domains [][2]int64
+	var all []rawPython
+	index := map[rawPythonFrame]int32{}
+	tr := t.l.trace
+	for _, s := range t.sinks {
+		domains = append(domains, s.pythonDomains...)
+	}
+	for _, s := range t.sinks {
+		for domain, n := range s.unread {
+			if slices.Contains(domains, domain) {
+				tr.PythonUnread += n
+			}
+		}
+		for _, m := range s.python {
+			if !slices.Contains(domains, m.domain) {
+				continue
+			}
+			for i, code := range m.frames {
+				f := s.pythonFrames.keys[code]
+				n, ok := index[f]
+				if !ok {
+					n = int32(len(tr.PythonFrames))
+					index[f] = n
+					tr.PythonFrames = append(tr.PythonFrames, PythonFrame{
+						t.l.label(int64(f.function)), shortPath(t.l.label(int64(f.file))), int64(f.line),
+					})
+				}
+				m.frames[i] = uint32(n)
+			}
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b rawPython) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.row, b.row)) })
+	t.python = all
+	for _, m := range all {
+		t.ids = append(t.ids, m.thread)
+	}
+}
+
+// adoptPython gives the samples their threads.
+func (t *rangeTable) adoptPython(ids *idents) {
+	for _, m := range t.python {
+		p := PythonSample{At: m.at, Thread: ids.thread(m.thread, true)}
+		for _, f := range m.frames {
+			p.Frames = append(p.Frames, int32(f))
+		}
+		t.l.trace.Python = append(t.l.trace.Python, p)
+	}
+	t.python = nil
+}
+
+// shortPath is a file with the folder it is in.
+func shortPath(file string) string {
+	return path.Join(path.Base(path.Dir(file)), path.Base(file))
+}
