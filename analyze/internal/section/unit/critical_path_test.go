@@ -1,8 +1,10 @@
 package unit_test
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -228,5 +230,45 @@ func TestSumsOfWaitsClose(t *testing.T) {
 				t.Errorf("paths of units sum to %.0f of %.0f", got, want)
 			}
 		}
+	}
+}
+
+// Twenty kernels of a step that take 1, 2, … 20 µs: the report lists the fifteen rows with most time and sums the
+// others, the file holds each of them.
+func TestFileOfThePathHoldsEveryRow(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for k := range int64(12) {
+		at := 400 * sectiontest.Us * k
+		start := at + 50*sectiontest.Us
+		for i := range int64(20) {
+			end := start + (i+1)*sectiontest.Us
+			th.Launch(fmt.Sprintf("k%02d", i+1), at+2*i*sectiontest.Us, at+(2*i+1)*sectiontest.Us, tracetest.Kernel{Start: start, End: end})
+			start = end
+		}
+		th.StreamSynchronize(at+41*sectiontest.Us, at+300*sectiontest.Us, 0, 7)
+	}
+	res := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:k01"})
+	tab := sectiontest.Looker{TB: t, Report: res.Report}.Table("critical_path", "critical_path")
+	// A unit's rows: 20 kernels, the host, the latency of the launch, the launch and the synchronisation. Two units.
+	if len(tab.Rows) != 2*16 || tab.TotalRows != 2*24 {
+		t.Errorf("%d rows of %d, want 32 of 48", len(tab.Rows), tab.TotalRows)
+	}
+	at := slices.IndexFunc(res.Details, func(d report.Table) bool { return d.File == "critical_path.csv" })
+	if at < 0 {
+		t.Fatal("no file critical_path.csv of its own")
+	}
+	name, spent := column(t, tab, "name"), column(t, tab, "time")
+	var sum int64
+	for i, row := range res.Details[at].Rows {
+		if s, _ := row[name].Str(); s == "(others)" {
+			t.Errorf("row %d of the file is of the others", i)
+		}
+		ns, _ := row[spent].Int()
+		sum += ns
+	}
+	// A step is 400 µs, and its path closes.
+	if n := len(res.Details[at].Rows); n != 2*24 || sum != 2*400*sectiontest.Us {
+		t.Errorf("the file has %d rows of %d ns in all, want 48 of 800,000", n, sum)
 	}
 }

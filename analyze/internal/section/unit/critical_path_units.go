@@ -78,12 +78,16 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 		r.out.Summary("unit.path_time", kit.Labels("part", name), values[part]).Group = ids[main.group]
 	}
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Time(), x.Units[b].Time()) })
-	t := r.out.Table("critical_path")
-	r.path(t, g, "median", x.Units[list[(len(list)-1)/2]], units.Next[list[(len(list)-1)/2]])
+	t, whole := r.out.Table("critical_path"), r.out.Table("critical_path")
+	cut := r.path(t, whole, g, "median", x.Units[list[(len(list)-1)/2]], units.Next[list[(len(list)-1)/2]])
 	if n := len(list); n > 1 {
-		r.path(t, g, "slowest", x.Units[list[n-1]], units.Next[list[n-1]])
+		cut = r.path(t, whole, g, "slowest", x.Units[list[n-1]], units.Next[list[n-1]]) || cut
 	}
+	t.TotalRows = int64(whole.Len())
 	t.Add()
+	if cut {
+		whole.Attach()
+	}
 }
 
 // split tells the parts of a step, with names where these are asked for.
@@ -126,8 +130,9 @@ func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part in
 	}
 }
 
-// path adds the rows of one unit's path, longest first.
-func (r *pathRun) path(t *kit.Table, g *stepgraph.Graph, which string, u workunit.Unit, next int32) {
+// path adds the rows of one unit's path, longest first: all to whole, and to t the first maxPathRows and one for the
+// others. It tells whether there are others.
+func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u workunit.Unit, next int32) bool {
 	type key struct {
 		part int
 		name string
@@ -149,20 +154,23 @@ func (r *pathRun) path(t *kit.Table, g *stepgraph.Graph, which string, u workuni
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))
 	})
-	var rest spent
-	for _, x := range rows[min(len(rows), maxPathRows):] {
-		rest.count, rest.ns = rest.count+x.count, rest.ns+x.ns
-	}
-	add := func(part, name string, e spent) {
+	add := func(t *kit.Table, part, name string, e spent) {
 		t.Row(kit.Text("unit", which), kit.Text("part", part), kit.Text("name", name), kit.Int("count", e.count),
 			kit.Int("time", e.ns), kit.Maybe("share", stat.Ratio(e.ns, u.Time())))
 	}
-	for _, x := range rows[:min(len(rows), maxPathRows)] {
-		add(partNames[x.part], x.name, x.spent)
+	var rest spent
+	for i, x := range rows {
+		add(whole, partNames[x.part], x.name, x.spent)
+		if i < maxPathRows {
+			add(t, partNames[x.part], x.name, x.spent)
+		} else {
+			rest.count, rest.ns = rest.count+x.count, rest.ns+x.ns
+		}
 	}
 	if rest.count > 0 {
-		add("", "(others)", rest)
+		add(t, "", "(others)", rest)
 	}
+	return rest.count > 0
 }
 
 // fit says how well the graph explains the units.
