@@ -34,7 +34,7 @@ type stepTimes struct {
 }
 
 // maxCells bounds the sampled units times the positions: 16 bytes each.
-const maxCells = 1 << 19
+const maxCells = 1 << 18
 
 // newStepTimes goes through the device four times; where units are to be shown, it finds their gaps on the way.
 func newStepTimes(q *sequence, shown bool) *stepTimes {
