@@ -38,6 +38,8 @@ type Visitor struct {
 	// Moments, which ascend, are those at which Times become what each class got from the start of the window on.
 	Moments []int64
 	Times   []Times
+	// End is called when the device is through, and Times are there.
+	End func()
 	// Host says that gaps and times also tell what the launching thread did while their cause was host.
 	Host bool
 
@@ -121,6 +123,11 @@ func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Tim
 	}
 	for s.next < math.MaxInt64 {
 		s.tell(&s.sum)
+	}
+	for _, v := range visitors {
+		if v.End != nil {
+			v.End()
+		}
 	}
 	return s.sum
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -178,7 +177,9 @@ func idleByDevice(in *kit.Input) []deviceIdle {
 		looks := idleLooks(in)
 		in.Visit(in.Timeline, visitors(looks))
 		list := make([]deviceIdle, len(looks))
-		parallel.Each(len(list), func(i int) { list[i] = looks[i].found(in.Trace.Memory()) })
+		for i := range list {
+			list[i] = looks[i].deviceIdle
+		}
 		return list
 	})
 }
@@ -187,20 +188,33 @@ func idleByDevice(in *kit.Input) []deviceIdle {
 type idleLook struct {
 	attrib.Visitor
 	deviceIdle
-	room            []uint32
-	lengths         *stat.Collector
-	chunks, buckets []int64
 }
 
 func idleLooks(in *kit.Input) []*idleLook {
 	return kit.Once(in, "idle looks", func() []*idleLook {
-		overhead := overheadSet(in)
 		list := make([]*idleLook, len(in.Timeline.Devices))
+		overhead, at := overheadSet(in), newIdleMoments(in.Span)
 		for i := range list {
-			list[i] = newIdleLook(in, &in.Timeline.Devices[i], overhead)
+			list[i] = newIdleLook(in, &in.Timeline.Devices[i], overhead, at)
 		}
 		return list
 	})
+}
+
+// idleMoments are where the use of devices is asked for.
+type idleMoments struct{ chunks, buckets, all []int64 }
+
+func newIdleMoments(window interval.Interval) *idleMoments {
+	at := &idleMoments{}
+	if window.Len() >= useChunks {
+		at.chunks = chunkStarts(window, useChunks)
+	}
+	if n := min(stripBuckets, window.Len()); n > 0 {
+		at.buckets = chunkStarts(window, int(n))
+	}
+	at.all = slices.Concat(at.chunks, at.buckets)
+	slices.Sort(at.all)
+	return at
 }
 
 func visitors(looks []*idleLook) []*attrib.Visitor {
@@ -211,19 +225,12 @@ func visitors(looks []*idleLook) []*attrib.Visitor {
 	return list
 }
 
-func newIdleLook(in *kit.Input, d *attrib.Device, overhead interval.Set) *idleLook {
-	x := &idleLook{room: spill.Make[uint32](in.Trace.Memory(), d.GapCount)}
-	x.lengths = stat.NewCollector(x.room)
-	if in.Span.Len() >= useChunks {
-		x.chunks = chunkStarts(in.Span, useChunks)
-	}
-	if n := min(stripBuckets, in.Span.Len()); n > 0 {
-		x.buckets = chunkStarts(in.Span, int(n))
-	}
-	x.Moments = slices.Concat(x.chunks, x.buckets)
-	slices.Sort(x.Moments)
+func newIdleLook(in *kit.Input, d *attrib.Device, overhead interval.Set, at *idleMoments) *idleLook {
+	x := &idleLook{Visitor: attrib.Visitor{Moments: at.all}}
+	room := spill.Make[uint32](in.Trace.Memory(), d.GapCount)
+	lengths := stat.NewCollector(room)
 	x.Gap = func(g *attrib.Gap) {
-		x.lengths.Add(g.Len())
+		lengths.Add(g.Len())
 		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None &&
 			uncovered(g.Interval, overhead) > longGap {
 			x.long++
@@ -235,21 +242,19 @@ func newIdleLook(in *kit.Input, d *attrib.Device, overhead interval.Set) *idleLo
 			x.all = append(x.all, deviceGap{d, *g})
 		}
 	}
-	return x
-}
-
-// found is what the gaps say, once they have been visited.
-func (x *idleLook) found(memory *spill.Arena) deviceIdle {
-	defer spill.Free(memory, x.room)
-	busy := func(at int64) int64 {
-		i, _ := slices.BinarySearch(x.Moments, at)
-		return x.Times[i].Busy()
+	x.End = func() {
+		busy := func(moment int64) int64 {
+			i, _ := slices.BinarySearch(at.all, moment)
+			return x.Times[i].Busy()
+		}
+		x.use, x.strip = chunkUse(at.chunks, busy), chunkUse(at.buckets, busy)
+		sample := lengths.Sample()
+		kit.SortIn(in.Trace.Memory(), sample)
+		x.summary, x.histogram = sample.Summary(), sample.Histogram()
+		spill.Free(in.Trace.Memory(), room)
+		x.Gap, x.End, x.Times = nil, nil, nil // with many devices they hold much
 	}
-	x.use, x.strip = chunkUse(x.chunks, busy), chunkUse(x.buckets, busy)
-	sample := x.lengths.Sample()
-	kit.SortIn(memory, sample)
-	x.summary, x.histogram = sample.Summary(), sample.Histogram()
-	return x.deviceIdle
+	return x
 }
 
 func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *attrib.Device) {
