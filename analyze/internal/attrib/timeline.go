@@ -85,14 +85,24 @@ func (g *Gap) clip(end int64) (ns [Causes]int64) {
 
 // Within is the part of the gap's causes between two moments, ns.
 func (g *Gap) Within(from, to int64) [Causes]int64 {
-	if from <= g.Start && to >= g.End {
-		return g.Cause
-	}
 	before, ns := g.clip(max(from, g.Start)), g.clip(min(max(from, to), g.End))
 	for c := range ns {
 		ns[c] -= before[c]
 	}
 	return ns
+}
+
+// AddWithin adds Within to sums.
+func (g *Gap) AddWithin(from, to int64, sums *[Causes]int64) {
+	if from <= g.Start && to >= g.End {
+		for c := range g.Cause {
+			sums[c] += g.Cause[c]
+		}
+		return
+	}
+	for c, ns := range g.Within(from, to) {
+		sums[c] += ns
+	}
 }
 
 // clipHost is the part of the gap's causes of host time within the first ns of it, in their order.

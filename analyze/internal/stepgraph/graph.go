@@ -158,13 +158,14 @@ func (g *Graph) bind(piece int32) (w begun, best hold) {
 	best = hold{piece: trace.None, call: trace.None, at: minTime, ready: minTime}
 	if w.call != trace.None {
 		if at, still := g.launched(w.call, w.start); at <= w.start {
-			best = hold{ByLaunch, trace.None, w.call, at, min(w.start, at+g.typical.launch[w.kind][still])}
+			best.by, best.call, best.at = ByLaunch, w.call, at
+			best.ready = min(w.start, at+g.typical.launch[w.kind][still])
 		}
 	}
 	if p := g.before[piece]; p != trace.None {
 		at := d.End(int(p - g.base[device]))
 		if ready := min(w.start, at+g.typical.stream[w.kind]); best.isBefore(ready, at) {
-			best = hold{ByStream, p, trace.None, at, ready}
+			best.by, best.piece, best.call, best.at, best.ready = ByStream, p, trace.None, at, ready
 		}
 	}
 	if p := g.after.of(piece); p != trace.None {
@@ -175,7 +176,7 @@ func (g *Graph) bind(piece int32) (w begun, best hold) {
 		p &^= inferred
 		at := g.end(p)
 		if ready := min(w.start, at+g.typical.event); best.isBefore(ready, at) {
-			best = hold{by, p, trace.None, at, ready}
+			best.by, best.piece, best.call, best.at, best.ready = by, p, trace.None, at, ready
 		}
 	}
 	return w, best

@@ -127,7 +127,7 @@ func (s *rangeSink) Row(row []cell) error {
 		id = v
 	}
 	own := row[rangeColumns:]
-	if len(own) > 0 {
+	if len(own) > 0 && own[1].Kind != pages.Null { // few ranges have a payload
 		if c, ok := s.t.payloads.ncclCall(row, own); ok {
 			s.calls = append(s.calls, ncclRow{c, id})
 		}

@@ -209,10 +209,7 @@ func (s *stepTimes) idle() {
 			f := &list[i]
 			f.within(g.Start, g.End, func(u int, from, to int64) {
 				p := f.after(u, to)
-				causes := g.Within(from, to)
-				for c, ns := range causes {
-					s.list[p].Gap[c] += ns
-				}
+				g.AddWithin(from, to, &s.list[p].Gap)
 				add(s.cell(s.gap, u, p), to-from)
 			})
 		}
