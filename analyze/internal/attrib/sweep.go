@@ -56,7 +56,7 @@ func (v *Visitor) next() int64 {
 	return math.MaxInt64
 }
 
-// Visit goes through the device once, with all visitors. Where none of them wants to know what threads did, x may be nil.
+// Visit goes through the device once, with all visitors. x may be nil where none of them asks what threads did.
 func (d *Device) Visit(x *Threads, visitors ...*Visitor) { d.run(x, nil, visitors) }
 
 // run sweeps the whole window. exposed, where given, gets where communication was exposed.

@@ -252,10 +252,12 @@ func (s *stepTimes) median(of []int64, p int, counts func(v int64) bool) int64 {
 			s.values = append(s.values, v)
 		}
 	}
-	if len(s.values) == 0 {
+	n := len(s.values)
+	if n == 0 {
 		return 0
 	}
-	return stat.Middle(s.values)
+	stat.Sort(s.values)
+	return s.values[(n-1)/2] + (s.values[n/2]-s.values[(n-1)/2])/2
 }
 
 // hiccup is a single gap, or kernel, that was much longer than its median.
