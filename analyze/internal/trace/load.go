@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
@@ -29,7 +30,7 @@ type loader struct {
 	maxRows int64 // a row takes at least a byte: a view that yields more has no end
 	tagging sync.Mutex
 
-	payloads   payloadFields    // of ranges
+	payloads   payload.Fields   // of ranges
 	overheadOf []overheadThread // by row of Trace.Overhead
 	rangeRanks map[int64]int64  // by global pid, from names that MPI gives its threads
 	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -17,11 +18,11 @@ func withPayload(field string, values []uint64) *tracetest.Builder {
 	th := b.Process(100, "python").Thread(100, "")
 	th.Launch("gemm", 10, 20, tracetest.Kernel{Start: 30, End: 40})
 	for _, v := range values {
-		payload := make([]byte, payloadHead+8)
-		binary.LittleEndian.PutUint32(payload[payloadSchema:], schema)
-		binary.LittleEndian.PutUint64(payload[payloadHead:], v)
+		body := make([]byte, payload.Head+8)
+		binary.LittleEndian.PutUint32(body[payload.Schema:], schema)
+		binary.LittleEndian.PutUint64(body[payload.Head:], v)
 		b.NVTX(tracetest.NVTX{Thread: th, Type: tracetest.PushPop, Start: 50, End: 60, Text: "ncclAllReduce",
-			Set: tracetest.Row{"domainId": tracetest.Int(domain), "binaryData": tracetest.Blob(payload)}})
+			Set: tracetest.Row{"domainId": tracetest.Int(domain), "binaryData": tracetest.Blob(body)}})
 	}
 	return b
 }
@@ -32,7 +33,7 @@ func TestPayloadsInTheOrderOfRows(t *testing.T) {
 	for i := range values {
 		values[i] = uint64(i)
 	}
-	tr, err := Open(context.Background(), withPayload(fieldMessage, values).WriteTB(t), Options{})
+	tr, err := Open(context.Background(), withPayload(payload.MessageSize, values).WriteTB(t), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestPayloadsInTheOrderOfRows(t *testing.T) {
 // Payloads of others are none of NCCL's, nor is a message larger than any.
 func TestPayloadsOfOthers(t *testing.T) {
 	for field, values := range map[string][]uint64{
-		"tokens": {1, 2}, fieldRank: {3}, fieldMessage: {maxMessage + 1},
+		"tokens": {1, 2}, "Rank": {3}, payload.MessageSize: {payload.MaxMessage + 1},
 	} {
 		tr, err := Open(context.Background(), withPayload(field, values).WriteTB(t), Options{})
 		if err != nil {

@@ -2,26 +2,10 @@ package trace
 
 import (
 	"cmp"
-	"encoding/binary"
-	"math"
 	"path"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
-)
-
-// With --python-sampling nsys writes the Python stack of a thread as an NVTX mark in a domain of its own, whose payload
-// holds it; with --trace=python-gil a range for the time in which a thread has the interpreter's lock, and one for that
-// in which it waits for it. NVIDIA documents neither. The names are those of public analyses of such captures; the
-// payload is laid out as in nsys' JSON export, behind the head that payloads have in SQLite: 64 bits of unknown meaning,
-// the thread's state and the number of frames in 32 bits each, then by frame, the innermost first, the ids of the
-// function's and of the file's name and the line, in 64 bits each, in little endian.
-const (
-	pythonDomain   = "Python Periodic Sampling"
-	holdingGIL     = "Holding GIL" // it is around whatever Python does, and says nothing about it
-	pythonHead     = payloadHead + 16
-	pythonFrame    = 24
-	maxPythonStack = 1 << 12
+	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 )
 
 // PythonSample is what a thread ran in Python at a moment.
@@ -46,16 +30,13 @@ type rawPython struct {
 	row    int64
 }
 
-// rawPythonFrame is a frame by the ids of its names.
-type rawPythonFrame struct{ function, file, line uint64 }
-
 // domainName keeps the name of a domain of NVTX, if it is the one of Python's samples.
 func (s *rangeSink) domainName(row, own []cell) {
 	text := textOf(&row[4])
 	if text == "" {
 		text, _ = s.t.l.text(&row[5])
 	}
-	if tid, ok := row[3].Whole(); ok && text == pythonDomain {
+	if tid, ok := row[3].Whole(); ok && text == payload.PythonDomain {
 		domain, _ := own[0].Whole()
 		s.pythonDomains = append(s.pythonDomains, [2]int64{tid &^ tidBits, domain})
 	}
@@ -70,11 +51,9 @@ func (s *rangeSink) pythonMark(row, own []cell, id int64) {
 		return
 	}
 	m := rawPython{at: at, thread: tid, domain: [2]int64{tid &^ tidBits, domain}, row: id}
-	if own[1].Kind == pages.Blob || own[1].Kind == pages.Text {
-		if m.frames = s.pythonStack([]byte(own[1].S)); len(m.frames) > 0 {
-			s.python = append(s.python, m)
-			return
-		}
+	if m.frames = s.pythonStack(payloadOf(own)); len(m.frames) > 0 {
+		s.python = append(s.python, m)
+		return
 	}
 	if s.unread == nil {
 		s.unread = map[[2]int64]int64{}
@@ -90,21 +69,12 @@ func (s *rangeSink) withText(row []cell) bool {
 
 // pythonStack are the frames of a payload; none where it is not as expected.
 func (s *rangeSink) pythonStack(b []byte) (frames []uint32) {
-	if len(b) < pythonHead {
-		return nil
-	}
-	n := int(binary.LittleEndian.Uint32(b[payloadHead+12:]))
-	if n > maxPythonStack || len(b) != pythonHead+n*pythonFrame {
-		return nil
-	}
-	for at := pythonHead; at < len(b); at += pythonFrame {
-		number := func(i int) uint64 { return binary.LittleEndian.Uint64(b[at+8*i:]) }
-		f := rawPythonFrame{number(0), number(1), number(2)}
-		_, known := s.t.l.strings[int64(f.function)]
-		if _, too := s.t.l.strings[int64(f.file)]; !known || !too || f.line > math.MaxInt32 {
+	for _, f := range payload.Python(b) {
+		_, known := s.t.l.strings[int64(f.Function)]
+		if _, too := s.t.l.strings[int64(f.File)]; !known || !too {
 			return nil
 		}
-		frames = append(frames, s.pythonFrames.code(f.function^f.file<<20^f.line<<40, f))
+		frames = append(frames, s.pythonFrames.code(f.Function^f.File<<20^f.Line<<40, f))
 	}
 	return frames
 }
@@ -113,7 +83,7 @@ func (s *rangeSink) pythonStack(b []byte) (frames []uint32) {
 func (t *rangeTable) settlePython() {
 	var domains [][2]int64
 	var all []rawPython
-	index := map[rawPythonFrame]int32{}
+	index := map[payload.PythonFrame]int32{}
 	tr := t.l.trace
 	for _, s := range t.sinks {
 		domains = append(domains, s.pythonDomains...)
@@ -135,7 +105,7 @@ func (t *rangeTable) settlePython() {
 					n = int32(len(tr.PythonFrames))
 					index[f] = n
 					tr.PythonFrames = append(tr.PythonFrames, PythonFrame{
-						t.l.label(int64(f.function)), shortPath(t.l.label(int64(f.file))), int64(f.line),
+						t.l.label(int64(f.Function)), shortPath(t.l.label(int64(f.File))), int64(f.Line),
 					})
 				}
 				m.frames[i] = uint32(n)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -60,7 +61,7 @@ func byName(list []PythonFrame) []PythonFrame {
 func TestPythonPayloadsThatAreNone(t *testing.T) {
 	frame := tracetest.PythonFrame{Function: "f", File: "a.py", Line: 5}
 	body := func(count uint32, numbers ...uint64) tracetest.Value {
-		b := make([]byte, payloadHead+12)
+		b := make([]byte, payload.Head+12)
 		b = binary.LittleEndian.AppendUint32(b, count)
 		for _, n := range numbers {
 			b = binary.LittleEndian.AppendUint64(b, n)
@@ -69,7 +70,7 @@ func TestPythonPayloadsThatAreNone(t *testing.T) {
 	}
 	const name = 1 << 20 // the id of the first name
 	for what, data := range map[string]tracetest.Value{
-		"none": tracetest.Null(), "empty": tracetest.Blob(nil), "cut in its head": tracetest.Blob(make([]byte, payloadHead+3)),
+		"none": tracetest.Null(), "empty": tracetest.Blob(nil), "cut in its head": tracetest.Blob(make([]byte, payload.Head+3)),
 		"no frames": body(0), "fewer frames": body(2, name, name, 1), "more frames": body(1, name, name, 1, name, name, 2),
 		"unknown name": body(1, 1<<40, name, 1), "line": body(1, name, name, 1<<60), "count": body(1<<31, name, name, 1),
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
@@ -31,7 +32,7 @@ type rangeTable struct {
 	eventTable
 	l           *loader
 	rowless     bool
-	payloads    payloadFields
+	payloads    payload.Fields
 	place, name []uint16
 	sinks       []*rangeSink
 	python      []rawPython // settled
@@ -55,7 +56,7 @@ type rangeSink struct {
 	calls []ncclRow
 
 	python        []rawPython
-	pythonFrames  dict[rawPythonFrame]
+	pythonFrames  dict[payload.PythonFrame]
 	pythonDomains [][2]int64
 	unread        map[[2]int64]int64 // marks without a stack, by domain
 }
@@ -83,7 +84,7 @@ func (t *rangeTable) columns(info source.Table) []string {
 		rowid = ""
 	}
 	names := []string{"start", "end", "eventType", tid, "text", "textId", rowid}
-	return append(names, t.payloads.columns(info)...)
+	return append(names, payloadColumns(info)...)
 }
 
 // rangeColumns is how many columns come before those of payloads.
@@ -128,7 +129,7 @@ func (s *rangeSink) Row(row []cell) error {
 	}
 	own := row[rangeColumns:]
 	if len(own) > 0 && own[1].Kind != pages.Null { // few ranges have a payload
-		if c, ok := s.t.payloads.ncclCall(row, own); ok {
+		if c, ok := ncclCall(s.t.payloads, row, own); ok {
 			s.calls = append(s.calls, ncclRow{c, id})
 		}
 	}
@@ -303,7 +304,7 @@ func (n *rangeNames) find(raw string) uint32 {
 	if !ok {
 		code = n.dict.add(RangeName{Text: string(n.buf), Tag: tag})
 	}
-	if raw == holdingGIL {
+	if raw == payload.HoldingGIL {
 		n.holding = code + 1
 	}
 	return code

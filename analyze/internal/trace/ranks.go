@@ -70,11 +70,8 @@ func (l *loader) loadRanks() error {
 	return nil
 }
 
-// Beyond any run of today.
-const (
-	maxRank    = 1 << 20
-	maxMessage = 1 << 50 // bytes
-)
+// maxRank is beyond any run of today.
+const maxRank = 1 << 20
 
 func validRank(v int64) bool { return v >= 0 && v < maxRank }
 
