@@ -144,13 +144,14 @@ func BenchmarkSections(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		kit.Begin(sections, in)
 		kit.Compute(sections, in).Into(newReport(in, &report.Capture{}, nil, &Options{}))
 	}
 }
 
 // TestMakeBenchTrace makes the traces that benchmarks run on, written to $EXPLAIN_BENCH_MAKE: $EXPLAIN_BENCH_REPEATS of
-// testdata/serving.sqlite or, where $EXPLAIN_BENCH_CROWD names a trace of so many repeats, that one with what its host did:
-// 20,000 calls of the operating system, 4,000 switches and 4,000 frames of samples a repeat.
+// testdata/serving.sqlite or, where $EXPLAIN_BENCH_CROWD names a trace of so many repeats, that one with what its host
+// did: 20,000 calls of the operating system, 4,000 switches and 4,000 frames of samples a repeat.
 func TestMakeBenchTrace(t *testing.T) {
 	path := os.Getenv("EXPLAIN_BENCH_MAKE")
 	if path == "" {

@@ -85,7 +85,7 @@ type Scrubbed struct {
 }
 
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
-// numbers. Names lose what looks like a token; those of ranges and threads are written as show says, nil as they are.
+// numbers, without what payloads and events of plugins say. Names lose what looks like a token; those of ranges and threads are written as show says, nil as they are.
 // out must not exist; it appears whole or not at all.
 func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
 	in := source.NewInput(ctx, path, opt.input())
