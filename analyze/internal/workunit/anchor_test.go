@@ -100,6 +100,25 @@ func TestUnitIsFoundBehindAnyPrologue(t *testing.T) {
 	})
 }
 
+// A step of 71 kernels starts at a name of which the tail has eight more; another name stands at its third and at its last
+// place, 68 and 3 kernels apart. Both explain the capture, and only the first one's units are alike.
+func TestUnitIsNotTwoPartsOfAStep(t *testing.T) {
+	const length, other = 71, 72
+	period := make([]int32, length)
+	for i := range period {
+		period[i] = int32(i)
+	}
+	period[70], period[2] = other, other
+	var load []int32
+	for i := range int32(3) {
+		load = append(load, slices.Repeat([]int32{80 + i}, 35)...)
+	}
+	seq := slices.Concat(load, slices.Repeat(period, 6)[1:6*len(period)-70], make([]int32, 8))
+	if n, _, _ := found(lineOf(seq, 90, nil)); n != len(period) {
+		t.Errorf("found %d, planted %d", n, len(period))
+	}
+}
+
 // One kernel more anywhere, whatever it is, neither moves nor lengthens the units.
 func TestInsertedKernelChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -83,8 +83,10 @@ func (l *line) searchAll() (best *fit, others []*fit) {
 		return tried[0], tried[1:]
 	}
 	best = believed[0]
-	for _, x := range believed[1:] { // of equals the shortest
-		if x.index >= believed[0].index-equalIndex && 3*x.period <= 2*best.period {
+	for _, x := range believed[1:] { // of equals the shortest, of those about as long the one whose units are most alike
+		shorter := 3*x.period <= 2*best.period
+		purer := 2*x.period < 3*best.period && x.inside > best.inside+equalIndex
+		if x.index >= believed[0].index-equalIndex && (shorter || purer) {
 			best = x
 		}
 	}
