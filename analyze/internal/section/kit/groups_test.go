@@ -59,6 +59,17 @@ func TestGather(t *testing.T) {
 
 // A tiny kernel takes at most 5 µs, one under 5 µs less: of 1, 5000, 5001 and 30000 ns two are tiny, one is under 5 µs and
 // three are under 10 µs.
+// Keys on both sides of what 16 bits hold, the first that does not fit in the middle.
+func TestGatherManyKeys(t *testing.T) {
+	keys := []int32{3, math.MaxUint16 - 1, -1, math.MaxUint16, 3, 70_000, -1}
+	g := Gather(nil, 0, 0, len(keys), func(i int) int32 { return keys[i] }, func(i int) int64 { return int64(10 * i) })
+	for key, want := range map[int][]int64{3: {0, 40}, math.MaxUint16 - 1: {10}, math.MaxUint16: {30}, 70_000: {50}, 4: nil} {
+		if got := numbers(g.Of(key)); !slices.Equal(got, want) {
+			t.Errorf("key %d: %v, want %v", key, got, want)
+		}
+	}
+}
+
 func TestStatsOf(t *testing.T) {
 	d := statsOf(stat.Merged{stat.Narrow([]uint32{1, 5000, 5001, 30000})})
 	if d.Count != 4 || d.Total != 40002 || d.Tiny != 2 || d.tinyTotal != 5001 || d.Under != [3]int64{1, 3, 3} || d.Summary.Max != 30000 {

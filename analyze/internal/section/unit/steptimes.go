@@ -22,8 +22,8 @@ type stepTimes struct {
 
 	sample []int32 // by unit: its place among the sampled ones plus one, or 0
 	n      int     // sampled units
-	// By position and sampled unit, ns: what medians are taken of, first dur and start, then in their place gap and alone.
-	dur, start, gap, alone []int64
+	// What medians are taken of, first dur and start, then in their place gap and alone.
+	dur, start, gap, alone *cells
 
 	shown []shownUnit
 
@@ -33,8 +33,70 @@ type stepTimes struct {
 	values      []int64
 }
 
-// maxCells bounds the sampled units times the positions: 16 bytes each.
+// maxCells bounds the sampled units times the positions: 8 bytes each, 16 where times are long.
 const maxCells = 1 << 18
+
+// cells are times by position and sampled unit, in ns: narrow until one of them needs more than 32 bits.
+type cells struct {
+	memory *spill.Arena
+	narrow []int32
+	wide   []int64
+}
+
+// noTime is read from a cell without a time; narrow ones hold noNarrow for it.
+const (
+	noTime   = math.MinInt64
+	noNarrow = math.MinInt32
+)
+
+func newCells(memory *spill.Arena, n int) *cells {
+	return &cells{memory: memory, narrow: spill.Make[int32](memory, n)}
+}
+
+func (c *cells) free() {
+	spill.Free(c.memory, c.narrow)
+	spill.Free(c.memory, c.wide)
+}
+
+// fill puts a small number, or noTime, into all of them.
+func (c *cells) fill(ns int64) {
+	for i := range c.narrow {
+		c.narrow[i] = int32(max(ns, noNarrow))
+	}
+	for i := range c.wide {
+		c.wide[i] = ns
+	}
+}
+
+func (c *cells) at(i int) int64 {
+	if c.wide != nil {
+		return c.wide[i]
+	}
+	if v := c.narrow[i]; v != noNarrow {
+		return int64(v)
+	}
+	return noTime
+}
+
+func (c *cells) set(i int, ns int64) {
+	if c.wide == nil {
+		if ns > noNarrow && ns <= math.MaxInt32 {
+			c.narrow[i] = int32(ns)
+			return
+		}
+		c.widen()
+	}
+	c.wide[i] = ns
+}
+
+func (c *cells) widen() {
+	wide := spill.Make[int64](c.memory, len(c.narrow))
+	for i := range wide {
+		wide[i] = c.at(i)
+	}
+	spill.Free(c.memory, c.narrow)
+	c.narrow, c.wide = nil, wide
+}
 
 // newStepTimes goes through the device four times; where units are to be shown, it finds their gaps on the way.
 func newStepTimes(q *sequence, shown bool) *stepTimes {
@@ -58,13 +120,13 @@ func newStepTimes(q *sequence, shown bool) *stepTimes {
 		}
 	}
 	memory := q.in.Trace.Memory()
-	s.dur, s.start = spill.Make[int64](memory, s.n*(n+1)), spill.Make[int64](memory, s.n*(n+1))
-	defer spill.Free(memory, s.dur)
-	defer spill.Free(memory, s.start)
+	s.dur, s.start = newCells(memory, s.n*(n+1)), newCells(memory, s.n*(n+1))
+	defer s.dur.free()
+	defer s.start.free()
 	s.durations()
 	s.gap, s.alone = s.dur, s.start
-	clear(s.gap)
-	clear(s.alone)
+	s.gap.fill(0)
+	s.alone.fill(0)
 	s.exclusive()
 	s.idle()
 	s.copies()
@@ -81,26 +143,24 @@ func (s *stepTimes) position(i int) int {
 	return int(s.of[s.at[i]])
 }
 
-// cell of a unit at a position; nil where the unit is not sampled.
-func (s *stepTimes) cell(of []int64, unit, position int) *int64 {
+// cell of a unit at a position; -1 where the unit is not sampled.
+func (s *stepTimes) cell(unit, position int) int {
 	k := s.sample[unit]
 	if k == 0 {
-		return nil
+		return -1
 	}
-	return &of[position*s.n+int(k-1)]
+	return position*s.n + int(k-1)
 }
 
-func add(cell *int64, ns int64) {
-	if cell != nil {
-		*cell += ns
+func (s *stepTimes) add(to *cells, unit, position int, ns int64) {
+	if i := s.cell(unit, position); i >= 0 {
+		to.set(i, to.at(i)+ns)
 	}
 }
 
 // durations adds up how long kernels took and when they started, and takes the medians.
 func (s *stepTimes) durations() {
-	for i := range s.start {
-		s.start[i] = math.MinInt64
-	}
+	s.start.fill(noTime)
 	ran := make([]int, len(s.list)) // by position: the unit it ran in last, plus one
 	for u, unit := range s.set.units {
 		begin := s.in.Units.Units[unit].Start
@@ -111,21 +171,21 @@ func (s *stepTimes) durations() {
 			}
 			from, to := s.device.Start(int(s.work[i])), s.device.End(int(s.work[i]))
 			s.list[p].Time += to - from
-			add(s.cell(s.dur, u, p), to-from)
+			s.add(s.dur, u, p, to-from)
 			if ran[p] == u+1 { // one of several that are folded
 				continue
 			}
 			ran[p] = u + 1
 			s.list[p].Ran++
 			s.list[p].Start += from - begin
-			if c := s.cell(s.start, u, p); c != nil {
-				*c = from - begin
+			if c := s.cell(u, p); c >= 0 {
+				s.start.set(c, from-begin)
 			}
 		}
 	}
 	for p := range s.list[:len(s.list)-1] {
 		s.list[p].TimeMedian = s.median(s.dur, p, func(int64) bool { return true })
-		s.list[p].StartMedian = s.median(s.start, p, func(v int64) bool { return v != math.MinInt64 })
+		s.list[p].StartMedian = s.median(s.start, p, func(v int64) bool { return v != noTime })
 	}
 }
 
@@ -160,7 +220,7 @@ func (s *stepTimes) exclusive() {
 				}
 				if k := int(next[u]); k < int(s.from[u+1]) && s.work[k] == int32(i) && s.position(k) >= 0 {
 					s.list[s.position(k)].Alone += ns
-					add(s.cell(s.alone, u, s.position(k)), ns)
+					s.add(s.alone, u, s.position(k), ns)
 					return
 				}
 				s.rest += ns
@@ -210,7 +270,7 @@ func (s *stepTimes) idle() {
 			f.within(g.Start, g.End, func(u int, from, to int64) {
 				p := f.after(u, to)
 				g.AddWithin(from, to, &s.list[p].Gap)
-				add(s.cell(s.gap, u, p), to-from)
+				s.add(s.gap, u, p, to-from)
 			})
 		}
 	}, nil)
@@ -245,10 +305,10 @@ func (s *stepTimes) copies() {
 }
 
 // median is that of the cells of a position that count.
-func (s *stepTimes) median(of []int64, p int, counts func(v int64) bool) int64 {
+func (s *stepTimes) median(of *cells, p int, counts func(v int64) bool) int64 {
 	s.values = s.values[:0]
-	for _, v := range of[p*s.n : (p+1)*s.n] {
-		if counts(v) {
+	for i := p * s.n; i < (p+1)*s.n; i++ {
+		if v := of.at(i); counts(v) {
 			s.values = append(s.values, v)
 		}
 	}
@@ -288,8 +348,9 @@ func (s *stepTimes) losses() {
 			continue
 		}
 		for p := range s.list {
+			c := s.cell(u, p)
 			for part, excess := range [2]int64{
-				*s.cell(s.gap, u, p) - s.list[p].GapMedian, *s.cell(s.alone, u, p) - s.list[p].AloneMedian,
+				s.gap.at(c) - s.list[p].GapMedian, s.alone.at(c) - s.list[p].AloneMedian,
 			} {
 				if excess >= s.threshold {
 					list = append(list, hiccup{p, part, int64(s.in.Units.Units[unit].Number), excess})

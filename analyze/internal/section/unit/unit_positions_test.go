@@ -92,6 +92,39 @@ func TestUnitPositions(t *testing.T) {
 	}
 }
 
+// TestPositionsOfLongSteps has five steps of 5 s, of which four are complete: a kernel of 3 s, which more than 31 bits of
+// nanoseconds hold, a pause of 1 s, a kernel of 10 ms and 990 ms until the next step.
+func TestPositionsOfLongSteps(t *testing.T) {
+	const second = int64(1e9)
+	b := tracetest.New()
+	b.GPU(tracetest.GPU{})
+	th := b.Process(100, "python").Thread(100, "python")
+	for i := range int64(5) {
+		at := second + 5*second*i
+		th.Range(fmt.Sprintf("ProfilerStep#%d", i), at, at+4*second)
+		th.Launch("long", at+10, at+20, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: at + 100, End: at + 100 + 3*second})
+		th.Launch("late", at+30, at+40,
+			tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: at + 100 + 4*second, End: at + 100 + 4*second + second/100})
+	}
+	steps := sectiontest.Analyse(t, b, analyze.Options{}).Report.Unit.Steps
+	if steps == nil || len(steps.List) != 1 {
+		t.Fatalf("steps %+v", steps)
+	}
+	list, err := steps.List[0].Positions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type medians struct{ start, time, alone, gap int64 }
+	want := []medians{{0, 3 * second, 3 * second, 0}, {4 * second, second / 100, second / 100, second}}
+	var got []medians
+	for _, p := range list {
+		got = append(got, medians{p.StartMedian - list[0].StartMedian, p.TimeMedian, p.AloneMedian, p.GapMedian})
+	}
+	if !slices.Equal(got, want) || steps.List[0].End.GapMedian != 5*second-4*second-second/100 {
+		t.Errorf("medians %+v, end %d, want %+v", got, steps.List[0].End.GapMedian, want)
+	}
+}
+
 // TestUnitShown looks at the median unit of unitSteps, at 1000 µs, and the slowest, at 1600.
 func TestUnitShown(t *testing.T) {
 	r := sectiontest.Analyse(t, unitSteps(), analyze.Options{}).Report
