@@ -268,45 +268,37 @@ func (s *store) byRow(lists ...[]far) []far {
 	return all
 }
 
-// settleSpan closes the gaps between the pieces' times. It says whether rows are sorted by start and which time is the
+// settleSpan brings the times of the pieces together. It says whether rows are sorted by start and which time is the
 // first and which the last.
 func (s *store) settleSpan(sinks []*sink) (span Span, facts spanFacts) {
 	var starts, lengths [][]far
 	for _, k := range sinks {
 		starts, lengths = append(starts, k.starts), append(lengths, k.lengths)
 	}
-	n := s.kept()
-	span = newSpan(n, s.off, s.dur)
-	span.lengths = byIndex(s.byRow(lengths...))
-	before := byIndex(s.byRow(starts...)) // starts kept aside so far; others may have to be from now on
-	facts = newFacts()
-	s.eachPiece(func(p *piece, to int) {
-		off, dur := s.off[p.slot:p.slot+p.n], s.dur[p.slot:p.slot+p.n]
-		for k, o := range off {
-			row := to + k
-			start := p.base + int64(o)
-			if o == farAway {
-				start = before[row]
+	length, before := byIndex(s.byRow(lengths...)), byIndex(s.byRow(starts...))
+	span = makeSpan(s.arena, s.kept(), func(span *Span) {
+		facts = newFacts()
+		s.eachPiece(func(p *piece, to int) {
+			if span.crowded() {
+				return
 			}
-			if row&(1<<blockShift-1) == 0 {
-				span.base = append(span.base, start)
+			off, dur := s.off[p.slot:p.slot+p.n], s.dur[p.slot:p.slot+p.n]
+			for k, o := range off {
+				row := to + k
+				start, d := p.base+int64(o), int64(dur[k])
+				if o == farAway {
+					start = before[row]
+				}
+				if d == farAway {
+					d = length[row]
+				}
+				span.put(row, start, d)
+				facts.add(start, d)
 			}
-			o := uint64(start - span.base[row>>blockShift])
-			if o >= farAway {
-				o = farAway
-				span.starts[row] = start
-			}
-			d := dur[k]
-			span.off[row], span.dur[row] = uint32(o), d
-			length := int64(d)
-			if d == farAway {
-				length = span.lengths[row]
-			}
-			facts.add(start, length)
-		}
+		})
 	})
-	span.off = spill.Cut(s.arena, span.off, n)
-	span.dur = spill.Cut(s.arena, span.dur, n)
+	spill.Free(s.arena, s.off)
+	spill.Free(s.arena, s.dur)
 	return span, facts
 }
 

@@ -165,8 +165,8 @@ func TestValuesThatDoNotFitNarrowColumns(t *testing.T) {
 		}
 	}
 	tr := sameTrace(t, b.WriteTB(t), Options{})
-	if tr.Kernels.Len() != 5000 || len(tr.Kernels.starts) == 0 || len(tr.Kernels.lengths) == 0 || len(tr.Kernels.corr.far) == 0 || len(tr.Kernels.Names) < 257 {
-		t.Errorf("%d kernels, %d starts, %d lengths, %d correlation ids kept aside, %d names", tr.Kernels.Len(), len(tr.Kernels.starts), len(tr.Kernels.lengths), len(tr.Kernels.corr.far), len(tr.Kernels.Names))
+	if tr.Kernels.Len() != 5000 || len(tr.Kernels.aside) == 0 || len(tr.Kernels.corr.far) == 0 || len(tr.Kernels.Names) < 257 {
+		t.Errorf("%d kernels, %d times, %d correlation ids kept aside, %d names", tr.Kernels.Len(), len(tr.Kernels.aside), len(tr.Kernels.corr.far), len(tr.Kernels.Names))
 	}
 }
 

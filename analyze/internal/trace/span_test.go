@@ -1,0 +1,85 @@
+package trace
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+)
+
+// Times of every size come back as they were put, in spans of thin times and of wide ones.
+func TestSpanKeepsTimes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		n      int
+		longs  int // one event of so many is 20 s long, one 20 ms, one open; and there is a pause of 30 ms and one of a day
+		bits   uint
+		unlike bool // starts go back and forth
+	}{
+		{"few", 1000, 100, wideBits, false},
+		{"dense", 1 << 17, 2000, thinBits, false},
+		{"long ones", 1 << 17, 100, wideBits, false},
+		{"not in order", 1 << 17, 2000, wideBits, true},
+	} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		want := make([]times, c.n)
+		at := int64(5e18)
+		for i := range want {
+			at += rng.Int64N(100_000)
+			length := rng.Int64N(200_000)
+			switch i % c.longs {
+			case 3:
+				length = 20e9
+			case 17:
+				length = 20e6
+			case 40:
+				length = openLength
+			case 50:
+				length = 1<<thinBits - 1 - int64(i/c.longs%2)
+			}
+			if i == c.n/2 {
+				at += 30e6
+			}
+			if i == c.n/3 {
+				at += 86_400e9
+			}
+			want[i] = times{at, length}
+			if c.unlike && i%2 == 0 {
+				want[i].start -= 1e9
+			}
+		}
+		s := makeSpan(nil, c.n, func(s *Span) {
+			for i := 0; i < c.n && !s.crowded(); i++ {
+				s.put(i, want[i].start, want[i].length)
+			}
+		})
+		check := func(when string) {
+			t.Helper()
+			if s.Len() != c.n || s.bits != c.bits {
+				t.Fatalf("%s, %s: %d events of %d bits", c.name, when, s.Len(), s.bits)
+			}
+			for i, w := range want {
+				if s.Start(i) != w.start || s.Dur(i) != w.length || s.End(i) != w.start+w.length {
+					t.Fatalf("%s, %s: event %d is %d + %d until %d, want %+v", c.name, when, i, s.Start(i), s.Dur(i), s.End(i), w)
+				}
+			}
+		}
+		check("put")
+		last := at + 100e9
+		s.close(last)
+		for i := range want {
+			if want[i].length == openLength {
+				want[i].length = last - want[i].start
+			}
+		}
+		check("closed")
+		old := s
+		s.times = append([]byte(nil), s.times...)
+		s.rewrite((*spill.Arena)(nil), c.n, func(i int) (int64, int64) { return old.Start(c.n - 1 - i), old.Dur(c.n - 1 - i) })
+		for i := range want {
+			if j := c.n - 1 - i; s.Start(i) != want[j].start || s.Dur(i) != want[j].length {
+				t.Fatalf("%s, rewritten: event %d is %d + %d, want %+v", c.name, i, s.Start(i), s.Dur(i), want[j])
+			}
+		}
+	}
+}
