@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -13,18 +14,19 @@ const us = 1_000
 
 // every is the units that start at each piece of a stream's work whose number is a multiple of n.
 func every(c *capture, n int) *stepgraph.Units {
-	u := &stepgraph.Units{Of: make([][]int32, len(c.Timeline.Devices))}
+	u := &stepgraph.Units{Of: make([]workunit.Members, len(c.Timeline.Devices))}
 	for d := range c.Timeline.Devices {
-		u.Of[d] = make([]int32, c.Timeline.Devices[d].Len())
-		for i := range u.Of[d] {
+		of := make([]int32, c.Timeline.Devices[d].Len())
+		for i := range of {
 			if i%n == 0 {
 				if last := len(u.First) - 1; i > 0 {
 					u.Next[last] = c.Number(d, i)
 				}
 				u.First, u.Next = append(u.First, c.Number(d, i)), append(u.Next, trace.None)
 			}
-			u.Of[d][i] = int32(len(u.First) - 1)
+			of[i] = int32(len(u.First) - 1)
 		}
+		u.Of[d] = workunit.NewMembers(nil, of)
 	}
 	return u
 }

@@ -150,10 +150,10 @@ func (r *replay) mark(u *Units) {
 	for i := range first {
 		first[i], last[i] = trace.None, trace.None
 	}
-	for d, of := range u.Of {
-		device := &r.Timeline.Devices[d]
-		for i := r.lo[d]; i < r.hi[d] && int(i) < len(of); i++ {
-			if id, call := of[i], device.Call(int(i)); id != trace.None && call >= r.callLo {
+	for d := range u.Of {
+		device, members := &r.Timeline.Devices[d], u.Of[d].Walk()
+		for i := r.lo[d]; i < r.hi[d]; i++ {
+			if id, call := members.Of(int(i)), device.Call(int(i)); id != trace.None && call >= r.callLo {
 				last[id] = max(last[id], call)
 				if first[id] == trace.None || call < first[id] {
 					first[id] = call
@@ -450,10 +450,11 @@ func (r *replay) times(u *Units) []int64 {
 // communication is, by unit, how long its device communicates once all have joined.
 func (r *replay) communication(u *Units) []int64 {
 	sum := make([]int64, len(u.First))
-	for d, of := range u.Of {
-		device := &r.Timeline.Devices[d]
-		for i := r.lo[d]; i < r.hi[d] && int(i) < len(of); i++ {
-			if of[i] == trace.None || device.Class(int(i)) != attrib.Comm {
+	for d := range u.Of {
+		device, members := &r.Timeline.Devices[d], u.Of[d].Walk()
+		for i := r.lo[d]; i < r.hi[d]; i++ {
+			id := members.Of(int(i))
+			if id == trace.None || device.Class(int(i)) != attrib.Comm {
 				continue
 			}
 			piece := r.Graph.base[d] + i
@@ -461,7 +462,7 @@ func (r *replay) communication(u *Units) []int64 {
 			if r.factor != nil {
 				ns = scaled(ns, float64(r.factor[r.base[d]+i-r.lo[d]]))
 			}
-			sum[of[i]] += ns
+			sum[id] += ns
 		}
 	}
 	return sum

@@ -8,9 +8,9 @@ import (
 
 // Units of work to be timed.
 type Units struct {
-	First []int32   // by unit: its first piece of work, or trace.None
-	Next  []int32   // by unit: the first piece of the unit that follows and closes it, or trace.None
-	Of    [][]int32 // by device and place: the unit that work is of, or trace.None
+	First []int32 // by unit: its first piece of work, or trace.None
+	Next  []int32 // by unit: the first piece of the unit that follows and closes it, or trace.None
+	Of    []workunit.Members
 }
 
 // UnitsOf are the units that were found on the graph's timeline.
@@ -20,9 +20,10 @@ func (g *Graph) UnitsOf(r *workunit.Result) *Units {
 	for i := range u.First {
 		u.First[i], u.Next[i] = trace.None, trace.None
 	}
-	for d, of := range r.Of {
-		for i, id := range of {
-			if id != trace.None && u.First[id] == trace.None {
+	for d := range r.Of {
+		members := r.Of[d].Walk()
+		for i := range g.Timeline.Devices[d].Len() {
+			if id := members.Of(i); id != trace.None && u.First[id] == trace.None {
 				u.First[id] = g.Number(d, i)
 			}
 		}

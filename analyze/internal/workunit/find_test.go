@@ -102,7 +102,9 @@ func check(tb testing.TB, r *workunit.Result) {
 		tb.Errorf("groups lack %d kept units", kept)
 	}
 	for d := range r.Of {
-		for w, u := range r.Of[d] {
+		members := r.Of[d].Walk()
+		for w := range r.Timeline.Devices[d].Len() {
+			u := members.Of(w)
 			if u == trace.None {
 				continue
 			}

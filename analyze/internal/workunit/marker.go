@@ -367,7 +367,7 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 	}
 	res := &Result{Kind: KindNVTX, Name: name, Groups: slices.Clone(m.groups), Primary: -1}
 	res.Units = f.order(units, between)
-	res.Of, res.Between = f.of, between
+	res.between = between
 	chain(res.Units, r)
 	f.settle(res)
 	return res

@@ -268,7 +268,6 @@ func (c *comparer) same(a, b int) bool {
 func (s *slicer) result(kind, name, why string) *Result {
 	r := &Result{Kind: kind, Name: name, Why: why, Groups: s.group(), Primary: -1}
 	r.Units = s.order(s.units)
-	r.Of = s.of
 	s.settle(r)
 	return r
 }

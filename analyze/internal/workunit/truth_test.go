@@ -97,8 +97,9 @@ func TestBlocksOfMFU(t *testing.T) {
 		}
 		counts := make([]int, len(r.Units))
 		for d := range r.Of {
-			for _, u := range r.Of[d] {
-				if u != trace.None {
+			members := r.Of[d].Walk()
+			for i := range r.Timeline.Devices[d].Len() {
+				if u := members.Of(i); u != trace.None {
 					counts[u]++
 				}
 			}

@@ -74,11 +74,12 @@ type Result struct {
 
 	// Timeline is the whole capture's, which the units are cut from, whatever the window.
 	Timeline *attrib.Timeline
-	// Of is, for each device of Timeline and each piece of its work, the unit it belongs to, or trace.None.
-	Of [][]int32
+	// Of says, for each device of Timeline, which unit its work belongs to.
+	Of []Members
 	// Between is nil, or likewise for work that was launched after the unit's marker had ended and before the next
 	// began, such as an engine's sampling: it runs in the unit's time or later, but in no unit.
-	Between [][]int32
+	Between []Members
+	between [][]int32 // until the search is done
 }
 
 // Unit is one step of one process on one device.
@@ -198,21 +199,22 @@ func (s *Search) Free() { s.f.free() }
 // finish makes a result of what was found.
 func (f *finder) finish(r *Result) *Result {
 	r.Timeline = f.Timeline
+	memory := f.Trace.Memory()
+	r.Of, r.Between = membersOf(memory, f.of), membersOf(memory, r.between)
+	f.of, r.between = nil, nil
 	if r.Kind == KindNone {
-		r.Of = f.of
-		r.Free(f.Trace.Memory())
-		r.Of = make([][]int32, len(f.Timeline.Devices))
+		r.Free(memory)
+		r.Of = make([]Members, len(f.Timeline.Devices))
 		r.Units, r.Groups, r.Primary = nil, nil, -1
 	}
-	f.of = nil
 	return r
 }
 
 // Free gives back what says which work belongs to which unit; the rest of the result stays.
 func (r *Result) Free(memory *spill.Arena) {
-	for _, of := range [][][]int32{r.Of, r.Between} {
-		for _, list := range of {
-			spill.Free(memory, list)
+	for _, of := range [][]Members{r.Of, r.Between} {
+		for d := range of {
+			of[d].free(memory)
 		}
 	}
 	r.Of, r.Between = nil, nil

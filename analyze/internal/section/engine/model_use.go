@@ -157,8 +157,9 @@ func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 	}
 	for d := range in.Units.Timeline.Devices {
 		device := &in.Units.Timeline.Devices[d]
+		members := in.Units.Of[d].Walk()
 		for i := range device.Len() {
-			u := in.Units.Of[d][i]
+			u := members.Of(i)
 			if u == trace.None || of[u] == nil || device.Kind(i) != attrib.KernelWork || device.Class(i) != attrib.Compute {
 				continue
 			}

@@ -24,7 +24,9 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	list := newParts(0) // of which name is the group, and ns the bytes
 	rows := 0
 	device := &x.Timeline.Devices[index]
-	for i, u := range x.Of[index] {
+	members := x.Of[index].Walk()
+	for i := range device.Len() {
+		u := members.Of(i)
 		if u == trace.None || place[u] == 0 || device.Kind(i) != attrib.CopyWork {
 			continue
 		}

@@ -87,8 +87,9 @@ func addUnits(in *kit.Input) unitSums {
 	countLaunches(in, costs)
 	for d := range x.Between {
 		device := &x.Timeline.Devices[d]
-		for i, u := range x.Between[d] {
-			if u != trace.None && device.Kind(i) == attrib.KernelWork {
+		between := x.Between[d].Walk()
+		for i := range device.Len() {
+			if u := between.Of(i); u != trace.None && device.Kind(i) == attrib.KernelWork {
 				costs[u].betweenKernels++
 				costs[u].betweenTime += device.End(i) - device.Start(i)
 			}
@@ -152,8 +153,9 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
 	for d := range x.Of {
 		device := &x.Timeline.Devices[d]
-		for i, u := range x.Of[d] {
-			kind := device.Kind(i)
+		members := x.Of[d].Walk()
+		for i := range device.Len() {
+			u, kind := members.Of(i), device.Kind(i)
 			if u == trace.None || kind != attrib.KernelWork && kind != attrib.GraphWork {
 				continue
 			}

@@ -80,7 +80,9 @@ func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
 	place := unitPlaces(in, s)
 	d := &x.Timeline.Devices[index]
 	w.time, w.exclusive = newParts(w.names), newParts(w.names)
-	for i, u := range x.Of[index] {
+	members := x.Of[index].Walk()
+	for i := range d.Len() {
+		u := members.Of(i)
 		if u == trace.None || place[u] == 0 {
 			continue
 		}

@@ -220,8 +220,9 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 	index := x.Units[example].Index
 	device := &x.Timeline.Devices[index]
 	at := int64(0)
-	for i, u := range x.Of[index] {
-		if u != example {
+	members := x.Of[index].Walk()
+	for i := range device.Len() {
+		if members.Of(i) != example {
 			continue
 		}
 		if n := w.name(r.in, device, i); n >= 0 {
@@ -244,7 +245,9 @@ func (r *unitRun) geometries(w *unitWork) []report.Cell {
 	for n := range config {
 		config[n] = unseen
 	}
-	for i, u := range x.Of[index] {
+	members := x.Of[index].Walk()
+	for i := range device.Len() {
+		u := members.Of(i)
 		if u == trace.None || place[u] == 0 || device.Kind(i) != attrib.KernelWork {
 			continue
 		}
@@ -307,8 +310,9 @@ func (r *unitRun) launchedBetween(w *unitWork) []report.Cell {
 	index := x.Units[r.main.units[0]].Index
 	device, place := &x.Timeline.Devices[index], unitPlaces(r.in, r.main)
 	count := make([]int64, w.names)
-	for i, u := range x.Between[index] {
-		if u != trace.None && place[u] != 0 {
+	between := x.Between[index].Walk()
+	for i := range device.Len() {
+		if u := between.Of(i); u != trace.None && place[u] != 0 {
 			if n := w.name(r.in, device, i); n >= 0 {
 				count[n]++
 			}

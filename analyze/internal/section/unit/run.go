@@ -48,9 +48,10 @@ func (r *unitRun) from(columns ...string) {
 
 // countRows is how many pieces of work belong to units.
 func countRows(units *workunit.Result) (rows int) {
-	for _, of := range units.Of {
-		for _, u := range of {
-			if u != trace.None {
+	for d := range units.Of {
+		members := units.Of[d].Walk()
+		for i := range units.Timeline.Devices[d].Len() {
+			if members.Of(i) != trace.None {
 				rows++
 			}
 		}

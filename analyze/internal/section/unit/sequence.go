@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/align"
 )
 
@@ -64,9 +65,14 @@ func (q *sequence) gather(index int32) {
 	x, memory := q.in.Units, q.in.Trace.Memory()
 	place := unitPlaces(q.in, q.set)
 	each := func(visit func(i int, unit int32)) {
-		for i, u := range x.Of[index] {
-			if u == trace.None && x.Between != nil {
-				u = x.Between[index][i]
+		members, between := x.Of[index].Walk(), new(workunit.Members).Walk()
+		if x.Between != nil {
+			between = x.Between[index].Walk()
+		}
+		for i := range q.device.Len() {
+			u := members.Of(i)
+			if u == trace.None {
+				u = between.Of(i)
 			}
 			if u == trace.None || place[u] == 0 {
 				continue
