@@ -138,7 +138,6 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 	if err != nil {
 		return nil, err
 	}
-	t.DropCallIDs()
 	in.Evidence = ev
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -286,6 +285,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 		in.Threads = attrib.NewThreads(t)
 	}, func() {
 		in.Calls = attrib.Join(t)
+		t.DropCallIDs()
 		in.Timeline = layOut(span)
 		units = workunit.NewSearch(&workunit.Input{
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,

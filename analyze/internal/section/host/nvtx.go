@@ -301,7 +301,7 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 }
 
 // rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil where there is none.
-// The names are shared out between the processors, each of which goes through the ranges for its own.
+// The names are shared out: for each share a processor goes through the ranges.
 func rangeSummaries(in *kit.Input) []*report.Summary {
 	return kit.Once(in, "range summaries", func() []*report.Summary { return describeRanges(in) })
 }
@@ -314,7 +314,7 @@ func describeRanges(in *kit.Input) []*report.Summary {
 		counts[totals.parts[i].text] += int32(totals.parts[i].count)
 		all += int(totals.parts[i].count)
 	}
-	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare))
+	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare), all/mostShare)
 	share, done := make([]int, len(counts)), 0 // by name
 	for n, c := range counts {
 		share[n] = min(done*shares/max(1, all), shares-1)
@@ -345,8 +345,8 @@ func describeRanges(in *kit.Input) []*report.Summary {
 	return summaries
 }
 
-// leastShare is how many ranges are worth a processor of their own.
-const leastShare = 1 << 16
+// leastShare is how many ranges are worth a processor of their own, mostShare how many are held at a time by one.
+const leastShare, mostShare = 1 << 16, 1 << 20
 
 // orLast is a dense index with a place for the unknown behind all others.
 func orLast(i int32, n int) int {
