@@ -36,8 +36,21 @@ func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output 
 			in.left[strconv.Itoa(int(d.ID))] = true
 		}
 	}
-	outs := make([]*Output, len(list))
-	parallel.Each(len(list), func(i int) {
+	outs, order := make([]*Output, len(list)), make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case list[a].Long == list[b].Long:
+			return 0
+		case list[a].Long:
+			return -1
+		}
+		return 1
+	})
+	parallel.Each(len(list), func(k int) {
+		i := order[k]
 		if wanted(list[i]) {
 			outs[i] = list[i].run(in)
 		}

@@ -100,6 +100,7 @@ var CriticalPath = kit.Section{
 	},
 	Alone: func(in *kit.Input) { in.Graph() },
 	Gaps:  waitGaps,
+	Long:  true,
 	Run:   criticalPath,
 }
 

@@ -53,7 +53,8 @@ var Positions = kit.Section{
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
 	},
-	Run: positions,
+	Long: true,
+	Run:  positions,
 }
 
 // Bounds of what a report holds of the sequence.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -37,7 +39,7 @@ func Folder(ctx context.Context, dir string, files map[string]func(io.Writer) er
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for name, write := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -45,7 +47,7 @@ func Folder(ctx context.Context, dir string, files map[string]func(io.Writer) er
 			if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(name)), 0o755); err != nil {
 				return fail(err)
 			}
-			if err := create(filepath.Join(scratch, name), write); err != nil {
+			if err := create(filepath.Join(scratch, name), files[name]); err != nil {
 				return fail(err)
 			}
 			return nil
