@@ -1,7 +1,6 @@
 package command
 
 import (
-	"os"
 	"runtime/debug"
 
 	"github.com/spf13/pflag"
@@ -25,7 +24,8 @@ const leastMemory = 128 << 20
 
 // garbage is how much of it may be beside what lives before it is collected, in percent. Columns are outside of the
 // heap: what is in it is small, most of it short-lived, and quickly gone through.
-const garbage = 50
+// What the environment asks for stays.
+const garbage, usualGarbage = 50, 100
 
 // apply puts the bound into the options of analyses of which as many as traces says run at once, and holds the Go heap
 // to half of it: columns are outside of the heap.
@@ -45,8 +45,8 @@ func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
 		}
 		limit = int64(q.Value)
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+	if asked := debug.SetGCPercent(garbage); asked != usualGarbage {
+		debug.SetGCPercent(asked)
 	}
 	if limit > 0 {
 		debug.SetMemoryLimit(limit / 2)
