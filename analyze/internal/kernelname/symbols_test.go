@@ -34,7 +34,7 @@ func TestDictionaryIsInOrder(t *testing.T) {
 			}
 		}
 	}
-	if len(lines) < 900 {
+	if len(lines) < 1500 {
 		t.Errorf("%d lines", len(lines))
 	}
 }
