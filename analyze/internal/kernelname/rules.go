@@ -40,12 +40,13 @@ var rules = compile([]rule{
 	{cat: Reduce, any: "~nvfuser_reduction ~nvfuser_inner ~nvfuser_outer"},
 
 	// What is made ready for a kernel says whose it is: these are not attention, not products.
-	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle_4bit* act_quant*"},
-	{cat: Prepare, words: "advance_step* attn_metadata* build&metadata prepare&metadata indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
+	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle&*bit make_sequential&*bit act_quant* convert_sf*"},
+	{cat: MoERoute, words: "moe&metadata append&experts remap&experts"},
+	{cat: Prepare, words: "advance_step* attn_metadata* build&metadata prepare&metadata update&metadata ^prepare&inputs packed_mask* tree_mask* leaf_mask* pack&mask indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
 	{cat: Activation, words: "^silu_mul* silu_and_mul* gelu_and_mul* ^swiglu_mul* swiglu_and_mul* act_and_mul* ^act_mul* moe_activation* and_mul", not: "gemm matmul",
 		comp: CompFFN},
 	// llama.cpp's norm and neox say how pairs lie
-	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope", not: "cache attn attention"},
+	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope indexer&q_rope", not: "cache attn attention"},
 	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
 
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and
@@ -72,12 +73,12 @@ var rules = compile([]rule{
 	{cat: KVCache, words: "kv&cache", not: "attention attn prefill decode podwith"},
 	{cat: Prepare, words: "out_cache_loc cache_locs"},
 	{cat: KVCache,
-		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize cache&select cache&commit index_k kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kcache* vcache* kv&gather kv&scatter kv&reorder kv&broadcast kv_pool* page&transfer swa_write* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
+		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize cache&select cache&commit index_k kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kcache* vcache* kv&gather kv&scatter kv&reorder kv&broadcast kv_pool* page&transfer swa_write* kv_buffer* insert_k gather_k append_k store_k rope&store norm_rope_flashmla norm_rope_indexer hisparse* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
 
 	// Words of linear attention that hold a word of attention.
 	{cat: LinearAttn,
 		any:   "linear_attn linear_attention linearattn lightning_attn lightning_attention ~gdn~ _gdn_ delta_rule gated_delta ~kda~ _kda_ flashkda fusedgdn fusedgdr gdrkernel",
-		words: "gdn gdr kda ssd gla hgrn rwkv* wkv* dplr iplr retention delta_net* gated_delta* delta_rule* delta_attention delta_attn cp_delta* g_beta kkt wy qkvzba ssm rg_lru token_shift"},
+		words: "gdn gdr kda ssd gla hgrn rwkv* wkv* dplr iplr retention delta_net* gated_delta* delta_rule* delta_attention delta_attn cp_delta* g_beta beta_g intra_chunk kkt wy qkvzba ssm rg_lru token_shift"},
 
 	// What feeds attention is named after it too.
 	{cat: GEMM, words: "mla&gemv mla&bmm", not: "attn attention"},
@@ -87,11 +88,11 @@ var rules = compile([]rule{
 	{cat: Attention,
 		any: "batchprefill batchdecode singleprefill singledecode podwithkv batchmla batchpagedattention mergestate merge_attn_states attentionsum"},
 	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla",
-		words: "mha mqa gqa mla dsa nsa bsa qsa flash flashdecode* varlen ^parallel&fwd ^parallel&bwd paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
+		words: "attn mha mqa gqa mla dsa nsa bsa qsa flash flashdecode* varlen ^parallel&fwd ^parallel&bwd paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
 	{cat: Attention, words: "^fwd_kernel*", not: "penalt embed _ep_"},
 	// The indexer of sparse attention chooses tokens, not a next token.
 	{cat: Attention,
-		words: "clean_logits fp8_index* index_score* indexer topk_transform* top_k_transform* top_k_per_row* topk_per_row* top_k_multi_row* topk_multi_row* select_block* topk_block* block_topk*"},
+		words: "clean_logits fp8_index* index_score* indexer topk_transform* top_k_transform* top_k_per_row* topk_per_row* top_k_multi_row* topk_multi_row* select_block* topk_block* block_topk* topk&swa topk&lens verify&stage1 verify&stage2"},
 	// Triton's attention kernels of SGLang; "_fwd_kernel" inside a longer name is
 	// anyone's (_layer_norm_fwd_kernel), and _fwd_kernel_ep_* moves expert rows.
 	{cat: MoERoute, any: "_fwd_kernel_ep_"},
@@ -99,7 +100,7 @@ var rules = compile([]rule{
 		any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
 
 	{cat: LinearAttn,
-		words: "chunk&fwd chunk&bwd chunk&cumsum chunk&delta chunk_delta* comba short_conv* post_conv* conv_state*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
+		words: "chunk&fwd chunk&bwd chunk&cumsum chunk&delta chunk_delta* comba short_conv* post_conv* conv_state* conv_window* fused&conv1d", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
 	{cat: LinearAttn,
 		any: "fused_recurrent causal_conv1d mamba selective_scan selective_state ~ssd~ _ssd_ ~ssm~ recompute_w_u solve_tril merge_16x16"},
 
@@ -108,11 +109,11 @@ var rules = compile([]rule{
 	{cat: MoERoute, words: "group_gemm_starts ggemm_starts compute_strides* problem_sizes* arg_sorts* masked_m"},
 	// A whole MoE layer in one kernel, and its products apart.
 	{cat: MoEGEMM,
-		words: "moe_dynamic* moe_static* moe_micro* moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm moe&w4a* moe&w8a* moe&mma moe&imma moe&wmma moe&q2* moe&q3* moe&q4* moe&q5* moe&q6* moe&q8* moe&proj moe&gate_up moe&gateup moe&down expert&gemm expert&matmul experts&w4a16 experts&gemm fc12 grouped&matmul grouped&gemm grouped_mm* group_mm* grouped_gemv* mul_mat_id* *moe&stage1* *moe&stage2* moe&a4w* moe&a8w* moe&a16w*", any: "mfma_moe"},
-	{cat: MoEGEMM, words: "mega_moe* megamoe*", not: "input quant"},
+		words: "moe_dynamic* moe_static* moe_micro* moe_vec moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm moe&w4a* moe&w8a* moe&mma moe&imma moe&wmma moe&q2* moe&q3* moe&q4* moe&q5* moe&q6* moe&q8* moe&proj moe&gate_up moe&gateup moe&down expert&gemm expert&matmul experts&w4a16 experts&gemm fc12 grouped&matmul grouped&gemm grouped_mm* group_mm* grouped_gemv* mul_mat_id* *moe&stage1* *moe&stage2* moe&a4w* moe&a8w* moe&a16w*", any: "mfma_moe"},
+	{cat: MoEGEMM, words: "mega_moe* megamoe*", not: "input quant dispatch"},
 	{cat: MoEGEMM, words: "moe&nvfp4 moe&mxfp4 moe&fp4 moe&fp8 moe&int4 moe&int8",
 		not: "quant topk align sum sort permut scatter gather rout reduce scale input act"},
-	{cat: MoEGEMM, words: "fused_moe fused_experts", not: "fused_gate gate_kernel gating router routing topk align sort"},
+	{cat: MoEGEMM, words: "fused_moe fused_experts", not: "fused_gate gate_kernel gating router routing topk align sort dispatch combine"},
 
 	// Before gemm: "gemm" is in nearly all of these.
 	{cat: MoEGEMM,
@@ -126,19 +127,21 @@ var rules = compile([]rule{
 	{cat: MoERoute,
 		any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
 	{cat: MoERoute,
-		words: "expt* biased_topk* gate&topk topk&deepseek compaction eplb topk_ids* topk_weight* noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* deepseek_v3_topk* shuffle_input_rows*"},
+		words: "expt* biased_topk* gate&topk topk&deepseek compaction eplb load_factor* topk_id topk_ids* topk_weight* noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* unpermute* chunk_sort* sort_chunks* score_function* deepseek_v3_topk* shuffle_input_rows*"},
 	{cat: MoERoute, words: "router route routes group_mask*", not: "gemm gemv matmul"},
 	{cat: MoERoute,
 		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
 	// A kernel that prepares the operands of a GEMM is not a GEMM.
 	{cat: Quant,
-		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale scale&128x128 scale&1x128 reconstruct* marlin&weight pack&int4 pack_int4* unpack_int4* pack&2bit pack&4bit pack&8bit cast_fp8* cast_mxfp8*", not: "gemm matmul gemv matvec mma tree"},
+		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* *swizzle&scaling *swizzle&scale outlier* outliers* cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale scale&128x128 scale&1x128 reconstruct* marlin&weight marlin&preprocess pack&int4 pack_int4* unpack_int4* pack&2bit pack&4bit pack&8bit cast_fp8* cast_mxfp8*", not: "gemm matmul gemv matvec mma bmm tree"},
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
 	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul gemv"},
+	{cat: Prepare, words: "embedding_lora_a*"},
 	{cat: GEMM, any: "nvjet gemm gemv matmul cublas xmma wgmma cijk_ wvsplitk splitkreduce splitk_reduce splitk_kernel"},
-	{cat: GEMM, any: "marlin machete gptq ~awq~ deep_gemm w8a8 block_fp8 scaled_mm triton_mm ~mm~ qserve tinygemm fp8_linear dot_kernel reduce_1block_kernel"},
-	{cat: GEMM, words: "einsum* addmm mma mul_mat* lora conv2d conv3d bmm flatmm conv_transpose*"},
+	{cat: GEMM, any: "marlin machete gptq ~awq~ deep_gemm w8a8 block_fp8 scaled_mm triton_mm ~mm~ qserve tinygemm fp8_linear dot_kernel reduce_1block_kernel spmm sddmm"},
+	{cat: GEMM, words: "einsum* addmm mma mul_mat* conv2d conv3d bmm flatmm conv_transpose*"},
+	{cat: GEMM, words: "lora", not: "reorder addbias add_bias"},
 	{cat: GEMM, any: "fprop dgrad wgrad implicit_convolve conv2d_ _conv2d convolve winograd bgmv sgmv lora_shrink lora_expand", not: "_norm_"},
 	{cat: GEMM, any: "cutlass::kernel cutlass::device_kernel cutlass_80_ cutlass_75_ cutlass_70_ cutlass_90_ cutlass3x"},
 
@@ -146,31 +149,32 @@ var rules = compile([]rule{
 	// NormTwoOps (a gradient norm: a reduction).
 	{cat: Norm, any: "norm rowwisemoments gammabeta welford_", not: "normal renorm normtwo normone normops"},
 	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd normalize rms"},
-	{cat: Prepare, words: "mrope_position* mrope_positions*"},
+	{cat: Prepare, words: "mrope_position* mrope_positions* prepare&rope"},
 	{cat: Rope, any: "rotary rope compute_position_kernel", not: "propert"},
 
-	{cat: Activation, any: "act_and_mul silu gelu swiglu geglu swish xielu", comp: CompFFN},
-	{cat: Activation, any: "relu sigmoid tanh_kernel tanh_backward activation mish_ softplus", comp: CompElementwise,
-		not: "topk"},
+	{cat: Activation, any: "act_and_mul silu gelu swiglu geglu swish xielu", words: "*glu", comp: CompFFN},
+	{cat: Activation, any: "relu sigmoid tanh_kernel tanh_backward activation mish_ softplus", words: "elu", comp: CompElementwise,
+		not: "topk reorder"},
 
 	{cat: Quant, any: "quant fp4 mxfp8 nvfp scaled_fp8 cvt_fp8 cast_to_fp8", not: "quantile"},
 
-	{cat: Prepare, words: "metadata", not: "attn mqa mla"},
+	{cat: Prepare, words: "metadata plan logits&offsets", not: "attn mqa mla"},
+	{cat: Elementwise, words: "softcap*"},
 	{cat: Sampling,
-		any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob speculative beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
+		any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
 	{cat: Sampling,
-		words: "greedy* top1 accept&draft accept&spec accept&tokens build&tree verify reject* rejection acceptance stop_token* token_mask* grammar* logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion*"},
+		words: "greedy* top1 accept&draft accept&spec accept&tokens build&tree verify reject* rejection acceptance stop_token* token_mask* grammar* logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion* log_p unfinished* top_p min_p"},
 	{cat: Sampling, any: "topk radixsortkv bitonicsort exponential_"},
 	{cat: Softmax, any: "softmax", words: "soft_max"},
 
-	{cat: Reduce, words: "loss jsd kl_div* cross_entropy*"},
+	{cat: Reduce, words: "loss jsd kl_div* cross_entropy* histogram*"},
 	{cat: Prepare,
 		any: "embedding indexselect index_select vectorized_gather compute_grad_weight krn_partial sum_and_scatter num_of_partial_segments", comp: CompEmbedding},
 	{cat: Prepare,
 		any: "prepare advance_step copy_next gather scatter eagle kv_indices kv_indptr slot_mapping block_table seq_lens seqlen position index_put indexing_backward indexfunc nonzero"},
 
 	{cat: Prepare,
-		words: "req_to_token* req_index* cache_loc cache_locs last_loc masked_input* num_kv_splits* draft_tokens num_sampled* pack_seq* unpack_seq* post_update* get_rows* input_ids token_table token_pool page_table* pad_inputs* alloc_decode* alloc_extend* idx_mapping metadata draft spec token_ids seq_ids padding_offsets sequence_length padding_count take"},
+		words: "req_to_token* req_index* cache_loc cache_locs last_loc masked_input* num_kv_splits* draft_tokens num_sampled* pack_seq* unpack_seq* post_update* get_rows* input_ids token_table token_pool page_table* pad_inputs* alloc_decode* alloc_extend* idx_mapping metadata draft spec token_ids seq_ids block_table* cu_seq* padding_offsets sequence_length padding_count take"},
 
 	{cat: Reduce,
 		any: "reduce devicescan deviceradixsort devicesegmented devicecompact deviceselect deviceunique devicehistogram devicemerge ~cub:: thrust:: tensor_kernel_scan cumsum nll_loss"},
@@ -179,32 +183,32 @@ var rules = compile([]rule{
 
 	// Weak words, after everything that computes. Ids, tokens and lengths that are moved or filled are the step's inputs.
 	{cat: Prepare,
-		words: "copy&ids copy&offsets fill&id fill&ids pad&sequence pad&input pad&inputs pad&seq pack&input pack&inputs", not: "cache"},
+		words: "copy&ids copy&offsets copy&inputs copy&indices fill&id fill&ids fill&tokens pad&sequence pad&input pad&inputs pad&seq pack&input pack&inputs", not: "cache"},
 	{cat: GEMM, words: "linear linears matvec mv proj proj* lm_head w2a* w3a* w4a* w8a*", not: "quant attn cross_entropy"},
 	{cat: Comm, words: "send recv sendrecv signal", not: "attn"},
 	{cat: KVCache, words: "cache caches", not: "attn attention sin_cache"},
-	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll set_value*"},
+	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll set_value* rearrange reorder"},
 	{cat: Norm, words: "ln mean_var"},
-	{cat: Elementwise, any: "residual", words: "add mul scale scales cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
+	{cat: Elementwise, any: "residual", words: "sub_mean add bias mul scale scales cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
 
 	// What only a word hints at that other kernels have too.
 	{cat: Norm, words: "mean_var var variance rstd"},
 	{cat: Elementwise, words: "sinkhorn* mhc hc"},
 	{cat: Quant, words: "had to_fp8 to_int8 to_fp4 e2m1 e4m3 e5m2 nibble* sf"},
-	{cat: LinearAttn, words: "recurrent recurrence intra_states inter_states ssm_states decay"},
+	{cat: LinearAttn, words: "recurrent recurrence intra_states inter_states ssm_states decay dh0"},
 	{cat: Attention, words: "swa score scores qk lse heads mqa decode&split decode&paged decode&stage* decode_stage1* sparse&decode prefill compress&dsv4 compressor*", not: "threshold"},
 	{cat: KVCache, words: "kv ring_append k_cache v_cache store&dsv4 append&dsv4", not: "kv_len"},
 	{cat: MoERoute, words: "routed ep top2 top4 top8"},
 	{cat: Sampling, words: "token_count* thinking* budget accept* next_token* vocab threshold* candidates candidate ngram* propose* selector"},
-	{cat: Activation, words: "gated gate glu act"},
+	{cat: Activation, words: "gated gate act"},
 	{cat: Prepare,
-		words: "embed* emb lookup token tokens offset offsets indices ids padding input inputs input_* hidden_states seq sequence seqs lens lengths request requests req mask_index speculat* committed", not: "transform"},
+		words: "embed* emb lookup token tokens offset offsets indices ids padding input inputs input_* hidden_states seq sequence seqs lens lengths request requests req mask_index speculat* committed alloc bind unbind", not: "transform"},
 	{cat: Memory,
 		words: "transform reshape slice split stack flatten repeat tile broadcast shuffle permute pack unpack swap clone"},
 	{cat: GEMM, words: "qkv conv conv1d"},
 	{cat: GEMM, any: "^kernel_cutlass_", raw: "tiledmma mmaatom"},
 	{cat: Reduce,
-		words: "sum mean max min amin amax count count_* histogram sort logsumexp pool pooling scan cumulative"},
+		words: "sum mean max min amin amax count count_* histogram sort logsumexp pool pooling scan cumulative hash"},
 	{cat: Elementwise,
 		words: "sub div exp log sqrt rsqrt pow neg abs sign round square where mask masked fused_add loop&fusion arange range to_fp32 to_f32 to_fp16 to_f16 to_bf16 to_half to_float"},
 })

@@ -19,9 +19,9 @@ var checkouts = flag.String("checkout", "", "write symbols.tsv anew from a check
 //
 //	go test ./analyze/internal/kernelname -run TestDictionaryFromACheckout -checkout 'vLLM@v0.11.0=/src/vllm'
 //
-// it reads the kernels of a checkout and writes symbols.tsv anew. A symbol that is there gets the version in which it was
-// read; a new one gets the category that the rules give it, for a person to look at before it is committed, and none
-// where they give none.
+// it reads the kernels of a checkout and writes symbols.tsv anew. A symbol that is there, of the same project, gets the
+// version; a new one gets the category that the rules give it, for a person to look at before it is committed, and none
+// where they give none. It reads no namespaces: rows that have one stay as they are.
 func TestDictionaryFromACheckout(t *testing.T) {
 	if *checkouts == "" {
 		t.Skip("no -checkout")

@@ -2,11 +2,14 @@ package kernelname
 
 import "strings"
 
+// oneWord spells names that change case inside a word.
+var oneWord = strings.NewReplacer("MoE", "Moe", "RoPE", "Rope")
+
 // words is s as lower-case words with "_" around each: "void ns::TopKPerRow" is "_void_ns_top_k_per_row_". A word ends
 // where the case goes up ("RMSNorm" is rms_norm, "Sm90Fused" sm90_fused, "W8A8" one word) and at what is no letter and
-// no digit. "MoE" and "MoEs" are spelled moe.
+// no digit. "MoE", "MoEs" and "RoPE" are one word.
 func words(s string) string {
-	s = strings.ReplaceAll(s, "MoE", "Moe")
+	s = oneWord.Replace(s)
 	out := make([]byte, 1, len(s)+len(s)/4+2)
 	out[0] = '_'
 	border := func() {
