@@ -21,11 +21,13 @@ func (g *Graph) UnitsOf(r *workunit.Result) *Units {
 		u.First[i], u.Next[i] = trace.None, trace.None
 	}
 	for d := range r.Of {
-		members := r.Of[d].Walk()
-		for i := range g.Timeline.Devices[d].Len() {
-			if id := members.Of(i); id != trace.None && u.First[id] == trace.None {
+		members, pieces := r.Of[d].Walk(), g.Timeline.Devices[d].Len()
+		for i := 0; i < pieces; {
+			id, end := members.Run(i, pieces)
+			if id != trace.None && u.First[id] == trace.None {
 				u.First[id] = g.Number(d, i)
 			}
+			i = end
 		}
 	}
 	for i := range n - 1 {

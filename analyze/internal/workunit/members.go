@@ -74,6 +74,14 @@ func (w *Walk) Of(i int) int32 {
 	return w.advance(i)
 }
 
+// Run is the unit of the i-th piece and the first piece behind it that may be of another, n at most; i may not go back.
+func (w *Walk) Run(i, n int) (unit int32, end int) {
+	if unit = w.Of(i); w.members.dense != nil {
+		return unit, i + 1
+	}
+	return unit, min(w.end, n)
+}
+
 func (w *Walk) advance(i int) int32 {
 	m := w.members
 	if m.dense != nil {

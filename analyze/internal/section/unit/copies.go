@@ -26,8 +26,11 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	device := &x.Timeline.Devices[index]
 	members := x.Of[index].Walk()
 	for i := range device.Len() {
+		if device.Kind(i) != attrib.CopyWork { // few are
+			continue
+		}
 		u := members.Of(i)
-		if u == trace.None || place[u] == 0 || device.Kind(i) != attrib.CopyWork {
+		if u == trace.None || place[u] == 0 {
 			continue
 		}
 		row := device.Row(i)

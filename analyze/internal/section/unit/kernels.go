@@ -81,13 +81,16 @@ func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
 	d := &x.Timeline.Devices[index]
 	w.time, w.exclusive = newParts(w.names), newParts(w.names)
 	members := x.Of[index].Walk()
-	for i := range d.Len() {
-		u := members.Of(i)
+	for i := 0; i < d.Len(); {
+		u, end := members.Run(i, d.Len())
 		if u == trace.None || place[u] == 0 {
+			i = end
 			continue
 		}
-		if name := w.name(in, d, i); name >= 0 {
-			w.time.add(name, place[u]-1, d.End(i)-d.Start(i))
+		for at := place[u] - 1; i < end; i++ {
+			if name := w.name(in, d, i); name >= 0 {
+				w.time.add(name, at, d.End(i)-d.Start(i))
+			}
 		}
 	}
 	for lo := 0; lo < len(s.units); { // units of one process follow each other

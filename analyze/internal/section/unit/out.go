@@ -221,15 +221,19 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 	device := &x.Timeline.Devices[index]
 	at := int64(0)
 	members := x.Of[index].Walk()
-	for i := range device.Len() {
-		if members.Of(i) != example {
+	for i := 0; i < device.Len(); {
+		u, end := members.Run(i, device.Len())
+		if u != example {
+			i = end
 			continue
 		}
-		if n := w.name(r.in, device, i); n >= 0 {
-			if first[n].IsNull() {
-				first[n] = report.I(at)
+		for ; i < end; i++ {
+			if n := w.name(r.in, device, i); n >= 0 {
+				if first[n].IsNull() {
+					first[n] = report.I(at)
+				}
+				at++
 			}
-			at++
 		}
 	}
 	return first
@@ -246,18 +250,24 @@ func (r *unitRun) geometries(w *unitWork) []report.Cell {
 		config[n] = unseen
 	}
 	members := x.Of[index].Walk()
-	for i := range device.Len() {
-		u := members.Of(i)
-		if u == trace.None || place[u] == 0 || device.Kind(i) != attrib.KernelWork {
+	for i := 0; i < device.Len(); {
+		u, end := members.Run(i, device.Len())
+		if u == trace.None || place[u] == 0 {
+			i = end
 			continue
 		}
-		row := device.Row(i)
-		n, c := kernels.Name(row), kernels.Config(row)
-		switch at := config[n]; {
-		case at == unseen:
-			config[n] = c
-		case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
-			config[n] = mixed
+		for ; i < end; i++ {
+			if device.Kind(i) != attrib.KernelWork {
+				continue
+			}
+			row := device.Row(i)
+			n, c := kernels.Name(row), kernels.Config(row)
+			switch at := config[n]; {
+			case at == unseen:
+				config[n] = c
+			case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
+				config[n] = mixed
+			}
 		}
 	}
 	cells := make([]report.Cell, w.names)

@@ -49,11 +49,13 @@ func (r *unitRun) from(columns ...string) {
 // countRows is how many pieces of work belong to units.
 func countRows(units *workunit.Result) (rows int) {
 	for d := range units.Of {
-		members := units.Of[d].Walk()
-		for i := range units.Timeline.Devices[d].Len() {
-			if members.Of(i) != trace.None {
-				rows++
+		members, n := units.Of[d].Walk(), units.Timeline.Devices[d].Len()
+		for i := 0; i < n; {
+			u, end := members.Run(i, n)
+			if u != trace.None {
+				rows += end - i
 			}
+			i = end
 		}
 	}
 	return rows

@@ -69,16 +69,19 @@ func (q *sequence) gather(index int32) {
 		if x.Between != nil {
 			between = x.Between[index].Walk()
 		}
-		for i := range q.device.Len() {
-			u := members.Of(i)
+		for i := 0; i < q.device.Len(); {
+			u, end := members.Run(i, q.device.Len())
 			if u == trace.None {
-				u = between.Of(i)
+				u, end = between.Run(i, end)
 			}
 			if u == trace.None || place[u] == 0 {
+				i = end
 				continue
 			}
-			if k := q.device.Kind(i); k == attrib.KernelWork || k == attrib.GraphWork {
-				visit(i, place[u]-1)
+			for at := place[u] - 1; i < end; i++ {
+				if k := q.device.Kind(i); k == attrib.KernelWork || k == attrib.GraphWork {
+					visit(i, at)
+				}
 			}
 		}
 	}
