@@ -41,11 +41,13 @@ var rules = compile([]rule{
 
 	// What is made ready for a kernel says whose it is: these are not attention, not products.
 	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle&*bit make_sequential&*bit act_quant* convert_sf* kv&pack&quantize"},
-	{cat: MoERoute, words: "moe&metadata append&experts remap&experts group_mask*"},
+	{cat: MoERoute, words: "moe&metadata append&experts remap&experts group_mask* tiles&indptr m_range* shuffle_mul_sum*"},
 	{cat: Prepare, words: "advance_step* attn_metadata* build&metadata prepare&metadata update&metadata decode_metadata* verify_metadata* extend_metadata* ^prepare&inputs packed_mask* tree_mask* leaf_mask* pack&mask indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
-	{cat: Prepare, words: "build&mask create&mask create&masks block_table token_mapping*", not: "attention attn cache"},
+	{cat: Prepare, words: "build&mask create&mask create&masks block_table token_mapping* swa_indices* indices_and_lens* num_sampled*", not: "attention attn cache"},
+	{cat: Memory, words: "concat&mla concat&mha", not: "attention attn cache quant"},
 	{cat: Activation, words: "^silu_mul* silu_and_mul* gelu_and_mul* ^swiglu_mul* swiglu_and_mul* act_and_mul* ^act_mul* moe_activation* and_mul", not: "gemm matmul",
 		comp: CompFFN},
+	{cat: Activation, words: "silu_mul&quant gelu_mul&quant ^unary_gated*", comp: CompFFN}, // for a product, or of llama.cpp
 	// llama.cpp's norm and neox say how pairs lie
 	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope indexer&q_rope rope&hadamard", not: "cache attn attention"},
 	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
@@ -74,7 +76,7 @@ var rules = compile([]rule{
 	{cat: KVCache, words: "kv&cache", not: "attention attn prefill decode podwith"},
 	{cat: Prepare, words: "out_cache_loc cache_locs"},
 	{cat: KVCache,
-		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize cache&select cache&commit index_k indexer_k_cache* kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kcache* vcache* kv&gather kv&scatter kv&reorder kv&broadcast kv_pool* page&transfer swa_write* kv_buffer* insert_k gather_k append_k store_k rope&store norm_rope_flashmla norm_rope_indexer hisparse* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
+		words: "cache&write cache&store cache&copy copy&page copy&pages cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize cache&select cache&commit index_k indexer_k_cache* kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kcache* vcache* kv&gather kv&scatter kv&reorder kv&broadcast kv_pool* page&transfer swa_write* kv_buffer* insert_k gather_k append_k store_k rope&store norm_rope_flashmla norm_rope_indexer hisparse* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
 
 	// Words of linear attention that hold a word of attention.
 	{cat: LinearAttn,

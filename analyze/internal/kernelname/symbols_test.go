@@ -34,7 +34,7 @@ func TestDictionaryIsInOrder(t *testing.T) {
 			}
 		}
 	}
-	if len(lines) < 1500 {
+	if len(lines) < 1700 {
 		t.Errorf("%d lines", len(lines))
 	}
 }
