@@ -40,13 +40,16 @@ var rules = compile([]rule{
 	{cat: Reduce, any: "~nvfuser_reduction ~nvfuser_inner ~nvfuser_outer"},
 
 	// What is made ready for a kernel says whose it is: these are not attention, not products.
-	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle&*bit make_sequential&*bit act_quant* convert_sf*"},
-	{cat: MoERoute, words: "moe&metadata append&experts remap&experts"},
-	{cat: Prepare, words: "advance_step* attn_metadata* build&metadata prepare&metadata update&metadata ^prepare&inputs packed_mask* tree_mask* leaf_mask* pack&mask indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
+	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle&*bit make_sequential&*bit act_quant* convert_sf* kv&pack&quantize"},
+	{cat: MoERoute, words: "moe&metadata append&experts remap&experts group_mask* tiles&indptr m_range* shuffle_mul_sum*"},
+	{cat: Prepare, words: "advance_step* attn_metadata* build&metadata prepare&metadata update&metadata decode_metadata* verify_metadata* extend_metadata* ^prepare&inputs packed_mask* tree_mask* leaf_mask* pack&mask indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
+	{cat: Prepare, words: "build&mask create&mask create&masks block_table token_mapping* swa_indices* indices_and_lens* num_sampled*", not: "attention attn cache"},
+	{cat: Memory, words: "concat&mla concat&mha", not: "attention attn cache quant"},
 	{cat: Activation, words: "^silu_mul* silu_and_mul* gelu_and_mul* ^swiglu_mul* swiglu_and_mul* act_and_mul* ^act_mul* moe_activation* and_mul", not: "gemm matmul",
 		comp: CompFFN},
+	{cat: Activation, words: "silu_mul&quant gelu_mul&quant ^unary_gated*", comp: CompFFN}, // for a product, or of llama.cpp
 	// llama.cpp's norm and neox say how pairs lie
-	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope indexer&q_rope", not: "cache attn attention"},
+	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope indexer&q_rope rope&hadamard", not: "cache attn attention"},
 	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
 
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and
@@ -73,7 +76,7 @@ var rules = compile([]rule{
 	{cat: KVCache, words: "kv&cache", not: "attention attn prefill decode podwith"},
 	{cat: Prepare, words: "out_cache_loc cache_locs"},
 	{cat: KVCache,
-		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize cache&select cache&commit index_k kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kcache* vcache* kv&gather kv&scatter kv&reorder kv&broadcast kv_pool* page&transfer swa_write* kv_buffer* insert_k gather_k append_k store_k rope&store norm_rope_flashmla norm_rope_indexer hisparse* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
+		words: "cache&write cache&store cache&copy copy&page copy&pages cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize cache&select cache&commit index_k indexer_k_cache* kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kcache* vcache* kv&gather kv&scatter kv&reorder kv&broadcast kv_pool* page&transfer swa_write* kv_buffer* insert_k gather_k append_k store_k rope&store norm_rope_flashmla norm_rope_indexer hisparse* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
 
 	// Words of linear attention that hold a word of attention.
 	{cat: LinearAttn,
@@ -127,14 +130,14 @@ var rules = compile([]rule{
 	{cat: MoERoute,
 		any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
 	{cat: MoERoute,
-		words: "expt* biased_topk* gate&topk topk&deepseek compaction eplb load_factor* topk_id topk_ids* topk_weight* noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* unpermute* chunk_sort* sort_chunks* score_function* deepseek_v3_topk* shuffle_input_rows*"},
-	{cat: MoERoute, words: "router route routes group_mask*", not: "gemm gemv matmul"},
+		words: "expt* hash_topk* hash_top_k* biased_topk* gate&topk topk&deepseek compaction eplb load_factor* topk_id topk_ids* topk_weight* noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* unpermute* chunk_sort* sort_chunks* score_function* deepseek_v3_topk* shuffle_input_rows*"},
+	{cat: MoERoute, words: "router route routes", not: "gemm gemv matmul"},
 	{cat: MoERoute,
 		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
 	// A kernel that prepares the operands of a GEMM is not a GEMM.
 	{cat: Quant,
-		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* *swizzle&scaling *swizzle&scale outlier* outliers* cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale scale&128x128 scale&1x128 reconstruct* marlin&weight marlin&preprocess pack&int4 pack_int4* unpack_int4* pack&2bit pack&4bit pack&8bit cast_fp8* cast_mxfp8*", not: "gemm matmul gemv matvec mma bmm tree"},
+		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* *swizzle&scaling *swizzle&scale outlier* outliers* cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale scale&128x128 scale&1x128 reconstruct* marlin&weight marlin&preprocess pack&int4 pack_int4* unpack_int4* pack&2bit pack&4bit pack&8bit cast_fp8* cast_mxfp8* low_precision*", not: "gemm matmul gemv matvec mma bmm tree"},
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
 	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul gemv"},
 	{cat: Prepare, words: "embedding_lora_a*"},
@@ -148,7 +151,7 @@ var rules = compile([]rule{
 	// "norm" is in normal_kernel (random numbers), renorm (sampling) and
 	// NormTwoOps (a gradient norm: a reduction).
 	{cat: Norm, any: "norm rowwisemoments gammabeta welford_", not: "normal renorm normtwo normone normops"},
-	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd normalize rms"},
+	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd normalize rms square_norm"},
 	{cat: Prepare, words: "mrope_position* mrope_positions* prepare&rope"},
 	{cat: Rope, any: "rotary rope compute_position_kernel", not: "propert"},
 
@@ -163,7 +166,7 @@ var rules = compile([]rule{
 	{cat: Sampling,
 		any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
 	{cat: Sampling,
-		words: "greedy* top1 accept&draft accept&spec accept&tokens build&tree verify reject* rejection acceptance stop_token* token_mask* grammar* logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion* log_p unfinished* top_p min_p"},
+		words: "greedy* top1 accept&draft accept&spec accept&tokens build&tree verify reject* rejection acceptance stop_token* token_mask* grammar* logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion* log_p log_prob log_probs unfinished* top_p min_p"},
 	{cat: Sampling, any: "topk radixsortkv bitonicsort exponential_"},
 	{cat: Softmax, any: "softmax", words: "soft_max"},
 
@@ -183,11 +186,11 @@ var rules = compile([]rule{
 
 	// Weak words, after everything that computes. Ids, tokens and lengths that are moved or filled are the step's inputs.
 	{cat: Prepare,
-		words: "copy&ids copy&offsets copy&inputs copy&indices fill&id fill&ids fill&tokens pad&sequence pad&input pad&inputs pad&seq pack&input pack&inputs", not: "cache"},
+		words: "copy&ids copy&offsets copy&inputs copy&indices fill&id fill&ids fill&inputs causal_mask causal_masks fill&tokens pad&sequence pad&input pad&inputs pad&seq pack&input pack&inputs", not: "cache"},
 	{cat: GEMM, words: "linear linears matvec mv proj proj* lm_head w2a* w3a* w4a* w8a*", not: "quant attn cross_entropy"},
 	{cat: Comm, words: "send recv sendrecv signal", not: "attn"},
 	{cat: KVCache, words: "cache caches", not: "attn attention sin_cache"},
-	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll set_value* rearrange reorder"},
+	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll set_value* transfer offload writeback write_back to_cpu to_gpu to_host to_device rearrange reorder"},
 	{cat: Norm, words: "ln mean_var"},
 	{cat: Elementwise, any: "residual", words: "sub_mean add bias mul scale scales cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
 
@@ -195,16 +198,17 @@ var rules = compile([]rule{
 	{cat: Norm, words: "mean_var var variance rstd"},
 	{cat: Elementwise, words: "sinkhorn* mhc hc"},
 	{cat: Quant, words: "had to_fp8 to_int8 to_fp4 e2m1 e4m3 e5m2 nibble* sf"},
-	{cat: LinearAttn, words: "recurrent recurrence intra_states inter_states ssm_states decay dh0"},
+	{cat: LinearAttn, words: "recurrent recurrence intra_states inter_states ssm_states state_update* decay dh0"},
 	{cat: Attention, words: "swa score scores qk lse heads mqa decode&split decode&paged decode&stage* decode_stage1* sparse&decode prefill compress&dsv4 compressor*", not: "threshold"},
 	{cat: KVCache, words: "kv ring_append k_cache v_cache store&dsv4 append&dsv4", not: "kv_len"},
 	{cat: MoERoute, words: "routed ep top2 top4 top8"},
 	{cat: Sampling, words: "token_count* thinking* budget accept* next_token* vocab threshold* candidates candidate ngram* propose* selector"},
 	{cat: Activation, words: "gated gate act"},
 	{cat: Prepare,
-		words: "embed* emb lookup token tokens offset offsets indices ids padding input inputs input_* hidden_states seq sequence seqs lens lengths request requests req mask_index speculat* committed alloc bind unbind", not: "transform"},
+		words: "embed* emb lookup token tokens offset offsets indices ids padding input inputs input_* hidden_states seq sequence seqs lens lengths request requests req mask_index speculat* committed alloc bind unbind slot slots schedule", not: "transform"},
+	{cat: Reduce, words: "tile_scan*"},
 	{cat: Memory,
-		words: "transform reshape slice split stack flatten repeat tile broadcast shuffle permute pack unpack swap clone"},
+		words: "transform reshape slice split stack flatten repeat tile broadcast shuffle permute pack unpack swap clone restore"},
 	{cat: GEMM, words: "qkv conv conv1d"},
 	{cat: GEMM, any: "^kernel_cutlass_", raw: "tiledmma mmaatom"},
 	{cat: Reduce,

@@ -7,11 +7,11 @@ import (
 )
 
 // symbols.tsv is the dictionary: kernels of public engines and libraries by their own names, and what they do. It says
-// in whose sources each was read and in which version, a release or a commit; "-" is a name that is known from the
-// project and was read in no one version. A name that two kernels of different work share has the namespace
-// (finalize::finalizeKernel) or is left to the rules, as is one that could be anything elsewhere (topk_kernel) and what
-// template arguments decide (DeepGEMM's products are grouped by expert or not). TestDictionaryFromACheckout writes the
-// file anew from the sources of a project.
+// in whose sources each was read and in which version, a release or a commit: one project of those that have it, because
+// they copy from each other. "-" is a name that is known from the project and was read in no one version. A name that
+// two kernels of different work share has the namespace (finalize::finalizeKernel) or is left to the rules, as is one
+// that could be anything elsewhere (topk_kernel) and what template arguments decide (DeepGEMM's products are grouped by
+// expert or not). TestDictionaryFromACheckout writes the file anew from the sources of a project.
 //
 //go:embed symbols.tsv
 var symbolText string
