@@ -22,11 +22,6 @@ func (f *memoryFlag) register(fl *pflag.FlagSet) {
 // leastMemory is what the program needs whatever the capture.
 const leastMemory = 128 << 20
 
-// garbage is how much of it may be beside what lives before it is collected, in percent. Columns are outside of the
-// heap: what is in it is small, most of it short-lived, and quickly gone through.
-// What the environment asks for stays.
-const garbage, usualGarbage = 50, 100
-
 // apply puts the bound into the options of analyses of which as many as traces says run at once, and holds the Go heap
 // to half of it: columns are outside of the heap.
 func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
@@ -44,9 +39,6 @@ func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
 			return usage.Errorf("--max-memory %s is more than any machine has", f.text)
 		}
 		limit = int64(q.Value)
-	}
-	if asked := debug.SetGCPercent(garbage); asked != usualGarbage {
-		debug.SetGCPercent(asked)
 	}
 	if limit > 0 {
 		debug.SetMemoryLimit(limit / 2)
