@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
 // Event tables are read in pieces, by several goroutines, in whatever order is fast. Each piece, a leaf of the table's
@@ -127,7 +128,7 @@ func (s *sink) span(start, end int64, known bool) bool {
 	}
 	length := end - start
 	if open {
-		length = openLength
+		length = span.Open
 	}
 	if d := uint64(length); d < farAway {
 		s.st.dur[at] = uint32(d)
@@ -270,16 +271,16 @@ func (s *store) byRow(lists ...[]far) []far {
 
 // settleSpan brings the times of the pieces together. It says whether rows are sorted by start and which time is the
 // first and which the last.
-func (s *store) settleSpan(sinks []*sink) (span Span, facts spanFacts) {
+func (s *store) settleSpan(sinks []*sink) (times Span, facts spanFacts) {
 	var starts, lengths [][]far
 	for _, k := range sinks {
 		starts, lengths = append(starts, k.starts), append(lengths, k.lengths)
 	}
 	length, before := byIndex(s.byRow(lengths...)), byIndex(s.byRow(starts...))
-	span = makeSpan(s.arena, s.kept(), func(span *Span) {
+	times = span.Make(s.arena, s.kept(), func(b *span.Builder) {
 		facts = newFacts()
 		s.eachPiece(func(p *piece, to int) {
-			if span.crowded() {
+			if b.Crowded() {
 				return
 			}
 			off, dur := s.off[p.slot:p.slot+p.n], s.dur[p.slot:p.slot+p.n]
@@ -292,14 +293,14 @@ func (s *store) settleSpan(sinks []*sink) (span Span, facts spanFacts) {
 				if d == farAway {
 					d = length[row]
 				}
-				span.put(row, start, d)
+				b.Put(row, start, d)
 				facts.add(start, d)
 			}
 		})
 	})
 	spill.Free(s.arena, s.off)
 	spill.Free(s.arena, s.dur)
-	return span, facts
+	return times, facts
 }
 
 // spanFacts is what is seen of a table's times on the way.
@@ -419,8 +420,8 @@ func (s *store) settleSteps(lists ...[]far) steps {
 	return w
 }
 
-// order is the rows in order of start, equal starts in order of row.
-func (s *Span) order(a *spill.Arena) []int32 {
+// orderOf is the rows in order of start, equal starts in order of row.
+func orderOf(a *spill.Arena, s *Span) []int32 {
 	type key struct {
 		start int64
 		row   int32

@@ -4,10 +4,14 @@ import (
 	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
 // Columns are as wide as their data as a rule needs, which is what makes them fit into memory: times as [Span] says, a
 // number 32 bits, an index into a dictionary as many as the dictionary needs. What does not fit is kept aside, by row.
+
+// Span holds start and end of each event.
+type Span = span.Span
 
 // farAway stands in a column for a value that is kept aside, by row. (A lookup in a map is what lets the methods below
 // be inlined; there are few such values.)

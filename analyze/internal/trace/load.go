@@ -16,6 +16,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
+	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
 // loader carries what the table readers share while a trace is being built.
@@ -428,7 +429,7 @@ func (l *loader) closeRanges(tables []*eventTable) {
 			last = max(last, e.facts.last)
 		}
 	}
-	l.trace.Ranges.close(last)
+	span.CloseOpen(&l.trace.Ranges.Span, last)
 }
 
 // countNodes counts the kernels that ran as a node of a graph.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -95,7 +96,7 @@ func (t *eventTable) finish() {
 		t.keepWithin(maxTotal)
 	}
 	if !t.facts.sorted {
-		order := t.span.order(t.arena)
+		order := orderOf(t.arena, t.span)
 		t.take(order)
 		spill.Free(t.arena, order)
 	}
@@ -134,11 +135,9 @@ func (t *eventTable) keepIf(keep func(i int) bool) {
 
 // take keeps the rows of order, in that order.
 func (t *eventTable) take(order []int32) {
-	old := *t.span
-	t.span.rewrite(t.arena, len(order), func(i int) (int64, int64) {
-		from := int(order[i])
-		return old.Start(from), old.Dur(from)
-	})
+	taken := span.Take(t.arena, t.span, order)
+	span.Free(t.arena, t.span)
+	*t.span = taken
 	t.reorder(order)
 	t.facts = factsOf(t.span)
 }

@@ -1,4 +1,5 @@
-package trace
+// Package span holds the times of many events in little memory.
+package span
 
 import (
 	"encoding/binary"
@@ -20,10 +21,11 @@ type Span struct {
 	aside map[int]times
 }
 
-// times of an event, in ns. The length of a range without end is openLength while the trace is being loaded.
+// times of an event, in ns.
 type times struct{ start, length int64 }
 
-const openLength = -1
+// Open is the length of a range without end, until [CloseOpen].
+const Open = -1
 
 const (
 	blockShift = 6       // how many rows share a base, as a power of two
@@ -31,7 +33,7 @@ const (
 	thinBits   = 24      // 17 ms
 	fewEvents  = 1 << 16 // of which nobody minds the memory
 	asideShare = 256     // of so many events, one at most may lie aside to save a quarter of the memory
-	spanPad    = 8       // bytes behind the last event, which is read eight at a time
+	pad        = 8       // bytes behind the last event, which is read eight at a time
 )
 
 // Len is the number of events.
@@ -72,51 +74,43 @@ func (s *Span) Starting(from, to int64) (lo, hi int) {
 	return lo, hi
 }
 
-// newSpan has room for n events, to be put in order.
-func newSpan(a *spill.Arena, n int, bits uint) Span {
+// Builder makes a span.
+type Builder struct{ s Span }
+
+// newBuilder has room for n events, to be put in order.
+func newBuilder(a *spill.Arena, n int, bits uint) *Builder {
 	s := Span{n: n, bits: bits, wide: int(bits) / 4, mask: 1<<bits - 1, none: 1<<(2*bits) - 1, aside: map[int]times{}}
 	s.base = make([]int64, 0, n>>blockShift+1)
-	s.times = spill.Make[byte](a, n*s.wide+spanPad)
-	return s
+	s.times = spill.Make[byte](a, n*s.wide+pad)
+	return &Builder{s}
 }
 
-func (s *Span) free(a *spill.Arena) {
+// Make is a span of n events that fill puts. fill may end early where the builder is crowded, and is called once more.
+func Make(a *spill.Arena, n int, fill func(b *Builder)) Span {
+	if n >= fewEvents {
+		b := newBuilder(a, n, thinBits)
+		if fill(b); !b.Crowded() {
+			return b.s
+		}
+		Free(a, &b.s)
+	}
+	b := newBuilder(a, n, wideBits)
+	fill(b)
+	return b.s
+}
+
+// Free gives back what a span takes.
+func Free(a *spill.Arena, s *Span) {
 	spill.Free(a, s.times)
 	*s = Span{}
 }
 
-// makeSpan is a span of n events that fill puts, in order. fill ends early, and is called again, where it is told that
-// too many lie aside.
-func makeSpan(a *spill.Arena, n int, fill func(s *Span)) Span {
-	if n >= fewEvents {
-		s := newSpan(a, n, thinBits)
-		if fill(&s); !s.crowded() {
-			return s
-		}
-		s.free(a)
-	}
-	s := newSpan(a, n, wideBits)
-	fill(&s)
-	return s
-}
+// Crowded reports whether so many events lie aside that wider times are better.
+func (b *Builder) Crowded() bool { return b.s.bits == thinBits && len(b.s.aside) > b.s.n/asideShare }
 
-// crowded reports whether so many events lie aside that wider times are better.
-func (s *Span) crowded() bool { return s.bits == thinBits && len(s.aside) > s.n/asideShare }
-
-// rewrite makes the span anew of n rows whose starts and lengths at gives.
-func (s *Span) rewrite(a *spill.Arena, n int, at func(i int) (start, length int64)) {
-	w := makeSpan(a, n, func(w *Span) {
-		for i := 0; i < n && !w.crowded(); i++ {
-			start, length := at(i)
-			w.put(i, start, length)
-		}
-	})
-	s.free(a)
-	*s = w
-}
-
-// put sets event i; those before it are there.
-func (s *Span) put(i int, start, length int64) {
+// Put sets event i; those before it are there. length is [Open] for a range without end.
+func (b *Builder) Put(i int, start, length int64) {
+	s := &b.s
 	if i&(1<<blockShift-1) == 0 {
 		s.base = append(s.base, start)
 	}
@@ -130,10 +124,20 @@ func (s *Span) put(i int, start, length int64) {
 	binary.LittleEndian.PutUint64(s.times[i*s.wide:], v) // with 24 bits it clears two bytes of the next, not put yet
 }
 
-// close ends the ranges without end at the moment given.
-func (s *Span) close(last int64) {
+// Take is the events of a span that order names, in that order.
+func Take(a *spill.Arena, s *Span, order []int32) Span {
+	return Make(a, len(order), func(b *Builder) {
+		for i := 0; i < len(order) && !b.Crowded(); i++ {
+			from := int(order[i])
+			b.Put(i, s.Start(from), s.Dur(from))
+		}
+	})
+}
+
+// CloseOpen ends the ranges without end at the moment given.
+func CloseOpen(s *Span, last int64) {
 	for i, t := range s.aside {
-		if t.length == openLength {
+		if t.length == Open {
 			s.aside[i] = times{t.start, last - t.start}
 		}
 	}

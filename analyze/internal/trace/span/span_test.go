@@ -1,10 +1,8 @@
-package trace
+package span
 
 import (
 	"math/rand/v2"
 	"testing"
-
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
 // Times of every size come back as they were put, in spans of thin times and of wide ones.
@@ -33,7 +31,7 @@ func TestSpanKeepsTimes(t *testing.T) {
 			case 17:
 				length = 20e6
 			case 40:
-				length = openLength
+				length = Open
 			case 50:
 				length = 1<<thinBits - 1 - int64(i/c.longs%2)
 			}
@@ -48,9 +46,9 @@ func TestSpanKeepsTimes(t *testing.T) {
 				want[i].start -= 1e9
 			}
 		}
-		s := makeSpan(nil, c.n, func(s *Span) {
-			for i := 0; i < c.n && !s.crowded(); i++ {
-				s.put(i, want[i].start, want[i].length)
+		s := Make(nil, c.n, func(b *Builder) {
+			for i := 0; i < c.n && !b.Crowded(); i++ {
+				b.Put(i, want[i].start, want[i].length)
 			}
 		})
 		check := func(when string) {
@@ -66,19 +64,24 @@ func TestSpanKeepsTimes(t *testing.T) {
 		}
 		check("put")
 		last := at + 100e9
-		s.close(last)
+		CloseOpen(&s, last)
 		for i := range want {
-			if want[i].length == openLength {
+			if want[i].length == Open {
 				want[i].length = last - want[i].start
 			}
 		}
 		check("closed")
-		old := s
-		s.times = append([]byte(nil), s.times...)
-		s.rewrite((*spill.Arena)(nil), c.n, func(i int) (int64, int64) { return old.Start(c.n - 1 - i), old.Dur(c.n - 1 - i) })
-		for i := range want {
-			if j := c.n - 1 - i; s.Start(i) != want[j].start || s.Dur(i) != want[j].length {
-				t.Fatalf("%s, rewritten: event %d is %d + %d, want %+v", c.name, i, s.Start(i), s.Dur(i), want[j])
+		var order []int32 // every third, from the end
+		for i := c.n - 1; i >= 0; i -= 3 {
+			order = append(order, int32(i))
+		}
+		taken := Take(nil, &s, order)
+		if taken.Len() != len(order) {
+			t.Fatalf("%s: took %d events of %d", c.name, taken.Len(), len(order))
+		}
+		for i, from := range order {
+			if w := want[from]; taken.Start(i) != w.start || taken.Dur(i) != w.length {
+				t.Fatalf("%s, taken: event %d is %d + %d, want %+v", c.name, i, taken.Start(i), taken.Dur(i), w)
 			}
 		}
 	}
