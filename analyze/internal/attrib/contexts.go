@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -26,10 +27,10 @@ type Contexts struct {
 	alone  []int32 // the one range that is this node, where ranges of its thread do not nest; else trace.None
 	sums   []RangeSum
 
-	from    nodeList // by API call: the innermost node around it, or trace.None
-	crossed []bool   // by thread: its ranges do not nest
-	tangled bool     // some thread's do not
-	whole   bool     // sums are of all ranges of the capture
+	from    spill.Indexes // by API call: the innermost node around it, or trace.None
+	crossed []bool        // by thread: its ranges do not nest
+	tangled bool          // some thread's do not
+	whole   bool          // sums are of all ranges of the capture
 }
 
 // RangeSum is how many ranges there are, and their durations added up, in ns.
@@ -48,12 +49,12 @@ func NewContexts(t *trace.Trace) *Contexts {
 }
 
 // Free gives back what the contexts hold.
-func (c *Contexts) Free() { c.from.free() }
+func (c *Contexts) Free() { c.from.Free() }
 
 // sweepContexts fails, and marks the threads, where ranges of a thread that is not marked do not nest.
 func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 	a := &t.API
-	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: newNodeList(t.Memory(), a.Len())}
+	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: spill.NewIndexes(t.Memory(), a.Len())}
 	for _, is := range crossed {
 		c.tangled = c.tangled || is
 	}
@@ -63,9 +64,9 @@ func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 		x.openUpTo(start)
 		if th := a.Thread(i); th != trace.None && t.Ranges.Len() > 0 {
 			if s := &x.stacks[th]; crossed[th] {
-				c.from.set(i, c.openAlone(s, start, a.End(i)))
+				c.from.Set(i, c.openAlone(s, start, a.End(i)))
 			} else {
-				c.from.set(i, s.around(start, a.End(i)))
+				c.from.Set(i, s.around(start, a.End(i)))
 			}
 		}
 	}
@@ -255,7 +256,7 @@ func (c *Contexts) Of(call int32) int32 {
 	if call == trace.None {
 		return trace.None
 	}
-	return c.from.at(call)
+	return c.from.At(int(call))
 }
 
 // NameOf is the range name of a node, an index into Ranges.Names.
@@ -323,7 +324,7 @@ func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
 		return
 	}
 	start, end := c.api.Start(int(call)), c.api.End(int(call))
-	for n := c.from.at(call); n != trace.None; n = c.out[n] {
+	for n := c.from.At(int(call)); n != trace.None; n = c.out[n] {
 		if c.holds(n, start, end) && !visit(c.name[n]) {
 			return
 		}
@@ -358,7 +359,7 @@ func (x *Nearest) Of(call int32) int32 {
 		return trace.None
 	}
 	c := x.contexts
-	n := c.from.at(call)
+	n := c.from.At(int(call))
 	if n == trace.None {
 		return trace.None
 	}

@@ -31,7 +31,7 @@ func TestEndlessOverlap(t *testing.T) {
 		start, end := x.API.Start(call), x.API.End(call)
 		var got []int32
 		steps := 0
-		for n := c.from.at(int32(call)); n != trace.None; n = c.out[n] {
+		for n := c.from.At(call); n != trace.None; n = c.out[n] {
 			if steps++; c.holds(n, start, end) {
 				got = append(got, c.alone[n])
 			}

@@ -24,12 +24,12 @@ type Groups struct {
 // until free.
 func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
 	g := &Groups{Memory: memory}
-	of := newKeyList(memory, hi-lo)
-	defer of.free()
+	of := spill.NewIndexes(memory, hi-lo)
+	defer of.Free()
 	counts := make([]int32, keys)
 	for i := lo; i < hi; i++ {
 		k := key(i)
-		of.set(i-lo, k)
+		of.Set(i-lo, max(k, -1))
 		if k < 0 {
 			continue
 		}
@@ -38,47 +38,8 @@ func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value 
 		}
 		counts[k]++
 	}
-	g.fill(counts, lo, hi, func(i int) int32 { return of.at(i - lo) }, value)
+	g.fill(counts, lo, hi, func(i int) int32 { return of.At(i - lo) }, value)
 	return g
-}
-
-// keyList is a key for each event, -1 or more: narrow until one of them needs more than 16 bits.
-type keyList struct {
-	memory *spill.Arena
-	narrow []uint16 // the key plus 1
-	wide   []int32
-}
-
-func newKeyList(memory *spill.Arena, n int) *keyList {
-	return &keyList{memory: memory, narrow: spill.Make[uint16](memory, n)}
-}
-
-func (l *keyList) free() {
-	spill.Free(l.memory, l.narrow)
-	spill.Free(l.memory, l.wide)
-}
-
-func (l *keyList) at(i int) int32 {
-	if l.wide != nil {
-		return l.wide[i]
-	}
-	return int32(l.narrow[i]) - 1
-}
-
-func (l *keyList) set(i int, key int32) {
-	if l.wide == nil {
-		if key = max(key, -1); key < math.MaxUint16 {
-			l.narrow[i] = uint16(key + 1)
-			return
-		}
-		wide := spill.Make[int32](l.memory, len(l.narrow))
-		for k := range i {
-			wide[k] = l.at(k)
-		}
-		spill.Free(l.memory, l.narrow)
-		l.narrow, l.wide = nil, wide
-	}
-	l.wide[i] = key
 }
 
 // gatherTwice is gather without the memory to remember the keys: it calls key twice for each event, which must say the
