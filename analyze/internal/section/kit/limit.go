@@ -36,19 +36,15 @@ func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output 
 			in.left[strconv.Itoa(int(d.ID))] = true
 		}
 	}
-	outs, order := make([]*Output, len(list)), make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case list[a].Long == list[b].Long:
-			return 0
-		case list[a].Long:
-			return -1
+	outs := make([]*Output, len(list))
+	var order []int
+	for _, long := range []bool{true, false} {
+		for i := range list {
+			if list[i].Long == long {
+				order = append(order, i)
+			}
 		}
-		return 1
-	})
+	}
 	parallel.Each(len(list), func(k int) {
 		i := order[k]
 		if wanted(list[i]) {
