@@ -19,6 +19,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
@@ -142,20 +143,14 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	if err != nil {
 		return err
 	}
-	res, err := f.judgeSession(cmd, e, session)
-	if err == nil && res == nil {
+	res, err := f.said(cmd, e, session)
+	switch {
+	case err != nil:
+		return f.failed(ctx, session, err)
+	case res == nil:
 		return nil // nothing to judge: the log says why
 	}
-	if err == nil && f.out != "" {
-		err = output.Write(ctx, f.out, res.files())
-	}
-	if err != nil {
-		return f.failed(ctx, session, err)
-	}
 	code := f.exitCode(res.c.Verdict)
-	if session != nil {
-		session.Tell(ctx, res.told(code, f.out))
-	}
 	if err := f.print(e, res.c, session != nil); err != nil {
 		return err
 	}
@@ -163,6 +158,21 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 		return exitCode(code)
 	}
 	return nil
+}
+
+// said judges, writes the files and tells GitHub. A panic is an error like others, which is told as they are.
+func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judged, err error) {
+	defer crash.Caught(cmd.CommandPath(), &err)
+	if res, err = f.judgeSession(cmd, e, s); err != nil || res == nil {
+		return nil, err
+	}
+	if f.out != "" {
+		err = output.Write(cmd.Context(), f.out, res.files())
+	}
+	if err == nil && s != nil {
+		s.Tell(cmd.Context(), res.told(f.exitCode(res.c.Verdict), f.out))
+	}
+	return res, err
 }
 
 // judgeSession finds the pull request of a workflow_run, and judges. The result is nil where there is nothing to judge.

@@ -36,6 +36,12 @@ type gated struct {
 // gateInActions runs explain gate as a step for pull request 7.
 func gateInActions(t testing.TB, server *gatetest.Server, args ...string) gated {
 	t.Helper()
+	return gateWith(t, server, nil, args...)
+}
+
+// gateWith does with variables that are computed, by name.
+func gateWith(t testing.TB, server *gatetest.Server, computed map[string]func() string, args ...string) gated {
+	t.Helper()
 	listener := httptest.NewServer(server)
 	defer listener.Close()
 	dir := t.TempDir()
@@ -50,7 +56,12 @@ func gateInActions(t testing.TB, server *gatetest.Server, args ...string) gated 
 	}
 	var out, errs bytes.Buffer
 	g := gated{dir: path("gate")}
-	g.code = run(context.Background(), append([]string{"gate", "--out", g.dir}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string { return variables[k] }})
+	g.code = run(context.Background(), append([]string{"gate", "--out", g.dir}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
+		if f := computed[k]; f != nil {
+			return f()
+		}
+		return variables[k]
+	}})
 	g.stdout, g.stderr = out.String(), errs.String()
 	for name, to := range map[string]*string{"outputs": &g.outputs, "summary": &g.summary} {
 		b, err := os.ReadFile(path(name))
@@ -253,6 +264,43 @@ func TestTheRealPairReadsAsItShould(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 }
+
+// TestAPanicIsSaidEverywhere: in the comment of the pull request, the files, the step's status and the exit code.
+func TestAPanicIsSaidEverywhere(t *testing.T) {
+	g := gateWith(t, pullServer(), map[string]func() string{"SOURCE_DATE_EPOCH": func() string { panic("no clock") }},
+		"--policy-ref", "head", "--base", "../../testdata/tiny.sqlite", "--head", "../../testdata/tiny.sqlite")
+	const want = "internal error in explain gate, please report: no clock"
+	if g.code != exitInput || !strings.Contains(g.stderr, want) || strings.Contains(g.stderr, "goroutine") {
+		t.Errorf("exit %d: %s", g.code, g.stderr)
+	}
+	if !strings.Contains(g.outputs, "\nerror\n") || !strings.Contains(g.outputs, "\n3\n") {
+		t.Errorf("outputs: %s", g.outputs)
+	}
+	file, err := os.ReadFile(filepath.Join(g.dir, "comment.md"))
+	if err != nil || len(g.comments) != 1 {
+		t.Fatalf("%d comments, %v", len(g.comments), err)
+	}
+	for name, text := range map[string]string{"comment": g.comments[0], "comment.md": string(file), "summary": g.summary} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// TestAPanicIsOneSentence in any command.
+func TestAPanicIsOneSentence(t *testing.T) {
+	var errs bytes.Buffer
+	code := run(context.Background(), []string{"diff", "../../testdata/tiny.sqlite", "../../testdata/tiny.sqlite"},
+		&env{Out: brokenWriter{}, Err: &errs, Getenv: func(string) string { return "" }})
+	if text := errs.String(); code != exitInput || strings.Count(text, "\n") != 1 ||
+		!strings.HasPrefix(text, "explain: internal error in explain diff, please report: written to (") {
+		t.Errorf("exit %d: %s", code, text)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { panic("written to") }
 
 // TestAnInterruptedGateLeavesNothing.
 func TestAnInterruptedGateLeavesNothing(t *testing.T) {

@@ -150,10 +150,11 @@ var rooms = []room{
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
-		"analyze/report analyze/report/render cmd/explain/internal/docs diff/comparison diff/render", nil},
+		"analyze/report analyze/report/render cmd/explain/internal/crash cmd/explain/internal/docs diff/comparison diff/render", nil},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff diff/policy gate/history/change", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
 	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
+	{"cmd/explain/internal/crash", "a panic as an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
 		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/input " +

@@ -26,7 +26,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 )
@@ -59,6 +62,7 @@ func withoutTokens() func(string) string {
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, e *env) int {
 	cmd := newRoot(e)
+	guard(cmd)
 	cmd.SetArgs(args)
 	cmd.SetIn(e.In)
 	cmd.SetOut(e.Out)
@@ -83,4 +87,17 @@ func run(ctx context.Context, args []string, e *env) int {
 	}
 	fmt.Fprintf(e.Err, "explain: %s\n", clean(input.Plain(err)))
 	return errorCode(err)
+}
+
+// guard makes a panic of a command, and of those below it, an error like others.
+func guard(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		guard(below)
+	}
+	if do := cmd.RunE; do != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+			defer crash.Caught(cmd.CommandPath(), &err)
+			return do(cmd, args)
+		}
+	}
 }

@@ -132,9 +132,9 @@ func (x *Parts) kernelText(r *comparison.AttributionRow) string {
 			launch = ": " + k.Launch
 		}
 		switch {
-		case k.Class == comparison.Added:
+		case k.BaseCount == nil && k.HeadCount != nil:
 			return fmt.Sprintf("%s, new: %s per unit, %s", text, count(*k.HeadCount), delta(r.Delta))
-		case k.Class == comparison.Removed:
+		case k.BaseCount == nil || k.HeadCount == nil:
 			return fmt.Sprintf("%s, no longer run: %s per unit", text, delta(r.Delta))
 		case *k.BaseCount != *k.HeadCount && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
 			return fmt.Sprintf("%s %s, run %s instead of %s times per unit", text, delta(r.Delta), count(*k.HeadCount),

@@ -20,6 +20,9 @@ type source struct{ reads int }
 
 func (s *source) Report(_ context.Context, path string) (*report.Report, error) {
 	s.reads++
+	if strings.Contains(path, "other") {
+		panic("no such kernel")
+	}
 	if strings.Contains(path, "broken") {
 		return nil, errors.New("broken.sqlite: is not a database\x1b[31m")
 	}
@@ -110,6 +113,18 @@ func content(t *testing.T, r response) (string, bool) {
 		t.Fatalf("%s: %v", b, err)
 	}
 	return c.Content[0].Text, c.IsError
+}
+
+// TestAPanicIsAnAnswer: the server answers the next question.
+func TestAPanicIsAnAnswer(t *testing.T) {
+	got := ask(t, &source{}, call(1, "report", `{"file":"other/report.json"}`), call(2, "report", `{"file":"a.sqlite"}`))
+	text, failed := content(t, got["1"])
+	if want := "internal error in tool report, please report: no such kernel (mcp/server_test.go:"; !failed || !strings.Contains(text, want) {
+		t.Errorf("failed %v: %s", failed, text)
+	}
+	if text, failed := content(t, got["2"]); failed {
+		t.Errorf("the next answer: %s", text)
+	}
 }
 
 func TestProtocol(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -142,7 +143,10 @@ func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (an
 	if a.Limit < 1 || a.Limit > 200 {
 		a.Limit = 20
 	}
-	out, err := t.run(s, ctx, a)
+	out, err := func() (out string, err error) {
+		defer crash.Caught("tool "+name, &err) // the agent's next question finds the server alive
+		return t.run(s, ctx, a)
+	}()
 	content := func(text string, failed bool) any {
 		return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": failed}
 	}
