@@ -143,13 +143,14 @@ type Unit struct {
 // UnitAnchor is one to three kernels in a row at which each unit starts. Two captures that are cut at the same anchor
 // have the same unit of work.
 type UnitAnchor struct {
-	Names    []string `json:"names"`    // canonical names of the kernels, or their families
-	Start    int      `json:"start"`    // at which of them the unit starts, from 0
-	Families bool     `json:"families"` // names are families: library, operation and type
-	Merged   bool     `json:"merged"`   // kernels of all streams follow each other, not of the one with most compute alone
-	Coverage float64  `json:"coverage"` // share of compute time in units of kinds that recur, 0 to 1
-	Count    int64    `json:"count"`    // how often it occurs
-	Used     bool     `json:"used"`     // this report's units start there; one at most
+	Names    []string `json:"names"`            // canonical names of the kernels, or their families
+	Start    int      `json:"start"`            // at which of them the unit starts, from 0
+	Families bool     `json:"families"`         // names are families: library, operation and type
+	Merged   bool     `json:"merged"`           // kernels of all streams follow each other, not of the one with most compute alone
+	Paired   bool     `json:"paired,omitempty"` // two kinds of different kernels alternate, and one of each is a unit
+	Coverage float64  `json:"coverage"`         // share of compute time in units of kinds that recur, 0 to 1
+	Count    int64    `json:"count"`            // how often it occurs
+	Used     bool     `json:"used"`             // this report's units start there; one at most
 }
 
 // UnitGroup is one kind of unit: same phase, same batch size, same work.

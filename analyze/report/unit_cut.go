@@ -40,7 +40,7 @@ const positionsSection = "unit_positions"
 
 // Same reports whether two anchors are the same kernels, however often they occur.
 func (a *UnitAnchor) Same(b *UnitAnchor) bool {
-	return a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && slices.Equal(a.Names, b.Names)
+	return a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && a.Paired == b.Paired && slices.Equal(a.Names, b.Names)
 }
 
 // Used is the anchor that the units start at, or nil where they were found in another way.

@@ -233,9 +233,9 @@ func TestUserSpecs(t *testing.T) {
 		// 18 of the 66 + 1 steps have a prefill part; each of them launches 67 kernels on each of 2 devices.
 		{"nvtx:execute_context_1", "nvtx", "prefill", 67},
 		{"nvtx:no such range", "none", "", 0},
-		{"kernel:argmax|ArgMaxOps", "kernel", "step", 71},
+		{"kernel:argmax|ArgMaxOps", "kernel", "step", 67},
 		{"kernel:no such kernel", "none", "", 0},
-		{"graph", "graph", "step", 71},
+		{"graph", "graph", "step", 138},
 		{"none", "none", "", 0},
 	} {
 		r := find(t, path, c.spec)
@@ -252,6 +252,37 @@ func TestUserSpecs(t *testing.T) {
 	}
 	if r := find(t, tracetest.Tiny().WriteTB(t), "graph"); r.Kind != "none" || !strings.Contains(r.Why, "no CUDA graph") {
 		t.Errorf("graph: %s: %s", r.Kind, r.Why)
+	}
+}
+
+// By turns a step runs eight kernels, and two others behind the same first one: that is one step of ten kernels, 30 µs
+// longer than its larger half. Where the second half has most of the first's kernels, the two stay apart.
+func TestAlternatingKindsAreOneUnit(t *testing.T) {
+	for _, c := range []struct {
+		second  []string
+		units   int
+		kernels int64
+	}{
+		{[]string{"a", "y", "z"}, 20, 11},
+		{[]string{"a", "b", "c", "d", "e", "f", "g"}, 40, 8},
+	} {
+		b := tracetest.New()
+		th := b.Process(1, "python").Thread(1, "python")
+		at := int64(1000 * us)
+		for range 20 {
+			at = step(th, 0, at, "a", "b", "c", "d", "e", "f", "g", "h") + 40*us
+			at = step(th, 0, at, c.second...) + 40*us
+		}
+		in := load(t, b.WriteTB(t), "")
+		r := search(in, nil)
+		check(t, r)
+		if p := r.Groups[r.Primary]; len(r.Units) != c.units || p.Kernels != c.kernels {
+			t.Errorf("second %q: %d units, main %+v: %s", c.second, len(r.Units), p, r.Why)
+		}
+		again := search(in, &r.Anchors[0])
+		if len(again.Units) != len(r.Units) || again.Groups[again.Primary].Signature != r.Groups[r.Primary].Signature {
+			t.Errorf("second %q, cut at its own anchor: %d units, %s", c.second, len(again.Units), again.Why)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type Anchor struct {
 	Start    int      // at which of them the unit starts, from 0
 	Families bool     // names are families: library, operation and type
 	Merged   bool     // the kernels of all streams follow each other, not of the one with most compute alone
+	Paired   bool     // two kinds of units alternate, and one of each together is a unit
 	Coverage float64  // share of compute time in units of kinds that recur, 0 to 1
 	Count    int      // how often it occurs
 }
@@ -201,7 +202,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 	var first *answer
 	var start string
 	var distinct [][]int32
-	tracks := 0
+	tracks, together := 0, 0
 	for i := range f.tracks {
 		t := &f.tracks[i]
 		total += t.time
@@ -209,11 +210,12 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		if x == nil || !x.believed() {
 			continue
 		}
-		cuts := f.cuts(t, x.pos)
+		cuts, paired := s.pairs(t, f.cuts(t, x.pos))
 		if len(cuts) < 2 {
 			continue
 		}
 		s.add(i, cuts)
+		together = max(together, paired)
 		time += t.time
 		if !slices.ContainsFunc(distinct, func(n []int32) bool { return slices.Equal(n, x.names) }) {
 			distinct = append(distinct, x.names)
@@ -227,8 +229,11 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		return nil
 	}
 	p := w.period(first.best, tracks)
+	if together > 0 {
+		p.Kernels, p.Paired, p.Share = together, true, p.Coverage
+	}
 	for _, x := range first.others {
-		if x.period*2 <= p.Kernels && x.main >= minInner && x.main > p.InnerShare {
+		if x.period*2 <= p.Kernels && !p.Paired && x.main >= minInner && x.main > p.InnerShare {
 			p.Inner, p.InnerShare = x.period, x.main
 		}
 	}
@@ -243,7 +248,9 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		if x.line != whole.line {
 			x = whole.again(x)
 		}
-		r.Anchors = append(r.Anchors, w.anchor(x))
+		a := w.anchor(x)
+		a.Paired = p.Paired && x == first.best
+		r.Anchors = append(r.Anchors, a)
 	}
 	return r
 }
@@ -300,8 +307,12 @@ func (p *Period) why(anchors int, at string) string {
 	if p.Kernels == 1 {
 		kernels = "kernel repeats"
 	}
-	why := fmt.Sprintf("no step marker, no ranges that repeat and no repeated CUDA graph; a unit starts at %s, which occurs once in it, and %d compute %s from there (units alike hold %.4f of the compute time",
-		at, p.Kernels, kernels, p.Share)
+	once := "once"
+	if p.Paired {
+		once = "twice"
+	}
+	why := fmt.Sprintf("no step marker, no ranges that repeat and no repeated CUDA graph; a unit starts at %s, which occurs %s in it, and %d compute %s from there (units alike hold %.4f of the compute time",
+		at, once, p.Kernels, kernels, p.Share)
 	if p.Families {
 		why += ", compared by library, operation and type because tile variants differ"
 	}
@@ -340,10 +351,16 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	occurs, tracks := 0, 0
 	var first *fit
 	name := ""
+	together := 0
 	for i, l := range lines {
 		pos := l.occurrences(names, skip)
 		occurs += len(pos)
 		cuts := f.cuts(&f.tracks[i], pos)
+		if anchor.Paired {
+			var paired int
+			cuts, paired = s.pairs(&f.tracks[i], cuts)
+			together = max(together, paired)
+		}
 		if len(cuts) < 2 {
 			continue
 		}
@@ -358,9 +375,14 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 		return &Result{Kind: KindNone, Why: fmt.Sprintf("%s occurs %d times, which is too few for units", at, occurs)}
 	}
 	p := w.period(first, tracks)
-	r := s.result(KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from one to the next", at, occurs))
+	to := "one to the next"
+	if together > 0 {
+		p.Kernels, p.Paired, to = together, true, "one to the next but one, since two kinds of different kernels alternate"
+	}
+	r := s.result(KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from %s", at, occurs, to))
 	r.Period = p
 	r.Anchors = []Anchor{w.anchor(first)}
+	r.Anchors[0].Paired = anchor.Paired
 	if !f.sound(r) {
 		return &Result{Kind: KindNone,
 			Why: fmt.Sprintf("%s occurs %d times, but what runs from one to the next does not recur", at, occurs)}

@@ -2,6 +2,7 @@ package workunit
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 
@@ -49,6 +50,66 @@ func (s *slicer) add(track int, cuts []cut) {
 		}
 		s.unit(track, c.at, hi, c.kind)
 	}
+}
+
+// Bounds of two kinds of slices that alternate.
+const (
+	minPairs    = 4    // of them
+	pairedShare = 0.95 // of the slices have the size of their turn
+	otherWork   = 0.5  // of the kernels of two slices, which one has and the other has not
+)
+
+// pairs takes every second cut out of a track on which slices of two kinds follow each other by turns: different kernels
+// that alternate strictly are one step, with the anchor twice in it. The larger one leads. It is given the compute
+// kernels of the two together; 0 where they do not alternate.
+func (s *slicer) pairs(t *track, cuts []cut) (units []cut, kernels int) {
+	n := len(cuts) - 1 // the last slice may be cut off
+	if n < 2*minPairs {
+		return cuts, 0
+	}
+	device := s.device(t)
+	var turns [2][]int
+	each := func(i int, visit func(symbol int32)) (size int) {
+		for _, w := range t.work[cuts[i].at:cuts[i+1].at] {
+			if onLine(device, int(w), t) {
+				visit(s.symbol(s.names, device, int(w)))
+				size++
+			}
+		}
+		return size
+	}
+	for i := range n {
+		turns[i%2] = append(turns[i%2], each(i, func(int32) {}))
+	}
+	var typical, example [2]int
+	fit := 0
+	for k := range turns {
+		sorted := slices.Sorted(slices.Values(turns[k]))
+		typical[k] = sorted[len(sorted)/2]
+		example[k] = 2*slices.Index(turns[k], typical[k]) + k
+		for _, size := range turns[k] {
+			if math.Abs(float64(size-typical[k])) <= sameWork*float64(typical[k]) {
+				fit++
+			}
+		}
+	}
+	counts := map[int32]int{}
+	both := each(example[0], func(symbol int32) { counts[symbol]++ }) + each(example[1], func(symbol int32) { counts[symbol]-- })
+	differ := 0
+	for _, c := range counts {
+		differ += max(c, -c)
+	}
+	if float64(fit) < pairedShare*float64(n) || float64(differ) < otherWork*float64(both) {
+		return cuts, 0
+	}
+	lead := 0
+	if typical[1] > typical[0] {
+		lead = 1
+	}
+	for i := lead; i < len(cuts); i += 2 {
+		units = append(units, cuts[i])
+	}
+	return units, both
 }
 
 func (s *slicer) unit(track int, lo, hi, kind int32) {

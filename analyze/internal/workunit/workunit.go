@@ -62,7 +62,7 @@ type Result struct {
 
 	Units   []Unit // by device, process, then start
 	Groups  []Group
-	Primary int // with markers, of the phase with most kept time the group with most; else that with most units; or -1
+	Primary int // of the phase with most kept time the group with most; or -1
 
 	// Coverage is the share of the compute time, 0 to 1, that lies in units: kept ones, those of the warm-up and
 	// those that an end of the capture cut.
@@ -155,6 +155,7 @@ type Period struct {
 	Inner      int     // a shorter period inside, such as a layer in a pass; 0: none
 	InnerShare float64
 	Coverage   float64 // share of compute time in units of all kinds that recur
+	Paired     bool    // two kinds of different kernels alternate, and one of each is a unit
 	Families   bool    // names were compared by family, because exact ones differ (autotuned tile variants)
 	Tracks     int     // processes and devices that repeat it
 }
@@ -261,7 +262,7 @@ func (r *Result) Trimmed() (cut, warmup, other int64) {
 	return cut, warmup, other
 }
 
-// count fills in what a group says of its kept units, and chooses the primary one.
+// count fills in what a group says of its kept units, and chooses the primary one: of the phase with most time.
 func (r *Result) count() {
 	for g := range r.Groups {
 		r.Groups[g].Count, r.Groups[g].Time = 0, 0
@@ -275,14 +276,6 @@ func (r *Result) count() {
 	r.Primary = -1
 	if mains := r.PhaseMains(); len(mains) > 0 {
 		r.Primary = mains[0]
-	}
-	if r.Kind == KindNVTX {
-		return
-	}
-	for g := range r.Groups { // without markers the unit is what recurs most often
-		if r.Primary >= 0 && r.Groups[g].Count > r.Groups[r.Primary].Count {
-			r.Primary = g
-		}
 	}
 }
 

@@ -34,7 +34,7 @@ var Section = kit.Section{
 	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating " +
 		"kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that " +
 		"idle time within and between units counts. Numbers are over the kept units of one kind on one device: " +
-		"without labels, of the main kind (by time, or by number where no marker names the phase) on the device " +
+		"without labels, of the main kind, the one with most time, on the device " +
 		"where it takes longest.",
 	Metrics: []report.MetricDef{
 		{
