@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence
@@ -20,15 +23,56 @@ func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, erro
 		return nil, errors.Join(ErrOptions, errors.New("a partial is of a trace: evidence beside it belongs into the report of the run"))
 	}
 	opt.Top = math.MaxInt32
-	var c *merge.Capture
+	c := &merge.Capture{}
 	res, err := run(ctx, path, opt, func(in *kit.Input, res *Result) {
 		c = &merge.Capture{Head: merge.HeadOf(res.Report, in.Trace.Meta.SessionStart), Counts: counts(in), Tracks: tracks(in)}
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.Report = merge.Lean(res.Report)
+	c.Report, c.Own = MergeRules().Lean(res.Report), ownOf(res.Report)
 	return c, nil
+}
+
+// OfReport is what a report tells of its capture, see [merge.OfReport].
+func OfReport(name string, r *report.Report) (*merge.Capture, error) {
+	return merge.OfReport(name, r, MergeRules(), ownOf(r))
+}
+
+// MergeRules is what all sections declare of merging.
+func MergeRules() *merge.Rules {
+	var list []merge.Declared
+	for _, s := range sections {
+		list = append(list, merge.Declared{Section: s.ID, Metrics: s.Metrics, Tables: s.Tables})
+	}
+	return merge.NewRules(list)
+}
+
+// ownOf is what a report says of the GPUs and steps of its capture that no rule of merging can say.
+func ownOf(r *report.Report) merge.Own {
+	o := merge.Own{P2P: map[int64]int64{}, Energy: map[int64]*float64{}, Power: map[int64]float64{}, Steps: map[string]merge.Step{}}
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		device, err := strconv.ParseInt(m.Labels["device"], 10, 64)
+		ofDevice := err == nil
+		switch {
+		case m.ID == "gpu.energy" && ofDevice:
+			o.Energy[device] = m.Value
+		case m.Value == nil:
+		case m.ID == "gpu.power" && ofDevice:
+			o.Power[device] = *m.Value
+		case m.ID == "comm.exposed_time" && ofDevice && m.Labels["collective"] == kernelname.CollSendRecv:
+			o.P2P[device] += int64(*m.Value)
+		case m.ID == "component.gpu_time" && m.Labels.Keys() == "component" && m.Labels["component"] == kernelname.CompMoE:
+			ns := int64(*m.Value)
+			o.Experts = &ns
+		case m.ID == "kernel.total_time" && len(m.Labels) == 0:
+			o.Kernels = int64(*m.Value)
+		case m.ID == "unit.time" && !ofDevice && m.Group != "" && m.Summary != nil:
+			o.Steps[m.Group] = merge.Step{P50: m.Summary.P50, Mean: m.Summary.Mean}
+		}
+	}
+	return o
 }
 
 // counts are the durations of the window's kernels, calls and copies.

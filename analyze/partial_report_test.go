@@ -35,7 +35,7 @@ func TestReportAndPartialAsTwoPartials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := merge.OfReport("report.json", r)
+	c, err := OfReport("report.json", r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestManyPartials(t *testing.T) {
 		size += b.Len()
 		list = append(list, merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 	}
-	r, err := merge.Report(context.Background(), list, merge.Options{})
+	r, err := merge.Report(context.Background(), list, merge.Options{Rules: MergeRules()})
 	if err != nil {
 		t.Fatal(err)
 	}

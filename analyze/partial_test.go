@@ -42,6 +42,7 @@ func mergeReport(t testing.TB, opt merge.Options, parts ...[]byte) *report.Repor
 		list = append(list, merge.Source{Name: fmt.Sprint(i),
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }})
 	}
+	opt.Rules = MergeRules()
 	r, err := merge.Report(context.Background(), list, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +132,60 @@ func TestSplitAndMerged(t *testing.T) {
 	}
 	if len(merged.Findings) == 0 || merged.Findings[0].ID != "rank_straggler" || merged.Findings[0].Evidence[0].Labels["rank"] != "2" {
 		t.Errorf("%+v", merged.Findings)
+	}
+}
+
+// Two captures whose GPUs are both number 0: a kernel that ran in both ran on two GPUs, as the table of kernels per
+// device says, and the table of kernels names neither.
+func TestKernelsOfSeveralGPUsNameNone(t *testing.T) {
+	r := mergeReport(t, merge.Options{Top: 1000}, partialOf(t, "../testdata/head.sqlite"), partialOf(t, "../testdata/base.sqlite"))
+	column := func(table *report.Table, id string) int {
+		return slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.ID == id })
+	}
+	on := map[report.Cell][]report.Cell{}
+	per := tableOf(r, "kernels", "kernels_per_device")
+	for _, row := range per.Rows {
+		name := row[column(per, "kernel_name")]
+		on[name] = append(on[name], row[column(per, "device_id")])
+	}
+	all := tableOf(r, "kernels", "kernels")
+	several := 0
+	for _, row := range all.Rows {
+		gpus, got := on[row[column(all, "kernel_name")]], row[column(all, "device_id")]
+		want := report.Null
+		if len(gpus) == 1 {
+			want = gpus[0]
+		} else {
+			several++
+		}
+		if got != want {
+			t.Errorf("%v ran on %v, and is said to have run on %v", row[0], gpus, got)
+		}
+	}
+	if several < 10 {
+		t.Errorf("%d kernels of %d ran on several GPUs", several, len(all.Rows))
+	}
+}
+
+// What the report of a capture says of its GPUs and steps reaches the run.
+func TestOwnNumbersOfACapture(t *testing.T) {
+	one, ms := 1.0, 3e6
+	ns := func(id string, v *float64, labels ...string) report.Metric {
+		l := report.Labels{}
+		for i := 0; i < len(labels); i += 2 {
+			l[labels[i]] = labels[i+1]
+		}
+		return report.Metric{ID: id, Labels: l, Value: v}
+	}
+	step := ns("unit.time", &ms, "phase", "decode")
+	step.Group, step.Summary = "decode", &report.Summary{P50: 3e6, Mean: 4e6}
+	o := ownOf(&report.Report{Metrics: []report.Metric{ns("kernel.total_time", &ms), ns("kernel.total_time", &one, "kernel", "k"),
+		ns("comm.exposed_time", &ms, "collective", "SendRecv", "device", "1"), ns("comm.exposed_time", &one, "collective", "AllReduce", "device", "1"),
+		ns("component.gpu_time", &ms, "component", "moe"), ns("component.gpu_time", &one, "component", "ffn"),
+		ns("gpu.energy", nil, "device", "0"), ns("gpu.power", &one, "device", "0"), ns("gpu.power", &ms), step}})
+	if v, ok := o.Energy[0]; o.Kernels != 3e6 || o.P2P[1] != 3e6 || o.Experts == nil || *o.Experts != 3e6 || !ok || v != nil ||
+		len(o.Power) != 1 || o.Power[0] != 1 || len(o.Steps) != 1 || o.Steps["decode"] != (merge.Step{P50: 3e6, Mean: 4e6}) {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -44,6 +44,7 @@ func mergedRun(t *testing.T, f tracetest.Fleet, opt merge.Options) *report.Repor
 		sources = append(sources, merge.Source{Name: path,
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }})
 	}
+	opt.Rules = analyze.MergeRules()
 	r, err := merge.Report(t.Context(), sources, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -18,47 +18,47 @@ var BatchUtilization = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "batch.seq_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "phase"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "phase"},
 			Meaning: "mean share of max_num_seqs that a batch fills; the summary is over batches",
 		},
 		{
 			ID: "batch.token_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "phase"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "phase"},
 			Meaning: "mean share of max_num_batched_tokens that a batch fills; the summary is over batches",
 		},
 		{
 			ID: "batch.underutilized", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of batches that fill less than half of max_num_batched_tokens",
 		},
 		{
 			ID: "batch.running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "mean requests in the running queue; the summary is over batches",
 		},
 		{
 			ID: "batch.waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "mean requests in the waiting queue; the summary is over batches",
 		},
 		{
 			ID: "batch.waiting_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of batches at which some request waited",
 		},
 		{
 			ID: "batch.max_num_seqs", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "the scheduler's limit of sequences; unknown where rows disagree",
 		},
 		{
 			ID: "batch.max_num_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "the scheduler's limit of tokens; unknown where rows disagree",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "batches", Title: "Batches by phase", File: "batches.csv", Columns: []report.Column{
+		{ID: "batches", Title: "Batches by phase", File: "batches.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("batch_phase", "Phase"),
 			kit.CountCol("batches", "Batches"),
 			kit.RatioCol("seqs", "Sequences, mean", "mean_seqs_pct"),

@@ -21,22 +21,22 @@ var CPUOperations = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "cpu.op_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"operation", "operation,phase"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"operation", "operation,phase"},
 			Meaning: "median duration of an operation on the host; the summary is over operations",
 		},
 		{
 			ID: "cpu.op_total", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"operation"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"operation"},
 			Meaning: "operations added up",
 		},
 		{
 			ID: "cpu.scheduling_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "time in the scheduler over time in the scheduler and in model execution",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "cpu_operations", Title: "CPU operations", File: "cpu_operations.csv",
+		{ID: "cpu_operations", Title: "CPU operations", File: "cpu_operations.csv", Merge: report.Leave,
 			Columns: slices.Concat([]report.Column{
 				kit.TextCol("what", "Operation"),
 				kit.TextCol("step_phase", "Phase"),

@@ -22,27 +22,27 @@ var CUDAGraphUsage = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "cudagraph.captured", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"", "mode"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "mode"},
 			Meaning: "graphs captured, by what they are for",
 		},
 		{
 			ID: "cudagraph.replays", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "mode"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "mode"},
 			Meaning: "replays of graphs; in mode PIECEWISE a step replays a graph for each piece of the model",
 		},
 		{
 			ID: "cudagraph.replay_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"mode"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"mode"},
 			Meaning: "median duration of a replay; the summary is over replays",
 		},
 		{
 			ID: "cudagraph.unused", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of the captured graphs that were never replayed",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "cudagraphs", Title: "Graphs by batch", File: "cudagraphs.csv", Columns: []report.Column{
+		{ID: "cudagraphs", Title: "Graphs by batch", File: "cudagraphs.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("mode", "Mode"),
 			kit.CountCol("padded_tokens", "Padded tokens"),
 			kit.CountCol("reqs", "Requests"),

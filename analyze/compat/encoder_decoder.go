@@ -20,22 +20,22 @@ var EncoderDecoder = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "encdec.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"component"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"component"},
 			Meaning: "median time of the part in one pass; the summary is over passes",
 		},
 		{
 			ID: "encdec.total_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"component"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"component"},
 			Meaning: "passes added up",
 		},
 		{
 			ID: "encdec.share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"component"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"component"},
 			Meaning: "share of the time of encoder and decoder together",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "encoder_decoder", Title: "Parts of the model", File: "encoder_decoder.csv",
+		{ID: "encoder_decoder", Title: "Parts of the model", File: "encoder_decoder.csv", Merge: report.Leave,
 			Columns: slices.Concat([]report.Column{
 				kit.TextCol("part", "Part"),
 				kit.CountCol("passes", "Passes"),

@@ -19,37 +19,37 @@ var ForwardPass = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "forward.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "phase"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "phase"},
 			Meaning: "median duration of a forward pass; the summary is over passes",
 		},
 		{
 			ID: "forward.total_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "phase"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "phase"},
 			Meaning: "forward passes added up",
 		},
 		{
 			ID: "forward.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "phase"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "phase"},
 			Meaning: "forward passes",
 		},
 		{
 			ID: "forward.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "phase"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "phase"},
 			Meaning: "tokens that forward passes computed",
 		},
 		{
 			ID: "forward.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "phase"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "phase"},
 			Meaning: "tokens per second of forward time",
 		},
 		{
 			ID: "forward.time_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"phase"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
 			Meaning: "share of the forward time spent in the phase",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "forward_passes", Title: "Forward passes by phase", File: "forward_passes.csv",
+		{ID: "forward_passes", Title: "Forward passes by phase", File: "forward_passes.csv", Merge: report.Leave,
 			Columns: slices.Concat([]report.Column{
 				kit.TextCol("pass_phase", "Phase"),
 				kit.CountCol("passes", "Passes"),

@@ -18,37 +18,37 @@ var KVCache = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "kv.usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "mean share of the KV cache in use; the summary is over samples",
 		},
 		{
 			ID: "kv.blocks", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "blocks of the KV cache; unknown where files disagree",
 		},
 		{
 			ID: "kv.blocks_peak", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "most blocks in use at once",
 		},
 		{
 			ID: "kv.evictions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "blocks evicted",
 		},
 		{
 			ID: "kv.block_lifetime", Unit: report.Nanoseconds, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "median time from a block's allocation to its eviction; the summary is over evictions",
 		},
 		{
 			ID: "kv.block_idle", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "median time from a block's last use to its eviction; the summary is over evictions",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "kv_evictions", Title: "Evicted blocks", File: "kv_evictions.csv", Columns: slices.Concat([]report.Column{
+		{ID: "kv_evictions", Title: "Evicted blocks", File: "kv_evictions.csv", Merge: report.Leave, Columns: slices.Concat([]report.Column{
 			kit.TextCol("what", "Time"),
 			kit.CountCol("blocks", "Blocks"),
 		}, sampleCols())},

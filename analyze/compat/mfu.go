@@ -24,73 +24,73 @@ var MFU = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "stage.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Labels: []string{"stage"},
+			Scale: report.Event, Merge: report.Leave, Labels: []string{"stage"},
 			Meaning: "mean time of a stage in a run; sam, clip, projector and vision run inside prefill",
 		},
 		{
 			ID: "stage.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "mean tokens that a run generates",
 		},
 		{
 			ID: "stage.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "mean over runs of generated tokens per second of decode time",
 		},
 		{
 			ID: "mfu.flops", Unit: report.Flop, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"stage"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"stage"},
 			Meaning: "floating point operations of a run, by stage; model is prefill and decode",
 		},
 		{
 			ID: "mfu.flop_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"stage"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"stage"},
 			Meaning: "floating point operations per second of the stage",
 		},
 		{
 			ID: "mfu.utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"stage"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"stage"},
 			Meaning: "floating point operations per second over the device's dense peak for the data type",
 		},
 		{
 			ID: "mfu.bytes", Unit: report.Bytes, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"stage"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"stage"},
 			Meaning: "bytes of weights and KV cache that a run has to move at least, by stage",
 		},
 		{
 			ID: "mfu.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"stage"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"stage"},
 			Meaning: "these bytes per second over the bandwidth of the device's memory",
 		},
 		{
 			ID: "mfu.stated", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"stage"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"stage"},
 			Meaning: "utilisation as llm-perf-opt states it, with its own operation counts and peaks",
 		},
 		{
 			ID: "mfu.prompt_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "tokens of the prompt, image included: as stated, or solved from the utilisation that " +
 				"llm-perf-opt states for prefill",
 		},
 		{
 			ID: "mfu.context_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "mean tokens of context over the decode steps",
 		},
 		{
 			ID: "mfu.peak_flops", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "dense peak of the device for the data type, floating point operations per second",
 		},
 		{
 			ID: "mfu.peak_bandwidth", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "bandwidth of the device's memory, bytes per second",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "stages", Title: "Stages", File: "stages.csv", Columns: []report.Column{
+		{ID: "stages", Title: "Stages", File: "stages.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("stage", "Stage"),
 			kit.MeanCol("mean", "Mean", "mean_ms"),
 			kit.MeanCol("std", "Std", "std_ms"),
@@ -103,19 +103,19 @@ var MFU = kit.Section{
 			kit.RatioCol("bandwidth", "Of the bandwidth", "bandwidth_pct"),
 			kit.Wide(kit.RatioCol("stated", "MFU as stated", "stated_mfu_pct")),
 		}},
-		{ID: "run_tokens", Title: "Tokens of a run", File: "run_tokens.csv", Columns: []report.Column{
+		{ID: "run_tokens", Title: "Tokens of a run", File: "run_tokens.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("quantity", "Quantity"),
 			{ID: "mean", Title: "Mean", Kind: report.Float},
 			{ID: "std", Title: "Std", Kind: report.Float},
 		}},
-		{ID: "mfu_terms", Title: "Operations by term", File: "mfu_terms.csv", Columns: []report.Column{
+		{ID: "mfu_terms", Title: "Operations by term", File: "mfu_terms.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("stage", "Stage"),
 			kit.TextCol("term", "Term"),
 			kit.TextCol("formula", "Formula"),
 			kit.RateCol("flops", "Operations", report.Flop),
 			kit.RatioCol("share", "Of the stage", "pct_of_stage"),
 		}},
-		{ID: "mfu_inputs", Title: "What it is computed from", File: "mfu_inputs.csv", Columns: []report.Column{
+		{ID: "mfu_inputs", Title: "What it is computed from", File: "mfu_inputs.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("quantity", "Quantity"),
 			{ID: "value", Title: "Value", Kind: report.Float},
 			kit.TextCol("from", "From"),

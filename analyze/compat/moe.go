@@ -22,81 +22,81 @@ var MoE = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "moe.layers", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "layers with experts",
 		},
 		{
 			ID: "moe.experts", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
 			Meaning: "experts of the layer, of all layers; unknown where no file states it",
 		},
 		{
 			ID: "moe.activations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "layer"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "layer"},
 			Meaning: "times that the router chose an expert of the layer",
 		},
 		{
 			ID: "moe.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
 			Meaning: "share of the experts that some token chose; unknown where it is not known how many there " +
 				"are",
 		},
 		{
 			ID: "moe.dead_experts", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
 			Meaning: "experts that no token chose",
 		},
 		{
 			ID: "moe.load_balance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
 			Meaning: "activations of the busiest expert over those of the least busy one, of the worst layer " +
 				"where unlabelled; unknown where an expert is dead, or may be: it would be infinite",
 		},
 		{
 			ID: "moe.peak_to_mean", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
 			Meaning: "activations of the busiest expert over the mean of all experts, dead ones included, of the " +
 				"worst layer where unlabelled: how much longer the layer takes, with an expert per GPU, than if " +
 				"load were even",
 		},
 		{
 			ID: "moe.top_decile_share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
 			Meaning: "share of the activations that the busiest tenth of the experts takes, of the worst layer " +
 				"where unlabelled",
 		},
 		{
 			ID: "moe.imbalance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "layer"},
 			Meaning: "mean over batches of the activations of the busiest expert over those of the least busy " +
 				"chosen one, with a summary over batches; of the whole session, dead experts counted, where no " +
 				"batches were sampled",
 		},
 		{
 			ID: "moe.batch_spread", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"layer"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"layer"},
 			Meaning: "mean over batches of the standard deviation of activations over the chosen experts; the " +
 				"summary is over batches",
 		},
 		{
 			ID: "moe.coselection_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"layer"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"layer"},
 			Meaning: "share of the layer's pairs of experts chosen together that is the most frequent pair",
 		},
 		{
 			ID: "moe.routing_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "layer"},
 			Meaning: "mean routing weight of a chosen expert; the summary is over samples",
 		},
 		{
 			ID: "moe.routing_top_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "layer"},
 			Meaning: "mean of the largest routing weight of a token: how sure the router is; the summary is over " +
 				"sampled tokens",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "moe_layers", Title: "Layers, the least balanced first", File: "moe_layers.csv", Columns: []report.Column{
+		{ID: "moe_layers", Title: "Layers, the least balanced first", File: "moe_layers.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
 			kit.CountCol("experts", "Experts"),
 			kit.CountCol("top_k", "Per token"),
@@ -112,14 +112,14 @@ var MoE = kit.Section{
 			kit.Wide(kit.RateCol("imbalance_p90", "p90", "")),
 			kit.Wide(kit.RateCol("top_weight", "Top weight, mean", "")),
 		}},
-		{ID: "moe_hottest", Title: "Hottest experts", File: "moe_hottest.csv", Columns: []report.Column{
+		{ID: "moe_hottest", Title: "Hottest experts", File: "moe_hottest.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
 			kit.IDCol("expert", "Expert"),
 			kit.CountCol("activations", "Activations"),
 			kit.RatioCol("share", "Of the layer", "pct_of_layer"),
 			kit.RateCol("to_mean", "Over the mean", ""),
 		}},
-		{ID: "moe_pairs", Title: "Co-activated experts", File: "moe_pairs.csv", Columns: []report.Column{
+		{ID: "moe_pairs", Title: "Co-activated experts", File: "moe_pairs.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
 			kit.IDCol("expert_a", "Expert"),
 			kit.IDCol("expert_b", "Expert"),
@@ -127,7 +127,7 @@ var MoE = kit.Section{
 			kit.RatioCol("share", "Of the layer's pairs", "pct_of_layer"),
 			kit.RateCol("lift", "Over chance", ""),
 		}},
-		{ID: "moe_experts", Title: "Activations by expert", File: "moe_experts.csv", Columns: []report.Column{
+		{ID: "moe_experts", Title: "Activations by expert", File: "moe_experts.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
 			kit.IDCol("expert", "Expert"),
 			kit.CountCol("activations", "Activations"),

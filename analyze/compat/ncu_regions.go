@@ -16,17 +16,17 @@ var NCURegions = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "ncu_region.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"region"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"region"},
 			Meaning: "kernels profiled inside the region",
 		},
 		{
 			ID: "ncu_region.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"region"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"region"},
 			Meaning: "their durations added up, if the file is right about its unit",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "ncu_regions", Title: "Regions", File: "ncu_regions.csv", Columns: []report.Column{
+		{ID: "ncu_regions", Title: "Regions", File: "ncu_regions.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("region", "Region"),
 			kit.NameCol("parent", "Inside"),
 			kit.IDCol("depth", "Depth"),

@@ -20,29 +20,29 @@ var Operators = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "operator.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"operator"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"operator"},
 			Meaning: "host time of an operator as llm-perf-opt states it, self and total added",
 		},
 		{
 			ID: "operator.cuda_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"operator"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"operator"},
 			Meaning: "GPU time of an operator as llm-perf-opt states it, self and total added",
 		},
 		{
 			ID: "operator.calls", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"operator"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"operator"},
 			Meaning: "calls of an operator in the profiled run",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "operators", Title: "Operators", File: "operators.csv", Columns: []report.Column{
+		{ID: "operators", Title: "Operators", File: "operators.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("operator", "Operator"),
 			kit.MeanCol("total", "Total", "total_ms"),
 			kit.MeanCol("cuda", "CUDA", "cuda_ms"),
 			kit.CountCol("calls", "Calls"),
 			kit.MeanCol("mean", "Mean", "mean_ms"),
 		}},
-		{ID: "stated_kernels", Title: "Kernels as llm-perf-opt lists them", File: "stated_kernels.csv",
+		{ID: "stated_kernels", Title: "Kernels as llm-perf-opt lists them", File: "stated_kernels.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.NameCol("kernel", "Kernel"),
 				kit.MeanCol("total", "Total", "total_ms"),

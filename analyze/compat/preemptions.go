@@ -18,38 +18,38 @@ var Preemptions = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "preemption.count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "reason"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "reason"},
 			Meaning: "requests taken out of the batch before they were done",
 		},
 		{
 			ID: "preemption.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests seen from their start",
 		},
 		{
 			ID: "preemption.rate", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "preemptions over requests seen from their start; unknown where the session recorded " +
 				"preempted requests only",
 		},
 		{
 			ID: "preemption.delay", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "median time from a preemption to the request's resumption; the summary is over resumptions",
 		},
 		{
 			ID: "preemption.run_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "median time that a request had run when it was preempted; the summary is over preemptions",
 		},
 		{
 			ID: "request.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "median time from start to finish of a request; the summary is over requests",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "preemptions", Title: "Preemptions by reason", File: "preemptions.csv", Columns: []report.Column{
+		{ID: "preemptions", Title: "Preemptions by reason", File: "preemptions.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("why", "Reason"),
 			kit.CountCol("preemptions", "Preemptions"),
 			kit.RatioCol("share", "Share", "pct_of_preemptions"),

@@ -18,6 +18,7 @@ import (
 // Options of a merged report.
 type Options struct {
 	Version string // of the program
+	Rules   *Rules // of the sections whose numbers are merged
 	Top     int    // rows of ranked tables; 0: 30
 	// Rank finds the rank in the names of captures that nothing else tells: its first group is the number. Nil: none.
 	Rank *regexp.Regexp
@@ -78,9 +79,7 @@ type captureFold struct {
 	role     string
 	status   map[string]report.Section // by id, without tables
 	rows     map[string]bool           // tables with rows
-	busy     int64                     // of its devices, ns
-	kernels  int64                     // sum of durations, ns
-	own      ownTimes
+	own      Own
 	unit     report.Unit // without series
 	units    []report.UnitPoint
 }
@@ -88,7 +87,7 @@ type captureFold struct {
 // metricFold is a metric in the making.
 type metricFold struct {
 	m        report.Metric // of the first capture that has it
-	rule     rule
+	rule     report.Merge
 	whole    int64
 	rest     float64 // what is not whole
 	above    float64 // of a ratio
@@ -104,7 +103,7 @@ type fold struct {
 	reports  int // captures of which only the report is known
 	metrics  map[string]*metricFold
 	order    []string
-	kinds    kindsOf
+	seen     map[string][]report.Labels // by id of a metric whose events are counted: the labels it has
 	counts   *countsFold
 	tables   map[string]*tableFold
 	sections []report.Section // in the order of the report, without tables
@@ -117,7 +116,7 @@ type fold struct {
 }
 
 func newFold(opt Options) *fold {
-	return &fold{opt: opt, metrics: map[string]*metricFold{}, counts: newCountsFold(), tables: map[string]*tableFold{},
+	return &fold{opt: opt, metrics: map[string]*metricFold{}, seen: map[string][]report.Labels{}, counts: newCountsFold(), tables: map[string]*tableFold{},
 		tableIDs: map[string][]string{}, units: unitsFold{best: map[string]*bestUnit{}}}
 }
 
@@ -125,7 +124,7 @@ func newFold(opt Options) *fold {
 func (f *fold) add(c *Capture) {
 	r, at := c.Report, len(f.captures)
 	k := &captureFold{Head: c.Head, identity: r.Capture, window: r.Window, environ: r.Environment, tracks: c.Tracks,
-		status: map[string]report.Section{}, rows: map[string]bool{}, unit: r.Unit}
+		status: map[string]report.Section{}, rows: map[string]bool{}, own: c.Own, unit: r.Unit}
 	k.unit.Series = nil
 	if s := r.Unit.Series; s != nil {
 		k.units, _ = s.Decode() // validated
@@ -149,9 +148,9 @@ func (f *fold) add(c *Capture) {
 	f.inputTables(r)
 	f.bytes += r.Trace.Bytes
 	for i := range r.Metrics {
-		f.metric(at, k, r, &r.Metrics[i])
+		f.metric(at, r, &r.Metrics[i])
 	}
-	f.units.add(at, r)
+	f.units.add(at, r, k.own.Steps, f.opt.Rules)
 	for i := range r.Sections {
 		f.section(at, k, &r.Sections[i])
 	}
@@ -202,56 +201,53 @@ func (f *fold) inputTables(r *report.Report) {
 	}
 }
 
-func (f *fold) metric(at int, k *captureFold, r *report.Report, m *report.Metric) {
-	k.own.note(m)
-	what := ruleOf(m)
-	if m.Value == nil || what == leave || what == ofUnit {
+func (f *fold) metric(at int, r *report.Report, m *report.Metric) {
+	rule := f.opt.Rules.of(m)
+	if m.Value == nil || rule.How == report.HowLeave || rule.How == report.HowStep {
 		return
 	}
 	key := report.MetricKey(m.ID, m.Labels)
 	var of deviceKey
-	if what == carry {
+	if rule.How == report.HowDevice {
 		fmt.Sscanf(m.Labels["device"], "%d", &of.device)
 		of.capture = at
 		f.devices.see(of)
 		key = fmt.Sprintf("%d %s", at, key)
-		if m.ID == "gpu.busy_time" {
-			k.busy += int64(*m.Value)
-		}
 	}
 	x := f.metrics[key]
 	if x == nil {
-		x = &metricFold{m: *m, rule: what, of: of}
+		x = &metricFold{m: *m, rule: rule, of: of}
 		x.m.Source.Rows = 0
 		f.metrics[key] = x
 		f.order = append(f.order, key)
+		if rule.Events != "" && len(m.Labels) > 0 {
+			f.seen[m.ID] = append(f.seen[m.ID], m.Labels)
+		}
 	}
-	f.kinds.see(m)
 	x.captures++
 	x.n += m.N
 	x.m.Source.Rows += m.Source.Rows
 	x.addSource(&m.Source)
 	v := *m.Value
-	switch what {
-	case carry:
-	case most:
+	switch rule.How {
+	case report.HowMax:
 		*x.most() = max(*x.most(), v)
-	case ratio:
-		above, below := partsOf(r, m)
+	case report.HowMin:
+		*x.most() = min(*x.most(), v)
+	case report.HowRatio:
+		above, below := partsOf(r, m, &rule)
 		x.above += above
 		x.below += below
-	case sum:
+	case report.HowSum:
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			x.whole += int64(v)
 		} else {
 			x.rest += v
 		}
 	}
-	if m.ID == "kernel.total_time" && len(m.Labels) == 0 {
-		k.kernels = int64(v)
-	}
 }
 
+// most is the largest or smallest value so far.
 func (x *metricFold) most() *float64 {
 	if x.captures == 1 && x.m.Value != &x.rest {
 		x.rest = *x.m.Value
@@ -271,52 +267,40 @@ func (x *metricFold) addSource(s *report.Source) {
 	x.m.Source.Rows = rows
 }
 
-// partsOf are the numerator and the denominator of a ratio in one capture.
-func partsOf(r *report.Report, m *report.Metric) (above, below float64) {
-	rule := ratios[m.ID]
-	value := func(id string, l report.Labels) (float64, bool) {
+// partsOf are the numerator and the denominator of a ratio in one capture. One that no metric says follows from the
+// ratio and the other.
+func partsOf(r *report.Report, m *report.Metric, rule *report.Merge) (above, below float64) {
+	value := func(id string, l report.Labels) float64 {
 		if x := r.Find(id, l); x != nil && x.Value != nil {
-			return *x.Value, true
+			return *x.Value
 		}
-		return 0, false
+		return 0
 	}
 	v := *m.Value
-	whole := report.Labels{}
 	switch {
-	case rule.above == "":
-		below, _ = value(rule.below, whole)
+	case rule.Of == "":
+		below = value(rule.Over, report.Labels{})
 		return math.Round(v * below), below
-	case rule.below == "":
-		above, _ = value(rule.above, whole)
-		if v > 0 {
-			return above, math.Round(above / v)
-		}
-		below, _ = value("kernel.total_time", whole)
-		return above, below
-	case rule.above == rule.below: // a part of the whole
-		above, _ = value(rule.above, m.Labels)
-		below, _ = value(rule.below, whole)
-		return above, below
+	case rule.More && v > 0:
+		above = value(rule.Of, m.Labels)
+		return above, math.Round(above / v)
 	}
-	above, _ = value(rule.above, m.Labels)
-	below, _ = value(rule.below, m.Labels)
-	return above, below
+	return value(rule.Of, m.Labels), value(rule.Over, m.Labels)
 }
 
 // value of a merged metric; nil where it is not known.
 func (f *fold) value(x *metricFold) *float64 {
 	v := 0.0
-	switch x.rule {
-	case carry:
+	switch x.rule.How {
+	case report.HowDevice:
 		return x.m.Value
-	case ratio:
-		rule := ratios[x.m.ID]
+	case report.HowRatio, report.HowPart:
 		above, below := x.above, x.below
-		if rule.above != "" && rule.above == rule.below { // also of captures without this part, or that do not list it
-			if all := f.metrics[rule.below]; all != nil {
+		if x.rule.How == report.HowPart { // also of captures without this part, or that do not list it
+			if all := f.metrics[x.rule.Over]; all != nil {
 				below = float64(all.whole)
 			}
-			if part := f.metrics[report.MetricKey(rule.above, x.m.Labels)]; part != nil {
+			if part := f.metrics[report.MetricKey(x.rule.Of, x.m.Labels)]; part != nil {
 				above = float64(part.whole)
 			}
 		}
@@ -327,7 +311,7 @@ func (f *fold) value(x *metricFold) *float64 {
 		if x.m.Unit == report.PerSecond {
 			v *= 1e9
 		}
-	case most:
+	case report.HowMax, report.HowMin:
 		v = x.rest
 	default:
 		v = float64(x.whole) + x.rest
@@ -345,7 +329,7 @@ func (f *fold) section(at int, k *captureFold, s *report.Section) {
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		id := s.ID + "/" + t.ID
-		rule := tableRules[id]
+		rule := f.opt.Rules.tables[id]
 		if rule == nil || s.ID == unitSection {
 			continue
 		}

@@ -7,14 +7,14 @@ import (
 )
 
 // Lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the
-// unit, metrics and tables that cannot be merged.
-func Lean(r *report.Report) *report.Report {
-	out := *r
+// unit, metrics and tables that stay with the capture.
+func (r *Rules) Lean(of *report.Report) *report.Report {
+	out := *of
 	out.Unit.Cuts = nil
 	out.Findings = []report.Finding{}
 	out.Evidence = []report.EvidenceFile{}
-	out.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m report.Metric) bool {
-		return ruleOf(&m) == leave
+	out.Metrics = slices.DeleteFunc(slices.Clone(of.Metrics), func(m report.Metric) bool {
+		return r.of(&m).How == report.HowLeave
 	})
 	for i := range out.Metrics {
 		m := &out.Metrics[i]
@@ -23,12 +23,12 @@ func Lean(r *report.Report) *report.Report {
 			m.Summary = nil
 		}
 	}
-	out.Sections = slices.Clone(r.Sections)
+	out.Sections = slices.Clone(of.Sections)
 	for i := range out.Sections {
 		s := &out.Sections[i]
 		s.Charts, s.Notes, s.Derivation = []report.Chart{}, []string{}, ""
 		s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool {
-			return tableRules[s.ID+"/"+t.ID] == nil
+			return r.tables[s.ID+"/"+t.ID] == nil
 		})
 	}
 	return &out

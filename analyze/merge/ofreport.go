@@ -36,7 +36,7 @@ func deref(s *string) string {
 // trace has, but no durations to make percentiles of and no collectives, and its tables may be cut: a merged report
 // says unknown of what it therefore cannot know. Reports that are merged, of evidence, or with evidence in them are
 // refused; name is of the file, for errors.
-func OfReport(name string, r *report.Report) (*Capture, error) {
+func OfReport(name string, r *report.Report, rules *Rules, own Own) (*Capture, error) {
 	switch {
 	case r.Trace.Kind == mergedKind:
 		return nil, fmt.Errorf("%s is itself of a merged run: name what it was merged of", name)
@@ -50,7 +50,7 @@ func OfReport(name string, r *report.Report) (*Capture, error) {
 	}
 	head := HeadOf(r, 0)
 	head.From = fromReport
-	return &Capture{Head: head, Report: Lean(r)}, nil
+	return &Capture{Head: head, Report: rules.Lean(r), Own: own}, nil
 }
 
 // noRanges is the flag that leaves out what other reports hold of ranges; sections say so where it was given.

@@ -43,7 +43,7 @@ func kernelRow(name string, count, total int64, share float64, least, most int64
 
 func reported(t *testing.T, c *Capture) *Capture {
 	t.Helper()
-	got, err := OfReport("report.json", c.Report)
+	got, err := OfReport("report.json", c.Report, testRules, Own{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func reported(t *testing.T, c *Capture) *Capture {
 func TestReportsByHand(t *testing.T) {
 	one := withKernels(tiny(1), 2, kernelRow("a", 3, 60, 0.6, 10, 30), kernelRow("b", 2, 30, 0.3, 14, 16), kernelRow("c", 1, 10, 0.1, 10, 10))
 	two := withKernels(tiny(2), 2, kernelRow("a", 1, 40, 0.4, 40, 40), kernelRow("c", 3, 60, 0.6, 5, 50))
-	r, err := Report(context.Background(), from(written(t, reported(t, one)), written(t, reported(t, two))), Options{})
+	r, err := Report(context.Background(), from(written(t, reported(t, one)), written(t, reported(t, two))), Options{Rules: testRules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestReportsThatAreRefused(t *testing.T) {
 	} {
 		r := tiny(1).Report
 		c.edit(r)
-		if _, err := OfReport("r", r); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := OfReport("r", r, testRules, Own{}); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
@@ -121,7 +121,7 @@ func TestReportsThatAreRefused(t *testing.T) {
 	for _, c := range []*Capture{one, two} {
 		c.Report.Capture.SessionStart, c.Report.Capture.Processes = &session, &processes
 	}
-	_, err := Report(context.Background(), from(written(t, one), written(t, reported(t, two))), Options{})
+	_, err := Report(context.Background(), from(written(t, one), written(t, reported(t, two))), Options{Rules: testRules})
 	if err == nil || !strings.Contains(err.Error(), "in the same session, with other windows") {
 		t.Errorf("%v", err)
 	}

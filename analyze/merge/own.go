@@ -4,49 +4,25 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// ownTimes are numbers of one capture that belong to its ranks or GPUs.
-type ownTimes struct {
-	p2p     map[int64]int64 // by device: ns in point-to-point kernels alone
-	experts *int64          // ns in kernels of experts
-	energy  map[int64]*float64
-	power   map[int64]float64
+// Own are numbers of one capture that belong to its ranks, its GPUs or its steps rather than to the run.
+type Own struct {
+	Kernels int64              `json:"kernels"`                  // sum of the durations of kernels, ns
+	P2P     map[int64]int64    `json:"point_to_point,omitempty"` // by device: ns in point-to-point kernels alone
+	Experts *int64             `json:"experts,omitempty"`        // ns in kernels of experts; nil unknown
+	Energy  map[int64]*float64 `json:"energy,omitempty"`         // by device: joules; nil unknown
+	Power   map[int64]float64  `json:"power,omitempty"`          // by device: watts
+	Steps   map[string]Step    `json:"steps,omitempty"`          // by id of the kind of unit, on its slowest device
 }
 
-const (
-	pointToPoint = "SendRecv" // the collective that stands for sends and receives
-	expertsPart  = "moe"      // the component of experts
-)
-
-// note keeps what a metric says of that.
-func (o *ownTimes) note(m *report.Metric) {
-	device, err := strconv.ParseInt(m.Labels["device"], 10, 64)
-	switch {
-	case m.ID == "gpu.energy" && err == nil:
-		if o.energy == nil {
-			o.energy = map[int64]*float64{}
-		}
-		o.energy[device] = m.Value
-	case m.Value == nil:
-	case m.ID == "gpu.power" && err == nil:
-		if o.power == nil {
-			o.power = map[int64]float64{}
-		}
-		o.power[device] = *m.Value
-	case m.ID == "comm.exposed_time" && err == nil && m.Labels["collective"] == pointToPoint:
-		if o.p2p == nil {
-			o.p2p = map[int64]int64{}
-		}
-		o.p2p[device] += int64(*m.Value)
-	case m.ID == "component.gpu_time" && m.Labels.Keys() == "component" && m.Labels["component"] == expertsPart:
-		ns := int64(*m.Value)
-		o.experts = &ns
-	}
+// Step is how long a unit of one kind takes, in ns.
+type Step struct {
+	P50  float64 `json:"p50"`
+	Mean float64 `json:"mean"`
 }
 
 // eachOut works out what is of each rank besides collectives, and of each GPU.
@@ -81,8 +57,8 @@ func (s *rankSection) bubbles() {
 		for at := range by {
 			devices[at]++
 			shared[at] = shared[at] || len(by) > 1
-			times[at] += s.f.captures[k.capture].own.p2p[k.device]
-			some = some || s.f.captures[k.capture].own.p2p[k.device] > 0
+			times[at] += s.f.captures[k.capture].own.P2P[k.device]
+			some = some || s.f.captures[k.capture].own.P2P[k.device] > 0
 		}
 	}
 	if !some {
@@ -147,7 +123,7 @@ func (s *rankSection) experts() {
 	worst := -1
 	for i := range s.ranks {
 		r := &s.ranks[i]
-		x := s.f.captures[r.capture].own.experts
+		x := s.f.captures[r.capture].own.Experts
 		if !alone[r.capture] || x == nil {
 			continue
 		}
@@ -196,8 +172,8 @@ func (s *rankSection) energy() {
 	var keys []string
 	highest, n := 0.0, int64(0)
 	for at, c := range s.f.captures {
-		for _, d := range sortedKeys(c.own.energy) {
-			v := c.own.energy[d]
+		for _, d := range sortedKeys(c.own.Energy) {
+			v := c.own.Energy[d]
 			key := fmt.Sprintf("%s %d", cmp.Or(c.Host, fmt.Sprintf("capture %d", at)), d)
 			old, seen := energy[key]
 			if !seen {
@@ -207,7 +183,7 @@ func (s *rankSection) energy() {
 				energy[key] = v
 			}
 		}
-		for _, w := range c.own.power {
+		for _, w := range c.own.Power {
 			highest = math.Max(highest, w)
 			n++
 		}

@@ -8,18 +8,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// with adds metrics to a tiny capture.
-func with(c *Capture, metrics ...report.Metric) *Capture {
-	c.Report.Metrics = append(c.Report.Metrics, metrics...)
-	return c
-}
-
-func metricOf(id string, v *float64, unit string, labels report.Labels) report.Metric {
-	return report.Metric{ID: id, Labels: labels, Value: v, Unit: unit, Better: report.Lower, Assume: report.Noisy,
-		Scale: report.Total, N: 1, Lifecycle: report.Stable,
-		Source: report.Source{Tables: []string{"KERNEL"}, Columns: []string{"start"}, Rows: 1}}
-}
-
 func num(v float64) *float64 { return &v }
 
 // Of two stages with windows of 1000 ns one only receives for 300 ns: a bubble of 30 %. One spends 300 ns in experts and
@@ -29,15 +17,12 @@ func TestBubblesExpertsAndEnergyOfRanks(t *testing.T) {
 	stage := func(n int, p2p, experts, second float64) *Capture {
 		c := tiny(n)
 		c.Tracks[0].Device = 0
-		return with(c,
-			metricOf("comm.exposed_time", num(p2p), report.Nanoseconds, report.Labels{"collective": "SendRecv", "device": "0"}),
-			metricOf("comm.exposed_time", num(7), report.Nanoseconds, report.Labels{"collective": "AllReduce", "device": "0"}),
-			metricOf("component.gpu_time", num(experts), report.Nanoseconds, report.Labels{"component": "moe"}),
-			metricOf("gpu.energy", num(10), report.Joules, report.Labels{"device": "0"}),
-			metricOf("gpu.energy", num(second), report.Joules, report.Labels{"device": "1"}),
-			metricOf("gpu.power", num(100+second), report.Watts, report.Labels{"device": "1"}))
+		ns := int64(experts)
+		c.Own = Own{P2P: map[int64]int64{0: int64(p2p)}, Experts: &ns, Energy: map[int64]*float64{0: num(10), 1: num(second)},
+			Power: map[int64]float64{1: 100 + second}}
+		return c
 	}
-	r, err := Report(context.Background(), from(written(t, stage(0, 300, 300, 20)), written(t, stage(1, 0, 100, 20.5))), Options{})
+	r, err := Report(context.Background(), from(written(t, stage(0, 300, 300, 20)), written(t, stage(1, 0, 100, 20.5))), Options{Rules: testRules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +53,9 @@ func TestBubblesExpertsAndEnergyOfRanks(t *testing.T) {
 // Energy of which one GPU's is unknown is unknown, never what is left; a run without pipeline or experts has no such
 // metrics.
 func TestUnknownEnergyStaysUnknown(t *testing.T) {
-	a := with(tiny(0), metricOf("gpu.energy", num(10), report.Joules, report.Labels{"device": "0"}))
-	b := with(tiny(1), metricOf("gpu.energy", nil, report.Joules, report.Labels{"device": "1"}))
-	r, err := Report(context.Background(), from(written(t, a), written(t, b)), Options{})
+	a, b := tiny(0), tiny(1)
+	a.Own.Energy, b.Own.Energy = map[int64]*float64{0: num(10)}, map[int64]*float64{1: nil}
+	r, err := Report(context.Background(), from(written(t, a), written(t, b)), Options{Rules: testRules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type Head struct {
 type Capture struct {
 	Head   `json:"-"`
 	Report *report.Report `json:"report"`
+	Own    Own            `json:"own"`
 	Counts []Counts       `json:"counts"`
 	Tracks []*ranks.Track `json:"tracks"`
 }
@@ -149,7 +150,7 @@ func (p *Writer) line(v any) {
 func (p *Writer) Capture(c *Capture) error {
 	own := *c.Report
 	own.Trace.Name = "" // a copy under another name is the same capture
-	c = &Capture{c.Head, &own, c.Counts, c.Tracks}
+	c = &Capture{c.Head, &own, c.Own, c.Counts, c.Tracks}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

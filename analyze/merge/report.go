@@ -192,7 +192,7 @@ func (f *fold) merged() []report.Metric {
 	for _, key := range f.order {
 		x := f.metrics[key]
 		m := x.m
-		if x.rule == carry {
+		if x.rule.How == report.HowDevice {
 			n := f.devices.number(x.of)
 			if n >= maxDevices {
 				continue
@@ -202,17 +202,17 @@ func (f *fold) merged() []report.Metric {
 		}
 		m.N, m.Value = x.n, f.value(x)
 		m.Coverage = f.coverage(&m)
-		if family, keep, ok := statsOf(&m, &f.kinds); ok {
-			all, coarse := f.counts.together(family, keep, nil)
+		if keep, ok := f.eventsOf(&m, &x.rule); ok {
+			all, coarse := f.counts.together(x.rule.Events, keep, nil)
 			m.Summary = all.Summary()
-			if m.Summary != nil && x.rule == spread {
+			if m.Summary != nil && x.rule.How == report.HowMedian {
 				m.Value, m.N = &m.Summary.P50, m.Summary.N
 			}
 			if coarse {
 				m.Source.Query = "percentiles from log-spaced counts: within 2 %"
 			}
 		}
-		if x.rule == spread && m.Summary == nil {
+		if x.rule.How == report.HowMedian && m.Summary == nil {
 			if !f.counts.missing {
 				continue
 			}
@@ -251,13 +251,16 @@ func (f *fold) mergedSections() []report.Section {
 			s.Derivation = "The numbers of a step are those of the capture in which it takes longest, just as a report of one capture shows its slowest device."
 		} else {
 			for _, id := range f.tableIDs[s.ID] {
-				s.Tables = append(s.Tables, f.tables[id].finish(&f.devices, f.counts, f.opt.Top))
+				s.Tables = append(s.Tables, f.tables[id].finish(f))
 			}
 			s.Derivation = "Counts and times are added up over captures; device times are of each GPU, session by session. Percentiles are of all events together."
 		}
 		if len(s.Tables) == 0 {
 			left = append(left, s.Title)
 			continue
+		}
+		if note := f.opt.Rules.leftOf(s.ID); note != "" {
+			s.Notes = append(s.Notes, note)
 		}
 		list = append(list, s)
 	}

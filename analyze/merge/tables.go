@@ -15,7 +15,8 @@ type tableFold struct {
 	table report.Table // of the first capture, without rows
 	at    map[string]int
 	rows  []*rowFold
-	place map[string]int // of columns
+	rules []report.Merge // of columns
+	place map[string]int
 	// Of captures whose tables are cut: how many, their rows of others, and the most rows that one had.
 	cut   int
 	rest  []*rowFold
@@ -24,10 +25,11 @@ type tableFold struct {
 
 type rowFold struct {
 	device  deviceKey
+	one     map[int]deviceKey // by place of a column of one GPU
 	key     string
 	cells   []report.Cell
 	biggest int64 // of the first sum, in one capture: what texts are of
-	weights map[string]float64
+	weights map[int]float64
 	seen    int // cut tables that list it
 }
 
@@ -36,6 +38,7 @@ func newTableFold(rule *tableRule, t *report.Table) *tableFold {
 	f.table.Rows, f.table.TotalRows, f.table.Others = nil, 0, false
 	for i, c := range t.Columns {
 		f.place[c.ID] = i
+		f.rules = append(f.rules, rule.columns[c.ID])
 	}
 	return f
 }
@@ -50,7 +53,7 @@ func (f *tableFold) add(capture int, t *report.Table) {
 	if t.Others && listed > 0 {
 		listed, seen = listed-1, 1
 		f.cut++
-		if f.ofDevices() {
+		if f.rule.device != "" { // no two captures share a row
 			f.total += t.TotalRows - int64(listed)
 		} else {
 			f.total = max(f.total, t.TotalRows)
@@ -71,15 +74,12 @@ func (f *tableFold) add(capture int, t *report.Table) {
 	}
 }
 
-// ofDevices reports whether rows are of one GPU of one capture, so that no two captures share one.
-func (f *tableFold) ofDevices() bool { return slices.Contains(f.rule.keys, "device_id") }
-
 func (f *tableFold) row(capture int, cells []report.Cell, seen int) {
 	r := &rowFold{cells: cells, seen: seen}
 	var key strings.Builder
 	for _, id := range f.rule.keys {
 		c := f.cell(cells, id)
-		if id == "device_id" {
+		if id == f.rule.device {
 			device, _ := c.Int()
 			r.device = deviceKey{capture, device}
 			key.WriteString(r.device.String())
@@ -92,7 +92,23 @@ func (f *tableFold) row(capture int, cells []report.Cell, seen int) {
 	if len(f.rule.sums) > 0 {
 		r.biggest, _ = f.cell(cells, f.rule.sums[0]).Int()
 	}
-	r.weigh(f)
+	for i := range cells {
+		switch rule := f.rules[i]; rule.How {
+		case report.HowMean: // times its weight
+			v, ok1 := cells[i].Num()
+			w, ok2 := f.cell(cells, rule.Over).Num()
+			if ok1 && ok2 {
+				r.weigh(i, v*w)
+			}
+		case report.HowOneDevice:
+			if device, ok := cells[i].Int(); ok {
+				if r.one == nil {
+					r.one = map[int]deviceKey{}
+				}
+				r.one[i] = deviceKey{capture, device}
+			}
+		}
+	}
 	at, ok := f.at[r.key]
 	if !ok {
 		f.at[r.key] = len(f.rows)
@@ -103,6 +119,13 @@ func (f *tableFold) row(capture int, cells []report.Cell, seen int) {
 	f.rows[at].merge(f, r)
 }
 
+func (r *rowFold) weigh(column int, v float64) {
+	if r.weights == nil {
+		r.weights = map[int]float64{}
+	}
+	r.weights[column] += v
+}
+
 func (f *tableFold) cell(cells []report.Cell, id string) report.Cell {
 	at, ok := f.place[id]
 	if !ok {
@@ -111,54 +134,35 @@ func (f *tableFold) cell(cells []report.Cell, id string) report.Cell {
 	return cells[at]
 }
 
-// weigh multiplies the means of a row by their weights.
-func (r *rowFold) weigh(f *tableFold) {
-	weight, ok := f.cell(r.cells, f.rule.by[0]).Num()
-	if !ok {
-		return
-	}
-	r.weights = map[string]float64{}
-	for _, id := range strings.Fields(f.rule.by[1]) {
-		if v, ok := f.cell(r.cells, id).Num(); ok {
-			r.weights[id] = v * weight
-		}
-	}
-}
-
 func (r *rowFold) merge(f *tableFold, x *rowFold) {
-	combine := func(ids []string, of func(a, b report.Cell) report.Cell) {
-		for _, id := range ids {
-			if at, ok := f.place[id]; ok {
-				r.cells[at] = of(r.cells[at], x.cells[at])
-			}
-		}
-	}
-	combine(f.rule.sums, addCells)
-	combine(f.rule.most, func(a, b report.Cell) report.Cell { return pick(a, b, 1) })
-	combine(f.rule.least, func(a, b report.Cell) report.Cell { return pick(a, b, -1) })
-	for id, w := range x.weights {
-		if r.weights != nil {
-			r.weights[id] += w
-		}
+	for i, v := range x.weights {
+		r.weigh(i, v)
 	}
 	larger := x.biggest > r.biggest
 	r.biggest = max(r.biggest, x.biggest)
-	for i, c := range f.table.Columns {
-		switch c.Kind {
-		case report.Name, report.Text: // of the capture with most
-			if larger && !slices.Contains(f.rule.keys, c.ID) {
+	for i, rule := range f.rules {
+		switch rule.How {
+		case report.HowSum:
+			r.cells[i] = addCells(r.cells[i], x.cells[i])
+		case report.HowMax:
+			r.cells[i] = pick(r.cells[i], x.cells[i], 1)
+		case report.HowMin:
+			r.cells[i] = pick(r.cells[i], x.cells[i], -1)
+		case report.HowMost:
+			if larger {
 				r.cells[i] = x.cells[i]
 			}
-		default:
-			if r.cells[i] != x.cells[i] && !f.rule.combines(c.ID) {
-				r.cells[i] = report.Null // of one capture alone
+		case report.HowOneDevice:
+			if of, ok := x.one[i]; !ok || r.one[i] != of {
+				delete(r.one, i)
+			}
+		case report.HowKey, report.HowDevice:
+		default: // what does not follow from others at the end is known where all captures agree
+			if r.cells[i] != x.cells[i] {
+				r.cells[i] = report.Null
 			}
 		}
 	}
-}
-
-func (t *tableRule) combines(id string) bool {
-	return slices.Contains(t.sums, id) || slices.Contains(t.most, id) || slices.Contains(t.least, id)
 }
 
 func addCells(a, b report.Cell) report.Cell {
@@ -187,85 +191,55 @@ func pick(a, b report.Cell, sign int) report.Cell {
 	return a
 }
 
-// finish works out what follows from sums, orders the rows, and keeps the first top of a table that ranks. What one
+// finish works out what follows from sums, orders the rows, and keeps the first rows of a table that ranks. What one
 // capture has in its others is in those of the run: how much of it is there nobody knows.
-func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report.Table {
+func (f *tableFold) finish(run *fold) report.Table {
 	t := f.table
 	r := f.rule
-	var all float64
-	whole := true
+	if len(run.captures) > 1 {
+		for i, rule := range f.rules {
+			if rule.How == report.HowLeave {
+				for _, row := range f.rows {
+					row.cells[i] = report.Null
+				}
+			}
+		}
+	}
+	f.shares()
 	for _, row := range f.rows {
-		v, _ := f.cell(row.cells, r.share[1]).Num()
-		all += v
-	}
-	for _, row := range f.rest {
-		v, ok := f.cell(row.cells, r.share[1]).Num()
-		all, whole = all+v, whole && ok
-	}
-	set := func(row *rowFold, id string, c report.Cell) {
-		if at, ok := f.place[id]; ok {
-			row.cells[at] = c
-		}
-	}
-	over := func(row *rowFold, ids [3]string, factor float64) {
-		if ids[0] == "" {
-			return
-		}
-		a, ok1 := f.cell(row.cells, ids[1]).Num()
-		b, ok2 := f.cell(row.cells, ids[2]).Num()
-		if ok1 && ok2 && b > 0 {
-			set(row, ids[0], report.F(a/b*factor))
-		}
-	}
-	share := func(row *rowFold) {
-		switch v, ok := f.cell(row.cells, r.share[1]).Num(); {
-		case !whole:
-			set(row, r.share[0], report.Null)
-		case ok && all > 0:
-			set(row, r.share[0], report.F(v/all))
-		}
-	}
-	for _, row := range f.rest {
-		share(row)
-	}
-	for _, row := range f.rows {
-		over(row, r.mean, 1)
-		over(row, r.mean2, 1)
-		over(row, r.rate, 1e9)
-		share(row)
-		if w, ok := f.cell(row.cells, r.by[0]).Num(); ok && w > 0 {
-			for id, v := range row.weights {
-				set(row, id, report.F(v/w))
+		for i, rule := range f.rules {
+			switch rule.How {
+			case report.HowRatio:
+				row.cells[i] = f.ratio(row, i)
+			case report.HowMean:
+				if w, ok := f.cell(row.cells, rule.Over).Num(); ok && w > 0 && row.weights != nil {
+					row.cells[i] = report.F(row.weights[i] / w)
+				}
+			case report.HowPercentile:
+				row.cells[i] = f.percentile(row, i, run.counts)
+			case report.HowDevice:
+				row.cells[i] = report.I(run.devices.number(row.device))
+			case report.HowOneDevice:
+				row.cells[i] = report.Null
+				if of, ok := row.one[i]; ok {
+					row.cells[i] = report.I(run.devices.number(of))
+				}
 			}
-		}
-		if r.counts != "" && counts.missing {
-			for _, id := range []string{"p50", "p90", "p99"} {
-				set(row, id, report.Null)
-			}
-		} else if name, ok := f.cell(row.cells, firstOf(r.keys)).Str(); ok && r.counts != "" {
-			if s := counts.summary(r.counts, func(k string) bool { return k == name }, []string{name}); s != nil {
-				set(row, "p50", report.F(s.P50))
-				set(row, "p90", report.F(s.P90))
-				set(row, "p99", report.F(s.P99))
-			}
-		}
-		if at, ok := f.place["device_id"]; ok && slices.Contains(r.keys, "device_id") {
-			row.cells[at] = report.I(devices.number(row.device))
 		}
 	}
 	f.rows = slices.DeleteFunc(f.rows, func(row *rowFold) bool {
-		return slices.Contains(r.keys, "device_id") && devices.number(row.device) >= maxDevices
+		return r.device != "" && run.devices.number(row.device) >= maxDevices
 	})
 	slices.SortStableFunc(f.rows, func(a, b *rowFold) int {
-		v, _ := f.cell(a.cells, r.order).Num()
-		w, _ := f.cell(b.cells, r.order).Num()
-		x, _ := f.cell(a.cells, "device_id").Int()
-		y, _ := f.cell(b.cells, "device_id").Int()
+		v, _ := f.cell(a.cells, r.lead).Num()
+		w, _ := f.cell(b.cells, r.lead).Num()
+		x, _ := f.cell(a.cells, r.device).Int()
+		y, _ := f.cell(b.cells, r.device).Int()
 		return cmp.Or(cmp.Compare(w, v), cmp.Compare(x, y), cmp.Compare(a.key, b.key))
 	})
 	rows, rest := f.rows, f.rest
 	t.Rows, t.TotalRows = [][]report.Cell{}, max(int64(len(rows)), f.total)
-	if f.ofDevices() {
+	if r.device != "" {
 		rest, t.TotalRows = nil, int64(len(rows))+f.total
 	} else if f.cut > 0 {
 		rows = nil
@@ -277,10 +251,10 @@ func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report
 			}
 		}
 	}
-	if top <= 0 || len(rest) == 0 && len(rows) <= top+1 || len(r.sums) == 0 {
+	top := min(run.opt.Top, len(rows))
+	if len(rest) == 0 && len(rows) <= run.opt.Top+1 || len(r.sums) == 0 {
 		top = len(rows)
 	}
-	top = min(top, len(rows))
 	for _, row := range rows[:top] {
 		t.Rows = append(t.Rows, row.cells)
 	}
@@ -300,6 +274,66 @@ func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report
 	return t
 }
 
+// ratio is the cell of a column that is of one column over another; rates are per second.
+func (f *tableFold) ratio(row *rowFold, column int) report.Cell {
+	a, ok1 := f.cell(row.cells, f.rules[column].Of).Num()
+	b, ok2 := f.cell(row.cells, f.rules[column].Over).Num()
+	switch unit := f.table.Columns[column].Unit; {
+	case !ok1 || !ok2 || b <= 0:
+		return row.cells[column]
+	case unit == report.PerSecond || unit == report.BytesPerSec:
+		return report.F(a / b * 1e9)
+	}
+	return report.F(a / b)
+}
+
+// percentile is of the counted events whose name is the first key of the row.
+func (f *tableFold) percentile(row *rowFold, column int, counts *countsFold) report.Cell {
+	if counts.missing {
+		return report.Null
+	}
+	name, ok := f.cell(row.cells, firstOf(f.rule.keys)).Str()
+	rule := f.rules[column]
+	s := counts.summary(rule.Events, func(string) bool { return ok }, []string{name})
+	switch {
+	case s == nil:
+		return row.cells[column]
+	case rule.At < 0.9:
+		return report.F(s.P50)
+	case rule.At < 0.99:
+		return report.F(s.P90)
+	}
+	return report.F(s.P99)
+}
+
+// shares gives rows, and those of others, their part of the sum of a column.
+func (f *tableFold) shares() {
+	for i, rule := range f.rules {
+		if rule.How != report.HowPart {
+			continue
+		}
+		all, whole := 0.0, true
+		for _, row := range f.rows {
+			v, _ := f.cell(row.cells, rule.Over).Num()
+			all += v
+		}
+		for _, row := range f.rest {
+			v, ok := f.cell(row.cells, rule.Over).Num()
+			all, whole = all+v, whole && ok
+		}
+		for _, list := range [][]*rowFold{f.rest, f.rows} {
+			for _, row := range list {
+				switch v, ok := f.cell(row.cells, rule.Over).Num(); {
+				case !whole:
+					row.cells[i] = report.Null
+				case ok && all > 0:
+					row.cells[i] = report.F(v / all)
+				}
+			}
+		}
+	}
+}
+
 // othersOf is the row that sums up rows. Where captures cut their tables, a sum that one did not keep is not known.
 func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
 	last := make([]report.Cell, len(f.table.Columns))
@@ -307,19 +341,21 @@ func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
 		last[at] = report.S(others)
 	}
 	for n, row := range rest {
-		for _, id := range append([]string{f.rule.share[0]}, f.rule.sums...) {
-			at, ok := f.place[id]
+		for i, rule := range f.rules {
 			switch {
-			case !ok:
-			case n > 0 && f.cut > 0 && (last[at] == report.Null || row.cells[at] == report.Null):
-				last[at] = report.Null
+			case rule.How != report.HowSum && rule.How != report.HowPart:
+			case n > 0 && f.cut > 0 && (last[i] == report.Null || row.cells[i] == report.Null):
+				last[i] = report.Null
 			default:
-				last[at] = addCells(last[at], row.cells[at])
+				last[i] = addCells(last[i], row.cells[i])
 			}
 		}
 	}
 	return last
 }
+
+// others is the name of the row that sums up what a table leaves out.
+const others = "(others)"
 
 func firstOf(list []string) string {
 	if len(list) == 0 {

@@ -102,11 +102,11 @@ func TestMergeIsAssociativeCommutativeAndIdempotent(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Fatalf("%d bytes, want %d", len(got), len(want))
 		}
-		one, err := Report(context.Background(), from(shuffled(parts)...), Options{})
+		one, err := Report(context.Background(), from(shuffled(parts)...), Options{Rules: testRules})
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := Report(context.Background(), from(got), Options{})
+		other, err := Report(context.Background(), from(got), Options{Rules: testRules})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestMergeIsAssociativeCommutativeAndIdempotent(t *testing.T) {
 
 // Three ranks, by hand: times add up, and percentiles are of all events together.
 func TestReportAddsUp(t *testing.T) {
-	r, err := Report(context.Background(), from(written(t, tiny(0)), written(t, tiny(1)), written(t, tiny(5))), Options{})
+	r, err := Report(context.Background(), from(written(t, tiny(0)), written(t, tiny(1)), written(t, tiny(5))), Options{Rules: testRules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestBadInput(t *testing.T) {
 		{"another time", "are of different runs: one was captured 2h46m40s after", [][]byte{good, changed(func(c *Capture) { c.Session += 10_000 * 1e9 })}},
 		{"one capture, two opinions", "hold the same capture and do not agree", [][]byte{good, changed(func(c *Capture) { c.Head = tiny(1).Head })}},
 	} {
-		_, err := Report(context.Background(), from(c.parts...), Options{})
+		_, err := Report(context.Background(), from(c.parts...), Options{Rules: testRules})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -190,7 +190,7 @@ func TestBadInput(t *testing.T) {
 		c.Tracks[0].Rank, c.Tracks[0].World, c.Tracks[0].From = 0, 2, "nccl"
 		return written(t, c)
 	}
-	r, err := Report(context.Background(), from(nccl(1), nccl(2)), Options{Rank: regexp.MustCompile(`rank(\d+)`)})
+	r, err := Report(context.Background(), from(nccl(1), nccl(2)), Options{Rules: testRules, Rank: regexp.MustCompile(`rank(\d+)`)})
 	if err != nil || len(r.Warnings) == 0 || r.Warnings[len(r.Warnings)-1].Code == "" {
 		t.Errorf("%v", err)
 	}
@@ -204,7 +204,7 @@ func TestRankFromNameAndMissing(t *testing.T) {
 		c.Tracks[0].Rank, c.Tracks[0].World, c.Tracks[0].From = -1, 5, ""
 		parts = append(parts, written(t, c))
 	}
-	r, err := Report(context.Background(), from(parts...), Options{Rank: regexp.MustCompile(`rank(\d+)`),
+	r, err := Report(context.Background(), from(parts...), Options{Rules: testRules, Rank: regexp.MustCompile(`rank(\d+)`),
 		Roles: []Role{{"decode", regexp.MustCompile(`rank[12]`)}}})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestRankFromNameAndMissing(t *testing.T) {
 func FuzzPartial(f *testing.F) {
 	f.Add(written(f, tiny(1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, err := Report(context.Background(), from(b), Options{})
+		_, err := Report(context.Background(), from(b), Options{Rules: testRules})
 		if err != nil && errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Skip()
 		}

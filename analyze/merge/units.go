@@ -48,16 +48,9 @@ func kindKey(g *report.UnitGroup) string {
 	return fmt.Sprintf("%s\x00%d\x00%d\x00%s", g.Phase, number(g.Batch), number(g.Tokens), g.Signature)
 }
 
-func (u *unitsFold) add(at int, r *report.Report) {
-	x := report.NewIndex(r)
+func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *Rules) {
 	table := sectionTable(r, unitSection, "unit_groups")
-	medians := map[string]float64{} // by id of the kind
-	means := map[string]float64{}
-	for _, m := range x.Metrics("unit.time") {
-		if _, device := m.Labels["device"]; m.Group != "" && m.Summary != nil && !device {
-			medians[m.Group], means[m.Group] = m.Summary.P50, m.Summary.Mean
-		}
-	}
+	ofStep := func(m *report.Metric) bool { return rules.of(m).How == report.HowStep }
 	for i := range r.Unit.Groups {
 		g := &r.Unit.Groups[i]
 		key := kindKey(g)
@@ -69,27 +62,28 @@ func (u *unitsFold) add(at int, r *report.Report) {
 			u.order = append(u.order, key)
 		}
 		b.group.Count += g.Count
-		b.time += float64(g.Count) * means[g.ID]
-		if p50 := medians[g.ID]; b.capture < 0 || p50 > b.p50 {
-			b.capture, b.p50, b.mean = at, p50, means[g.ID]
+		step := steps[g.ID]
+		b.time += float64(g.Count) * step.Mean
+		if b.capture < 0 || step.P50 > b.p50 {
+			b.capture, b.p50, b.mean = at, step.P50, step.Mean
 			b.group.Device, b.group.Kernels = g.Device, g.Kernels
 			b.row = kindRow(table, g)
 			b.metrics = nil
 			for k := range r.Metrics {
 				m := &r.Metrics[k]
-				if _, device := m.Labels["device"]; m.Group == g.ID && !device && ruleOf(m) == ofUnit && m.Labels["phase"] != "" {
+				if _, device := m.Labels["device"]; m.Group == g.ID && !device && ofStep(m) && m.Labels["phase"] != "" {
 					b.metrics = append(b.metrics, *m)
 				}
 			}
 		}
-		if g.Main && (u.longest == 0 || medians[g.ID] > u.longest) {
-			u.lead, u.longest = at, medians[g.ID]
-			u.takeLead(r)
+		if g.Main && (u.longest == 0 || step.P50 > u.longest) {
+			u.lead, u.longest = at, step.P50
+			u.takeLead(r, ofStep)
 		}
 	}
 	for k := range r.Metrics {
 		m := &r.Metrics[k]
-		if device, ok := m.Labels["device"]; ok && ruleOf(m) == ofUnit {
+		if device, ok := m.Labels["device"]; ok && ofStep(m) {
 			var of deviceKey
 			if _, err := fmt.Sscanf(device, "%d", &of.device); err == nil {
 				of.capture = at
@@ -135,11 +129,11 @@ func sectionTable(r *report.Report, section, id string) *report.Table {
 }
 
 // takeLead takes the metrics without phase and the tables of the slowest capture.
-func (u *unitsFold) takeLead(r *report.Report) {
+func (u *unitsFold) takeLead(r *report.Report, ofStep func(m *report.Metric) bool) {
 	u.metrics, u.tables = nil, nil
 	for k := range r.Metrics {
 		m := &r.Metrics[k]
-		if _, device := m.Labels["device"]; !device && m.Labels["phase"] == "" && ruleOf(m) == ofUnit {
+		if _, device := m.Labels["device"]; !device && m.Labels["phase"] == "" && ofStep(m) {
 			u.metrics = append(u.metrics, *m)
 		}
 	}

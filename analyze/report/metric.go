@@ -67,6 +67,7 @@ type MetricDef struct {
 	Better    Direction
 	Assume    Noise
 	Scale     Scale
+	Merge     Merge     // what becomes of it when the captures of a run are merged
 	Stats     bool      // it can carry a summary, so that a rule may name a statistic of it: kernel.duration.p99
 	Lifecycle Lifecycle // "" is Stable
 	Labels    []string  // every dimension it can carry; "" stands for the metric without labels, and so does nil

@@ -18,6 +18,9 @@ type Table struct {
 	Rows      [][]Cell `json:"rows"`
 	TotalRows int64    `json:"total_rows"` // rows before the table was cut, the others row not counted
 	Others    bool     `json:"others"`     // the last row sums what was cut
+	// Merge is Leave where a merged run has no such table, OfStep where it has that of its slowest capture, and empty
+	// where the rules of the columns say how rows are merged.
+	Merge Merge `json:"-"`
 }
 
 // Column is one typed column.
@@ -28,6 +31,7 @@ type Column struct {
 	Unit  string   `json:"unit"`          // of the cells, in base units; empty for text
 	CSV   []CSVCol `json:"csv,omitempty"` // how CSV files write it; one column named ID in base units if empty
 	Wide  bool     `json:"wide"`          // detail that narrow formats (terminal, comment) leave out
+	Merge Merge    `json:"-"`             // what becomes of its cells when the captures of a run are merged
 }
 
 // CSVCol writes a column's base value times 10^Exp10 under another name: total_time_ms is {Name, -6}.

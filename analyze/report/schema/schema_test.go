@@ -67,6 +67,9 @@ func compare(t *testing.T, root, n *node, typ reflect.Type, path string) {
 		var fields, required []string
 		for f := range typ.Fields() {
 			name, opt, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" {
+				continue // not written
+			}
 			fields = append(fields, name)
 			if opt != "omitempty" {
 				required = append(required, name)

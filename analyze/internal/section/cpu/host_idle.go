@@ -22,65 +22,65 @@ var HostIdle = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "gpu.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device,cause"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device,cause"},
 			Meaning: "idle time of cause host by what the launching thread did: api (another CUDA call), profiler, os_call, " +
 				"not_scheduled (on no CPU), running, unknown (no switches of the scheduler); they sum to " +
 				"gpu.idle_cause_time of cause host",
 		},
 		{
 			ID: "host.call_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"call,cause"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"call,cause"},
 			Meaning: "idle time of cause host inside calls of this name, over all devices; the calls of a cause sum to " +
 				"its gpu.host_cause_time, but for those beyond the 30 with most",
 		},
 		{
 			ID: "host.os_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"group"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"group"},
 			Meaning: "idle time of cause host inside calls of the operating system, by what they work with: disk, network, " +
 				"lock, sleep, memory, device, process, other; over all devices",
 		},
 		{
 			ID: "host.range_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"range"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"range"},
 			Meaning: "idle time of cause host by the innermost NVTX range open on the launching thread, over all devices",
 		},
 		{
-			ID: "host.gil_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			ID: "host.gil_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 			Meaning: "idle time of cause host in which the launching thread waited for Python's global interpreter lock, " +
 				"over all devices; only of captures that trace the lock",
 		},
 		{
-			ID: "host.sample_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			ID: "host.sample_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 			Meaning: "samples of launching threads that fall into idle time of cause host: what host.frame_ratio is " +
 				"estimated from",
 		},
 		{
 			ID: "host.frame_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"frame"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"frame"},
 			Meaning: "share of these samples whose call stack holds the function: an estimate",
 		},
 		{
 			ID: "host.python_sample_count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "samples of the launching threads' Python stacks that fall into idle time of cause host: what " +
 				"host.python_ratio is estimated from; only of captures with --python-sampling",
 		},
 		{
 			ID: "host.python_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"frame"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"frame"},
 			Meaning: "share of these samples whose Python stack holds the function: an estimate",
 		},
 		{
-			ID: "host.thread_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "host.thread_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Meaning: "threads that the scheduler brought onto a CPU in the window, of those that the capture follows",
 		},
 		{
-			ID: "host.cpu_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "host.cpu_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Meaning: "CPUs that these threads ran on",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "host_causes", Title: "Host time by what the launching thread did", File: "host_causes.csv",
+		{ID: "host_causes", Title: "Host time by what the launching thread did", File: "host_causes.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.IDCol("device_id", "GPU"),
 				kit.TextCol("cause", "The thread was"),
@@ -88,7 +88,7 @@ var HostIdle = kit.Section{
 				kit.RatioCol("share", "Of host time", "pct_of_host"),
 				kit.RatioCol("window", "Of window", "pct_of_window"),
 			}},
-		{ID: "host_calls", Title: "Calls it was in", File: "host_calls.csv", Columns: []report.Column{
+		{ID: "host_calls", Title: "Calls it was in", File: "host_calls.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("call", "Call"),
 			kit.TextCol("cause", "Kind"),
 			kit.TextCol("group", "Group"),
@@ -98,12 +98,12 @@ var HostIdle = kit.Section{
 			kit.Wide(kit.NameCol("stack", "Most time called by")),
 			kit.Wide(kit.NsCol("stack_time", "From there", "stack_time_ns")),
 		}},
-		{ID: "host_ranges", Title: "NVTX ranges it was in", File: "host_ranges.csv", Columns: []report.Column{
+		{ID: "host_ranges", Title: "NVTX ranges it was in", File: "host_ranges.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("range_name", "Range"),
 			kit.NsCol("time", "Time", "time_ns", "time_ms"),
 			kit.RatioCol("share", "Of host time", "pct_of_host"),
 		}},
-		{ID: "host_frames", Title: "Functions it ran, sampled", File: "host_frames.csv", Columns: []report.Column{
+		{ID: "host_frames", Title: "Functions it ran, sampled", File: "host_frames.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("frame", "Function"),
 			kit.Wide(kit.NameCol("module", "Module")),
 			kit.CountCol("samples", "Samples within"),
@@ -112,7 +112,7 @@ var HostIdle = kit.Section{
 			kit.RatioCol("low", "95 % from", "pct_low"),
 			kit.RatioCol("high", "to", "pct_high"),
 		}},
-		{ID: "host_python", Title: "Python functions it was in, sampled", File: "host_python.csv", Columns: []report.Column{
+		{ID: "host_python", Title: "Python functions it was in, sampled", File: "host_python.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("frame", "Function"),
 			kit.IDCol("line", "Mostly at line"),
 			kit.CountCol("samples", "Samples within"),
@@ -121,7 +121,7 @@ var HostIdle = kit.Section{
 			kit.RatioCol("low", "95 % from", "pct_low"),
 			kit.RatioCol("high", "to", "pct_high"),
 		}},
-		{ID: "host_instead", Title: "Who had the CPU instead", File: "host_instead.csv", Columns: []report.Column{
+		{ID: "host_instead", Title: "Who had the CPU instead", File: "host_instead.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("process", "Process"),
 			kit.IDCol("pid", "PID"),
 			kit.IDCol("tid", "TID"),

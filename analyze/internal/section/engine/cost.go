@@ -16,18 +16,18 @@ var Cost = kit.Section{
 		"that time. In the currency of the price.",
 	Metrics: []report.MetricDef{
 		{
-			ID: "cost.gpu_hour", Unit: report.Money, Better: report.None, Assume: report.Exact, Scale: report.Level,
+			ID: "cost.gpu_hour", Unit: report.Money, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
 			Meaning: "price of one GPU for an hour, as given by --gpu-price",
 		},
 		{
-			ID: "cost.per_million_tokens", Unit: report.Money, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+			ID: "cost.per_million_tokens", Unit: report.Money, Better: report.Lower, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Labels: []string{"source"},
 			Meaning: "price of a million generated tokens: of kept decode units (a token each for every request), of the load " +
 				"that was sent, or of what the server states",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "cost", Title: "Cost of generated tokens", File: "cost.csv", Columns: []report.Column{
+		{ID: "cost", Title: "Cost of generated tokens", File: "cost.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("source", "Source"),
 			kit.CountCol("gpus", "GPUs"),
 			kit.FloatCol("rate", "Tokens per second", report.PerSecond),

@@ -18,57 +18,57 @@ var Counters = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"kind"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"kind"},
 			Meaning: "tokens by kind: prompt, generation, cached",
 		},
 		{
 			ID: "serve.requests_ended", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "reason"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "reason"},
 			Meaning: "requests that ended, by the reason: stop, length, abort, error",
 		},
 		{
 			ID: "serve.preemptions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests that lost their place in the KV cache and were computed again; only where the log " +
 				"says so",
 		},
 		{
 			ID: "serve.prefix_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of prompt tokens found in the prefix cache",
 		},
 		{
 			ID: "serve.kv_cache_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "share of the KV cache that is in use",
 		},
 		{
 			ID: "serve.requests_running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "requests that run",
 		},
 		{
 			ID: "serve.requests_waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "requests that wait to run",
 		},
 		{
 			ID: "serve.kv_cache_tokens", Unit: report.Count, Better: report.Higher, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "tokens that the KV cache holds",
 		},
 		{
 			ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of drafted tokens that was accepted",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "server_counters", Title: "Counters", File: "server_counters.csv", Columns: []report.Column{
+		{ID: "server_counters", Title: "Counters", File: "server_counters.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("counter", "Counter"),
 			kit.FloatCol("value", "Value", report.Count),
 		}},
-		{ID: "server_gauges", Title: "At the time of the dump", File: "server_gauges.csv", Columns: []report.Column{
+		{ID: "server_gauges", Title: "At the time of the dump", File: "server_gauges.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("gauge", "Gauge"),
 			kit.FloatCol("value", "Value", ""),
 		}},

@@ -15,36 +15,36 @@ var DeviceSteps = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.step_device_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "type"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "type"},
 			Meaning: "time of a step on the device, as the engine logs it (median)",
 		},
 		{
 			ID: "serve.step_host_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "type"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "type"},
 			Meaning: "time of the same steps on the host (median)",
 		},
 		{
 			ID: "serve.host_bound_steps", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of the steps that take longer on the host than on the device",
 		},
 		{
-			ID: "serve.joined_steps", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			ID: "serve.joined_steps", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 			Meaning: "steps that the log and the trace both have, by their number; n counts those of the trace",
 		},
 		{
 			ID: "serve.joined_gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time of a joined step on the GPU in the trace, from its first to its last work (median)",
 		},
 		{
 			ID: "serve.joined_unit_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time of a joined step in the trace up to the start of the next one (median)",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "device_steps", Title: "Host and device time by type", File: "device_steps.csv", Columns: []report.Column{
+		{ID: "device_steps", Title: "Host and device time by type", File: "device_steps.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("type", "Type"),
 			kit.CountCol("steps", "Steps"),
 			kit.MeanCol("host", "Host, median", "host_p50_ms"),
@@ -53,7 +53,7 @@ var DeviceSteps = kit.Section{
 			kit.MeanCol("device_p99", "Device, p99", "device_p99_ms"),
 			kit.RatioCol("host_bound", "Host longer", "pct_host_bound"),
 		}},
-		{ID: "joined_steps", Title: "Steps of the log and of the trace", File: "joined_steps.csv", Columns: []report.Column{
+		{ID: "joined_steps", Title: "Steps of the log and of the trace", File: "joined_steps.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("step", "Step"),
 			kit.TextCol("type", "Type"),
 			kit.CountCol("requests", "Requests"),

@@ -21,103 +21,103 @@ var EngineStart = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.kv_cache_tokens", Unit: report.Count, Better: report.Higher, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "tokens that the KV cache of one engine holds",
 		},
 		{
 			ID: "serve.kv_cache_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "memory reserved for the KV cache on one GPU",
 		},
 		{
 			ID: "serve.kv_bytes_per_token", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "memory of the KV cache on one GPU for one token",
 		},
 		{
 			ID: "serve.kv_bytes_per_request", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "memory of the KV cache on one GPU for one request of max_model_len tokens",
 		},
 		{
 			ID: "serve.kv_bytes_needed", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "memory of the KV cache on one GPU for max_num_seqs requests of max_model_len tokens",
 		},
 		{
 			ID: "serve.max_concurrency", Unit: report.Count, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "requests of the full length that the KV cache holds at once",
 		},
 		{
 			ID: "serve.max_model_len", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "tokens that one request may have",
 		},
 		{
 			ID: "serve.max_num_seqs", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "requests that may run at once",
 		},
 		{
 			ID: "serve.max_batched_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "tokens that one iteration may have",
 		},
 		{
 			ID: "serve.weight_bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "memory of the model on one GPU",
 		},
 		{
 			ID: "serve.model_load_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "time to load the model",
 		},
 		{
 			ID: "serve.compile_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "time of torch.compile",
 		},
 		{
 			ID: "serve.warmup_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "time of the first run, which finds out how much memory is left",
 		},
 		{
 			ID: "serve.graph_capture_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "time to capture CUDA graphs",
 		},
 		{
 			ID: "serve.graph_bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "memory of CUDA graphs on one GPU",
 		},
 		{
 			ID: "serve.init_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "time to profile memory, create the KV cache and warm up",
 		},
 		{
 			ID: "serve.ready_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event,
+			Scale: report.Event, Merge: report.Leave,
 			Meaning: "time from the log's first line to the one that says the server is ready, on a clock of " +
 				"seconds",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "engine_facts", Title: "Settings", File: "engine_facts.csv", Columns: []report.Column{
+		{ID: "engine_facts", Title: "Settings", File: "engine_facts.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("fact", "Fact"),
 			kit.NameCol("value", "Value"),
 		}},
-		{ID: "engine_kv", Title: "KV cache on one GPU", File: "engine_kv.csv", Columns: []report.Column{
+		{ID: "engine_kv", Title: "KV cache on one GPU", File: "engine_kv.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("what", "What"),
 			kit.FloatCol("bytes", "Memory", report.Bytes),
 			kit.FloatCol("token_bytes", "Of a token", report.Bytes),
 			kit.TextCol("how", "How"),
 		}},
-		{ID: "engine_times", Title: "Start-up", File: "engine_times.csv", Columns: []report.Column{
+		{ID: "engine_times", Title: "Start-up", File: "engine_times.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("step", "Step"),
 			kit.MeanCol("time", "Time", "time_s"),
 			kit.FloatCol("bytes", "Memory", report.Bytes),

@@ -15,18 +15,18 @@ var Errors = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.errors", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "class"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "class"},
 			Meaning: "errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, " +
 				"engine_dead, process_died, timeout, model_load, other",
 		},
 		{
 			ID: "serve.error_lines", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "lines of the log that belong to errors",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "server_errors", Title: "Errors by class", File: "server_errors.csv", Columns: []report.Column{
+		{ID: "server_errors", Title: "Errors by class", File: "server_errors.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("class", "Class"),
 			kit.CountCol("count", "Errors"),
 		}},

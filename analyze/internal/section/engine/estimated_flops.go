@@ -22,50 +22,50 @@ var EstimatedFLOPs = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.model_flops", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "FLOP per second on one GPU, estimated (median; the summary is over steady lines, n over " +
 				"all)",
 		},
 		{
 			ID: "serve.model_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "bytes of memory traffic per second on one GPU, estimated (median; the summary is over " +
 				"steady lines, n over all)",
 		},
 		{
 			ID: "serve.model_flops_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "that FLOP per second ÷ the device's dense peak for the data type of its products: MFU, where a trace " +
 				"names the device",
 		},
 		{
 			ID: "serve.model_bandwidth_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "those bytes per second ÷ the peak of the device's memory",
 		},
 		{
 			ID: "serve.model_part_flop", Unit: report.Flop, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"part"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"part"},
 			Meaning: "FLOP of a part of the model over all detail lines, estimated",
 		},
 		{
 			ID: "serve.model_part_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"part"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"part"},
 			Meaning: "bytes that a part of the model reads and writes over all detail lines, estimated",
 		},
 		{
 			ID: "serve.model_prefill_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "prompt tokens of the batches in the detail lines",
 		},
 		{
 			ID: "serve.model_decode_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "generated tokens of the batches in the detail lines",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "estimated_rates", Title: "Estimated rates of one GPU", File: "mfu.csv", Columns: []report.Column{
+		{ID: "estimated_rates", Title: "Estimated rates of one GPU", File: "mfu.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("statistic", "Steady lines"),
 			kit.FloatCol("tflops", "TFLOP per second", report.Count),
 			kit.RatioCol("flops_share", "Of peak", "pct_of_peak_flops"),
@@ -74,7 +74,7 @@ var EstimatedFLOPs = kit.Section{
 			kit.FloatCol("intensity", "FLOP per byte", ""),
 			kit.TextCol("side", "Bound by"),
 		}},
-		{ID: "estimated_parts", Title: "Parts of the model", File: "mfu_details.csv", Columns: []report.Column{
+		{ID: "estimated_parts", Title: "Parts of the model", File: "mfu_details.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("part", "Part"),
 			kit.FloatCol("flop", "FLOP", report.Flop),
 			kit.FloatCol("read_bytes", "Read", report.Bytes),

@@ -13,7 +13,7 @@ var ExpertLoad = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.expert_balance", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)",
 		},
 	},

@@ -15,22 +15,22 @@ var GraphStats = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.graph_batches", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "mode"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "mode"},
 			Meaning: "batches that ran, in CUDA graphs or not",
 		},
 		{
 			ID: "serve.graph_mode_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"mode"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"mode"},
 			Meaning: "share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph",
 		},
 		{
 			ID: "serve.graph_padding", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "mode"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "mode"},
 			Meaning: "share of the tokens of batches that is padding",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "cuda_graph_modes", Title: "Modes", File: "cuda_graph_modes.csv", Columns: []report.Column{
+		{ID: "cuda_graph_modes", Title: "Modes", File: "cuda_graph_modes.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("mode", "Mode"),
 			kit.CountCol("batches", "Batches"),
 			kit.RatioCol("share", "Share", "pct_of_batches"),
@@ -38,7 +38,7 @@ var GraphStats = kit.Section{
 			kit.CountCol("paddings", "Paddings"),
 			kit.RatioCol("padding", "Padding", "padding_pct"),
 		}},
-		{ID: "cuda_graph_stats", Title: "Batches", File: "cuda_graph_stats.csv", Columns: []report.Column{
+		{ID: "cuda_graph_stats", Title: "Batches", File: "cuda_graph_stats.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("mode", "Mode"),
 			kit.IDCol("unpadded_tokens", "Unpadded tokens"),
 			kit.IDCol("padded_tokens", "Padded tokens"),

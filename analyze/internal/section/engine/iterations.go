@@ -21,54 +21,54 @@ var Iterations = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.iterations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "type"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "type"},
 			Meaning: "iterations of the engine",
 		},
 		{
 			ID: "serve.iteration_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "type"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "type"},
 			Meaning: "time of an iteration (median; the summary is over all iterations, those of the first steps " +
 				"included)",
 		},
 		{
 			ID: "serve.iteration_time_max", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "time of the longest iteration",
 		},
 		{
 			ID: "serve.iteration_time_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"type"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"type"},
 			Meaning: "share of the time of all iterations",
 		},
 		{
 			ID: "serve.context_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "type"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "type"},
 			Meaning: "prompt tokens that iterations worked on",
 		},
 		{
 			ID: "serve.generation_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "type"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "type"},
 			Meaning: "tokens that iterations generated",
 		},
 		{
 			ID: "serve.iteration_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "tokens of an iteration, of prefill and decode together (median; the summary is over " +
 				"iterations that are not idle)",
 		},
 		{
 			ID: "unit.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: logUnitLabels,
+			Scale: report.Total, Merge: report.OfStep, Labels: logUnitLabels,
 			Meaning: "units of work that the numbers are made from: complete, steady and of one kind",
 		},
 		{
 			ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Stats: true, Labels: logUnitLabels,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: logUnitLabels,
 			Meaning: "time of an iteration of one kind (median; the summary is over the kept ones)",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "iteration_types", Title: "Iterations by type", File: "iteration_types.csv", Columns: []report.Column{
+		{ID: "iteration_types", Title: "Iterations by type", File: "iteration_types.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("type", "Type"),
 			kit.CountCol("iterations", "Iterations"),
 			kit.RatioCol("share", "Share", "pct_of_iterations"),
@@ -90,7 +90,7 @@ var Iterations = kit.Section{
 			kit.Wide(kit.CountCol("max_context_tokens", "Most context tokens")),
 			kit.Wide(kit.CountCol("max_generation_tokens", "Most generated tokens")),
 		}},
-		{ID: "iteration_groups", Title: "Kinds of iteration", File: "iteration_groups.csv", Columns: []report.Column{
+		{ID: "iteration_groups", Title: "Kinds of iteration", File: "iteration_groups.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("phase", "Phase"),
 			kit.IDCol("batch", "Batch"),
 			kit.IDCol("tokens", "Tokens"),
@@ -102,7 +102,7 @@ var Iterations = kit.Section{
 			kit.Wide(kit.MeanCol("max", "Max", "max_ms")),
 			kit.RatioCol("share", "Share of unit time", "pct_of_unit_time"),
 		}},
-		{ID: "iteration_units", Title: "Iterations as units of work", File: "iteration_units.csv",
+		{ID: "iteration_units", Title: "Iterations as units of work", File: "iteration_units.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.TextCol("phase", "Phase"),
 				kit.IDCol("batch", "Batch"),
@@ -110,7 +110,7 @@ var Iterations = kit.Section{
 				kit.CountCol("line_number", "Line"),
 				kit.NsCol("duration", "Time", "duration_ns", "duration_ms"),
 			}},
-		{ID: "iteration_list", Title: "Iterations", File: "iterations.csv", Columns: []report.Column{
+		{ID: "iteration_list", Title: "Iterations", File: "iterations.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.CountCol("iteration", "Iteration"),
 			kit.TextCol("timestamp", "Logged"),
 			kit.CountCol("context_requests", "Context requests"),

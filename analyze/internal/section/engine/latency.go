@@ -35,7 +35,7 @@ var Latency = kit.Section{
 		bucketedTokens("serve.request_generation_tokens", "generated tokens of a request"),
 	},
 	Tables: []report.Table{
-		{ID: "latency", Title: "Latencies", File: "latency.csv", Columns: []report.Column{
+		{ID: "latency", Title: "Latencies", File: "latency.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("latency", "Latency"),
 			kit.CountCol("observations", "Observations"),
 			kit.MeanCol("mean", "Mean", "mean_ms"),
@@ -45,7 +45,7 @@ var Latency = kit.Section{
 			kit.MeanCol("above", "Unknown above", "unknown_above_ms"),
 			kit.TextCol("metric", "Metric"),
 		}},
-		{ID: "request_size", Title: "Tokens of a request", File: "request_size.csv", Columns: []report.Column{
+		{ID: "request_size", Title: "Tokens of a request", File: "request_size.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("what", "Tokens"),
 			kit.CountCol("observations", "Requests"),
 			kit.FloatCol("mean", "Mean", report.Count),
@@ -61,7 +61,7 @@ var Latency = kit.Section{
 func bucketedTime(id, meaning string) report.MetricDef {
 	return report.MetricDef{
 		ID: id, Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-		Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+		Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "quantile"},
 		Meaning: meaning + " (interpolated median; the summary is of the histogram, and missing where part of it is " +
 			"unknown)",
 	}
@@ -71,7 +71,7 @@ func bucketedTime(id, meaning string) report.MetricDef {
 func bucketedTokens(id, meaning string) report.MetricDef {
 	return report.MetricDef{
 		ID: id, Unit: report.Count, Better: report.None, Assume: report.Noisy,
-		Scale: report.Event, Stats: true,
+		Scale: report.Event, Merge: report.Leave, Stats: true,
 		Meaning: meaning + " (interpolated median; the summary is of the histogram)",
 	}
 }

@@ -22,103 +22,103 @@ var Load = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time from when a request was due to its first token (median)",
 		},
 		{
 			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time per output token after the first, one value per request (median)",
 		},
 		{
 			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time between two tokens, every gap of every request (median)",
 		},
 		{
 			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time from when a request was due to the end of its answer (median)",
 		},
 		{
 			ID: "load.request_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "requests answered per second of the load",
 		},
 		{
 			ID: "load.target_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "requests per second that were due, of an open loop",
 		},
 		{
 			ID: "load.concurrency", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "requests in flight, at most",
 		},
 		{
 			ID: "load.output_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "tokens generated per second of the load, over all requests",
 		},
 		{
 			ID: "load.input_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "tokens of prompts per second of the load, over all requests",
 		},
 		{
 			ID: "load.output_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "tokens generated",
 		},
 		{
 			ID: "load.input_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "tokens of prompts",
 		},
 		{
 			ID: "load.goodput_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of requests that met every limit given; one that failed met none",
 		},
 		{
 			ID: "load.goodput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "requests per second that met every limit given",
 		},
 		{
 			ID: "load.requests", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests sent and not cancelled",
 		},
 		{
 			ID: "load.failures", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "kind"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "kind"},
 			Meaning: "requests that failed, by kind: connect, reset, timeout, http_503, bad_stream, cut_stream, " +
 				"server_error, no_output, client_limit, other",
 		},
 		{
 			ID: "load.failure_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of requests that failed",
 		},
 		{
 			ID: "load.late_sends", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests sent more than 5 ms after they were due",
 		},
 		{
 			ID: "load.send_delay", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time from when a request was due until it was sent (median); part of every latency",
 		},
 		{
 			ID: "load.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "time from when the first request was due to the end of the last answer",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "load_latency", Title: "Latency", File: "load_latency.csv", Columns: []report.Column{
+		{ID: "load_latency", Title: "Latency", File: "load_latency.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("latency", "Latency"),
 			kit.CountCol("n", "n"),
 			kit.MeanCol("p50", "Median"),
@@ -129,12 +129,12 @@ var Load = kit.Section{
 			kit.Wide(kit.MeanCol("stddev", "Std. dev.")),
 			kit.Wide(kit.MeanCol("min", "Min")),
 		}},
-		{ID: "load_failures", Title: "Failures", File: "load_failures.csv", Columns: []report.Column{
+		{ID: "load_failures", Title: "Failures", File: "load_failures.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("kind", "Kind"),
 			kit.CountCol("requests", "Requests"),
 			kit.RatioCol("share", "Of all"),
 		}},
-		{ID: "load_requests", Title: "Requests", File: "load_requests.csv", Columns: []report.Column{
+		{ID: "load_requests", Title: "Requests", File: "load_requests.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.MomentCol("due", "Due", "due_s"),
 			kit.MomentCol("sent", "Sent", "sent_s"),
 			kit.MeanCol("ttft", "First token"),

@@ -19,59 +19,59 @@ var Requests = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests that the server says it received",
 		},
 		{
 			ID: "serve.requests_added", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests that were given to the engine",
 		},
 		{
 			ID: "serve.requests_matched", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests of which both lines were found and belong together",
 		},
 		{
 			ID: "serve.requests_finished", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests whose end the log states, or leaves no doubt about",
 		},
 		{
 			ID: "serve.requests_aborted", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests that the log says were aborted",
 		},
 		{
 			ID: "serve.request_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time from receiving a request to its end, on a clock of seconds (median; the summary is " +
 				"over requests whose end is known)",
 		},
 		{
 			ID: "serve.request_queue_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time from receiving a request to giving it to the engine, on a clock of seconds (median; " +
 				"the summary is over matched requests)",
 		},
 		{
 			ID: "serve.request_token_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "time in the engine for each generated token, prefill included, as text-generation-inference " +
 				"states it (median over requests)",
 		},
 		{
 			ID: "serve.responses", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "status"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "status"},
 			Meaning: "lines of the access log",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "responses", Title: "Responses", File: "responses.csv", Columns: []report.Column{
+		{ID: "responses", Title: "Responses", File: "responses.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("status", "HTTP status"),
 			kit.CountCol("count", "Responses"),
 		}},
-		{ID: "request_list", Title: "Requests", File: "requests.csv", Columns: []report.Column{
+		{ID: "request_list", Title: "Requests", File: "requests.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("request_id", "Request"),
 			kit.TextCol("received_time", "Received"),
 			kit.TextCol("added_time", "Added"),

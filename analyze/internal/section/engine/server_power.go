@@ -15,22 +15,22 @@ var Power = kit.Section{
 		"together. Power is the mean over the dumps; energy is the difference of two.",
 	Metrics: []report.MetricDef{
 		{
-			ID: "serve.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "serve.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Meaning: "power of all GPUs of the dumps together: mean over the dumps",
 		},
 		{
-			ID: "serve.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			ID: "serve.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 			Meaning: "energy of all GPUs of the dumps between the first and the last one, by the GPUs' own counters",
 		},
 		{
 			ID: "serve.energy_per_token", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "energy for a generated token, prompts included: serve.energy over the tokens between two dumps, else " +
 				"serve.power over the tokens per second that the server states",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "server_power", Title: "Power and energy", File: "server_power.csv", Columns: []report.Column{
+		{ID: "server_power", Title: "Power and energy", File: "server_power.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.CountCol("gpus", "GPUs"),
 			kit.FloatCol("power", "Power", report.Watts),
 			kit.FloatCol("energy", "Energy", report.Joules),

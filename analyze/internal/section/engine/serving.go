@@ -28,35 +28,35 @@ var Serving = kit.Section{
 		perLine("serve.requests_waiting", report.Count, report.Lower, "requests that wait to run"),
 		{
 			ID: "serve.steady_samples", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "lines of statistics that are steady",
 		},
 		{
 			ID: "serve.prefix_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over " +
 				"many requests; of SGLang's prefill batches all cached tokens over all tokens",
 		},
 		{
 			ID: "serve.external_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "the same of a KV cache outside of the engine",
 		},
 		{
 			ID: "serve.preemptions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "requests that lost their place in the KV cache and were computed again; only where the log " +
 				"says so",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv",
+		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv", Merge: report.Leave,
 			Columns: statisticColumns(kit.TextCol("statistic", "Tokens per second"), report.PerSecond)},
-		{ID: "serving_requests", Title: "Requests", File: "serving_requests.csv",
+		{ID: "serving_requests", Title: "Requests", File: "serving_requests.csv", Merge: report.Leave,
 			Columns: statisticColumns(kit.TextCol("statistic", "Requests"), report.Count)},
-		{ID: "serving_cache", Title: "KV cache", File: "serving_cache.csv",
+		{ID: "serving_cache", Title: "KV cache", File: "serving_cache.csv", Merge: report.Leave,
 			Columns: statisticColumns(kit.TextCol("statistic", "Share"), report.Ratio)},
-		{ID: "serving_samples", Title: "Lines of statistics", File: "serving.csv", Columns: []report.Column{
+		{ID: "serving_samples", Title: "Lines of statistics", File: "serving.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("timestamp", "Logged"),
 			kit.MomentCol("time", "Time", "time_s"),
 			kit.Wide(kit.IDCol("engine", "Engine")),
@@ -77,7 +77,7 @@ var Serving = kit.Section{
 func perLine(id, unit string, better report.Direction, meaning string) report.MetricDef {
 	return report.MetricDef{
 		ID: id, Unit: unit, Better: better, Assume: report.Noisy,
-		Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+		Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "engine"},
 		Meaning: meaning + " (median; the summary is over steady lines, n over all)",
 	}
 }

@@ -19,33 +19,33 @@ var Speculative = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of drafted tokens that was accepted",
 		},
 		{
 			ID: "serve.spec_acceptance_length", Unit: report.Count, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true,
+			Scale: report.Level, Merge: report.Leave, Stats: true,
 			Meaning: "tokens that one step of the model yields, its own included (the summary is over lines)",
 		},
 		{
 			ID: "serve.spec_accepted_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "drafted tokens that were accepted",
 		},
 		{
 			ID: "serve.spec_drafted_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "tokens that were drafted",
 		},
 		{
 			ID: "serve.spec_position_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"position"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"position"},
 			Meaning: "share of drafts of which the token at this position was accepted, weighted by drafted " +
 				"tokens",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "spec_positions", Title: "Acceptance by position", File: "spec_positions.csv", Columns: []report.Column{
+		{ID: "spec_positions", Title: "Acceptance by position", File: "spec_positions.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("position", "Position"),
 			kit.RatioCol("rate", "Accepted", "accepted_pct"),
 		}},

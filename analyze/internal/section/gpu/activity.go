@@ -17,7 +17,7 @@ var Activity = kit.Section{
 		"start; blocking calls, GPU use and units of work by the time of theirs that lies in the step. GPU use " +
 		"is the mean over devices; units are those of the first device and process.",
 	Tables: []report.Table{
-		{ID: "activity", Title: "Activity", File: "activity.csv", Columns: []report.Column{
+		{ID: "activity", Title: "Activity", File: "activity.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.MomentCol("start", "From", "start_ns", "start_ms"),
 			kit.RatioCol("busy", "GPU use", "pct_gpu_use"),
 			kit.CountCSVCol("launches", "Launches", "launch_count"),

@@ -19,17 +19,17 @@ var Categories = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"category", "library"},
+			Scale: report.Total, Merge: report.Sum.Counting("kernel", "kernel"), Stats: true, Labels: []string{"category", "library"},
 			Meaning: "sum of kernel durations; unlabelled over the whole window",
 		},
 		{
 			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"category", "library"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"category", "library"},
 			Meaning: "number of kernels",
 		},
 		{
 			ID: "kernel.unnamed_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "sum of durations of kernels whose names do not say what they do: categories other and triton",
 		},
 	},
@@ -38,7 +38,7 @@ var Categories = kit.Section{
 			Columns: groupColumns("category", "Category")},
 		{ID: "libraries", Title: "Time by library", File: "libraries.csv", Columns: groupColumns("library", "Library")},
 		{
-			ID: "unnamed_kernels", Title: "Kernels whose names do not say what they do", File: "unnamed_kernels.csv",
+			ID: "unnamed_kernels", Title: "Kernels whose names do not say what they do", File: "unnamed_kernels.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.NameCol("kernel_name", "Kernel"), kit.TextCol("category", "Category"),
 				kit.CountCSVCol("count", "Calls", "call_count"), kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
@@ -180,10 +180,13 @@ func emitGroup(o *kit.Output, label string, g *kernelGroup) {
 // groupColumns are the columns of a table of kernels by what they are.
 func groupColumns(column, heading string) []report.Column {
 	return []report.Column{
-		kit.TextCol(column, heading), kit.CountCSVCol("count", "Calls", "call_count"),
-		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"), kit.RatioCol("share", "Share", "pct_total_time"),
-		kit.MeanCol("mean", "Mean", "avg_duration_us"),
-		kit.Wide(kit.CountCSVCol("names", "Distinct kernels", "kernel_names")), kit.NameCol("top_kernel", "Top kernel"),
+		kit.TextCol(column, heading).Merged(report.Key),
+		kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
+		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
+		kit.RatioCol("share", "Share", "pct_total_time").Merged(report.PartOf("total")),
+		kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
+		kit.Wide(kit.CountCSVCol("names", "Distinct kernels", "kernel_names")).Merged(report.Max),
+		kit.NameCol("top_kernel", "Top kernel").Merged(report.OfMost),
 	}
 }
 

@@ -24,73 +24,73 @@ var Comm = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "comm.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"", "collective", "collective,device"},
+			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "collective", "collective,device"},
 			Meaning: "sum of the durations of communication kernels; the summary is over kernels",
 		},
 		{
 			ID: "comm.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "collective"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "collective"},
 			Meaning: "communication kernels",
 		},
 		{
 			ID: "comm.exposed_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "collective", "collective,device"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "collective", "collective,device"},
 			Meaning: "time in which a communication kernel ran and no compute kernel, summed over devices; on " +
 				"one device collectives sum to gpu.exposed_comm_time",
 		},
 		{
 			ID: "comm.hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "share of the time in which a communication kernel ran that compute hides",
 		},
 		{
 			ID: "comm.wait_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "time the device's collective kernels ran before the last device had joined them; only " +
 				"where the collectives of all devices can be paired",
 		},
 		{
 			ID: "comm.bytes", Unit: report.Bytes, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "collective"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "collective"},
 			Meaning: "message sizes that NCCL's ranges state, added up over the calls that launched communication " +
 				"kernels; a message is what one rank sends, as NCCL counts it",
 		},
 		{
 			ID: "comm.algorithm_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"collective", "collective,size"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"collective", "collective,size"},
 			Meaning: "bytes of the collectives over the time of their kernels, waiting for other ranks included; " +
 				"of an all-gather or reduce-scatter the bytes of all ranks; size is the largest power of two up to " +
 				"the size of the message",
 		},
 		{
 			ID: "comm.bus_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"collective", "collective,size"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"collective", "collective,size"},
 			Meaning: "the same as what each link carries, as nccl-tests count it: an all-reduce times 2(n-1)/n, an " +
 				"all-gather or reduce-scatter times (n-1)/n for n ranks",
 		},
 	},
 	Tables: []report.Table{
 		{ID: "comm", Title: "Collectives", File: "comm.csv", Columns: []report.Column{
-			kit.TextCol("collective", "Collective"),
-			kit.TextCol("library", "Library"),
-			kit.CountCSVCol("count", "Kernels", "call_count"),
-			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			kit.RatioCol("share", "Of kernel time", "pct_total_kernel_time"),
-			kit.MeanCol("mean", "Mean", "avg_duration_us"),
-			kit.MeanCol("p50", "p50", "p50_duration_us"),
-			kit.Wide(kit.MeanCol("p90", "p90", "p90_duration_us")),
-			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
-			kit.NsCol("exposed", "Exposed", "exposed_ns", "exposed_ms"),
+			kit.TextCol("collective", "Collective").Merged(report.Key),
+			kit.TextCol("library", "Library").Merged(report.Key),
+			kit.CountCSVCol("count", "Kernels", "call_count").Merged(report.Sum),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
+			kit.RatioCol("share", "Of kernel time", "pct_total_kernel_time").Merged(report.Leave),
+			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
+			kit.MeanCol("p50", "p50", "p50_duration_us").Merged(report.Same),
+			kit.Wide(kit.MeanCol("p90", "p90", "p90_duration_us")).Merged(report.Same),
+			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")).Merged(report.Max),
+			kit.NsCol("exposed", "Exposed", "exposed_ns", "exposed_ms").Merged(report.Sum),
 		}},
 		{ID: "comm_devices", Title: "Communication per device", File: "comm_devices.csv", Columns: []report.Column{
-			kit.IDCol("device_id", "GPU"),
-			kit.NsCol("total", "Total", "total_time_ms"),
-			kit.NsCol("busy", "Running", "comm_ms"),
-			kit.NsCol("exposed", "Exposed", "exposed_comm_ms"),
-			kit.RatioCol("hidden", "Hidden", "pct_hidden"),
-			kit.NsCol("wait", "Waiting", "wait_ms"),
+			kit.IDCol("device_id", "GPU").Merged(report.Device),
+			kit.NsCol("total", "Total", "total_time_ms").Merged(report.Same),
+			kit.NsCol("busy", "Running", "comm_ms").Merged(report.Same),
+			kit.NsCol("exposed", "Exposed", "exposed_comm_ms").Merged(report.Same),
+			kit.RatioCol("hidden", "Hidden", "pct_hidden").Merged(report.Same),
+			kit.NsCol("wait", "Waiting", "wait_ms").Merged(report.Same),
 		}},
-		{ID: "comm_sizes", Title: "Messages", File: "comm_sizes.csv", Columns: []report.Column{
+		{ID: "comm_sizes", Title: "Messages", File: "comm_sizes.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("collective", "Collective"),
 			kit.SizeCol("size", "Message"),
 			kit.IDCol("ranks", "Ranks"),

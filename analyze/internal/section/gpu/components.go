@@ -20,24 +20,24 @@ var Components = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "component.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"component", "by,component"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"component", "by,component"},
 			Meaning: "kernel time by component: by NVTX range where one names a component, else by kernel name; " +
 				"with by=nvtx or by=name by that alone (nvtx covers only what lies in such a range)",
 		},
 		{
 			ID: "component.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"component"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"component"},
 			Meaning: "kernels by component, assigned as component.gpu_time is",
 		},
 	},
 	Tables: []report.Table{
 		{ID: "components", Title: "Kernel time by component", File: "components.csv", Columns: []report.Column{
-			kit.TextCol("component", "Component"),
-			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			kit.RatioCol("share", "Share", "pct_total_time"),
-			kit.CountCSVCol("count", "Kernels", "kernel_count"),
-			kit.NsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms"),
-			kit.NsCol("by_name", "By name", "by_name_ns", "by_name_ms"),
+			kit.TextCol("component", "Component").Merged(report.Key),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
+			kit.RatioCol("share", "Share", "pct_total_time").Merged(report.PartOf("total")),
+			kit.CountCSVCol("count", "Kernels", "kernel_count").Merged(report.Sum),
+			kit.NsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms").Merged(report.Sum),
+			kit.NsCol("by_name", "By name", "by_name_ns", "by_name_ms").Merged(report.Sum),
 		}},
 	},
 	Run: components,

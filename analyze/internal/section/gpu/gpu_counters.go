@@ -21,46 +21,46 @@ var Counters = kit.Section{
 		"it; every number is a mean weighted with time. Counters are of the whole device, whichever kernel ran.",
 	Metrics: []report.MetricDef{
 		{
-			ID: "gpu.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
 			Labels:  []string{"counter,device"},
 			Meaning: "mean of a counter over the window, weighted with time, as a share of what the device can do",
 		},
 		{
-			ID: "gpu.counter_in_units", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu.counter_in_units", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Labels:  []string{"counter", "counter,phase"},
 			Meaning: "the same within the kept units of the main kind, and of each phase, on the device of the slowest",
 		},
 		{
-			ID: "gpu.bandwidth_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu.bandwidth_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Labels: []string{"", "phase"},
 			Meaning: "share of the device's memory bandwidth that was used within these units: counters of DRAM reads and " +
 				"writes together",
 		},
 		{
-			ID: "kernel.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "kernel.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Labels:  []string{"counter,kernel"},
 			Meaning: "mean of a counter while the kernel ran, weighted with time: of kernels shorter than a sample also their neighbours'",
 		},
 		{
-			ID: "gpu.clock", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu.clock", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
 			Labels:  []string{"clock,device"},
 			Meaning: "frequency of a clock of the device while it worked, Hz: mean weighted with time",
 		},
 		{
-			ID: "gpu.clock_low", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu.clock_low", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
 			Labels:  []string{"clock,device"},
 			Meaning: "frequency that the clock was at or below for a tenth of the time in which the device worked, Hz",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "gpu_counters", Title: "Counters", File: "gpu_counters.csv", Columns: []report.Column{
+		{ID: "gpu_counters", Title: "Counters", File: "gpu_counters.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.NameCol("counter", "Counter"),
 			kit.RatioCol("window", "Window", "pct_window"),
 			kit.RatioCol("units", "In units", "pct_in_units"),
 			kit.CountCol("samples", "Samples"),
 		}},
-		{ID: "kernel_counters", Title: "Counters by kernel", File: "kernel_counters.csv", Columns: []report.Column{
+		{ID: "kernel_counters", Title: "Counters by kernel", File: "kernel_counters.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.NsCol("time", "Time sampled", "time_ns"),
 			kit.RatioCol("sm_active", "SM active", "pct_sm_active"),
@@ -69,7 +69,7 @@ var Counters = kit.Section{
 			kit.RatioCol("dram_read", "DRAM read", "pct_dram_read"),
 			kit.RatioCol("dram_write", "DRAM write", "pct_dram_write"),
 		}},
-		{ID: "gpu_clocks", Title: "Clocks while the device worked", File: "gpu_clocks.csv", Columns: []report.Column{
+		{ID: "gpu_clocks", Title: "Clocks while the device worked", File: "gpu_clocks.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.NameCol("clock", "Clock"),
 			kit.RateCol("mean", "Mean", report.PerSecond),

@@ -17,32 +17,32 @@ var Memory = kit.Section{
 		"caching allocator asks the driver for large pieces, so that this is what it holds, not what tensors use.",
 	Metrics: []report.MetricDef{
 		{
-			ID: "gpu_memory.peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu_memory.peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
 			Labels: []string{"device"}, Meaning: "most device memory held at a time, of what the capture saw allocated",
 		},
 		{
-			ID: "gpu_memory.growth", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			ID: "gpu_memory.growth", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
 			Labels: []string{"device"}, Meaning: "device memory allocated in the window less what was freed in it",
 		},
 		{
-			ID: "gpu_memory.allocations", Unit: report.Count, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			ID: "gpu_memory.allocations", Unit: report.Count, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
 			Labels: []string{"device"}, Meaning: "allocations of device memory in the window",
 		},
 		{
-			ID: "gpu_memory.pool_peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu_memory.pool_peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
 			Labels: []string{"device"}, Meaning: "largest size of a memory pool",
 		},
 		{
-			ID: "gpu_memory.pool_used_peak", Unit: report.Bytes, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu_memory.pool_used_peak", Unit: report.Bytes, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
 			Labels: []string{"device"}, Meaning: "most memory of a pool in use at a time",
 		},
 		{
-			ID: "gpu_memory.unknown_frees", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			ID: "gpu_memory.unknown_frees", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
 			Labels: []string{"device"}, Meaning: "frees in the capture of memory that it did not see allocated",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "allocations", Title: "Largest allocations", File: "gpu_allocations.csv", Columns: []report.Column{
+		{ID: "allocations", Title: "Largest allocations", File: "gpu_allocations.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.IDCol("pid", "PID"),
 			kit.TextCol("kind", "Memory"),

@@ -18,36 +18,36 @@ var Power = kit.Section{
 		"the time since the one before; means are weighted with time, and energy is power times time.",
 	Metrics: []report.MetricDef{
 		{
-			ID: "gpu.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "gpu.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
 			Labels:  []string{"device"},
 			Meaning: "power of the device over the window: mean weighted with time",
 		},
 		{
-			ID: "gpu.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			ID: "gpu.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
 			Labels:  []string{"device"},
 			Meaning: "energy of the device in the window: gpu.power times gpu.window; unknown below 90 % of the window sampled",
 		},
 		{
-			ID: "unit.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.PerUnit,
+			ID: "unit.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.PerUnit, Merge: report.OfStep,
 			Labels: []string{"device", "device,phase"},
 			Meaning: "energy that the device takes for a kept unit of the main kind, or of the phase: mean; unknown below 90 % " +
 				"of their time sampled",
 		},
 		{
 			ID: "unit.energy_per_token", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Labels: []string{"device,phase"},
+			Scale: report.PerUnit, Merge: report.OfStep, Labels: []string{"device,phase"},
 			Meaning: "energy that the device takes for a token of decode: that of its kept decode units over their requests, a " +
 				"token each; of a model on several devices the sum is that of the token",
 		},
 	},
 	Tables: []report.Table{
 		{ID: "gpu_power", Title: "Power", File: "gpu_power.csv", Columns: []report.Column{
-			kit.IDCol("device_id", "GPU"),
-			kit.FloatCol("power", "Mean", report.Watts),
-			kit.FloatCol("most", "Highest", report.Watts),
-			kit.FloatCol("energy", "Energy", report.Joules),
-			kit.FloatCol("unit_energy", "Per unit", report.Joules),
-			kit.CountCol("samples", "Samples"),
+			kit.IDCol("device_id", "GPU").Merged(report.Device),
+			kit.FloatCol("power", "Mean", report.Watts).Merged(report.Same),
+			kit.FloatCol("most", "Highest", report.Watts).Merged(report.Same),
+			kit.FloatCol("energy", "Energy", report.Joules).Merged(report.Same),
+			kit.FloatCol("unit_energy", "Per unit", report.Joules).Merged(report.Same),
+			kit.CountCol("samples", "Samples").Merged(report.Same),
 		}},
 	},
 	Run: power,

@@ -18,58 +18,58 @@ var Time = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "gpu.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "length of the analysed window, common to all devices",
 		},
 		{
 			ID: "gpu.busy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets",
 		},
 		{
 			ID: "gpu.idle_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "window minus busy time",
 		},
 		{
 			ID: "gpu.idle_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "idle time over window",
 		},
 		{
 			ID: "gpu.kernel_idle_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "share of the time between the device's first and last kernel in which no kernel ran, as " +
 				"nsys-llm-explainer defines idle: copies and CUDA graph traces do not count as work",
 		},
 		{
 			ID: "gpu.compute_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "time in which a kernel that is not communication, or a CUDA graph traced as a whole, ran",
 		},
 		{
 			ID: "gpu.comm_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "time in which a communication kernel ran",
 		},
 		{
 			ID: "gpu.exposed_comm_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "time in which a communication kernel ran and no compute kernel",
 		},
 		{
 			ID: "gpu.copy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "time in which a copy or memset ran",
 		},
 		{
 			ID: "gpu.exposed_copy_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "time in which a copy or memset ran and no kernel",
 		},
 		{
 			ID: "gpu.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device,cause"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device,cause"},
 			Meaning: "idle time by cause: sync (a blocking call on the launching thread), host (that thread did " +
 				"something else), launch (the launching call itself), dependency (launched, waiting for an " +
 				"event, a stream or the device), unknown (no API row, or nothing after the gap); causes sum to " +
@@ -78,23 +78,23 @@ var Time = kit.Section{
 	},
 	Tables: []report.Table{
 		{ID: "gpu_time", Title: "Time by class", File: "gpu_time.csv", Columns: []report.Column{
-			kit.IDCol("device_id", "GPU"),
-			kit.NsCol("window", "Window", "window_ms"),
-			kit.NsCol("busy", "Busy", "busy_ms"),
-			kit.NsCol("compute", "Compute", "compute_ms"),
-			kit.NsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms"),
-			kit.NsCol("exposed_copy", "Exposed copy", "exposed_copy_ms"),
-			kit.NsCol("idle", "Idle", "idle_ms"),
-			kit.RatioCol("idle_ratio", "Idle", "idle_pct_of_window"),
+			kit.IDCol("device_id", "GPU").Merged(report.Device),
+			kit.NsCol("window", "Window", "window_ms").Merged(report.Same),
+			kit.NsCol("busy", "Busy", "busy_ms").Merged(report.Same),
+			kit.NsCol("compute", "Compute", "compute_ms").Merged(report.Same),
+			kit.NsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms").Merged(report.Same),
+			kit.NsCol("exposed_copy", "Exposed copy", "exposed_copy_ms").Merged(report.Same),
+			kit.NsCol("idle", "Idle", "idle_ms").Merged(report.Same),
+			kit.RatioCol("idle_ratio", "Idle", "idle_pct_of_window").Merged(report.Same),
 		}},
 		{ID: "idle_causes", Title: "Idle by cause", File: "idle_causes.csv", Columns: []report.Column{
-			kit.IDCol("device_id", "GPU"),
-			kit.NsCol("idle", "Idle", "idle_ms"),
-			kit.NsCol("sync", "Sync", "sync_ms"),
-			kit.NsCol("host", "Host", "host_ms"),
-			kit.NsCol("launch", "Launch", "launch_ms"),
-			kit.NsCol("dependency", "Dependency", "dependency_ms"),
-			kit.NsCol("unknown", "Unknown", "unknown_ms"),
+			kit.IDCol("device_id", "GPU").Merged(report.Device),
+			kit.NsCol("idle", "Idle", "idle_ms").Merged(report.Same),
+			kit.NsCol("sync", "Sync", "sync_ms").Merged(report.Same),
+			kit.NsCol("host", "Host", "host_ms").Merged(report.Same),
+			kit.NsCol("launch", "Launch", "launch_ms").Merged(report.Same),
+			kit.NsCol("dependency", "Dependency", "dependency_ms").Merged(report.Same),
+			kit.NsCol("unknown", "Unknown", "unknown_ms").Merged(report.Same),
 		}},
 	},
 	Run: gpuTime,

@@ -22,40 +22,40 @@ var Graphs = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.RatioOf("graph.time", "kernel.total_time").OrMore(),
 			Meaning: "share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its " +
 				"whole duration",
 		},
 		{
 			ID: "graph.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "graph launch calls",
 		},
 		{
 			ID: "graph.time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole",
 		},
 		{
 			ID: "graph.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not " +
 				"counted",
 		},
 		{
 			ID: "graph.unique", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.Sum,
 			Meaning: "distinct CUDA graphs that ran, per process and device: executable graphs where they were " +
 				"traced as a whole, else distinct sets of kernels per launch",
 		},
 		{
 			ID: "graph.kernels_per_launch", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Event, Stats: true,
+			Scale: report.Event, Merge: report.Leave, Stats: true,
 			Meaning: "mean number of kernels of one graph launch; the summary is over launches",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "graphs", Title: "Graphs", File: "graphs.csv", Columns: []report.Column{
+		{ID: "graphs", Title: "Graphs", File: "graphs.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.IDCol("device_id", "GPU"),
 			kit.IDCol("graph_id", "Graph"),

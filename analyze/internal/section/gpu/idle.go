@@ -23,34 +23,34 @@ var Idle = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "idle.gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "idle gaps of the device",
 		},
 		{
 			ID: "idle.gap_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"device"},
+			Scale: report.Event, Merge: report.Device, Stats: true, Labels: []string{"device"},
 			Meaning: "median length of an idle gap; the summary is over gaps",
 		},
 		{
 			ID: "idle.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "length of the device's longest idle gap",
 		},
 		{
 			ID: "idle.long_gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' " +
 				"rule gpu_gaps counts them",
 		},
 		{
 			ID: "idle.low_use_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "share of the window's 30 equal chunks in which the device was busy for less than half of " +
 				"the time, as nsys' rule gpu_time_util counts them",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "idle_gaps", Title: "Longest idle gaps", File: "gpu_idle_gaps.csv", Columns: []report.Column{
+		{ID: "idle_gaps", Title: "Longest idle gaps", File: "gpu_idle_gaps.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.Wide(kit.MomentCol("start", "Start", "gap_start_ns")),
 			kit.Wide(kit.MomentCol("end", "End", "gap_end_ns")),

@@ -20,74 +20,74 @@ var Memcpy = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "memcpy.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Scale: report.Total, Merge: report.Sum.Counting("memcpy"), Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
 			Meaning: "sum of copy durations on the GPU; the summary is over copies",
 		},
 		{
 			ID: "memcpy.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
 			Meaning: "bytes copied, counted once; the summary is over copies",
 		},
 		{
 			ID: "memcpy.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "direction", "kind", "direction,kind"},
 			Meaning: "copies",
 		},
 		{
 			ID: "memcpy.throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"direction", "kind", "direction,kind"},
+			Scale: report.Level, Merge: report.RatioOf("memcpy.bytes", "memcpy.time"), Labels: []string{"direction", "kind", "direction,kind"},
 			Meaning: "bytes per second: bytes copied over the sum of copy durations",
 		},
 		{
 			ID: "memcpy.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "direction"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "direction"},
 			Meaning: "copies between host and device of at most 4096 bytes, whose cost is latency",
 		},
 		{
 			ID: "memcpy.sync_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"", "api"},
+			Scale: report.Total, Merge: report.Sum.Counting("api", ""), Stats: true, Labels: []string{"", "api"},
 			Meaning: "time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed " +
 				"over threads; the summary is over calls",
 		},
 		{
 			ID: "memcpy.sync_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "api"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "api"},
 			Meaning: "synchronous copy calls",
 		},
 		{
 			ID: "memcpy.rule_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"rule"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"rule"},
 			Meaning: "time spent inside copy and memset calls that one of nsys's expert rules marks: " +
 				"async_pageable, sync_copy, sync_memset",
 		},
 		{
 			ID: "memcpy.rule_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"rule"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"rule"},
 			Meaning: "copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, " +
 				"sync_memset",
 		},
 		{
 			ID: "memset.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"", "kind"},
+			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "kind"},
 			Meaning: "sum of memset durations on the GPU; the summary is over memsets",
 		},
 		{
 			ID: "memset.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Stats: true, Labels: []string{"", "kind"},
+			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "kind"},
 			Meaning: "bytes set; the summary is over memsets",
 		},
 		{
 			ID: "memset.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "kind"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "kind"},
 			Meaning: "memsets",
 		},
 	},
 	Tables: []report.Table{
 		{ID: "memcpy", Title: "Copies by direction and memory", File: "memcpy.csv",
-			Columns: amountColumns(kit.TextCol("direction", "Direction"), kit.TextCol("kind", "Memory"))},
+			Columns: amountColumns(kit.TextCol("direction", "Direction").Merged(report.Key), kit.TextCol("kind", "Memory").Merged(report.Key))},
 		{ID: "memset", Title: "Memsets by memory", File: "memset.csv",
-			Columns: amountColumns(kit.TextCol("kind", "Memory"))},
-		{ID: "sync_copies", Title: "Synchronous copy calls", File: "sync_copies.csv", Columns: []report.Column{
+			Columns: amountColumns(kit.TextCol("kind", "Memory").Merged(report.Key))},
+		{ID: "sync_copies", Title: "Synchronous copy calls", File: "sync_copies.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("api_name", "API"),
 			kit.TextCol("direction", "Direction"),
 			kit.TextCol("kind", "Memory"),
@@ -98,7 +98,7 @@ var Memcpy = kit.Section{
 			kit.NsCol("gpu", "Copy time", "gpu_time_ms"),
 			kit.BytesCol("bytes", "Bytes"),
 		}},
-		{ID: "memcpy_stats", Title: "Copies", File: "memcpy_stats.csv", Columns: []report.Column{
+		{ID: "memcpy_stats", Title: "Copies", File: "memcpy_stats.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NsCol("duration", "Duration", "duration_us"),
 			kit.BytesCol("bytes", "Bytes"),
 			gigabytesCol("bandwidth", "Bandwidth"),
@@ -107,7 +107,7 @@ var Memcpy = kit.Section{
 			kit.MomentCol("start", "Start", "start_ns"),
 			kit.IDCol("device_id", "GPU"),
 		}},
-		{ID: "copy_rules", Title: "Copies and memsets that hold up the host", File: "copy_rules.csv",
+		{ID: "copy_rules", Title: "Copies and memsets that hold up the host", File: "copy_rules.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.TextCol("rule", "Rule"),
 				kit.NameCol("api_name", "API"),
@@ -260,16 +260,16 @@ func amountColumns(first ...report.Column) []report.Column {
 		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
 	}
 	return append(first,
-		kit.CountCSVCol("count", "Count", "call_count"),
-		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-		kit.MeanCol("mean", "Mean", "avg_duration_us"),
-		kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")),
-		kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
-		kit.BytesCol("bytes", "Bytes"),
-		size("mean_bytes", "Mean size"),
-		kit.Wide(size("p50_bytes", "p50 size")),
-		kit.Wide(kit.BytesCol("max_bytes", "Max size")),
-		gigabytesCol("throughput", "Throughput"),
+		kit.CountCSVCol("count", "Count", "call_count").Merged(report.Sum),
+		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
+		kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
+		kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")).Merged(report.Same),
+		kit.Wide(kit.NsCol("max", "Max", "max_duration_us")).Merged(report.Max),
+		kit.BytesCol("bytes", "Bytes").Merged(report.Sum),
+		size("mean_bytes", "Mean size").Merged(report.RatioOf("bytes", "count")),
+		kit.Wide(size("p50_bytes", "p50 size")).Merged(report.Same),
+		kit.Wide(kit.BytesCol("max_bytes", "Max size")).Merged(report.Max),
+		gigabytesCol("throughput", "Throughput").Merged(report.RatioOf("bytes", "total")),
 	)
 }
 

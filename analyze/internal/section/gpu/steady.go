@@ -15,24 +15,24 @@ var Steady = kit.Section{
 		"the whole window. Load is the copies that end before the first kernel or CUDA graph starts.",
 	Metrics: slices.Concat([]report.MetricDef{
 		{
-			ID: "steady.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			ID: "steady.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 			Meaning: "length of the steady part: from the first to the last kept unit of work",
 		},
 		{
 			ID: "steady.before_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Meaning: "time of the window before the steady part: load and warm-up",
+			Scale: report.Total, Merge: report.Leave, Meaning: "time of the window before the steady part: load and warm-up",
 		},
 		{
 			ID: "steady.after_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Meaning: "time of the window after the steady part",
+			Scale: report.Total, Merge: report.Leave, Meaning: "time of the window after the steady part",
 		},
 		{
 			ID: "steady.load_copy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Meaning: "sum of the copies that end before the first kernel or CUDA graph starts",
+			Scale: report.Total, Merge: report.Leave, Meaning: "sum of the copies that end before the first kernel or CUDA graph starts",
 		},
 		{
 			ID: "steady.load_copy_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Meaning: "bytes of the copies that end before the first kernel or CUDA graph starts",
+			Scale: report.Total, Merge: report.Leave, Meaning: "bytes of the copies that end before the first kernel or CUDA graph starts",
 		},
 	}, steadyTwins()),
 	Run: steady,
@@ -90,7 +90,7 @@ func steadyTwins() []report.MetricDef {
 func twin(
 	id, unit string, better report.Direction, scale report.Scale, labels ...string,
 ) report.MetricDef {
-	return report.MetricDef{ID: "steady." + id, Unit: unit, Better: better, Assume: report.Noisy, Scale: scale,
+	return report.MetricDef{ID: "steady." + id, Unit: unit, Better: better, Assume: report.Noisy, Scale: scale, Merge: report.Leave,
 		Labels: labels, Meaning: id + " of the steady part; there where a finding quotes it"}
 }
 

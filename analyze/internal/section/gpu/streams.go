@@ -19,27 +19,27 @@ var Streams = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "stream.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "streams of the device that ran work in the window",
 		},
 		{
 			ID: "stream.concurrent_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "time in which two or more streams of the device ran work",
 		},
 		{
 			ID: "stream.concurrency_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "stream.concurrent_time over gpu.busy_time",
 		},
 		{
 			ID: "stream.copy_hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
 			Meaning: "share of the time in which a copy or memset ran that kernels hide",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "streams", Title: "Streams", File: "streams.csv", Columns: []report.Column{
+		{ID: "streams", Title: "Streams", File: "streams.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.IDCol("pid", "PID"),
 			kit.IDCol("stream_id", "Stream"),

@@ -24,50 +24,50 @@ var NVTX = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "nvtx.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "pid"},
+			Scale: report.Level, Merge: report.RatioOf("", "kernel.total_time"), Labels: []string{"", "pid"},
 			Meaning: "share of kernel time launched inside some NVTX range, over all ranges; CUDA graphs traced " +
 				"as a whole count as kernel time; per process of that process's kernel time",
 		},
 		{
 			ID: "nvtx.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"range", "pid,range"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"range", "pid,range"},
 			Meaning: "kernel time launched inside ranges of this name, at any depth; a kernel counts once for " +
 				"each range on the stack, and n counts these (kernel, range) pairs",
 		},
 		{
 			ID: "nvtx.gpu_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"range", "pid,range"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"range", "pid,range"},
 			Meaning: "kernel time for which a range of this name was the innermost; sums to the attributed " +
 				"kernel time",
 		},
 		{
 			ID: "nvtx.wall_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"range", "pid,range"},
+			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"range", "pid,range"},
 			Meaning: "host time inside ranges of this name, nested and overlapping ranges of one thread counted " +
 				"once, threads added up; the summary is over single ranges",
 		},
 		{
 			ID: "nvtx.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "range", "pid,range"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "range", "pid,range"},
 			Meaning: "NVTX ranges that start in the window",
 		},
 	},
 	Tables: []report.Table{
 		{ID: "nvtx_ranges", Title: "NVTX ranges", File: "nvtx_ranges.csv", Columns: []report.Column{
-			kit.NameCol("range_name", "Range"),
-			kit.CountCol("count", "Count"),
-			kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"),
-			kit.NsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
-			kit.RatioCol("self_share", "Self share", "pct_self_of_kernel_time"),
-			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
-			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
-			kit.Wide(kit.NsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")),
-			kit.MeanCol("mean", "Mean", "avg_duration_us"),
-			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
-			kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")),
-			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+			kit.NameCol("range_name", "Range").Merged(report.Key),
+			kit.CountCol("count", "Count").Merged(report.Sum),
+			kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms").Merged(report.Sum.First()),
+			kit.NsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms").Merged(report.Sum),
+			kit.RatioCol("self_share", "Self share", "pct_self_of_kernel_time").Merged(report.PartOf("self")),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count").Merged(report.Sum),
+			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms").Merged(report.Sum),
+			kit.Wide(kit.NsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")).Merged(report.Sum),
+			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("sum", "count")),
+			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")).Merged(report.Min),
+			kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")).Merged(report.Same),
+			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")).Merged(report.Max),
 		}},
-		{ID: "nvtx_instances", Title: "Longest NVTX ranges", File: "nvtx_instances.csv", Columns: []report.Column{
+		{ID: "nvtx_instances", Title: "Longest NVTX ranges", File: "nvtx_instances.csv", Merge: report.Leave, Columns: []report.Column{
 			{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"},
 				{Name: "name"}}},
 			kit.MomentCol("start", "Start", "start_ns"),

@@ -21,61 +21,61 @@ var Phases = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "phase.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"phase", "pid,phase"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase", "pid,phase"},
 			Meaning: "kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over " +
 				"phases to all kernel time",
 		},
 		{
 			ID: "phase.gpu_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"phase"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
 			Meaning: "share of all kernel time in the window",
 		},
 		{
 			ID: "phase.wall_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"phase", "pid,phase"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase", "pid,phase"},
 			Meaning: "host time inside the phase, each moment of a thread counted for the nearest phase only, " +
 				"threads added up; unmapped is the time inside ranges without a phase",
 		},
 		{
 			ID: "phase.wall_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"phase"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
 			Meaning: "share of the host time inside any NVTX range",
 		},
 		{
 			ID: "phase.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"phase"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase"},
 			Meaning: "kernels launched inside the phase",
 		},
 		{
 			ID: "phase.kernel_duration", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"phase"},
+			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"phase"},
 			Meaning: "median duration of a kernel of the phase; the summary is over kernels",
 		},
 		{
 			ID: "phase.launch_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"phase"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase"},
 			Meaning: "launch API calls inside the phase",
 		},
 		{
 			ID: "phase.launch_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"phase"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
 			Meaning: "launch API calls per second of the phase's wall time",
 		},
 	},
 	Tables: []report.Table{
 		{ID: "phases", Title: "Phases", File: "phases.csv", Columns: []report.Column{
-			kit.NameCol("phase", "Phase"),
-			kit.CountCSVCol("ranges", "Ranges", "nvtx_count"),
-			kit.NsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"),
-			kit.RatioCol("gpu_share", "Share", "pct_total_kernel_time"),
-			kit.Wide(kit.RatioCol("attributed_share", "Share of attributed", "pct_of_attributed_kernel_time")),
-			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
-			kit.MeanCol("p50", "p50 kernel", "p50_kernel_us"),
-			kit.CountCSVCol("launches", "Launches", "launch_count"),
-			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
-			kit.RatioCol("wall_share", "Share of wall", "pct_of_nvtx_total"),
+			kit.NameCol("phase", "Phase").Merged(report.Key),
+			kit.CountCSVCol("ranges", "Ranges", "nvtx_count").Merged(report.Sum),
+			kit.NsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms").Merged(report.Sum.First()),
+			kit.RatioCol("gpu_share", "Share", "pct_total_kernel_time").Merged(report.Leave),
+			kit.Wide(kit.RatioCol("attributed_share", "Share of attributed", "pct_of_attributed_kernel_time")).Merged(report.Leave),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count").Merged(report.Sum),
+			kit.MeanCol("p50", "p50 kernel", "p50_kernel_us").Merged(report.Same),
+			kit.CountCSVCol("launches", "Launches", "launch_count").Merged(report.Sum),
+			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms").Merged(report.Sum),
+			kit.RatioCol("wall_share", "Share of wall", "pct_of_nvtx_total").Merged(report.Leave),
 		}},
-		{ID: "phases_by_pid", Title: "Phases per process", File: "phases_by_pid.csv", Columns: []report.Column{
+		{ID: "phases_by_pid", Title: "Phases per process", File: "phases_by_pid.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.NameCol("phase", "Phase"),
 			kit.NsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"),

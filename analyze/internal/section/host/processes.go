@@ -18,22 +18,22 @@ var Processes = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"pid"},
+			Scale: report.Total, Merge: report.Sum.Counting("kernel", "kernel"), Stats: true, Labels: []string{"pid"},
 			Meaning: "sum of the kernel durations of one process",
 		},
 		{
 			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"pid"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"pid"},
 			Meaning: "number of kernels of one process",
 		},
 		{
 			ID: "process.busy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"pid"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"pid"},
 			Meaning: "time in which any GPU work of the process ran: a union per device, devices added up",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "processes", Title: "Processes", File: "processes.csv", Columns: []report.Column{
+		{ID: "processes", Title: "Processes", File: "processes.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.NameCol("process_name", "Process"),
 			kit.Wide(kit.TextCol("machine", "Machine")),
@@ -49,7 +49,7 @@ var Processes = kit.Section{
 			kit.CountCSVCol("ranges", "NVTX ranges", "nvtx_count"),
 			kit.RatioCol("coverage", "NVTX coverage", "pid_attribution_coverage_pct"),
 		}},
-		{ID: "kernels_by_pid", Title: "Top kernels per process", File: "kernels_by_pid.csv", Columns: []report.Column{
+		{ID: "kernels_by_pid", Title: "Top kernels per process", File: "kernels_by_pid.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.Wide(kit.NsCol("pid_total", "Process total", "pid_total_kernel_time_ms")),
 			kit.Wide(kit.RatioCol("pid_share", "Process share", "pid_pct_of_total_kernel_time")),
@@ -61,7 +61,7 @@ var Processes = kit.Section{
 			kit.RatioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"),
 			kit.RatioCol("share", "Share", "pct_of_total_kernel_time"),
 		}},
-		{ID: "sync_by_pid", Title: "Blocking synchronisation per process", File: "sync_by_pid.csv",
+		{ID: "sync_by_pid", Title: "Blocking synchronisation per process", File: "sync_by_pid.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.IDCol("pid", "PID"),
 				kit.NameCol("api_name", "API"),
@@ -69,7 +69,7 @@ var Processes = kit.Section{
 				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
 				kit.MeanCol("mean", "Mean", "avg_duration_us"),
 			}},
-		{ID: "nvtx_by_pid", Title: "NVTX ranges per process", File: "nvtx_by_pid.csv", Columns: []report.Column{
+		{ID: "nvtx_by_pid", Title: "NVTX ranges per process", File: "nvtx_by_pid.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.NameCol("range_name", "Range"),
 			kit.CountCSVCol("count", "Count", "nvtx_count"),

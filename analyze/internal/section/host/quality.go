@@ -19,64 +19,64 @@ var Quality = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "quality.unjoined_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.RatioOf("", "kernel.count"),
 			Meaning: "share of the window's kernels whose launch call is not in the capture",
 		},
 		{
 			ID: "quality.lost_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level,
+			Scale: report.Level, Merge: report.Max,
 			Meaning: "share of the calls that launch a kernel, from the first to the last in the window that has one, " +
 				"whose kernel is not in the capture",
 		},
 		{
 			ID: "quality.skipped_rows", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "rows left out of every sum: NULL times, end before start, or times that no capture can " +
 				"hold (days away from the other rows)",
 		},
 		{
 			ID: "quality.lost_data_messages", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "messages of nsys which say that events are missing from the capture",
 		},
 		{
 			ID: "quality.profiler_overhead", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "time the profiler spent on itself in the application's threads, added up over threads",
 		},
 		{
 			ID: "quality.profiler_overhead_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Max,
 			Meaning: "share of the window that the profiler's own overhead covers in some thread",
 		},
 		{
 			ID: "quality.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Max,
 			Meaning: "longest time in the window in which no device worked",
 		},
 		{
 			ID: "quality.longest_gap_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Max,
 			Meaning: "the same as a share of the window",
 		},
 		{
 			ID: "quality.open_ranges", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Sum,
 			Meaning: "NVTX ranges still open when the capture stopped",
 		},
 		{
 			ID: "quality.unknown_process", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "kernels that name no process",
 		},
 		{
 			ID: "quality.unknown_device", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "kernels that name no device",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "quality", Title: "Checks", File: "quality.csv", Columns: []report.Column{
+		{ID: "quality", Title: "Checks", File: "quality.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("check", "Check"),
 			kit.TextCol("result", "Result"),
 			kit.CountCol("count", "Count"),

@@ -21,12 +21,12 @@ var Regions = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "region.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "names of NVTX ranges with GPU work launched inside",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "regions", Title: "Regions", File: "regions.csv", Columns: []report.Column{
+		{ID: "regions", Title: "Regions", File: "regions.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("region", "Region"),
 			kit.NameCol("parent", "Inside"),
 			kit.IDCol("depth", "Depth"),
@@ -36,7 +36,7 @@ var Regions = kit.Section{
 			kit.RatioCol("share", "Share", "pct_of_kernel_time"),
 			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
 		}},
-		{ID: "region_kernels", Title: "Kernels by region", File: "region_kernels.csv", Columns: []report.Column{
+		{ID: "region_kernels", Title: "Kernels by region", File: "region_kernels.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("region", "Region"),
 			kit.NameCol("kernel", "Kernel"),
 			kit.NsCol("total", "GPU time", "total_ms"),

@@ -21,72 +21,72 @@ var Sync = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "sync.blocked_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "pid"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "pid"},
 			Meaning: "time of the window in which a thread was inside a blocking synchronisation call, added up over " +
 				"threads: calls that started before the window or end after it count for the part inside, and never " +
 				"more than the window for each thread",
 		},
 		{
 			ID: "sync.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"", "pid", "api"},
+			Scale: report.Total, Merge: report.Sum.Counting("api"), Stats: true, Labels: []string{"", "pid", "api"},
 			Meaning: "time spent inside blocking synchronisation calls, summed over threads; the summary is over " +
 				"calls",
 		},
 		{
 			ID: "sync.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "pid", "api"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "pid", "api"},
 			Meaning: "blocking synchronisation calls",
 		},
 		{
 			ID: "sync.share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "pid"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "pid"},
 			Meaning: "share of the window that the most blocked thread spent in blocking synchronisation calls",
 		},
 		{
 			ID: "sync.gpu_busy_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "pid"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "pid"},
 			Meaning: "share of the time in blocking synchronisation calls during which GPU work of the waiting " +
 				"process ran: what is missing to 1 was not waiting for the GPU",
 		},
 		{
 			ID: "wait.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"api"},
+			Scale: report.Total, Merge: report.Sum.Counting("api"), Stats: true, Labels: []string{"api"},
 			Meaning: "time spent inside calls that query an event or a stream, make a stream wait, or can block " +
 				"without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the " +
 				"summary is over calls",
 		},
 		{
 			ID: "wait.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"api"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"api"},
 			Meaning: "calls that query an event or a stream, make a stream wait, or can block without being a " +
 				"Synchronize call (cudaThreadSynchronize, allocating and freeing memory)",
 		},
 		{
 			ID: "sync.record_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "duration of all synchronisation records of the driver, queries and stream waits included: " +
 				"a second source, used where the API calls are missing",
 		},
 		{
 			ID: "sync.record_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Sum,
 			Meaning: "synchronisation records of the driver, queries and stream waits included",
 		},
 	},
 	Tables: []report.Table{
 		{ID: "sync", Title: "Blocking calls", File: "sync.csv", Columns: []report.Column{
-			kit.NameCol("api_name", "API"),
-			kit.CountCSVCol("count", "Calls", "call_count"),
-			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			kit.MeanCol("mean", "Mean", "avg_duration_us"),
-			kit.MeanCol("p50", "p50", "p50_duration_us"),
-			kit.MeanCol("p90", "p90", "p90_duration_us"),
-			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
-			kit.NsCol("max", "Max", "max_duration_us"),
-			kit.RatioCol("share", "Of window", "pct_of_window"),
-			kit.RatioCol("gpu_busy", "GPU at work", "pct_gpu_busy"),
+			kit.NameCol("api_name", "API").Merged(report.Key),
+			kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
+			kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
+			kit.MeanCol("p50", "p50", "p50_duration_us").Merged(report.PercentileOf("api", 0.5)),
+			kit.MeanCol("p90", "p90", "p90_duration_us").Merged(report.PercentileOf("api", 0.9)),
+			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")).Merged(report.Min),
+			kit.NsCol("max", "Max", "max_duration_us").Merged(report.Max),
+			kit.RatioCol("share", "Of window", "pct_of_window").Merged(report.Leave),
+			kit.RatioCol("gpu_busy", "GPU at work", "pct_gpu_busy").Merged(report.Leave),
 		}},
-		{ID: "sync_threads", Title: "Blocked threads", File: "sync_threads.csv", Columns: []report.Column{
+		{ID: "sync_threads", Title: "Blocked threads", File: "sync_threads.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.IDCol("tid", "TID"),
 			kit.NameCol("thread_name", "Thread"),
@@ -95,7 +95,7 @@ var Sync = kit.Section{
 			kit.RatioCol("share", "Of window", "pct_of_window"),
 			kit.RatioCol("gpu_busy", "GPU at work", "pct_gpu_busy"),
 		}},
-		{ID: "sync_by_range", Title: "Blocking calls by NVTX range", File: "sync_by_range.csv",
+		{ID: "sync_by_range", Title: "Blocking calls by NVTX range", File: "sync_by_range.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.NameCol("range_name", "Range"),
 				kit.Wide(kit.NameCol("within", "Within")),
@@ -108,14 +108,14 @@ var Sync = kit.Section{
 			}},
 		{ID: "waits", Title: "Queries, stream waits and other waiting calls", File: "waits.csv",
 			Columns: []report.Column{
-				kit.NameCol("api_name", "API"),
-				kit.TextCol("kind", "Kind"),
-				kit.CountCSVCol("count", "Calls", "call_count"),
-				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-				kit.MeanCol("mean", "Mean", "avg_duration_us"),
-				kit.MeanCol("p50", "p50", "p50_duration_us"),
-				kit.MeanCol("p90", "p90", "p90_duration_us"),
-				kit.NsCol("max", "Max", "max_duration_us"),
+				kit.NameCol("api_name", "API").Merged(report.Key),
+				kit.TextCol("kind", "Kind").Merged(report.Key),
+				kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
+				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms").Merged(report.Sum.First()),
+				kit.MeanCol("mean", "Mean", "avg_duration_us").Merged(report.RatioOf("total", "count")),
+				kit.MeanCol("p50", "p50", "p50_duration_us").Merged(report.PercentileOf("api", 0.5)),
+				kit.MeanCol("p90", "p90", "p90_duration_us").Merged(report.PercentileOf("api", 0.9)),
+				kit.NsCol("max", "Max", "max_duration_us").Merged(report.Max),
 			}},
 	},
 	Run: syncCalls,

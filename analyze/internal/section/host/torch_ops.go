@@ -20,36 +20,36 @@ var TorchOps = kit.Section{
 		"call that launched it: to the innermost (self) and to each of them once.",
 	Metrics: []report.MetricDef{
 		{
-			ID: "op.coverage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			ID: "op.coverage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of kernel time launched inside some operator",
 		},
 		{
-			ID: "op.count", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total,
+			ID: "op.count", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total, Merge: report.Leave,
 			Labels: []string{"", "op"}, Meaning: "calls of operators that start in the window",
 		},
 		{
-			ID: "op.host_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			ID: "op.host_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 			Labels:  []string{"op"},
 			Meaning: "host time inside the operator, nested calls of it counted once, threads added up",
 		},
 		{
 			ID: "op.host_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "op"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "op"},
 			Meaning: "host time inside the operator and inside no operator that it calls",
 		},
 		{
-			ID: "op.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			ID: "op.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 			Labels:  []string{"op"},
 			Meaning: "time of the kernels launched inside the operator at any depth, each once",
 		},
 		{
 			ID: "op.gpu_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"", "op"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "op"},
 			Meaning: "time of the kernels for which it was the innermost operator; sums to the kernel time inside operators",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "torch_ops", Title: "Operators", File: "torch_ops.csv", Columns: []report.Column{
+		{ID: "torch_ops", Title: "Operators", File: "torch_ops.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("operator", "Operator"),
 			kit.CountCol("calls", "Calls"),
 			kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"),

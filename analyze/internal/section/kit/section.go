@@ -8,11 +8,12 @@
 // golden test of package analyze with -update.
 //
 // To add a metric, declare it in the Metrics of its section, with its scale: what happens to it when the capture is
-// twice as long? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and
+// twice as long? and its Merge: what is it of a run of many captures? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and
 // emit it with [Output.Metric], Int, Float or Summary. Name it on the section's page, ask for it in the section's test,
 // and list it in testdata/scales.txt of package analyze: tests say what is still missing.
 //
-// To add a column, declare it in the Tables of its section and fill it by its id where [Table.Row] is called.
+// To add a column, declare it in the Tables of its section and fill it by its id where [Table.Row] is called. Where a
+// run has the table, the column says how its cells merge.
 package kit
 
 import (

@@ -16,87 +16,87 @@ var Kernels = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "ncu.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"", "kernel"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "kernel"},
 			Meaning: "launches that Nsight Compute measured",
 		},
 		{
 			ID: "ncu.duration", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Stats: true, Labels: []string{"", "kernel"},
+			Scale: report.Total, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
 			Meaning: "sum of the durations of measured launches, each replayed alone",
 		},
 		{
 			ID: "ncu.dram_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "kernel"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
 			Meaning: "bytes per second read from and written to device memory",
 		},
 		{
 			ID: "ncu.dram_bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"kernel"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"kernel"},
 			Meaning: "bytes read from and written to device memory by the launches where they were counted",
 		},
 		{
 			ID: "ncu.dram_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "kernel"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
 			Meaning: "throughput of device memory, of its peak",
 		},
 		{
 			ID: "ncu.sm_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "kernel"},
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
 			Meaning: "throughput of the SMs, of its peak",
 		},
 		{
 			ID: "ncu.memory_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "kernel"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "kernel"},
 			Meaning: "throughput of the busiest part of the memory system, caches included, of its peak",
 		},
 		{
 			ID: "ncu.occupancy", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"", "kernel"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "kernel"},
 			Meaning: "active warps per SM, of those it can hold",
 		},
 		{
 			ID: "ncu.occupancy_limit", Unit: report.Ratio, Better: report.Higher, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"kernel"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
 			Meaning: "warps that fit on an SM, of those it can hold: theoretical occupancy",
 		},
 		{
 			ID: "ncu.cache_hit_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"kernel,cache"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel,cache"},
 			Meaning: "hit rate of a cache: l1, l2",
 		},
 		{
 			ID: "ncu.registers", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"kernel"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
 			Meaning: "registers per thread",
 		},
 		{
 			ID: "ncu.bound_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"bound"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"bound"},
 			Meaning: "measured time of kernels by what limits them: compute, memory, balanced, latency, unknown",
 		},
 		{
 			ID: "ncu.bound_kernels", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"bound"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"bound"},
 			Meaning: "kernels by what limits them",
 		},
 		{
 			ID: "ncu.moe_kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "kernels that are part of a mixture of experts",
 		},
 		{
 			ID: "ncu.moe_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Total,
+			Scale: report.Total, Merge: report.Leave,
 			Meaning: "measured time of kernels that are part of a mixture of experts",
 		},
 		{
 			ID: "ncu.trace_coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale:   report.Level,
+			Scale: report.Level, Merge: report.Leave,
 			Meaning: "share of the trace's kernel time whose kernels Nsight Compute measured",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "ncu_kernels", Title: "Measured kernels", File: "ncu_kernels.csv", Columns: []report.Column{
+		{ID: "ncu_kernels", Title: "Measured kernels", File: "ncu_kernels.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.Wide(kit.NameCol("short", "Short name")),
 			kit.Wide(kit.TextCol("category", "Category")),
@@ -120,14 +120,14 @@ var Kernels = kit.Section{
 			kit.Wide(kit.MeanCol("trace_time", "In the trace", "trace_time_ms")),
 			kit.Wide(kit.RatioCol("trace_share", "Of the trace", "trace_pct")),
 		}},
-		{ID: "ncu_moe", Title: "Kernels of mixtures of experts", File: "ncu_moe.csv", Columns: []report.Column{
+		{ID: "ncu_moe", Title: "Kernels of mixtures of experts", File: "ncu_moe.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.TextCol("bound", "Bound"),
 			kit.CountCol("launches", "Launches"),
 			kit.MeanCol("total", "Total", "total_time_us"),
 			kit.RateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
 		}},
-		{ID: "ncu_launches", Title: "Measured launches", File: "ncu_launches.csv", Columns: []report.Column{
+		{ID: "ncu_launches", Title: "Measured launches", File: "ncu_launches.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.IDCol("id", "ID"),
 			kit.IDCol("device_id", "GPU"),
@@ -142,11 +142,11 @@ var Kernels = kit.Section{
 			kit.SizeCol("registers", "Registers"),
 		}},
 		{ID: "kernel_bandwidth_metrics", Title: "Bandwidth by kernel, as profilemate writes it",
-			File: "kernel_bandwidth_metrics.csv", Columns: bandwidthColumns},
-		{ID: "metrics_summary", Title: "Metrics by kernel, as llm-perf-opt writes them", File: "metrics_summary.csv",
+			File: "kernel_bandwidth_metrics.csv", Merge: report.Leave, Columns: bandwidthColumns},
+		{ID: "metrics_summary", Title: "Metrics by kernel, as llm-perf-opt writes them", File: "metrics_summary.csv", Merge: report.Leave,
 			Columns: summaryColumns},
 		{ID: "classification_summary", Title: "Classification by kernel, as llm-perf-opt writes it",
-			File: "classification_summary.csv", Columns: []report.Column{
+			File: "classification_summary.csv", Merge: report.Leave, Columns: []report.Column{
 				kit.TextCol("kernel_id", "Kernel"),
 				kit.TextCol("classification", "Classification"),
 			}},

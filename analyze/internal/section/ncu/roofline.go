@@ -18,32 +18,32 @@ var Roofline = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "ncu.flop", Unit: report.Flop, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"kernel"},
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"kernel"},
 			Meaning: "floating point operations of the measured launches of a kernel",
 		},
 		{
 			ID: "ncu.flop_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"kernel"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
 			Meaning: "floating point operations per second",
 		},
 		{
 			ID: "ncu.roofline_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{"kernel"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
 			Meaning: "rate of operations, of what the device allows at the kernel's arithmetic intensity",
 		},
 		{
 			ID: "ncu.peak_dram_throughput", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"device"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"device"},
 			Meaning: "most bytes per second that device memory can transfer",
 		},
 		{
 			ID: "ncu.peak_flop_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{"device,precision"},
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"device,precision"},
 			Meaning: "most operations per second of a data type, dense",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "roofline", Title: "Kernels under the roofline", File: "roofline.csv", Columns: []report.Column{
+		{ID: "roofline", Title: "Kernels under the roofline", File: "roofline.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.Wide(kit.NameCol("short", "Short name")),
 			kit.TextCol("precision", "Mostly"),
@@ -55,7 +55,7 @@ var Roofline = kit.Section{
 			kit.TextCol("roof", "Roof"),
 			kit.RatioCol("ratio", "Of the roof", "roofline_pct"),
 		}},
-		{ID: "roofline_peaks", Title: "Peaks of the devices", File: "roofline_peaks.csv", Columns: []report.Column{
+		{ID: "roofline_peaks", Title: "Peaks of the devices", File: "roofline_peaks.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.NameCol("name", "Name"),
 			kit.TextCol("what", "Of"),
@@ -63,7 +63,7 @@ var Roofline = kit.Section{
 			kit.RateCol("flop_per_second", "Operations per second", report.Flop),
 			kit.TextCol("source", "Source"),
 		}},
-		{ID: "roofline_data", Title: "Utilisation by kernel, as profilemate writes it", File: "roofline_data.csv",
+		{ID: "roofline_data", Title: "Utilisation by kernel, as profilemate writes it", File: "roofline_data.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.NameCol("kernel_name", "Kernel"),
 				scaledCol("sm_utilization", report.Ratio, 2),

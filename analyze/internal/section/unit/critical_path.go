@@ -22,55 +22,55 @@ var CriticalPath = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "gpu.dependency_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"device,reason"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device,reason"},
 			Meaning: "idle time of cause dependency by what the launched work waited for: a kernel, collective or " +
 				"copy before it, an event of another stream, its launch to reach the GPU, or unresolved; reasons sum " +
 				"to gpu.idle_cause_time{cause=dependency}",
 		},
 		{
 			ID: "gpu.no_compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{"cause,device"},
+			Scale: report.Total, Merge: report.Device, Labels: []string{"cause,device"},
 			Meaning: "time of the window in which nothing computes, by what the next compute kernel waited for: its " +
 				"launch (launch_starved), communication or copies (blocking_comm, blocking_copy), anything else after " +
 				"its launch (dependency), unknown; causes sum to gpu.window - gpu.compute_time",
 		},
 		{
 			ID: "unit.no_compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Stats: true, Labels: []string{"cause", "cause,device", "cause,phase"},
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: []string{"cause", "cause,device", "cause,phase"},
 			Meaning: "gpu.no_compute_time within a unit (median; the summary is over the kept units); the means of " +
 				"the causes and of unit.compute_time sum to the mean unit.time",
 		},
 		{
 			ID: "unit.path_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.PerUnit, Stats: true, Labels: []string{"part"},
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: []string{"part"},
 			Meaning: "time of a unit's critical path by what it is: compute, communication, copy, latency (of the " +
 				"GPU), call, host, unknown (median; the summary is over the kept units that another one follows, " +
 				"whose means sum to their mean time)",
 		},
 		{
 			ID: "unit.replay_error", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.PerUnit, Stats: true,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
 			Meaning: "how far the time of a unit is off when it is replayed with typical latencies in place of those " +
 				"measured: what the graph does not explain (median; the summary is over the kept units, 512 at most)",
 		},
 		{
 			ID: "path.event_waits", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{"found"},
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"found"},
 			Meaning: "waits of streams for events: recorded (a row says into which stream), by_order (of the calls " +
 				"of the thread), unrecorded (nothing says), contradicted (by the times)",
 		},
 		{
-			ID: "path.inferred", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			ID: "path.inferred", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Sum,
 			Meaning: "work that nothing known explains and that started just after other work of its device: taken " +
 				"to have waited for it",
 		},
 		{
-			ID: "path.collectives", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total,
+			ID: "path.collectives", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total, Merge: report.Sum,
 			Meaning: "collectives whose kernels on several devices of the capture were found",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "no_compute", Title: "Time without compute", File: "no_compute.csv", Columns: []report.Column{
+		{ID: "no_compute", Title: "Time without compute", File: "no_compute.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("device_id", "GPU"),
 			kit.NsCol("time", "Without compute", "no_compute_ns", "no_compute_ms"),
 			kit.NsCol("starved", "Not launched yet", "launch_starved_ns"),
@@ -80,7 +80,7 @@ var CriticalPath = kit.Section{
 			kit.NsCol("unknown", "Unknown", "unknown_ns"),
 			kit.NsCol("exposed", "Exposed, not blocking", "exposed_not_blocking_ns"),
 		}},
-		{ID: "dependency_waits", Title: "What launched work waited for", File: "dependency_waits.csv",
+		{ID: "dependency_waits", Title: "What launched work waited for", File: "dependency_waits.csv", Merge: report.Leave,
 			Columns: []report.Column{
 				kit.IDCol("device_id", "GPU"),
 				kit.TextCol("reason", "Reason"),
@@ -89,7 +89,7 @@ var CriticalPath = kit.Section{
 				kit.NsCol("time", "Idle", "dependency_ns", "dependency_ms"),
 				kit.RatioCol("share", "Share", "pct_of_dependency"),
 			}},
-		{ID: "critical_path", Title: "Critical path of a unit", File: "critical_path.csv", Columns: []report.Column{
+		{ID: "critical_path", Title: "Critical path of a unit", File: "critical_path.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.TextCol("unit", "Unit"),
 			kit.TextCol("part", "Part"),
 			kit.NameCol("name", "On the path"),

@@ -24,13 +24,13 @@ var Positions = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "unit.hiccup_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit,
+			Scale: report.PerUnit, Merge: report.OfStep,
 			Meaning: "idle time before kernels in a mean unit less the sum of the medians by position: what comes in some " +
 				"units only",
 		},
 	},
 	Tables: []report.Table{
-		{ID: "unit_positions", Title: "Positions of the unit", File: "unit_positions.csv", Columns: []report.Column{
+		{ID: "unit_positions", Title: "Positions of the unit", File: "unit_positions.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.IDCol("position", "#"),
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.TextCol("category", "Category"),

@@ -85,7 +85,7 @@ func (f *mergeFlags) register(cmd *cobra.Command) {
 
 // options turns flags into the options of a merged report.
 func (f *mergeFlags) options(e *command.Env) (opt merge.Options, err error) {
-	opt = merge.Options{Version: e.Version, Top: f.top}
+	opt = merge.Options{Version: e.Version, Rules: analyze.MergeRules(), Top: f.top}
 	if f.top < 1 {
 		return opt, usage.Errorf("--top-kernels must be at least 1, got %d", f.top)
 	}
@@ -221,7 +221,7 @@ func (f *mergeFlags) capture(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return merge.OfReport(path, r)
+	return analyze.OfReport(path, r)
 }
 
 func fileSource(path string) merge.Source {
