@@ -130,7 +130,7 @@ func leaveOneOut(c *noise.Calibration, captures []*report.Report, indexed []*sid
 		others := slices.Delete(slices.Clone(captures), i, i+1)
 		opt := Options{Version: captures[0].Tool.Version, Rules: rules}
 		if len(others) > 1 {
-			opt.Noise = noise.Measure(others)
+			opt.Noise = noise.MeasureFloors(others)
 		}
 		d, err := compare(slices.Delete(slices.Clone(indexed), i, i+1), indexed[i:i+1], opt)
 		if err != nil {

@@ -117,8 +117,18 @@ func readings(captures []*report.Report) []reading {
 	return list
 }
 
-// Measure works out the noise of captures that are alike.
+// Measure works out the noise of captures that are alike, and the smallest changes that it lets a comparison find.
 func Measure(captures []*report.Report) *Noise {
+	n := MeasureFloors(captures)
+	for i := range n.Metrics {
+		n.Metrics[i].detectable()
+	}
+	return n
+}
+
+// MeasureFloors is Measure without the smallest changes (MDE is empty): they cost a hundred times what the floors do,
+// and a comparison asks for floors alone.
+func MeasureFloors(captures []*report.Report) *Noise {
 	n := &Noise{Schema: schemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
 		Env: EnvOf(captures[0]), Level: noiseLevel, Power: infer.Power}
 	n.fill()
@@ -163,7 +173,7 @@ func (r *reading) noise() Metric {
 		ln[i] = math.Log(v)
 	}
 	m := Metric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Scale: r.scale, Values: r.values,
-		DF: float64(len(ln) - 1)}
+		DF: float64(len(ln) - 1), MDE: []float64{}}
 	m.Noise = infer.Deviation(ln)
 	m.MAD = infer.MAD(ln)
 	if len(r.within) > 0 {
@@ -175,14 +185,18 @@ func (r *reading) noise() Metric {
 		m.Within = &v
 	}
 	m.Threshold = max(leastThreshold, ratioOf(thresholdMADs*m.MAD))
-	m.floors()
+	m.floor()
 	return m
 }
 
-// floors are worked out from the noise, its degrees of freedom and the threshold.
-func (m *Metric) floors() {
-	m.MDE = nil
+// floor sets the floor from the noise and its degrees of freedom.
+func (m *Metric) floor() {
 	m.Floor = ratioOf(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
+}
+
+// detectable sets the smallest changes found with 1, 2 and 3 captures a side.
+func (m *Metric) detectable() {
+	m.MDE = m.MDE[:0]
 	plan := infer.Plan{Captures: 1, SD: m.Noise, DF: m.DF, Tau: math.Log1p(m.Threshold), Alpha: infer.Alpha,
 		Floor: math.Log1p(m.Floor)}
 	for k := range 3 { // the floor is for one capture a side

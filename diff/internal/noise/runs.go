@@ -16,14 +16,14 @@ const oddRun = 1.5
 // deviation says so, it comes from the median absolute deviation, with the degrees of freedom that this has. Values
 // that mostly repeat keep what Measure says.
 func MeasureRuns(runs []*report.Report) *Noise {
-	n := Measure(runs)
+	n := MeasureFloors(runs)
 	for i := range n.Metrics {
 		m := &n.Metrics[i]
 		if m.MAD <= 0 || m.Noise <= oddRun*madScale*m.MAD {
 			continue
 		}
 		m.Noise, m.DF = madScale*m.MAD, max(1, madEfficiency*float64(len(runs)-1))
-		m.floors()
+		m.floor()
 	}
 	return n
 }
