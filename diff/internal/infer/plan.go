@@ -49,7 +49,7 @@ func (p *Plan) spreads() []spread {
 	if df > known {
 		return []spread{at(1, 1)}
 	}
-	const steps = 48
+	const steps = 24
 	gamma, _ := math.Lgamma(df / 2)
 	front := math.Ln2 + df/2*math.Log(df/2) - gamma
 	lo, hi := max(0, 1-8/math.Sqrt(2*df)), 1+8/math.Sqrt(2*df)
@@ -80,13 +80,13 @@ func cutoff(tau, se, df, alpha, near, far float64) float64 {
 	excess := func(a float64) float64 { return TTail((a-tau)/se, df) + TTail((a+tau)/se, df) - alpha }
 	lo, hi := tau+near*se, tau+far*se
 	above, below := excess(lo), excess(hi)
-	for i := 0; i < 40 && hi-lo > 1e-7*hi; i++ { // false position, halving the end that stays (Illinois)
+	for i := 0; i < 40 && hi-lo > 1e-5*hi; i++ { // false position, halving the end that stays (Illinois)
 		mid := hi
 		if above > below {
 			mid = (lo*below - hi*above) / (below - above)
 		}
 		v := excess(mid)
-		if math.Abs(v) < 1e-9*alpha {
+		if math.Abs(v) < 1e-6*alpha {
 			return mid
 		}
 		if v > 0 {
@@ -139,7 +139,7 @@ func (p Plan) Detectable(power float64) float64 {
 	if p.power(list, cuts, hi) < power {
 		return math.Inf(1)
 	}
-	for range 60 {
+	for hi-lo > 1e-6 {
 		if mid := (lo + hi) / 2; p.power(list, cuts, mid) < power {
 			lo = mid
 		} else {
