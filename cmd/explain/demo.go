@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"embed"
 	"fmt"
 	"io"
 	"os"
@@ -10,10 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 )
+
+// demoCaptures are base.sqlite and head.sqlite of the repository's testdata.
+//
+//go:embed demo/base.sqlite.gz demo/head.sqlite.gz
+var demoCaptures embed.FS
 
 func newDemo(e *env) *cobra.Command {
 	var out string
@@ -50,8 +57,12 @@ func demo(ctx context.Context, e *env, dir string) error {
 		return err
 	}
 	base, head := filepath.Join(dir, "base.sqlite"), filepath.Join(dir, "head.sqlite")
-	for path, build := range map[string]func(...tracetest.Option) *tracetest.Builder{base: tracetest.Base, head: tracetest.Head} {
-		if err := build().Write(path); err != nil {
+	for _, path := range []string{base, head} {
+		capture, err := demoCapture(filepath.Base(path))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, capture, 0o644); err != nil {
 			return err
 		}
 	}
@@ -74,4 +85,17 @@ func demo(ctx context.Context, e *env, dir string) error {
 	_, err := fmt.Fprintf(e.Out, "\nThe page:     %s\nThe comment:  %s\nThe head:     explain %s\n", clean(filepath.Join(page, "diff.html")),
 		clean(filepath.Join(gate, "comment.md")), clean(head))
 	return err
+}
+
+// demoCapture unpacks base.sqlite or head.sqlite.
+func demoCapture(name string) ([]byte, error) {
+	packed, err := demoCaptures.ReadFile("demo/" + name + ".gz")
+	if err != nil {
+		return nil, err
+	}
+	rd, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(rd)
 }

@@ -202,7 +202,12 @@ func (s *scrubber) personal(name string) string {
 	return name
 }
 
-func (s *scrubber) write(name string, found map[Role]source.Table) error {
+func (s *scrubber) write(name string, found map[Role]source.Table) (err error) {
+	defer func() { // database/sql rolls back by itself then, and says that instead
+		if err != nil && s.ctx.Err() != nil {
+			err = s.ctx.Err()
+		}
+	}()
 	abs, err := filepath.Abs(name)
 	if err != nil {
 		return &writeError{err}
