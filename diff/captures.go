@@ -79,23 +79,32 @@ func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	}
 }
 
-// Shares from which a capture is incomplete.
+// Shares from which a capture is incomplete. Units that miss events are left out of its numbers up to the first; the
+// second is for captures in which nobody looked for such units.
 const (
-	lostKernels = 0.02 // of launches, without their kernel; complete captures have 0 to 0.5 %
-	skippedRows = 0.01 // of a table
+	incompleteUnits = 0.5
+	lostKernels     = 0.02 // of launches, without their kernel; complete captures have 0 to 0.5 %
+	skippedRows     = 0.01 // of a table
 )
 
-// incomplete says from which captures events are missing, and what else limits trust in them.
+// incomplete says from which captures events are missing, and what else limits trust in them. That nsys says events may
+// be missing is told once, and decides nothing: it says so of most captures of programs that outlive them.
 func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
+	messages := 0.0
 	for _, s := range []struct {
 		name     string
 		captures []*side.Capture
 	}{{"base", base}, {"head", head}} {
 		for _, x := range s.captures {
 			name := s.name + ": " + x.Report.Trace.Name
+			n, _ := x.Value("quality.lost_data_messages", nil)
+			messages += n
 			if what := whatIsMissing(x); len(what) > 0 {
 				c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.IncompleteCapture,
 					Text: name + ": " + strings.Join(what, ", ") + ": counts, busy times and launches are lower bounds"})
+			} else if v, _ := x.Value("quality.incomplete_units", nil); v > 0 {
+				c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.IncompleteCapture,
+					Text: name + ": " + unit.Percent(v) + " of the units miss events and are left out"})
 			}
 			for i := range x.Report.Warnings {
 				if w := &x.Report.Warnings[i]; slices.Contains(comparison.Doubts(), comparison.Code(w.Code)) {
@@ -103,6 +112,10 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 				}
 			}
 		}
+	}
+	if messages > 0 && !c.Has(comparison.IncompleteCapture) {
+		c.Warnings = append(c.Warnings, comparison.Reason{Code: "lost_data",
+			Text: "nsys says that events may be missing; no unit that is compared misses any"})
 	}
 }
 
@@ -132,21 +145,30 @@ func overhead(c *comparison.Comparison, most float64, base, head []*side.Capture
 	}
 }
 
-// whatIsMissing says what is missing from a capture.
+// whatIsMissing says what is missing from a capture, by evidence.
 func whatIsMissing(x *side.Capture) []string {
 	var what []string
-	if n, _ := x.Value("quality.lost_data_messages", nil); n > 0 {
-		what = append(what, "nsys reports lost events")
-	}
-	if v, _ := x.Value("quality.lost_kernels", nil); v >= lostKernels {
+	if v, known := x.Value("quality.incomplete_units", nil); known && v > incompleteUnits {
+		what = append(what, unit.Percent(v)+" of the units miss events")
+	} else if v, _ := x.Value("quality.lost_kernels", nil); !known && v >= lostKernels {
 		what = append(what, unit.Percent(v)+" of the launches have no kernel")
 	}
 	for _, t := range x.Report.Trace.Tables {
-		if t.Rows > 0 && float64(t.Skipped) >= skippedRows*float64(t.Rows) && t.Skipped > 0 {
+		if t.Rows > 0 && float64(t.Skipped) >= skippedRows*float64(t.Rows) && t.Skipped > 0 && !besideGPU(t.Name) {
 			what = append(what, fmt.Sprintf("%s of %s rows of %s cannot be used", unit.Int(t.Skipped), unit.Int(t.Rows), t.Name))
 		}
 	}
 	return what
+}
+
+// besideGPU reports whether nothing that is compared per unit is made of a table.
+func besideGPU(table string) bool {
+	for _, name := range []string{"OSRT_", "SCHED_", "COMPOSITE_", "GPU_METRICS", "GENERIC_", "PROFILER_OVERHEAD"} {
+		if strings.HasPrefix(table, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // doubt takes back what counts of an incomplete capture seem to say: the numbers stand, and nothing follows from them.

@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,8 +100,9 @@ func TestRealCopies(t *testing.T) {
 func TestIncompleteCaptures(t *testing.T) {
 	base := engineReport(t, engine{})
 	for name, spoil := range map[string]func(r *report.Report){
-		"nsys says so": func(r *report.Report) { setMetric(r, "quality.lost_data_messages", report.Count, 1) },
-		"launches without kernels": func(r *report.Report) {
+		"most units miss events": func(r *report.Report) { setMetric(r, "quality.incomplete_units", report.Ratio, 0.6) },
+		"launches without kernels, by a version that did not look at units": func(r *report.Report) {
+			r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool { return m.ID == "quality.incomplete_units" })
 			setMetric(r, "quality.lost_kernels", report.Ratio, 0.2)
 		},
 		"rows that cannot be used": func(r *report.Report) {
@@ -123,6 +125,31 @@ func TestIncompleteCaptures(t *testing.T) {
 			if r := rowOf(t, c, "unit.time.p50"); r.Class != comparison.Same {
 				t.Errorf("%s: unit.time.p50 is %s: time passes whatever was recorded", name, r.Class)
 			}
+		}
+	}
+}
+
+// What nsys says of its own work is told once and decides nothing, and so are units that were left out, or launches
+// outside of units that have no kernel.
+func TestMessagesDecideNothing(t *testing.T) {
+	base := engineReport(t, engine{})
+	for name, w := range map[string]struct {
+		id    string
+		value float64
+		code  comparison.Code
+	}{
+		"a message": {"quality.lost_data_messages", 3, "lost_data"}, "one unit of 60": {"quality.incomplete_units", 1.0 / 60, comparison.IncompleteCapture},
+		"lost outside the units": {"quality.lost_kernels", 0.2, ""},
+	} {
+		head := *engineReport(t, engine{})
+		head.Metrics = append([]report.Metric{}, head.Metrics...)
+		setMetric(&head, w.id, report.Count, w.value)
+		c := compareReports(t, one(base), one(identified(&head, "head", "other")), diff.Options{})
+		if c.Verdict != comparison.Pass || c.Has(comparison.IncompleteCapture) {
+			t.Errorf("%s: %s %v", name, c.Verdict, c.Reasons)
+		}
+		if w.code != "" && warned(c, w.code) != 1 {
+			t.Errorf("%s: %v", name, c.Warnings)
 		}
 	}
 }

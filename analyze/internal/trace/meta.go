@@ -127,6 +127,11 @@ func cudaVersion(v string) string {
 // and is never kept.
 func diagnosticCode(text string) string {
 	text = strings.ToLower(text)
+	for _, other := range []string{"opengl", "vulkan", "directx", "os runtime", "openmp", "openacc"} {
+		if strings.Contains(text, other) {
+			return "" // it is about none of the numbers of a GPU
+		}
+	}
 	for _, d := range []struct{ has, code string }{
 		{"not all cuda events", "cuda_incomplete"},
 		{"not all nvtx events", "nvtx_incomplete"},

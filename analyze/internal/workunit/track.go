@@ -16,6 +16,7 @@ type finder struct {
 	families symbols
 	tracks   []track
 	of       [][]int32
+	missing  []hole
 
 	way   way // that lines are laid out
 	lines []*line
@@ -52,6 +53,7 @@ func newFinder(in *Input) *finder {
 	for d := range in.Timeline.Devices {
 		f.addTracks(d)
 	}
+	f.missing = f.holes()
 	return f
 }
 

@@ -105,6 +105,8 @@ type Unit struct {
 	// with their bytes, how often each, in any order. Equal work has equal signatures in every capture.
 	Signature uint64
 
+	incomplete bool // events of it are missing from the capture
+
 	closed bool   // another unit follows
 	first  int32  // piece of work
 	hash   uint64 // of its kernels' names, how often each
@@ -123,7 +125,7 @@ type State uint8
 // States of a unit.
 const (
 	Kept    State = iota
-	Cut           // incomplete at an end of the capture, or last with nothing to close it
+	Cut           // incomplete: at an end of the capture, last with nothing to close it, or with events missing
 	Warmup        // slow, at the start
 	Other         // different work from every group
 	Outside       // starts outside the analysed window

@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 
 	units "github.com/nsys-llm/explain/analyze/report/unit"
@@ -27,6 +28,12 @@ var Quality = kit.Section{
 			Scale: report.Level, Merge: report.Max,
 			Meaning: "share of the calls that launch a kernel, from the first to the last in the window that has one, " +
 				"whose kernel is not in the capture",
+		},
+		{
+			ID: "quality.incomplete_units", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Max,
+			Meaning: "share of the units of work of which events are missing: launches without their kernel, copy or graph " +
+				"between others that have theirs, kernels without their launch call behind others that have it",
 		},
 		{
 			ID: "quality.skipped_rows", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
@@ -155,9 +162,10 @@ func formatTime(ns int64) string   { return units.Format(float64(ns), report.Nan
 func quality(in *kit.Input, out *kit.Output) {
 	c := &checks{in, out, out.Table("quality")}
 	c.gpuActivity()
-	c.lostData()
 	c.cutTrace()
 	c.lostKernels()
+	lossy := c.incompleteUnits()
+	c.messages(lossy)
 	c.hiddenKernels()
 	c.skippedRows()
 	c.oddCopies()
@@ -224,17 +232,41 @@ func (c *checks) otherWork() string {
 	return strings.Join(parts, "")
 }
 
-// lostMessages says what nsys' own messages mean for the numbers, worst first.
-var lostMessages = []struct{ code, text string }{
-	{"not_started", "tracing may not have started in some process, so that its events are missing"},
-	{"cuda_incomplete", "not all CUDA events were collected"},
-	{"events_dropped", "events were dropped"},
-	{"out_of_memory", "the profiler ran out of memory"},
-	{"nvtx_incomplete", "not all NVTX events were collected"},
+// incompleteUnits counts the steps that miss events, and reports whether any loss was measured. A gap in the ids that
+// join calls and kernels is none: most calls that nsys does not record take one.
+func (c *checks) incompleteUnits() bool {
+	const check = "units of work have all their events"
+	n, of := c.in.Units.Incomplete()
+	if has := &c.in.Trace.Has; of == 0 || !c.in.Has(trace.RoleAPI) || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
+		c.unchecked(check, "no units whose kernels and calls can be joined")
+		return false
+	}
+	ratio := stat.Ratio(n, of)
+	c.out.From(trace.RoleAPI, c.in.Trace.API.Len(), "correlationId", "nameId")
+	c.out.With(trace.RoleKernel, "correlationId", "globalPid")
+	c.out.Metric("quality.incomplete_units", nil, ratio)
+	what := "they are left out"
+	if *ratio > workunit.MostIncomplete {
+		what = "counts, busy times and launches are lower bounds. Record a shorter time, or trace less"
+	}
+	c.that(n > 0, check, counted(n, ratio), "incomplete_units", formatCount(n)+" of "+formatCount(of)+
+		" units of work ("+formatRatio(*ratio)+") miss events, launches without their kernel or kernels without their call: "+what+".")
+	return n > 0
 }
 
-func (c *checks) lostData() {
-	const check = "nsys reported no lost data"
+// doubted says what nsys' own messages are about.
+var doubted = []struct{ code, what string }{
+	{"not_started", "tracing may not have started in some process"},
+	{"cuda_incomplete", "CUDA events may be missing"},
+	{"events_dropped", "events were dropped"},
+	{"out_of_memory", "the profiler ran out of memory"},
+	{"nvtx_incomplete", "NVTX events may be missing"},
+}
+
+// messages notes what nsys says of its own work. It says so of most captures of programs that outlive them: evidence of
+// loss are events that are missing.
+func (c *checks) messages(lossy bool) {
+	const check = "nsys has no doubts"
 	list := c.in.Trace.Diagnostics
 	if len(list) == 0 {
 		c.unchecked(check, "no messages of nsys in the export")
@@ -248,8 +280,12 @@ func (c *checks) lostData() {
 			errors++
 		}
 	}
-	for _, m := range lostMessages {
-		lost += counts[m.code]
+	var said []string
+	for _, m := range doubted {
+		if n := counts[m.code]; n > 0 {
+			lost += n
+			said = append(said, m.what)
+		}
 	}
 	c.out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
 		Rows: int64(len(list))})
@@ -259,10 +295,15 @@ func (c *checks) lostData() {
 		return
 	}
 	c.row(check, "warning", counted(lost+errors, nil))
-	for _, m := range lostMessages {
-		if n := counts[m.code]; n > 0 {
-			c.out.Warn("lost_data", "nsys reports ("+messages(n)+") that "+m.text+": totals are lower bounds. Record a shorter time, or trace less (--trace=cuda,nvtx, no CPU sampling).")
+	if lost > 0 {
+		measured := "no unit of work misses any"
+		switch {
+		case lossy:
+			measured = "some are missing"
+		case len(c.in.Units.Units) == 0:
+			measured = "there is no unit of work to check"
 		}
+		c.out.Warn("lost_data", "nsys says ("+messages(lost)+") that "+strings.Join(said, ", ")+": "+measured+".")
 	}
 	if errors > 0 {
 		c.out.Warn("nsys_errors", "nsys recorded "+formatCount(errors)+" errors that explain does not know: look at the diagnostics summary in the Nsight Systems window.")

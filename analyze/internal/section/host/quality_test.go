@@ -46,6 +46,7 @@ func TestQualityOfSoundTrace(t *testing.T) {
 	wantLines(t, warningCodes(r, "quality"))
 	sectiontest.Metric(t, r, 0, "quality.unjoined_kernels")
 	sectiontest.Metric(t, r, 0, "quality.lost_kernels")
+	sectiontest.Metric(t, r, 0, "quality.incomplete_units")
 	sectiontest.Metric(t, r, 0, "quality.skipped_rows")
 	sectiontest.Metric(t, r, 10*micro, "quality.longest_gap")
 	sectiontest.Metric(t, r, 10.0/1990, "quality.longest_gap_ratio") // 1000 to 2990
@@ -102,7 +103,7 @@ func TestQualityWarnings(t *testing.T) {
 		{"lost data", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Diagnostic(tt.Diagnostic{Severity: 2, Text: "Not all CUDA events might have been collected."})
 			b.Diagnostic(tt.Diagnostic{Severity: 1, Text: "Process was launched by the profiler, see /home/me/x.log"})
-		}), "lost_data", "not all CUDA events", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1, "quality.lost_data_messages") }},
+		}), "lost_data", "nsys says (1 message) that CUDA events may be missing: no unit of work misses any.", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1, "quality.lost_data_messages") }},
 		{"unknown errors", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Diagnostic(tt.Diagnostic{Severity: 3, Text: "Something broke in /home/me"})
 		}), "nsys_errors", "1 errors", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 0, "quality.lost_data_messages") }},
@@ -116,6 +117,9 @@ func TestQualityWarnings(t *testing.T) {
 			th.Call("cudaStreamEndCapture_v10000", 1264*micro, 1265*micro)
 			th.Call("cudaLaunchKernel_v7000", 2890*micro, 2891*micro) // in flight at the end
 		}), "lost_kernels", "1 of 11 launch calls (9.1 %)", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1.0/11, "quality.lost_kernels") }},
+		{"units that miss events", broken(func(_ *tt.Builder, th *tt.Thread) { // one of ten, before the launch of the third
+			th.Call("cudaLaunchKernel_v7000", 1250*micro, 1251*micro)
+		}), "incomplete_units", "1 of 10 units of work (10.0 %) miss events, launches without their kernel or kernels without their call: they are left out.", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 0.1, "quality.incomplete_units") }},
 		{"no API calls", broken(nil, tt.WithoutTable("CUPTI_ACTIVITY_KIND_RUNTIME")), "no_api_calls", "", func(t *testing.T, r *report.Report) { sectiontest.NoMetric(t, r, "quality.unjoined_kernels") }},
 		{"no correlation", broken(nil, tt.WithoutColumn(kernelRows, "correlationId")), "no_correlation", "", nil},
 		{"no process column", broken(nil, tt.WithoutColumn(kernelRows, "globalPid")), "no_process_column", "", func(t *testing.T, r *report.Report) { sectiontest.NoMetric(t, r, "quality.unknown_process") }},
@@ -228,7 +232,7 @@ func TestQualityOrder(t *testing.T) {
 	b.Overhead(tt.Overhead{Name: "x", Start: 100 * micro, End: 200 * micro})
 	b.Kernel(tt.Kernel{Name: "k", Start: 5, End: 1})
 	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
-	wantLines(t, warningCodes(r, "quality"), "lost_data", "skipped_rows", "unjoined_kernels", "profiler_overhead")
+	wantLines(t, warningCodes(r, "quality"), "skipped_rows", "unjoined_kernels", "profiler_overhead", "lost_data")
 }
 
 // Every check has a row that says what became of it, in any capture.

@@ -1,0 +1,237 @@
+package workunit
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// MostIncomplete is the share of units with missing events up to which they are left out. Where more miss some, what is
+// left is no sample of the capture: all stay, as lower bounds, see [Result.Incomplete].
+const MostIncomplete = 0.5
+
+// hole is a place at which an event is missing: a launch without its work, between two of its thread that have theirs,
+// or a kernel without its call, behind one of its stream that has its own.
+type hole struct {
+	by       int32 // what misses it: an API name, or a kernel's name behind those
+	habit    bool  // some programs have such events all the time: a copy of no bytes leaves no row
+	at       int64 // of a launch: its call's start
+	from, to spot  // around it; equal for a kernel
+	last     bool  // a launch that none with work follows: the capture stopped before its work ran, or rows are missing
+}
+
+// spot is a moment on a device in a process.
+type spot struct {
+	device, proc int32
+	time         int64
+	call         int32 // whose work it is, until that is found
+}
+
+// holes are the events of a capture that are missing by evidence. Messages of nsys are none, nor are gaps in correlation
+// ids, of which most calls that nsys does not record take one.
+func (f *finder) holes() []hole {
+	has := &f.Trace.Has
+	if f.Trace.API.Len() == 0 || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
+		return nil
+	}
+	return append(f.callless(), f.workless()...)
+}
+
+// workless finds launches without work. One in a stream that is captured into a graph has none, nor has one that failed.
+func (f *finder) workless() []hole {
+	api := &f.Trace.API
+	ran := make([]bool, api.Len())
+	for _, calls := range [][]int32{f.Calls.Kernel, f.Calls.Copy, f.Calls.Set, f.Calls.Graph} {
+		for _, call := range calls {
+			if call != trace.None {
+				ran[call] = true
+			}
+		}
+	}
+	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names))
+	for n := range api.Names {
+		begins[n] = strings.Contains(api.Names[n].Name, "StreamBeginCapture")
+		ends[n] = strings.Contains(api.Names[n].Name, "StreamEndCapture")
+	}
+	type lane struct {
+		before    int32 // last call with work, or none
+		capturing bool
+		open      []hole
+	}
+	lanes := make([]lane, len(f.Trace.Threads))
+	for i := range lanes {
+		lanes[i].before = trace.None
+	}
+	var list []hole
+	for i := range api.Len() {
+		th := api.Thread(i)
+		if th == trace.None {
+			continue
+		}
+		l, name := &lanes[th], api.Name(i)
+		switch n := &api.Names[name]; {
+		case begins[name]:
+			l.capturing = true
+		case ends[name]:
+			l.capturing = false
+		case !n.Launch && !n.AsyncCopy && !n.SyncCopy && !n.Memset:
+		case ran[i]:
+			for _, h := range l.open {
+				h.to.call = int32(i)
+				list = append(list, h)
+			}
+			l.before, l.open = int32(i), l.open[:0]
+		case l.before != trace.None && !l.capturing && api.Return(i) == 0:
+			l.open = append(l.open, hole{by: name, habit: !n.Launch || n.GraphLaunch, at: api.Start(i),
+				from: spot{call: l.before}, to: spot{call: trace.None}})
+		}
+	}
+	for i := range lanes {
+		for _, h := range lanes[i].open {
+			h.last, h.to = true, h.from
+			list = append(list, h)
+		}
+	}
+	f.locate(list)
+	return list
+}
+
+// locate finds when and where the work of calls ran.
+func (f *finder) locate(list []hole) {
+	if len(list) == 0 {
+		return
+	}
+	at := map[int32]spot{}
+	for i := range list {
+		at[list[i].from.call], at[list[i].to.call] = spot{}, spot{}
+	}
+	t := f.Trace
+	for _, x := range []struct {
+		work  *trace.Work
+		calls []int32
+	}{{&t.Kernels.Work, f.Calls.Kernel}, {&t.Copies.Work, f.Calls.Copy}, {&t.Sets.Work, f.Calls.Set}, {&t.Graphs.Work, f.Calls.Graph}} {
+		for row, call := range x.calls {
+			if _, asked := at[call]; asked && call != trace.None {
+				at[call] = spot{x.work.Device(row), x.work.Proc(row), x.work.Start(row), call}
+			}
+		}
+	}
+	for i := range list {
+		list[i].from, list[i].to = at[list[i].from.call], at[list[i].to.call]
+	}
+}
+
+// callless finds kernels without their call behind one of their stream that has its own. Those before were launched
+// before the capture began.
+func (f *finder) callless() (list []hole) {
+	k := &f.Trace.Kernels
+	if !slices.Contains(f.Calls.Kernel, trace.None) {
+		return nil
+	}
+	type stream struct {
+		proc, device int32
+		id           int64
+	}
+	joined := map[stream]bool{}
+	for row, call := range f.Calls.Kernel {
+		at := stream{k.Proc(row), k.Device(row), k.Stream(row)}
+		switch {
+		case call != trace.None:
+			joined[at] = true
+		case joined[at]:
+			here := spot{at.device, at.proc, k.Start(row), trace.None}
+			list = append(list, hole{by: int32(len(f.Trace.API.Names)) + k.Name(row), habit: true, from: here, to: here})
+		}
+	}
+	return list
+}
+
+// lose marks the kept units of which events are missing, and leaves them out where they are few.
+func (f *finder) lose(r *Result) {
+	type flag struct {
+		by   int32
+		unit int
+	}
+	flags, by := map[flag]bool{}, map[int32][]int{}
+	kept := 0
+	for i := range r.Units {
+		if r.Units[i].State == Kept {
+			kept++
+		}
+	}
+	for i := range f.missing {
+		h := &f.missing[i]
+		a, b := r.around(&h.from), r.around(&h.to)
+		launched := func(u int) bool {
+			return u >= 0 && r.Units[u].HostKnown() && r.Units[u].HostStart <= h.at && h.at < r.Units[u].HostEnd
+		}
+		switch {
+		case h.last:
+			if launched(a) && !r.Units[a].closed && r.Units[a].State == Kept {
+				r.Units[a].State = Cut
+			}
+			continue
+		case launched(a):
+			b = a
+		case launched(b):
+			a = b
+		}
+		for _, u := range []int{a, b} {
+			if x := (flag{h.by, u}); u >= 0 && r.Units[u].State == Kept && !flags[x] {
+				flags[x], by[h.by] = true, append(by[h.by], u)
+			}
+		}
+	}
+	habit := map[int32]bool{}
+	for i := range f.missing {
+		if h := &f.missing[i]; h.habit && 2*len(by[h.by]) > kept {
+			habit[h.by] = true
+		}
+	}
+	lost := 0
+	for name, units := range by {
+		for _, u := range units {
+			if x := &r.Units[u]; !habit[name] && !x.incomplete {
+				x.incomplete = true
+				lost++
+			}
+		}
+	}
+	if float64(lost) > MostIncomplete*float64(kept) {
+		return
+	}
+	for i := range r.Units {
+		if r.Units[i].incomplete {
+			r.Units[i].State = Cut
+		}
+	}
+}
+
+// around is the unit of a device and a process that a moment lies in, or -1.
+func (r *Result) around(s *spot) int {
+	at := sort.Search(len(r.Units), func(i int) bool {
+		u := &r.Units[i]
+		return cmp.Or(cmp.Compare(u.Device, s.device), cmp.Compare(u.Proc, s.proc), cmp.Compare(u.Start, s.time)) > 0
+	}) - 1
+	if at < 0 || r.Units[at].Device != s.device || r.Units[at].Proc != s.proc || s.time >= r.Units[at].End {
+		return -1
+	}
+	return at
+}
+
+// Incomplete counts the units of which events are missing, those that were left out for it included, and all that are
+// not outside the window.
+func (r *Result) Incomplete() (n, of int64) {
+	for i := range r.Units {
+		if u := &r.Units[i]; u.State != Outside {
+			of++
+			if u.incomplete {
+				n++
+			}
+		}
+	}
+	return n, of
+}
