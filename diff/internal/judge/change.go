@@ -59,10 +59,6 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 			g.Reason += "; " + row.Why
 		}
 	}
-	if g.Verdict == comparison.Fail && r.OnlySlower && !j.slower(row.Labels) {
-		g.Verdict = comparison.Warn
-		g.Reason += "; the unit did not get slower, so that this is shown only"
-	}
 }
 
 // exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in

@@ -334,6 +334,7 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 		j.change(&g, r, s)
 		j.replicated(&g, s)
 	}
+	j.notSlower(&g, r)
 	return g
 }
 

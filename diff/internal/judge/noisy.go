@@ -198,6 +198,51 @@ func resolution(gates []comparison.Gate) *float64 {
 	return least
 }
 
+// notSlower takes a failure back that a faster step cannot have, however it was found: of what a step does, its launches,
+// graphs and structure, unless its time got worse too where the rule asks for that (only_slower), and otherwise where
+// it got better. A budget holds whatever the base was.
+func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
+	if g.Verdict != comparison.Fail || r.Budgeted() {
+		return
+	}
+	switch {
+	case r.OnlySlower && !j.slower(g.Labels):
+		g.Reason += "; the unit did not get slower, so that this is shown only"
+	case ofWork(g.Metric) && j.faster(g.Labels):
+		g.Reason += "; the unit got faster, so that this is shown only"
+	default:
+		return
+	}
+	g.Verdict = comparison.Warn
+}
+
+// ofWork reports whether a metric says what a unit does, rather than how long anything takes.
+func ofWork(metric string) bool {
+	for _, prefix := range []string{"unit.launches", "unit.kernels", "graph.", "launch.", "kernel.count"} {
+		if strings.HasPrefix(metric, prefix) {
+			return true
+		}
+	}
+	return metric == comparison.MetricStructure
+}
+
+// faster reports whether the time of the units that a number is of got better for certain, and not worse in the mean or
+// the middle.
+func (j *judge) faster(l report.Labels) bool {
+	better := false
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		if id, stat := policy.SplitStat(row.Metric); id != "unit.time" || stat != "p50" && stat != "mean" || row.Labels.String() != l.String() {
+			continue
+		}
+		if row.Class == comparison.Regressed {
+			return false
+		}
+		better = better || row.Class == comparison.Improved
+	}
+	return better
+}
+
 // slower reports whether the time of the units that a count is of got worse too, or may have.
 func (j *judge) slower(l report.Labels) bool {
 	for i := range j.c.Primary {

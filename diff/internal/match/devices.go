@@ -116,30 +116,25 @@ func (x *Sides) thisDevice(device int64) bool {
 	return false
 }
 
-// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a
+// unequalCoverage refuses sides where the units of one cover less than half of the compute time that those of the other do, and where a
 // unit of one side seems to hold several of the other: half as many units, each with a third more kernels or more.
 func (x *Sides) unequalCoverage() {
 	type cover struct{ share, units, kernels float64 }
 	of := func(s *side.Side) (c cover, ok bool) {
 		for _, v := range s.Views {
-			var busy float64
-			for _, m := range v.C.Metrics("gpu.busy_time") {
-				busy += comparison.Value(m.Value)
-			}
-			if busy <= 0 || v.Kernels == nil {
+			if v.C.Report.Unit.Coverage == nil || v.Kernels == nil {
 				return c, false
 			}
 			t := v.C.Report.Unit.Trimmed
-			var kept, time float64
+			var kept float64
 			for _, g := range v.C.Kinds {
 				kept += float64(g.Count)
-				time += g.Time()
 			}
 			if kept == 0 {
 				return c, false
 			}
 			n := float64(len(s.Views))
-			c.share += time * (1 + float64(t.Cut+t.Warmup)/kept) / busy / n
+			c.share += *v.C.Report.Unit.Coverage / n
 			c.units += (kept + float64(t.Cut+t.Warmup)) / n
 			c.kernels += v.Kernels.Mean / n
 		}
@@ -164,7 +159,7 @@ func (x *Sides) unequalCoverage() {
 	const fewUnits = 8 // of which warm-up and cut units are too large a part
 	if few.units >= fewUnits && (b.share > 2*h.share || h.share > 2*b.share) {
 		x.Refuse(comparison.LowCoverage, fmt.Sprintf(
-			"units of work hold %.0f %% of the GPU's time on base and %.0f %% on head: what lies outside them differs too much to compare the rest",
+			"units of work hold %.0f %% of the GPU's compute time on base and %.0f %% on head: what lies outside them differs too much to compare the rest",
 			100*b.share, 100*h.share))
 	}
 }

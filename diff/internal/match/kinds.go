@@ -332,11 +332,14 @@ func (x *Sides) Judged() []*Kind {
 	return list
 }
 
-// sameWork reports whether the units of a kind that markers name do the same work on both sides, as far as is known.
+// sameWork reports whether the units of a kind are the same step on both sides: by what ties them, or by their work as
+// far as that is known.
 func (x *Sides) sameWork(k *Kind) bool {
+	tied := x.tied()
 	for _, b := range k.BaseViews {
 		for _, h := range k.HeadViews {
-			if b.HasWork && h.HasWork && !b.Hidden && !h.Hidden && overlap(b.Work, h.Work) < OverlapNeeded {
+			if b.HasWork && h.HasWork && !b.Hidden && !h.Hidden && overlap(b.Work, h.Work) < OverlapNeeded &&
+				(!tied || moreOfTheSame(b.Work, h.Work)) {
 				return false
 			}
 		}

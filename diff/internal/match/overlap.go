@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -195,7 +196,15 @@ func (x *Sides) Work() {
 		}
 	}
 	x.C.Unit.Overlap = &least
-	if least < OverlapNeeded {
+	switch {
+	case least >= OverlapNeeded:
+	case x.C.Comparable && x.tied() && !moreOfTheSame(b.Work, h.Work):
+		text := func(list []side.Work) string {
+			return fmt.Sprintf("%.4g a unit (%s)", total(list), topCategories(list))
+		}
+		x.C.Residue = append(x.C.Residue, comparison.Residue{
+			Field: fmt.Sprintf("kernels, %.0f %% of the compute time in common", 100*least), Base: text(b.Work), Head: text(h.Work)})
+	default:
 		x.C.Depth = comparison.DepthUnit
 		x.Refuse(
 			comparison.DifferentWork,
@@ -210,6 +219,50 @@ func (x *Sides) Work() {
 			),
 		)
 	}
+}
+
+// moreOfTheSame reports whether two units with little work in common run the same kernels, and one of them far more
+// often: twice the layers are another model, whatever ties the steps.
+func moreOfTheSame(a, b []side.Work) bool {
+	shared := func(a, b []side.Work) float64 {
+		common, sum := 0.0, 0.0
+		for i := range a {
+			if a[i].Category == side.Communication {
+				continue
+			}
+			sum += a[i].Alone
+			if slices.ContainsFunc(b, func(w side.Work) bool { return w.Canonical == a[i].Canonical }) {
+				common += a[i].Alone
+			}
+		}
+		return common / max(sum, 1)
+	}
+	return min(shared(a, b), shared(b, a)) >= OverlapNeeded
+}
+
+// leastTied is the number of units from which equal numbers of them tie two sides.
+const leastTied = 3
+
+// tied reports whether the program says that units of both sides are the same step, whatever kernels do its work: by
+// markers or ranges of one name, or by as many units on both sides. A kernel that takes most of a step and is replaced
+// by others is an optimiser's daily work.
+func (x *Sides) tied() bool {
+	first := &x.Base.Captures[0].Report.Unit
+	units := func(u *report.Unit) (n int64) {
+		for i := range u.Groups {
+			n += u.Groups[i].Count
+		}
+		return n + u.Trimmed.Cut + u.Trimmed.Warmup + u.Trimmed.Other
+	}
+	named, equal := first.Kind == "nvtx", units(first) >= leastTied
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			u := &c.Report.Unit
+			named = named && u.Kind == first.Kind && u.Name == first.Name
+			equal = equal && u.Kind == first.Kind && units(u) == units(first)
+		}
+	}
+	return named || equal
 }
 
 func (x *Sides) hiddenSide() string {
