@@ -15,6 +15,7 @@ import (
 )
 
 var partials = flag.Int("partials", 60, "partials that TestManyPartials merges; the claim is about 1000")
+var long = flag.Bool("long", false, "simulations at full length")
 
 // Many partials of a capture with thousands of kernels and 2,000 collectives, each of a rank of its own, with 8 ranks on a
 // host. `go test -run ManyPartials -partials 1000 -v ./analyze` under a memory limit shows what 1,000 cost.

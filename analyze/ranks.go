@@ -198,8 +198,14 @@ func (c *comms) of(call int32) string {
 	return strconv.FormatUint(c.t.NCCL[list[at]].Comm, 16)
 }
 
-// mpiCollectives are the calls of MPI in which nobody can finish before all have begun.
-var mpiCollectives = map[string]string{
+// mpiBlocking are the calls of MPI in which a rank may wait for another.
+var mpiBlocking = map[string]string{
+	"MPI_Bcast": ranks.Broadcast, "MPI_Scatter": ranks.Scatter, "MPI_Scatterv": ranks.Scatter,
+	"MPI_Reduce": ranks.Reduce, "MPI_Gather": ranks.Gather, "MPI_Gatherv": ranks.Gather,
+	"MPI_Send": ranks.Send, "MPI_Ssend": ranks.Send, "MPI_Rsend": ranks.Send, "MPI_Recv": ranks.Recv,
+	"MPI_Sendrecv": ranks.SendRecv, "MPI_Sendrecv_replace": ranks.SendRecv,
+	"MPI_Wait": ranks.Wait, "MPI_Waitall": ranks.Wait, "MPI_Waitany": ranks.Wait, "MPI_Waitsome": ranks.Wait,
+
 	"MPI_Allreduce": kernelname.CollAllReduce, "MPI_Barrier": kernelname.CollBarrier,
 	"MPI_Allgather": kernelname.CollAllGather, "MPI_Allgatherv": kernelname.CollAllGather,
 	"MPI_Reduce_scatter": kernelname.CollReduceScatter, "MPI_Reduce_scatter_block": kernelname.CollReduceScatter,
@@ -230,9 +236,10 @@ const (
 type hostCall struct {
 	start, end int64
 	name       string
+	peer       int32 // rank plus 1; 0 unknown
 }
 
-// mpiTrack is the collectives that a process calls, with what their thread did in between: the calls that are traced,
+// mpiTrack is the blocking communication of a process, with what their thread did in between: the calls that are traced,
 // by name, where one holds others the outer one.
 func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	t := in.Trace
@@ -240,7 +247,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	threads := map[int64][]hostCall{}
 	for i := range t.MPI {
 		if c := &t.MPI[i]; c.Thread&^tidBits == proc {
-			threads[c.Thread] = append(threads[c.Thread], hostCall{c.Start, c.End, c.Name})
+			threads[c.Thread] = append(threads[c.Thread], hostCall{c.Start, c.End, c.Name, int32(c.Peer + 1)})
 		}
 	}
 	for i := range t.API.Len() {
@@ -249,7 +256,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 			continue
 		}
 		if g := t.Threads[th].Global; threads[g] != nil {
-			threads[g] = append(threads[g], hostCall{t.API.Start(i), t.API.End(i), t.API.Names[t.API.Name(i)].Name})
+			threads[g] = append(threads[g], hostCall{t.API.Start(i), t.API.End(i), t.API.Names[t.API.Name(i)].Name, 0})
 		}
 	}
 	type made struct {
@@ -265,7 +272,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 		parts, known := map[string]int64{}, false
 		var reached, ended int64 // up to where time is accounted for, and the end of the collective before
 		for _, c := range calls {
-			kind := mpiCollectives[c.name]
+			kind := mpiBlocking[c.name]
 			if kind == "" {
 				if known && c.end > reached {
 					parts[c.name] += c.end - max(c.start, reached)
@@ -277,7 +284,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 				known = false
 				continue
 			}
-			m := made{call: ranks.Call{Start: c.start, End: c.end, Comm: -1, Kind: ranks.Place(&tr.Kinds, kind)}}
+			m := made{call: ranks.Call{Start: c.start, End: c.end, Comm: -1, Peer: c.peer, Kind: ranks.Place(&tr.Kinds, kind)}}
 			if known && reached <= c.start {
 				rest := c.start - ended
 				for _, name := range slices.Sorted(maps.Keys(parts)) {

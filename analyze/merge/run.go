@@ -36,6 +36,7 @@ type runFold struct {
 	aligned *ranks.Aligned
 	result  *ranks.Result
 	sets    []ranks.Set
+	chains  []chain
 	alone   int   // ranks of whose collectives none could be matched
 	world   int64 // -1 unknown
 }
@@ -179,7 +180,34 @@ func (f *fold) study() *runFold {
 		}
 	}
 	f.steps(x)
+	x.ofRanks()
 	return x
+}
+
+// chain is who holds up whom, of ranks.
+type chain struct {
+	ranks.Chain
+	first, waiter int
+	hops, others  []int
+}
+
+// ofRanks turns chains of members into those of ranks: of a rank with several tracks the one with most counts.
+func (x *runFold) ofRanks() {
+	list := func(members []int) (out []int) {
+		for _, m := range members {
+			if at := x.of[m]; !slices.Contains(out, at) {
+				out = append(out, at)
+			}
+		}
+		return out
+	}
+	seen := map[int]bool{}
+	for _, c := range x.result.Chains {
+		if at := x.of[c.First]; !seen[at] && at != x.of[c.Waiter] {
+			seen[at] = true
+			x.chains = append(x.chains, chain{c, at, x.of[c.Waiter], list(c.Hops), list(c.Others)})
+		}
+	}
 }
 
 // sortMembers puts members in the order of their ranks, unknown ones last, so that the first clock is that of the first

@@ -58,6 +58,9 @@ var Metrics = []report.MetricDef{
 	{ID: "rank.held_up_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 		Labels:  []string{"rank"},
 		Meaning: "time by which the rank came after the one before it where it came last, added up: what the others would not have waited without it"},
+	{ID: "rank.first_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
+		Labels:  []string{"rank"},
+		Meaning: "time that the rank which waits longest because of this one waits for it in blocking communication, followed through ranks that only hand the waiting on"},
 	{ID: "rank.bubble_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
 		Labels: []string{"", "rank"},
 		Meaning: "time in which the rank's GPUs run nothing but point-to-point kernels (Send, Recv): what a stage of a " +
@@ -131,6 +134,7 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 	s.stepsOut()
 	s.rolesOut()
 	s.heat()
+	s.chainsOut()
 	s.find()
 	return s
 }
@@ -304,6 +308,38 @@ func (s *rankSection) ranksOut() {
 	}
 	t.TotalRows, causes.TotalRows = int64(len(t.Rows)), int64(len(causes.Rows))
 	s.section.Tables = append(s.section.Tables, t, causes)
+}
+
+// chainsOut tells with which ranks the waiting of others begins, and why.
+func (s *rankSection) chainsOut() {
+	t := report.Table{ID: "rank_chains", Title: "Where waiting begins", File: "rank_chains.csv", Rows: [][]report.Cell{},
+		Columns: []report.Column{
+			{ID: "rank", Title: "Rank", Kind: report.Name}, {ID: "waits", Title: "Holds up", Kind: report.Name},
+			{ID: "others", Title: "And", Kind: report.Name, Wide: true}, {ID: "through", Title: "Through", Kind: report.Name},
+			{ID: "time", Title: "For", Kind: report.Int, Unit: report.Nanoseconds},
+			{ID: "because", Title: "Because of", Kind: report.Name}, {ID: "because_time", Title: "Of it", Kind: report.Int, Unit: report.Nanoseconds},
+			{ID: "in", Title: "In", Kind: report.Name},
+			{ID: "calls", Title: "Calls", Kind: report.Int, Unit: report.Count}, {ID: "of_calls", Title: "Of", Kind: report.Int, Unit: report.Count},
+			{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true},
+			{ID: "at", Title: "Longest at", Kind: report.Moment, Unit: report.Nanoseconds, Wide: true},
+		}}
+	shown := s.shownFirst(maxRankMetrics)
+	for i := range s.chains[:min(len(s.chains), maxRankMetrics)] {
+		c := &s.chains[i]
+		because, ns := report.Null, report.Null
+		if len(c.Causes) > 0 && c.Causes[0].Act != "" {
+			because, ns = report.S(c.Causes[0].Act), report.I(int64(math.Round(c.Causes[0].Time)))
+		}
+		t.Rows = append(t.Rows, []report.Cell{report.S(s.ranks[c.first].label), report.S(s.ranks[c.waiter].label), orNull(s.ranksNamed(c.others)),
+			orNull(s.ranksNamed(c.hops)), report.I(c.Time), because, ns, report.S(c.Kind), report.I(c.N), report.I(c.Of),
+			report.S(s.f.captures[s.ranks[c.first].capture].Name), report.I(c.At)})
+		if shown[c.first] || i == 0 {
+			s.int("rank.first_time", report.Labels{"rank": s.ranks[c.first].label}, c.Time, c.N)
+		}
+	}
+	if t.TotalRows = int64(len(t.Rows)); t.TotalRows > 0 {
+		s.section.Tables = append(s.section.Tables, t)
+	}
 }
 
 func orNull(text string) report.Cell {

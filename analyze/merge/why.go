@@ -20,28 +20,147 @@ const (
 	maxCauses = 8
 )
 
-// find names the rank that the others wait for.
+// find names the rank with which the waiting begins. Where clocks could not be compared it is the one that comes last.
 func (s *rankSection) find() {
+	if len(s.ranks) < 2 {
+		return
+	}
+	for i := range s.aligned.Clocks {
+		if !s.aligned.Clocks[i].Known {
+			s.findLast()
+			return
+		}
+	}
+	if len(s.chains) > 0 {
+		s.findFirst(&s.chains[0])
+	}
+}
+
+// tellable gives the severity of a rank that others wait for; ok is false where it is not worth telling.
+func tellable(time, window int64, often bool) (severity report.Severity, ok bool) {
+	switch share := float64(time) / float64(max(1, window)); {
+	case share >= highShare:
+		return report.High, true
+	case share >= findShare:
+		return report.Medium, true
+	}
+	return report.Low, often
+}
+
+// findFirst tells of the rank that others wait for longest, through whomever.
+func (s *rankSection) findFirst(c *chain) {
+	r := &s.ranks[c.first]
+	window := s.f.captures[r.capture].window.Length
+	often := c.Of >= leastOften && 2*c.N > c.Of
+	severity, ok := tellable(c.Time, window, often)
+	if !ok {
+		return
+	}
+	title := fmt.Sprintf("Rank %s holds up %s: ", r.label, s.ranksNamed(append([]int{c.waiter}, c.others...)))
+	if len(c.Causes) > 0 && c.Causes[0].Act != "" {
+		title += doing(c.Causes[0].Act) + " "
+	} else {
+		title += "late for reasons that are not captured "
+	}
+	title += fmt.Sprintf("before %s #%d, %s in %d of %d", c.In, c.Number, unit.Format(float64(c.Time), report.Nanoseconds), c.N, c.Of)
+	if c.Kind != c.In {
+		title += " of " + c.Kind
+	}
+	if r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N {
+		title += fmt.Sprintf("; it arrives last in %s of collectives", unit.Format(float64(r.sum.Last)/float64(r.sum.N), report.Ratio))
+	}
+	l := report.Labels{"rank": r.label}
+	evidence := []report.MetricRef{{ID: "rank.first_time", Labels: l}}
+	for _, id := range []string{"rank.last_ratio", "rank.held_up_time", "rank.last_count", "rank.wait_time"} {
+		if slices.ContainsFunc(s.metrics, func(m report.Metric) bool { return m.ID == id && m.Labels["rank"] == r.label }) {
+			evidence = append(evidence, report.MetricRef{ID: id, Labels: l})
+		}
+	}
+	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s of it. What it does before is in the table of what ranks did longer than those who wait.",
+		s.f.captures[r.capture].Name, r.label, s.ranks[c.waiter].label, float64(c.At)/1e9)}
+	if len(c.hops) > 0 {
+		advice = append(advice, "On the way "+s.ranksNamed(c.hops)+" only hands the waiting on: nothing is to be found there.")
+	}
+	if residual := s.residual(); residual > 0 {
+		advice = append(advice, fmt.Sprintf("Clocks are off by up to %s: waits shorter than three times that are not counted.", unit.Format(residual, report.Nanoseconds)))
+	}
+	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
+		Evidence: evidence, Advice: append(advice, usualReasons), Doc: "ranks", Worth: &report.Worth{Time: min(c.Time, window), Of: window}})
+}
+
+// residual is what the clocks of the run are off at most, in ns; 0 where all captures are of one session.
+func (s *rankSection) residual() float64 {
+	off := 0.0
+	for i := range s.aligned.Clocks {
+		off = max(off, s.aligned.Clocks[i].P99)
+	}
+	if off == 0 && len(s.f.captures) > 1 {
+		off = ranks.SameHost
+	}
+	return off
+}
+
+// ranksNamed are ranks by their labels, the first three of many.
+func (s *rankSection) ranksNamed(list []int) string {
+	names := make([]string, 0, len(list))
+	for _, i := range list[:min(len(list), 3)] {
+		names = append(names, s.ranks[i].label)
+	}
+	text := strings.Join(names, ", ")
+	if n := len(list) - 3; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// doing says in words what a rank does while others wait.
+func doing(act string) string {
+	switch act {
+	case "compute":
+		return "it computes longer"
+	case "other communication":
+		return "other communication"
+	case "copies":
+		return "copies"
+	case "idle: sync":
+		return "its host waits for the GPU"
+	case "idle: host":
+		return "its host is late"
+	case "idle: launch":
+		return "its launches take longer"
+	case "idle: dependency":
+		return "its work is queued longer"
+	case "idle: unknown":
+		return "its GPU is idle longer"
+	case ranks.HostIn + ranks.OnNoCPU:
+		return "its host is on no CPU"
+	}
+	if call, ok := strings.CutPrefix(act, ranks.HostIn); ok {
+		return "its host is in " + call
+	}
+	if call, ok := strings.CutPrefix(act, ranks.Transfer); ok {
+		return call + " with nobody late"
+	}
+	return act
+}
+
+const usualReasons = "Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)."
+
+// findLast tells of the rank that the others wait for by who took least.
+func (s *rankSection) findLast() {
 	slow := -1
 	for i := range s.ranks {
 		if b := s.ranks[i].sum.Blame; b > 0 && (slow < 0 || b > s.ranks[slow].sum.Blame) {
 			slow = i
 		}
 	}
-	if slow < 0 || len(s.ranks) < 2 {
+	if slow < 0 {
 		return
 	}
 	r := &s.ranks[slow]
 	window := s.f.captures[r.capture].window.Length
-	share := float64(r.sum.Blame) / float64(max(1, window))
-	often := r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N
-	severity := report.Low
-	switch {
-	case share >= highShare:
-		severity = report.High
-	case share >= findShare:
-		severity = report.Medium
-	case !often:
+	severity, ok := tellable(r.sum.Blame, window, r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N)
+	if !ok {
 		return
 	}
 	ref := func(id string) report.MetricRef {
@@ -58,10 +177,9 @@ func (s *rankSection) find() {
 			Labels: report.Labels{"rank": r.label, "cause": c.Act}})
 	}
 	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
-		Evidence: evidence,
-		Advice: []string{
+		Evidence: evidence, Advice: []string{
 			"Look at the report of this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
-			"Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
+			usualReasons,
 		}, Doc: "ranks", Worth: &report.Worth{Time: min(r.sum.Blame, window), Of: window}})
 }
 

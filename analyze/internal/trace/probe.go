@@ -109,6 +109,9 @@ var roles = []roleSpec{
 
 var mpiColumns = []string{"start", "end", "globalTid", "textId"}
 
+// mpiKept are what is read of calls of MPI, where it is there.
+var mpiKept = append(slices.Clone(mpiColumns), "rootRank", "remoteRank")
+
 // probe finds the table of each role.
 func probe(tables []source.Table) map[Role]source.Table {
 	byName := make(map[string]source.Table, len(tables))

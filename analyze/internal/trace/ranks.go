@@ -18,6 +18,7 @@ type MPICall struct {
 	Start, End int64
 	Thread     int64 // globalTid
 	Name       string
+	Peer       int64 // rank of the root, or of the other side; -1 unknown
 }
 
 // loadRanks reads what tells ranks and their collectives apart: MPI's calls and ranks, NCCL's payloads, and the
@@ -81,7 +82,7 @@ func (l *loader) loadMPI(role Role) error {
 		return nil
 	}
 	stat := TableStat{Role: role, Name: table.Name}
-	err := l.scanRole(role, []string{"start", "end", "globalTid", "textId"}, func(row []cell) error {
+	err := l.scanRole(role, mpiKept, func(row []cell) error {
 		stat.Rows++
 		start, ok1 := row[0].Whole()
 		end, ok2 := row[1].Whole()
@@ -91,7 +92,13 @@ func (l *loader) loadMPI(role Role) error {
 			stat.Skipped++
 			return nil
 		}
-		l.trace.MPI = append(l.trace.MPI, MPICall{start, end, tid, name})
+		peer := int64(-1)
+		for _, c := range row[4:] {
+			if rank, ok := c.Whole(); ok && validRank(rank) {
+				peer = rank
+			}
+		}
+		l.trace.MPI = append(l.trace.MPI, MPICall{start, end, tid, name, peer})
 		return nil
 	})
 	l.trace.Tables = append(l.trace.Tables, stat)

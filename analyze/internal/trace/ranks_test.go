@@ -109,8 +109,8 @@ func TestMPICalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	want := []MPICall{{20, 30, th.GlobalTid(), "MPI_Barrier"}, {40, 45, th.GlobalTid(), "MPI_Send"},
-		{50, 60, th.GlobalTid(), "MPI_Allreduce"}}
+	want := []MPICall{{20, 30, th.GlobalTid(), "MPI_Barrier", -1}, {40, 45, th.GlobalTid(), "MPI_Send", -1},
+		{50, 60, th.GlobalTid(), "MPI_Allreduce", -1}}
 	if len(tr.MPI) != 3 || tr.MPI[0] != want[0] || tr.MPI[1] != want[1] || tr.MPI[2] != want[2] {
 		t.Errorf("%+v", tr.MPI)
 	}

@@ -56,7 +56,7 @@ var kept = map[Role][]string{
 	RoleDetails: {"startTime", "stopTime"},
 	RoleSession: {"utcEpochNs"},
 
-	RoleMPI: mpiColumns, RoleMPICollective: mpiColumns, RoleMPIP2P: mpiColumns, RoleMPIWait: mpiColumns,
+	RoleMPI: mpiKept, RoleMPICollective: mpiKept, RoleMPIP2P: mpiKept, RoleMPIWait: mpiKept,
 	RoleMPIRanks: {"globalPid", "rank"},
 }
 

@@ -89,6 +89,9 @@ func buckets(members []Member) [][]line {
 		t := members[i].Track
 		own := make([][]int32, len(t.Comms)+1) // the last is of none
 		for k := range t.Calls {
+			if !t.synchronises(k) {
+				continue
+			}
 			c := t.Calls[k].Comm
 			if c < 0 {
 				c = int32(len(t.Comms))

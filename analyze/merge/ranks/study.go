@@ -38,8 +38,9 @@ type Result struct {
 	// Spread is how far apart the ends of a collective are, in ns: the median, the 99th percentile and the most, over
 	// collectives whose clocks are known.
 	SpreadP50, SpreadP99, SpreadMax int64
-	Compared                        int64  // collectives behind the spread
-	Heat                            []Heat // by member
+	Compared                        int64   // collectives behind the spread
+	Chains                          []Chain // who holds up whom, most first
+	Heat                            []Heat  // by member
 	Buckets                         []int64
 }
 
@@ -62,8 +63,14 @@ func Study(a *Aligned, sets []Set) *Result {
 	}
 	st.finish()
 	for i := range a.Members {
-		r.Unmatched += int64(len(a.Members[i].Calls)) - r.Ranks[i].N
+		for k := range a.Members[i].Calls {
+			if a.Members[i].synchronises(k) {
+				r.Unmatched++
+			}
+		}
+		r.Unmatched -= r.Ranks[i].N
 	}
+	r.Chains = st.chains(sets)
 	return r
 }
 
@@ -85,15 +92,20 @@ func (st *study) numberActs() {
 	for i := range st.Members {
 		list := make([]int, len(st.Members[i].Acts))
 		for k, name := range st.Members[i].Acts {
-			at, ok := st.acts[name]
-			if !ok {
-				at = len(st.names)
-				st.acts[name], st.names = at, append(st.names, name)
-			}
-			list[k] = at
+			list[k] = st.act(name)
 		}
 		st.actOf = append(st.actOf, list)
 	}
+}
+
+// act is the number of a thing that ranks do.
+func (st *study) act(name string) int {
+	at, ok := st.acts[name]
+	if !ok {
+		at = len(st.names)
+		st.acts[name], st.names = at, append(st.names, name)
+	}
+	return at
 }
 
 // layOut finds the stretch of time that the heat map shows.
@@ -181,7 +193,7 @@ func (st *study) why(s *Set, n, last int, sums []int64) {
 	clear(sums)
 	others := int64(0)
 	for k, m := range s.Members {
-		parts := st.Members[m].Parts(int(s.Calls[k][n]))
+		parts := st.since(m, int(s.Calls[k][n]))
 		if k == last && len(parts) == 0 {
 			return
 		}
@@ -201,7 +213,7 @@ func (st *study) why(s *Set, n, last int, sums []int64) {
 	if st.excess[m] == nil {
 		st.excess[m] = map[int]float64{}
 	}
-	for _, p := range st.Members[m].Parts(int(s.Calls[last][n])) {
+	for _, p := range st.since(m, int(s.Calls[last][n])) {
 		st.excess[m][st.actOf[m][p.Act]] += float64(p.Time)
 	}
 	for act, sum := range sums {
@@ -209,6 +221,24 @@ func (st *study) why(s *Set, n, last int, sums []int64) {
 			st.excess[m][act] -= float64(sum) / float64(others)
 		}
 	}
+}
+
+// since is what a member did since the collective before a call. Time in other blocking calls is nobody's doing here:
+// chains follow it.
+func (st *study) since(m, call int) []Part {
+	t := st.Members[m].Track
+	from := call
+	for from > 0 && !t.synchronises(from-1) {
+		from--
+	}
+	if from == call {
+		return t.Parts(call)
+	}
+	var list []Part
+	for ; from <= call; from++ {
+		list = append(list, t.Parts(from)...)
+	}
+	return list
 }
 
 func (st *study) finish() {

@@ -17,7 +17,7 @@ import (
 	"slices"
 )
 
-// Track is the collectives of one rank: of a process, and of one of its devices where kernels communicate.
+// Track is the blocking communication of one rank: of a process, and of one of its devices where kernels communicate.
 type Track struct {
 	Rank   int64  `json:"rank"`   // -1 unknown
 	World  int64  `json:"world"`  // number of ranks of the run; -1 unknown
@@ -33,11 +33,12 @@ type Track struct {
 	parts []Part
 }
 
-// Call is one collective of a rank. Times are in ns on the clock of its host.
+// Call is one blocking call of a rank: a collective, or a send or receive. Times are in ns on the clock of its host.
 type Call struct {
 	Start, End int64
 	Kind       int32 // place in Kinds
 	Comm       int32 // place in Comms; -1 unknown
+	Peer       int32 // rank of the root, or of the other side, plus 1; 0 unknown
 
 	from, to int32 // of parts
 }
@@ -60,6 +61,11 @@ const MaxCalls = 1 << 14
 // Synchronising are the kinds of collective in which nobody can finish before all have begun: those that tell waiting
 // from transfer, and by whose ends clocks are compared.
 var Synchronising = []string{"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Barrier"}
+
+// synchronises reports whether nobody can finish a call before all have begun it.
+func (t *Track) synchronises(i int) bool {
+	return slices.Contains(Synchronising, t.Kinds[t.Calls[i].Kind])
+}
 
 // Add appends a call with what the rank did since the end of the call before.
 func (t *Track) Add(c Call, parts []Part) {
@@ -93,10 +99,11 @@ type trackJSON struct {
 	Kinds  []string `json:"kinds"`
 	Comms  []string `json:"comms"`
 	Acts   []string `json:"acts"`
-	Gap    []int64  `json:"gap"`  // start minus the end of the call before; of the first, the start
-	Dur    []int64  `json:"dur"`  // ns
-	Kind   []int64  `json:"kind"` // runs
-	Comm   []int64  `json:"comm"` // runs
+	Gap    []int64  `json:"gap"`            // start minus the end of the call before; of the first, the start
+	Dur    []int64  `json:"dur"`            // ns
+	Kind   []int64  `json:"kind"`           // runs
+	Comm   []int64  `json:"comm"`           // runs
+	Peer   []int64  `json:"peer,omitempty"` // runs; none where no call names one
 	Parts  []int64  `json:"parts"`
 	Count  []int64  `json:"part_counts"` // runs
 }
@@ -112,10 +119,14 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 		out.Gap, out.Dur = append(out.Gap, c.Start-end), append(out.Dur, c.End-c.Start)
 		out.Kind, out.Comm = addRun(out.Kind, int64(c.Kind)), addRun(out.Comm, int64(c.Comm))
 		out.Count = addRun(out.Count, int64(c.to-c.from))
+		out.Peer = addRun(out.Peer, int64(c.Peer))
 		for _, p := range t.Parts(i) {
 			out.Parts = append(out.Parts, int64(p.Act), p.Time)
 		}
 		end = c.End
+	}
+	if len(out.Peer) == 2 && out.Peer[0] == 0 {
+		out.Peer = nil
 	}
 	return json.Marshal(out)
 }
@@ -150,13 +161,17 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	kind, err := runs(in.Kind, n, 0, int64(len(in.Kinds))-1)
 	comm, err2 := runs(in.Comm, n, -1, int64(len(in.Comms))-1)
 	count, err3 := runs(in.Count, n, 0, int64(len(in.Parts)/2))
-	if err := errors.Join(err, err2, err3); err != nil {
+	if len(in.Peer) == 0 {
+		in.Peer = []int64{0, int64(n)}[:min(n, 1)*2]
+	}
+	peer, err4 := runs(in.Peer, n, 0, math.MaxInt32)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return err
 	}
 	var end int64
 	t.Calls, t.parts = make([]Call, n), make([]Part, 0, len(in.Parts)/2)
 	for i := range n {
-		c := Call{Start: end + in.Gap[i], Kind: int32(kind[i]), Comm: int32(comm[i]), from: int32(len(t.parts))}
+		c := Call{Start: end + in.Gap[i], Kind: int32(kind[i]), Comm: int32(comm[i]), Peer: int32(peer[i]), from: int32(len(t.parts))}
 		c.End = c.Start + in.Dur[i]
 		if in.Dur[i] < 0 || c.End < c.Start || c.Start > maxTime || c.Start < -maxTime || c.End > maxTime {
 			return fmt.Errorf("collective %d lasts %d ns", i, in.Dur[i])

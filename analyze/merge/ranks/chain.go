@@ -1,0 +1,394 @@
+package ranks
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Chain is what one rank costs others: the time that they wait in blocking communication because of it, followed from
+// call to call to the rank that nobody holds up, as Scalasca does for late senders and late roots.
+type Chain struct {
+	First   int     // member: where the waiting begins
+	Waiter  int     // member that waits longest because of it
+	Time    int64   // ns that the waiter waits because of it
+	N, Of   int64   // calls of that kind in which it does, of how many that both took part in
+	Kind    string  // of the calls in which the waiter waits most
+	In      string  // kind of the call in which it waits longest
+	Number  int     // which of its calls of this kind that is, counted from 1
+	Longest int64   // ns that it waits there
+	At      int64   // when First came to the call that others waited in, ns by its own capture
+	Hops    []int   // members between First and Waiter in that call, from First on
+	Causes  []Cause // what First did longer than those who waited, most first
+	Others  []int   // other members that wait because of it, longest first
+}
+
+// surest is how many times the residual of the clocks a wait has to be, to be told.
+const surest = 3
+
+// SameHost is how far, in ns, the beginnings of two sessions on one host may be off.
+const SameHost = 10_000
+
+// wait is the time that a member is in a call before the one that it waits for has come to its own.
+type wait struct {
+	member, peer int32
+	call, other  int32 // their calls
+	time         int64 // ns
+	from, to     int32 // of shares
+}
+
+// share is the part of a wait that is due to one thing that one member did.
+type share struct {
+	member int32
+	act    int32 // of chains.names; -1 unknown
+	time   float64
+	via    int32 // wait that it was passed on from; -1: none
+}
+
+const maxShares = 6 // of a wait
+
+// back is how many calls are looked back for one that two members took part in together.
+const back = 64
+
+type chains struct {
+	*Aligned
+	*study
+	op    [][]int32 // by member and call: number of what it was matched with; -1 nothing
+	at    [][]int32 // by member and call: place in waits; -1 does not wait
+	waits []wait
+	ops   int32
+	// shares of all waits; transfer is the act of what calls of a member's kinds take.
+	shares   []share
+	transfer [][]int
+	// What a wait is being resolved with.
+	doneBy  []int64 // by act
+	touched []int
+	passed  []int32 // waits of the peer
+	list    []share
+}
+
+// Chains follows all waiting to where it begins: in the collectives of the sets, and in calls between two of these that
+// were matched by root, peer or order. Waits shorter than three times what clocks may be off are left out. Most first.
+func (st *study) chains(sets []Set) []Chain {
+	x := &chains{Aligned: st.Aligned, study: st}
+	for i := range st.Members {
+		n := len(st.Members[i].Calls)
+		ops, at := make([]int32, n), make([]int32, n)
+		for k := range ops {
+			ops[k], at[k] = -1, -1
+		}
+		x.op, x.at = append(x.op, ops), append(x.at, at)
+		transfer := make([]int, len(st.Members[i].Kinds))
+		for k, kind := range st.Members[i].Kinds {
+			transfer[k] = st.act(Transfer + kind)
+		}
+		x.transfer = append(x.transfer, transfer)
+	}
+	x.doneBy = make([]int64, len(st.names))
+	for i := range sets {
+		x.together(&sets[i])
+	}
+	x.matchRest()
+	slices.SortStableFunc(x.waits, func(a, b wait) int {
+		return cmp.Compare(x.Start(int(a.peer), a.other), x.Start(int(b.peer), b.other))
+	})
+	for i := range x.waits {
+		w := &x.waits[i]
+		x.at[w.member][w.call] = int32(i)
+	}
+	for i := range x.waits {
+		x.resolve(&x.waits[i])
+	}
+	return x.sum()
+}
+
+// off is what the times of two members may be off, in ns.
+func (x *chains) off(a, b int) int64 {
+	m, o := &x.Members[a], &x.Members[b]
+	switch {
+	case m.clock != o.clock:
+		return int64(math.Max(x.Clocks[m.clock].P99, x.Clocks[o.clock].P99))
+	case m.Shift == o.Shift:
+		return 0
+	}
+	return SameHost
+}
+
+// add is a wait of a member for a peer, where there is one: it lasts until the peer has come, or until the call returns.
+func (x *chains) add(m int, call int32, peer int, other int32) {
+	start, come := x.Start(m, call), x.Start(peer, other)
+	if end := x.End(m, call); end < come-x.off(m, peer) {
+		return // it did not wait for this one
+	} else if time := min(come, end) - start; time > 0 {
+		x.waits = append(x.waits, wait{member: int32(m), peer: int32(peer), call: call, other: other, time: time})
+	}
+}
+
+// together are the waits of the collectives of a set: all wait for the last.
+func (x *chains) together(s *Set) {
+	for _, m := range s.Members {
+		if !x.Clock(m).Known {
+			return
+		}
+	}
+	for n := range s.Len() {
+		last := 0
+		for k, m := range s.Members {
+			x.op[m][s.Calls[k][n]] = x.ops
+			if x.Start(m, s.Calls[k][n]) > x.Start(s.Members[last], s.Calls[last][n]) {
+				last = k
+			}
+		}
+		x.ops++
+		for k, m := range s.Members {
+			if k != last {
+				x.add(m, s.Calls[k][n], s.Members[last], s.Calls[last][n])
+			}
+		}
+	}
+}
+
+// Transfer begins the acts that stand for what calls took once everybody was there.
+const Transfer = "transfer in "
+
+// doing gives an act time, or takes it off.
+func (x *chains) doing(act int, ns int64) {
+	if x.doneBy[act] == 0 {
+		x.touched = append(x.touched, act)
+	}
+	x.doneBy[act] += ns
+}
+
+// between adds up what a member did after a call and before another: things of its own, what calls took, and waits,
+// which are returned in all. Those that may be handed on are collected.
+func (x *chains) between(m int, from, to int32, sign int64, handOn bool) (waited int64) {
+	t := x.Members[m].Track
+	for c := from + 1; c <= to; c++ {
+		for _, p := range t.Parts(int(c)) {
+			x.doing(x.actOf[m][p.Act], sign*p.Time)
+		}
+		if c == to {
+			break
+		}
+		took := t.Calls[c].End - t.Calls[c].Start
+		if at := x.at[m][c]; at >= 0 {
+			waited, took = waited+x.waits[at].time, took-x.waits[at].time
+			if handOn {
+				x.passed = append(x.passed, at)
+			}
+		}
+		x.doing(x.transfer[m][t.Calls[c].Kind], sign*took)
+	}
+	return waited
+}
+
+// resolve shares a wait among what the peer did longer than the waiter since both left a call together: things of its
+// own, and waits of its own, whose shares are handed on.
+func (x *chains) resolve(w *wait) {
+	m, d := int(w.member), int(w.peer)
+	i, j := x.common(m, w.call, d, w.other)
+	x.list, x.passed, x.touched = x.list[:0], x.passed[:0], x.touched[:0]
+	var all float64
+	if i >= 0 {
+		waited := x.between(d, j, w.other, 1, true) - x.between(m, i, w.call, -1, false)
+		if waited > 0 {
+			sum := int64(0)
+			for _, at := range x.passed {
+				sum += x.waits[at].time
+			}
+			for _, at := range x.passed {
+				x.handOn(at, float64(waited)/float64(sum))
+			}
+			all += float64(waited)
+		}
+		if later := x.End(d, j) - x.End(m, i); later > 0 { // it left the call that they were in together later
+			if at := x.at[d][j]; at >= 0 {
+				handed := min(later, x.waits[at].time)
+				x.handOn(at, float64(handed)/float64(x.waits[at].time))
+				later, all = later-handed, all+float64(handed)
+			}
+			x.doing(x.transfer[d][x.Members[d].Calls[j].Kind], later)
+		}
+		for _, act := range x.touched {
+			if ns := x.doneBy[act]; ns > 0 {
+				x.list = append(x.list, share{w.peer, int32(act), float64(ns), -1})
+				all += float64(ns)
+			}
+			x.doneBy[act] = 0
+		}
+	}
+	if rest := float64(w.time) - all; rest > 0 { // of what the peer did nothing is known
+		x.list = append(x.list, share{w.peer, -1, rest, -1})
+		all += rest
+	}
+	if len(x.list) > 1 {
+		slices.SortStableFunc(x.list, func(a, b share) int {
+			return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.member, b.member), cmp.Compare(a.act, b.act))
+		})
+	}
+	w.from = int32(len(x.shares))
+	for _, s := range x.list[:min(len(x.list), maxShares)] {
+		if s.time *= float64(w.time) / all; s.member != w.member && s.time >= 1 { // nobody holds itself up
+			x.shares = append(x.shares, s)
+		}
+	}
+	w.to = int32(len(x.shares))
+}
+
+// handOn gives the shares of a wait to the one that is being resolved, in part.
+func (x *chains) handOn(at int32, part float64) {
+	for _, s := range x.of(&x.waits[at]) {
+		x.list = append(x.list, share{s.member, s.act, s.time * part, at})
+	}
+}
+
+func (x *chains) of(w *wait) []share { return x.shares[w.from:w.to] }
+
+// common are the last calls before two given ones in which two members took part together; -1 where there is none near.
+func (x *chains) common(m int, call int32, d int, other int32) (i, j int32) {
+	for n := call - 1; n >= 0 && n >= call-back; n-- {
+		op := x.op[m][n]
+		if op < 0 {
+			continue
+		}
+		for k := other - 1; k >= 0 && k >= other-back; k-- {
+			if x.op[d][k] == op {
+				return n, k
+			}
+		}
+	}
+	return -1, -1
+}
+
+// pair is a rank and one that waits because of it.
+type pair struct{ first, waiter int32 }
+
+// due is what a rank waits because of another.
+type due struct {
+	time    float64
+	kinds   []dueKind
+	causes  []Cause
+	longest float64
+	worst   int32 // place in waits
+}
+
+// dueKind is that of one kind of call.
+type dueKind struct {
+	kind int32 // place in the waiter's Kinds
+	time float64
+	n    int64
+}
+
+func (x *chains) sum() []Chain {
+	of := map[pair]*due{}
+	var dues []*due
+	var times []float64
+	for i := range x.waits {
+		w := &x.waits[i]
+		if w.time < surest*x.off(int(w.member), int(w.peer)) {
+			continue
+		}
+		kind := x.Members[w.member].Calls[w.call].Kind
+		dues, times = dues[:0], times[:0]
+		for _, s := range x.of(w) {
+			p := pair{s.member, w.member}
+			u := of[p]
+			if u == nil {
+				u = &due{}
+				of[p] = u
+			}
+			u.time += s.time
+			u.cause(x.nameOf(s.act), s.time)
+			at := slices.Index(dues, u)
+			if at < 0 {
+				at, dues, times = len(dues), append(dues, u), append(times, 0)
+			}
+			times[at] += s.time
+		}
+		for k, u := range dues {
+			at := slices.IndexFunc(u.kinds, func(o dueKind) bool { return o.kind == kind })
+			if at < 0 {
+				at, u.kinds = len(u.kinds), append(u.kinds, dueKind{kind: kind})
+			}
+			u.kinds[at].time += times[k]
+			if 2*times[k] >= float64(w.time) {
+				u.kinds[at].n++
+			}
+			if times[k] > u.longest {
+				u.longest, u.worst = times[k], int32(i)
+			}
+		}
+	}
+	firsts := map[int32][]pair{}
+	for p := range of {
+		firsts[p.first] = append(firsts[p.first], p)
+	}
+	var list []Chain
+	for _, pairs := range firsts {
+		slices.SortFunc(pairs, func(a, b pair) int {
+			return cmp.Or(cmp.Compare(of[b].time, of[a].time), cmp.Compare(a.waiter, b.waiter))
+		})
+		c := x.chain(pairs[0], of[pairs[0]])
+		for _, p := range pairs[1:] {
+			if of[p].time*2 >= float64(c.Time) {
+				c.Others = append(c.Others, int(p.waiter))
+			}
+		}
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b Chain) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.First, b.First)) })
+	return list
+}
+
+func (x *chains) nameOf(act int32) string {
+	if act < 0 {
+		return ""
+	}
+	return x.names[act]
+}
+
+func (u *due) cause(act string, ns float64) {
+	for i := range u.causes {
+		if u.causes[i].Act == act {
+			u.causes[i].Time += ns
+			return
+		}
+	}
+	u.causes = append(u.causes, Cause{act, ns})
+}
+
+func (x *chains) chain(p pair, u *due) Chain {
+	c := Chain{First: int(p.first), Waiter: int(p.waiter), Time: int64(math.Round(u.time)), Longest: int64(math.Round(u.longest)),
+		Causes: u.causes}
+	m := &x.Members[p.waiter]
+	most := slices.MaxFunc(u.kinds, func(a, b dueKind) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(b.kind, a.kind)) })
+	c.Kind, c.N = m.Kinds[most.kind], most.n
+	w := &x.waits[u.worst]
+	for call := range m.Calls {
+		if m.Calls[call].Kind == most.kind && (x.op[p.waiter][call] >= 0 || x.at[p.waiter][call] >= 0) {
+			c.Of++
+		}
+		if m.Calls[call].Kind == m.Calls[w.call].Kind && call <= int(w.call) {
+			c.Number++
+		}
+	}
+	c.In = m.kind(w.call)
+	slices.SortFunc(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
+	for len(c.Hops) < back { // to the wait for the first one
+		c.At = x.Members[w.peer].Calls[w.other].Start
+		at := slices.IndexFunc(x.of(w), func(s share) bool { return s.member == p.first })
+		if at < 0 || x.of(w)[at].via < 0 {
+			break
+		}
+		next := &x.waits[x.of(w)[at].via]
+		if next.peer == w.peer && next.member == w.member {
+			break
+		}
+		if int32(c.First) != w.peer {
+			c.Hops = append(c.Hops, int(w.peer))
+		}
+		w = next
+	}
+	slices.Reverse(c.Hops)
+	return c
+}
