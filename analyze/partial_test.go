@@ -189,6 +189,22 @@ func TestOwnNumbersOfACapture(t *testing.T) {
 	}
 }
 
+// Hosts whose clocks are up to a second apart: the window of the run is as long as that of one clock.
+func TestWindowIsCorrectedByClocks(t *testing.T) {
+	window := func(offset int64) int64 {
+		run := tracetest.Fleet{Ranks: 4, PerHost: 2, Steps: 20, Jitter: 20_000, Offset: offset, Seed: 3}.Run()
+		var parts [][]byte
+		for i := range run {
+			parts = append(parts, partialOf(t, run[i].Build().WriteTB(t)))
+		}
+		return mergeReport(t, merge.Options{}, parts...).Window.Length
+	}
+	near, far := window(0), window(1e9)
+	if off := far - near; off < -1000 || off > 1000 || near > 30_000_000 {
+		t.Errorf("%d ns with one clock, %d with clocks apart", near, far)
+	}
+}
+
 // Real captures of two processes, cut the same way.
 func TestRealCapturesSplitAndMerged(t *testing.T) {
 	for _, c := range []struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -29,7 +30,7 @@ func (f *fold) report() *report.Report {
 	r := &report.Report{Schema: report.SchemaID,
 		Tool:     report.Tool{Name: "explain", Version: cmp.Or(f.opt.Version, "devel")},
 		Evidence: []report.EvidenceFile{}, Trace: f.provenance(), Capture: f.identity(), Environment: f.environment(),
-		Window: f.window(), Unit: f.unit(), Metrics: f.merged(), Sections: []report.Section{s.section},
+		Window: f.window(x), Unit: f.unit(), Metrics: f.merged(), Sections: []report.Section{s.section},
 		Findings: s.findings, Warnings: append(s.warnings, f.warnings...)}
 	r.Metrics = append(append(s.metrics, r.Metrics...), f.unitMetrics()...)
 	r.Sections = append(r.Sections, f.mergedSections()...)
@@ -160,8 +161,9 @@ func (f *fold) environment() report.Environment {
 	return e
 }
 
-// window is from the first start to the last end, by the clocks of the hosts as they are.
-func (f *fold) window() report.Window {
+// window is from the first start to the last end, on the clock of the first rank where the others could be compared with
+// it.
+func (f *fold) window(x *runFold) report.Window {
 	if len(f.captures) == 1 {
 		return f.captures[0].window
 	}
@@ -171,15 +173,28 @@ func (f *fold) window() report.Window {
 	for _, c := range f.captures {
 		base, tied = min(base, c.Session), tied && c.Session > 0
 	}
-	longest := int64(0)
-	for _, c := range f.captures {
+	clocks := map[int]*ranks.Clock{} // by capture
+	for m := range x.members {
+		clocks[x.ranks[x.of[m]].capture] = x.aligned.Clock(m)
+	}
+	longest, compared := int64(0), true
+	for at, c := range f.captures {
 		if c.window.Length > 0 && tied {
-			start, end = min(start, c.window.Start+c.Session-base), max(end, c.window.End+c.Session-base)
+			from, to := c.window.Start+c.Session-base, c.window.End+c.Session-base
+			if k := clocks[at]; k != nil && k.Known {
+				from, to = from-k.Line.At(from), to-k.Line.At(to)
+			} else {
+				compared = false
+			}
+			start, end = min(start, from), max(end, to)
 		}
 		longest = max(longest, c.window.Length)
 	}
 	w := report.Window{Start: start, End: end, Length: end - start, Mode: "merged",
 		Why: "from the first start to the last end of GPU work in any capture, by when their sessions began; idle time and the like are of each capture's own window"}
+	if compared && len(x.aligned.Clocks) > 1 {
+		w.Why = "from the first start to the last end of GPU work in any capture, on the clock of the first rank; idle time and the like are of each capture's own window"
+	}
 	if !tied || start > end {
 		w = report.Window{End: longest, Length: longest, Mode: "merged", Why: "the longest window of the captures: not all say when their session began"}
 	}
