@@ -84,10 +84,7 @@ func (b *builder) hosts() {
 	for n := range quick {
 		quick[n] = w.overall[n].at(0.1, 0)
 	}
-	onThread := make([]int32, len(b.t.Threads)) // the last call that was kept, an index of kept
-	for th := range onThread {
-		onThread[th] = trace.None
-	}
+	hands := newHands(b)
 	for c := range b.api.Len() {
 		th := b.api.Thread(c)
 		own := b.last[c]
@@ -95,22 +92,17 @@ func (b *builder) hosts() {
 		if th == trace.None {
 			continue
 		}
-		if k := onThread[th]; k != trace.None {
-			for k != trace.None && b.api.End(int(b.kept[k].call)) > b.api.Start(c) {
-				k = b.last[b.kept[k].call]
-			}
-			b.last[c] = k
-		}
+		b.last[c] = hands.start(int32(c), th)
 		piece := w.visit(int32(c), th, own, quick[b.api.Name(c)])
-		if piece == trace.None {
-			continue
+		held := false
+		if piece != trace.None {
+			k := keptCall{call: int32(c), piece: piece, from: trace.None, before: b.last[c]}
+			if held = b.until(k) > b.api.Start(c); held {
+				b.Found.Held++
+			}
+			b.kept = append(b.kept, k)
 		}
-		k := keptCall{int32(c), piece}
-		if b.until(k) > b.api.Start(c) {
-			b.Found.Held++
-			onThread[th] = int32(len(b.kept))
-		}
-		b.kept = append(b.kept, k)
+		hands.end(int32(c), th, held)
 	}
 }
 

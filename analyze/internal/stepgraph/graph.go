@@ -28,14 +28,22 @@ type Graph struct {
 	before  []int32 // by piece: what it follows on its stream, or trace.None
 	after   sparse  // by piece: what else it waited for, through an event or as it seems
 	kept    []keptCall
-	waited  []int32 // by piece: what was kept last before its call, on that thread: an index, or trace.None
+	waited  []int32 // by piece: what was kept last before its call, on that thread: an index of kept, or trace.None
 	group   sparse  // by piece: its collective
 	groups  []collective
 	typical latencies
 }
 
-// keptCall is a call that a piece of work kept. They are in the order of the calls.
-type keptCall struct{ call, piece int32 }
+// keptCall is a call that was kept: by a piece of work, for whose end it waited, or, before it began, by another thread,
+// for which its own waited. They are in the order of the calls; of one call the other thread comes first.
+type keptCall struct {
+	call  int32
+	piece int32 // that it waited for; of another thread what kept that last, an index of kept, or trace.None
+	from  int32 // the last call of the other thread, or trace.None where a piece of work kept the call
+	// before is what was kept before on the thread, an index of kept, or trace.None.
+	before int32
+	own    int64 // ns that the thread itself worked between its call before and the end of its wait for another thread
+}
 
 // sparse is a number for a few of many pieces of work.
 type sparse struct {
@@ -71,6 +79,12 @@ type Found struct {
 	Collectives, Alone int64
 	// Held are the calls that waited for the GPU.
 	Held int64
+	// Handed are the waits of threads for other threads: seen in calls of the operating system or off the CPU, and
+	// inferred where the capture records neither of the thread.
+	Handed, HandedInferred int64
+	// Outside is the time, in ns, of waits in the operating system and off the CPU between two calls that no thread with
+	// CUDA calls explains.
+	Outside int64
 }
 
 // inferred marks a number in after: nobody said so.

@@ -24,8 +24,10 @@ type Change struct {
 	// Overlap: communication runs beside everything else, and nothing waits for it. A unit is never shorter than its
 	// communication.
 	Overlap bool
-	// Graph: of a unit's launches between two waits, only the first takes time on the host.
+	// Graph: of a unit's launches between two waits, all but the first take no time on the host and have no latency.
 	Graph bool
+	// NoLatency: work starts as soon as what it waited for is over.
+	NoLatency bool
 	// Typical latencies take the place of those measured: what the graph explains, and no more.
 	Typical bool
 }
@@ -33,6 +35,8 @@ type Change struct {
 // Replay runs the work and calls that start in a stretch of time again, with a change: everything starts as soon as
 // what it waits for lets it, with the latencies that were measured. What lies outside stays where it was. It returns
 // the time of each unit that lies in the stretch, -1 for others. Without a change every time is that of the capture.
+// Nothing starts before the stretch does: all its units together take no longer with a change than without, and no
+// longer with two changes than with one of them.
 //
 // In time it is n log t in the rows of the stretch and the threads.
 func (g *Graph) Replay(stretch interval.Interval, u *Units, c *Change) []int64 {
@@ -57,12 +61,14 @@ type replay struct {
 	lo, hi       []int32 // by device: its pieces that are replayed
 	base         []int32 // by device: the place of the first of them in from and to
 	from, to     []int64
+	stretch      interval.Interval
 	callLo       int32
 	nextKept     int     // of kept: the first whose call has not started
 	callAt       []int64 // by call above callLo: where its start is, and once it has ended its end
 	factor       []float32
 	gone         []bool // by call above callLo: it launched only what is not there
 	opens, shuts []bool // by call above callLo: it launched a unit's first work, or its last
+	within       []bool // by call above callLo: a launch in the place of which a graph's is
 	joined       map[int32]int64
 	threads      []thread
 	ends         pendings
@@ -72,26 +78,49 @@ type replay struct {
 func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 	devices := g.Timeline.Devices
 	r := &replay{Graph: g, c: c, lo: make([]int32, len(devices)), hi: make([]int32, len(devices)),
-		base: make([]int32, len(devices)), joined: map[int32]int64{}, memory: g.memory()}
-	n := int32(0)
+		base: make([]int32, len(devices)), joined: map[int32]int64{}, memory: g.memory(), stretch: stretch}
+	n, first := int32(0), int64(maxTime) // first is when the first work or call of the stretch starts
 	for d := range devices {
 		x := &devices[d]
 		lo, hi := startingIn(x, stretch)
 		r.lo[d], r.hi[d], r.base[d] = lo, hi, n
 		n += hi - lo
+		if lo < hi {
+			first = min(first, x.Start(int(lo)))
+		}
 	}
 	r.from, r.to = spill.Make[int64](r.memory, int(n)), spill.Make[int64](r.memory, int(n))
 	lo, hi := g.api.Starting(stretch.Start, stretch.End)
 	r.callLo = int32(lo)
+	if lo < hi {
+		first = min(first, g.api.Start(lo))
+	}
+	r.stretch.Start = max(stretch.Start, first)
 	r.nextKept, _ = slices.BinarySearchFunc(g.kept, r.callLo, func(k keptCall, call int32) int {
 		return cmp.Compare(k.call, call)
 	})
 	r.callAt = spill.Make[int64](r.memory, hi-lo)
 	r.threads = make([]thread, len(g.trace.Threads))
+	r.openCalls()
 	if c.Work != nil {
 		r.factors(int(n), hi-lo)
 	}
 	return r
+}
+
+// openCalls takes up the calls that began before the stretch and waited for work beyond its start.
+func (r *replay) openCalls() {
+	for _, k := range r.kept[:r.nextKept] {
+		if r.api.End(int(k.call)) <= r.stretch.Start || k.from != trace.None {
+			continue
+		}
+		if th := r.api.Thread(int(k.call)); th != trace.None {
+			t := &r.threads[th]
+			t.known, t.was, t.is = true, r.stretch.Start, r.stretch.Start
+			t.open = append(t.open, k.call)
+			r.ends.push(pending{r.api.End(int(k.call)), k.call, k.piece})
+		}
+	}
 }
 
 // startingIn are the pieces of a device that start in the stretch.
@@ -145,7 +174,7 @@ func (r *replay) mark(u *Units) {
 	if !r.c.Graph {
 		return
 	}
-	r.opens, r.shuts = make([]bool, len(r.callAt)), make([]bool, len(r.callAt))
+	r.opens, r.shuts, r.within = make([]bool, len(r.callAt)), make([]bool, len(r.callAt)), make([]bool, len(r.callAt))
 	first, last := make([]int32, len(u.First)), make([]int32, len(u.First))
 	for i := range first {
 		first[i], last[i] = trace.None, trace.None
@@ -242,13 +271,14 @@ func (r *replay) now(piece int32) (start, end int64) {
 func scaled(ns int64, f float64) int64 { return int64(float64(ns)*f + 0.5) }
 
 // own is what is left of ns that a thread spends in a call, or before it.
-func (r *replay) own(t *thread, call int32, ns int64) int64 {
+func (r *replay) own(call int32, ns int64) int64 {
+	k := call - r.callLo
 	switch {
-	case r.c.HostFree, t.launching:
+	case r.c.HostFree:
 		return 0
 	case call == trace.None:
 		return ns
-	case r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
+	case k >= 0 && (r.gone != nil && r.gone[k] || r.within != nil && r.within[k]):
 		return 0
 	case r.c.Call != nil:
 		return scaled(ns, max(0, r.c.Call(r.api.Name(int(call)))))
@@ -264,8 +294,9 @@ func (r *replay) startCall(call int32) {
 		return
 	}
 	t := &r.threads[th]
-	if !t.known {
-		t.known, t.was, t.is = true, at, at
+	if !t.known { // what it does at the start of the stretch goes on
+		t.known, t.was = true, min(at, r.stretch.Start)
+		t.is = t.was
 	}
 	if r.opens != nil && r.opens[call-r.callLo] {
 		t.launching = false
@@ -274,16 +305,33 @@ func (r *replay) startCall(call int32) {
 	if n := len(t.open); n > 0 {
 		inside = t.open[n-1]
 	}
-	t.is += r.own(t, inside, at-t.was)
-	t.was = at
-	t.open = append(t.open, call)
-	r.callAt[call-r.callLo] = t.is
+	var hand *keptCall
 	piece := trace.None
 	for r.nextKept < len(r.kept) && r.kept[r.nextKept].call <= call {
-		if k := r.kept[r.nextKept]; k.call == call {
+		switch k := &r.kept[r.nextKept]; {
+		case k.call != call:
+		case k.from != trace.None:
+			hand = k
+		default:
 			piece = k.piece
 		}
 		r.nextKept++
+	}
+	if hand == nil {
+		t.is += r.own(inside, at-t.was)
+	} else {
+		was := r.api.End(int(hand.from))
+		is := was
+		if k := hand.from - r.callLo; k >= 0 {
+			is = r.callAt[k]
+		}
+		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), max(is, r.stretch.Start)+r.own(trace.None, at-max(was, r.stretch.Start)))
+	}
+	t.was = at
+	t.open = append(t.open, call)
+	r.callAt[call-r.callLo] = t.is
+	if r.within != nil && t.launching && r.forRoom(call) {
+		r.within[call-r.callLo] = true
 	}
 	r.ends.push(pending{r.api.End(int(call)), call, piece})
 }
@@ -301,9 +349,12 @@ func (r *replay) endCall(call, piece int32) {
 	t.was = end
 	k := call - r.callLo
 	if piece == trace.None {
-		t.is += r.own(t, call, spent)
+		t.is += r.own(call, spent)
 	} else {
 		r.keep(t, call, piece, spent)
+	}
+	if k < 0 {
+		return
 	}
 	r.callAt[k] = t.is
 	if r.opens == nil {
@@ -319,7 +370,7 @@ func (r *replay) endCall(call, piece int32) {
 
 // keep ends a call that waits for a piece of work, of which the last ns are still to come.
 func (r *replay) keep(t *thread, call, piece int32, ns int64) {
-	was := r.until(keptCall{call, piece})
+	was := r.until(keptCall{call: call, piece: piece, from: trace.None})
 	start, end := r.now(piece)
 	is := end + was - r.end(piece)
 	if r.forRoom(call) {
@@ -333,14 +384,14 @@ func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 			t.launching = false
 		}
 	}
-	t.is += r.own(t, call, after)
+	t.is += r.own(call, after)
 	switch {
-	case r.gone != nil && r.gone[call-r.callLo]:
+	case r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
 	case r.c.NoWait != nil && r.c.NoWait(r.api.Name(int(call))):
 	case r.forRoom(call) && (t.launching || r.c.HostFree):
 	default:
 		if waits || is > was {
-			t.is = max(t.is, is+r.own(t, call, min(after, r.api.End(int(call))-was)))
+			t.is = max(t.is, is+r.own(call, min(after, r.api.End(int(call))-was)))
 		}
 	}
 }
@@ -360,7 +411,9 @@ func (r *replay) work(device int, i int32) {
 	after := func(by Hold, was, is, typical int64) {
 		lag := w.Start - was
 		switch {
-		case factor == 0:
+		case factor == 0, by == ByLaunch && r.within != nil && w.Call >= r.callLo && r.within[w.Call-r.callLo]:
+			lag = 0
+		case r.c.NoLatency && (lag <= typical+unexplain || by != h.by):
 			lag = 0
 		case by != h.by || r.c.Typical:
 			lag = min(lag, typical)
@@ -392,6 +445,7 @@ func (r *replay) work(device int, i int32) {
 	if at == minTime {
 		at = w.Start
 	}
+	at = max(at, min(w.Start, r.stretch.Start))
 	ns := w.End - w.Start
 	if r.c.Overlap && w.Class == attrib.Comm {
 		ns = 0

@@ -174,3 +174,52 @@ func TestReplayOfAFasterKernel(t *testing.T) {
 		t.Errorf("replay with a faster Fan2: %.0f, it took %.0f", fast, is)
 	}
 }
+
+// stretch is from the first to the last kept unit, so that nothing before them is replayed.
+func (c *capture) stretch() interval.Interval {
+	var list []int32
+	for i := range c.found.Units {
+		if c.found.Units[i].State == workunit.Kept && int(c.found.Units[i].Group) == c.found.Primary {
+			list = append(list, int32(i))
+		}
+	}
+	return stepgraph.Stretch(c.found, list)
+}
+
+func TestSurvey(t *testing.T) {
+	for _, path := range shared(t) {
+		c := open(t, path)
+		if c.found.Kind == workunit.KindNone || c.found.Primary < 0 {
+			continue
+		}
+		s := c.stretch()
+		is := c.mean(c.Replay(s, c.units, &stepgraph.Change{}))
+		free := c.mean(c.Replay(s, c.units, &stepgraph.Change{HostFree: true}))
+		bare := c.mean(c.Replay(s, c.units, &stepgraph.Change{HostFree: true, NoLatency: true}))
+		var host, run, unknown, total float64
+		var most int64
+		for i := range c.found.Units {
+			u := &c.found.Units[i]
+			if u.State != workunit.Kept || int(u.Group) != c.found.Primary || c.units.Next[i] == trace.None {
+				continue
+			}
+			total += float64(u.Time())
+			c.Walk(c.units.Next[i], u.Start, func(s *stepgraph.Step) {
+				ns := float64(s.End - s.Start)
+				switch s.Kind {
+				case stepgraph.Runs:
+					run += ns
+				case stepgraph.Unexplained, stepgraph.Unknown:
+					unknown += ns
+				default:
+					host += ns
+					if s.Kind == stepgraph.AfterCall || s.Kind == stepgraph.AfterWork {
+						most = max(most, int64(1000*ns/float64(u.Time())))
+					}
+				}
+			})
+		}
+		t.Logf("%-38s step %8.0f µs path: runs %5.1f host %5.1f unknown %5.1f; free %5.1f bare %5.1f diff %5.1f lat %d held %d handed %d inf %d out %d", filepath.Base(path), is/1e3, 100*run/total, 100*host/total, 100*unknown/total,
+			100*(1-free/is), 100*(1-bare/is), 100*host/total-100*(1-bare/is), most, c.Found.Held, c.Found.Handed, c.Found.HandedInferred, c.Found.Outside/1000)
+	}
+}

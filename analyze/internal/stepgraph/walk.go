@@ -38,19 +38,18 @@ type walker struct {
 	at, until int64 // everything from at on is told
 	tell      func(s *Step)
 	step      Step
+	// gpuFirst: before work that was launched too late the path goes along the host back to the work that it would
+	// have waited for had it been launched in time, and on through that.
+	gpuFirst bool
 }
 
 // Walk follows back in time what the start of a piece of work waited for, from its start to until, and tells each step.
-// It visits as many steps as lie in between.
+// It visits as many steps as lie in between. Where work was launched too late, only the time that the GPU lost by it is
+// on the host: up to the end of the work that it would else have waited for. So what lies on the host is about what is
+// won where the host takes no time.
 func (g *Graph) Walk(piece int32, until int64, tell func(s *Step)) {
-	w := walker{Graph: g, at: g.start(piece), until: until, tell: tell}
+	w := walker{Graph: g, at: g.start(piece), until: until, tell: tell, gpuFirst: true}
 	w.back(piece)
-}
-
-// WalkFromEnd is Walk from the end of a piece of work.
-func (g *Graph) WalkFromEnd(piece int32, until int64, tell func(s *Step)) {
-	w := walker{Graph: g, at: g.end(piece), until: until, tell: tell}
-	w.back(w.through(piece))
 }
 
 // cut tells of the time from a moment on, as far as it was not told.
@@ -72,36 +71,76 @@ func (w *walker) back(piece int32) {
 			idle, last = 0, w.at
 		}
 		x, h := w.bind(piece)
+		until, ran := w.until, trace.None
+		if h.by == ByLaunch && w.gpuFirst {
+			if ran = w.ranBefore(piece, x.start); ran != trace.None {
+				w.until = max(until, w.end(ran))
+			}
+		}
 		if h.by != ByNothing && x.start-h.ready > unexplain {
 			w.cut(Unexplained, piece, x.call, h.ready)
 		}
+		next, started := trace.None, false // where the path goes on, and whether from the start of that
 		switch h.by {
 		case ByNothing:
-			w.cut(Unknown, piece, trace.None, w.until)
-			return
 		case ByLaunch:
 			w.cut(AfterCall, piece, h.call, w.api.End(int(h.call)))
 			w.cut(InCall, piece, h.call, w.api.Start(int(h.call)))
-			at := w.waited[piece]
-			if at == trace.None {
-				w.cut(OnHost, piece, h.call, w.until)
-				return
-			}
-			kept := w.kept[at]
-			w.cut(OnHost, piece, h.call, w.api.End(int(kept.call)))
-			w.cut(InCall, kept.piece, kept.call, w.Graph.until(kept))
-			piece = kept.piece
-			if w.forRoom(kept.call) {
-				w.cut(AfterWork, piece, trace.None, w.start(piece))
-			} else {
-				piece = w.through(piece)
-			}
+			next, started = w.host(piece, h.call, w.waited[piece])
 		case ByStream, ByEvent, BySeeming:
 			w.cut(AfterWork, h.piece, trace.None, h.at)
-			piece = w.through(h.piece)
+			next = h.piece
+		}
+		if ran != trace.None && w.at <= w.until {
+			next, started = ran, false
+		}
+		if w.until = until; next == trace.None {
+			break
+		}
+		if piece = next; !started {
+			piece = w.through(next)
 		}
 	}
 	w.cut(Unknown, piece, trace.None, w.until)
+}
+
+// ranBefore is the work that a piece would have waited for had it been launched in time, or trace.None: of its stream
+// and of the event that it waited for what ended last.
+func (w *walker) ranBefore(piece int32, start int64) int32 {
+	best, at := trace.None, int64(minTime)
+	for _, p := range []int32{w.before[piece], w.after.of(piece)} {
+		if p == trace.None {
+			continue
+		}
+		p &^= inferred
+		if end := w.end(p); end <= start && end > at {
+			best, at = p, end
+		}
+	}
+	return best
+}
+
+// host follows the path from the start of a call back along its thread, to the thread that this waited for, and so on, to
+// the piece of work that one of them waited for: to its end or, started, its start. It is trace.None at the end of the
+// path. at is what was kept last before the call, an index of kept.
+func (w *walker) host(piece, call, at int32) (next int32, started bool) {
+	for at != trace.None && w.at > w.until {
+		k := &w.kept[at]
+		if k.from == trace.None {
+			w.cut(OnHost, piece, call, w.api.End(int(k.call)))
+			w.cut(InCall, k.piece, k.call, w.Graph.until(*k))
+			if started = w.forRoom(k.call); started {
+				w.cut(AfterWork, k.piece, trace.None, w.start(k.piece))
+			}
+			return k.piece, started
+		}
+		w.cut(OnHost, piece, call, w.api.End(int(k.from)))
+		if call, at = k.from, k.piece; at == trace.None || w.kept[at].call != call {
+			w.cut(InCall, piece, call, w.api.Start(int(call)))
+		}
+	}
+	w.cut(OnHost, piece, call, w.until)
+	return trace.None, false
 }
 
 // through goes back through a piece of work to its start; of a collective, to that of the piece that joined it last.

@@ -1,0 +1,217 @@
+package stepgraph
+
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Bounds of what is taken for a wait of one thread for another, in ns but for the last.
+const (
+	leastWait  = 20_000  // between two calls of a thread, from which it is asked whether it waited
+	leastTurn  = 100_000 // the same, where nothing was recorded and the other thread did not wait for the GPU
+	mostPeers  = 64      // threads of a process that are looked at; the first ones
+	wakeWithin = 2_000   // by how much a call of the other thread may end after the wait, as the capture has them
+)
+
+// hands finds, in the order of the calls, which threads waited for which other thread: between two of its CUDA calls a
+// thread that sleeps, and goes on after the last call of another thread of its process, is taken to have waited for it.
+// That it sleeps is known where calls of the operating system or switches of the scheduler were recorded of it. Where
+// neither was, it is inferred: a blocking call of the other thread ended in between, or the two took turns.
+type hands struct {
+	*builder
+	threads []handThread
+	peers   map[int32][]int32 // threads with calls, by process
+	os      int               // the first row of Trace.OS that has not started
+	sched   int               // and of Trace.Sched
+	waits   []bool            // by subject of Trace.OS: the function waits
+}
+
+// handThread is what is known of a thread at the moment that the walk is at.
+type handThread struct {
+	now, old turn  // after the last call that is in no other, and after the one before
+	seen     bool  // calls of the operating system or switches of this thread are in the capture
+	slept    int64 // since the end of the last call: for how long it waited in the operating system or was off the CPU,
+	from, to int64 // from when, and until when
+	off      int64 // since when it is off the CPU, or minTime
+}
+
+// turn is a thread after one of its calls.
+type turn struct {
+	call    int32 // or trace.None
+	kept    int32 // what was kept last, an index of kept, or trace.None
+	end     int64
+	heldEnd int64 // when the last call that waited for the GPU had ended, or minTime
+}
+
+func newHands(b *builder) *hands {
+	h := &hands{builder: b, threads: make([]handThread, len(b.t.Threads)), peers: map[int32][]int32{},
+		waits: make([]bool, len(b.t.OS.Subjects))}
+	none := turn{trace.None, trace.None, minTime, minTime}
+	for th := range h.threads {
+		h.threads[th] = handThread{now: none, old: none, off: minTime}
+	}
+	for i, s := range b.t.OS.Subjects {
+		if h.waits[i] = sleeps(b.t.OSName(s.What)); s.Thread != trace.None {
+			h.threads[s.Thread].seen = true
+		}
+	}
+	for _, s := range b.t.Sched.Subjects {
+		if s.Thread != trace.None {
+			h.threads[s.Thread].seen = true
+		}
+	}
+	return h
+}
+
+// sleepers are the beginnings of functions of the operating system in which a thread waits for something.
+var sleepers = []string{"futex", "sem_wait", "sem_timedwait", "sem_clockwait", "poll", "ppoll", "epoll_", "select",
+	"pselect", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "pthread_mutex_", "pthread_rwlock_",
+	"pthread_join", "pthread_timedjoin", "pthread_barrier_wait", "read", "recv", "accept", "wait", "sigwait", "sigtimedwait",
+	"sleep", "usleep", "nanosleep", "clock_nanosleep", "mq_receive", "mq_timedreceive", "msgrcv", "semop", "semtimedop"}
+
+func sleeps(function string) bool {
+	for _, s := range sleepers {
+		if strings.HasPrefix(function, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// look goes on to the rows of the operating system and of the scheduler that began by a moment.
+func (h *hands) look(now int64) {
+	for os := &h.t.OS; h.os < os.Len() && os.Start(h.os) <= now; h.os++ {
+		at := os.Subject(h.os)
+		if th := os.Subjects[at].Thread; th != trace.None && h.waits[at] {
+			h.threads[th].sleep(os.Start(h.os), os.End(h.os))
+		}
+	}
+	for sched := &h.t.Sched; h.sched < sched.Len() && sched.Start(h.sched) <= now; h.sched++ {
+		s := &sched.Subjects[sched.Subject(h.sched)]
+		if s.Thread == trace.None {
+			continue
+		}
+		t, at := &h.threads[s.Thread], sched.Start(h.sched)
+		switch comes := s.What&1 == 1; {
+		case !comes && t.off == minTime:
+			t.off = at
+		case comes && t.off != minTime:
+			t.sleep(t.off, at)
+			t.off = minTime
+		}
+	}
+}
+
+// sleep adds a wait of a thread, as far as it is after its last call and not known yet.
+func (t *handThread) sleep(from, to int64) {
+	if from = max(from, t.now.end, t.to); from >= to {
+		return
+	}
+	if t.slept == 0 {
+		t.from = from
+	}
+	t.slept, t.to = t.slept+to-from, to
+}
+
+// start begins a call, and says what was kept last on its thread: an index of kept, or trace.None.
+func (h *hands) start(c, th int32) int32 {
+	at := h.api.Start(int(c))
+	h.look(at)
+	t := &h.threads[th]
+	if at < t.now.end { // within another call
+		k := t.now.kept
+		for k != trace.None && h.over(k) > at {
+			k = h.kept[k].before
+		}
+		return k
+	}
+	proc := h.t.Threads[th].Proc
+	if t.now.call == trace.None && len(h.peers[proc]) < mostPeers {
+		h.peers[proc] = append(h.peers[proc], th)
+	}
+	if from, own, inferred := h.waitedFor(t, th, at); from != nil {
+		if inferred {
+			h.Found.HandedInferred++
+		} else {
+			h.Found.Handed++
+		}
+		h.kept = append(h.kept, keptCall{call: c, piece: from.kept, from: from.call, before: t.now.kept, own: own})
+		t.now.kept = int32(len(h.kept) - 1)
+	} else {
+		h.Found.Outside += t.slept
+	}
+	return t.now.kept
+}
+
+// over is when what was kept went on.
+func (h *hands) over(k int32) int64 {
+	if x := &h.kept[k]; x.from == trace.None {
+		return h.api.End(int(x.call))
+	} else {
+		return h.api.Start(int(x.call))
+	}
+}
+
+// end notes a call that has started, and whether it waited for the GPU: then it was kept last.
+func (h *hands) end(c, th int32, held bool) {
+	t := &h.threads[th]
+	end := h.api.End(int(c))
+	if h.api.Start(int(c)) < t.now.end {
+		if end > t.now.end {
+			t.now.end = end
+		}
+	} else {
+		t.old = t.now
+		t.now.call, t.now.end = c, end
+		t.slept, t.to = 0, end
+	}
+	if held {
+		t.now.kept, t.now.heldEnd = int32(len(h.kept)-1), t.now.end
+	}
+}
+
+// waitedFor is the thread, after the last of its calls, that a thread waited for which is about to make a call; nil where it
+// is not known to have waited for any. own is for how long it worked itself before its wait was over.
+func (h *hands) waitedFor(t *handThread, th int32, at int64) (from *turn, own int64, inferred bool) {
+	first := t.now.call == trace.None
+	began, until, gap := t.now.end, at, at-t.now.end
+	switch {
+	case first:
+		began = minTime // whoever began the thread
+	case gap < leastWait, t.seen && t.slept < leastWait:
+		return nil, 0, false
+	case t.seen:
+		began, until = t.from, min(at, t.to+wakeWithin)
+	}
+	var held *turn
+	for _, p := range h.peers[h.t.Threads[th].Proc] {
+		if p == th {
+			continue
+		}
+		x := &h.threads[p].now
+		if x.end > until {
+			x = &h.threads[p].old
+		}
+		if x.call == trace.None || x.end > until || x.end <= began || h.api.Names[h.api.Name(int(x.call))].Poll {
+			continue
+		}
+		if from == nil || x.end > from.end {
+			from = x
+		}
+		if x.heldEnd > began && (held == nil || x.end > held.end) {
+			held = x
+		}
+	}
+	switch {
+	case held != nil:
+		from = held
+	case from == nil:
+	case !first && !t.seen && (gap < leastTurn || at-from.end > gap/2):
+		from = nil
+	}
+	if from != nil && t.seen && !first {
+		own = max(0, t.to-t.now.end-t.slept)
+	}
+	return from, own, !t.seen && !first
+}
