@@ -91,7 +91,7 @@ var rooms = []room{
 			"analyze/internal/parallel analyze/internal/spill analyze/internal/workunit", noSQL},
 	{"analyze/internal/whatif", "ceilings know no section",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
-			"analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
+			"analyze/internal/parallel analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/unit", "a family knows the kit and no other family",
@@ -198,7 +198,8 @@ const (
 	// beneath is all that sections stand on.
 	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/stacks analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
-		"analyze/internal/stat analyze/internal/stepgraph analyze/internal/trace analyze/internal/workunit"
+		"analyze/internal/stat analyze/internal/stepgraph analyze/internal/trace analyze/internal/whatif " +
+		"analyze/internal/workunit"
 	// family is what every family of sections may import.
 	family = beneath + " analyze/internal/section/kit"
 )

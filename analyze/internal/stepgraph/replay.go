@@ -407,18 +407,18 @@ func (r *replay) work(device int, i int32) {
 		factor = float64(r.factor[slot])
 	}
 	_, h := r.bind(piece)
-	at := int64(minTime)
+	at, over := int64(minTime), int64(minTime) // when it starts; when all that it waits for is over
 	after := func(by Hold, was, is, typical int64) {
 		lag := w.Start - was
 		switch {
-		case factor == 0, by == ByLaunch && r.within != nil && w.Call >= r.callLo && r.within[w.Call-r.callLo]:
+		case by == ByLaunch && r.within != nil && w.Call >= r.callLo && r.within[w.Call-r.callLo]:
 			lag = 0
 		case r.c.NoLatency && (lag <= typical+unexplain || by != h.by):
 			lag = 0
 		case by != h.by || r.c.Typical:
 			lag = min(lag, typical)
 		}
-		at = max(at, is+lag)
+		at, over = max(at, is+lag), max(over, is)
 	}
 	if w.Call != trace.None {
 		if was, still := r.launched(w.Call, w.Start); was <= w.Start {
@@ -432,7 +432,7 @@ func (r *replay) work(device int, i int32) {
 	if p := r.before[piece]; p != trace.None {
 		start, end := r.now(p)
 		after(ByStream, r.end(p), end, r.typical.stream[w.Kind])
-		at = max(at, start)
+		at = max(at, min(start, end))
 	}
 	if p := r.after.of(piece); p != trace.None {
 		by := ByEvent
@@ -443,14 +443,17 @@ func (r *replay) work(device int, i int32) {
 		after(by, r.end(p&^inferred), end, r.typical.event)
 	}
 	if at == minTime {
-		at = w.Start
+		at, over = w.Start, w.Start
 	}
-	at = max(at, min(w.Start, r.stretch.Start))
+	at = max(at, r.stretch.Start)
 	ns := w.End - w.Start
 	if r.c.Overlap && w.Class == attrib.Comm {
 		ns = 0
 	}
 	r.from[slot], r.to[slot] = at, at+scaled(ns, factor)
+	if factor == 0 { // what is not there has no latency; where it would have started is still the border of its unit
+		r.to[slot] = max(over, r.stretch.Start)
+	}
 	c := r.group.of(piece)
 	if c == trace.None || ns == 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -39,18 +40,24 @@ type Unit struct {
 
 // Replay says how well the graph explains the units.
 type Replay struct {
-	// Error is how far a unit of the main kind is off, as a share of it, with typical latencies in place of those
-	// measured: the median.
+	// Error is how far a unit is off, as a share of it, with typical latencies in place of those measured: the median.
 	Error float64 `json:"error"`
-	Fits  bool    `json:"fits"` // it is at most 1 %
+	// Fits says that the ceilings can be believed: the error is at most 1 %, at most 25 % of the units' critical paths are
+	// unknown, and what of them lies on the host, in its calls and latencies is, to 10 points, what a replay without
+	// these gains.
+	Fits    bool    `json:"fits"`
+	Unknown float64 `json:"unknown_path"` // share of the paths, 0 to 1
+	OnHost  float64 `json:"host_path"`    // likewise
+	Bare    float64 `json:"host_gain"`    // share of the units' time
 	// Unresolved are the waits of streams for events of which it is not known what they waited for.
 	Unresolved int64 `json:"unresolved_waits"`
 	// Inferred is work that is taken to have waited for what had just ended.
 	Inferred int64 `json:"inferred_waits"`
+	// Threads are the waits of threads for other threads that calls of the operating system or the scheduler show,
+	// InferredThreads those that are inferred from the order of CUDA calls alone.
+	Threads         int64 `json:"thread_waits"`
+	InferredThreads int64 `json:"inferred_thread_waits"`
 }
-
-// Fits is the error up to which the graph is said to explain the units.
-const Fits = 0.01
 
 // Scenario is one or more changes, and what the steps of each kind would take.
 type Scenario struct {
@@ -68,11 +75,12 @@ type Steps struct {
 	N       int64   `json:"n"` // units that were replayed
 	Time    float64 `json:"time"`
 	Ceiling float64 `json:"ceiling_time"` // with the changes
-	Gain    float64 `json:"gain"`         // the difference, which may be below 0 by the order in which work meets
-	// Interval of the gain over the units, 95 %, by a bootstrap of blocks of units that follow each other; null for
-	// fewer than 8 units.
+	Gain    float64 `json:"gain"`         // the difference, from 0 to Time, and no less than with some of the changes
+	// Interval of the gain, 95 %: of its share of the units' time, by a bootstrap of blocks of units that follow each
+	// other, times the mean; null for fewer than 8 units.
 	Interval *[2]float64 `json:"gain_interval"`
 	Ratio    *float64    `json:"gain_ratio"` // the gain as a share of the time; null where that is 0
+	UpTo     float64     `json:"gain_up_to"` // the upper end of the interval, or the gain where there is none
 }
 
 // most kinds of steps of a scenario.
@@ -130,34 +138,107 @@ func sets(r *workunit.Result) []set {
 	return list[:min(len(list), mostKinds)]
 }
 
-// Run replays the capture once per scenario and once to see how well the graph fits. There must be kept units.
+// Run replays the capture from its first kept unit to the last, once per scenario and once for each part of one, and to
+// see how well the graph fits. There must be kept units.
 func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) {
 	out := &Result{Schema: schemaID, Unit: Unit{r.Kind, r.Name, r.Why}, Scenarios: []Scenario{}}
-	units := in.Graph.UnitsOf(r)
-	all := interval.Interval{Start: math.MinInt64, End: math.MaxInt64}
-	list := sets(r)
+	x := &run{in: in, r: r, units: in.Graph.UnitsOf(r), list: sets(r), known: map[string][]*Steps{}}
+	var all []int32
+	for i := range x.list {
+		all = append(all, x.list[i].units...)
+	}
+	x.stretch = stretchOf(r, all)
 	for _, changes := range scenarios {
-		c, err := in.Compile(changes)
+		steps, err := x.steps(changes)
 		if err != nil {
 			return nil, err
 		}
-		times := in.Graph.Replay(all, units, c)
 		s := Scenario{Changes: []string{}, Steps: []Steps{}}
 		for i := range changes {
 			s.Changes = append(s.Changes, changes[i].String())
 		}
-		for i := range list {
-			if steps, ok := stepsOf(r, &list[i], times); ok {
-				s.Steps = append(s.Steps, steps)
+		for _, k := range steps {
+			if k != nil {
+				s.Steps = append(s.Steps, *k)
 			}
 		}
 		out.Scenarios = append(out.Scenarios, s)
 	}
 	found := &in.Graph.Found
-	out.Replay.Error = in.fit(r, list, units, all)
-	out.Replay.Fits = out.Replay.Error <= Fits
-	out.Replay.Unresolved, out.Replay.Inferred = found.Unrecorded+found.Contradicted, found.Inferred
+	out.Replay = Replay{Unresolved: found.Unrecorded + found.Contradicted, Inferred: found.Inferred,
+		Threads: found.Handed, InferredThreads: found.HandedInferred}
+	if c := NewCeilings(in.Graph, r); c != nil {
+		p := &out.Replay
+		p.Error, p.Fits, p.Unknown, p.OnHost, p.Bare = c.Error, c.Resolved, c.Unknown, c.OnHost, c.Bare
+	}
 	return out, nil
+}
+
+// run is what scenarios of one capture share.
+type run struct {
+	in      *Input
+	r       *workunit.Result
+	units   *stepgraph.Units
+	list    []set
+	stretch interval.Interval
+	known   map[string][]*Steps // by the changes
+}
+
+// mostParts bounds the changes of a scenario of which every part is replayed; of more, each change.
+const mostParts = 4
+
+// steps are the steps of each kind with changes, nil where none was replayed. More changes gain no less: where steps
+// meet others so that they do, the ceiling is that of a part of the changes.
+func (x *run) steps(changes []Change) ([]*Steps, error) {
+	var names []string
+	for i := range changes {
+		names = append(names, changes[i].String())
+	}
+	slices.Sort(names)
+	key := strings.Join(names, "\x00")
+	if list, ok := x.known[key]; ok {
+		return list, nil
+	}
+	c, err := x.in.Compile(changes)
+	if err != nil {
+		return nil, err
+	}
+	times := x.in.Graph.Replay(x.stretch, x.units, c)
+	list := make([]*Steps, len(x.list))
+	for i := range list {
+		list[i] = stepsOf(x.r, &x.list[i], times)
+	}
+	for i := range changes {
+		part := changes[i : i+1]
+		if len(changes) <= mostParts {
+			part = slices.Delete(slices.Clone(changes), i, i+1)
+		}
+		if len(part) == 0 || len(part) == len(changes) {
+			continue
+		}
+		less, err := x.steps(part)
+		if err != nil {
+			return nil, err
+		}
+		for k := range list {
+			if list[k] != nil && less[k] != nil {
+				list[k].atLeast(less[k])
+			}
+		}
+	}
+	x.known[key] = list
+	return list, nil
+}
+
+// atLeast raises a gain to that of a part of the changes.
+func (s *Steps) atLeast(part *Steps) {
+	if part.Gain > s.Gain {
+		s.Gain, s.Ceiling, s.Ratio = part.Gain, part.Ceiling, part.Ratio
+	}
+	s.UpTo = max(s.UpTo, part.UpTo)
+	if s.Interval != nil && part.Interval != nil {
+		s.Interval = &[2]float64{max(s.Interval[0], part.Interval[0]), max(s.Interval[1], part.Interval[1])}
+	}
 }
 
 // Usual are the changes that most captures are asked about, each by itself: those that the capture has anything of.
@@ -178,27 +259,11 @@ func (in *Input) Usual() [][]Change {
 	return list
 }
 
-// fit is the median error of units of the main kind that are replayed with typical latencies.
-func (in *Input) fit(r *workunit.Result, list []set, units *stepgraph.Units, all interval.Interval) float64 {
-	usual := in.Graph.Replay(all, units, &stepgraph.Change{Typical: true})
-	var off []float64
-	for _, u := range list[0].units {
-		if ns := r.Units[u].Time(); usual[u] >= 0 && ns > 0 {
-			off = append(off, math.Abs(float64(usual[u]-ns))/float64(ns))
-		}
-	}
-	if len(off) == 0 {
-		return 0
-	}
-	slices.Sort(off)
-	return stat.Percentile(off, 0.5)
-}
-
-// stepsOf sums up the units of one kind; ok is false where none was replayed.
-func stepsOf(r *workunit.Result, s *set, times []int64) (out Steps, ok bool) {
+// stepsOf sums up the units of one kind; nil where none was replayed.
+func stepsOf(r *workunit.Result, s *set, times []int64) *Steps {
 	g := &r.Groups[s.group]
-	out = Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.group) == r.Primary}
-	var gains []float64
+	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.group) == r.Primary}
+	var gains, took []float64
 	var was, is float64
 	for _, u := range s.units {
 		if times[u] < 0 {
@@ -206,19 +271,26 @@ func stepsOf(r *workunit.Result, s *set, times []int64) (out Steps, ok bool) {
 		}
 		out.Device = int64(r.Units[u].Device)
 		was, is = was+float64(r.Units[u].Time()), is+float64(times[u])
+		took = append(took, float64(r.Units[u].Time()))
 		gains = append(gains, float64(r.Units[u].Time()-times[u]))
 	}
 	n := float64(len(gains))
 	if n == 0 {
-		return out, false
+		return nil
 	}
-	out.N, out.Time, out.Ceiling, out.Gain = int64(n), was/n, is/n, (was-is)/n
+	out.N, out.Time = int64(len(gains)), was/n
+	within := func(gain float64) float64 { return min(max(gain, 0), out.Time) }
+	out.Gain = within((was - is) / n)
+	out.Ceiling, out.UpTo = out.Time-out.Gain, out.Gain
 	if was > 0 {
-		ratio := (was - is) / was
+		ratio := out.Gain / out.Time
 		out.Ratio = &ratio
 	}
-	out.Interval = bootstrap(gains)
-	return out, true
+	if b := bootstrap(gains, took); b != nil {
+		out.Interval = &[2]float64{within(b[0] * out.Time), within(b[1] * out.Time)}
+		out.UpTo = max(out.Gain, out.Interval[1])
+	}
+	return out
 }
 
 func known(v int64) *int64 {
@@ -233,31 +305,34 @@ const (
 	resamples  = 2000 // of the bootstrap
 )
 
-// bootstrap is the 95 % interval of the mean of numbers that follow each other: circular blocks of about the square
-// root of their count are drawn anew, so that what drifts or alternates stays together. It is the same for equal
-// numbers.
-func bootstrap(list []float64) *[2]float64 {
-	n := len(list)
+// bootstrap is the 95 % interval of the sum of gains as a share of that of times, both of units that follow each other:
+// circular blocks of about the square root of their count are drawn anew, so that what drifts or alternates stays
+// together, and long units keep their gain. It is the same for equal numbers.
+func bootstrap(gains, times []float64) *[2]float64 {
+	n := len(gains)
 	if n < leastUnits {
 		return nil
 	}
 	block := max(1, int(math.Sqrt(float64(n))))
-	sums := make([]float64, n) // of the block that begins at each place
+	type sum struct{ gain, time float64 }
+	sums := make([]sum, n) // of the block that begins at each place
 	for k := range block {
-		sums[0] += list[k]
+		sums[0] = sum{sums[0].gain + gains[k], sums[0].time + times[k]}
 	}
 	for i := 1; i < n; i++ {
-		sums[i] = sums[i-1] - list[i-1] + list[(i+block-1)%n]
+		out, in := i-1, (i+block-1)%n
+		sums[i] = sum{sums[out].gain - gains[out] + gains[in], sums[out].time - times[out] + times[in]}
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
-	blocks := (n + block - 1) / block
-	means := make([]float64, resamples)
-	for i := range means {
-		for range blocks {
-			means[i] += sums[rng.IntN(n)]
+	shares := make([]float64, resamples)
+	for i := range shares {
+		var drawn sum
+		for range (n + block - 1) / block {
+			x := &sums[rng.IntN(n)]
+			drawn.gain, drawn.time = drawn.gain+x.gain, drawn.time+x.time
 		}
-		means[i] /= float64(blocks * block)
+		shares[i] = drawn.gain / max(1, drawn.time)
 	}
-	slices.Sort(means)
-	return &[2]float64{stat.Percentile(means, 0.025), stat.Percentile(means, 0.975)}
+	slices.Sort(shares)
+	return &[2]float64{stat.Percentile(shares, 0.025), stat.Percentile(shares, 0.975)}
 }

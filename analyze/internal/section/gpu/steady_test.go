@@ -57,7 +57,7 @@ func TestFindingsAreOfTheSteadyPart(t *testing.T) {
 	} {
 		f := sectiontest.FindingOf(r, id)
 		if f == nil || f.Worth == nil || *f.Worth != want {
-			t.Errorf("%s: %+v, want it worth %+v", id, f, want)
+			t.Errorf("%s: %+v, want it worth %+v", id, f.Worth, want)
 		}
 	}
 	if f := sectiontest.FindingOf(r, "dominant_kernel"); r.Findings[0].ID != "gpu_idle" || !strings.Contains(f.Advice[0], "explain ncu-targets") {

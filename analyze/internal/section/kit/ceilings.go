@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -10,21 +9,33 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/whatif"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// goodFit is the median error of replayed units, as a share of them, up to which ceilings are believed.
-const goodFit = 0.01
-
-// ceilings puts in place of what a finding is worth on its face what a replay says that units would gain if it went
-// away: time that something else then takes is no gain. Findings that no change stands for stay as they are, and all do
-// where there is no unit or the graph does not explain the units.
-func (in *Input) ceilings(findings []report.Finding) {
+// Ceilings is what units of work would gain at most by changes: the one answer of findings, of the section of the critical
+// path and of explain mcp. It is nil where there is no unit, no graph or no API call.
+//
+// A share of [whatif.Ceilings.Gain] times the mean time of a unit is the ceiling in ns per step. It is believed only
+// where Resolved: else the worth is the face value, and is said to be not replayed.
+func (in *Input) Ceilings() *whatif.Ceilings {
 	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone ||
 		in.Units.Primary < 0 || !in.Has(trace.RoleAPI) {
-		return
+		return nil
 	}
+	return Once(in, "ceilings", func() *whatif.Ceilings {
+		if g := in.UnitGraph(); g != nil {
+			return whatif.NewCeilings(g, in.Units)
+		}
+		return nil
+	})
+}
+
+// ceilings puts in place of what a finding is worth on its face what a replay says that units would gain if it went
+// away: time that something else then takes is no gain. Findings that no change stands for stay as they are, not
+// replayed, and all do where there is no unit or the graph does not resolve the units.
+func (in *Input) ceilings(findings []report.Finding) {
 	type asked struct {
 		finding *report.Finding
 		change  *stepgraph.Change
@@ -37,24 +48,19 @@ func (in *Input) ceilings(findings []report.Finding) {
 			}
 		}
 	}
-	g := in.UnitGraph()
-	if len(list) == 0 || g == nil {
+	if len(list) == 0 {
 		return
 	}
-	r := newReplayed(in, g)
-	var off float64
-	fits := false
+	c := in.Ceilings()
+	if c == nil || !c.Resolved {
+		return
+	}
 	gains := make([]*float64, len(list))
-	parallel.Each(1+len(list), func(i int) {
-		if i == 0 {
-			off, fits = r.fit()
-		} else if share, ok := r.gain(list[i-1].change); ok {
-			gains[i-1] = &share
+	parallel.Each(len(list), func(i int) {
+		if share, ok := c.Gain(list[i].change); ok {
+			gains[i] = &share
 		}
 	})
-	if !fits || off > goodFit {
-		return
-	}
 	for i, share := range gains {
 		if w := list[i].finding.Worth; share != nil {
 			w.Time, w.Replayed = int64(math.Round(*share*float64(w.Of))), true
@@ -122,63 +128,4 @@ func (in *Input) changeFor(f *report.Finding) *stepgraph.Change {
 		})
 	}
 	return nil
-}
-
-// replayed is a stretch of units to be replayed: at most a few hundred of the main kind, with all that is between them.
-type replayed struct {
-	in      *Input
-	graph   *stepgraph.Graph
-	units   *stepgraph.Units
-	stretch []int32 // kept units, of any kind, on any device
-}
-
-func newReplayed(in *Input, g *stepgraph.Graph) *replayed {
-	r := &replayed{in: in, graph: g, units: g.UnitsOf(in.Units)}
-	for i := range in.Units.Units {
-		if in.Units.Units[i].State == workunit.Kept {
-			r.stretch = append(r.stretch, int32(i))
-		}
-	}
-	slices.SortStableFunc(r.stretch, func(a, b int32) int {
-		return cmp.Compare(in.Units.Units[a].Start, in.Units.Units[b].Start)
-	})
-	return r
-}
-
-func (r *replayed) replay(c *stepgraph.Change) []int64 {
-	return r.graph.Replay(stepgraph.Stretch(r.in.Units, r.stretch), r.units, c)
-}
-
-// fit is the median error of units that are replayed with typical latencies.
-func (r *replayed) fit() (median float64, ok bool) {
-	times := r.replay(&stepgraph.Change{Typical: true})
-	var off []float64
-	for _, u := range r.stretch {
-		if ns := r.in.Units.Units[u].Time(); times[u] >= 0 && ns > 0 {
-			off = append(off, math.Abs(float64(times[u]-ns))/float64(ns))
-		}
-	}
-	if len(off) == 0 {
-		return 0, false
-	}
-	slices.Sort(off)
-	return off[len(off)/2], true
-}
-
-// gain is the share of the time of units, 0 to 1, that a change takes away, of the device with most of it.
-func (r *replayed) gain(c *stepgraph.Change) (share float64, ok bool) {
-	times := r.replay(c)
-	devices := len(r.in.Units.Timeline.Devices)
-	was, is := make([]float64, devices), make([]float64, devices)
-	for _, u := range r.stretch {
-		if x := &r.in.Units.Units[u]; times[u] >= 0 {
-			was[x.Index], is[x.Index] = was[x.Index]+float64(x.Time()), is[x.Index]+float64(times[u])
-		}
-	}
-	for d := range was {
-		if was[d] > 0 {
-			share, ok = max(share, (was[d]-is[d])/was[d]), true
-		}
-	}
-	return share, ok
 }

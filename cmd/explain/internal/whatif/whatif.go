@@ -78,7 +78,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls that no longer wait for the GPU, by name: `GLOB`")
 	fl.StringArrayVar(&f.overlap, "overlap", nil, "communication that runs beside everything else: `comm`")
 	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time; it still waits where it waits for the GPU")
-	fl.BoolVar(&f.graph, "graph", false, "each step's launches between two waits are one launch, as of a CUDA graph")
+	fl.BoolVar(&f.graph, "graph", false, "launches between two waits become one, as of a CUDA graph: their calls and latencies, nothing else")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
 	f.analysis.RegisterFor(cmd, "")
@@ -181,29 +181,36 @@ func page(r *analyze.WhatIfResult) doc.Document {
 			if k == 0 {
 				change = doc.Cell{doc.Name(strings.Join(s.Changes, " "))}
 			}
-			gain, between := unit.Format(x.Gain, "ns"), "–"
-			if x.Ratio != nil {
-				gain += " (" + unit.Percent(*x.Ratio) + ")"
+			gain, between := unit.Format(x.UpTo, "ns"), "–"
+			if x.Time > 0 {
+				gain += " (" + unit.Percent(x.UpTo/x.Time) + ")"
 			}
 			if x.Interval != nil {
 				between = unit.Format(x.Interval[0], "ns") + " … " + unit.Format(x.Interval[1], "ns")
 			}
 			t.Rows = append(t.Rows, []doc.Cell{change, {doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens))},
-				{doc.Text(unit.Int(x.N))}, {doc.Text(unit.Format(x.Time, "ns"))}, {doc.Text(unit.Format(x.Ceiling, "ns"))},
+				{doc.Text(unit.Int(x.N))}, {doc.Text(unit.Format(x.Time, "ns"))}, {doc.Text(unit.Format(x.Time-x.UpTo, "ns"))},
 				{doc.Text(gain)}, {doc.Text(between)}})
 		}
 	}
 	d.Add(t)
-	fit := "Replayed with typical latencies alone, steps are " + unit.Percent(r.Replay.Error) + " off (median)"
-	if r.Replay.Fits {
-		d.Add(doc.P(doc.Text("These are upper bounds: a real change rarely reaches them. " + fit + ".")))
-		return d
+	p := &r.Replay
+	fit := "Replayed with typical latencies alone, steps are " + unit.Percent(p.Error) + " off (median); host, calls and " +
+		"latencies are " + unit.Percent(p.OnHost) + " of the critical path, and without them a step gains " +
+		unit.Percent(p.Bare) + "; " + unit.Percent(p.Unknown) + " of the path is unknown."
+	if p.Fits {
+		d.Add(doc.P(doc.Text("These are upper bounds: a real change rarely reaches them. " + fit)))
+	} else {
+		d.Add(doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(doc.Text(
+			"The graph of dependencies does not fit: what held steps back is partly not in the capture, and these " +
+				"ceilings may be too high or too low. " + fit))}})
 	}
-	d.Add(doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(doc.Text(
-		"The graph of dependencies does not fit. " + fit + ", more than 1 %: what held them back is partly not in " +
-			"the capture, and these ceilings may be too high or too low by as much."))}})
-	if n := r.Replay.Unresolved; n > 0 {
-		d.Add(doc.P(doc.Text(present.Plural(n, "wait") + " of streams for events could not be resolved.")))
+	if p.Threads+p.InferredThreads > 0 {
+		d.Add(doc.P(doc.Text(present.Plural(p.Threads+p.InferredThreads, "wait") + " of a thread for another, " +
+			unit.Int(p.InferredThreads) + " of them inferred from the order of CUDA calls alone.")))
+	}
+	if p.Unresolved > 0 {
+		d.Add(doc.P(doc.Text(present.Plural(p.Unresolved, "wait") + " of streams for events could not be resolved.")))
 	}
 	return d
 }

@@ -1,0 +1,155 @@
+package whatif
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+)
+
+// Ceilings is what units of work would gain at most by changes: the one answer that findings, the report and the page of
+// the critical path give. Of very many units those in the middle are replayed.
+//
+// Where Resolved is false the graph does not explain enough of the units, and no replay of it is believed: what a change
+// is worth is then its face value, the time on the GPU that nothing else covers, or the idle time, and is said to be not
+// replayed.
+type Ceilings struct {
+	// Error is how far a unit is off that is replayed with typical latencies in place of those measured, as a share of
+	// its time: the median.
+	Error float64
+	// Unknown is the share of the units' critical paths of which nothing is known, 0 to 1; OnHost that of the host, its
+	// calls and latencies; Bare what units gain without these, as a share of their time.
+	Unknown, OnHost, Bare float64
+	// Resolved says that the replay fits, and that OnHost and Bare agree.
+	Resolved bool
+
+	graph   *stepgraph.Graph
+	result  *workunit.Result
+	units   *stepgraph.Units
+	list    []int32 // kept units of any kind on any device, by start
+	stretch interval.Interval
+}
+
+// Bounds of what is believed.
+const (
+	mostError   = 0.01 // of a replay
+	mostApart   = 0.10 // between the share of a path on the host and what is gained without it
+	mostUnknown = 0.25 // of a path
+	mostKept    = 256  // units that are replayed
+)
+
+// NewCeilings replays units as they were; nil where no unit was kept.
+func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
+	c := &Ceilings{graph: g, result: r, units: g.UnitsOf(r)}
+	for i := range r.Units {
+		if r.Units[i].State == workunit.Kept {
+			c.list = append(c.list, int32(i))
+		}
+	}
+	slices.SortStableFunc(c.list, func(a, b int32) int { return cmp.Compare(r.Units[a].Start, r.Units[b].Start) })
+	if n := len(c.list); n > mostKept {
+		c.list = c.list[(n-mostKept)/2:][:mostKept]
+	}
+	if len(c.list) == 0 {
+		return nil
+	}
+	c.stretch = stretchOf(r, c.list)
+	fits := false
+	var bare, host, unknown []float64
+	parallel.Do(func() { c.Error, fits = c.fit() },
+		func() { bare = c.gains(&stepgraph.Change{HostFree: true, NoLatency: true}) },
+		func() { host, unknown = c.walk() })
+	c.Resolved = fits && c.Error <= mostError
+	for d, share := range bare {
+		if !math.IsNaN(share) && !math.IsNaN(host[d]) {
+			c.Bare, c.OnHost, c.Unknown = max(c.Bare, share), max(c.OnHost, host[d]), max(c.Unknown, unknown[d])
+			c.Resolved = c.Resolved && unknown[d] <= mostUnknown && math.Abs(host[d]-share) <= mostApart
+		}
+	}
+	return c
+}
+
+// stretchOf is the time from the first to the last of some units, with the start of what follows the last.
+func stretchOf(r *workunit.Result, list []int32) interval.Interval {
+	s := interval.Interval{Start: math.MaxInt64, End: math.MinInt64}
+	for _, u := range list {
+		s.Start, s.End = min(s.Start, r.Units[u].Start), max(s.End, r.Units[u].End+1)
+	}
+	return s
+}
+
+// Gain is what a change takes away of the time of units, as a share of it, 0 to 1, on the device with most of it; false
+// where no unit could be replayed.
+func (c *Ceilings) Gain(change *stepgraph.Change) (share float64, ok bool) {
+	for _, x := range c.gains(change) {
+		if !math.IsNaN(x) {
+			share, ok = max(share, x), true
+		}
+	}
+	return share, ok
+}
+
+// gains is Gain by device; not a number for a device that no unit was replayed on.
+func (c *Ceilings) gains(change *stepgraph.Change) []float64 {
+	times := c.graph.Replay(c.stretch, c.units, change)
+	devices := len(c.result.Timeline.Devices)
+	was, gain := make([]float64, devices), make([]float64, devices)
+	for _, u := range c.list {
+		if x := &c.result.Units[u]; times[u] >= 0 {
+			was[x.Index], gain[x.Index] = was[x.Index]+float64(x.Time()), gain[x.Index]+float64(x.Time()-times[u])
+		}
+	}
+	for d := range was {
+		gain[d] /= was[d]
+	}
+	return gain
+}
+
+// fit is the median error of units that are replayed with typical latencies; false where none could be replayed.
+func (c *Ceilings) fit() (median float64, ok bool) {
+	times := c.graph.Replay(c.stretch, c.units, &stepgraph.Change{Typical: true})
+	var off []float64
+	for _, u := range c.list {
+		if ns := c.result.Units[u].Time(); times[u] >= 0 && ns > 0 {
+			off = append(off, math.Abs(float64(times[u]-ns))/float64(ns))
+		}
+	}
+	if len(off) == 0 {
+		return 0, false
+	}
+	slices.Sort(off)
+	return off[len(off)/2], true
+}
+
+// walk is the share of the units' critical paths that lies on the host, its calls and latencies, and that of which nothing
+// is known, by device; not a number for a device without such a unit.
+func (c *Ceilings) walk() (host, unknown []float64) {
+	devices := len(c.result.Timeline.Devices)
+	total := make([]float64, devices)
+	host, unknown = make([]float64, devices), make([]float64, devices)
+	for _, u := range c.list {
+		x, next := &c.result.Units[u], c.units.Next[u]
+		if next == trace.None {
+			continue
+		}
+		total[x.Index] += float64(x.Time())
+		c.graph.Walk(next, x.Start, func(s *stepgraph.Step) {
+			switch s.Kind {
+			case stepgraph.Runs:
+			case stepgraph.Unexplained, stepgraph.Unknown:
+				unknown[x.Index] += float64(s.End - s.Start)
+			case stepgraph.AfterWork, stepgraph.AfterCall, stepgraph.InCall, stepgraph.OnHost:
+				host[x.Index] += float64(s.End - s.Start)
+			}
+		})
+	}
+	for d := range total {
+		host[d], unknown[d] = host[d]/total[d], unknown[d]/total[d]
+	}
+	return host, unknown
+}
