@@ -104,6 +104,7 @@ func (b *builder) hosts() {
 		}
 		hands.end(int32(c), th, held)
 	}
+	b.typical.gap = hands.gaps.at(0.5, 0)
 }
 
 // clockSkew is by how many ns work may end, by the clock of the GPU, after the call that waited for it has returned, by

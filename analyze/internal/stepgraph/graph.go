@@ -104,6 +104,7 @@ type latencies struct {
 	launch [attrib.SetWork + 1][2]int64 // from the end of the launching call; from its start, where it still runs
 	stream [attrib.SetWork + 1]int64    // from the end of the work before on the stream
 	event  int64
+	gap    int64 // between two launches of a thread
 }
 
 // Number is the number of the i-th piece of a device's work.

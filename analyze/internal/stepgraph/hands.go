@@ -8,7 +8,8 @@ import (
 
 // Bounds of what is taken for a wait of one thread for another, in ns but for the last.
 const (
-	leastWait  = 20_000  // between two calls of a thread, from which it is asked whether it waited
+	leastSleep = 2_000   // for which a thread slept between two calls, from which it is asked for what
+	leastGap   = 20_000  // between two calls of a thread of which neither was recorded, from which it is asked
 	leastTurn  = 100_000 // the same, where nothing was recorded and the other thread did not wait for the GPU
 	mostPeers  = 64      // threads of a process that are looked at; the first ones
 	wakeWithin = 2_000   // by how much a call of the other thread may end after the wait, as the capture has them
@@ -25,6 +26,7 @@ type hands struct {
 	os      int               // the first row of Trace.OS that has not started
 	sched   int               // and of Trace.Sched
 	waits   []bool            // by subject of Trace.OS: the function waits
+	gaps    sample            // between launches that follow each other on a thread
 }
 
 // handThread is what is known of a thread at the moment that the walk is at.
@@ -127,6 +129,9 @@ func (h *hands) start(c, th int32) int32 {
 		return k
 	}
 	proc := h.t.Threads[th].Proc
+	if before := t.now.call; before != trace.None && h.forRoom(before) && h.forRoom(c) {
+		h.gaps.add(at - t.now.end)
+	}
 	if t.now.call == trace.None && len(h.peers[proc]) < mostPeers {
 		h.peers[proc] = append(h.peers[proc], th)
 	}
@@ -179,7 +184,7 @@ func (h *hands) waitedFor(t *handThread, th int32, at int64) (from *turn, own in
 	switch {
 	case first:
 		began = minTime // whoever began the thread
-	case gap < leastWait, t.seen && t.slept < leastWait:
+	case gap < leastSleep, t.seen && t.slept < leastSleep, !t.seen && gap < leastGap:
 		return nil, 0, false
 	case t.seen:
 		began, until = t.from, min(at, t.to+wakeWithin)

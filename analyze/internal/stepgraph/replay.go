@@ -53,6 +53,7 @@ type thread struct {
 	was, is   int64 // its last event: in the capture, in the replay
 	open      []int32
 	launching bool // within a graph that takes the place of launches
+	launched  bool // its last call was a launch
 }
 
 type replay struct {
@@ -286,6 +287,9 @@ func (r *replay) own(call int32, ns int64) int64 {
 	return ns
 }
 
+// usualGaps is how many times the typical time between two launches still belongs to the second.
+const usualGaps = 4
+
 func (r *replay) startCall(call int32) {
 	th := r.api.Thread(int(call))
 	at := r.api.Start(int(call))
@@ -317,9 +321,12 @@ func (r *replay) startCall(call int32) {
 		}
 		r.nextKept++
 	}
-	if hand == nil {
+	switch k := call - r.callLo; {
+	case hand == nil && t.launched && r.gone != nil && r.gone[k] && at-t.was <= usualGaps*r.typical.gap:
+		// With a launch goes what led to it from the one before.
+	case hand == nil:
 		t.is += r.own(inside, at-t.was)
-	} else {
+	default:
 		was := r.api.End(int(hand.from))
 		is := was
 		if k := hand.from - r.callLo; k >= 0 {
@@ -327,7 +334,7 @@ func (r *replay) startCall(call int32) {
 		}
 		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), max(is, r.stretch.Start)+r.own(trace.None, at-max(was, r.stretch.Start)))
 	}
-	t.was = at
+	t.was, t.launched = at, r.forRoom(call)
 	t.open = append(t.open, call)
 	r.callAt[call-r.callLo] = t.is
 	if r.within != nil && t.launching && r.forRoom(call) {
@@ -384,10 +391,12 @@ func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 			t.launching = false
 		}
 	}
-	t.is += r.own(call, after)
+	free := r.c.NoWait != nil && r.c.NoWait(r.api.Name(int(call)))
+	if !free || !waits {
+		t.is += r.own(call, after)
+	}
 	switch {
-	case r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
-	case r.c.NoWait != nil && r.c.NoWait(r.api.Name(int(call))):
+	case free, r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
 	case r.forRoom(call) && (t.launching || r.c.HostFree):
 	default:
 		if waits || is > was {

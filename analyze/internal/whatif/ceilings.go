@@ -74,14 +74,28 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 	return c
 }
 
-// stretchOf is the time from the first to the last of some units, with the start of what follows the last.
+// stretchOf is the time from the first to the last of some units, with the start of what follows the last, and with the
+// unit before the first, so that this one finds the change at work: the host may be ahead of the GPU by one unit. One that
+// took very much longer is left out.
 func stretchOf(r *workunit.Result, list []int32) interval.Interval {
 	s := interval.Interval{Start: math.MaxInt64, End: math.MinInt64}
+	first := trace.None
 	for _, u := range list {
-		s.Start, s.End = min(s.Start, r.Units[u].Start), max(s.End, r.Units[u].End+1)
+		if r.Units[u].Start < s.Start {
+			s.Start, first = r.Units[u].Start, u
+		}
+		s.End = max(s.End, r.Units[u].End+1)
+	}
+	if first > 0 {
+		if a, b := &r.Units[first-1], &r.Units[first]; a.Index == b.Index && a.End == b.Start && a.Time() <= longLead*b.Time() {
+			s.Start = a.Start
+		}
 	}
 	return s
 }
+
+// longLead is how many times as long as the first unit the one before it may be.
+const longLead = 8
 
 // Gain is what a change takes away of the time of units, as a share of it, 0 to 1, on the device with most of it; false
 // where no unit could be replayed.
