@@ -37,7 +37,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
 	c.Fill()
 	judge.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
-	c.Cause = "There is no baseline to compare with; " + comparison.Count(c.Counts.GatesChecked,
-		"budget") + " checked"
+	c.Answer.Notes = []string{"there is no baseline to compare with", comparison.Count(c.Counts.GatesChecked, "budget") + " checked"}
+	c.Cause = c.Answer.String()
 	return c, c.Validate()
 }

@@ -24,7 +24,7 @@ func TestACommonShiftNeverContradictsTheVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(c.Cause)
-	says(t, c, "Slower", engineGEMM)
+	says(t, c, "% slower, ", engineGEMM)
 	if gemm, all := strings.Index(c.Cause, engineGEMM), strings.Index(c.Cause, "clocks"); all >= 0 && all < gemm {
 		t.Errorf("the shift comes first: %s", c.Cause)
 	}
@@ -52,8 +52,8 @@ func TestTheCauseBeginsWithTheHeadline(t *testing.T) {
 	if row == nil || row.Kind != "decode 8" || c.Attribution.Kind != "decode 8" || c.Attribution.TotalDelta != 6e6 {
 		t.Errorf("headline %+v, attribution of %q, %v", row, c.Attribution.Kind, c.Attribution.TotalDelta)
 	}
-	const want = "Slower, unit time of decode 8 +60.0 % (mean 10 ms → 16 ms): kernel gemm +60.0 % (+5 ms per unit); " +
-		"slower, unit time of prefill 1 +20.0 % (mean 20 ms → 24 ms): kernel gemm +20.0 % (+3.333 ms per unit); "
+	const want = "+60.0 % slower, 10 → 16 ms per decode step, batch 8: +5 ms kernel gemm +60.0 %; +1 ms kernel flash +60.0 %; " +
+		"prefill, batch 1: +20.0 % slower, 20 ms → 24 ms: +3.333 ms kernel gemm +20.0 %, +666.7 µs kernel flash +20.0 %; "
 	if !strings.HasPrefix(c.Cause, want) {
 		t.Errorf("%s", c.Cause)
 	}
@@ -92,5 +92,6 @@ func TestStepsWithNewKernelsAreTheSameWorkAndMore(t *testing.T) {
 	if w := c.Primary[0]; w.Metric != comparison.MetricWork || *w.Ratio != 1.5 || c.Verdict != comparison.Fail {
 		t.Errorf("%s, %+v", c.Verdict, w)
 	}
-	says(t, c, "half of the units are of another kind, which do more than those of base, +100 % a unit: kernel logging, new: 4 per unit, +10 ms")
+	says(t, c, "+50.0 % slower, 400 → 600 ms for the base's work: +10 ms kernel logging, new: 4 per unit; "+
+		"half of the units are of another kind, which do more than those of base, +100 % a unit")
 }

@@ -131,7 +131,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	x.NameKernels()
 	judge.All(x.Decider, opt.Today)
-	x.parts().Explain()
+	x.parts().Answer()
 	return c, c.Validate()
 }
 

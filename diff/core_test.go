@@ -266,7 +266,7 @@ func TestAChangeOfTheMixIsNoChangeOfCost(t *testing.T) {
 	if k := kernelRow(c, engineGEMM); k == nil || k.Class != comparison.Regressed || math.Abs(*k.Ratio-1.2) > 0.01 {
 		t.Errorf("GEMM: %+v", k)
 	}
-	says(t, c, "Slower", engineGEMM, "a change of the mix and not of the cost")
+	says(t, c, "% slower, ", engineGEMM, "a change of the mix and not of the cost")
 	var baseTime, headTime, baseCount, headCount float64
 	for _, m := range c.Mix {
 		if *m.Ratio < 1.08 {

@@ -148,11 +148,13 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 		c.Verdict = comparison.Worse(c.Verdict, c.Gates[i].Verdict)
 	}
 	c.Counts.GatesChecked, c.Counts.MetricsCompared = int64(len(c.Gates)), int64(len(c.Gates))
-	c.Cause = "no total is worse by more than " + comparison.ExactPercent(percent/100)
+	text := "no total is worse by more than " + comparison.ExactPercent(percent/100)
 	if failed > 0 {
-		c.Cause = comparison.Count(failed, "total") + " worse by more than " + comparison.ExactPercent(percent/100)
+		text = comparison.Count(failed, "total") + " worse by more than " + comparison.ExactPercent(percent/100)
 	}
-	c.Cause += "; totals grow with the length of the capture: compare the traces to see what one step costs"
+	c.Answer.Notes = []string{text, "totals grow with the length of the capture: compare the traces to see what one step costs"}
+	c.Cause = c.Answer.String()
+	c.Fill()
 	return c, c.Validate()
 }
 

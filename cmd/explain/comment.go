@@ -149,7 +149,7 @@ func missingLegs(legs []render.Leg, expect []string) []render.Leg {
 			return l.Title == name || strings.HasSuffix(l.Title, "-"+name)
 		}) {
 			c := &comparison.Comparison{Verdict: comparison.Error,
-				Cause: "It left no comparison: its job failed or never ran."}
+				Answer: comparison.Answer{Notes: []string{"it left no comparison: its job failed or never ran"}}}
 			list = append(list, render.Leg{Title: name, Comparison: c})
 		}
 	}

@@ -35,7 +35,7 @@ var questions = []struct {
 	{"How much kernel time is there in all?", []toolCall{{"metrics", `{"file":"cs336zx_2_7B.sqlite","id":"kernel.total_time","limit":1}`}}, `"key":"kernel.total_time","value":3389068613,"unit":"ns"`},
 	{"Why was the GPU idle there?", []toolCall{{"metrics", `{"file":"cs336zx_2_7B.sqlite","id":"gpu.idle_cause_time","match":"device=0"}`}}, `cause=host,device=0}","value":1135851625,`},
 	{"Did the change make the training step slower?", []toolCall{{"compare", `{` + mfu + `}`}}, `"verdict":"fail".*"key":"unit.time.mean".*"ratio":1\.138\d*,"class":"regressed"`},
-	{"Why is it slower: GPU or host?", []toolCall{{"compare", `{` + mfu + `}`}}, `"cause":"Slower.*host slower.*GPU compute unchanged`},
+	{"Why is it slower: GPU or host?", []toolCall{{"compare", `{` + mfu + `}`}}, `"cause":".13.8 % slower.*host slower.*GPU compute unchanged`},
 	{"Is a kernel to blame?", []toolCall{{"compare", `{` + mfu + `}`}, {"changes", `{` + mfu + `,"part":"kernels","limit":50}`}}, ""}, // no class is regressed
 	{"How much longer does a launch call take?", []toolCall{{"changes", `{` + mfu + `,"part":"calls","match":"cudaLaunchKernel"}`}}, `"key":"cudaLaunchKernel".*"ratio":1\.38`},
 	{"And the other way round?", []toolCall{{"compare", `{"base":"nsysai_mfu_2gpu_after.sqlite","head":"nsysai_mfu_2gpu_before.sqlite"}`}}, `"verdict":"pass".*"class":"improved"`},

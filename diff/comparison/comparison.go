@@ -14,7 +14,8 @@ type Comparison struct {
 	Schema      string      `json:"schema"`
 	Tool        report.Tool `json:"tool"`
 	Verdict     Verdict     `json:"verdict"`
-	Cause       string      `json:"cause"` // one sentence, derived by rule from the tables below
+	Answer      Answer      `json:"answer"`
+	Cause       string      `json:"cause"` // the answer in one sentence
 	Comparable  bool        `json:"comparable"`
 	Depth       Depth       `json:"depth"`     // how far down the sides were compared
 	Identical   bool        `json:"identical"` // every metric that both sides hold is equal, and there is GPU work

@@ -22,6 +22,7 @@ func Write(w io.Writer, c *Comparison) error {
 	l.Field("schema", c.Schema)
 	l.Field("tool", c.Tool)
 	l.Field("verdict", c.Verdict)
+	l.Field("answer", c.Answer)
 	l.Field("cause", c.Cause)
 	l.Field("comparable", c.Comparable)
 	l.Field("depth", c.Depth)
@@ -129,6 +130,7 @@ func Read(r io.Reader) (*Comparison, error) {
 func (c *Comparison) Fill() {
 	OrEmpty(&c.Reasons)
 	OrEmpty(&c.Warnings)
+	c.Answer.fill()
 	if c.Step != nil {
 		c.Step.fill()
 	}
@@ -199,6 +201,9 @@ func (c *Comparison) Validate() error {
 	}
 	if !c.Comparable && len(c.Reasons) == 0 {
 		return errors.New("comparison: not comparable, and no reason")
+	}
+	if err := c.Answer.validate(c.Attribution.TotalDelta); err != nil {
+		return err
 	}
 	if err := c.Distribution.Validate(); err != nil {
 		return err

@@ -30,7 +30,7 @@ const (
 // Browser is the comparison for a browser: the same page with key numbers as tiles, charts, and every row.
 func Browser(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(opening(c, doc.Note{Kind: noteKind(c.Verdict), Blocks: []doc.Block{doc.P(doc.Strong(c.Cause))}})...)
+	d.Add(opening(c)...)
 	if t := tiles(c); len(t.Items) > 0 {
 		d.Add(t)
 	}
@@ -92,14 +92,10 @@ func named(t doc.Table) doc.Table {
 	return t
 }
 
-// opening is what every page begins with: the verdict, its cause as the page shows it, where in the unit it lies,
-// what was compared, and what limits the answer.
-func opening(c *comparison.Comparison, cause doc.Block) []doc.Block {
-	list := []doc.Block{doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}}
-	if c.Cause != "" {
-		list = append(list, cause)
-	}
-	list = append(list, whereLine(c)...)
+// opening is what every page begins with: the verdict and its size, the values, the causes, what was compared, and what
+// limits the answer.
+func opening(c *comparison.Comparison) []doc.Block {
+	list := append([]doc.Block{doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}}, answerBlocks(c)...)
 	return append(append(list, doc.P(sides(c)...)), reasons(c)...)
 }
 

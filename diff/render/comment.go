@@ -5,7 +5,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -199,9 +198,7 @@ func (p commentPage) whyFolded() []doc.Block {
 func (p commentPage) headlineOnly() doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(p.verdict())})
-	if p.c.Cause != "" {
-		d.Add(doc.P(doc.Text(clipTo(p.c.Cause, termText))))
-	}
+	d.Add(causeList(&p.c.Answer))
 	d.Add(p.leftOut()...)
 	return d
 }
@@ -226,27 +223,12 @@ func (p commentPage) verdict() doc.Span {
 	return doc.Strong(strings.ToUpper(string(p.c.Verdict))).With(verdictTone(p.c.Verdict))
 }
 
-// title is the verdict with the number it stands on: "FAIL +13.8 % per unit of work, unit.time.p50 16.74 ms
-// → 19.05 ms".
+// title is the verdict with the size of the change that it stands on: "FAIL +13.8 % slower".
 func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if p.c.FirstRun() {
 		spans = doc.Spans(p.verdict(),
 			doc.Text(" no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
-	}
-	if row, gate := p.c.Headline(); p.c.Comparable && gate == nil && row != nil &&
-		strings.HasPrefix(row.Metric, "unit.") &&
-		row.Delta != nil &&
-		*row.Delta != 0 {
-		spans = doc.Spans(p.verdict(), doc.Text(" "+comparison.ChangeText(row)+" per unit of work, "),
-			doc.Code(row.Metric), doc.Text(" "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))
-	}
-	if row, _ := p.c.Headline(); row != nil && row.Interval != nil && p.c.Comparable {
-		spans = append(spans, doc.Text(" ("+intervalText(row.Interval)))
-		if g := p.gateOf(row); g != nil && g.Threshold != "" {
-			spans = append(spans, doc.Text(", limit "+clip(g.Threshold)))
-		}
-		spans = append(spans, doc.Text(")"))
 	}
 	spans = append(spans, p.acceptedBy()...)
 	if p.o.Title != "" {

@@ -58,7 +58,8 @@ func TestComment(t *testing.T) {
 // TestCombinedComment: the worst leg first, all of them in the table, one verdict.
 func TestCombinedComment(t *testing.T) {
 	calm := difftest.Regression()
-	calm.Verdict, calm.Gates, calm.Cause = comparison.Pass, []comparison.Gate{}, "No change beyond noise."
+	calm.Verdict, calm.Gates, calm.Answer = comparison.Pass, []comparison.Gate{}, comparison.Answer{Direction: comparison.Unchanged}
+	calm.Fill()
 	legs := []render.Leg{{Title: "a100", Comparison: calm}, {Title: "h100 | `x`", Comparison: difftest.Regression()}, {Title: "b200", Comparison: difftest.Different()}}
 	golden(t, "combined.comment.md", []byte(render.CombinedComment(legs, surroundings())))
 	if v := render.Worst(legs).Verdict; v != comparison.Fail {
@@ -239,7 +240,7 @@ func literal(t *testing.T, page string, links ...string) {
 
 // TestOneLineNamesNothing: it goes where a name could do harm.
 func TestOneLineNamesNothing(t *testing.T) {
-	if got, want := render.OneLine(difftest.Regression()), "unit.time.p50 +15.0 %, 10 ms → 11.5 ms; 7 gates checked, 2 failed, 3 warned"; got != want {
+	if got, want := render.OneLine(difftest.Regression()), "+15.0 % slower, 10 → 11.5 ms; 7 gates checked, 2 failed, 3 warned"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := render.OneLine(difftest.Different()), "not comparable: different_work, environment_mismatch; 0 gates checked"; got != want {
@@ -247,7 +248,7 @@ func TestOneLineNamesNothing(t *testing.T) {
 	}
 	for _, n := range tracetest.HostileNames() {
 		c := hostile()
-		c.Primary[0].Metric, c.Cause, c.Gates[0].Metric, c.Gates[0].Reason, c.Gates[0].Rule, c.Base.Names[0] = n, n, n, n, n, n
+		c.Primary[0].Metric, c.Answer.Metric, c.Gates[0].Metric, c.Gates[0].Reason, c.Gates[0].Rule, c.Base.Names[0] = n, n, n, n, n, n
 		if line := render.OneLine(c); len(n) > 4 && strings.Contains(line, n) || strings.ContainsAny(line, "\n\r") || len(line) > 300 {
 			t.Errorf("%q says %q", n, line)
 		}
@@ -332,7 +333,7 @@ func TestTheFirstScreen(t *testing.T) {
 	if lines > 15 {
 		t.Errorf("%d lines:\n%s", lines, screen)
 	}
-	for _, want := range []string{"**FAIL** +15.0 %", "(+13.9 % … +16.1 %, limit +3%,+10µs)", "`a1a1a1a` vs `b2b2b2b` (`merge base`) · `2 × NVIDIA H100`", "2 failed", "🟥🟥🟥", "the label `perf:accept`", "- {rule: step, ceiling: 15%, expires: YYYY-MM-DD, reason: …}", "explain gate --base base.json --head head.json"} {
+	for _, want := range []string{"**FAIL** +15.0 % slower", "**10 → 11.5 ms per decode step, batch 32**", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize", "`a1a1a1a` vs `b2b2b2b` (`merge base`) · `2 × NVIDIA H100`", "2 failed", "🟥🟥🟥", "the label `perf:accept`", "- {rule: step, ceiling: 15%, expires: YYYY-MM-DD, reason: …}", "explain gate --base base.json --head head.json"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("no %q in\n%s", want, screen)
 		}

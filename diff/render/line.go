@@ -21,7 +21,8 @@ func OneLine(c *comparison.Comparison) string {
 		return "a metric"
 	}
 	text := ""
-	row, g := c.Headline()
+	a := &c.Answer
+	_, g := c.Headline()
 	why := decisive(c)
 	switch {
 	case c.FirstRun():
@@ -39,15 +40,16 @@ func OneLine(c *comparison.Comparison) string {
 		text = "same_capture: base and head are not two captures"
 	case why != nil:
 		text = own(string(why.Code))
-	case g != nil:
+	case g != nil && a.Metric == g.Metric:
 		text = own(g.Metric) + ": " + string(g.Verdict)
-	case row == nil:
+	case a.From == nil || a.To == nil:
 		text = "nothing was compared"
-	case row.Delta != nil && *row.Delta != 0:
-		text = own(row.Metric) + " " + comparison.ChangeText(
-			row) + ", " + unit.Format(*row.Base, row.Unit) + " → " + unit.Format(*row.Head, row.Unit)
+	case *a.From != *a.To:
+		number := *a
+		number.Metric, number.Per = own(a.Metric), ""
+		text = number.Size() + ", " + number.Sides()
 	default:
-		text = own(row.Metric) + " unchanged"
+		text = own(a.Metric) + " unchanged"
 	}
 	n := map[comparison.Verdict]int64{}
 	for i := range c.Gates {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -85,19 +86,30 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 			verdict.Kind = doc.KindStrong
 		}
 		change := doc.Text(comparison.NoValue)
-		if row, _ := c.Headline(); c.Comparable && row != nil {
-			change = doc.Text(comparison.ChangeText(row))
+		if size := c.Answer.Size(); c.Comparable && size != "" {
+			change = doc.Text(size)
 		}
 		t.Rows = append(
 			t.Rows,
 			[]doc.Cell{{doc.Name(l.Title)}, {verdict}, {change}, {doc.Text(unit.Int(int64(len(noticedGates(c)))))},
-				{doc.Text(clip(c.Cause))}},
+				{doc.Text(firstCause(c))}},
 		)
 	}
 	d.Add(t)
 	d.Add(parts...)
 	d.Add(p.footer())
 	return d
+}
+
+// firstCause is the cause that explains most, in one line; else what there is to know.
+func firstCause(c *comparison.Comparison) string {
+	if a := &c.Answer; len(a.Rows) > 0 {
+		return unit.Delta(a.Rows[0].Delta, report.Nanoseconds) + " " + clip(a.Rows[0].Text())
+	}
+	if n := c.Answer.Notes; len(n) > 0 {
+		return clip(n[0])
+	}
+	return ""
 }
 
 // folded has the primary numbers and the evidence of each leg.

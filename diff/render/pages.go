@@ -37,7 +37,7 @@ const (
 // Terminal is what the command prints.
 func Terminal(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(opening(c, doc.P(doc.Text(clip(c.Cause))))...)
+	d.Add(opening(c)...)
 	add := func(t doc.Table, ok bool) {
 		if ok {
 			d.Add(t)
@@ -76,7 +76,7 @@ func mostPrimary(c *comparison.Comparison) int {
 // Page is the whole comparison, for a pull request.
 func Page(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(opening(c, doc.P(doc.Strong(c.Cause)))...)
+	d.Add(opening(c)...)
 	if t, ok := primaryTable(c, rowsToShow(c, mostPrimary(c))); ok && shows(c) {
 		d.Add(t)
 	}
@@ -189,24 +189,14 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		}
 		return append(spans, doc.Text(why))
 	}
-	row, gate := c.Headline()
-	kind := ""
-	if row != nil && row.Kind != "" && severalKinds(c) {
-		kind = " of " + row.Kind
-	}
-	switch {
-	case gate != nil:
+	if _, gate := c.Headline(); gate != nil && c.Answer.Metric == gate.Metric {
 		spans = append(append(spans, doc.Text(" ")), gateMetric(c, gate)...)
 		return append(spans, doc.Text(": "+clip(gate.Reason)))
-	case row == nil:
-		return spans
-	case row.Delta != nil && *row.Delta != 0:
-		return append(spans, doc.Text(
-			" "+row.Metric+kind+" "+comparison.ChangeText(
-				row)+", "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit),
-		))
 	}
-	return append(spans, doc.Text(" "+row.Metric+kind+" unchanged"))
+	if size := c.Answer.Size(); size != "" {
+		spans = append(spans, doc.Text(" "+size))
+	}
+	return spans
 }
 
 // decisive is the reason that the verdict stands on where no gate counts as that much; nil where one does.
@@ -291,8 +281,8 @@ func reasons(c *comparison.Comparison) []doc.Block {
 		why.Kind = doc.Caution
 	}
 	list := c.Reasons
-	if len(list) > 0 && !c.Comparable && !c.Identical && !c.FirstRun() && c.Cause != "" {
-		list = list[1:] // the cause says the first one
+	if len(list) > 0 && len(c.Answer.Notes) > 0 && !c.Comparable && !c.Identical && !c.FirstRun() {
+		list = list[1:] // the answer says the first one
 	}
 	for _, r := range list {
 		why.Blocks = append(why.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+r.Text)))

@@ -53,7 +53,7 @@ func hostile() *comparison.Comparison {
 	c.Base.Names[0], c.Unit.Name = names[0], names[1]
 	c.API[0].Name = names[2]
 	c.Residue[0].Head = names[3]
-	c.Cause += " " + names[4]
+	c.Answer.Rows[0].What, c.Answer.Notes[0] = names[4], names[4]
 	c.Structure[0].Text = names[5]
 	for _, n := range names {
 		c.Kernels = append(c.Kernels, comparison.Kernel{BaseName: &n, HeadName: &n, PairedBy: "exact", Base: difftest.Num(1e3), Head: difftest.Num(2e3), Delta: 1e3, PerCallEffect: 1e3, Ratio: difftest.Num(2), BaseCount: difftest.Num(1), HeadCount: difftest.Num(1), Class: comparison.Regressed})
@@ -117,7 +117,8 @@ func TestEveryVoiceSaysWhatWasChecked(t *testing.T) {
 		r := &c.Primary[i]
 		r.Head, r.Ratio, r.Delta, r.Class, r.Interval = r.Base, difftest.Num(1), difftest.Num(0), comparison.Same, nil
 	}
-	c.Kernels, c.API, c.Structure, c.Attribution, c.Cause = c.Kernels[2:], c.API[2:], []comparison.Structural{}, comparison.Attribution{Rows: []comparison.AttributionRow{}}, "No change."
+	c.Kernels, c.API, c.Structure, c.Attribution, c.Answer = c.Kernels[2:], c.API[2:], []comparison.Structural{}, comparison.Attribution{Rows: []comparison.AttributionRow{}}, comparison.Answer{}
+	c.Fill()
 	difftest.Judge(c, difftest.Side(), difftest.Side(), nil)
 	for ext, b := range voices(t, c) {
 		want := map[string]string{"txt": "5 gates checked: 5 passed. Compared 4 metrics, 3 kernels (2 paired), 40 → 38 units.", "md": "5 gates checked: 5 passed.", "xml": `tests="6" failures="0" errors="0"`, "json": `"gates_checked":5`, "csv": "metric,unit.time.p50"}[ext]

@@ -13,11 +13,10 @@ import (
 
 // The first screen of a comment: what a reader sees before anything is unfolded, at most screenLines lines.
 const (
-	screenLines  = 15
-	screenRows   = 4 // of the numbers that were judged
-	screenCauses = 3 // clauses of the cause
-	barWidth     = 8 // squares of a change of maxBar or more
-	maxBar       = 0.4
+	screenLines = 15
+	screenRows  = 4 // of the numbers that were judged
+	barWidth    = 8 // squares of a change of maxBar or more
+	maxBar      = 0.4
 )
 
 // screen is the first screen under its title: what was compared, what was judged, the cause, the judged numbers, how to
@@ -29,8 +28,7 @@ func (p commentPage) screen() []doc.Block {
 		list = append(list, doc.P(spans...))
 	}
 	list = append(list, doc.P(gatesText(c)...))
-	list = append(list, p.causes()...)
-	list = append(list, whereLine(c)...)
+	list = append(list, answerBlocks(c)...)
 	list = append(list, p.notes()...)
 	list = append(list, reasons(c)...)
 	if t, ok := p.judged(); ok {
@@ -74,23 +72,6 @@ func (p commentPage) compared() []doc.Span {
 		spans = append(spans, part...)
 	}
 	return spans
-}
-
-// causes is the cause, its first clause in bold and at most two more as a list; the summary has the rest.
-func (p commentPage) causes() []doc.Block {
-	if p.c.Cause == "" {
-		return nil
-	}
-	clauses := strings.Split(clipTo(p.c.Cause, causeText), "; ")
-	list := []doc.Block{doc.P(doc.Strong(clauses[0]))}
-	if len(clauses) == 1 {
-		return list
-	}
-	var l doc.List
-	for _, clause := range clauses[1:min(len(clauses), screenCauses)] {
-		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text(clause))})
-	}
-	return append(list, l)
 }
 
 // judged are the rows that a rule judged, what did not pass first, each with a bar of its change.

@@ -184,6 +184,9 @@ func Delta(v float64, u string) string {
 // Change writes a relative change, head ÷ base − 1, in percent with its sign: "+3.4 %". One that rounds to nothing is
 // "±<0.01 %".
 func Change(relative float64) string {
+	if relative > 0.99 && relative < 1 { // a change has nothing that it could round to
+		return "+" + strconv.FormatFloat(relative*100, 'f', 1, 64) + " %"
+	}
 	s := Percent(relative)
 	if s == "<0.01 %" || s == ">-0.01 %" {
 		return "±<0.01 %"

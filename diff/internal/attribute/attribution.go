@@ -90,7 +90,7 @@ func (x *Parts) Attribute() {
 // changed most. Where the host's times do not sum to the cause, as on a device whose units the report does not split,
 // there are none.
 func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
-	host := x.class("host")
+	host := x.part("host")
 	times := func(s *side.Side) []float64 {
 		sums := make([]float64, len(side.HostCauses()))
 		for _, v := range s.Views {

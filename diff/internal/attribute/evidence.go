@@ -8,8 +8,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/match"
 )
 
-// evidenceCause says in one sentence what the comparison of evidence came to.
-func (x *Parts) evidenceCause() string {
+// ofEvidence writes what a comparison of evidence came to: which numbers got worse, better, and are not settled.
+func (x *Parts) ofEvidence() {
 	texts := map[comparison.Class][]string{}
 	for i := range x.C.Primary {
 		r := &x.C.Primary[i]
@@ -22,26 +22,29 @@ func (x *Parts) evidenceCause() string {
 		}
 		texts[r.Class] = append(texts[r.Class], name)
 	}
-	list := func(c comparison.Class) string {
-		const most = 3
-		t := texts[c]
-		if more := len(t) - most; more > 0 {
-			return strings.Join(t[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	a := &x.C.Answer
+	const most = 3
+	for _, part := range []struct {
+		class     comparison.Class
+		word      string
+		direction comparison.Direction
+	}{{comparison.Regressed, "worse: ", comparison.More}, {comparison.Improved, "better: ", comparison.Less},
+		{comparison.Unsettled, "not settled: ", comparison.NotSettled}} {
+		t := texts[part.class]
+		if len(t) == 0 {
+			continue
 		}
-		return strings.Join(t, ", ")
+		if a.Direction == "" {
+			a.Direction = part.direction
+		}
+		text := part.word + strings.Join(t[:min(len(t), most)], ", ")
+		if more := len(t) - most; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		a.Notes = append(a.Notes, text)
 	}
-	var parts []string
-	if len(texts[comparison.Regressed]) > 0 {
-		parts = append(parts, "Worse: "+list(comparison.Regressed))
+	if len(a.Notes) == 0 {
+		a.Direction = comparison.Unchanged
+		a.Notes = []string{"in " + comparison.Count(int64(len(x.C.Primary)), "number")}
 	}
-	if len(texts[comparison.Improved]) > 0 {
-		parts = append(parts, "Better: "+list(comparison.Improved))
-	}
-	if n := len(texts[comparison.Unsettled]); n > 0 {
-		parts = append(parts, fmt.Sprintf("Not settled: %s", list(comparison.Unsettled)))
-	}
-	if len(parts) == 0 {
-		return fmt.Sprintf("No change beyond noise in %s.", comparison.Count(int64(len(x.C.Primary)), "number"))
-	}
-	return strings.Join(parts, ". ") + "."
 }

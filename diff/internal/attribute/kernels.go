@@ -3,6 +3,7 @@ package attribute
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -13,82 +14,127 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// computePart says which kernels a change of compute time comes from. All kernels are blamed only where their common
-// shift has the sign of the change and explains at least half of it.
-func (x *Parts) computePart(d float64) string {
-	if x.C.Depth != comparison.DepthKernel {
-		if busy := x.C.Row("unit.gpu_busy.mean"); busy != nil {
-			return "GPU busy " + rowChange(busy)
+// computeRows are the causes of a change of compute time. All kernels are one where their common shift has the sign of
+// the change and explains at least half of it; kernels of one category are one where they
+// hold at least half of the change and no kernel of them does.
+func (s *story) computeRows() []comparison.AnswerRow {
+	class := s.part(comparison.ClassCompute)
+	d := class.Delta
+	if s.C.Depth != comparison.DepthKernel {
+		comm := s.part(comparison.ClassComm)
+		row := comparison.AnswerRow{Delta: d + comm.Delta, Part: comparison.AnswerBusy, What: "GPU busy",
+			With: s.findings(comparison.FoundGraphs)}
+		if base := class.Base + comm.Base; base > 0 {
+			row.What += " " + unit.Change(row.Delta/base)
 		}
-		return "GPU compute " + x.classChange(comparison.ClassCompute)
+		return []comparison.AnswerRow{row}
 	}
-	shift, ok := x.common()
-	if ok && shift*d > 0 && math.Abs(shift)*x.class(comparison.ClassCompute).Base >= math.Abs(d)/2 {
-		text := fmt.Sprintf("all kernels %s, by %s", more(shift, "slower", "faster"), unit.Change(shift))
-		clock, text2, known := x.clockChange()
-		switch {
-		case !known:
-			return text + " (clocks, power or temperature?)"
-		case math.Abs(clock-shift) <= max(math.Abs(shift)/4, clockAlike):
-			return comparison.Clocks + ": " + text + ", as the GPU's clock went " + text2
-		case math.Abs(clock) < clockAlike:
-			return text + ", at unchanged clocks (" + text2 + ")"
+	shift, ok := s.common()
+	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 {
+		row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift)}
+		if s.some() != nil { // no clock is lower in a few steps
+			row.What = "all kernels of these steps slower, " + unit.Change(shift) + " over all steps"
 		}
-		return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
+		return []comparison.AnswerRow{row}
 	}
-	text := x.kernelPart(d)
-	if x.Shift != nil && math.Abs(math.Expm1(*x.Shift)) >= commonLeast {
-		text += fmt.Sprintf(", most kernels %s (clocks, power or temperature?)", unit.Change(math.Expm1(*x.Shift)))
+	rows := s.kernelRows()
+	if len(rows) > 0 && math.Abs(rows[0].Delta) < math.Abs(d)/2 {
+		if c := s.category(d); c != nil {
+			rows = append([]comparison.AnswerRow{s.categoryRow(c)}, s.kernelRowsBut(c.ID)...)
+		} else if math.Abs(rows[0].Delta) < toldPart*math.Abs(s.C.Attribution.TotalDelta) {
+			return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
+				What: "GPU compute " + s.classChange(comparison.ClassCompute) + ", spread over many kernels",
+				With: []string{s.mostOfAll(&rows[0])}}}
+		}
 	}
-	return text
+	if s.Shift != nil && math.Abs(math.Expm1(*s.Shift)) >= commonLeast && len(rows) > 0 {
+		rows[0].With = append(rows[0].With,
+			"most kernels "+unit.Change(math.Expm1(*s.Shift))+" (clocks, power or temperature?)")
+	}
+	return rows
 }
 
-// kernelPart names the kernels that most of a change of compute time comes from.
-func (x *Parts) kernelPart(d float64) string {
-	var rows []*comparison.AttributionRow
-	for i := range x.C.Attribution.Rows {
-		if r := &x.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Delta*d > 0 &&
-			r.Category != side.Communication {
-			rows = append(rows, r)
-		}
+// shiftText says that all kernels changed alike, and whether the GPU's clock did.
+func (x *Parts) shiftText(shift float64) string {
+	text := fmt.Sprintf("all kernels %s, by %s", more(shift, "slower", "faster"), unit.Change(shift))
+	clock, text2, known := x.clockChange()
+	switch {
+	case !known:
+		return text + " (clocks, power or temperature?)"
+	case math.Abs(clock-shift) <= max(math.Abs(shift)/4, clockAlike):
+		return comparison.Clocks + ": " + text + ", as the GPU's clock went " + text2
+	case math.Abs(clock) < clockAlike:
+		return text + ", at unchanged clocks (" + text2 + ")"
 	}
-	slices.SortStableFunc(rows,
-		func(a, b *comparison.AttributionRow) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
-	if len(rows) == 0 {
-		return "GPU compute " + x.classChange(comparison.ClassCompute) + ", spread over small kernels"
-	}
-	if text := x.splitText(d); text != "" {
-		return text
-	}
-	top := rows[0]
-	if math.Abs(top.Delta) >= math.Abs(d)/2 {
-		return "kernel " + x.kernelText(top)
-	}
-	if c := x.category(d); c != nil {
-		by := unit.Change(c.Delta / max(c.Base, 1))
-		if math.Abs(comparison.Value(c.CountEffect)) > math.Abs(c.Delta)/2 {
-			return fmt.Sprintf("%s %s kernels (%s per unit), most of all %s", more(d, "more", "fewer"), c.ID,
-				delta(c.Delta), x.kernelText(top))
-		}
-		return fmt.Sprintf("%s kernels %s (%s per unit), most of all %s", c.ID, by, delta(c.Delta), x.kernelText(top))
-	}
-	return "GPU compute " + x.classChange(comparison.ClassCompute) + ", most of all " + x.kernelText(top)
+	return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
 }
 
-// splitText says that a kernel was replaced by several, where at least half of a change of compute time
-// comes from that.
-func (x *Parts) splitText(d float64) string {
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
-		if k.BaseName == nil || k.HeadName == nil {
+// kernelRows are the changes of compute kernels, the largest first: a kernel and what replaced it are one.
+func (s *story) kernelRows() []comparison.AnswerRow { return s.kernelRowsBut("") }
+
+func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
+	deltas, joined := map[string]float64{}, map[string]bool{}
+	a := &s.C.Attribution
+	for i := range a.Rows {
+		if a.Rows[i].Kind == comparison.KindKernel {
+			deltas[a.Rows[i].ID] = a.Rows[i].Delta
+		}
+	}
+	of := map[string]*comparison.Kernel{}
+	for i := range s.C.Kernels {
+		k := &s.C.Kernels[i]
+		of[kernelID(k)] = k
+		if k.SplitOf != nil {
+			joined[kernelID(k)] = true
+		}
+	}
+	var list []comparison.AnswerRow
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		if r.Kind != comparison.KindKernel || r.Category == side.Communication || category != "" && r.Category == category || joined[r.ID] ||
+			r.Delta == 0 {
 			continue
 		}
-		if n, sum := x.splits(k); n > 1 && sum*d > 0 && math.Abs(sum) >= math.Abs(d)/2 {
-			return fmt.Sprintf("kernel %s%s%d kernels, %s among them (%s per unit)", x.shown(*k.BaseName),
-				splitWord, n, x.shown(*k.HeadName), delta(sum))
+		row := s.kernelRow(r, of[r.ID])
+		if k := of[r.ID]; k != nil && k.BaseName != nil && k.HeadName != nil {
+			if n, _ := s.splits(k); n > 1 {
+				row.What = fmt.Sprintf("kernel %s%s%d kernels, %s among them", s.shown(*k.BaseName), splitWord, n,
+					s.shown(*k.HeadName))
+				for _, id := range slices.Sorted(maps.Keys(joined)) {
+					if *of[id].SplitOf == *k.BaseName {
+						row.Delta += deltas[id]
+					}
+				}
+			}
+		}
+		list = append(list, row)
+	}
+	slices.SortStableFunc(list, func(a, b comparison.AnswerRow) int {
+		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
+	})
+	return list
+}
+
+// mostOfAll names one of several kernels.
+func (*story) mostOfAll(r *comparison.AnswerRow) string {
+	return "most of all " + strings.TrimPrefix(r.What, "kernel ") + " (" + delta(r.Delta) + ")"
+}
+
+// categoryRow is the change of all kernels of a category.
+func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
+	row := comparison.AnswerRow{Delta: c.Delta, Part: comparison.AnswerKernels,
+		What: c.ID + " kernels " + unit.Change(c.Delta/max(c.Base, 1))}
+	if math.Abs(comparison.Value(c.CountEffect)) > math.Abs(c.Delta)/2 {
+		row.What = more(c.Delta, "more ", "fewer ") + c.ID + " kernels"
+	}
+	for i := range s.C.Attribution.Rows {
+		if r := &s.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == c.ID && r.Delta*c.Delta > 0 {
+			top := s.kernelRow(r, nil)
+			row.With = append(row.With, s.mostOfAll(&top))
+			break
 		}
 	}
-	return ""
+	return row
 }
 
 const splitWord = " replaced by "
@@ -119,32 +165,25 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 	return best
 }
 
-// kernelText names a kernel, what replaced it, whether it runs more often or takes longer, and what changed in its
-// launches.
-func (x *Parts) kernelText(r *comparison.AttributionRow) string {
-	text, launch := x.pairName(r.ID), ""
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
-		if kernelID(k) != r.ID {
-			continue
-		}
-		if k.Launch != "" {
-			launch = ": " + k.Launch
-		}
-		switch {
-		case k.BaseCount == nil && k.HeadCount != nil:
-			return fmt.Sprintf("%s, new: %s per unit, %s", text, count(*k.HeadCount), delta(r.Delta))
-		case k.BaseCount == nil || k.HeadCount == nil:
-			return fmt.Sprintf("%s, no longer run: %s per unit", text, delta(r.Delta))
-		case *k.BaseCount != *k.HeadCount && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
-			return fmt.Sprintf("%s %s, run %s instead of %s times per unit", text, delta(r.Delta), count(*k.HeadCount),
-				count(*k.BaseCount))
-		}
+// kernelRow names a kernel, what replaced it, whether it runs more often or takes longer, where in the step, and what
+// changed in its launches. k is nil where nothing more is known of it.
+func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) comparison.AnswerRow {
+	row := comparison.AnswerRow{Delta: r.Delta, Part: comparison.AnswerKernel, What: "kernel " + s.pairName(r.ID)}
+	if k != nil && k.Launch != "" {
+		row.With = []string{k.Launch}
 	}
-	if r.Base > 0 {
-		return fmt.Sprintf("%s %s (%s per unit)%s", text, unit.Change(r.Delta/r.Base), delta(r.Delta), launch)
+	switch {
+	case k != nil && k.BaseCount == nil && k.HeadCount != nil:
+		row.What += ", new: " + count(*k.HeadCount) + " per unit"
+	case k != nil && k.HeadCount == nil:
+		row.What += ", no longer run"
+	case k != nil && k.BaseCount != nil && *k.BaseCount != *k.HeadCount && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
+		row.What += ", run " + count(*k.HeadCount) + " instead of " + count(*k.BaseCount) + " times per unit"
+	case r.Base > 0:
+		row.What += " " + unit.Change(r.Delta/r.Base)
 	}
-	return text + " " + delta(r.Delta) + " per unit" + launch
+	row.Where = s.kernelPlaces(r.ID, r.Delta)
+	return row
 }
 
 // pairName is the name of a kernel, or of one and what replaced it, as tables have them.
@@ -167,16 +206,52 @@ func kernelID(k *comparison.Kernel) string {
 	return *k.BaseName + " → " + *k.HeadName
 }
 
-// shown is a kernel's name as tables have it, short enough for a sentence.
+// longName is the length in characters from which a sentence has less of a name than tables.
+const longName = 40
+
+// shown is a kernel's name as tables have it, and where that is long as short as tells it from all others: without its
+// template's arguments, or with a part of them.
 func (x *Parts) shown(name string) string {
 	if x.names == nil {
-		x.names = x.Base.DisplayNames()
-		for full, text := range x.Head.DisplayNames() {
-			x.names[full] = text
-		}
+		x.names = brief(x.Base.DisplayNames(), x.Head.DisplayNames())
 	}
 	if text, ok := x.names[name]; ok {
-		name = text
+		return text
 	}
 	return match.Shorten(name)
+}
+
+// brief are short names by the full ones, no two of them alike.
+func brief(sides ...map[string]string) map[string]string {
+	display := map[string]string{}
+	for _, names := range sides {
+		maps.Copy(display, names)
+	}
+	forms := []func(name string) string{
+		func(name string) string {
+			text := display[name]
+			if cut := strings.IndexByte(text, '<'); cut > 0 && len(text) > longName {
+				return text[:cut]
+			}
+			return text
+		},
+		func(name string) string { return match.Shorten(display[name]) },
+		func(name string) string { return display[name] },
+		func(name string) string { return name },
+	}
+	names, left := map[string]string{}, slices.Sorted(maps.Keys(display))
+	for _, form := range forms {
+		users := map[string]int{}
+		for _, name := range slices.Sorted(maps.Keys(display)) {
+			users[form(name)]++
+		}
+		left = slices.DeleteFunc(left, func(name string) bool {
+			if users[form(name)] > 1 {
+				return false
+			}
+			names[name] = form(name)
+			return true
+		})
+	}
+	return names
 }

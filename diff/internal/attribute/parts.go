@@ -27,49 +27,6 @@ const (
 	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
 )
 
-// why names the parts that make up the change, if it is large enough to have parts: those that go its way, and then
-// those that go against it. Where the change itself is not settled, a part is named only if it is beyond the noise
-// floor of the unit's time, or if its kernels tell by themselves that they changed.
-func (x *Parts) why() string {
-	a := &x.C.Attribution
-	if a.Base <= 0 || math.Abs(a.TotalDelta) < match.LeastPart*a.Base {
-		return ""
-	}
-	var parts []*comparison.AttributionRow
-	for i := range a.Rows {
-		if r := &a.Rows[i]; r.Kind == comparison.KindClass && math.Abs(r.Delta) >= causePart*math.Abs(a.TotalDelta) {
-			parts = append(parts, r)
-		}
-	}
-	slices.SortStableFunc(parts, func(p, q *comparison.AttributionRow) int {
-		return cmp.Compare(math.Abs(q.Delta), math.Abs(p.Delta))
-	})
-	settled := x.settled()
-	var texts, against []string
-	for _, p := range parts {
-		loud := settled || math.Abs(p.Delta) > x.Floor*a.Base
-		switch {
-		case p.Delta*a.TotalDelta < 0 && loud:
-			against = append(against, classWord(p.ID)+" "+delta(p.Delta)+" per unit")
-		case p.Delta*a.TotalDelta < 0:
-		case p.ID == comparison.ClassCompute && (loud || x.ownEvidence(p.Delta)), loud:
-			texts = append(texts, x.part(p.ID, p.Delta))
-		}
-	}
-	if len(texts) > 0 && parts[0].ID == comparison.ClassIdle &&
-		!slices.ContainsFunc(parts, func(p *comparison.AttributionRow) bool { return p.ID == comparison.ClassCompute }) {
-		texts = append(texts, "GPU compute unchanged ("+x.classChange(comparison.ClassCompute)+")")
-	}
-	text := strings.Join(texts, ", ")
-	if len(against) > 0 {
-		if text != "" {
-			text += "; "
-		}
-		text += "against it " + strings.Join(against, ", ")
-	}
-	return text
-}
-
 // settled reports whether the time of the unit is known to have changed.
 func (x *Parts) settled() bool {
 	c := timeClass(x.rowsOf(x.Kind))
@@ -88,20 +45,7 @@ func (x *Parts) ownEvidence(d float64) bool {
 	})
 }
 
-// classWord names a class of the unit's time.
-func classWord(id string) string {
-	switch id {
-	case comparison.ClassIdle:
-		return "GPU idle"
-	case comparison.ClassComm:
-		return "exposed communication"
-	case comparison.ClassCopy:
-		return "exposed copies"
-	}
-	return "GPU compute"
-}
-
-func (x *Parts) class(id string) *comparison.AttributionRow {
+func (x *Parts) part(id string) *comparison.AttributionRow {
 	for i := range x.C.Attribution.Rows {
 		if r := &x.C.Attribution.Rows[i]; r.ID == id &&
 			(r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
@@ -112,7 +56,7 @@ func (x *Parts) class(id string) *comparison.AttributionRow {
 }
 
 func (x *Parts) classChange(id string) string {
-	r := x.class(id)
+	r := x.part(id)
 	if r.Base <= 0 {
 		return delta(r.Delta)
 	}
@@ -129,58 +73,12 @@ func count(v float64) string {
 	return strconv.FormatFloat(v, 'g', max(3, len(strconv.Itoa(int(math.Abs(v))))), 64)
 }
 
-func (x *Parts) part(id string, d float64) string {
-	switch id {
-	case comparison.ClassIdle:
-		return x.idlePart(d)
-	case comparison.ClassComm, comparison.ClassCopy:
-		return classWord(id) + " " + delta(d) + " per unit"
-	}
-	return x.computePart(d)
-}
-
 // more is the word for a change of a time or a count.
 func more(d float64, up, down string) string {
 	if d > 0 {
 		return up
 	}
 	return down
-}
-
-// idlePart says which cause of idle time changed most, and which calls of the host go with it.
-func (x *Parts) idlePart(d float64) string {
-	best, text := 0.0, ""
-	for _, cause := range side.Causes() {
-		if r := x.class(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {
-			best, text = r.Delta, cause
-		}
-	}
-	idle := "GPU idle " + delta(d) + " per unit"
-	switch text {
-	case "host", "launch":
-		word := more(d, "host slower", "host faster")
-		if why := x.hostText(best); text == "host" && why != "" {
-			return word + ": " + idle + ", of it " + why
-		}
-		if call := x.callText(d); call != "" {
-			return word + ": " + idle + ", " + call
-		}
-		return word + " between calls: " + idle + ", the calls themselves take as long as before"
-	case "sync":
-		for i := range x.C.Structure {
-			if s := &x.C.Structure[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) &&
-				comparison.Value(s.Head)*d > comparison.Value(s.Base)*d {
-				return idle + " by " + s.Text
-			}
-		}
-		if call := x.blockingCall(d); call != "" {
-			return idle + " by " + call
-		}
-		return idle + " while the host waits in blocking calls"
-	case "dependency":
-		return idle + " of work that waits for other streams or devices"
-	}
-	return idle
 }
 
 // hostText says what the launching thread does longer, or shorter, where the captures tell and it is a part of the
@@ -241,7 +139,7 @@ func (x *Parts) blockingCall(d float64) string {
 
 // callText names the two launch or copy calls whose time per unit, calls × mean, changed most, of those that changed
 // per call.
-func (x *Parts) callText(d float64) string {
+func (x *Parts) callText(d float64) []string {
 	var list []*comparison.API
 	for i := range x.C.API {
 		a := &x.C.API[i]
@@ -261,11 +159,10 @@ func (x *Parts) callText(d float64) string {
 		}
 		texts = append(
 			texts,
-			fmt.Sprintf("%s %s per unit (%s per call, %s → %s)", a.Name, delta(*a.HeadTime-*a.BaseTime),
-				unit.Change(*a.Ratio-1), match.NS(*a.BaseMean), match.NS(*a.HeadMean)),
+			fmt.Sprintf("%s %s per unit (%s per call)", a.Name, delta(*a.HeadTime-*a.BaseTime), unit.Change(*a.Ratio-1)),
 		)
 	}
-	return strings.Join(texts, ", ")
+	return texts
 }
 
 // common finds a shift that most kernels share: the median of the changes per run, weighted with time, if kernels with
@@ -321,6 +218,9 @@ func (x *Parts) structural(text string) string {
 			return o.ID == comparison.FoundGraphs || o.ID == comparison.FoundStorm
 		}) {
 			continue // said there
+		}
+		if d, ok := strings.CutPrefix(s.ID, comparison.FoundCopies+"/"); ok && len(x.findings(comparison.FoundPageable+"/"+d)) > 0 {
+			continue // likewise
 		}
 		list = append(list, s.Text)
 	}

@@ -16,7 +16,6 @@ import (
 // story is what happened to the units of one kind.
 type story struct {
 	*Parts
-	of     string           // " of decode 32" where there are several kinds
 	what   string           // of units that are of a kind of the head alone: what they are; empty for a kind of both sides
 	class  comparison.Class // of the kind's time; empty where what is not
 	weight float64          // of the change in the base's work, ns
@@ -24,9 +23,8 @@ type story struct {
 
 // Bounds of what is told.
 const (
-	mostKinds  = 4    // kinds of unit
-	namedKind  = 0.02 // of the head's unit time, from which a kind that the base lacks is told of
-	closeRatio = 0.002
+	mostKinds = 4    // kinds of unit
+	namedKind = 0.02 // of the head's unit time, from which a kind that the base lacks is told of
 )
 
 // stories are those of the kind that leads the headline, of the others that got slower, and of the head's units that
@@ -38,9 +36,6 @@ func (x *Parts) stories() []*story {
 	var list []*story
 	for _, k := range judged {
 		s := &story{Parts: x, class: timeClass(x.rowsOf(k.Name))}
-		if len(judged) > 1 {
-			s.of = " of " + k.Name.String()
-		}
 		n, before, _ := x.Base.OfKind(k.Base)
 		_, after, _ := x.Head.OfKind(k.Head)
 		s.weight = float64(n) * (comparison.Value(after) - comparison.Value(before))
@@ -67,9 +62,6 @@ func (x *Parts) stories() []*story {
 		slices.ContainsFunc(list, func(s *story) bool { return s.class != "" })
 	if lead == nil && !moved { // what is told is of the kind with most time
 		lead = &story{Parts: x, class: timeClass(x.rowsOf(x.Main.Name))}
-		if len(judged) > 1 {
-			lead.of = " of " + x.Kind.String()
-		}
 	}
 	if lead != nil {
 		list = slices.Insert(list, 0, lead)
@@ -128,10 +120,31 @@ func (x *Parts) split(k *match.Kind, rows []comparison.Row) *Parts {
 	return y
 }
 
-// text is the story in one sentence.
+// text is the story in one sentence: what is slower, by how much, and the causes that explain most.
 func (s *story) text() string {
-	if s.what != "" {
-		return s.subject()
+	if s.Parts == nil {
+		return s.what
+	}
+	text := s.what
+	if text == "" {
+		text = s.changed()
+	}
+	rows, _ := s.effects()
+	for i := range rows[:min(len(rows), 2)] {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		text += sep + delta(rows[i].Delta) + " " + rows[i].Text()
+	}
+	return text
+}
+
+// changed is the kind of unit with the change of its mean time.
+func (s *story) changed() string {
+	mean := s.C.Row("unit.time.mean")
+	if mean == nil {
+		return perKind(s.Kind) + " of unknown size"
 	}
 	word := "not settled"
 	switch s.class {
@@ -143,63 +156,36 @@ func (s *story) text() string {
 		word = "no change beyond noise"
 	case comparison.Unsettled, comparison.Added, comparison.Removed:
 	}
-	return word + ", " + s.subject()
+	return fmt.Sprintf("%s: %s %s, %s → %s", perKind(s.Kind), rowChange(mean), word, match.NS(*mean.Base), match.NS(*mean.Head))
 }
 
-// subject is the size of the change and what it comes from.
-func (s *story) subject() string {
-	if s.Parts == nil {
-		return s.what
-	}
-	text := s.what
-	if text == "" {
-		text = "unit time" + s.of + " " + s.size()
-	}
-	why := s.why()
-	if why == "" && s.what != "" {
-		why = s.otherRuns()
-	}
-	if why != "" {
-		text += ": " + why
-	}
-	for _, more := range []func(told string) string{s.structural, s.replaced, s.otherForm, s.stalls} {
-		if t := more(text); t != "" {
-			text += "; " + t
-		}
-	}
-	return text
-}
-
-// size of the change of unit.time: of its mean, and of its median where that is another.
-func (s *story) size() string {
-	p50, mean := s.C.Row("unit.time.p50"), s.C.Row("unit.time.mean")
-	if mean == nil {
+func rowChange(r *comparison.Row) string {
+	if r.Ratio == nil {
 		return "of unknown size"
 	}
-	text := fmt.Sprintf("%s (mean %s → %s)", rowChange(mean), match.NS(*mean.Base), match.NS(*mean.Head))
-	if p50 != nil && mean.Ratio != nil && p50.Ratio != nil && math.Abs(*mean.Ratio-*p50.Ratio) >= closeRatio {
-		text += ", median " + rowChange(p50)
-	}
-	return text
+	return unit.Change(*r.Ratio - 1)
 }
 
-// otherRuns names the kernel that takes most of the change of those that run more or less often.
-func (s *story) otherRuns() string {
+// otherRuns is the kernel that takes most of the change of those that run more or less often; nothing where none does.
+func (s *story) otherRuns() []comparison.AnswerRow {
 	base, _ := s.Base.Merged()
 	head, _ := s.Head.Merged()
-	most, text := 0.0, ""
+	most := comparison.AnswerRow{Part: comparison.AnswerKernel}
 	for _, p := range match.Kernels(base, head) {
 		b, h := match.At(base, p.Base), match.At(head, p.Head)
-		if d := h.Time - b.Time; b.Count != h.Count && math.Abs(d) > math.Abs(most) {
-			most = d
-			name := s.pairName(match.PairName(base, head, p))
-			text = fmt.Sprintf("kernel %s %s, run %s instead of %s times per unit", name, delta(d), count(h.Count), count(b.Count))
+		if d := h.Time - b.Time; b.Count != h.Count && math.Abs(d) > math.Abs(most.Delta) {
+			most.Delta = d
+			most.What = fmt.Sprintf("kernel %s, run %s instead of %s times per unit", s.pairName(match.PairName(base, head, p)),
+				count(h.Count), count(b.Count))
 			if b.Count == 0 {
-				text = fmt.Sprintf("kernel %s, new: %s per unit, %s", name, count(h.Count), delta(d))
+				most.What = fmt.Sprintf("kernel %s, new: %s per unit", s.pairName(match.PairName(base, head, p)), count(h.Count))
 			}
 		}
 	}
-	return text
+	if most.What == "" {
+		return nil
+	}
+	return []comparison.AnswerRow{most}
 }
 
 // newKinds are the stories of the head's units of kinds that the base does not run, or only without some of their
@@ -331,9 +317,53 @@ const (
 	leastForm = 0.1 // of the head's units
 )
 
-// stalls describes the few slow units of the head where the base has none of the sort: "1 in 8 units became 3 times as
+// some says in how many of the head's units the change is, where most of them did not get slower: "3 of 26 steps". Nil
+// where the median moved, or where the base has as many slow units.
+func (s *story) some() *string {
+	if s.Parts == nil || s.what != "" || s.C.Attribution.TotalDelta <= 0 {
+		return nil
+	}
+	slow := func(x *side.Side) (n, all int, excess, middle float64) {
+		for _, v := range x.Views {
+			k, sum, m := infer.SlowUnits(times(v))
+			n, all, excess, middle = n+k, all+len(v.Units), excess+sum, middle+m/float64(len(x.Views))
+		}
+		return n, all, excess, middle
+	}
+	before, of, _, m0 := slow(s.Base)
+	n, all, excess, m1 := slow(s.Head)
+	d := s.C.Attribution.TotalDelta
+	if all == 0 || of == 0 || m1-m0 > d*medianMoved || 2*before*all >= n*of || excess < float64(all)*d/2 {
+		return nil
+	}
+	text := fmt.Sprintf("%d of %s", n, comparison.Count(int64(all), "step"))
+	return &text
+}
+
+// medianMoved is the share of the mean's change above which it is not one of some units.
+const medianMoved = 1.0 / 3
+
+// bimodal reports whether a side's units are of two lengths, so that a median between them is no size.
+func (s *story) bimodal() bool {
+	if s.Parts == nil {
+		return false
+	}
+	for _, x := range []*side.Side{s.Base, s.Head} {
+		for _, v := range x.Views {
+			if e := infer.StallsOf(times(v)); 4*e.Units > e.Of {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stalls describes the slow units of the head where the base has none of the sort: "1 in 8 steps takes 3 times as
 // long".
 func (s *story) stalls(string) string {
+	if s.Parts == nil {
+		return ""
+	}
 	worst := infer.Excess{}
 	for _, v := range s.Head.Views {
 		if e := infer.StallsOf(times(v)); e.Units > worst.Units {
@@ -349,9 +379,9 @@ func (s *story) stalls(string) string {
 	case worst.Units == 0:
 		return ""
 	case worst.Every > 0:
-		return fmt.Sprintf("1 in %d units took %.2g times as long as the others", worst.Every, worst.Times)
+		return fmt.Sprintf("1 in %d steps takes %.2g times as long as the others", worst.Every, worst.Times)
 	}
-	return fmt.Sprintf("%d of %d units took %.2g times as long as the others", worst.Units, worst.Of, worst.Times)
+	return fmt.Sprintf("%d of %d steps take %.2g times as long as the others", worst.Units, worst.Of, worst.Times)
 }
 
 func times(v *side.View) []float64 {

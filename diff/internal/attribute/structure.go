@@ -173,53 +173,55 @@ func (x *Parts) blocking() {
 
 // copies finds copies to or from pageable memory, which hold up the host, and a changed number of copies.
 func (x *Parts) copies() {
-	sum := func(s *side.Side, match func(c *side.Copies) bool) (count, bytes float64, ok bool) {
-		for _, v := range s.Views {
-			if !v.HasCopies && v.Copied.Max > 0 {
-				return 0, 0, false // a report that does not say
-			}
-			for i := range v.Copies {
-				if match(&v.Copies[i]) {
-					count += v.Copies[i].Count
-					bytes += v.Copies[i].Bytes
-				}
-			}
-		}
-		n := float64(len(s.Views))
-		return count / n, bytes / n, true
-	}
-	var directions []string
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, v := range s.Views {
-			for i := range v.Copies {
-				if d := v.Copies[i].Direction; !slices.Contains(directions, d) {
-					directions = append(directions, d)
-				}
-			}
-		}
-	}
-	slices.Sort(directions)
-	for _, d := range directions {
+	for _, d := range x.directions() {
 		for _, pageable := range []bool{true, false} {
-			match := func(c *side.Copies) bool { return c.Direction == d && (!pageable || c.Kind == "pageable") }
-			b, b0, ok := sum(x.Base, match)
-			h, h0, ok2 := sum(x.Head, match)
-			if !ok || !ok2 || math.Abs(h-b) < leastCount {
+			b, h, ok := x.copiesOf(d, pageable)
+			if !ok || math.Abs(h.Count-b.Count) < leastCount {
 				continue
 			}
 			id, text := comparison.FoundCopies+"/"+d, d+" copies "
 			if pageable {
 				id, text = comparison.FoundPageable+"/"+d, "pageable "+d+" copies "
 			}
-			x.found(
-				id,
-				fmt.Sprintf("%s%s, %s → %s", text, perUnit(b, h), unit.Format(b0, report.Bytes),
-					unit.Format(h0, report.Bytes)),
-				b,
-				h,
-			)
+			x.found(id, text+perUnit(b.Count, h.Count)+", "+unit.Format(b.Bytes, report.Bytes)+" → "+
+				unit.Format(h.Bytes, report.Bytes), b.Count, h.Count)
 		}
 	}
+}
+
+// directions of the copies of both sides, sorted.
+func (x *Parts) directions() []string {
+	var list []string
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			for i := range v.Copies {
+				if d := v.Copies[i].Direction; !slices.Contains(list, d) {
+					list = append(list, d)
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// copiesOf are the copies of a direction in a unit of both sides; ok is false where a report does not say.
+func (x *Parts) copiesOf(direction string, pageable bool) (base, head side.Copies, ok bool) {
+	ok = true
+	sum := func(s *side.Side) (c side.Copies) {
+		for _, v := range s.Views {
+			ok = ok && (v.HasCopies || v.Copied.Max <= 0)
+			for i := range v.Copies {
+				if r := &v.Copies[i]; r.Direction == direction && (!pageable || r.Kind == "pageable") {
+					c.Count += r.Count / float64(len(s.Views))
+					c.Bytes += r.Bytes / float64(len(s.Views))
+				}
+			}
+		}
+		return c
+	}
+	base, head = sum(x.Base), sum(x.Head)
+	return base, head, ok
 }
 
 // communication finds a changed number of communication kernels.

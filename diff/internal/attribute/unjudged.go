@@ -101,7 +101,7 @@ func (x *Parts) unjudgedText() string {
 		size := math.Abs(u.Delta)
 		switch u.ID {
 		case comparison.TimePerToken, comparison.TimePerPrompt:
-			if size >= tokenMoved*u.Base {
+			if size >= tokenMoved*u.Base && len(x.C.Mix) > 1 {
 				costs = append(costs, text+" at the batch sizes that each side ran")
 			}
 			continue

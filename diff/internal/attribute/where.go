@@ -1,9 +1,12 @@
 package attribute
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -134,4 +137,82 @@ func (s *stepper) single(way float64) string {
 		text = "in " + unit.Int(int64(n)) + " or more single hiccups" + side
 	}
 	return text + " (up to " + match.NS(longest.Excess) + " before " + s.kernels(longest.Row, longest.Row, false) + ")"
+}
+
+// Shares of a cause that its places must hold, and how many are listed.
+const (
+	placed     = 0.8
+	mostPlaces = 4
+)
+
+// kernelPlaces are the positions at which most of a kernel's change is: at #5, #19, #33, #46. Empty where the sequence is
+// not known, or the places are too many to say.
+func (x *Parts) kernelPlaces(id string, d float64) string {
+	if x.C.Step == nil {
+		return ""
+	}
+	o := x.C.Step
+	base, head, _ := strings.Cut(id, " → ")
+	var rows []*comparison.StepRow
+	sum := 0.0
+	for i := range o.Rows {
+		r := &o.Rows[i]
+		if name := o.NameOf(r.Name); (name == base || name != "" && (name == head || o.NameOf(r.HeadName) == head)) &&
+			r.Positions == 1 && (r.HeadKernel-r.BaseKernel)*d > 0 {
+			rows = append(rows, r)
+			sum += r.HeadKernel - r.BaseKernel
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *comparison.StepRow) int {
+		return cmp.Compare(math.Abs(b.HeadKernel-b.BaseKernel), math.Abs(a.HeadKernel-a.BaseKernel))
+	})
+	var numbers []int64
+	held := 0.0
+	for _, r := range rows {
+		if held += r.HeadKernel - r.BaseKernel; r.BasePosition != nil {
+			numbers = append(numbers, *r.BasePosition)
+		} else {
+			numbers = append(numbers, *r.HeadPosition)
+		}
+		if math.Abs(held) >= placed*math.Abs(sum) {
+			break
+		}
+	}
+	if len(numbers) == 0 || len(numbers) > mostPlaces || math.Abs(sum) < math.Abs(d)/2 {
+		return ""
+	}
+	slices.Sort(numbers)
+	text := "at "
+	for i, n := range numbers {
+		if i > 0 {
+			text += ", "
+		}
+		text += "#" + strconv.FormatInt(n, 10)
+	}
+	return text
+}
+
+// idlePlace says before which kernels most of a change of idle time is, and what else there is to say of its places.
+func (x *Parts) idlePlace(d float64) (where string, more []string) {
+	o := x.C.Step
+	if o == nil || d == 0 {
+		return "", nil
+	}
+	s := &stepper{out: o, parts: x}
+	for i := range o.Stretches {
+		g := &o.Stretches[i]
+		if g.Part != comparison.PartGap || g.Delta*d < toldStretch*d*d {
+			continue
+		}
+		where = "before " + strings.Replace(s.kernels(g.From, g.To, true), "kernel #", "#", 1)
+		if math.Abs(g.Delta) < placed*math.Abs(d) {
+			more = append(more, delta(g.Delta)+" "+where+" in every step")
+			where = ""
+		}
+		break
+	}
+	if o.Sporadic*d >= toldSporadic*d*d {
+		more = append(more, delta(o.Sporadic)+" "+s.single(sign(d)))
+	}
+	return where, more
 }

@@ -52,6 +52,24 @@ func StallsOf(units []float64) Excess {
 	return e
 }
 
+// SlowUnits are the units of one capture that lie apart above the others: beyond the median by 2 % of it and by six times
+// the median distance from it. excess is by how much they do in all, middle the median.
+func SlowUnits(units []float64) (n int, excess, middle float64) {
+	middle = median(slices.Clone(units))
+	far := make([]float64, len(units))
+	for i, v := range units {
+		far[i] = math.Abs(v - middle)
+	}
+	limit := middle + max(6*median(far), middle/50)
+	for _, v := range units {
+		if v > limit {
+			n++
+			excess += v - middle
+		}
+	}
+	return n, excess, middle
+}
+
 // fewUnits is how many slow units are an accident rather than a property of n units: 3 or 2 %, and always fewer than
 // one in eight.
 func fewUnits(n int) int { return max(0, min(max(3, n*2/100), (n-1)/8)) }

@@ -41,7 +41,7 @@ func scenarios() []scenario {
 			if ok, _ := b.run("pull_request", gatetest.PullEvent); !ok {
 				b.Error("a faster head fails")
 			}
-			b.want(b.one(), `^### \*\*PASS\*\* work\.time -5\.7 %`, `^\*\*Faster, `, `🟩`)
+			b.want(b.one(), `^### \*\*PASS\*\* -5\.7 % faster`, `🟩`)
 		}},
 		{"a capture that fails replaces the last verdict", func(b *bench) {
 			b.github(nil)

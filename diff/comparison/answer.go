@@ -1,0 +1,213 @@
+package comparison
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Answer is what a comparison comes to: the number that decided, in its own direction, and up to three causes. Every
+// output shows it, and none says it in words of its own.
+type Answer struct {
+	Direction Direction `json:"direction"`
+	Metric    string    `json:"metric"` // whose numbers these are; empty where none decided
+	Change    *float64  `json:"change"` // head over base less 1: 0.118 is +11.8 %; null where the base is 0 or not known
+	From      *float64  `json:"from"`   // of the base
+	To        *float64  `json:"to"`     // of the head
+	Unit      string    `json:"unit"`   // of both: ns, 1, …
+	Per       string    `json:"per"`    // what it is of: decode step, batch 16; empty where it is of no unit of work
+	Of        *string   `json:"of"`     // "3 of 26 steps", where the change is in some of them; else null
+	// Rows are causes, the one that explains most first; together with Rest they sum to the change of the mean unit.
+	Rows  []AnswerRow `json:"rows"`
+	Rest  *float64    `json:"rest"`  // ns, that the rows leave; null where they do not sum to a change
+	Notes []string    `json:"notes"` // what else there is to know, the most important first
+}
+
+// AnswerRow is one cause: everything that is one effect.
+type AnswerRow struct {
+	Delta float64  `json:"delta"` // ns per unit
+	Part  string   `json:"part"`  // kernel, kernels, communication, copy, idle, busy
+	What  string   `json:"what"`
+	Where string   `json:"where"` // before #60 (sampling); empty where no place stands out
+	With  []string `json:"with"`  // what goes with it: calls, copies, launch geometry
+}
+
+// Parts of an answer's rows.
+const (
+	AnswerKernel  = "kernel"        // one kernel, or what replaced it
+	AnswerKernels = "kernels"       // several
+	AnswerComm    = "communication" // exposed
+	AnswerCopy    = "copy"          // exposed
+	AnswerIdle    = "idle"
+	AnswerBusy    = "busy" // all GPU work, where kernels are hidden
+)
+
+// Direction of an answer.
+type Direction string
+
+// Directions. More and Less are of what is no time.
+const (
+	Slower        Direction = "slower"
+	Faster        Direction = "faster"
+	More          Direction = "more"
+	Less          Direction = "less"
+	Unchanged     Direction = "unchanged"
+	NotSettled    Direction = "not_settled"
+	NotComparable Direction = "not_comparable"
+	NoDirection   Direction = "none" // there is no base, or no number
+)
+
+// MaxAnswerRows bounds the causes.
+const MaxAnswerRows = 3
+
+// Size is the change with its word: +11.8 % slower, no change beyond noise.
+func (a *Answer) Size() string {
+	change := NoValue
+	switch {
+	case a.Change != nil && a.Unit != report.Ratio:
+		change = unit.Change(*a.Change)
+	case a.From != nil && a.To != nil:
+		change = unit.Delta(*a.To-*a.From, a.Unit)
+	}
+	metric := ""
+	if !strings.HasPrefix(a.Metric, "unit.time") && a.Metric != MetricWork && a.Metric != "" {
+		metric = " " + a.Metric
+	}
+	switch a.Direction {
+	case Slower, Faster:
+		return change + " " + string(a.Direction)
+	case More, Less:
+		return change + metric
+	case Unchanged:
+		if a.From == nil {
+			return "no change"
+		}
+		return "no change beyond noise" + metric + " (" + change + ")"
+	case NotSettled:
+		return "not settled" + metric + " (" + change + ")"
+	case NotComparable:
+		return "not comparable"
+	case NoDirection:
+	}
+	return ""
+}
+
+// Sides are both values with what they are of: 2.395 → 2.678 ms per decode step, batch 16.
+func (a *Answer) Sides() string {
+	if a.From == nil || a.To == nil {
+		return ""
+	}
+	from, to := unit.Format(*a.From, a.Unit), unit.Format(*a.To, a.Unit)
+	if number, suffix, ok := strings.Cut(from, " "); ok && strings.HasSuffix(to, " "+suffix) {
+		from = number
+	}
+	text := from + " → " + to
+	switch {
+	case a.Metric == MetricWork:
+		text += " for the base's work"
+	case a.Per != "":
+		text += " per " + a.Per
+	}
+	return text
+}
+
+// Text is a cause in words, without its size.
+func (r *AnswerRow) Text() string {
+	text := r.What
+	if r.Where != "" {
+		text += " " + r.Where
+	}
+	if len(r.With) > 0 {
+		text += ": " + strings.Join(r.With, ", ")
+	}
+	return text
+}
+
+// RestText is what the rows leave; empty where that is nothing.
+func (a *Answer) RestText() string {
+	if a.Rest == nil || math.Abs(*a.Rest) < 0.5 || len(a.Rows) == 0 {
+		return ""
+	}
+	return unit.Delta(*a.Rest, report.Nanoseconds)
+}
+
+// String is the answer in one sentence.
+func (a *Answer) String() string {
+	var parts []string
+	if size := a.Size(); size != "" {
+		text := strings.ToUpper(size[:1]) + size[1:]
+		if sides := a.Sides(); sides != "" {
+			text += ", " + sides
+		}
+		if a.Of != nil {
+			text += ", in " + *a.Of
+		}
+		parts = append(parts, text)
+	}
+	for i := range a.Rows {
+		text := unit.Delta(a.Rows[i].Delta, report.Nanoseconds) + " " + a.Rows[i].Text()
+		if i == 0 && len(parts) > 0 {
+			parts[0] += ": " + text
+			continue
+		}
+		parts = append(parts, text)
+	}
+	if rest := a.RestText(); rest != "" {
+		parts = append(parts, rest+" the rest")
+	}
+	sep := "; "
+	if a.From == nil && len(a.Rows) == 0 { // the notes say why
+		sep = ": "
+	}
+	text := strings.Join(parts, "; ")
+	if notes := strings.Join(a.Notes, "; "); text == "" || notes == "" {
+		text += notes
+	} else {
+		text += sep + notes
+	}
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+func (a *Answer) fill() {
+	OrEmpty(&a.Rows)
+	OrEmpty(&a.Notes)
+	for i := range a.Rows {
+		OrEmpty(&a.Rows[i].With)
+	}
+	if a.Direction == "" {
+		a.Direction = NoDirection
+	}
+}
+
+// validate checks that the numbers are ones, and that rows and rest sum to the change that they are of.
+func (a *Answer) validate(total float64) error {
+	if a.Rows == nil || a.Notes == nil || len(a.Rows) > MaxAnswerRows || len(a.Notes) > maxFewRows {
+		return errors.New("comparison: the answer's rows are not ones that explain writes")
+	}
+	if !known(a.Change, a.From, a.To, a.Rest) {
+		return errors.New("comparison: the answer's numbers are none")
+	}
+	switch a.Direction {
+	case Slower, Faster, More, Less, Unchanged, NotSettled, NotComparable, NoDirection:
+	default:
+		return fmt.Errorf("comparison: the answer's direction is %q", a.Direction)
+	}
+	sum := Value(a.Rest)
+	for i := range a.Rows {
+		if r := &a.Rows[i]; r.With == nil || !Finite(r.Delta) {
+			return fmt.Errorf("comparison: row %d of the answer is not valid", i)
+		}
+		sum += a.Rows[i].Delta
+	}
+	if a.Rest != nil && math.Abs(sum-total) > closeEnough {
+		return fmt.Errorf("comparison: the answer does not close: %g of %g", sum, total)
+	}
+	return nil
+}
