@@ -153,8 +153,11 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 		text = comparison.Count(failed, "total") + " worse by more than " + comparison.ExactPercent(percent/100)
 	}
 	c.Answer.Notes = []string{text, "totals grow with the length of the capture: compare the traces to see what one step costs"}
-	c.Cause = c.Answer.String()
+	if row, _ := c.Headline(); row != nil {
+		c.Answer.OfRow(row, c.Verdict)
+	}
 	c.Fill()
+	c.Cause = c.Answer.String()
 	return c, c.Validate()
 }
 

@@ -73,22 +73,25 @@ func (a *Answer) Size() string {
 	case a.From != nil && a.To != nil:
 		change = unit.Delta(*a.To-*a.From, a.Unit)
 	}
-	metric := ""
-	if !strings.HasPrefix(a.Metric, "unit.time") && a.Metric != MetricWork && a.Metric != "" {
-		metric = " " + a.Metric
+	metric := a.Metric
+	if strings.HasPrefix(metric, "unit.time") || metric == MetricWork {
+		metric = ""
 	}
 	switch a.Direction {
 	case Slower, Faster:
 		return change + " " + string(a.Direction)
 	case More, Less:
-		return change + metric
+		return strings.TrimPrefix(metric+" "+change, " ")
 	case Unchanged:
-		if a.From == nil {
+		switch {
+		case a.From == nil:
 			return "no change"
+		case metric != "":
+			return metric + " unchanged (" + change + ")"
 		}
-		return "no change beyond noise" + metric + " (" + change + ")"
+		return "no change beyond noise (" + change + ")"
 	case NotSettled:
-		return "not settled" + metric + " (" + change + ")"
+		return strings.TrimPrefix(metric+" not settled ("+change+")", " ")
 	case NotComparable:
 		return "not comparable"
 	case NoDirection:
@@ -113,6 +116,45 @@ func (a *Answer) Sides() string {
 		text += " per " + a.Per
 	}
 	return text
+}
+
+// OfRow fills in the number of a row, in its own direction. A verdict that is no doubt leaves none of the number.
+func (a *Answer) OfRow(row *Row, verdict Verdict) {
+	a.Metric, a.From, a.To, a.Unit = row.Metric, row.Base, row.Head, row.Unit
+	if row.Ratio != nil {
+		change := *row.Ratio - 1
+		a.Change = &change
+	}
+	way := DirectionOf(row.Metric, Value(row.Delta))
+	switch row.Class {
+	case Same:
+		a.Direction = Unchanged
+	case Unsettled:
+		a.Direction = NotSettled
+		if x := row.Interval; verdict == Pass || verdict == Warn {
+			a.Direction = Unchanged
+			if x != nil && (x.Low-1)*(x.High-1) > 0 {
+				a.Direction = way
+			}
+		}
+	case Improved, Regressed, Added, Removed:
+		a.Direction = way
+	}
+}
+
+// DirectionOf is the word for a change of a metric.
+func DirectionOf(metric string, d float64) Direction {
+	up, down := More, Less
+	if strings.HasPrefix(metric, "unit.time") || metric == MetricWork {
+		up, down = Slower, Faster
+	}
+	switch {
+	case d > 0:
+		return up
+	case d < 0:
+		return down
+	}
+	return Unchanged
 }
 
 // Text is a cause in words, without its size.

@@ -92,7 +92,7 @@ func (x *Parts) number(lead *story) *comparison.Row {
 			a.Change = &change
 		}
 		if gate.Verdict != comparison.Inconclusive && gate.Base != nil && gate.Head != nil {
-			a.Direction = direction(gate.Metric, *gate.Head-*gate.Base)
+			a.Direction = comparison.DirectionOf(gate.Metric, *gate.Head-*gate.Base)
 		}
 		if r := c.Row(gate.Metric); r != nil {
 			a.Unit = r.Unit
@@ -110,25 +110,7 @@ func (x *Parts) number(lead *story) *comparison.Row {
 			row = &c.Primary[mean]
 		}
 	}
-	a.Metric, a.From, a.To, a.Unit = row.Metric, row.Base, row.Head, row.Unit
-	if row.Ratio != nil {
-		change := *row.Ratio - 1
-		a.Change = &change
-	}
-	switch row.Class {
-	case comparison.Same:
-		a.Direction = comparison.Unchanged
-	case comparison.Unsettled:
-		a.Direction = comparison.NotSettled
-		if x := row.Interval; c.Verdict == comparison.Pass || c.Verdict == comparison.Warn { // one judgement, the verdict's
-			a.Direction = comparison.Unchanged
-			if x != nil && (x.Low-1)*(x.High-1) > 0 {
-				a.Direction = direction(row.Metric, comparison.Value(row.Delta))
-			}
-		}
-	case comparison.Improved, comparison.Regressed, comparison.Added, comparison.Removed:
-		a.Direction = direction(row.Metric, comparison.Value(row.Delta))
-	}
+	a.OfRow(row, c.Verdict)
 	switch {
 	case row.Metric == comparison.MetricWork:
 	case row.Kind == "" && lead.Parts != nil:
@@ -141,21 +123,6 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	return row
-}
-
-// direction is the word for a change of a metric of which less is better.
-func direction(metric string, d float64) comparison.Direction {
-	up, down := comparison.More, comparison.Less
-	if strings.HasPrefix(metric, "unit.time") || metric == comparison.MetricWork {
-		up, down = comparison.Slower, comparison.Faster
-	}
-	switch {
-	case d > 0:
-		return up
-	case d < 0:
-		return down
-	}
-	return comparison.Unchanged
 }
 
 // perKind is a kind of unit in words: decode step, batch 16.

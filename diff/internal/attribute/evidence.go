@@ -23,19 +23,17 @@ func (x *Parts) ofEvidence() {
 		texts[r.Class] = append(texts[r.Class], name)
 	}
 	a := &x.C.Answer
+	if row, _ := x.C.Headline(); row != nil {
+		a.OfRow(row, x.C.Verdict)
+	}
 	const most = 3
 	for _, part := range []struct {
-		class     comparison.Class
-		word      string
-		direction comparison.Direction
-	}{{comparison.Regressed, "worse: ", comparison.More}, {comparison.Improved, "better: ", comparison.Less},
-		{comparison.Unsettled, "not settled: ", comparison.NotSettled}} {
+		class comparison.Class
+		word  string
+	}{{comparison.Regressed, "worse: "}, {comparison.Improved, "better: "}, {comparison.Unsettled, "not settled: "}} {
 		t := texts[part.class]
 		if len(t) == 0 {
 			continue
-		}
-		if a.Direction == "" {
-			a.Direction = part.direction
 		}
 		text := part.word + strings.Join(t[:min(len(t), most)], ", ")
 		if more := len(t) - most; more > 0 {
@@ -44,7 +42,6 @@ func (x *Parts) ofEvidence() {
 		a.Notes = append(a.Notes, text)
 	}
 	if len(a.Notes) == 0 {
-		a.Direction = comparison.Unchanged
-		a.Notes = []string{"in " + comparison.Count(int64(len(x.C.Primary)), "number")}
+		a.Notes = []string{"no change beyond noise in " + comparison.Count(int64(len(x.C.Primary)), "number")}
 	}
 }
