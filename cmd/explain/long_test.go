@@ -28,8 +28,10 @@ import (
 //
 //	go test ./cmd/explain -run TestLongRun -long 2000 -timeout 0
 //	go test -race ./cmd/explain -run TestLongRun -long 100 -timeout 0
+const defaultLong = 6
+
 var (
-	long     = flag.Int("long", 6, "damaged traces, and damaged texts, of TestLongRun")
+	long     = flag.Int("long", defaultLong, "damaged traces, and damaged texts, of TestLongRun")
 	longSeed = flag.Uint64("long-seed", 18, "which damage TestLongRun does")
 )
 

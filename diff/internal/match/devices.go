@@ -35,14 +35,20 @@ func (x *Sides) Devices() []int64 {
 	return list
 }
 
-// On looks at one device; nil where a capture says too little of it.
+// On looks at one device; nil where a capture says too little of it. Calls of the host and copies are known of each
+// report's own slowest device alone: where these are not the same, nothing follows from their counts.
 func (x *Sides) On(device int64) *Sides {
 	y := *x
+	all := slices.Concat(x.Base.Views, x.Head.Views)
+	mixed := slices.ContainsFunc(all, func(v *side.View) bool { return v.Device() != all[0].Device() })
 	views := func(s *side.Side) *side.Side {
 		out := &side.Side{Captures: s.Captures}
 		for _, v := range s.Views {
 			if v = v.On(device); v == nil {
 				return nil
+			}
+			if mixed {
+				v = v.WithoutCalls()
 			}
 			out.Views = append(out.Views, v)
 		}

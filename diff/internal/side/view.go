@@ -102,6 +102,13 @@ func (v *View) On(device int64) *View {
 	return newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
 }
 
+// WithoutCalls is the view without what the host called and what was copied.
+func (v *View) WithoutCalls() *View {
+	w := *v
+	w.Api, w.HasAPI, w.Copies, w.HasCopies = nil, false, nil, false
+	return &w
+}
+
 // Device whose units the view is of.
 func (v *View) Device() int64 { return v.group.Device }
 
