@@ -87,6 +87,9 @@ func (s *subject) hundredth() float64 {
 	return m.Summary.Mean / 100
 }
 
+// fewSteps of a kind are too few for a verdict on what varies.
+const fewSteps = 8
+
 // longCaptures are all shared captures and testdata whose units the mutator finds too.
 func longCaptures(t *testing.T) []*subject {
 	t.Helper()
@@ -104,7 +107,11 @@ func longCaptures(t *testing.T) []*subject {
 			if err != nil {
 				continue // no units to edit
 			}
-			list = append(list, &subject{name: filepath.Base(path), capture: c, base: []*report.Report{mutantReport(t, c, nil)}, pair: c.Pair()})
+			s := &subject{name: filepath.Base(path), capture: c, base: []*report.Report{mutantReport(t, c, nil)}, pair: c.Pair()}
+			if u := &s.base[0].Unit; len(biggest(s.base[0])) == 0 || !slices.ContainsFunc(u.Groups, func(g report.UnitGroup) bool { return g.Count >= fewSteps }) {
+				continue // hidden kernels, or explain finds no step in what the mutator cuts
+			}
+			list = append(list, s)
 		}
 	}
 	return list

@@ -14,7 +14,7 @@ import (
 )
 
 // familySample are the captures of a short run: of every kind that matters, and quick to read.
-var familySample = []string{"alpa_r1_memcpy_nokernel", "nsightful_power_iter", "nsysai_mfu_2gpu_after", "nsysai_mfu_2gpu_before", "tiny"}
+var familySample = []string{"alpa_r1_memcpy_nokernel", "nsysai_mfu_2gpu_after", "nsysai_mfu_2gpu_before", "tiny"}
 
 // TestFamily puts every capture against every other, in diff, in gate and by an agent: none ends in anything but pass,
 // fail or inconclusive, and gate leaves its comment. -args -long 7 takes all captures.
