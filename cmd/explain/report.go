@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/parts"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
@@ -18,9 +19,11 @@ import (
 func newReport(e *env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
-		Use:   "report TRACE",
-		Short: "Analyse one capture (the default command)",
-		Long: `report analyses one capture. Without --out it prints a summary; with --out it also writes a folder:
+		Use:   "report TRACE…",
+		Short: "Analyse a capture, or those of a run (the default command)",
+		Long: `report analyses a capture. Several captures, a glob or a folder of them are those of the ranks of one run, and
+make one report, which says who waits for whom ("explain doc ranks"). Two sides of a comparison are for
+"explain diff". Without --out it prints a summary; with --out it also writes a folder:
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
@@ -42,8 +45,9 @@ appears whole or not at all.`,
   explain report trace.sqlite --from 2s --to 5s --format json
   explain report trace.sqlite --window 'nvtx:^decode' --format md
   explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --prometheus metrics.prom --out report/
-  explain report --server-log server.log --out report/`,
-		Args: f.oneTrace,
+  explain report --server-log server.log --out report/
+  explain report ranks/*.sqlite --out report/    one report of a run of many ranks`,
+		Args: f.someTrace,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
@@ -68,6 +72,8 @@ type reportFlags struct {
 	evidence      []string
 	format        string
 	perfetto      string
+	rank          string
+	roles         []string
 }
 
 func (f *reportFlags) register(cmd *cobra.Command) {
@@ -94,6 +100,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"say what a million generated tokens cost where a GPU costs this `PRICE` an hour, in any currency")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
+	parts.RegisterRanks(fl, &f.rank, &f.roles)
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
 	_ = cmd.MarkFlagDirname("out")
 	help.Renamed(cmd, map[string]string{
@@ -138,6 +145,14 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	opt, err := f.options(cmd, e)
 	if err != nil {
 		return err
+	}
+	switch captures, err := runOf(args); {
+	case err != nil:
+		return err
+	case captures != nil:
+		return f.runReport(cmd, e, captures)
+	case f.rank != "" || len(f.roles) > 0:
+		return usagef("--rank and --role are about the captures of a run: name several, a glob, or their folder")
 	}
 	remove, err := input.Spool(e.In, args)
 	defer remove()

@@ -33,7 +33,8 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		Example: `  explain trace.sqlite                          a summary on the terminal
   explain trace.sqlite --out report/            the full report: report.html, report.md, report.json, tables/*.csv
   explain trace.sqlite --format md | gh pr comment 12 --body-file -
-  explain trace.sqlite --steady --out report/   the steady part of the capture only`,
+  explain trace.sqlite --steady --out report/   the steady part of the capture only
+  explain ranks/*.sqlite --out report/          one report of a run of many ranks`,
 		Args:          bareArgs,
 		Version:       versionText(),
 		SilenceErrors: true,
@@ -90,20 +91,12 @@ func bareArgs(cmd *cobra.Command, args []string) error {
 		}
 		return usagef("%q is neither a command nor a file", args[0])
 	}
-	return atMostOneTrace(cmd, args)
+	return nil
 }
 
-func (f *reportFlags) oneTrace(cmd *cobra.Command, args []string) error {
+func (f *reportFlags) someTrace(_ *cobra.Command, args []string) error {
 	if len(args) == 0 && !f.hasEvidence() {
 		return usagef("name a trace: explain report TRACE; or evidence: --ncu, --server-log, --prometheus, --evidence")
-	}
-	return atMostOneTrace(cmd, args)
-}
-
-func atMostOneTrace(_ *cobra.Command, args []string) error {
-	switch {
-	case len(args) > 1:
-		return usagef("one trace at a time, got %d: %s", len(args), strings.Join(args, " "))
 	}
 	return nil
 }

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/merge"
@@ -26,10 +28,11 @@ import (
 
 // NewMerge is explain merge.
 func NewMerge(e *command.Env) *cobra.Command {
-	var f mergeFlags
+	var f Run
 	cmd := &cobra.Command{
-		Use:   "merge FILE…",
-		Short: "Make one report of the captures of one run",
+		Use:    "merge FILE…",
+		Short:  "Make one report of the captures of one run",
+		Hidden: true, // explain report does it of several captures
 		Long: `merge makes one report of what all captures of a run say together: counts and times added up,
 percentiles over all events, the slowest step, and above all who waits for whom ("explain doc ranks").
 It is a report like any other: explain diff and gate take it on either side.
@@ -54,55 +57,61 @@ it from the names of files, by the first group of a REGEX, where nothing else sa
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.Report(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
 }
 
-// mergeFlags are the flags of explain merge.
-type mergeFlags struct {
-	analysis    command.AnalysisFlags
-	out, format string
-	rank        string
-	roles       []string
-	top         int
+// Run is what explain merge is asked for, and explain report of several captures.
+type Run struct {
+	Analysis    command.AnalysisFlags
+	Out, Format string
+	Rank        string   // REGEX
+	Roles       []string // REGEX=NAME
+	Top         int      // rows of ranked tables
+	Apart       bool     // two captures have to be of two ranks: else two sides of a comparison are meant
 }
 
-func (f *mergeFlags) register(cmd *cobra.Command) {
+func (f *Run) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
-	fl.StringVar(&f.format, "format", "",
+	fl.StringVarP(&f.Out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
+	fl.StringVar(&f.Format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
-	fl.StringVar(&f.rank, "rank", "", "the rank, in the names of captures that do not say it: first group of a `REGEX`")
-	fl.StringArrayVar(&f.roles, "role", nil, "call the ranks whose captures' names match a `REGEX=NAME` by a role: prefill, decode, …")
-	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
-	f.analysis.Register(cmd)
+	RegisterRanks(fl, &f.Rank, &f.Roles)
+	fl.IntVar(&f.Top, "top-kernels", 30, "rows of ranked tables, `N` at most")
+	f.Analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	command.Complete(cmd, "format", output.Formats)
 }
 
+// RegisterRanks adds the flags that say which capture of a run is which rank.
+func RegisterRanks(fl *pflag.FlagSet, rank *string, roles *[]string) {
+	fl.StringVar(rank, "rank", "", "of a run: the rank, in the names of captures that do not say it: first group of a `REGEX`")
+	fl.StringArrayVar(roles, "role", nil, "of a run: call the ranks whose captures' names match a `REGEX=NAME` by a role: prefill, decode, …")
+}
+
 // options turns flags into the options of a merged report.
-func (f *mergeFlags) options(e *command.Env) (opt merge.Options, err error) {
-	opt = merge.Options{Version: e.Version, Rules: analyze.MergeRules(), Top: f.top}
-	if f.top < 1 {
-		return opt, usage.Errorf("--top-kernels must be at least 1, got %d", f.top)
+func (f *Run) options(e *command.Env) (opt merge.Options, err error) {
+	opt = merge.Options{Version: e.Version, Rules: analyze.MergeRules(), Top: f.Top}
+	if f.Top < 1 {
+		return opt, usage.Errorf("--top-kernels must be at least 1, got %d", f.Top)
 	}
-	if f.format != "" {
-		if err := command.Format(f.format, output.Formats); err != nil {
+	if f.Format != "" {
+		if err := command.Format(f.Format, output.Formats); err != nil {
 			return opt, err
 		}
 	}
-	if f.rank != "" {
-		if opt.Rank, err = regexp.Compile(f.rank); err != nil {
-			return opt, usage.Errorf("--rank %q is not a regular expression: %w", f.rank, err)
+	if f.Rank != "" {
+		if opt.Rank, err = regexp.Compile(f.Rank); err != nil {
+			return opt, usage.Errorf("--rank %q is not a regular expression: %w", f.Rank, err)
 		}
 		if opt.Rank.NumSubexp() < 1 {
-			return opt, usage.Errorf(`--rank %q has no group around the number: write e.g. 'rank(\d+)'`, f.rank)
+			return opt, usage.Errorf(`--rank %q has no group around the number: write e.g. 'rank(\d+)'`, f.Rank)
 		}
 	}
-	for _, r := range f.roles {
+	for _, r := range f.Roles {
 		at := strings.LastIndexByte(r, '=')
 		if at <= 0 || at == len(r)-1 {
 			return opt, usage.Errorf("--role %q is not REGEX=NAME", r)
@@ -116,14 +125,15 @@ func (f *mergeFlags) options(e *command.Env) (opt merge.Options, err error) {
 	return opt, nil
 }
 
-func (f *mergeFlags) run(cmd *cobra.Command, e *command.Env, args []string) error {
+// Report makes the report of a run of partials, folders of partials, traces and reports.
+func (f *Run) Report(cmd *cobra.Command, e *command.Env, args []string) error {
 	opt, err := f.options(e)
 	if err != nil {
 		return err
 	}
-	union := strings.HasSuffix(f.out, ".partial")
-	if f.out != "" && !union {
-		if err := output.Check(f.out); err != nil {
+	union := strings.HasSuffix(f.Out, ".partial")
+	if f.Out != "" && !union {
+		if err := output.Check(f.Out); err != nil {
 			return err
 		}
 	}
@@ -132,9 +142,9 @@ func (f *mergeFlags) run(cmd *cobra.Command, e *command.Env, args []string) erro
 		return err
 	}
 	if union {
-		err := whole.File(f.out, func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
-		if err == nil && !f.analysis.Quiet {
-			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", render.Visible(f.out))
+		err := whole.File(f.Out, func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
+		if err == nil && !f.Analysis.Quiet {
+			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", render.Visible(f.Out))
 		}
 		return err
 	}
@@ -143,28 +153,29 @@ func (f *mergeFlags) run(cmd *cobra.Command, e *command.Env, args []string) erro
 		return err
 	}
 	res := &analyze.Result{Report: r}
-	if f.out != "" {
-		if err := output.Write(cmd.Context(), f.out, output.Report(res)); err != nil {
+	if f.Out != "" {
+		if err := output.Write(cmd.Context(), f.Out, output.Report(res)); err != nil {
 			return err
 		}
 	}
-	if f.analysis.Quiet && f.format == "" {
+	if f.Analysis.Quiet && f.Format == "" {
 		return nil
 	}
-	return output.Print(e.Out, res, f.format, f.out, e.Terminal())
+	return output.Print(e.Out, res, f.Format, f.Out, e.Terminal())
 }
 
 // sources are the partials that files and folders hold; traces are analysed, one after the other.
-func (f *mergeFlags) sources(cmd *cobra.Command, e *command.Env, args []string) ([]merge.Source, error) {
+func (f *Run) sources(cmd *cobra.Command, e *command.Env, args []string) ([]merge.Source, error) {
 	paths, err := input.Expand("merge", args)
 	if err != nil {
 		return nil, err
 	}
-	opt, err := f.analysis.Options(e, 1)
+	opt, err := f.Analysis.Options(e, 1)
 	if err != nil {
 		return nil, err
 	}
 	var list []merge.Source
+	known := make([][]int64, 0, len(paths)) // ranks in each that is no partial
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			found, _ := filepath.Glob(filepath.Join(path, "*.partial"))
@@ -191,6 +202,13 @@ func (f *mergeFlags) sources(cmd *cobra.Command, e *command.Env, args []string) 
 		if err != nil {
 			return nil, err
 		}
+		var ranks []int64
+		for _, t := range c.Tracks {
+			if t.Rank >= 0 {
+				ranks = append(ranks, t.Rank)
+			}
+		}
+		known = append(known, ranks)
 		var b bytes.Buffer
 		p := merge.NewWriter(&b)
 		if err := p.Capture(c); err != nil {
@@ -202,15 +220,19 @@ func (f *mergeFlags) sources(cmd *cobra.Command, e *command.Env, args []string) 
 		list = append(list, merge.Source{Name: fetch.Shown(path),
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }})
 	}
+	if f.Apart && f.Rank == "" && len(known) == 2 && (len(known[0]) == 0 || len(known[1]) == 0 || slices.Equal(known[0], known[1])) {
+		a, b := render.Visible(fetch.Shown(paths[0])), render.Visible(fetch.Shown(paths[1]))
+		return nil, usage.Errorf("%s and %s do not say that they are two ranks of one run: to compare them, run explain diff %s %s; if they are of one run, --rank REGEX reads ranks from their names", a, b, a, b)
+	}
 	return list, nil
 }
 
 // capture is what a report.json says of its capture, or what the analysis of a trace says.
-func (f *mergeFlags) capture(
+func (f *Run) capture(
 	cmd *cobra.Command, e *command.Env, path string, opt analyze.Options,
 ) (*merge.Capture, error) {
 	if fetch.Remote(path) || !strings.EqualFold(filepath.Ext(path), ".json") {
-		return digest(cmd, e, path, opt, &f.analysis)
+		return digest(cmd, e, path, opt, &f.Analysis)
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -24,8 +24,9 @@ import (
 func NewPartial(e *command.Env) *cobra.Command {
 	var f partialFlags
 	cmd := &cobra.Command{
-		Use:   "partial TRACE",
-		Short: "Analyse one of many captures, for explain merge",
+		Use:    "partial TRACE",
+		Short:  "Analyse one of many captures, for explain merge",
+		Hidden: true, // for jobs on many machines
 		Long: `partial analyses one capture and writes what "explain merge" needs of it: some 100 kB, whatever the
 size of the trace. The same capture gives the same bytes. A run of many ranks is analysed where its
 captures lie, one process each, and only partials are moved.
