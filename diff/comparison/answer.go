@@ -69,9 +69,9 @@ func (a *Answer) Size() string {
 	change := NoValue
 	switch {
 	case a.Change != nil && a.Unit != report.Ratio:
-		change = unit.Change(*a.Change)
+		change = unit.Change(Value(a.Change))
 	case a.From != nil && a.To != nil:
-		change = unit.Delta(*a.To-*a.From, a.Unit)
+		change = unit.Delta(Value(a.To)-Value(a.From), a.Unit)
 	}
 	metric := a.Metric
 	if strings.HasPrefix(metric, "unit.time") || metric == MetricWork {
@@ -104,7 +104,7 @@ func (a *Answer) Sides() string {
 	if a.From == nil || a.To == nil {
 		return ""
 	}
-	from, to := unit.Format(*a.From, a.Unit), unit.Format(*a.To, a.Unit)
+	from, to := unit.Format(Value(a.From), a.Unit), unit.Format(Value(a.To), a.Unit)
 	if number, suffix, ok := strings.Cut(from, " "); ok && strings.HasSuffix(to, " "+suffix) {
 		from = number
 	}
@@ -122,7 +122,7 @@ func (a *Answer) Sides() string {
 func (a *Answer) OfRow(row *Row, verdict Verdict) {
 	a.Metric, a.From, a.To, a.Unit = row.Metric, row.Base, row.Head, row.Unit
 	if row.Ratio != nil {
-		change := *row.Ratio - 1
+		change := Value(row.Ratio) - 1
 		a.Change = &change
 	}
 	way := DirectionOf(row.Metric, Value(row.Delta))
@@ -171,10 +171,10 @@ func (r *AnswerRow) Text() string {
 
 // RestText is what the rows leave; empty where that is nothing.
 func (a *Answer) RestText() string {
-	if a.Rest == nil || math.Abs(*a.Rest) < 0.5 || len(a.Rows) == 0 {
+	if a.Rest == nil || math.Abs(Value(a.Rest)) < 0.5 || len(a.Rows) == 0 {
 		return ""
 	}
-	return unit.Delta(*a.Rest, report.Nanoseconds)
+	return unit.Delta(Value(a.Rest), report.Nanoseconds)
 }
 
 // String is the answer in one sentence.
@@ -186,7 +186,7 @@ func (a *Answer) String() string {
 			text += ", " + sides
 		}
 		if a.Of != nil {
-			text += ", in " + *a.Of
+			text += ", in " + Value(a.Of)
 		}
 		parts = append(parts, text)
 	}

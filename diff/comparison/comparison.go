@@ -374,11 +374,13 @@ func (g *Gate) Open(code Code, text string) {
 	g.Verdict, g.Code, g.Reason = Inconclusive, code, string(code)+": "+text
 }
 
-func Value(v *float64) float64 {
-	if v == nil {
-		return 0
+// Value is what a field holds, and nothing where the side has no such thing: a kernel that it does not run, a call that
+// it does not make. Rooms that tell of a comparison read its fields by it alone, so that none of them can fail.
+func Value[T any](v *T) (value T) {
+	if v != nil {
+		value = *v
 	}
-	return *v
+	return value
 }
 
 // FirstRun reports whether there was no base to compare with.
@@ -389,10 +391,10 @@ func (r *Row) Change() {
 	if r.Base == nil || r.Head == nil {
 		return
 	}
-	delta := *r.Head - *r.Base
+	delta := Value(r.Head) - Value(r.Base)
 	r.Delta = &delta
-	if *r.Base > 0 {
-		ratio := *r.Head / *r.Base
+	if Value(r.Base) > 0 {
+		ratio := Value(r.Head) / Value(r.Base)
 		r.Ratio = &ratio
 	}
 }

@@ -21,7 +21,7 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 				continue
 			}
 			row := c.rowOf(g)
-			if row != nil && *row.Delta != 0 && (worst == nil || moreOf(row, worst) > 0) {
+			if row != nil && Value(row.Delta) != 0 && (worst == nil || moreOf(row, worst) > 0) {
 				worst = row
 			}
 			if first == nil {
@@ -68,10 +68,10 @@ func moreOf(a, b *Row) int {
 
 // size of a change: of its logarithm where it has one.
 func size(r *Row) float64 {
-	if r.Ratio == nil || *r.Ratio <= 0 {
+	if r.Ratio == nil || Value(r.Ratio) <= 0 {
 		return 0
 	}
-	return math.Abs(math.Log(*r.Ratio))
+	return math.Abs(math.Log(Value(r.Ratio)))
 }
 
 // Of reports whether a gate judged a row.

@@ -346,7 +346,7 @@ func (a *Attribution) validate() error {
 			return fmt.Errorf("comparison: attribution row %s has kind %q", r.ID, r.Kind)
 		}
 		if r.CountEffect != nil && r.PerCallEffect != nil &&
-			math.Abs(*r.CountEffect+*r.PerCallEffect-r.Delta) > closeEnough {
+			math.Abs(Value(r.CountEffect)+Value(r.PerCallEffect)-r.Delta) > closeEnough {
 			return fmt.Errorf("comparison: attribution to %s: its effects do not sum to its change", r.ID)
 		}
 	}

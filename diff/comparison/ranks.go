@@ -72,7 +72,7 @@ func (r *Ranks) validate() error {
 			x.HeadRanks < 0 || x.Steps < 0 || x.Slower < 0 || x.Slower > x.Steps {
 			return fmt.Errorf("comparison: ranks: row %d is not valid", i)
 		}
-		if x.Base != nil && x.Head != nil && (x.Delta == nil || math.Abs(*x.Head-*x.Base-*x.Delta) > closeEnough) {
+		if x.Base != nil && x.Head != nil && (x.Delta == nil || math.Abs(Value(x.Head)-Value(x.Base)-Value(x.Delta)) > closeEnough) {
 			return fmt.Errorf("comparison: ranks: row %d does not close", i)
 		}
 	}

@@ -186,7 +186,7 @@ func (s *Step) validateTree() error {
 	base, head, holds := make([]float64, len(s.Tree)), make([]float64, len(s.Tree)), make([]bool, len(s.Tree))
 	for i := len(s.Tree) - 1; i >= 0; i-- {
 		b := &s.Tree[i]
-		if b.Parent >= i || (b.Parent < 0) != (i == 0) || b.Name != nil && (*b.Name < 0 || *b.Name >= len(s.Names)) ||
+		if b.Parent >= i || (b.Parent < 0) != (i == 0) || b.Name != nil && (Value(b.Name) < 0 || Value(b.Name) >= len(s.Names)) ||
 			!Finite(b.Base, b.Head) || b.Boxes < 0 {
 			return fmt.Errorf("comparison: step: box %d is not valid", i)
 		}

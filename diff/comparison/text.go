@@ -11,10 +11,10 @@ import (
 // ChangeText is a relative change, or an absolute one where there is nothing to divide by.
 func ChangeText(r *Row) string {
 	if r.Ratio != nil && r.Unit != report.Ratio {
-		return unit.Change(*r.Ratio - 1)
+		return unit.Change(Value(r.Ratio) - 1)
 	}
 	if r.Delta != nil {
-		return unit.Delta(*r.Delta, r.Unit)
+		return unit.Delta(Value(r.Delta), r.Unit)
 	}
 	return NoValue
 }

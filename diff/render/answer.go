@@ -28,7 +28,7 @@ func answerBlocks(c *comparison.Comparison) []doc.Block {
 func sidesOf(a *comparison.Answer) []doc.Span {
 	text := a.Sides()
 	if a.Of != nil {
-		text += ", in " + *a.Of
+		text += ", in " + comparison.Value(a.Of)
 	}
 	if text == "" {
 		return nil

@@ -173,11 +173,11 @@ func movedKernels(a *comparison.Attribution, limit int) []comparison.Attribution
 func display(c *comparison.Comparison, name string) string {
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
-		if k.BaseName != nil && *k.BaseName == name && k.BaseShort != nil {
-			return *k.BaseShort
+		if k.BaseName != nil && comparison.Value(k.BaseName) == name && k.BaseShort != nil {
+			return comparison.Value(k.BaseShort)
 		}
-		if k.HeadName != nil && *k.HeadName == name && k.HeadShort != nil {
-			return *k.HeadShort
+		if k.HeadName != nil && comparison.Value(k.HeadName) == name && k.HeadShort != nil {
+			return comparison.Value(k.HeadShort)
 		}
 	}
 	return name

@@ -130,7 +130,7 @@ func tiles(c *comparison.Comparison) doc.Tiles {
 		}
 		value := format(r.Head, r.Unit)
 		if r.Ratio != nil {
-			value = unit.Change(*r.Ratio - 1)
+			value = unit.Change(comparison.Value(r.Ratio) - 1)
 		}
 		t.Items = append(t.Items, doc.Tile{Label: label, Value: doc.Spans(doc.Text(value).With(classTone(r.Class))),
 			Detail: doc.Spans(

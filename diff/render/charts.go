@@ -40,14 +40,14 @@ func forest(c *comparison.Comparison) (doc.Chart, bool) {
 			s := series[style]
 			s.Labels, s.Values = append(s.Labels, label), append(s.Values, v)
 		}
-		add("point", *r.Ratio-1)
+		add("point", comparison.Value(r.Ratio)-1)
 		series["point"].Tones = append(series["point"].Tones, classTone(r.Class))
 		low, high, noise, limit := math.NaN(), math.NaN(), math.NaN(), math.NaN()
 		if x := r.Interval; x != nil {
 			low, high = x.Low-1, x.High-1
 		}
 		if r.NoiseFloor != nil {
-			noise = *r.NoiseFloor
+			noise = comparison.Value(r.NoiseFloor)
 		}
 		if l := c.Gates[g].Limit; l != nil {
 			limit = *l
@@ -69,7 +69,7 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 		text := "The mean unit changed by " + unit.Delta(c.Attribution.TotalDelta, report.Nanoseconds) + " of " +
 			unit.Format(c.Attribution.Base, report.Nanoseconds)
 		if r.NoiseFloor != nil {
-			text += ", which is within the noise floor of " + unit.Percent(*r.NoiseFloor)
+			text += ", which is within the noise floor of " + unit.Percent(comparison.Value(r.NoiseFloor))
 		}
 		blocks = append(blocks, doc.P(doc.Text(text+": there is nothing to explain. The parts below sum to it all the same.")))
 	} else if chart, ok := waterfall(c, r); ok {
@@ -148,8 +148,8 @@ func waterfall(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 	chart := doc.Chart{ID: "waterfall", Title: "From base to head: what the change of one unit is made of",
 		Kind: "waterfall", Unit: report.Nanoseconds, Series: []doc.Series{s}}
 	if r != nil && r.NoiseFloor != nil {
-		chart.Band = &doc.Band{Low: a.Base * (1 - *r.NoiseFloor), High: a.Base * (1 + *r.NoiseFloor),
-			Text: "the noise floor, " + unit.Percent(*r.NoiseFloor) + " of the base to both sides"}
+		chart.Band = &doc.Band{Low: a.Base * (1 - comparison.Value(r.NoiseFloor)), High: a.Base * (1 + comparison.Value(r.NoiseFloor)),
+			Text: "the noise floor, " + unit.Percent(comparison.Value(r.NoiseFloor)) + " of the base to both sides"}
 	}
 	return chart, true
 }
@@ -198,7 +198,7 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 	for _, k := range list[:min(len(list), drawnKernels)] {
 		from, to := math.NaN(), math.NaN()
 		if x := k.Interval; x != nil && k.Base != nil {
-			from, to, intervals = (x.Low-1)**k.Base, (x.High-1)**k.Base, true
+			from, to, intervals = (x.Low-1)*comparison.Value(k.Base), (x.High-1)*comparison.Value(k.Base), true
 		}
 		low.Labels, low.Values = append(low.Labels, kernelLabel(k)), append(low.Values, from)
 		high.Labels, high.Values = append(high.Labels, kernelLabel(k)), append(high.Values, to)
@@ -241,13 +241,13 @@ func kernelLabel(k *comparison.Kernel) string {
 	case k.BaseShort == nil && k.HeadShort == nil:
 		return ""
 	case k.BaseShort == nil:
-		return *k.HeadShort + " (added)"
+		return comparison.Value(k.HeadShort) + " (added)"
 	case k.HeadShort == nil:
-		return *k.BaseShort + " (removed)"
-	case *k.BaseShort != *k.HeadShort:
-		return *k.BaseShort + " → " + *k.HeadShort
+		return comparison.Value(k.BaseShort) + " (removed)"
+	case comparison.Value(k.BaseShort) != comparison.Value(k.HeadShort):
+		return comparison.Value(k.BaseShort) + " → " + comparison.Value(k.HeadShort)
 	}
-	return *k.BaseShort
+	return comparison.Value(k.BaseShort)
 }
 
 // apiBlocks are the host calls: what each costs more or less in one unit, drawn, and all of them as a table.

@@ -66,7 +66,7 @@ func table(c *comparison.Comparison) report.Table {
 		a := &c.API[i]
 		delta := null
 		if a.BaseMean != nil && a.HeadMean != nil {
-			delta = report.F(*a.HeadMean - *a.BaseMean)
+			delta = report.F(comparison.Value(a.HeadMean) - comparison.Value(a.BaseMean))
 		}
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("api"), report.S("api.time.mean"), report.S(a.Name), null, report.S(report.Nanoseconds),
@@ -78,7 +78,7 @@ func table(c *comparison.Comparison) report.Table {
 		x := &c.Structure[i]
 		delta := null
 		if x.Base != nil && x.Head != nil {
-			delta = report.F(*x.Head - *x.Base)
+			delta = report.F(comparison.Value(x.Head) - comparison.Value(x.Base))
 		}
 		t.Rows = append(t.Rows, []report.Cell{
 			report.S("structure"), report.S(x.ID), report.S(x.Text), null, null, f(x.Base), f(x.Head), delta, null,

@@ -58,7 +58,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		k := &shown[i]
 		ratio := ""
 		if k.Ratio != nil {
-			ratio = unit.Change(*k.Ratio - 1)
+			ratio = unit.Change(comparison.Value(k.Ratio) - 1)
 		}
 		row := []doc.Cell{
 			kernelName(k), num(k.Base), num(k.Head), {doc.Text(change.Delta(k.Delta))}, {doc.Text(ratio)},
@@ -85,7 +85,7 @@ func kernelName(k *comparison.Kernel) doc.Cell {
 		return nil
 	case base == nil:
 		return doc.Cell{doc.Name(*head)}
-	case head == nil || *k.HeadName == *k.BaseName:
+	case head == nil || comparison.Value(k.HeadName) == comparison.Value(k.BaseName):
 		return doc.Cell{doc.Name(*base)}
 	}
 	return doc.Cell{doc.Name(*base), doc.Text(" → "), doc.Name(*head)}

@@ -44,7 +44,7 @@ func OneLine(c *comparison.Comparison) string {
 		text = own(g.Metric) + ": " + string(g.Verdict)
 	case a.From == nil || a.To == nil:
 		text = "nothing was compared"
-	case *a.From != *a.To:
+	case comparison.Value(a.From) != comparison.Value(a.To):
 		number := *a
 		number.Metric, number.Per = own(a.Metric), ""
 		text = number.Size() + ", " + number.Sides()

@@ -249,10 +249,10 @@ func sides(c *comparison.Comparison) []doc.Span {
 			spans = append(spans, doc.Text(", "), doc.Name(c.Unit.Phase))
 		}
 		if c.Unit.Batch != nil {
-			spans = append(spans, doc.Text(", batch "+unit.Int(*c.Unit.Batch)))
+			spans = append(spans, doc.Text(", batch "+unit.Int(comparison.Value(c.Unit.Batch))))
 		}
 		if c.Unit.Tokens != nil {
-			spans = append(spans, doc.Text(", "+unit.Int(*c.Unit.Tokens)+" prompt tokens"))
+			spans = append(spans, doc.Text(", "+unit.Int(comparison.Value(c.Unit.Tokens))+" prompt tokens"))
 		}
 		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+comparison.Count(c.Unit.HeadN, "unit")))
 		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {

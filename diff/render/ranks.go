@@ -49,9 +49,9 @@ func rankTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		r := &x.Rows[i]
 		change, ratio := comparison.NoValue, ""
 		if r.Delta != nil {
-			change = unit.Delta(*r.Delta, report.Nanoseconds)
-			if *r.Base > 0 {
-				ratio = unit.Change(*r.Delta / *r.Base)
+			change = unit.Delta(comparison.Value(r.Delta), report.Nanoseconds)
+			if comparison.Value(r.Base) > 0 {
+				ratio = unit.Change(comparison.Value(r.Delta) / comparison.Value(r.Base))
 			}
 		}
 		name, ranks, slower := cmp.Or(r.ID, "(none)"), unit.Int(r.BaseRanks), comparison.NoValue

@@ -104,7 +104,7 @@ func (p commentPage) judged() (doc.Table, bool) {
 			name = kindCell(r.Row)
 		}
 		if r.Ratio != nil {
-			ratio = unit.Change(*r.Ratio - 1)
+			ratio = unit.Change(comparison.Value(r.Ratio) - 1)
 		}
 		verdict := doc.Text(string(r.gate.Verdict)).With(verdictTone(r.gate.Verdict))
 		if w := r.gate.Waiver; w != nil {
@@ -129,7 +129,7 @@ func bar(r *comparison.Row) string {
 	if square == "" || r.Ratio == nil {
 		return ""
 	}
-	share := min(math.Abs(*r.Ratio-1), maxBar) / maxBar
+	share := min(math.Abs(comparison.Value(r.Ratio)-1), maxBar) / maxBar
 	return strings.Repeat(square, max(int(math.Round(share*barWidth)), 1))
 }
 
@@ -176,8 +176,8 @@ func (p commentPage) waivers() []string {
 			rules = append(rules, g.Rule)
 			worst[g.Rule] = 0
 		}
-		if g.Ratio != nil && *g.Ratio > 0 {
-			worst[g.Rule] = max(worst[g.Rule], math.Abs(*g.Ratio-1))
+		if g.Ratio != nil && comparison.Value(g.Ratio) > 0 {
+			worst[g.Rule] = max(worst[g.Rule], math.Abs(comparison.Value(g.Ratio)-1))
 		}
 	}
 	for i, rule := range rules {

@@ -57,14 +57,14 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 			baseTime, headTime = baseTime+r.BaseHidden, headTime+r.HeadHidden
 		}
 		if r.BasePosition != nil && baseTime > 0 {
-			base.Marks = append(base.Marks, stepMark(r, shownName(s, short, r.Name), *r.BasePosition, r.BaseStart, baseTime))
+			base.Marks = append(base.Marks, stepMark(r, shownName(s, short, r.Name), comparison.Value(r.BasePosition), r.BaseStart, baseTime))
 		}
 		if r.HeadPosition != nil && headTime > 0 {
 			name := r.HeadName
 			if name == nil {
 				name = r.Name
 			}
-			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, name), *r.HeadPosition, r.HeadStart, headTime))
+			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, name), comparison.Value(r.HeadPosition), r.HeadStart, headTime))
 		}
 		if r.BasePosition != nil && r.HeadPosition != nil && i%every == 0 {
 			joins.Joins = append(joins.Joins, doc.Join{From: r.BaseStart, To: r.HeadStart})
@@ -142,9 +142,9 @@ func rowName(s *comparison.Step, i int) string {
 	case r.Kind == comparison.RowEnd:
 		return "the next step"
 	case r.BasePosition != nil:
-		return "#" + strconv.FormatInt(*r.BasePosition, 10)
+		return "#" + strconv.FormatInt(comparison.Value(r.BasePosition), 10)
 	default:
-		return "#" + strconv.FormatInt(*r.HeadPosition, 10) + " (added)"
+		return "#" + strconv.FormatInt(comparison.Value(r.HeadPosition), 10) + " (added)"
 	}
 }
 
@@ -242,10 +242,10 @@ func shortNames(c *comparison.Comparison) map[string]string {
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
 		if k.BaseName != nil && k.BaseShort != nil {
-			names[*k.BaseName] = *k.BaseShort
+			names[comparison.Value(k.BaseName)] = comparison.Value(k.BaseShort)
 		}
 		if k.HeadName != nil && k.HeadShort != nil {
-			names[*k.HeadName] = *k.HeadShort
+			names[comparison.Value(k.HeadName)] = comparison.Value(k.HeadShort)
 		}
 	}
 	return names

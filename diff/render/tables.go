@@ -39,10 +39,10 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 		}
 		delta, ratio := comparison.NoValue, ""
 		if r.Delta != nil {
-			delta = unit.Delta(*r.Delta, r.Unit)
+			delta = unit.Delta(comparison.Value(r.Delta), r.Unit)
 		}
 		if r.Ratio != nil {
-			ratio = unit.Change(*r.Ratio - 1)
+			ratio = unit.Change(comparison.Value(r.Ratio) - 1)
 		}
 		name := metricCell(shown(c, r.Metric), labels)
 		if kinds && r.Kind != "" {
@@ -184,7 +184,7 @@ func decisions(c *comparison.Comparison) doc.Block {
 		}
 		spans := append(name, doc.Text(": "+r.Why))
 		if r.NeedCaptures != nil {
-			spans = append(spans, doc.Text("; "+comparison.Count(*r.NeedCaptures, "capture")+" a side would settle it"))
+			spans = append(spans, doc.Text("; "+comparison.Count(comparison.Value(r.NeedCaptures), "capture")+" a side would settle it"))
 		}
 		l.Items = append(l.Items, doc.Item{Spans: spans})
 	}
@@ -232,7 +232,7 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 	for _, a := range calls {
 		ratio := ""
 		if a.Ratio != nil {
-			ratio = unit.Change(*a.Ratio - 1)
+			ratio = unit.Change(comparison.Value(a.Ratio) - 1)
 		}
 		row := []doc.Cell{
 			{doc.Name(a.Name)},
@@ -324,7 +324,7 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 		m := &c.Mix[i]
 		ratio := ""
 		if m.Ratio != nil {
-			ratio = unit.Change(*m.Ratio - 1)
+			ratio = unit.Change(comparison.Value(m.Ratio) - 1)
 		}
 		t.Rows = append(t.Rows, []doc.Cell{
 			{doc.Name(m.Phase)}, id(m.Batch), id(m.Tokens), {doc.Text(unit.Int(m.BaseCount))},
@@ -346,7 +346,7 @@ func unjudgedTable(c *comparison.Comparison) (doc.Table, bool) {
 		u := &c.Unjudged[i]
 		ratio := ""
 		if u.Ratio != nil {
-			ratio = unit.Change(*u.Ratio - 1)
+			ratio = unit.Change(comparison.Value(u.Ratio) - 1)
 		}
 		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(u.Text)}, {doc.Text(unit.Format(u.Base, u.Unit))},
 			{doc.Text(unit.Format(u.Head, u.Unit))}, {doc.Text(unit.Delta(u.Delta, u.Unit))}, {doc.Text(ratio)}})

@@ -88,11 +88,11 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	if gate != nil {
 		a.Metric, a.From, a.To, a.Direction = gate.Metric, gate.Base, gate.Head, comparison.NotSettled
 		if gate.Ratio != nil {
-			change := *gate.Ratio - 1
+			change := comparison.Value(gate.Ratio) - 1
 			a.Change = &change
 		}
 		if gate.Verdict != comparison.Inconclusive && gate.Base != nil && gate.Head != nil {
-			a.Direction = comparison.DirectionOf(gate.Metric, *gate.Head-*gate.Base)
+			a.Direction = comparison.DirectionOf(gate.Metric, comparison.Value(gate.Head)-comparison.Value(gate.Base))
 		}
 		if r := c.Row(gate.Metric); r != nil {
 			a.Unit = r.Unit

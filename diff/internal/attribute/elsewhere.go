@@ -58,7 +58,7 @@ func (x *Parts) elsewhere(text string) string {
 // replaces reports whether a kernel of the head stands for one of the base.
 func (x *Parts) replaces(name string) bool {
 	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
-		return k.HeadName != nil && *k.HeadName == name && k.BaseName != nil
+		return k.HeadName != nil && comparison.Value(k.HeadName) == name && k.BaseName != nil
 	})
 }
 
@@ -92,7 +92,7 @@ func blockingCalls(s *side.Side, least float64) []string {
 	for _, c := range s.Captures {
 		for _, m := range c.Metrics("sync.count") {
 			name := m.Labels["api"]
-			if name != "" && len(m.Labels) == 1 && m.Value != nil && *m.Value >= least && !slices.Contains(names, name) {
+			if name != "" && len(m.Labels) == 1 && m.Value != nil && comparison.Value(m.Value) >= least && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

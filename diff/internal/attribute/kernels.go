@@ -47,9 +47,9 @@ func (s *story) computeRows() []comparison.AnswerRow {
 				With: []string{s.mostOfAll(&rows[0])}}}
 		}
 	}
-	if s.Shift != nil && math.Abs(math.Expm1(*s.Shift)) >= commonLeast && len(rows) > 0 {
+	if s.Shift != nil && math.Abs(math.Expm1(comparison.Value(s.Shift))) >= commonLeast && len(rows) > 0 {
 		rows[0].With = append(rows[0].With,
-			"most kernels "+unit.Change(math.Expm1(*s.Shift))+" (clocks, power or temperature?)")
+			"most kernels "+unit.Change(math.Expm1(comparison.Value(s.Shift)))+" (clocks, power or temperature?)")
 	}
 	return rows
 }
@@ -98,10 +98,10 @@ func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
 		row := s.kernelRow(r, of[r.ID])
 		if k := of[r.ID]; k != nil && k.BaseName != nil && k.HeadName != nil {
 			if n, _ := s.splits(k); n > 1 {
-				row.What = fmt.Sprintf("kernel %s%s%d kernels, %s among them", s.shown(*k.BaseName), splitWord, n,
-					s.shown(*k.HeadName))
+				row.What = fmt.Sprintf("kernel %s%s%d kernels, %s among them", s.shown(comparison.Value(k.BaseName)), splitWord, n,
+					s.shown(comparison.Value(k.HeadName)))
 				for _, id := range slices.Sorted(maps.Keys(joined)) {
-					if *of[id].SplitOf == *k.BaseName {
+					if comparison.Value(of[id].SplitOf) == comparison.Value(k.BaseName) {
 						row.Delta += deltas[id]
 					}
 				}
@@ -143,7 +143,7 @@ const splitWord = " replaced by "
 func (x *Parts) splits(k *comparison.Kernel) (n int, sum float64) {
 	n, sum = 1, k.Delta
 	for i := range x.C.Kernels {
-		if o := &x.C.Kernels[i]; o.SplitOf != nil && *o.SplitOf == *k.BaseName {
+		if o := &x.C.Kernels[i]; o.SplitOf != nil && comparison.Value(o.SplitOf) == comparison.Value(k.BaseName) {
 			n++
 			sum += o.Delta
 		}
@@ -174,11 +174,11 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 	}
 	switch {
 	case k != nil && k.BaseCount == nil && k.HeadCount != nil:
-		row.What += ", new: " + count(*k.HeadCount) + " per unit"
+		row.What += ", new: " + count(comparison.Value(k.HeadCount)) + " per unit"
 	case k != nil && k.HeadCount == nil:
 		row.What += ", no longer run"
-	case k != nil && k.BaseCount != nil && *k.BaseCount != *k.HeadCount && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
-		row.What += ", run " + count(*k.HeadCount) + " instead of " + count(*k.BaseCount) + " times per unit"
+	case k != nil && k.BaseCount != nil && comparison.Value(k.BaseCount) != comparison.Value(k.HeadCount) && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
+		row.What += ", run " + count(comparison.Value(k.HeadCount)) + " instead of " + count(comparison.Value(k.BaseCount)) + " times per unit"
 	case r.Base > 0:
 		row.What += " " + unit.Change(r.Delta/r.Base)
 	}
@@ -199,11 +199,11 @@ func (x *Parts) pairName(id string) string {
 func kernelID(k *comparison.Kernel) string {
 	switch {
 	case k.BaseName == nil:
-		return *k.HeadName
-	case k.HeadName == nil || *k.BaseName == *k.HeadName:
-		return *k.BaseName
+		return comparison.Value(k.HeadName)
+	case k.HeadName == nil || comparison.Value(k.BaseName) == comparison.Value(k.HeadName):
+		return comparison.Value(k.BaseName)
 	}
-	return *k.BaseName + " → " + *k.HeadName
+	return comparison.Value(k.BaseName) + " → " + comparison.Value(k.HeadName)
 }
 
 // longName is the length in characters from which a sentence has less of a name than tables.

@@ -117,21 +117,23 @@ var hostWords = map[string]string{
 // blockingCall names the blocking call that the host spends most more time in, or less, in a unit.
 func (x *Parts) blockingCall(d float64) string {
 	var most *comparison.API
-	cost := func(a *comparison.API) float64 { return math.Abs(*a.HeadTime - *a.BaseTime) }
+	cost := func(a *comparison.API) float64 {
+		return math.Abs(comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime))
+	}
 	for i := range x.C.API {
-		if a := &x.C.API[i]; side.Blocks(a.Name) && (*a.HeadTime-*a.BaseTime)*d > 0 && (most == nil || cost(a) > cost(most)) {
+		if a := &x.C.API[i]; side.Blocks(a.Name) && (comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime))*d > 0 && (most == nil || cost(a) > cost(most)) {
 			most = a
 		}
 	}
 	if most == nil {
 		return ""
 	}
-	calls := count(*most.HeadCount) + " per unit"
-	if *most.BaseCount != *most.HeadCount {
-		calls = perUnit(*most.BaseCount, *most.HeadCount)
+	calls := count(comparison.Value(most.HeadCount)) + " per unit"
+	if comparison.Value(most.BaseCount) != comparison.Value(most.HeadCount) {
+		calls = perUnit(comparison.Value(most.BaseCount), comparison.Value(most.HeadCount))
 	}
 	what := "blocking call "
-	if *most.BaseCount == 0 {
+	if comparison.Value(most.BaseCount) == 0 {
 		what = "new blocking call "
 	}
 	return what + most.Name + ", " + calls
@@ -143,23 +145,23 @@ func (x *Parts) callText(d float64) []string {
 	var list []*comparison.API
 	for i := range x.C.API {
 		a := &x.C.API[i]
-		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (*a.Ratio-1)*d <= 0 ||
-			math.Abs(*a.Ratio-1) < causeCall {
+		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (comparison.Value(a.Ratio)-1)*d <= 0 ||
+			math.Abs(comparison.Value(a.Ratio)-1) < causeCall {
 			continue
 		}
 		list = append(list, a)
 	}
 	slices.SortStableFunc(list, func(a, b *comparison.API) int {
-		return cmp.Compare(math.Abs(*b.HeadTime-*b.BaseTime), math.Abs(*a.HeadTime-*a.BaseTime))
+		return cmp.Compare(math.Abs(comparison.Value(b.HeadTime)-comparison.Value(b.BaseTime)), math.Abs(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)))
 	})
 	var texts []string
 	for _, a := range list[:min(2, len(list))] {
-		if len(texts) > 0 && math.Abs(*a.HeadTime-*a.BaseTime) < math.Abs(*list[0].HeadTime-*list[0].BaseTime)/2 {
+		if len(texts) > 0 && math.Abs(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)) < math.Abs(comparison.Value(list[0].HeadTime)-comparison.Value(list[0].BaseTime))/2 {
 			break
 		}
 		texts = append(
 			texts,
-			fmt.Sprintf("%s %s per unit (%s per call)", a.Name, delta(*a.HeadTime-*a.BaseTime), unit.Change(*a.Ratio-1)),
+			fmt.Sprintf("%s %s per unit (%s per call)", a.Name, delta(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)), unit.Change(comparison.Value(a.Ratio)-1)),
 		)
 	}
 	return texts
@@ -169,7 +171,7 @@ func (x *Parts) callText(d float64) []string {
 // commonShare of the compute time changed by that much to within a quarter of it.
 func (x *Parts) common() (shift float64, ok bool) {
 	if x.Shift != nil {
-		s := math.Expm1(*x.Shift)
+		s := math.Expm1(comparison.Value(x.Shift))
 		return s, math.Abs(s) >= commonLeast
 	}
 	base, _ := x.Base.Merged()
@@ -233,15 +235,15 @@ func (x *Parts) replaced(text string) string {
 	for i := range x.C.Kernels {
 		k := &x.C.Kernels[i]
 		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact ||
-			max(*k.Base, *k.Head) < namedShare*x.C.Attribution.Base {
+			max(comparison.Value(k.Base), comparison.Value(k.Head)) < namedShare*x.C.Attribution.Base {
 			continue
 		}
-		if strings.Contains(text, x.shown(*k.BaseName)+splitWord) {
+		if strings.Contains(text, x.shown(comparison.Value(k.BaseName))+splitWord) {
 			continue // said there
 		}
 		n++
-		if m := max(*k.Base, *k.Head); m > most {
-			best, most = x.shown(*k.BaseName)+" → "+x.shown(*k.HeadName), m
+		if m := max(comparison.Value(k.Base), comparison.Value(k.Head)); m > most {
+			best, most = x.shown(comparison.Value(k.BaseName))+" → "+x.shown(comparison.Value(k.HeadName)), m
 			if parts, _ := x.splits(k); parts > 1 {
 				best += fmt.Sprintf(" and %d more", parts-1)
 			}

@@ -156,14 +156,14 @@ func (s *story) changed() string {
 		word = "no change beyond noise"
 	case comparison.Unsettled, comparison.Added, comparison.Removed:
 	}
-	return fmt.Sprintf("%s: %s %s, %s → %s", perKind(s.Kind), rowChange(mean), word, match.NS(*mean.Base), match.NS(*mean.Head))
+	return fmt.Sprintf("%s: %s %s, %s → %s", perKind(s.Kind), rowChange(mean), word, match.NS(comparison.Value(mean.Base)), match.NS(comparison.Value(mean.Head)))
 }
 
 func rowChange(r *comparison.Row) string {
 	if r.Ratio == nil {
 		return "of unknown size"
 	}
-	return unit.Change(*r.Ratio - 1)
+	return unit.Change(comparison.Value(r.Ratio) - 1)
 }
 
 // otherRuns is the kernel that takes most of the change of those that run more or less often; nothing where none does.
@@ -405,7 +405,7 @@ func (x *Parts) mixText() string {
 	for i := range x.C.Mix {
 		m := &x.C.Mix[i]
 		b, h := float64(m.BaseCount)/float64(base), float64(m.HeadCount)/float64(head)
-		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(*m.HeadShare-*m.BaseShare) >= mixMoved &&
+		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(comparison.Value(m.HeadShare)-comparison.Value(m.BaseShare)) >= mixMoved &&
 			math.Abs(h-b) >= mixMoved/2 {
 			return fmt.Sprintf("units of %s are %d of %d instead of %d of %d, a change of the mix and not of the cost",
 				x.Kind, m.HeadCount, head, m.BaseCount, base)

@@ -282,8 +282,8 @@ func (x *Parts) APIRows() {
 			a.Class = comparison.Added
 		case h.count == 0:
 			a.Class = comparison.Removed
-		case *a.BaseMean > 0 && *a.HeadMean > 0:
-			ratio := *a.HeadMean / *a.BaseMean
+		case comparison.Value(a.BaseMean) > 0 && comparison.Value(a.HeadMean) > 0:
+			ratio := comparison.Value(a.HeadMean) / comparison.Value(a.BaseMean)
 			a.Ratio = &ratio
 			switch l := math.Abs(math.Log(ratio)); {
 			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*x.Shorter():

@@ -81,9 +81,9 @@ func (s *stepper) kernels(from, to int, named bool) string {
 	number := func(r *comparison.StepRow) string {
 		switch {
 		case r.BasePosition != nil && !added:
-			return "#" + strconv.FormatInt(*r.BasePosition, 10)
+			return "#" + strconv.FormatInt(comparison.Value(r.BasePosition), 10)
 		case r.HeadPosition != nil:
-			return "#" + strconv.FormatInt(*r.HeadPosition, 10)
+			return "#" + strconv.FormatInt(comparison.Value(r.HeadPosition), 10)
 		}
 		return "the end"
 	}
@@ -170,9 +170,9 @@ func (x *Parts) kernelPlaces(id string, d float64) string {
 	held := 0.0
 	for _, r := range rows {
 		if held += r.HeadKernel - r.BaseKernel; r.BasePosition != nil {
-			numbers = append(numbers, *r.BasePosition)
+			numbers = append(numbers, comparison.Value(r.BasePosition))
 		} else {
-			numbers = append(numbers, *r.HeadPosition)
+			numbers = append(numbers, comparison.Value(r.HeadPosition))
 		}
 		if math.Abs(held) >= placed*math.Abs(sum) {
 			break

@@ -96,7 +96,7 @@ func unknowns(c *comparison.Comparison) []Unknown {
 		}
 		do := ""
 		if r.NeedCaptures != nil {
-			do = "capture " + string(encode(*r.NeedCaptures)) + " times a side"
+			do = "capture " + string(encode(comparison.Value(r.NeedCaptures))) + " times a side"
 		}
 		add(report.MetricKey(r.Metric, r.Labels), r.Code, r.Why, do)
 	}
@@ -273,10 +273,10 @@ func (s *Server) changes(ctx context.Context, a arguments) (string, error) {
 func kindKey(m *comparison.Mix) string {
 	key := m.Phase
 	if m.Batch != nil {
-		key += " batch=" + string(encode(*m.Batch))
+		key += " batch=" + string(encode(comparison.Value(m.Batch)))
 	}
 	if m.Tokens != nil {
-		key += " tokens=" + string(encode(*m.Tokens))
+		key += " tokens=" + string(encode(comparison.Value(m.Tokens)))
 	}
 	return plain(key)
 }
