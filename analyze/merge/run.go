@@ -37,7 +37,7 @@ type runFold struct {
 	result  *ranks.Result
 	sets    []ranks.Set
 	chains  []chain
-	alone   int   // ranks of whose collectives none could be matched
+	alone   []int // ranks of whose collectives none could be matched
 	world   int64 // -1 unknown
 }
 
@@ -154,8 +154,8 @@ func (f *fold) study() *runFold {
 	var alone []int
 	x.sets, alone = ranks.Match(x.members)
 	for _, m := range alone {
-		if len(x.members[m].Calls) > 0 {
-			x.alone++
+		if at := x.of[m]; len(x.members[m].Calls) > 0 && !slices.Contains(x.alone, at) {
+			x.alone = append(x.alone, at)
 		}
 	}
 	x.aligned = ranks.Align(x.members, x.sets)

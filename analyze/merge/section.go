@@ -177,8 +177,8 @@ func (s *rankSection) totals() {
 		s.warn("unmatched_collectives", "The collectives of the ranks could not be matched, so who waits for whom is unknown.")
 	case s.result.Collectives == 0:
 		s.section.Notes = append(s.section.Notes, "No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
-	case s.alone > 0:
-		s.warn("unmatched_collectives", fmt.Sprintf("Collectives of %d ranks could not be matched with those of others.", s.alone))
+	case len(s.alone) > 0:
+		s.warn("unmatched_collectives", fmt.Sprintf("No collective of rank %s could be matched with those of others.", s.ranksNamed(s.alone)))
 	}
 	unknown := 0
 	for i := range s.ranks {
@@ -336,6 +336,9 @@ func (s *rankSection) chainsOut() {
 		if shown[c.first] || i == 0 {
 			s.int("rank.first_time", report.Labels{"rank": s.ranks[c.first].label}, c.Time, c.N)
 		}
+	}
+	if s.result.Every > 1 {
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Where waiting begins is told by one in %d collectives, each counted for as many; all of the rest is of every one.", s.result.Every))
 	}
 	if t.TotalRows = int64(len(t.Rows)); t.TotalRows > 0 {
 		s.section.Tables = append(s.section.Tables, t)

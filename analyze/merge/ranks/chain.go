@@ -47,6 +47,10 @@ type share struct {
 
 const maxShares = 6 // of a wait
 
+// maxFollowed is how many calls in collectives are followed at most: of more every second, third, … collective, on all
+// ranks, each counting for those that are left out.
+const maxFollowed = 1 << 20
+
 // back is how many calls are looked back for one that two members took part in together.
 const back = 64
 
@@ -85,6 +89,11 @@ func (st *study) chains(sets []Set) []Chain {
 		x.transfer = append(x.transfer, transfer)
 	}
 	x.doneBy = make([]int64, len(st.names))
+	calls := 0
+	for i := range sets {
+		calls += sets[i].Len() * len(sets[i].Members)
+	}
+	st.Every = int64(calls/maxFollowed + 1)
 	for i := range sets {
 		x.together(&sets[i])
 	}
@@ -141,7 +150,7 @@ func (x *chains) together(s *Set) {
 		}
 		x.ops++
 		for k, m := range s.Members {
-			if k != last {
+			if k != last && int64(n)%x.Every == 0 {
 				x.add(m, s.Calls[k][n], s.Members[last], s.Calls[last][n])
 			}
 		}
@@ -288,7 +297,10 @@ func (x *chains) sum() []Chain {
 		if w.time < surest*x.off(int(w.member), int(w.peer)) {
 			continue
 		}
-		kind := x.Members[w.member].Calls[w.call].Kind
+		kind, counts := x.Members[w.member].Calls[w.call].Kind, int64(1)
+		if x.Members[w.member].synchronises(int(w.call)) {
+			counts = x.Every
+		}
 		dues, times = dues[:0], times[:0]
 		for _, s := range x.of(w) {
 			p := pair{s.member, w.member}
@@ -297,8 +309,8 @@ func (x *chains) sum() []Chain {
 				u = &due{}
 				of[p] = u
 			}
-			u.time += s.time
-			u.cause(x.nameOf(s.act), s.time)
+			u.time += s.time * float64(counts)
+			u.cause(x.nameOf(s.act), s.time*float64(counts))
 			at := slices.Index(dues, u)
 			if at < 0 {
 				at, dues, times = len(dues), append(dues, u), append(times, 0)
@@ -310,9 +322,9 @@ func (x *chains) sum() []Chain {
 			if at < 0 {
 				at, u.kinds = len(u.kinds), append(u.kinds, dueKind{kind: kind})
 			}
-			u.kinds[at].time += times[k]
+			u.kinds[at].time += times[k] * float64(counts)
 			if 2*times[k] >= float64(w.time) {
-				u.kinds[at].n++
+				u.kinds[at].n += counts
 			}
 			if times[k] > u.longest {
 				u.longest, u.worst = times[k], int32(i)
@@ -366,13 +378,13 @@ func (x *chains) chain(p pair, u *due) Chain {
 	w := &x.waits[u.worst]
 	for call := range m.Calls {
 		if m.Calls[call].Kind == most.kind && (x.op[p.waiter][call] >= 0 || x.at[p.waiter][call] >= 0) {
-			c.Of++
+			c.Of++ // all of them, followed or not
 		}
 		if m.Calls[call].Kind == m.Calls[w.call].Kind && call <= int(w.call) {
 			c.Number++
 		}
 	}
-	c.In = m.kind(w.call)
+	c.N, c.In = min(c.N, c.Of), m.kind(w.call)
 	slices.SortFunc(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
 	for len(c.Hops) < back { // to the wait for the first one
 		c.At = x.Members[w.peer].Calls[w.other].Start

@@ -39,6 +39,7 @@ type Result struct {
 	// collectives whose clocks are known.
 	SpreadP50, SpreadP99, SpreadMax int64
 	Compared                        int64   // collectives behind the spread
+	Every                           int64   // of the collectives that chains are made of: 1 all, 2 every second, …
 	Chains                          []Chain // who holds up whom, most first
 	Heat                            []Heat  // by member
 	Buckets                         []int64
