@@ -122,3 +122,56 @@ func TestSpinningIsTheLateHostsDoing(t *testing.T) {
 		}
 	}
 }
+
+// ring is one of two ranks on two hosts, in MPI: 20 rounds of an all-reduce, a copy, a send and receive, and a broadcast
+// of rank 0, which copies for 450 µs where rank 1 takes 50. The clock of rank 1's host is 3 ms ahead.
+func ring(rank int) *tracetest.Builder {
+	b := tracetest.New()
+	b.GPU(tracetest.GPU{ID: 0, UUID: fmt.Sprintf("00000000-0000-0000-0000-%012x", rank)})
+	pid := int64(1000 + rank)
+	th := b.Process(pid, "ring").Thread(pid, "ring")
+	call := func(name string, start, end, ahead int64) {
+		b.Row("MPI_OTHER_EVENTS", tracetest.Row{"start": tracetest.Int(start + ahead), "end": tracetest.Int(end + ahead),
+			"globalTid": tracetest.Int(th.GlobalTid()), "textId": tracetest.ID(name)})
+	}
+	ahead := int64(rank) * 3_000_000
+	for k := range int64(20) {
+		t := 1_000_000_000 + k*2_000_000
+		jitter := k * 7919 % 3_000
+		call("MPI_Allreduce", t+int64(rank)*500, t+20_000+jitter, ahead)
+		end := t + 30_000 + 50_000
+		if rank == 0 {
+			end += 400_000 + jitter
+		}
+		th.Launch("swarm", t+21_000+jitter+ahead, t+22_000+jitter+ahead, tracetest.Kernel{Start: t + 24_000 + jitter + ahead, End: t + 28_000 + jitter + ahead})
+		th.Call("cudaMemcpy", t+30_000+jitter+ahead, end+jitter+ahead)
+		come := end + jitter + 2_000
+		if rank == 0 {
+			call("MPI_Bcast", come, come+5_000, ahead)
+			call("MPI_Sendrecv", come+140_000, come+160_000, ahead)
+		} else {
+			root := t + 30_000 + 450_000 + 2*jitter + 2_000
+			call("MPI_Bcast", come, root+90_000, ahead)
+			call("MPI_Sendrecv", root+100_000, root+161_000, ahead)
+		}
+	}
+	b.Row("MPI_RANKS", tracetest.Row{"globalPid": tracetest.Int(th.GlobalTid() &^ 0xffffff), "rank": tracetest.Int(int64(rank))})
+	b.Row("TARGET_INFO_SESSION_START_TIME", tracetest.Row{"utcEpochNs": tracetest.Int(1_700_000_000_000_000_000),
+		"utcTime": tracetest.Text("2023-11-14T22:13:20"), "localTime": tracetest.Text("2023-11-14T22:13:20")})
+	return b
+}
+
+// Rank 1 sits in the broadcast for 400 µs and more until its root, rank 0, has copied: rank 0 and its copy are named, 20
+// times 400 µs and what jitter adds, and never the broadcast.
+func TestALateRootIsNamed(t *testing.T) {
+	var parts [][]byte
+	for rank := range 2 {
+		parts = append(parts, partialOf(t, ring(rank).WriteTB(t)))
+	}
+	r := mergeReport(t, merge.Options{}, parts...)
+	want := regexp.MustCompile(`^Rank 0 holds up 1: cudaMemcpy before Broadcast #\d+, 8\.\d+ ms in 20 of 20`)
+	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
+	if at < 0 || !want.MatchString(r.Findings[at].Title) {
+		t.Errorf("%+v", r.Findings)
+	}
+}
