@@ -106,9 +106,12 @@ func figureSubjects(t *testing.T) []*subject {
 		"aip_baseline_nvtx", "aip_opt1", "cs336_hoponga_exp2024_2", "cs336_tianshi_a", "cs336zx_2_7B_clean", "nsightful_power_iter",
 		"nsysai_h100_2gpu_1s", "nsysai_healthy_1pct", "nsysai_mfu_2gpu_before", "rodinia_report3_native",
 	} {
-		if c := realCapture(t, name); c != nil {
+		if c := realCapture(t, name); c != nil && (*subjectsOf == "" || strings.Contains(*subjectsOf, name)) {
 			list = append(list, &subject{name: name, capture: c, base: []*report.Report{mutantReport(t, c, nil)}, pair: c.Pair()})
 		}
+	}
+	if *subjectsOf != "" {
+		return list
 	}
 	return append(list, syntheticSubjects(t)...)
 }

@@ -16,7 +16,10 @@ import (
 )
 
 // go test ./diff -run 'TestPairsOfEdits|TestLadders|TestFigures' -timeout 0 -v -args -long
-var long = flag.Bool("long", false, "all of what TestPairsOfEdits, TestLadders and TestFigures draw a sample of")
+var (
+	long       = flag.Bool("long", false, "all of what TestPairsOfEdits, TestLadders and TestFigures draw a sample of")
+	subjectsOf = flag.String("subjects", "", "captures of TestFigures, by name; empty: all")
+)
 
 // severity orders verdicts by how loud they are.
 func severity(c *comparison.Comparison) int {
@@ -179,7 +182,8 @@ func pairOfEdits(t *testing.T, s *subject, a, b *pairedEdit) bool {
 		if there == nil || back == nil {
 			return true
 		}
-		if len(there.Primary) == len(back.Primary) && !slices.ContainsFunc(there.Primary, func(r comparison.Row) bool {
+		// The kind that is attributed is the one that the verdict stands on, which need not be the same on the way back.
+		if there.Attribution.Kind == back.Attribution.Kind && len(there.Primary) == len(back.Primary) && !slices.ContainsFunc(there.Primary, func(r comparison.Row) bool {
 			return r.Base == nil || r.Head == nil || r.Delta == nil
 		}) {
 			mirrored(titled{t, at}, ofUnit(there), ofUnit(back))
