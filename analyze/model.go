@@ -151,7 +151,7 @@ func unitOf(in *kit.Input, cuts []report.UnitCut) report.Unit {
 		return u
 	}
 	u.Groups, u.Trimmed, u.Series = unitKinds(in)
-	u.Steps = unit.Steps(in)
+	u.Steps, u.Parts = unit.Steps(in), unit.Parts(in)
 	coverage := x.Coverage
 	u.Coverage = &coverage
 	for i := range x.Anchors {
@@ -211,7 +211,7 @@ func unitCut(in *kit.Input) report.UnitCut {
 	coverage := x.Coverage
 	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: &coverage}
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
-	c.Steps = unit.Steps(in)
+	c.Steps, c.Parts = unit.Steps(in), unit.Parts(in)
 	var metrics []report.Metric
 	c.Section, metrics = unit.Section.Part(in)
 	main := ""

@@ -137,6 +137,7 @@ type Unit struct {
 	Anchors []UnitAnchor `json:"anchors,omitempty"`
 	Series  *UnitSeries  `json:"series,omitempty"`
 	Steps   *UnitSteps   `json:"steps,omitempty"`
+	Parts   []*UnitParts `json:"parts,omitempty"`
 	Cuts    []UnitCut    `json:"cuts,omitempty"` // what the report would be at the other anchors, see [Report.CutAt]
 }
 

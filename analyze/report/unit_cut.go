@@ -8,23 +8,24 @@ import (
 
 // UnitCut is what a report says of its units where they are cut at another anchor than the one it uses.
 type UnitCut struct {
-	Anchor   UnitAnchor  `json:"anchor"`
-	Name     string      `json:"name"`
-	Why      string      `json:"why"`
-	Groups   []UnitGroup `json:"groups"`
-	Trimmed  UnitTrim    `json:"trimmed"`
-	Coverage *float64    `json:"coverage"`
-	Series   *UnitSeries `json:"series,omitempty"`
-	Steps    *UnitSteps  `json:"steps,omitempty"`
-	Metrics  CutMetrics  `json:"metrics"` // of the section
-	Source   Source      `json:"source"`  // of all of the metrics
-	Section  Section     `json:"section"`
+	Anchor   UnitAnchor   `json:"anchor"`
+	Name     string       `json:"name"`
+	Why      string       `json:"why"`
+	Groups   []UnitGroup  `json:"groups"`
+	Trimmed  UnitTrim     `json:"trimmed"`
+	Coverage *float64     `json:"coverage"`
+	Series   *UnitSeries  `json:"series,omitempty"`
+	Steps    *UnitSteps   `json:"steps,omitempty"`
+	Parts    []*UnitParts `json:"parts,omitempty"`
+	Metrics  CutMetrics   `json:"metrics"` // of the section
+	Source   Source       `json:"source"`  // of all of the metrics
+	Section  Section      `json:"section"`
 }
 
 // unit is what the report's unit would be.
 func (c *UnitCut) unit(of *Unit) Unit {
 	u := Unit{Kind: of.Kind, Name: c.Name, Why: c.Why, Groups: c.Groups, Trimmed: c.Trimmed, Coverage: c.Coverage,
-		Series: c.Series, Steps: c.Steps}
+		Series: c.Series, Steps: c.Steps, Parts: c.Parts}
 	for _, a := range of.Anchors {
 		a.Used = a.Same(&c.Anchor)
 		u.Anchors = append(u.Anchors, a)
@@ -135,6 +136,11 @@ func (u *Unit) validate() error {
 	if u.Steps != nil {
 		if err := u.Steps.validate(); err != nil {
 			return fmt.Errorf("steps: %w", err)
+		}
+	}
+	for i, p := range u.Parts {
+		if err := p.validate(); err != nil {
+			return fmt.Errorf("parts %d: %w", i, err)
 		}
 	}
 	if u.Series == nil {

@@ -72,8 +72,8 @@ const fewestUnits = 256
 
 // thin makes a report smaller; false where there is nothing left to leave out.
 func thin(k *report.Report) bool {
-	if k.Unit.Steps != nil {
-		k.Unit.Steps = nil
+	if k.Unit.Steps != nil || k.Unit.Parts != nil {
+		k.Unit.Steps, k.Unit.Parts = nil, nil
 		return true
 	}
 	if s := k.Unit.Series; s != nil && s.Count > fewestUnits {
