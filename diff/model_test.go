@@ -41,6 +41,9 @@ func named(t testing.TB, r *report.Report, to func(id string) string) *report.Re
 			n.Metrics[i].Group = to(id)
 		}
 	}
+	for _, p := range n.Unit.Parts {
+		p.Group = to(p.Group)
+	}
 	if n.Unit.Steps != nil {
 		for _, s := range n.Unit.Steps.List {
 			s.Group = to(s.Group)

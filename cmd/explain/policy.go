@@ -24,7 +24,7 @@ JSON, and values carry their units.
   version: 1
   preset: llm-serving        # or ` + strings.Join(policy.PresetNames()[1:], ", ") + `: explain policy show PRESET prints it
   unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
-  stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: warn, on_not_comparable: inconclusive,
+  stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: inconclusive, on_not_comparable: inconclusive,
           on_missing: inconclusive, on_missing_baseline: warn}
                              # also max_overhead: 20%, what profiling may cost: see explain capture --overhead
   ignore: {kernels: ["*memset*"], min_share: 0.5%}

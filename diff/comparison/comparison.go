@@ -11,20 +11,22 @@ const SchemaID = "explain.comparison/1"
 
 // Comparison is everything explain says of two sides. Times are ns; ratios are head over base; unknown is null.
 type Comparison struct {
-	Schema      string      `json:"schema"`
-	Tool        report.Tool `json:"tool"`
-	Verdict     Verdict     `json:"verdict"`
-	Answer      Answer      `json:"answer"`
-	Cause       string      `json:"cause"` // the answer in one sentence
-	Comparable  bool        `json:"comparable"`
-	Depth       Depth       `json:"depth"`     // how far down the sides were compared
-	Identical   bool        `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
-	Reasons     []Reason    `json:"reasons"`   // why not comparable, or not conclusive
-	Warnings    []Reason    `json:"warnings"`  // what limits trust in a side, and by itself decides nothing
-	Base        Side        `json:"base"`
-	Head        Side        `json:"head"`
-	Unit        Unit        `json:"unit"`
-	Primary     []Row       `json:"primary"`
+	Schema     string      `json:"schema"`
+	Tool       report.Tool `json:"tool"`
+	Verdict    Verdict     `json:"verdict"`
+	Answer     Answer      `json:"answer"`
+	Cause      string      `json:"cause"` // the answer in one sentence
+	Comparable bool        `json:"comparable"`
+	Depth      Depth       `json:"depth"`     // how far down the sides were compared
+	Identical  bool        `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
+	Reasons    []Reason    `json:"reasons"`   // why not comparable, or not conclusive
+	Warnings   []Reason    `json:"warnings"`  // what limits trust in a side, and by itself decides nothing
+	Base       Side        `json:"base"`
+	Head       Side        `json:"head"`
+	Unit       Unit        `json:"unit"`
+	Primary    []Row       `json:"primary"`
+	// Parts of the units' time, each judged as a series of its own; of one capture a side whose reports list them
+	Parts       []Part      `json:"parts,omitempty"`
 	Attribution Attribution `json:"attribution"`
 	// absent where the sequences of a side are not known, or too different
 	Step         *Step        `json:"step,omitempty"`
@@ -279,6 +281,32 @@ type Unjudged struct {
 	Head  float64  `json:"head"`
 	Delta float64  `json:"delta"`
 	Ratio *float64 `json:"ratio"` // head over base; null where the base is 0
+}
+
+// Part is one part of the time of the units of a kind: a family of kernels, exposed communication, exposed copies of one
+// kind, idle time of one cause. Times are of the mean unit, ns. Where single units carry the change, Delta is what they
+// add, and there is no interval.
+type Part struct {
+	Unit     string        `json:"unit"` // kind of unit
+	Labels   report.Labels `json:"labels"`
+	Kind     string        `json:"kind"` // compute, comm, copy, idle; rest: all that is smaller
+	Name     string        `json:"name"`
+	Base     float64       `json:"base"`
+	Head     float64       `json:"head"`
+	Delta    float64       `json:"delta"`
+	Share    float64       `json:"share"` // Delta over the base's mean unit
+	Class    Class         `json:"class"`
+	P        float64       `json:"p"`        // that it did not change, adjusted over the parts
+	Interval *Interval     `json:"interval"` // of Delta, ns; null where single units carry it
+	Hits     *PartHits     `json:"hits"`     // null: all units changed, or none
+}
+
+// PartHits are the units that carry a change alone: "3 of 26, every 7th".
+type PartHits struct {
+	Units int64   `json:"units"`
+	Of    int64   `json:"of"`
+	Every int64   `json:"every"` // 0: at no even distance
+	Times float64 `json:"times"` // how many times as long the part is in them; 0: the others have none of it
 }
 
 // Gate is one rule as it was judged.

@@ -33,6 +33,9 @@ func Write(w io.Writer, c *Comparison) error {
 	l.Field("head", c.Head)
 	l.Field("unit", c.Unit)
 	report.List(l, "primary", c.Primary)
+	if len(c.Parts) > 0 {
+		report.List(l, "parts", c.Parts)
+	}
 	attribution(l, &c.Attribution)
 	step(l, c.Step)
 	ranks(l, c.Ranks)
@@ -143,6 +146,11 @@ func (c *Comparison) Fill() {
 	OrEmpty(&c.Base.Names)
 	OrEmpty(&c.Head.Names)
 	OrEmpty(&c.Primary)
+	for i := range c.Parts {
+		if c.Parts[i].Labels == nil {
+			c.Parts[i].Labels = report.Labels{}
+		}
+	}
 	OrEmpty(&c.Unjudged)
 	OrEmpty(&c.Attribution.Rows)
 	OrEmpty(&c.Kernels)
@@ -221,6 +229,12 @@ func (c *Comparison) Validate() error {
 	for i := range c.Primary {
 		if err := c.Primary[i].validate(); err != nil {
 			return fmt.Errorf("comparison: primary row %s: %w", c.Primary[i].Metric, err)
+		}
+	}
+	for i := range c.Parts {
+		if p := &c.Parts[i]; !p.Class.valid() || !Finite(p.Base, p.Head, p.Delta, p.Share, p.P) ||
+			p.Interval != nil && !Finite(p.Interval.Low, p.Interval.High) || p.Hits != nil && !Finite(p.Hits.Times) {
+			return fmt.Errorf("comparison: part %d is not valid", i)
 		}
 	}
 	for i := range c.Kernels {

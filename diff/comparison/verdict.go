@@ -101,6 +101,7 @@ const (
 	OneSession           Code = "one_session"        // captures are windows of one session
 	IncompleteCapture    Code = "incomplete_capture" // events are missing from a capture
 	HighOverhead         Code = "high_overhead"      // profiling cost more than the policy allows, or nobody knows what
+	OddCapture           Code = "odd_capture"        // one capture of a side lies apart from the others
 	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
 )
 
@@ -108,7 +109,7 @@ const (
 func Codes() []Code {
 	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
 		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
-		HighOverhead, FailedRequests}
+		HighOverhead, OddCapture, FailedRequests}
 }
 
 // Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers

@@ -56,7 +56,7 @@ const alpha = 0.05
 // DefaultStats are those of a policy that does not set them.
 func DefaultStats() Stats {
 	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1,
-		OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive,
+		OnInconclusive: comparison.Inconclusive, OnNotComparable: comparison.Inconclusive,
 		OnMissing: comparison.Inconclusive}
 }
 

@@ -179,6 +179,11 @@ func Regression() *comparison.Comparison {
 				Text: "new blocking call cudaStreamSynchronize, 0 → 1 per unit", Base: Num(0), Head: Num(1),
 				Class: comparison.Added},
 		},
+		Parts: []comparison.Part{{Unit: "decode 32", Labels: report.Labels{}, Kind: report.PartIdle, Name: "host", Base: 1e6,
+			Head: 2e6, Delta: 1e6, Share: 0.1, Class: comparison.Regressed, P: 1e-6,
+			Interval: &comparison.Interval{Low: 0.9e6, High: 1.1e6, Level: 0.9, Method: "t interval over units"}},
+			{Unit: "decode 32", Labels: report.Labels{}, Kind: report.PartCopy, Name: "DtoH pageable", Head: 30e3, Delta: 30e3,
+				Share: 0.003, Class: comparison.Unsettled, P: 0.5, Hits: &comparison.PartHits{Units: 1, Of: 20}}},
 		Unjudged: []comparison.Unjudged{}, Mix: []comparison.Mix{
 			{Phase: "decode", Batch: Whole(32), Compared: true, BaseCount: 40, HeadCount: 38,
 				BaseTime: Num(10e6), HeadTime: Num(11.5e6), Ratio: Num(1.15)},

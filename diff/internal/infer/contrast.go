@@ -16,9 +16,6 @@ type contrast struct {
 	least     float64 // |d| after the shifts that it must survive, towards 0 at most
 	df        float64 // of the ends, as if they were Student's
 	alpha     float64
-	effective float64 // how many independent units the smaller side is worth
-	serial    bool    // of few pairs, see serialOf
-	lag1      float64
 	variance  float64 // of the ln ratios of pairs
 	method    string
 }
@@ -35,14 +32,6 @@ func (c *contrast) p(tau float64) float64 {
 		return 1
 	}
 	return TTail((d-tau)*TQuantile(c.alpha, c.df)/half, c.df)
-}
-
-// depends reports whether the units depend on each other so much that they are worth too few.
-func (c *contrast) depends() bool {
-	if c.serial {
-		return c.effective < leastEffective
-	}
-	return c.lag1 > highLag1 && c.effective < fewIndependent
 }
 
 // inverse is the contrast of base to head.
@@ -75,67 +64,18 @@ func blockFor(n int, rho float64) int {
 // within bounds a lag-1 autocorrelation to what a bootstrap reckons with.
 func within(rho float64) float64 { return min(max(rho, 0), 0.9) }
 
-// prior is what is assumed of a lag-1 autocorrelation before looking, as if so many units had shown it: that of a
-// dozen units says little, and where it comes out low by chance the interval is too narrow. In simulations of 8 to 24
-// units with ρ = 0.5 these bring 90 % intervals back to their level, see the page one-capture; of 256 units they
-// hardly count.
-type prior struct{ lag1, units float64 }
-
-var (
-	ofSamples = prior{0.6, 8}
-	ofPairs   = prior{0.7, 16} // one series instead of two
-)
-
-// reckon is the lag-1 autocorrelation to reckon with where units of them gave lag1, from 0 to 0.9.
-func (p prior) reckon(lag1, units float64) float64 {
-	return within((units*lag1 + p.units*p.lag1) / (units + p.units))
-}
-
-// unseen is by how much the standard error of the mean of a first-order series of n units exceeds what blocks of that
-// length show of it. With γ(k) = ρ^k,
-//
-//	V = (1/n) (1 + 2 Σ_{k<n} (1-k/n) ρ^k)                         the variance of the mean
-//	g(k) = ((n-k) ρ^k + k ρ^(n-k))/n - V                           what is expected of the circular autocovariance
-//	B = (1/n) (g(0) + 2 Σ_{k<block} (1-k/block) g(k))              the variance of the bootstrapped mean
-//
-// it is √(V (1 - block/n) / B), at least 1 and at most 5; the factor 1 - block/n is left to [expandedTail], so that
-// it is 1 for independent units.
-func unseen(rho float64, n, block int) float64 {
-	if rho <= 0 || n < 2 {
-		return 1
-	}
-	size := float64(n)
-	far := 1 + int(math.Ceil(-36/math.Log(rho))) // beyond it ρ^k is nothing
-	v := 1.0
-	for k := 1; k < min(n, far); k++ {
-		v += 2 * (1 - float64(k)/size) * math.Pow(rho, float64(k))
-	}
-	v /= size
-	b := 1 - v
-	for k := 1; k < block; k++ {
-		at := float64(k)
-		g := ((size-at)*math.Pow(rho, at)+at*math.Pow(rho, size-at))/size - v
-		b += 2 * (1 - at/float64(block)) * g
-	}
-	b /= size
-	if b <= 0 {
-		return 5
-	}
-	return math.Sqrt(max(1, min(25, v*(1-float64(block)/size)/b)))
-}
-
 // independent is how many independent units n of that autocorrelation are worth: n (1-ρ)/(1+ρ).
 func independent(n int, rho float64) float64 { return float64(n) * (1 - rho) / (1 + rho) }
 
 // ends fills in low, high and df from resamples of ln of what is judged: percentiles as [expandedTail] places them,
-// of which the distance from d is multiplied by widen, and no closer than least standard errors.
-func (c *contrast) ends(samples []float64, blocks, widen, least float64) {
+// and no closer than least standard errors.
+func (c *contrast) ends(samples []float64, blocks, least float64) {
 	slices.Sort(samples)
 	c.df = max(blocks, 3) - 1
 	at := max(int(math.Round(expandedTail(c.alpha, blocks)*float64(len(samples)+1))), 1) - 1
 	room := TQuantile(c.alpha, c.df) * least
-	c.low = c.d - max(widen*(c.d-samples[at]), room)
-	c.high = c.d + max(widen*(samples[len(samples)-1-at]-c.d), room)
+	c.low = c.d - max(c.d-samples[at], room)
+	c.high = c.d + max(samples[len(samples)-1-at]-c.d, room)
 	c.least = math.Abs(c.d)
 }
 
@@ -164,7 +104,7 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	if total == 0 || len(base) == 0 || len(head) == 0 {
 		return c, false
 	}
-	rho := ofSamples.reckon(weighted/units, units)
+	rho := within(weighted / units)
 	scratch := make([]float64, 0, total)
 	value := func(side [][]float64, rng *rand.PCG) float64 {
 		var sum float64
@@ -201,9 +141,8 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 		samples[i] = math.Log(to / from)
 	}
 	block := blockFor(smallest, rho)
-	lag1 := weighted / units
-	c = contrast{d: math.Log(h / b), alpha: alpha, lag1: lag1, effective: independent(smallest, within(lag1))}
-	c.ends(samples, float64(smallest)/float64(block), unseen(rho, smallest, block), least)
+	c = contrast{d: math.Log(h / b), alpha: alpha}
+	c.ends(samples, float64(smallest)/float64(block), least)
 	if order == 0 { // the same units: both ends are as far
 		half := max(c.high-c.d, c.d-c.low)
 		c.low, c.high = c.d-half, c.d+half
@@ -212,17 +151,15 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	return c, true
 }
 
-// pays is how much less the ln ratios of pairs must vary than the two series do by themselves; few units that their
-// numbers tie are paired also where they vary up to costs times as much, for the model of their differences is better
-// than blocks of each side.
-const pays, costs = 0.5, 1.5
+// pays is how much less the ln ratios of pairs must vary than the two series do by themselves.
+const pays = 0.5
 
 // pairs contrasts series that evidence ties together, unit i of one with unit i+shift of the other: with d(i) = ln
 // head(i+shift) - ln base(i), the mean is judged by the ratio of the sums, the median by exp(median d), a tail by the
-// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d; few pairs are judged by
-// [serialOf]. ok is false with fewer than MinUnits pairs, and where pairing does not pay: unless var d < most (var ln
-// base + var ln head), the two sides are better looked at by themselves.
-func pairs(base, head []float64, shift int, most float64, stat Statistic, alpha, least float64, seed uint64) (
+// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d. ok is false with fewer than
+// MinUnits pairs, and where pairing does not pay: unless var d < (var ln base + var ln head)/2, the two sides are better
+// looked at by themselves.
+func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64, seed uint64) (
 	c contrast, ok bool) {
 	b, h := base[max(0, -shift):], head[min(len(head), max(0, shift)):]
 	n := min(len(b), len(h))
@@ -239,12 +176,10 @@ func pairs(base, head []float64, shift int, most float64, stat Statistic, alpha,
 		d[i] = lh[i] - lb[i]
 	}
 	vb, vh, vd := Deviation(lb), Deviation(lh), Deviation(d)
-	if !(vd*vd < most*(vb*vb+vh*vh)) {
+	if !(vd*vd < pays*(vb*vb+vh*vh)) {
 		return c, false
 	}
-	lag1 := Lag1(d)
-	rho := ofPairs.reckon(lag1, float64(n))
-	block := blockFor(n, rho)
+	block := blockFor(n, within(Lag1(d)))
 	from, to := make([]float64, n), make([]float64, n)
 	value := func() float64 {
 		if stat == Median {
@@ -262,35 +197,21 @@ func pairs(base, head []float64, shift int, most float64, stat Statistic, alpha,
 	for i := range n {
 		fill(i, i)
 	}
-	c = contrast{d: value(), alpha: alpha, lag1: lag1, effective: independent(n, within(lag1)), variance: vd * vd}
+	c = contrast{d: value(), alpha: alpha, variance: vd * vd}
 	rng := rand.NewPCG(seed, 0x9e3779b97f4a7c15)
 	samples := make([]float64, draws(2*n))
-	means := make([]float64, len(samples))
 	for s := range samples {
 		for k := 0; k < n; {
 			start, _ := bits.Mul64(rng.Uint64(), uint64(n))
 			for j := 0; j < block && k < n; j++ {
 				i := (int(start) + j) % n
 				fill(k, i)
-				means[s] += d[i]
 				k++
 			}
 		}
 		samples[s] = value()
 	}
-	if n <= fewPairs {
-		if s, ok := serialOf(d); ok {
-			centre, _ := mean(d)
-			c.serial, c.effective = true, s.effective(n)
-			c.df = max(c.effective, 3) - 1
-			scale := float64(n) * Deviation(samples) / Deviation(means) // of what is judged to the mean of d
-			half := max(s.half(centre, alpha)*scale, TQuantile(alpha, c.df)*least)
-			c.low, c.high, c.least = c.d-half, c.d+half, math.Abs(c.d)
-			c.method = fmt.Sprintf("autoregressive series of %d pairs of units, %d draws", n, len(samples))
-			return c, true
-		}
-	}
-	c.ends(samples, float64(n)/float64(block), unseen(rho, n, block), least)
+	c.ends(samples, float64(n)/float64(block), least)
 	c.method = fmt.Sprintf("block bootstrap over %d pairs of units, blocks of %d, %d draws", n, block, len(samples))
 	return c, true
 }
@@ -303,7 +224,7 @@ const refuted = 2
 // Where the work has edges, the units themselves do: a shift that doubles the variance of the ln ratios, or with
 // which pairing does not pay, is not considered.
 func robust(base, head []float64, stat Statistic, alpha, least float64, seed uint64) (contrast, bool) {
-	c, ok := pairs(base, head, 0, pays, stat, alpha, least, seed)
+	c, ok := pairs(base, head, 0, stat, alpha, least, seed)
 	if !ok {
 		return c, false
 	}
@@ -316,7 +237,7 @@ func robust(base, head []float64, stat Statistic, alpha, least float64, seed uin
 			continue
 		}
 		tried[shift] = true
-		s, ok := pairs(base, head, shift, pays, stat, alpha, least, seed)
+		s, ok := pairs(base, head, shift, stat, alpha, least, seed)
 		if !ok || s.variance > refuted*c.variance {
 			continue
 		}
@@ -325,98 +246,4 @@ func robust(base, head []float64, stat Statistic, alpha, least float64, seed uin
 	}
 	c.low, c.high = low, high
 	return c, true
-}
-
-// Strata are compared where at least this share of each side's units lies in kinds of work of which both sides have
-// two.
-const strataShare = 0.8
-
-// strata contrasts units of which the work is known: the base's work at the head's prices,
-//
-//	Σ n_base(s) stat(head in s) / Σ n_base(s) stat(base in s)
-//
-// over the strata s of which both sides have at least two units. Units are drawn inside their stratum. The ends are
-// widened by √(m/(m-1)), m being the units of the middle stratum on the side that has fewer, and by √((1+ρ)/(1-ρ)), ρ
-// being the autocorrelation of what is left of ln t without the stratum's mean. ok is false for a tail, or below
-// strataShare.
-func strata(base, head []float64, baseKind, headKind []int, stat Statistic, alpha, least float64, seed uint64) (
-	c contrast, ok bool) {
-	if len(baseKind) != len(base) || len(headKind) != len(head) || len(base) < MinUnits || len(head) < MinUnits ||
-		stat != Mean && stat != Median || slices.Min(base) <= 0 || slices.Min(head) <= 0 {
-		return c, false
-	}
-	inBase, inHead := byKind(base, baseKind), byKind(head, headKind)
-	var kinds []int
-	var nb, nh int
-	var sizes []float64
-	for kind, v := range inBase {
-		if w := inHead[kind]; len(v) >= 2 && len(w) >= 2 {
-			kinds = append(kinds, kind)
-			nb, nh = nb+len(v), nh+len(w)
-			sizes = append(sizes, float64(min(len(v), len(w))))
-		}
-	}
-	if float64(nb) < strataShare*float64(len(base)) || float64(nh) < strataShare*float64(len(head)) {
-		return c, false
-	}
-	slices.Sort(kinds)
-	scratch := make([]float64, max(nb, nh))
-	price := func(of map[int][]float64, rng *rand.PCG) float64 {
-		var sum float64
-		for _, kind := range kinds {
-			v := of[kind]
-			copied := scratch[:len(v)]
-			if copy(copied, v); rng != nil {
-				draw(copied, v, 1, rng)
-			}
-			sum += float64(len(inBase[kind])) * stat.Of(copied)
-		}
-		return sum
-	}
-	rng := rand.NewPCG(seed, 0x9e3779b97f4a7c15)
-	samples := make([]float64, draws(nb+nh))
-	for i := range samples {
-		samples[i] = math.Log(price(inHead, rng) / price(inBase, rng))
-	}
-	lag1 := (float64(nb)*Lag1(residuals(base, baseKind, inBase, inHead)) +
-		float64(nh)*Lag1(residuals(head, headKind, inHead, inBase))) / float64(nb+nh)
-	rho := ofSamples.reckon(lag1, float64(nb+nh))
-	m := median(sizes)
-	c = contrast{d: math.Log(price(inHead, nil) / price(inBase, nil)), alpha: alpha, lag1: lag1,
-		effective: independent(min(nb, nh), within(lag1))}
-	// The factor √(m/(m-1)) is in widen; df is that of a variance pooled over the strata.
-	widen := math.Sqrt(m / (m - 1) * (1 + rho) / (1 - rho))
-	c.ends(samples, float64(min(nb, nh)-len(kinds)+1), widen, least)
-	c.method = fmt.Sprintf("bootstrap over units inside %d kinds of work, %d draws", len(kinds), len(samples))
-	return c, true
-}
-
-func byKind(units []float64, kind []int) map[int][]float64 {
-	m := map[int][]float64{}
-	for i, v := range units {
-		m[kind[i]] = append(m[kind[i]], v)
-	}
-	return m
-}
-
-// rounding is what a difference of logarithms can be though there is none.
-const rounding = 1e-12
-
-// residuals are ln of the units that are in common strata, less the mean of their stratum, in their order.
-func residuals(units []float64, kind []int, own, other map[int][]float64) []float64 {
-	centre := map[int]float64{}
-	for k, v := range own {
-		centre[k], _ = mean(logs(v))
-	}
-	var list []float64
-	for i, v := range units {
-		if k := kind[i]; len(own[k]) >= 2 && len(other[k]) >= 2 {
-			r := math.Log(v) - centre[k]
-			if math.Abs(r) < rounding {
-				r = 0
-			}
-			list = append(list, r)
-		}
-	}
-	return list
 }

@@ -4,7 +4,6 @@ package infer
 type Capture struct {
 	Units []float64 // of each unit in the order in which they ran, plain; may be a sample of them, or missing
 	Steps []int64   // numbers that the markers of Units carry, each one once; nil where they carry none
-	Kinds []int     // what work each of Units was, by any numbering; nil where it is not known
 	Value float64   // what the row shows of the capture; 0: the statistic of Units
 	N     int       // units behind Value; 0: len(Units)
 	SD    float64   // over units, where Units is missing; for a quantile, of the normal distribution that is as wide there
@@ -42,13 +41,16 @@ type Number struct {
 	History    *History // variance of ln between captures of one commit, of a calibration
 	Timer      float64  // resolution of the values; with 0, values that do not vary prove nothing
 	Tie        Tie
-	Given      *Given // interval of the ratio, where the caller has one over units
+	// Whole says that it is the time of whole units, of which one capture of several may lie apart, see [Odd].
+	Whole bool
+	Given *Given // interval of the ratio, where the caller has one over units
 }
 
 // Given is an interval of the ratio of head to base, of level 1 - 2 alpha. It is held to be no narrower than the timer
 // allows.
 type Given struct {
 	Low, High float64
+	Trimmed   float64 // the ratio without outliers of head; 0: not known
 	Method    string
 }
 
@@ -58,6 +60,7 @@ type Options struct {
 	Tau    float64                   // classes are of changes beyond it, or beyond a smaller tolerance; 0: 0.03
 	Adjust func([]float64) []float64 // Holm or BH; nil: every number by itself
 	Seed   uint64
+	whole  bool // no unit is an outlier
 }
 
 // Class is what became of a number.
@@ -74,12 +77,12 @@ const (
 type Outcome int
 
 const (
-	// Undecided: neither beyond the rule for certain, nor surely within rule and floor. Never a pass.
+	// Undecided: beyond the rule by the estimate and not for certain, or too little to tell. Never a pass.
 	Undecided Outcome = iota
-	// Holds: no worse than the rule allows, and the interval reaches no further than rule + floor on the bad side.
+	// Holds: no worse than the rule allows. The interval reaches no further than rule + floor on the bad side, or the
+	// verdict says that it does (Loose).
 	Holds
-	// Warns: worse for certain and perhaps by more than the rule allows; or a mean that few units carry, and that holds
-	// without them, see Verdict.Stalls.
+	// Warns: worse for certain and perhaps by more than the rule allows; or a mean that a few outliers carry.
 	Warns
 	// Fails: worse than the rule allows, for certain.
 	Fails
@@ -99,7 +102,7 @@ type Verdict struct {
 	Class      Class
 	Outcome    Outcome
 	Code       Code    // of Undecided, else empty
-	Ratio      float64 // of what was judged, which for pairs and strata is not that of the values. 0: there is none
+	Ratio      float64 // of what was judged, which for pairs is not that of the values. 0: there is none
 	Low, High  float64 // interval of Ratio; equal to it where there is none
 	Level      float64 // of the interval: 1 - alpha over captures, 1 - 2 alpha over units, less for few units; 0: none
 	Method     string  // of the interval
@@ -110,9 +113,11 @@ type Verdict struct {
 	Resolution float64 // the smallest loss that would have failed, a ratio above 0; 0: no loss would have
 	Need       int     // captures a side that would settle it; 0: none would, or it is settled
 	Replicated bool    // several captures on both sides
+	Loose      bool    // Holds: by the estimate alone, the interval reaches further
+	Odd        *Odd    // a capture that lies apart from the others of its side
+	Few        bool    // Warns: outliers alone carry it, see [Judge]
 	Base, Head Trend   // of the first capture of each side
 	Positions  []float64
-	Stalls     *Excess
 }
 
 // classTau is the change up to which a number can be called the same.
@@ -124,10 +129,14 @@ const classTau = 0.03
 //   - several captures on both sides: [TREAT] over captures at the rule's own tolerance, variances moderated over the
 //     family, with a least standard error from timer and units;
 //   - else the change must exceed the floor, and be certain at the rule's own tolerance by the units inside the
-//     captures: as pairs where they are tied, as strata where their work is known, else as two samples; and by the noise between
-//     captures, where a calibration or one side's captures show it;
-//   - with fewer than MinUnits units, or units that depend on each other too much, only sides that are separated
+//     captures: as pairs where they are tied, else as two samples; and by the noise between captures, where a calibration or one side's captures show it;
+//   - with fewer than MinUnits units only sides that are separated
 //     completely and by three floors are told apart, from 3 units on.
+//
+// A mean that one unit of head carries, or fewer than 2 % of them, warns: without them it holds.
+//
+// Of three captures a side or more, one that lies apart from the others is told ([Odd]). What fails without it fails; what
+// is open with it and holds without it warns.
 //
 // p-values are adjusted over the family for classes and for rules alike. A number that fails is of class Regressed.
 // The pages give the formulae. The same arguments give the same verdicts; swapping the sides mirrors classes and
@@ -163,8 +172,11 @@ func Judge(numbers []Number, o Options) []Verdict {
 	verdicts := make([]Verdict, len(list))
 	for i := range list {
 		q := &list[i]
-		if !q.settled && q.n.Stat == Mean && (q.v.Outcome == Fails || q.v.Outcome == Undecided) {
+		if !q.settled && !o.whole && q.n.Stat == Mean && (q.v.Outcome == Fails || q.v.Outcome == Undecided) {
 			q.forgive(o)
+		}
+		if !q.settled && !o.whole && q.n.Whole && q.several() {
+			q.apartFromSiblings(o)
 		}
 		if !q.settled && q.v.Outcome == Undecided {
 			q.need(o)

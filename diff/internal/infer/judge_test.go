@@ -180,7 +180,7 @@ func TestKernelsBySummary(t *testing.T) {
 	// Of kernels that did not change and vary by 10 %, 5 % at most fail with 8 units, before any adjustment and floor.
 	rng := rand.New(rand.NewPCG(8, 8))
 	fails := 0
-	const trials = 2000
+	const trials = 500
 	for range trials {
 		side := func() []infer.Capture {
 			u := series(rng, 8, 1, 0.1)
@@ -204,8 +204,10 @@ func TestTails(t *testing.T) {
 		t.Errorf("p99 of 64 units: %+v", v)
 	}
 	for stat, size := range map[infer.Statistic]int{infer.P90: 64, infer.P99: 500} {
-		fails, floored, found := 0, 0, 0
-		const trials = 40
+		fails, floored, found, trials := 0, 0, 0, 10
+		if *long {
+			trials = 40
+		}
 		for range trials {
 			b, h := captures(series(rng, size, 1, 0.1)), captures(series(rng, size, 1, 0.1))
 			if judge(infer.Number{Stat: stat, Tolerance: 0.05, Timer: 1, Base: b, Head: h}).Outcome == infer.Fails {
@@ -219,7 +221,7 @@ func TestTails(t *testing.T) {
 				floored++
 			}
 		}
-		if fails > 2 || floored > 0 || found < trials*9/10 {
+		if fails > max(1, trials/20) || floored > 0 || found < trials*9/10 {
 			t.Errorf("%v of %d units: %d false fails, %d with a floor of 90 %%, +40 %% found %d times of %d", stat, size, fails, floored, found, trials)
 		}
 	}
@@ -337,21 +339,19 @@ func TestWideIntervalIsNoPass(t *testing.T) {
 	}
 }
 
-// Three of 64 steps take six times as long: the mean is 23 % larger and the rest is the same. A warning. Every eighth step
-// taking three times as long is a property of the program: it fails.
+// One of 64 steps takes 20 times as long: the mean is 30 % larger and the rest is the same. A warning, for one unit is an
+// accident. Every eighth step taking three times as long is a property of the program: it fails.
 func TestStalls(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 1))
 	base := series(rng, 64, 1, 0.01)
 	few, many := series(rng, 64, 1, 0.01), series(rng, 64, 1, 0.01)
-	for _, i := range []int{5, 29, 47} {
-		few[i] *= 6
-	}
+	few[29] *= 20
 	for i := 7; i < 64; i += 8 {
 		many[i] *= 3
 	}
 	v := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(few)})
-	if v.Outcome != infer.Warns || v.Stalls == nil || v.Stalls.Units != 3 || v.Stalls.Of != 64 || math.Abs(v.Stalls.Times-6) > 0.1 || v.Stalls.Every != 0 && v.Stalls.Every != 21 {
-		t.Errorf("3 of 64: %+v, %+v", v, v.Stalls)
+	if v.Outcome != infer.Warns || !v.Few {
+		t.Errorf("one of 64: %+v", v)
 	}
 	if v := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(many)}); v.Outcome != infer.Fails {
 		t.Errorf("every eighth: %+v", v)
@@ -413,7 +413,7 @@ func TestJudgeIsNeverWrongInItself(t *testing.T) {
 						if rng.IntN(40) == 0 {
 							v = values[rng.IntN(len(values))]
 						}
-						c.Units, c.Kinds = append(c.Units, v), append(c.Kinds, rng.IntN(3))
+						c.Units = append(c.Units, v)
 					}
 					if rng.IntN(3) == 0 {
 						c.Value, c.SD = values[rng.IntN(len(values))], rng.Float64()

@@ -57,3 +57,65 @@ func (q *question) leastError() float64 {
 
 // timer is the standard error that the timer leaves, ln.
 func (q *question) timer() float64 { return q.n.Timer / min(average(q.b), average(q.h)) }
+
+// Odd is a capture of three or more whose value lies apart from the others of its side: by 5 % and by four times what
+// these differ by.
+type Odd struct {
+	Head  bool
+	At    int     // place on its side
+	Ratio float64 // its value over the geometric mean of the others
+}
+
+const (
+	oddLeast = 0.05
+	oddTimes = 4
+)
+
+// oddOf finds the odd one of values, which are above 0.
+func oddOf(values []float64) (at int, ratio float64, ok bool) {
+	if len(values) < 3 {
+		return 0, 0, false
+	}
+	ln := logs(values)
+	for i, v := range ln {
+		others := slices.Concat(ln[:i], ln[i+1:])
+		m, _ := mean(others)
+		if d := math.Abs(v - m); d > max(math.Log1p(oddLeast), oddTimes*(slices.Max(others)-slices.Min(others))) {
+			return i, math.Exp(v - m), true
+		}
+	}
+	return 0, 0, false
+}
+
+// apartFromSiblings judges a number of several captures a side without the odd one, if there is one on either side: an
+// accident of one capture must not hide what the others say.
+func (q *question) apartFromSiblings(o Options) {
+	n := *q.n
+	n.Tolerance = math.Expm1(q.tau)
+	n.HigherBetter, n.Base, n.Head = false, q.base, q.head
+	for _, s := range []struct {
+		values []float64
+		of     *[]Capture
+		head   bool
+	}{{q.b, &n.Base, q.n.HigherBetter}, {q.h, &n.Head, !q.n.HigherBetter}} {
+		at, ratio, ok := oddOf(s.values)
+		if !ok {
+			continue
+		}
+		q.v.Odd = &Odd{Head: s.head, At: at, Ratio: ratio}
+		*s.of = slices.Concat((*s.of)[:at], (*s.of)[at+1:])
+	}
+	if q.v.Odd == nil || q.v.Outcome == Fails {
+		return
+	}
+	switch v := Judge([]Number{n}, Options{Alpha: o.Alpha, Tau: o.Tau, Seed: o.Seed, whole: true})[0]; {
+	case v.Outcome == Fails:
+		odd := q.v.Odd
+		q.v = v
+		q.v.Odd = odd
+	case v.Outcome == Undecided:
+		q.v.Outcome, q.v.Code, q.v.Loose = Undecided, v.Code, false
+	case q.v.Outcome == Undecided:
+		q.v.Outcome, q.v.Code = Warns, ""
+	}
+}

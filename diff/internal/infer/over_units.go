@@ -11,10 +11,8 @@ const LeastUnits = 3
 
 // Where units are few.
 const (
-	separation     = 3   // floors by which the sides must differ then
-	fewIndependent = 3.0 // independent units below which a series says nothing,
-	highLag1       = 0.6 // if its lag-1 autocorrelation is above this
-	leastLevel     = 0.9 // of the interval between extremes
+	separation = 3   // floors by which the sides must differ then
+	leastLevel = 0.9 // of the interval between extremes
 )
 
 // measure looks at the units inside the captures.
@@ -52,10 +50,7 @@ func (q *question) measure(o Options) {
 	}
 	q.v.Base, q.v.Head = TrendOf(base[0]), TrendOf(head[0])
 	q.contrast(base, head, o)
-	if q.overUnits && q.c.depends() {
-		q.few = true
-	}
-	if q.overUnits && !q.few {
+	if q.overUnits {
 		return
 	}
 	q.few, q.apart = true, math.Inf(-1)
@@ -131,16 +126,9 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		q.v.Positions = Positions(b, h)
 		switch q.n.Tie {
 		case TieNumber:
-			most := pays
-			if min(len(b), len(h)) <= fewPairs {
-				most = costs
-			}
-			q.c, q.overUnits = pairs(b, h, 0, most, stat, o.Alpha, q.timer(), seed)
+			q.c, q.overUnits = pairs(b, h, 0, stat, o.Alpha, q.timer(), seed)
 		case TieStart:
 			q.c, q.overUnits = robust(b, h, stat, o.Alpha, q.timer(), seed)
-		}
-		if !q.overUnits && q.base[0].Kinds != nil && q.head[0].Kinds != nil {
-			q.c, q.overUnits = strata(base[0], head[0], q.base[0].Kinds, q.head[0].Kinds, stat, o.Alpha, q.timer(), seed)
 		}
 		if q.overUnits {
 			q.d = q.c.d
@@ -180,7 +168,6 @@ func sameSteps(base, head *Capture) (b, h []float64) {
 // they are worth by their autocorrelation, n (1-ρ)/(1+ρ), and for quantiles the standard error of [Statistic.width].
 func (q *question) summaries(o Options) (c contrast, ok bool) {
 	var total, pooled float64
-	fewest := math.Inf(1)
 	for _, side := range [][]Capture{q.base, q.head} {
 		k := float64(len(side))
 		for i := range side {
@@ -193,11 +180,9 @@ func (q *question) summaries(o Options) (c contrast, ok bool) {
 			v := sd * sd / n / (k * k)
 			total += v
 			pooled += v * v / (n - 1)
-			fewest = min(fewest, n)
-			c.lag1 = max(c.lag1, within(s.Lag1))
 		}
 	}
-	c.d, c.least, c.alpha, c.effective, c.df = q.d, math.Abs(q.d), o.Alpha, fewest, MaxDF
+	c.d, c.least, c.alpha, c.df = q.d, math.Abs(q.d), o.Alpha, MaxDF
 	if pooled > 0 {
 		c.df = min(max(total*total/pooled, 1), MaxDF)
 	}

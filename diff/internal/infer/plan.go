@@ -49,7 +49,7 @@ func (p *Plan) spreads() []spread {
 	if df > known {
 		return []spread{at(1, 1)}
 	}
-	const steps = 24
+	const steps = 48
 	gamma, _ := math.Lgamma(df / 2)
 	front := math.Ln2 + df/2*math.Log(df/2) - gamma
 	lo, hi := max(0, 1-8/math.Sqrt(2*df)), 1+8/math.Sqrt(2*df)

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	powerTrials = flag.Int("power", 0, "trials of each cell of TestPower, for the tables of the page one-capture; 0: a quick check")
-	powerStat   = flag.Float64("power-stat", 0, "quantile that TestPower looks at; 0: the mean")
+	long      = flag.Bool("long", false, "simulations in full, for the table of the page statistics; minutes")
+	powerStat = flag.Float64("power-stat", 0, "quantile that TestPower looks at; 0: the mean")
 )
 
 // shapes are the work of unit i of n over one capture; i may lie beyond n where a capture starts later.
@@ -92,13 +92,14 @@ func most(p float64, trials int) float64 {
 }
 
 // Power at +8 %, and false fails, of captures whose units drift, with one capture a side and the assumed floor of 5 %. The
-// full run prints the tables of the page one-capture:
+// full run prints the table of the page statistics:
 //
-//	go test ./diff/internal/infer -run TestPower -v -power 100 -timeout 2h
+//	go test ./diff/internal/infer -run TestPower -v -timeout 2h -args -long
 func TestPower(t *testing.T) {
-	sizes, trials, stats := []int{16}, 50, []infer.Statistic{infer.Statistic(*powerStat)}
-	if *powerTrials > 0 {
-		sizes, trials = []int{8, 16, 64, 256, 1024, 4096}, *powerTrials
+	sizes, trials, stats := []int{16}, 16, []infer.Statistic{infer.Statistic(*powerStat)}
+	lates := []float64{0.05}
+	if *long {
+		sizes, trials, lates = []int{8, 16, 64, 256, 1024}, 100, []float64{0.02, 0.05, 0.1}
 	}
 	for _, stat := range stats {
 		for _, shape := range shapes {
@@ -132,7 +133,7 @@ func TestPower(t *testing.T) {
 				found, null := run(1.08, 0, 0, infer.TieNone), run(1, 0, 0, infer.TieNone)
 				fmt.Fprintf(&row, " | %s / %s (%s)", percent(found, infer.Fails), percent(null, infer.Fails), percent(null, infer.Undecided))
 				check(null, "not tied", 0.015)
-				for _, late := range []float64{0.02, 0.05, 0.1} {
+				for _, late := range lates {
 					none, start := run(1, late, 0, infer.TieNone), run(1, late, 0, infer.TieStart)
 					fmt.Fprintf(&row, " | %s / %s", percent(none, infer.Fails), percent(start, infer.Fails))
 					check(none, "starts late", 0.02)

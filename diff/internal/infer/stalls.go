@@ -42,13 +42,7 @@ func StallsOf(units []float64) Excess {
 	if len(gaps) < 2 {
 		return e
 	}
-	g := median(slices.Clone(gaps))
-	for _, v := range gaps {
-		if math.Abs(v-g) > max(1, g/4) {
-			return e
-		}
-	}
-	e.Every = int(math.Round(g))
+	e.Every = even(gaps)
 	return e
 }
 
@@ -70,100 +64,94 @@ func SlowUnits(units []float64) (n int, excess, middle float64) {
 	return n, excess, middle
 }
 
-// fewUnits is how many slow units are an accident rather than a property of n units: 3 or 2 %, and always fewer than
-// one in eight.
-func fewUnits(n int) int { return max(0, min(max(3, n*2/100), (n-1)/8)) }
-
-// without drops the stalls: units that took more than twice the median of their capture; of pairs, those whose time
-// grew to more than twice what it grew to in the middle, on both sides. ok is false where there are none, or more than
-// a few.
-func without(base, head []Capture, tied bool) (b, h []Capture, ok bool) {
-	if tied && len(base) == 1 && len(head) == 1 {
-		n := min(len(base[0].Units), len(head[0].Units))
-		grown := make([]float64, n)
-		for i := range grown {
-			grown[i] = head[0].Units[i] / base[0].Units[i]
+// even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0.
+func even(gaps []float64) int {
+	g := median(slices.Clone(gaps))
+	for _, v := range gaps {
+		if math.Abs(v-g) > max(1, g/4) {
+			return 0
 		}
-		drop := stalls(grown)
-		return []Capture{base[0].less(drop)}, []Capture{head[0].less(drop)}, len(drop) > 0 && len(drop) <= fewUnits(n)
 	}
-	few, dropped := true, 0
-	trim := func(side []Capture) []Capture {
-		list := make([]Capture, len(side))
-		for i := range side {
-			drop := stalls(side[i].Units)
-			few = few && len(drop) <= fewUnits(len(side[i].Units))
-			dropped += len(drop)
-			list[i] = side[i].less(drop)
-		}
-		return list
-	}
-	b, h = trim(base), trim(head)
-	return b, h, few && dropped > 0
+	return int(math.Round(g))
 }
 
-// stalls are the places of values beyond twice their median.
-func stalls(values []float64) map[int]bool {
-	middle := median(slices.Clone(values))
-	drop := map[int]bool{}
-	for i, v := range values {
-		if v > stalled*middle {
-			drop[i] = true
-		}
-	}
-	return drop
-}
+// outliers is how many units of n are fewer than two and fewer than 2 %: no property of the program is read off them.
+func outliers(n int) int { return max(2, (n+49)/50) - 1 }
 
-// less is a capture without some of its units.
-func (c *Capture) less(drop map[int]bool) Capture {
-	var out Capture
-	for i, v := range c.Units {
-		if drop[i] {
-			continue
-		}
-		out.Units = append(out.Units, v)
-		if c.Kinds != nil {
-			out.Kinds = append(out.Kinds, c.Kinds[i])
-		}
-	}
-	return out
-}
-
-// forgive takes a mean back to a warning that a few stalls carry: without those of each side it holds.
+// forgive takes a mean back that outliers alone carry: the slowest units of the slower side, so few that they may be
+// accidents, and without which it holds and has changed by less than half as much. That is a warning. Where it is the
+// fastest units of the faster side, it holds.
 func (q *question) forgive(o Options) {
 	if !(q.d > 0) {
 		return
 	}
-	base, head, ok := without(q.base, q.head, q.n.Tie != TieNone)
-	if !ok {
+	if g := q.n.Given; g != nil {
+		if t := g.Trimmed; t > 0 && !q.n.HigherBetter && math.Log(t) <= min(q.tau, q.d/2) {
+			q.v.Outcome, q.v.Code, q.v.Few = Warns, "", true
+		}
 		return
 	}
-	n := *q.n
-	n.Base, n.Head = base, head
-	if n.HigherBetter {
-		n.Base, n.Head = head, base
+	holds := func(head bool) bool {
+		n := *q.n
+		n.Tolerance, n.HigherBetter = math.Expm1(q.tau), false
+		n.Base, n.Head = slices.Clone(q.base), slices.Clone(q.head)
+		tied := n.Tie != TieNone && len(n.Base) == 1 && len(n.Head) == 1 && len(n.Base[0].Steps) == 0 &&
+			len(n.Base[0].Units) == len(n.Head[0].Units)
+		trimmed := n.Head
+		if !head {
+			trimmed = n.Base
+		}
+		for i := range trimmed {
+			of := slices.Clone(trimmed[i].Units)
+			if len(of) < MinUnits {
+				return false
+			}
+			for k := range of {
+				if tied {
+					of[k] = n.Head[0].Units[k] / n.Base[0].Units[k]
+				} else if !head {
+					of[k] = -of[k]
+				}
+			}
+			drop := ascending(of)[len(of)-outliers(len(of)):]
+			if tied {
+				n.Base[0], n.Head[0] = n.Base[0].without(drop), n.Head[0].without(drop)
+			} else {
+				trimmed[i] = trimmed[i].without(drop)
+			}
+		}
+		for i := range n.Base { // of the same units as the head's
+			if n.Base[i].Value = 0; len(n.Base[i].Units) == 0 {
+				return false
+			}
+		}
+		for i := range n.Head {
+			if n.Head[i].Value = 0; len(n.Head[i].Units) == 0 {
+				return false
+			}
+		}
+		v := Judge([]Number{n}, Options{Alpha: o.Alpha, Tau: o.Tau, Seed: o.Seed, whole: true})[0]
+		return v.Outcome == Holds && math.Log(v.Ratio) < q.d/2
 	}
-	rest := ask(&n, o)
-	if rest.settled {
-		return
+	switch {
+	case holds(true):
+		q.v.Outcome, q.v.Code, q.v.Few = Warns, "", true
+	case q.v.Outcome == Undecided && holds(false):
+		q.v.Outcome, q.v.Code, q.v.Loose = Holds, "", true
 	}
-	one := []question{rest}
-	test(one, o)
-	rest = one[0]
-	rest.measure(o)
-	rest.decide(rest.p(rest.tau), rest.p(rest.tau), rest.p(rest.tauClass), o)
-	if rest.v.Outcome != Holds && rest.v.Outcome != Warns {
-		return
-	}
-	slow := q.head
-	e := Excess{}
-	for i := range slow {
-		if s := StallsOf(slow[i].Units); s.Units > 0 || i == 0 {
-			e = s
+}
+
+// without is a capture without the units at these places.
+func (c *Capture) without(drop []int) Capture {
+	var out Capture
+	for i, v := range c.Units {
+		if slices.Contains(drop, i) {
+			continue
+		}
+		out.Units = append(out.Units, v)
+		if len(c.Steps) > 0 {
+			out.Steps = append(out.Steps, c.Steps[i])
 		}
 	}
-	if e.Units == 0 {
-		return
-	}
-	q.v.Outcome, q.v.Code, q.v.Stalls = Warns, "", &e
+	return out
 }

@@ -81,10 +81,12 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		if v.Class == Regressed && high > q.tau { // slower for certain, and perhaps by more than the rule allows
 			v.Outcome = Warns
 		}
-	case q.drifts:
-		v.Code = Drifting
 	case q.few:
 		v.Code = TooFewUnits
+	case v.Level > 0 && q.d <= q.tau: // small and uncertain: the resolution says how much would have been seen
+		v.Outcome, v.Code, v.Loose = Holds, "", true
+	case q.drifts:
+		v.Code = Drifting
 	case q.loose && (q.v.Base.drifts(q.unitsOf(q.base)) || q.v.Head.drifts(q.unitsOf(q.head))):
 		v.Code = Drifting
 	default:

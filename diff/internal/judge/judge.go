@@ -103,6 +103,7 @@ type judge struct {
 	rulings    []ruling
 
 	byID  map[string][]*report.Metric // of both sides, as far as rules asked for them
+	means map[string]bool             // labels of which a rule judges the mean time
 	shown map[string]string           // the name of each kernel that tables show, by its full one
 }
 
@@ -212,6 +213,12 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		}
 		if len(selected[i]) == 0 && !r.Optional {
 			list = append(list, &question{r: r})
+		}
+	}
+	j.means = map[string]bool{}
+	for _, q := range list {
+		if q.s != nil && q.s.row.Metric == "unit.time.mean" && !q.r.Budgeted() && q.r.Level == comparison.LevelError {
+			j.means[q.s.row.Labels.String()] = true
 		}
 	}
 	j.ask(list)
@@ -333,6 +340,11 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 	default:
 		j.change(&g, r, s)
 		j.replicated(&g, s)
+		if s.many && r.Level == comparison.LevelWarn && comparison.Rank(g.Verdict) > comparison.Rank(comparison.Pass) &&
+			(g.Code == "" || g.Code == comparison.WideInterval) && row.Class != comparison.Added && ofStep(s) && !j.moved() {
+			g.Verdict, g.Code = comparison.Pass, ""
+			g.Reason += "; no unit's time moved with it"
+		}
 	}
 	j.notSlower(&g, r)
 	return g

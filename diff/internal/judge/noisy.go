@@ -145,6 +145,62 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	case infer.Undecided:
 		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
 	}
+	if (v.Outcome == infer.Undecided || v.Loose || v.Few) && v.Code != infer.Drifting {
+		j.parts(g, r, s)
+	}
+}
+
+// ofStep reports whether a number is of a kernel, a call or a range of the steps.
+func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || s.perUnit() }
+
+// moved reports whether the time of any kind of unit got worse, or may have by more than a rule is tested against: what
+// a kernel, a call or a range of an unmoved step does is not for a person to look at.
+func (j *judge) moved() bool {
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		if ofTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
+			row.Class == comparison.Unsettled && row.Ratio != nil && *row.Ratio > 1+noise.Tau) {
+			return true
+		}
+	}
+	return false
+}
+
+// parts fails a gate on the unit's time that is not decided by it, where the sum of the parts that changed for certain,
+// falls included, exceeds the rule and the noise floor, and the mean is not lower.
+func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
+	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
+		return
+	}
+	mean := j.rowOf("unit.time.mean", s.row.Labels)
+	share, text, ok := j.x.Net(s.row.Labels)
+	if !ok || mean == nil || comparison.Value(mean.Delta) < 0 ||
+		share <= max(s.number.Tolerance, s.verdict.Floor) {
+		return
+	}
+	g.Class, g.Code, g.Verdict = comparison.Regressed, "", verdictOf(r.Level)
+	g.Reason = unit.Change(share) + " by the parts that changed for certain is more than " + r.Threshold() + ": " + text
+}
+
+// unitsRule reports whether a gate is the one that answers for the parts: on the mean of the unit's time, or on its
+// median where no rule judges the mean.
+func (j *judge) unitsRule(s *subject) bool {
+	switch s.row.Metric {
+	case "unit.time.mean":
+		return true
+	case "unit.time.p50":
+		return !j.means[s.row.Labels.String()]
+	}
+	return false
+}
+
+func (j *judge) rowOf(metric string, l report.Labels) *comparison.Row {
+	for i := range j.c.Primary {
+		if row := &j.c.Primary[i]; row.Metric == metric && row.Labels.String() == l.String() {
+			return row
+		}
+	}
+	return nil
 }
 
 // bad is a change for the worse.

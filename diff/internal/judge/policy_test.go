@@ -127,7 +127,8 @@ func TestOpenAnswersMeanWhatThePolicySays(t *testing.T) {
 		text string
 		want comparison.Verdict
 	}{
-		{"inconclusive warns", wide, step, comparison.Warn},
+		{"inconclusive stays so by default", wide, step, comparison.Inconclusive},
+		{"inconclusive warns", wide, step + "stats: {on_inconclusive: warn}", comparison.Warn},
 		{"inconclusive passes", wide, step + "stats: {on_inconclusive: pass}", comparison.Pass},
 		{"inconclusive fails", wide, step + "stats: {on_inconclusive: fail}", comparison.Fail},
 		{"inconclusive stays so", wide, step + "stats: {on_inconclusive: inconclusive}", comparison.Inconclusive},
@@ -154,7 +155,7 @@ func TestOpenAnswersMeanWhatThePolicySays(t *testing.T) {
 // TestMinCaptures: with fewer a side than the policy wants a duration does not fail; a count does.
 func TestMinCaptures(t *testing.T) {
 	const text = "version: 1\nstats: {min_captures: 3}\nrules: [{id: step, metric: unit.time.p50, regress: {rel: 3%}}]"
-	for n, want := range map[int]comparison.Verdict{1: comparison.Warn, 2: comparison.Warn, 3: comparison.Fail} {
+	for n, want := range map[int]comparison.Verdict{1: comparison.Inconclusive, 2: comparison.Inconclusive, 3: comparison.Fail} {
 		var base, head []*report.Report
 		for range n {
 			base, head = append(base, difftest.Side()...), append(head, difftest.Side()...)
@@ -179,7 +180,7 @@ func TestMinCaptures(t *testing.T) {
 // 1 %, does not.
 func TestAlphaReachesTheTest(t *testing.T) {
 	base, head := idleSides(0.198, 0.2, 0.202), idleSides(0.2079, 0.21, 0.2121)
-	for text, want := range map[string]comparison.Verdict{"5%": comparison.Fail, "1%": comparison.Warn} {
+	for text, want := range map[string]comparison.Verdict{"5%": comparison.Fail, "1%": comparison.Inconclusive} {
 		cmp := difftest.Compared(10e6, comparison.Same)
 		difftest.JudgeBy(cmp, base, head, difftest.Policy(t, "version: 1\nstats: {alpha: "+text+"}\nrules: [{id: idle, metric: gpu.idle_ratio, regress: {rel: 3%}}]"), difftest.Day("2026-06-01"))
 		if cmp.Verdict != want {

@@ -3,6 +3,7 @@ package noise
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,7 @@ func (x *Decider) decide(rows []*comparison.Row, numbers []infer.Number, f Famil
 	for i, v := range x.Judge(numbers, f) {
 		row, n := rows[i], &numbers[i]
 		x.remember(row, *n)
+		x.warnOdd(&v)
 		row.Class, row.Why = ClassOf(&v), x.Why(n, &v, f)
 		row.Code = ""
 		if row.Class == comparison.Unsettled {
@@ -120,22 +122,33 @@ func (x *Decider) Why(n *infer.Number, v *infer.Verdict, f Family) string {
 		return "both sides are equal"
 	}
 	change := unit.Change(v.Ratio - 1)
-	if v.Stalls != nil {
-		change += ", " + stalled(v.Stalls)
-	}
 	if v.Replicated {
-		return change + x.overCaptures(n, v, f)
+		text := change + x.overCaptures(n, v, f)
+		if v.Odd != nil {
+			text += "; " + x.odd(v.Odd)
+		}
+		return text
 	}
 	return change + x.overUnits(n, v)
 }
 
-// stalled says what few units carry.
-func stalled(e *infer.Excess) string {
-	text := fmt.Sprintf("%d of %d units took %.3g times as long", e.Units, e.Of, e.Times)
-	if e.Every > 0 {
-		text += fmt.Sprintf(", 1 in %d", e.Every)
+// odd names the capture that lies apart from the others of its side.
+func (x *Decider) odd(o *infer.Odd) string {
+	s, name := x.Base, "base"
+	if o.Head {
+		s, name = x.Head, "head"
 	}
-	return text
+	return fmt.Sprintf("%s: %s lies %s from the other %d", name, s.Captures[o.At].Report.Trace.Name, unit.Change(o.Ratio-1),
+		len(s.Captures)-1)
+}
+
+// warnOdd says once of a comparison which capture lies apart, by the first row that knows.
+func (x *Decider) warnOdd(v *infer.Verdict) {
+	if v.Odd == nil || slices.ContainsFunc(x.C.Warnings, func(w comparison.Reason) bool { return w.Code == comparison.OddCapture }) {
+		return
+	}
+	x.C.Warnings = append(x.C.Warnings, comparison.Reason{Code: comparison.OddCapture,
+		Text: x.odd(v.Odd) + ": judged with it and without it; record one more"})
 }
 
 // overCaptures is what several captures a side say.

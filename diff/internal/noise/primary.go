@@ -124,6 +124,7 @@ func (x *Decider) Rows() {
 			list = slices.Insert(list, 2, p) // behind median and mean
 		}
 		y.kindRows(list)
+		y.partRows()
 	}
 	x.deviceRows()
 	x.Workload()
@@ -188,7 +189,7 @@ func (x *Decider) primaryNumber(p *primary, row *comparison.Row) infer.Number {
 		st = infer.Median
 	}
 	n := x.number(p.metric, row.Labels, p.unit(), st)
-	n.Count = p.exact
+	n.Count, n.Whole = p.exact, id == "unit.time"
 	for _, s := range []struct {
 		side *side.Side
 		out  *[]infer.Capture

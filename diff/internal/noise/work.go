@@ -1,8 +1,8 @@
 package noise
 
 import (
-	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -26,21 +26,57 @@ const pricedLeast = 0.5
 //	base = Σ n(k) · t_base(k),   head = Σ n(k) · t_head(k)
 //
 // over the kinds that have a price. That is the head's mean over units of the kind, and over those that do its work
-// with some more or less. A kind that markers name by batch size and that either side has fewer than eight units of is
-// priced by the fits of both sides' times on batch and tokens ([infer.FitTime]): t_head = t_base · fit_head / fit_base.
-// The mix of kinds on the head changes nothing. Kinds without a price that take 5 % of the base's unit time are the
-// reason missing_kind.
+// with some more or less. A kind that markers name by its batch size, and that lies between two that both sides ran,
+// has t_head = t_base · r, r being the mean of what the two changed by. The mix of kinds on the head changes nothing.
+// Kinds without a price that take 5 % of the base's unit time are the reason missing_kind. Where both sides put out the
+// same tokens in another number of decode steps, these are priced by the token: half the batch in twice the steps is a
+// loss, and no other work.
+//
+// Phases of which a kind has too few units to be judged by itself have a row of their own, for all of their kinds.
 func (x *Decider) Workload() {
 	if len(x.Kinds) < 2 || !x.C.Comparable || x.EvidenceOnly() || x.Opt.Phase != "" || x.Opt.Batch != nil {
 		return
 	}
 	w := &workload{x: x}
-	w.fit()
+	w.byToken()
+	w.judge()
+	for _, phase := range x.scarce() {
+		one := *w
+		one.phase, one.total, one.fitted, one.unpriced, one.lacking = phase, 0, 0, 0, nil
+		one.judge()
+	}
+}
+
+// scarce are the phases, of several, of which both sides ran kinds that are too few units each.
+func (x *Decider) scarce() (list []string) {
+	kinds, few := map[string]int{}, map[string]bool{}
+	for i := range x.Kinds {
+		k := &x.Kinds[i]
+		if k.Base == nil || k.Head == nil || k.Like != nil {
+			continue
+		}
+		b, _, _ := x.Base.OfKind(k.Base)
+		h, _, _ := x.Head.OfKind(k.Head)
+		kinds[k.Name.Phase]++
+		few[k.Name.Phase] = few[k.Name.Phase] || min(b, h) < infer.MinUnits
+	}
+	for phase, n := range kinds {
+		if n > 1 && few[phase] && len(kinds) > 1 {
+			list = append(list, phase)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// judge adds the row of all work, or of the phase.
+func (w *workload) judge() {
+	x := w.x
 	row, ok := w.row()
-	if w.unpriced >= missingShare*w.total {
+	if w.phase == "" && w.unpriced >= missingShare*w.total {
 		x.Reason(comparison.MissingKind, w.missing())
 	}
-	if names, share := w.strange(); share >= missingShare {
+	if names, share := w.strange(); w.phase == "" && share >= missingShare {
 		x.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: whether that is "+
 			"other work or the same work done worse is not known", listed(names), unit.Percent(share)))
 	}
@@ -48,6 +84,7 @@ func (x *Decider) Workload() {
 		return
 	}
 	n := x.number("unit.time.mean", row.Labels, report.Nanoseconds, infer.Mean)
+	n.Whole = true
 	for i := range row.BaseValues {
 		n.Base = append(n.Base, infer.Capture{Value: row.BaseValues[i]})
 	}
@@ -55,33 +92,87 @@ func (x *Decider) Workload() {
 		n.Head = append(n.Head, infer.Capture{Value: row.HeadValues[i]})
 	}
 	if row.Unreplicated {
-		if i := w.interval(*row.Ratio); i != nil {
-			n.Given = &infer.Given{Low: i.Low, High: i.High, Method: i.Method}
-		}
+		n.Given = w.interval(*row.Ratio)
 	}
 	x.decide([]*comparison.Row{&row}, []infer.Number{n}, x.Alone())
 	row.Why += "; " + w.shares()
+	if w.phase != "" {
+		x.C.Primary = append(x.C.Primary, row)
+		return
+	}
 	x.C.Primary = append([]comparison.Row{row}, x.C.Primary...)
 }
 
 // workload is the base's work and what it is worth.
 type workload struct {
-	x                              *Decider
-	fits                           map[string]*[2]*infer.Fit // by phase: base, head
-	total, exact, fitted, unpriced float64                   // of the base's unit time, ns
-	lacking                        []*match.Kind
+	x                       *Decider
+	phase                   string      // that the row is of; empty: all
+	lead                    *match.Kind // that stands for all kinds of decode, which are priced by the token; nil: each by itself
+	total, fitted, unpriced float64     // of the base's unit time, ns
+	lacking                 []*match.Kind
 }
 
-// count and time of the units of a kind in one capture, with those that do its work with some more or less.
+const decode = "decode"
+
+// sameTokens is how far the tokens of two sides may differ and be the same.
+const sameTokens = 0.01
+
+// byToken prices decode steps by the token where both sides put out the same tokens in another number of steps.
+func (w *workload) byToken() {
+	var steps, tokens [2]float64
+	for i := range w.x.Kinds {
+		k := &w.x.Kinds[i]
+		if k.Name.Phase != decode {
+			continue
+		}
+		if k.Name.Batch <= 0 {
+			w.lead = nil
+			return
+		}
+		if k.Base != nil && w.lead == nil {
+			w.lead = k
+		}
+		for at, s := range []*side.Side{w.x.Base, w.x.Head} {
+			of := [][]int{k.Base, k.Head}[at]
+			if of == nil {
+				continue
+			}
+			n, _, _ := s.OfKind(of)
+			each := float64(n) / float64(len(s.Captures))
+			steps[at], tokens[at] = steps[at]+each, tokens[at]+each*float64(k.Name.Batch)
+		}
+	}
+	if !(tokens[0] > 0 && math.Abs(tokens[1]/tokens[0]-1) <= sameTokens && math.Abs(steps[1]/steps[0]-1) > missingShare) {
+		w.lead = nil
+	}
+}
+
+// of reports whether units of the kind o are priced as units of k.
+func (w *workload) of(o, k *match.Kind) bool {
+	return o == k || o.Like == k || w.lead != nil && k == w.lead && o.Name.Phase == decode
+}
+
+// skips reports whether a kind has no price of its own.
+func (w *workload) skips(k *match.Kind) bool {
+	return k.Base == nil || k.Like != nil || w.phase != "" && k.Name.Phase != w.phase ||
+		w.lead != nil && k != w.lead && k.Name.Phase == decode
+}
+
+// count and time of the units of a kind in one capture, with those that do its work with some more or less; tokens
+// instead of units where these are what is priced.
 func (w *workload) sums(k *match.Kind, s *side.Side, n int, of func(k *match.Kind) []int) (count, time float64) {
 	for i := range w.x.Kinds {
 		o := &w.x.Kinds[i]
-		if o != k && o.Like != k {
+		if !w.of(o, k) {
 			continue
 		}
 		if row := of(o); row != nil && row[n] >= 0 {
 			g := &s.Captures[n].Kinds[row[n]]
-			count += float64(g.Count)
+			each := 1.0
+			if k == w.lead {
+				each = float64(o.Name.Batch)
+			}
+			count += each * float64(g.Count)
 			time += g.Time()
 		}
 	}
@@ -122,7 +213,7 @@ func (w *workload) row() (comparison.Row, bool) {
 	b, h := make([]float64, len(x.Base.Captures)), make([]float64, len(x.Head.Captures))
 	for i := range x.Kinds {
 		k := &x.Kinds[i]
-		if k.Base == nil || k.Like != nil {
+		if w.skips(k) {
 			continue
 		}
 		own, units, ok := w.price(k, x.Base, baseOf)
@@ -132,18 +223,15 @@ func (w *workload) row() (comparison.Row, bool) {
 		n := units / float64(len(b)) // a capture
 		time := n * side.Average(own)
 		w.total += time
-		there, others, ok := w.price(k, x.Head, headOf)
-		ratio, fits := w.ratio(k.Name)
-		switch {
-		case ok && (!fits || min(units, others) >= infer.MinUnits):
-			w.exact += time
-		case fits:
+		there, _, ok := w.price(k, x.Head, headOf)
+		if ratio, near := w.between(k); !ok && near {
 			w.fitted += time
-			there = make([]float64, len(h))
+			there, ok = make([]float64, len(h)), true
 			for c := range there {
 				there[c] = ratio * side.Average(own)
 			}
-		default:
+		}
+		if !ok {
 			w.unpriced += time
 			w.lacking = append(w.lacking, k)
 			continue
@@ -162,151 +250,112 @@ func (w *workload) row() (comparison.Row, bool) {
 	units := func(s *side.Side) (n int64) {
 		for _, c := range s.Captures {
 			for i := range c.Kinds {
-				n += c.Kinds[i].Count
+				if w.phase == "" || c.Kinds[i].Phase == w.phase {
+					n += c.Kinds[i].Count
+				}
 			}
 		}
 		return n
 	}
-	row := comparison.Row{Metric: comparison.MetricWork, Labels: report.Labels{}, Unit: report.Nanoseconds,
+	labels := report.Labels{}
+	if w.phase != "" {
+		labels["phase"] = w.phase
+	}
+	row := comparison.Row{Metric: comparison.MetricWork, Labels: labels, Unit: report.Nanoseconds,
 		Base: &base, Head: &head, BaseValues: b, HeadValues: h, NBase: units(x.Base), NHead: units(x.Head),
 		Unreplicated: len(b) == 1 || len(h) == 1}
 	row.Change()
 	return row, true
 }
 
-// fit fits the phases whose units markers name by batch size.
-func (w *workload) fit() {
-	w.fits = map[string]*[2]*infer.Fit{}
-	for n, s := range []*side.Side{w.x.Base, w.x.Head} {
-		phases := map[string][]infer.Work{}
-		for _, c := range s.Captures {
-			for _, u := range c.Steps() {
-				if k := c.Kinds[u.At].Kind; k.Batch >= 0 {
-					phases[k.Phase] = append(phases[k.Phase],
-						infer.Work{Batch: float64(k.Batch), Tokens: float64(k.Tokens), Time: u.Time})
-				}
-			}
+// between is what the nearest smaller and the nearest larger batch of a kind's phase changed by, on average, of those
+// that both sides ran; ok is false where either is not there.
+func (w *workload) between(k *match.Kind) (ratio float64, ok bool) {
+	var near [2]*match.Kind
+	for i := range w.x.Kinds {
+		o := &w.x.Kinds[i]
+		if k.Name.Batch < 0 || o.Name.Phase != k.Name.Phase || o.Name.Tokens != k.Name.Tokens || o.Base == nil || o.Head == nil {
+			continue
 		}
-		for phase, units := range phases {
-			if f, ok := infer.FitTime(units); ok {
-				if w.fits[phase] == nil {
-					w.fits[phase] = &[2]*infer.Fit{}
-				}
-				w.fits[phase][n] = f
-			}
+		at, closer := 0, func(a, b int64) bool { return a > b }
+		if o.Name.Batch > k.Name.Batch {
+			at, closer = 1, func(a, b int64) bool { return a < b }
+		}
+		if near[at] == nil || closer(o.Name.Batch, near[at].Name.Batch) {
+			near[at] = o
 		}
 	}
-}
-
-// ratio of head to base for a kind by the fits; ok is false where it lies outside what both sides ran.
-func (w *workload) ratio(k side.Kind) (ratio float64, ok bool) {
-	f := w.fits[k.Phase]
-	if k.Batch < 0 || f == nil || f[0] == nil || f[1] == nil {
-		return 0, false
+	for _, o := range near {
+		if o == nil {
+			return 0, false
+		}
+		from, _, ok := w.price(o, w.x.Base, baseOf)
+		to, _, ok2 := w.price(o, w.x.Head, headOf)
+		if !ok || !ok2 {
+			return 0, false
+		}
+		ratio += side.Average(to) / side.Average(from) / 2
 	}
-	from, ok := f[0].At(float64(k.Batch), float64(k.Tokens))
-	to, ok2 := f[1].At(float64(k.Batch), float64(k.Tokens))
-	if !ok || !ok2 {
-		return 0, false
-	}
-	return to / from, true
+	return ratio, true
 }
 
 // interval of the ratio over the units that the reports list, moved to where all of them are; nil where there are too
 // few.
-func (w *workload) interval(ratio float64) *comparison.Interval {
-	x := w.x
-	b, h := w.units(x.Base, baseOf), w.units(x.Head, headOf)
-	p, ok := infer.Price(b, h, x.alpha(), x.seed)
-	if !ok || p.Method == "" || p.Unpriced > pricedLeast {
+func (w *workload) interval(ratio float64) *infer.Given {
+	var kinds []infer.Priced
+	for i := range w.x.Kinds {
+		k := &w.x.Kinds[i]
+		if w.skips(k) {
+			continue
+		}
+		p := infer.Priced{Base: w.units(k, w.x.Base, baseOf), Head: w.units(k, w.x.Head, headOf)}
+		price, count, _ := w.price(k, w.x.Base, baseOf)
+		there, _, ok := w.price(k, w.x.Head, headOf)
+		if len(p.Base) > 0 && len(p.Head) > 0 && ok { // so often that the means of the lists give what is priced
+			p.Count = count * side.Average(price) / infer.Mean.Of(slices.Clone(p.Base))
+			p.HeadCount = count * side.Average(there) / infer.Mean.Of(slices.Clone(p.Head))
+		}
+		if len(p.Base) > 0 && len(p.Head) > 0 {
+			kinds = append(kinds, p)
+		}
+	}
+	g, of, ok := infer.Price(kinds, w.x.alpha(), w.x.seed)
+	if !ok {
 		return nil
 	}
-	shift := ratio / p.Ratio
-	return &comparison.Interval{Low: p.Low * shift, High: p.High * shift, Level: 1 - 2*x.alpha(), Method: p.Method}
+	g.Low, g.High, g.Trimmed = g.Low*ratio/of, g.High*ratio/of, g.Trimmed*ratio/of
+	return &g
 }
 
-// units of one side, by kind: those that do the work of another kind count as of that.
-func (w *workload) units(s *side.Side, of func(k *match.Kind) []int) []infer.Work {
-	var list []infer.Work
-	phases := map[string]int{}
-	for i := range w.x.Kinds { // both sides number phases alike
-		if k := w.x.Kinds[i].Name; k.Batch >= 0 {
-			if _, ok := phases[k.Phase]; !ok {
-				phases[k.Phase] = len(phases)
-			}
-		}
-	}
+// units are the times of those units of a kind that a side's reports list, with those that do its work with some more or
+// less.
+func (w *workload) units(k *match.Kind, s *side.Side, of func(k *match.Kind) []int) (list []float64) {
 	for n, c := range s.Captures {
-		kinds := make([]infer.Work, len(c.Kinds))
+		own := map[int]bool{}
 		for i := range w.x.Kinds {
-			k := &w.x.Kinds[i]
-			row := of(k)
-			if row == nil || row[n] < 0 {
-				continue
+			if o := &w.x.Kinds[i]; w.of(o, k) {
+				if row := of(o); row != nil && row[n] >= 0 {
+					own[row[n]] = true
+				}
 			}
-			at := i
-			if k.Like != nil {
-				at = slices.IndexFunc(w.places(), func(o *match.Kind) bool { return o == k.Like })
-			}
-			work := infer.Work{Phase: len(phases) + at}
-			if k.Name.Batch >= 0 {
-				work = infer.Work{Phase: phases[k.Name.Phase], Batch: float64(k.Name.Batch), Tokens: float64(k.Name.Tokens)}
-			}
-			kinds[row[n]] = work
 		}
 		for _, u := range c.Steps() {
-			work := kinds[u.At]
-			work.Time = u.Time
-			list = append(list, work)
+			if own[u.At] {
+				list = append(list, u.Time)
+			}
 		}
-	}
-	return mixed(list)
-}
-
-// mixed spreads the units of each kind evenly and keeps their order within it, so that every block of a bootstrap holds
-// about the mix of the whole: how many units of each kind ran is given, and only their times are noise.
-func mixed(units []infer.Work) []infer.Work {
-	type kind struct {
-		phase         int
-		batch, tokens float64
-	}
-	of := func(u infer.Work) kind { return kind{u.Phase, u.Batch, u.Tokens} }
-	counts, seen := map[kind]int{}, map[kind]int{}
-	for _, u := range units {
-		counts[of(u)]++
-	}
-	type placed struct {
-		infer.Work
-		at float64
-	}
-	list := make([]placed, len(units))
-	for i, u := range units {
-		k := of(u)
-		list[i] = placed{u, (float64(seen[k]) + 0.5) / float64(counts[k])}
-		seen[k]++
-	}
-	slices.SortStableFunc(list, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
-	out := make([]infer.Work, len(list))
-	for i := range list {
-		out[i] = list[i].Work
-	}
-	return out
-}
-
-// places are the kinds of unit in their order.
-func (w *workload) places() []*match.Kind {
-	list := make([]*match.Kind, len(w.x.Kinds))
-	for i := range list {
-		list[i] = &w.x.Kinds[i]
 	}
 	return list
 }
 
 // shares says how the base's work was priced.
 func (w *workload) shares() string {
-	text := unit.Percent(w.exact/w.total) + " of base's unit time is priced by units of the same kind"
+	text := unit.Percent(1-(w.fitted+w.unpriced)/w.total) + " of base's unit time is priced by units of the same kind"
 	if w.fitted > 0 {
-		text += ", " + unit.Percent(w.fitted/w.total) + " by a fit on batch and tokens"
+		text += ", " + unit.Percent(w.fitted/w.total) + " by those of the next batch sizes"
+	}
+	if w.lead != nil {
+		text += "; decode is priced by the token: both sides put out the same tokens in another number of steps"
 	}
 	if w.unpriced > 0 {
 		text += ", " + unit.Percent(w.unpriced/w.total) + " not at all"

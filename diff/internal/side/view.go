@@ -109,6 +109,9 @@ func (v *View) WithoutCalls() *View {
 	return &w
 }
 
+// Parts is where the time of the units went; nil where the report does not say.
+func (v *View) Parts() *report.UnitParts { return v.C.Report.Unit.PartsOf(v.group.ID, v.group.Device) }
+
 // Device whose units the view is of.
 func (v *View) Device() int64 { return v.group.Device }
 

@@ -1,0 +1,245 @@
+package noise
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Bounds of the parts that are judged: never by how much they changed.
+const (
+	mostParts = 12   // the largest by the larger of their shares on both sides; what is left is one more
+	leastPart = 0.02 // of the units' time on a side; or a tenth of that where a side has none of it
+)
+
+// partKey names a part.
+type partKey struct{ kind, name string }
+
+// partRows judges the parts of one kind of unit, of one capture a side whose reports list them.
+func (x *Decider) partRows() {
+	if len(x.Base.Views) != 1 || len(x.Head.Views) != 1 {
+		return
+	}
+	base, head, tied := x.partUnits()
+	if len(base) < infer.LeastUnits || len(head) < infer.LeastUnits {
+		return
+	}
+	b, h := partTimes(x.Base.Views[0].Parts(), base), partTimes(x.Head.Views[0].Parts(), head)
+	keys, parts := pooled(b, h, len(base), len(head))
+	total := 0.0
+	for i := range parts {
+		total += sum(parts[i].Base) / float64(len(base))
+	}
+	if total <= 0 {
+		return
+	}
+	for i, v := range infer.JudgeParts(parts, total, tied, timer, x.alpha()) {
+		row := comparison.Part{Unit: x.Kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
+			Base: sum(parts[i].Base) / float64(len(base)), Head: sum(parts[i].Head) / float64(len(head)), Delta: v.Delta,
+			Share: v.Delta / total, P: v.P, Class: comparison.Unsettled}
+		switch {
+		case v.Certain && v.Delta > 0:
+			row.Class = comparison.Regressed
+		case v.Certain:
+			row.Class = comparison.Improved
+		case v.Hits == 0 && max(v.High, -v.Low) <= Tau*total:
+			row.Class = comparison.Same
+		}
+		if v.Hits > 0 {
+			row.Hits = &comparison.PartHits{Units: int64(v.Hits), Of: int64(len(parts[i].Head)), Every: int64(v.Every), Times: v.Times}
+		} else {
+			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: 1 - 2*x.alpha(), Method: "t interval over units"}
+		}
+		x.C.Parts = append(x.C.Parts, row)
+	}
+}
+
+// partUnits are the places of the units, in what each report lists, that are compared: pairs where the units are tied.
+func (x *Decider) partUnits() (base, head []int, tied bool) {
+	p, q := x.Base.Views[0].Parts(), x.Head.Views[0].Parts()
+	if p == nil || q == nil {
+		return nil, nil, false
+	}
+	b, err := p.Numbers()
+	h, err2 := q.Numbers()
+	if err != nil || err2 != nil {
+		return nil, nil, false
+	}
+	all := func(n int) []int {
+		list := make([]int, n)
+		for i := range list {
+			list[i] = i
+		}
+		return list
+	}
+	switch x.tie() {
+	case infer.TieStart:
+		return all(len(b)), all(len(h)), slices.Equal(b, h)
+	case infer.TieNumber:
+		from, to := stepsOf(x.Base.Views[0], b), stepsOf(x.Head.Views[0], h)
+		at := make(map[int64]int, len(to))
+		for i, s := range to {
+			at[s] = i
+		}
+		for i, s := range from {
+			if k, ok := at[s]; ok {
+				base, head = append(base, i), append(head, k)
+			}
+		}
+		if len(base) >= infer.MinUnits {
+			return base, head, true
+		}
+	case infer.TieNone:
+	}
+	return all(len(b)), all(len(h)), false
+}
+
+// stepsOf are the numbers that the markers of units carry, by the units' own numbers.
+func stepsOf(v *side.View, numbers []int64) []int64 {
+	steps := map[int64]int64{}
+	list, kept := v.Series()
+	for i, u := range list {
+		if kept[i] {
+			steps[u.Number] = u.Step
+		}
+	}
+	out := make([]int64, len(numbers))
+	for i, n := range numbers {
+		out[i] = steps[n]
+	}
+	return out
+}
+
+// partTimes are the times of the parts, ns by unit.
+func partTimes(p *report.UnitParts, units []int) map[partKey][]float64 {
+	out := map[partKey][]float64{}
+	for i := range p.Parts {
+		times := p.Parts[i].Times()
+		list := make([]float64, len(units))
+		for k, at := range units {
+			list[k] = float64(times[at])
+		}
+		out[partKey{p.Parts[i].Kind, p.Parts[i].Name}] = list
+	}
+	return out
+}
+
+// pooled are the parts that are judged, those that hold most time first, and the sum of the others.
+func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []infer.Part) {
+	shares := map[partKey]float64{}
+	for _, s := range []map[partKey][]float64{b, h} {
+		total := 0.0
+		for _, times := range s {
+			total += sum(times)
+		}
+		for k, times := range s {
+			if share := sum(times) / max(total, 1); share > shares[k] {
+				shares[k] = share
+			}
+		}
+	}
+	for k := range shares {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(p, q partKey) int {
+		return cmp.Or(cmp.Compare(shares[q], shares[p]), cmp.Compare(p.kind, q.kind), cmp.Compare(p.name, q.name))
+	})
+	own := 0
+	rest := infer.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
+	add := func(to, of []float64) {
+		for i, v := range of {
+			to[i] += v
+		}
+	}
+	for _, k := range keys {
+		least := leastPart
+		if b[k] == nil || h[k] == nil {
+			least /= 10
+		}
+		if own == mostParts || shares[k] < least || k.name == "" {
+			add(rest.Base, b[k])
+			add(rest.Head, h[k])
+			continue
+		}
+		part := infer.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
+		add(part.Base, b[k])
+		add(part.Head, h[k])
+		keys[own] = k
+		parts = append(parts, part)
+		own++
+	}
+	return append(keys[:own:own], partKey{kind: "rest"}), append(parts, rest)
+}
+
+func sum(values []float64) (s float64) {
+	for _, v := range values {
+		s += v
+	}
+	return s
+}
+
+// Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
+// unit, and the largest rise among them. ok is false where none rose.
+func (x *Decider) Net(labels report.Labels) (share float64, text string, ok bool) {
+	var most *comparison.Part
+	for i := range x.C.Parts {
+		p := &x.C.Parts[i]
+		if p.Labels.String() != labels.String() || p.Class != comparison.Regressed && p.Class != comparison.Improved {
+			continue
+		}
+		share += p.Share
+		if p.Class == comparison.Regressed && (most == nil || p.Delta > most.Delta) {
+			most = p
+		}
+	}
+	if most == nil {
+		return 0, "", false
+	}
+	return share, PartText(most), true
+}
+
+// PartText says what became of a part: "copy DtoH pageable +4.9 ms (3 of 19 units, every 7th)".
+func PartText(p *comparison.Part) string {
+	text := fmt.Sprintf("%s %s per unit", partName(p), unit.Delta(p.Delta, report.Nanoseconds))
+	if h := p.Hits; h != nil {
+		text += fmt.Sprintf(", in %d of %s", h.Units, comparison.Count(h.Of, "unit"))
+		if h.Every > 0 {
+			text += ", every " + ordinal(h.Every)
+		}
+	}
+	return text
+}
+
+func ordinal(n int64) string {
+	end := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		end = "st"
+	case n%10 == 2:
+		end = "nd"
+	case n%10 == 3:
+		end = "rd"
+	}
+	return fmt.Sprint(n) + end
+}
+
+func partName(p *comparison.Part) string {
+	switch p.Kind {
+	case report.PartIdle:
+		return "GPU idle (" + p.Name + ")"
+	case report.PartCopy:
+		return "exposed copies " + p.Name
+	case report.PartComm:
+		return "exposed communication " + p.Name
+	case report.PartCompute:
+		return "kernels " + p.Name
+	}
+	return "the smaller parts"
+}
