@@ -60,7 +60,7 @@ func longTexts(t *testing.T, dir string) map[string][]string {
 		filepath.Join(dir, "kernels.yaml"):            {"T --kernel-map M", "diff T T --kernel-map M"},
 		filepath.Join(dir, "x.partial"):               {"merge M --out O", "merge M T"},
 		filepath.Join(dir, "calls.jsonl"):             {"mcp"},
-		filepath.Join(dir, "history.db"):              {"history list --store M", "history check --store M", "history page --store M --out O", "history export --store M --format profilemate", "history show --store M 0123", "history merge --store O M", "diff T T --history M", "history prune --store M --before 2020-01-01"},
+		filepath.Join(dir, "history.db"):              {"history list --store M", "history check --store M", "history page --store M --out O", "history list --store M --format ndjson", "history list --store M 0123", "history merge --store O M", "diff T T --history M", "history prune --store M --before 2020-01-01"},
 		"../../testdata/evidence/session":             {"report --evidence F --out O", "report T --evidence F"},
 		"../../testdata/evidence/perfopt":             {"report --evidence F --out O", "report T --evidence F"},
 		"../../examples/from-the-three-tools.md":      {"report --evidence M", "report M", "diff M T", "load --url http://127.0.0.1:1 --dataset M --num-requests 1 --out O"},

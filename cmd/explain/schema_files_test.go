@@ -16,7 +16,7 @@ func TestFilesOfHistoryFollowTheirSchemas(t *testing.T) {
 	store, lines := filepath.Join(dir, "history.db"), filepath.Join(dir, "history.ndjson")
 	for _, args := range [][]string{
 		{"history", "add", "../../testdata/base.sqlite", "--store", store, "--commit", strings.Repeat("01", 20), "--repository", "o/r", "--branch", "main"},
-		{"history", "export", "--store", store, "--format", "ndjson", "--out", lines},
+		{"history", "list", "--store", store, "--format", "ndjson", "--out", lines},
 	} {
 		if code, said := runHere(t, args...); code != exitOK {
 			t.Fatalf("%v: exit code %d: %s", args, code, said)

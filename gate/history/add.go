@@ -53,6 +53,9 @@ func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinn
 			if err := c.clock(ctx, &p, out.Workload.id()); err != nil {
 				return err
 			}
+			for i := range rows {
+				rows[i].Time = p.Time
+			}
 		}
 		for i := range rows {
 			id, fresh, err := c.run(ctx, &rows[i])
@@ -158,17 +161,31 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	return list, nil
 }
 
-// clock refuses to put a run before others by the clock alone.
+// clockSlack is how far the clocks of two writers may differ, or how long one may have waited for the other.
+const clockSlack = 2 * time.Minute
+
+// clock takes the time inside the transaction: not before the newest run of another commit, which another writer may
+// have added since this one began. It refuses to put a run before others by a clock that is wrong.
 func (c *changes) clock(ctx context.Context, p *Place, workload string) error {
+	if c.s.migration != "" { // PostgreSQL: others wait here, as they do in SQLite from the beginning
+		if _, err := c.exec(ctx, "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+	}
 	var newest int64
 	err := c.tx.QueryRowContext(ctx, c.s.query("SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
 		"AND workload = ? AND commit_id <> ?"), p.Repository, p.Branch, workload, p.Commit).Scan(&newest)
 	if err != nil {
 		return c.s.fail(err)
 	}
-	if t := time.Unix(newest, 0).UTC(); newest > p.Time.Unix() {
+	p.Time = p.Time.UTC().Truncate(time.Second)
+	t := time.Unix(newest, 0).UTC()
+	switch late := t.Sub(p.Time); {
+	case late > clockSlack:
 		return fmt.Errorf("the clock says %s, and the newest run of %s is of %s: name the time of this one with --time",
-			p.Time.UTC().Format(time.RFC3339), p.Branch, t.Format(time.RFC3339))
+			p.Time.Format(time.RFC3339), p.Branch, t.Format(time.RFC3339))
+	case late > 0:
+		p.Time = t
 	}
 	return nil
 }

@@ -2,8 +2,11 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -23,7 +26,9 @@ type Checks struct {
 	Schema  string      `json:"schema"`
 	Series  []Checked   `json:"series"`
 	Changes []Found     `json:"changes"` // the newest first
+	Borders []Border    `json:"borders"` // the newest first
 	Open    int         `json:"open"`    // for the worse, not accepted, and still there
+	Warned  int         `json:"warned"`  // borders and creeps for the worse by what a change needs
 	Store   string      `json:"-"`
 	Tool    report.Tool `json:"tool"`
 }
@@ -31,8 +36,38 @@ type Checks struct {
 // Checked is a series that was looked at, without its nights.
 type Checked struct {
 	Series
-	Nights int  `json:"nights"`
-	Enough bool `json:"enough"` // for a change to be found at all
+	Nights int            `json:"nights"`
+	Enough bool           `json:"enough"` // for a change to be found at all
+	Noise  change.Noise   `json:"noise"`  // as learned from the series
+	Odd    string         `json:"unlike"` // how the nights are unlike any noise that is known; empty: they are not
+	Flips  []change.Flips `json:"flips"`  // places in the nights, levels as ln
+	Creep  *change.Creep  `json:"creep"`  // null: none
+
+	told  *change.Told
+	least float64
+}
+
+// Border is a place at which the environment of a series changed, and what its level did there. That cannot be told from
+// what the commits of the night did.
+type Border struct {
+	Series   string   `json:"series"` // the metric and its kind of unit
+	Branch   string   `json:"branch"`
+	Workload string   `json:"workload"`
+	Fields   []Moved  `json:"fields"`
+	Before   Night    `json:"before"` // the last night before it
+	After    Night    `json:"after"`
+	Night    int      `json:"night"`  // number of the night behind it, from 0 on
+	Nights   int      `json:"nights"` // behind it that say what the level is
+	Ratio    float64  `json:"ratio"`  // of the levels, new over old
+	SE       *float64 `json:"se"`     // of its ln; null where there are too few nights
+	Warn     bool     `json:"warn"`   // the level is worse by what a change needs, and by more than noise
+}
+
+// Moved is a field of an environment that changed; empty is not known.
+type Moved struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 // Found is one change of the level of one series.
@@ -49,11 +84,15 @@ type Found struct {
 	After      Night         `json:"after"`  // the first night of the new one
 	FoundAt    time.Time     `json:"found_at"`
 	Ratio      float64       `json:"ratio"` // of the levels, new over old
-	P          float64       `json:"p"`
-	Worse      bool          `json:"worse"`
-	Open       bool          `json:"open"`  // for the worse, not accepted, and still there
-	Gone       bool          `json:"gone"`  // the level came back since
-	Cause      string        `json:"cause"` // in words, see the comparison
+	// LevelBefore and LevelAfter are what the nights on both sides have typically, in the unit or as ratio to Pinned.
+	LevelBefore float64 `json:"level_before"`
+	LevelAfter  float64 `json:"level_after"`
+	P           float64 `json:"p"`
+	Worse       bool    `json:"worse"`
+	Open        bool    `json:"open"`   // for the worse, not accepted, and still there
+	Gone        bool    `json:"gone"`   // the level came back since
+	Bisect      string  `json:"bisect"` // the command that finds the commit; empty where the nights are of neighbours
+	Cause       string  `json:"cause"`  // in words, see the comparison
 	// Attribution is where the change comes from, per unit, between the nights around it; empty where those cannot be
 	// compared.
 	Attribution []comparison.AttributionRow `json:"attribution"`
@@ -89,12 +128,16 @@ type CheckOptions struct {
 
 // Check looks for changes in the series of the runs that a filter selects.
 func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
-	out := &Checks{Schema: ChecksSchema, Series: []Checked{}, Changes: []Found{}, Store: s.name,
+	out := &Checks{Schema: ChecksSchema, Series: []Checked{}, Changes: []Found{}, Borders: []Border{}, Store: s.name,
 		Tool: report.Tool{Name: "explain"}}
 	if len(o.Metrics) == 0 {
 		o.Metrics = []string{StepTime}
 	}
 	acks, err := s.Acks(ctx, o.Filter.Repository)
+	if err != nil {
+		return nil, err
+	}
+	epochs, err := s.Epochs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,16 +148,24 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 		}
 		for i := range list {
 			x := &list[i]
-			out.Series = append(out.Series, Checked{Series: *x, Nights: len(x.Nights), Enough: len(x.Nights) >= LeastNights})
-			changes := x.Changes(o.Change)
+			checked := x.checked(o.Change)
+			out.Series = append(out.Series, checked)
+			out.Borders = append(out.Borders, x.borders(&checked, epochs)...)
+			if c := checked.Creep; c != nil && x.Worse(c.PerYear) {
+				out.Warned++
+			}
+			changes := checked.told.Changes
 			for k := range changes {
-				found := x.found(changes, k)
+				found := x.found(checked.told, k)
 				found.acknowledge(acks, o.Today)
 				found.Open = found.Worse && !found.Gone && (found.Ack == nil || !found.Ack.Holds(o.Today))
 				if o.Causes {
 					if err := s.explain(ctx, x, changes, k, &found); err != nil {
 						return nil, err
 					}
+				}
+				if found.Bisect != "" && s.driver == sqlite.driver {
+					found.Bisect += " --history " + strconv.Quote(s.name)
 				}
 				if found.Open {
 					out.Open++
@@ -123,6 +174,12 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 			}
 		}
 	}
+	for i := range out.Borders {
+		if out.Borders[i].Warn {
+			out.Warned++
+		}
+	}
+	slices.SortStableFunc(out.Borders, func(a, b Border) int { return b.After.Time.Compare(a.After.Time) })
 	slices.SortStableFunc(out.Changes, func(a, b Found) int { return b.After.Time.Compare(a.After.Time) })
 	return out, nil
 }
@@ -130,8 +187,55 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 // nearby nights of the place of a change count for acknowledgements: the place can move while nights come in.
 const nearby = 2
 
+// Of a series that no model of noise fits: more odd nights, or more that hang together.
+const (
+	mostOdd         = 0.1
+	mostCorrelation = 0.9
+)
+
+// checked reads a series.
+func (s *Series) checked(o change.Options) Checked {
+	c := Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights, told: s.Read(o), least: o.Least}
+	c.Noise, c.Flips, c.Creep = c.told.Noise, append([]change.Flips{}, c.told.Flips...), c.told.Creep
+	switch n := c.Noise; {
+	case n.Nights < LeastNights:
+	case n.Odd > mostOdd:
+		c.Odd = fmt.Sprintf("%.0f %% of the nights are odd, far off their level", 100*n.Odd)
+	case n.Correlation > mostCorrelation:
+		c.Odd = "the level wanders from night to night"
+	}
+	return c
+}
+
+// borders are the changes of the environment of a series.
+func (s *Series) borders(c *Checked, epochs map[string]Workload) []Border {
+	list := []Border{}
+	least := c.least
+	if least == 0 {
+		least = change.Least
+	}
+	for _, b := range c.told.Borders {
+		before := max(0, b.At-1)
+		x := Border{Series: s.Of(), Branch: s.Branch, Workload: s.Workload, Before: s.Nights[before], After: s.Nights[b.At],
+			Night: b.At, Nights: b.Nights, Ratio: math.Exp(b.Shift), SE: &b.SE}
+		was, is := epochs[x.Before.Epoch], epochs[x.After.Epoch]
+		for _, k := range was.keys(is) {
+			if was[k] != is[k] && k != machineField {
+				x.Fields = append(x.Fields, Moved{k, was[k], is[k]})
+			}
+		}
+		x.Warn = s.Worse(b.Shift) && math.Abs(b.Shift) >= least && math.Abs(b.Shift) > 3*b.SE
+		if math.IsInf(b.SE, 0) || math.IsNaN(b.SE) {
+			x.SE, x.Warn = nil, false
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
 // found is the k-th change of a series.
-func (s *Series) found(changes []change.Change, k int) Found {
+func (s *Series) found(told *change.Told, k int) Found {
+	changes := told.Changes
 	c := changes[k]
 	before := s.before(c.At)
 	f := Found{Repository: s.Repository, Branch: s.Branch, Workload: s.Workload, Metric: s.Metric, Labels: s.Labels,
@@ -139,13 +243,18 @@ func (s *Series) found(changes []change.Change, k int) Found {
 		Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At], FoundAt: s.Nights[c.Found].Time,
 		Ratio: math.Exp(c.Shift), P: c.P,
 		Worse: s.Worse(c.Shift), Attribution: []comparison.AttributionRow{}, Commits: []Commit{}, Owners: []string{}}
+	f.LevelAfter = math.Exp(told.Levels[c.At])
+	f.LevelBefore = f.LevelAfter / f.Ratio
+	if f.Before.Commit != f.After.Commit {
+		f.Bisect = "explain bisect --good " + f.Before.Commit + " --bad " + f.After.Commit
+	}
 	rest := 0.0 // what later changes took back
 	for _, later := range changes[k+1:] {
-		if s.Pinned != nil || s.Nights[later.At].Epoch == s.Nights[c.At].Epoch {
+		if !later.Gone && s.comparable(later.At, c.At) {
 			rest += later.Shift
 		}
 	}
-	f.Gone = math.Abs(c.Shift+rest) < math.Abs(c.Shift)/2 || (c.Shift+rest)*c.Shift < 0
+	f.Gone = c.Gone || math.Abs(c.Shift+rest) < math.Abs(c.Shift)/2 || (c.Shift+rest)*c.Shift < 0
 	for i := max(0, c.At-nearby); i <= min(len(s.Nights)-1, c.At+nearby); i++ {
 		f.near = append(f.near, s.Nights[i].Commit)
 	}
@@ -155,7 +264,7 @@ func (s *Series) found(changes []change.Change, k int) Found {
 // before is the last night before a place that can be compared with it.
 func (s *Series) before(at int) int {
 	for i := at - 1; i >= 0; i-- {
-		if s.Pinned != nil || s.Nights[i].Epoch == s.Nights[at].Epoch {
+		if s.comparable(i, at) {
 			return i
 		}
 	}
@@ -178,31 +287,23 @@ const compared = 5
 // explain says where a change comes from: the comparison of the nights around it.
 func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change, k int, f *Found) error {
 	c := changes[k]
-	same := func(i int) bool { return x.Pinned != nil || x.Nights[i].Epoch == x.Nights[c.At].Epoch }
 	from, to := -1, len(x.Nights)
 	for i, o := range changes {
 		switch {
-		case i < k && same(o.At):
+		case o.Gone || !x.comparable(o.At, c.At):
+		case i < k:
 			from = max(from, o.At-1)
-		case i > k && same(o.At):
+		case i > k:
 			to = min(to, o.At)
 		}
 	}
-	var base, head []Run
-	for i, n := c.At-1, 0; i > from && n < compared; i-- {
-		if same(i) {
-			base, n = append(base, x.Nights[i].Runs...), n+1
-		}
-	}
-	for i, n := c.At, 0; i < to && n < compared; i++ {
-		if same(i) {
-			head, n = append(head, x.Nights[i].Runs...), n+1
-		}
+	base, head := x.around(from, c.At, to, true)
+	if len(base) == 0 || len(head) == 0 { // no machine has nights on both sides
+		base, head = x.around(from, c.At, to, false)
 	}
 	if len(base) == 0 || len(head) == 0 {
 		return nil
 	}
-	slices.Reverse(base)
 	before, err := s.Reports(ctx, base)
 	if err != nil {
 		return err
@@ -215,11 +316,41 @@ func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change,
 	if err != nil {
 		return err
 	}
-	f.Cause = cmp.Cause
+	f.Cause = strings.TrimPrefix(cmp.Cause, "Not settled, ") // the levels settle it
 	if cmp.Comparable {
 		f.Attribution = cmp.Attribution.Rows
 	}
 	return nil
+}
+
+// around are the runs of the nearest nights on both sides of a change: those of machines that have nights on both, so
+// that the machine is no cause.
+func (s *Series) around(from, at, to int, shared bool) (base, head []Run) {
+	sides := map[string]int{}
+	for i := from + 1; i < to; i++ {
+		if s.comparable(i, at) {
+			side := 1
+			if i >= at {
+				side = 2
+			}
+			sides[s.Nights[i].machine] |= side
+		}
+	}
+	counts := func(i int) bool {
+		return s.comparable(i, at) && (!shared || s.Pinned != nil || sides[s.Nights[i].machine] == 3)
+	}
+	for i, n := at-1, 0; i > from && n < compared; i-- {
+		if counts(i) {
+			base, n = append(base, s.Nights[i].Runs...), n+1
+		}
+	}
+	for i, n := at, 0; i < to && n < compared; i++ {
+		if counts(i) {
+			head, n = append(head, s.Nights[i].Runs...), n+1
+		}
+	}
+	slices.Reverse(base)
+	return base, head
 }
 
 // options of a comparison of the kind of unit that the series is of.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/history"
@@ -85,7 +86,7 @@ func TestCheck(t *testing.T) {
 }
 
 // TestMachinesThatTakeTurns: a machine that is 8 % slower captures every other night. That is no change, and a change of
-// the commit is found on both.
+// the commit is found once, over both.
 func TestMachinesThatTakeTurns(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	nights(t, s, 36, func(i int) historytest.Capture {
@@ -96,12 +97,43 @@ func TestMachinesThatTakeTurns(t *testing.T) {
 		return c
 	})
 	got := check(t, s, history.CheckOptions{})
-	if len(got.Changes) != 2 {
+	if len(got.Changes) != 1 {
 		t.Fatalf("%+v", got.Changes)
 	}
-	for _, f := range got.Changes {
-		if f.After.Commit != historytest.Commit(20) && f.After.Commit != historytest.Commit(21) || math.Abs(f.Ratio-1.06) > 0.01 || f.Before.Epoch != f.After.Epoch {
-			t.Errorf("%s → %s: %v", f.Before.Commit, f.After.Commit, f.Ratio)
+	if f := got.Changes[0]; f.After.Commit != historytest.Commit(20) || math.Abs(f.Ratio-1.06) > 0.01 ||
+		!strings.HasPrefix(f.Bisect, "explain bisect --good "+historytest.Commit(19)+" --bad "+historytest.Commit(20)+" --history ") {
+		t.Errorf("%s → %s: %v, %s", f.Before.Commit, f.After.Commit, f.Ratio, f.Bisect)
+	}
+	if n := got.Series[0].Noise; n.Machines != 2 || n.MachineSD < 0.02 || n.SD > 0.01 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestDriverUpdate: another driver and +10 % in the same night are no change of a commit, and a line that warns.
+func TestDriverUpdate(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "h.db"))
+	nights(t, s, 30, func(i int) historytest.Capture {
+		c := historytest.Capture{Noise: 0.004, Steps: 3}
+		if i >= 18 {
+			c.Level, c.Driver = 1.1, "580.65.06"
+		}
+		return c
+	})
+	got := check(t, s, history.CheckOptions{})
+	if len(got.Changes) != 0 || got.Open != 0 || got.Warned != 1 || len(got.Borders) != 1 {
+		t.Fatalf("%+v, %+v", got.Changes, got.Borders)
+	}
+	b := got.Borders[0]
+	if !b.Warn || b.Night != 18 || math.Abs(b.Ratio-1.1) > 0.01 || len(b.Fields) != 1 || b.Fields[0] != (history.Moved{Name: "driver", Before: "570.133.20", After: "580.65.06"}) {
+		t.Errorf("%+v", b)
+	}
+	var text strings.Builder
+	if err := history.WriteCheck(&text, got, render.TerminalOptions{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"driver 570.133.20 → 580.65.06 at night 18", "cannot be told from that night's commits", "noise 0."} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -20,8 +22,11 @@ import (
 // Bounds of pages.
 const (
 	drawnNights  = 400 // the newest
+	drawnSeries  = 60  // those with the newest nights
 	listedNights = 60
-	listedCauses = 3 // commits between two nights, by name
+	listedCauses = 3  // commits between two nights, by name
+	listedNoise  = 12 // series whose noise a check prints
+	listedRows   = 5  // of where a change comes from
 )
 
 // CheckPage is what a check says, for terminals and pages.
@@ -42,7 +47,101 @@ func CheckPage(c *Checks) doc.Document {
 	for i := range c.Changes {
 		d.Add(changeBlocks(&c.Changes[i])...)
 	}
+	if len(c.Borders) > 0 {
+		d.Add(doc.H(2, "borders", "Other environments"), borderList(c.Borders))
+	}
+	if noise := noiseList(c.Series); len(noise.Items) > 0 {
+		d.Add(doc.H(2, "noise", "What the nights say of their noise"), noise)
+	}
 	return d
+}
+
+// borderList says of each border what changed and what the level did.
+func borderList(borders []Border) doc.List {
+	var l doc.List
+	for i := range borders {
+		b := &borders[i]
+		spans := doc.Spans(doc.Name(b.Series), doc.Text(", "+b.Branch+": "))
+		for k, f := range b.Fields {
+			if k > 0 {
+				spans = append(spans, doc.Text(", "))
+			}
+			spans = append(spans, doc.Text(f.Name+" "), doc.Name(cmp.Or(f.Before, "unknown")), doc.Text(" → "), doc.Name(cmp.Or(f.After, "unknown")))
+		}
+		tone := doc.Plain
+		if b.Warn {
+			tone = doc.Warn
+		}
+		text := "level " + unit.Change(b.Ratio-1)
+		if b.SE != nil {
+			text += fmt.Sprintf(" (± %s)", unit.Percent(2**b.SE))
+		}
+		spans = append(spans, doc.Text(fmt.Sprintf(" at night %d, %s: ", b.Night, b.After.Time.Format(time.DateOnly))), doc.Text(text).With(tone),
+			doc.Text(", cannot be told from that night's commits"))
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	return l
+}
+
+// noiseList says what was learned from each series, and what else it does.
+func noiseList(series []Checked) doc.List {
+	var l doc.List
+	for i := range series {
+		c := &series[i]
+		if !c.Enough {
+			continue
+		}
+		if len(l.Items) == listedNoise {
+			l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and more series: --format json has all of them").With(doc.Muted))})
+			break
+		}
+		spans := doc.Spans(doc.Name(c.Of()), doc.Text(", "+c.Branch+": "+noiseText(&c.Noise)))
+		if text := c.habits(); text != "" {
+			spans = append(spans, doc.Text("; "+text).With(doc.Warn))
+		}
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	return l
+}
+
+// noiseText is noise in words: noise 0.8 %, correlation 0.6, 3 machines ± 1.5 %.
+func noiseText(n *change.Noise) string {
+	text := fmt.Sprintf("noise %s, correlation %.1f", unit.Percent(n.SD), n.Correlation)
+	if n.Machines > 1 {
+		text += fmt.Sprintf(", %d machines", n.Machines)
+		if n.MachineSD > 0 {
+			text += " ± " + unit.Percent(n.MachineSD)
+		} else {
+			text += " alike"
+		}
+	}
+	if n.Odd > 0.01 {
+		text += ", " + unit.Percent(n.Odd) + " odd nights"
+	}
+	if n.Longest > 0 {
+		text += fmt.Sprintf(", up to %d nights off at a time", n.Longest)
+	}
+	if n.Week > 0 {
+		text += ", " + unit.Percent(math.Expm1(n.Week)) + " between days of the week"
+	}
+	return text
+}
+
+// habits are what a series does beside noise and changes, in words; empty: nothing.
+func (c *Checked) habits() string {
+	var parts []string
+	for _, x := range c.Flips {
+		parts = append(parts, fmt.Sprintf("flips between two levels %s apart, %s since %s", unit.Percent(math.Expm1(x.High-x.Low)),
+			plural(x.Times, "time"), c.Series.Nights[x.From].Time.Format(time.DateOnly)))
+	}
+	if x := c.Creep; x != nil {
+		parts = append(parts, fmt.Sprintf("creeps by %s a year (± %s) since %s", unit.Change(math.Expm1(x.PerYear)), unit.Percent(2*x.SE),
+			c.Series.Nights[x.From].Time.Format(time.DateOnly)))
+	}
+	if c.Odd != "" {
+		parts = append(parts, "like no noise that is known: "+c.Odd)
+	}
+	return strings.Join(parts, "; ")
 }
 
 func plural(n int, noun string) string {
@@ -78,7 +177,16 @@ func changeBlocks(f *Found) []doc.Block {
 		fields.Items = append(fields.Items, doc.Field{Label: label, Value: value})
 	}
 	if f.Cause != "" {
-		add("Cause", doc.Name(f.Cause))
+		add("Cause", doc.Text(render.Visible(f.Cause)))
+	}
+	for i, r := range f.Attribution {
+		if i == listedRows {
+			break
+		}
+		add("", doc.Text(unit.Format(r.Delta, report.Nanoseconds)+"  "), doc.Text(render.Visible(r.ID)))
+	}
+	if f.Bisect != "" && f.Open {
+		add("Find it", doc.Code(f.Bisect+" -- ./capture.sh"))
 	}
 	for i, c := range f.Commits {
 		if i == listedCauses {
@@ -100,10 +208,10 @@ func levelSpans(f *Found) []doc.Span {
 	text := fmt.Sprintf("p %.1g", f.P)
 	if f.Pinned != nil {
 		return doc.Spans(doc.Text("ratio to "), doc.Code(Short(*f.Pinned)),
-			doc.Text(fmt.Sprintf(", %.4f → %.4f, %s", f.Before.followed(), f.After.followed(), text)))
+			doc.Text(fmt.Sprintf(", %.4f → %.4f, %s", f.LevelBefore, f.LevelAfter, text)))
 	}
-	return doc.Spans(doc.Text(fmt.Sprintf("%s → %s, %s", unit.Format(f.Before.Value, f.Unit),
-		unit.Format(f.After.Value, f.Unit), text)))
+	return doc.Spans(doc.Text(fmt.Sprintf("%s → %s, %s", unit.Format(f.LevelBefore, f.Unit),
+		unit.Format(f.LevelAfter, f.Unit), text)))
 }
 
 // WriteCheck writes a check for a terminal.
@@ -129,30 +237,30 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 	if err != nil {
 		return d, err
 	}
-	metrics := o.Metrics
-	if len(metrics) == 0 {
-		metrics = []string{StepTime}
+	drawn := make([]*Checked, 0, len(c.Series))
+	for i := range c.Series {
+		if c.Series[i].Nights > 0 {
+			drawn = append(drawn, &c.Series[i])
+		}
 	}
-	n := 0
-	for _, metric := range metrics {
-		list, err := s.Series(ctx, o.Filter, metric)
-		if err != nil {
-			return d, err
-		}
-		for i := range list {
-			if len(list[i].Nights) == 0 {
-				continue
-			}
-			n++
-			d.Add(seriesBlocks(&list[i], n, workloads[list[i].Workload], epochs, &o)...)
-		}
+	slices.SortStableFunc(drawn, func(a, b *Checked) int { return b.newest().Compare(a.newest()) })
+	if n := len(drawn) - drawnSeries; n > 0 {
+		d.Add(doc.P(doc.Text(fmt.Sprintf("The %d series with the newest nights are drawn, %d older ones are not: --branch and --workload choose.",
+			drawnSeries, n)).With(doc.Muted)))
+		drawn = drawn[:drawnSeries]
+	}
+	for i, x := range drawn {
+		d.Add(seriesBlocks(x, i+1, workloads[x.Workload], epochs, &o)...)
 	}
 	d.Add(doc.P(doc.Text("How a change is found, and how often that is wrong: ").With(doc.Muted), doc.Code("explain doc change-points")))
 	return d, nil
 }
 
+// newest is the time of the newest night.
+func (c *Checked) newest() time.Time { return c.Series.Nights[len(c.Series.Nights)-1].Time }
+
 // seriesBlocks are the part of a page on one series.
-func seriesBlocks(x *Series, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
+func seriesBlocks(x *Checked, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
 	id := "series-" + strconv.Itoa(n)
 	blocks := []doc.Block{doc.Heading{Level: 2, ID: id,
 		Spans: doc.Spans(doc.Name(x.Of()), doc.Text(", "+x.Branch+", "), doc.Name(x.Repository))}}
@@ -163,87 +271,48 @@ func seriesBlocks(x *Series, n int, w Workload, epochs map[string]Workload, o *P
 		}
 		about = append(about, doc.Text(k+" "), doc.Name(w[k]))
 	}
-	blocks = append(blocks, doc.P(about...), chart(x, id, o.Change), nightTable(x, o))
-	if e := epochList(x, epochs); len(e.Items) > 0 {
+	blocks = append(blocks, doc.P(about...), doc.P(doc.Text(noiseText(&x.Noise))), chart(x, id), nightTable(&x.Series, o))
+	if e := epochList(&x.Series, epochs); len(e.Items) > 0 {
 		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Environments")), Blocks: []doc.Block{e}})
 	}
 	return blocks
 }
 
 // chart draws the newest nights: points, the level between changes, the band of noise about it.
-func chart(x *Series, id string, o change.Options) doc.Chart {
-	from := max(0, len(x.Nights)-drawnNights)
-	changes := x.Changes(o)
+func chart(x *Checked, id string) doc.Chart {
+	nights := x.Series.Nights
+	from := max(0, len(nights)-drawnNights)
 	c := doc.Chart{ID: id, Title: x.Of(), Kind: "line", Unit: x.Unit, XTitle: "nights, the newest last"}
 	if x.Pinned != nil {
 		c.Title, c.Unit = x.Of()+", ratio to "+Short(*x.Pinned), ""
 	}
 	line := func(name, style string) *doc.Series { return &doc.Series{Name: name, Style: style} }
-	nights, level, low, high := line("night", "points"), line("level", "line"), line("noise, 2σ below", "line"), line("noise, 2σ above", "line")
+	points, level, low, high := line("night", "points"), line("level", "line"), line("noise, 2σ below", "line"), line("noise, 2σ above", "line")
 	changed, moved := line("change", "points"), line("another environment", "points")
 	put := func(s *doc.Series, i int, v float64) {
 		s.Labels, s.Values = append(s.Labels, strconv.Itoa(i-from+1)), append(s.Values, v)
 	}
-	median, spread := x.levels(changes)
-	for i := from; i < len(x.Nights); i++ {
-		v := x.Nights[i].followed()
-		put(nights, i, v)
-		put(level, i, median[i])
-		put(low, i, median[i]*math.Exp(-2*spread[i]))
-		put(high, i, median[i]*math.Exp(2*spread[i]))
-		if i > 0 && x.Pinned == nil && x.Nights[i].Epoch != x.Nights[i-1].Epoch {
+	for i := from; i < len(nights); i++ {
+		v, at := nights[i].followed(), math.Exp(x.told.Levels[i])
+		put(points, i, v)
+		put(level, i, at)
+		put(low, i, at*math.Exp(-2*x.Noise.SD))
+		put(high, i, at*math.Exp(2*x.Noise.SD))
+		if i > 0 && !x.comparable(i, i-1) {
 			put(moved, i, v)
 		}
 	}
-	for _, p := range changes {
+	for _, p := range x.told.Changes {
 		if p.At >= from {
-			put(changed, p.At, x.Nights[p.At].followed())
+			put(changed, p.At, nights[p.At].followed())
 		}
 	}
-	for _, s := range []*doc.Series{level, low, high, nights, moved, changed} {
+	for _, s := range []*doc.Series{level, low, high, points, moved, changed} {
 		if len(s.Values) > 0 {
 			c.Series = append(c.Series, *s)
 		}
 	}
 	return c
-}
-
-// levels are, of each night, the median of the nights that share its level, and their spread: the standard deviation of
-// ln from the median deviation.
-func (s *Series) levels(changes []change.Change) (level, spread []float64) {
-	type group struct {
-		epoch string
-		after int
-	}
-	of := func(i int) group {
-		g := group{after: -1}
-		if s.Pinned == nil {
-			g.epoch = s.Nights[i].Epoch
-		}
-		for _, c := range changes {
-			if c.At <= i && (s.Pinned != nil || s.Nights[c.At].Epoch == g.epoch) {
-				g.after = c.At
-			}
-		}
-		return g
-	}
-	values := map[group][]float64{}
-	for i := range s.Nights {
-		values[of(i)] = append(values[of(i)], s.Nights[i].followed())
-	}
-	middle, width := map[group]float64{}, map[group]float64{}
-	for g, v := range values {
-		middle[g] = change.Median(v)
-		var off []float64
-		for _, x := range v {
-			off = append(off, math.Abs(math.Log(x/middle[g])))
-		}
-		width[g] = 1.4826 * change.Median(off)
-	}
-	for i := range s.Nights {
-		level, spread = append(level, middle[of(i)]), append(spread, width[of(i)])
-	}
-	return level, spread
 }
 
 // nightTable lists the newest nights, with links to their reports.

@@ -98,6 +98,9 @@ func workloadOf(r *report.Report, name string) Workload {
 	return w
 }
 
+// machineField of an epoch is the machine: its host and its GPUs.
+const machineField = "machine"
+
 // epochOf are the fields that may differ between runs of a series and shift its numbers: what comes before and after
 // such a change is not told apart by the commit.
 func epochOf(r *report.Report) Workload {
@@ -108,10 +111,13 @@ func epochOf(r *report.Report) Workload {
 		}
 	}
 	if r.Capture.Host != nil {
-		e["machine"] = *r.Capture.Host
+		e[machineField] = *r.Capture.Host
 	}
 	return e
 }
+
+// EnvironmentOf names the machine and all that is beneath a workload: captures that share it share a level.
+func EnvironmentOf(r *report.Report) string { return epochOf(r).id() }
 
 // id names a workload or an epoch in every store.
 func (w Workload) id() string { return hash(w.text())[:16] }
@@ -122,16 +128,19 @@ func (w Workload) text() string {
 	return string(b)
 }
 
+// keys are those of two workloads, sorted.
+func (w Workload) keys(v Workload) []string {
+	both := maps.Clone(w)
+	if both == nil {
+		both = Workload{}
+	}
+	maps.Copy(both, v)
+	return slices.Sorted(maps.Keys(both))
+}
+
 // Differs names the first field in which two workloads differ, or is empty.
 func (w Workload) Differs(v Workload) string {
-	keys := slices.Collect(maps.Keys(w))
-	for k := range v {
-		if _, ok := w[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range w.keys(v) {
 		if w[k] != v[k] {
 			return fmt.Sprintf("%s is %q and %q", k, w[k], v[k])
 		}

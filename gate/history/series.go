@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -37,6 +38,8 @@ type Night struct {
 	Value  float64   `json:"value"` // in the unit of the series
 	Ratio  *float64  `json:"ratio"` // to the reference commit; null where the series has none
 	Runs   []Run     `json:"-"`
+
+	software, machine string // of the epoch: all of it but the machine, and that
 }
 
 // followed is what changes are looked for in: the ratio where the series has one.
@@ -83,6 +86,10 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	if err != nil {
 		return nil, err
 	}
+	epochs, err := s.Epochs(ctx)
+	if err != nil {
+		return nil, err
+	}
 	type key struct{ repository, branch, workload, labels, kind string }
 	byKey := map[key]*seriesMaker{}
 	for i := range list {
@@ -98,8 +105,19 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		m.all = append(m.all, reading{e.run, e.value, pinned[pinKey{e.run.id, e.labels, e.kind}]})
 	}
 	out := []Series{}
+	software := map[string]string{}
+	for id, about := range epochs {
+		without := maps.Clone(about)
+		delete(without, machineField)
+		software[id] = without.text()
+	}
 	for _, m := range byKey {
-		out = append(out, m.make())
+		x := m.make()
+		for i := range x.Nights {
+			n := &x.Nights[i]
+			n.software, n.machine = software[n.Epoch], epochs[n.Epoch][machineField]
+		}
+		out = append(out, x)
 	}
 	slices.SortFunc(out, func(a, b Series) int {
 		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch),
@@ -234,38 +252,70 @@ func (s *Series) Of() string {
 // Worse reports whether a change of the level is for the worse.
 func (s *Series) Worse(shift float64) bool { return (shift > 0) == (s.Better != report.Higher) }
 
-// Changes are the places at which the level of the series changed: places in Nights.
-func (s *Series) Changes(o change.Options) []change.Change {
+// Read is what the series tells: changes, borders, noise. Places are those in Nights.
+func (s *Series) Read(o change.Options) *change.Told {
 	order, breaks := s.order()
 	y := make([]float64, len(order))
+	o.Days = make([]int, len(order))
+	numbers := map[string]int{}
 	for i, at := range order {
-		y[i] = math.Log(s.Nights[at].followed())
+		n := &s.Nights[at]
+		y[i], o.Days[i] = math.Log(n.followed()), int(n.Time.Weekday())
+		if _, ok := numbers[n.machine]; !ok {
+			numbers[n.machine] = len(numbers)
+		}
+	}
+	if s.Pinned == nil && len(numbers) > 1 {
+		o.Machines = make([]int, len(order))
+		for i, at := range order {
+			o.Machines[i] = numbers[s.Nights[at].machine]
+		}
 	}
 	o.Falls, o.Breaks = s.Better == report.Higher, breaks
-	list := change.Find(y, o)
-	for i := range list {
-		list[i].At, list[i].Found = order[list[i].At], order[list[i].Found]
+	told := change.Read(y, o)
+	for i := range told.Changes {
+		c := &told.Changes[i]
+		c.At, c.Found = order[c.At], order[c.Found]
 	}
-	slices.SortFunc(list, func(a, b change.Change) int { return a.At - b.At })
-	return list
+	slices.SortFunc(told.Changes, func(a, b change.Change) int { return a.At - b.At })
+	for i := range told.Borders {
+		told.Borders[i].At = order[told.Borders[i].At]
+	}
+	for i := range told.Flips {
+		told.Flips[i].From, told.Flips[i].To = order[told.Flips[i].From], order[told.Flips[i].To]
+	}
+	if told.Creep != nil {
+		told.Creep.From = order[told.Creep.From]
+	}
+	levels := make([]float64, len(order))
+	for i, at := range order {
+		levels[at] = told.Levels[i]
+	}
+	told.Levels = levels
+	return told
 }
 
-// order is the nights by environment, so that machines that take turns are compared each with itself, and the places at
-// which another environment begins. Ratios to a reference commit need none of that.
+// comparable reports whether two nights have the same software beneath them, or ratios to a reference commit.
+func (s *Series) comparable(i, k int) bool {
+	return s.Pinned != nil || s.Nights[i].software == s.Nights[k].software
+}
+
+// order is the nights by driver and all else that is beneath them but the machine, so that drivers that take turns are
+// compared each with itself, and the places at which another one begins. Ratios to a reference commit need none of that.
 func (s *Series) order() (order, breaks []int) {
 	first := map[string]int{}
 	for i := range s.Nights {
 		order = append(order, i)
-		if _, ok := first[s.Nights[i].Epoch]; !ok {
-			first[s.Nights[i].Epoch] = i
+		if _, ok := first[s.Nights[i].software]; !ok {
+			first[s.Nights[i].software] = i
 		}
 	}
 	if s.Pinned != nil {
 		return order, nil
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return first[s.Nights[a].Epoch] - first[s.Nights[b].Epoch] })
+	slices.SortStableFunc(order, func(a, b int) int { return first[s.Nights[a].software] - first[s.Nights[b].software] })
 	for i := 1; i < len(order); i++ {
-		if s.Nights[order[i]].Epoch != s.Nights[order[i-1]].Epoch {
+		if !s.comparable(order[i], order[i-1]) {
 			breaks = append(breaks, i)
 		}
 	}
@@ -291,10 +341,11 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 	if len(upTo.Nights) == 0 {
 		return nil
 	}
-	epoch := upTo.Nights[len(upTo.Nights)-1].Epoch
+	last := len(upTo.Nights) - 1
+	epoch := upTo.Nights[last].Epoch
 	from := 0
-	for _, c := range upTo.Changes(o) {
-		if s.Pinned != nil || upTo.Nights[c.At].Epoch == epoch {
+	for _, c := range upTo.Read(o).Changes {
+		if !c.Gone && upTo.comparable(c.At, last) {
 			from = max(from, c.At)
 		}
 	}

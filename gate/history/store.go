@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	_ "github.com/lib/pq"  // the database/sql driver "postgres"
 	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
@@ -17,9 +19,10 @@ import (
 // Store holds runs. It is safe for use by several processes at a time, each of which has a Store of its own.
 type Store struct {
 	dialect
-	db   *sql.DB
-	name string // as errors call it, without a password
-	old  bool   // it can be read and not written
+	db      *sql.DB
+	name    string        // as errors call it, without a password
+	old     bool          // it can be read and not written
+	connect time.Duration // for how long the first answer is waited for
 }
 
 // Mode of opening a store.
@@ -34,7 +37,7 @@ const (
 // Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is
 // brought to this one; one of a newer schema is refused.
 func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
-	s := &Store{dialect: sqlite, name: place}
+	s := &Store{dialect: sqlite, name: place, connect: 2 * time.Minute}
 	source := place
 	if strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://") {
 		s.dialect = postgres
@@ -43,6 +46,9 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 			return nil, errors.New("the URL of the history cannot be read; write postgres://USER@HOST/DATABASE")
 		}
 		s.name = u.Redacted()
+		if source, err = s.limits(u); err != nil {
+			return nil, err
+		}
 	} else {
 		var err error
 		if source, err = s.file(place, mode); err != nil {
@@ -55,10 +61,38 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	}
 	db.SetMaxOpenConns(1) // a command asks one thing after another
 	s.db = db
-	if err := s.migrate(ctx); err != nil {
+	first, cancel := context.WithTimeout(ctx, s.connect+time.Second) // a server that accepts and never answers
+	defer cancel()
+	if err := s.migrate(first); err != nil {
 		return nil, errors.Join(s.fail(err), db.Close())
 	}
 	return s, nil
+}
+
+// Limits of waiting for PostgreSQL, unless the URL names others: connect_timeout in seconds, statement_timeout in
+// milliseconds.
+const (
+	connectLimit   = 10 * time.Second
+	statementLimit = 60 * time.Second
+)
+
+// limits puts the limits of waiting into the URL of a PostgreSQL database.
+func (s *Store) limits(u *url.URL) (string, error) {
+	q := u.Query()
+	s.connect = connectLimit
+	if text := q.Get("connect_timeout"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return "", fmt.Errorf("connect_timeout=%s of the history: a number of seconds, such as 10", text)
+		}
+		s.connect = time.Duration(n) * time.Second
+	}
+	q.Set("connect_timeout", strconv.Itoa(int(s.connect.Seconds())))
+	if !q.Has("statement_timeout") {
+		q.Set("statement_timeout", strconv.Itoa(int(statementLimit.Milliseconds())))
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
 }
 
 // file is what the driver calls a SQLite file.
@@ -100,6 +134,12 @@ func (s *Store) fail(err error) error {
 	}
 	text := err.Error()
 	switch {
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "i/o timeout"):
+		return fmt.Errorf("history %s does not answer within %s (%w): is the database up? connect_timeout=SECONDS in its URL waits longer", s.name, s.connect, err)
+	case strings.Contains(text, "connection refused"), strings.Contains(text, "no such host"):
+		return fmt.Errorf("history %s: %w: start the database, or check host and port of --store", s.name, err)
+	case strings.Contains(text, "statement timeout"):
+		return fmt.Errorf("history %s: %w: statement_timeout=MILLISECONDS in its URL allows more", s.name, err)
 	case strings.Contains(text, "not a database"), strings.Contains(text, "malformed"),
 		strings.Contains(text, "SQLITE_CORRUPT"):
 		return fmt.Errorf("history %s is broken (%w): take an earlier copy of it, or make it again with explain history add", s.name, err)

@@ -3,7 +3,7 @@
 //
 // A search that believes every capture goes wrong at the first odd one, and one that repeats each wastes most of them.
 // Here each capture moves the probability of every commit to be the culprit, and the next one is made where it tells
-// most.
+// most. It begins with the ends: where they do not differ, there is nothing to search for.
 package bisect
 
 import (
@@ -18,20 +18,36 @@ type Options struct {
 	Sure  float64 // probability that settles the search, above 0.5 and below 1; 0 means 0.97
 }
 
-// Search looks for the first of the commits 1 to N that is slow; commit 0 is known to be fast, commit N to be slow.
+// Search looks for the first of the commits 1 to N that is slow; commit 0 is believed to be fast, commit N to be slow.
 type Search struct {
-	o       Options
-	n       int
-	at      []int     // commit of each capture
-	y       []float64 // its ln
-	skipped []bool
+	o        Options
+	n        int
+	captures []taken
+	machines []string
+	skipped  []bool
+}
+
+// taken is one capture.
+type taken struct {
+	commit, machine int
+	y               float64 // ln
 }
 
 // What is believed beforehand.
 const (
-	priorNone  = 0.2 // that nothing changed
-	priorSize  = 25  // variance of the change, in squares of the noise: about five times it
-	priorCount = 4   // captures that the noise known beforehand is worth
+	priorNone    = 0.55 // that nothing changed
+	priorSeveral = 0.02 // that many commits changed a little each
+	priorSize    = 25   // variance of the change, in squares of the noise: about five times it
+	priorCount   = 4    // captures that the noise known beforehand is worth
+	priorMachine = 0.05 // standard deviation between machines, ln
+	freedom      = 4.2  // degrees of freedom of Student's t: one capture in a hundred is more than 4.6 deviations off
+)
+
+// Bounds of the captures of the ends that come first.
+const (
+	FewestEnds = 6 // before it can be said that nothing changed
+	MostEnds   = 8
+	different  = 0.3 // probability that nothing changed, below which the ends differ and the search begins
 )
 
 // New begins a search among n commits behind the good one, the bad one the last of them.
@@ -40,7 +56,7 @@ func New(n int, o Options) (*Search, error) {
 		o.Noise = 0.01
 	}
 	if o.Sure == 0 {
-		o.Sure = 0.97
+		o.Sure = 0.93
 	}
 	if n < 1 || !(o.Noise > 0) || !(o.Sure > 0.5 && o.Sure < 1) {
 		return nil, errors.New("a search needs at least one commit behind the good one, noise above 0, and to be sure by more than 0.5 and less than 1")
@@ -48,12 +64,17 @@ func New(n int, o Options) (*Search, error) {
 	return &Search{o: o, n: n, skipped: make([]bool, n+1)}, nil
 }
 
-// Add takes a capture of a commit: its value is above 0.
-func (s *Search) Add(commit int, value float64) error {
+// Add takes a capture of a commit: its value is above 0. Captures of one machine share a level; empty is one as well.
+func (s *Search) Add(commit int, value float64, machine string) error {
 	if commit < 0 || commit > s.n || !(value > 0) || math.IsInf(value, 0) {
 		return errors.New("a capture needs a commit of the search and a number above 0")
 	}
-	s.at, s.y = append(s.at, commit), append(s.y, math.Log(value))
+	m := slices.Index(s.machines, machine)
+	if m < 0 {
+		m = len(s.machines)
+		s.machines = append(s.machines, machine)
+	}
+	s.captures = append(s.captures, taken{commit, m, math.Log(value)})
 	return nil
 }
 
@@ -67,80 +88,70 @@ func (s *Search) Skip(commit int) error {
 }
 
 // Captures so far.
-func (s *Search) Captures() int { return len(s.y) }
+func (s *Search) Captures() int { return len(s.captures) }
 
-// Posterior is the probability of each commit to be the culprit, by its number (that of 0 is 0), and the probability
-// that nothing changed.
-//
-// A commit k splits the N captures into n₁ of commits before it and n₂ from it on. With a level that may be anything, a
-// change normal with variance 25 σ² and σ² inverse gamma about what is known of the noise (worth 4 captures), the
-// likelihood of k is
-//
-//	(1 + 25 z)^-1/2 (4 s² + S - 25 p²/(1 + 25 z))^-(N-1+4)/2,  z = n₁ n₂/N,  p = z (mean₂ - mean₁)
-//
-// with S the sum of squares of the captures about their mean; that of no change is the same with z = 0.
-func (s *Search) Posterior() (culprit []float64, none float64) {
-	count := float64(len(s.y))
-	culprit = make([]float64, s.n+1)
-	order := make([]int, len(s.y))
-	sum, sq := 0.0, 0.0
-	for i, y := range s.y {
-		order[i] = i
-		sum += y
-	}
-	for _, y := range s.y {
-		sq += (y - sum/max(count, 1)) * (y - sum/max(count, 1))
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return s.at[a] - s.at[b] })
-	known := priorCount * s.o.Noise * s.o.Noise
-	power := -(count - 1 + priorCount) / 2
-	logs := make([]float64, s.n+1)
-	next, before, left := 0, 0.0, 0.0
-	for k := 1; k <= s.n; k++ {
-		for next < len(order) && s.at[order[next]] < k {
-			before += s.y[order[next]]
-			left++
-			next++
-		}
-		z, p := 0.0, 0.0
-		if right := count - left; left > 0 && right > 0 {
-			z = left * right / count
-			p = z * ((sum-before)/right - before/left)
-		}
-		logs[k] = math.Log((1-priorNone)/float64(s.n)) - math.Log1p(priorSize*z)/2 +
-			power*math.Log(known+max(0, sq-priorSize*p*p/(1+priorSize*z)))
-	}
-	logs[0] = math.Log(priorNone) + power*math.Log(known+sq) // in place of commit 0, that nothing changed
-	most := slices.Max(logs)
-	total := 0.0
-	for k := range logs {
-		culprit[k] = math.Exp(logs[k] - most)
-		total += culprit[k]
-	}
-	for k := range culprit {
-		culprit[k] /= total
-	}
-	none, culprit[0] = culprit[0], 0
-	return culprit, none
+// Belief is what the captures say.
+type Belief struct {
+	Culprit []float64 // probability of each commit to be the culprit, by its number; that of 0 is 0
+	None    float64   // probability that nothing changed
+	Several float64   // probability that many commits changed a little each
 }
 
-// Next is the commit to capture, the one whose capture tells most: before it and from it on the culprit is about as
-// likely.
+// Belief weighs what can have happened: a step at one of the commits, a slope over all of them, or nothing. Of each the
+// captures have the likelihood of a linear model: a level, the change, and the level of each machine but the first,
+// with errors of Student's t. The change is normal beforehand with variance 25 σ², a machine with 5 %, and σ² is inverse
+// gamma about what is known of the noise. Its integral is Laplace's approximation.
+func (s *Search) Belief() Belief {
+	logs := make([]float64, s.n+2) // in place of commit 0 that nothing changed, of the last that several did
+	logs[0] = math.Log(priorNone) + s.evidence(nil)
+	logs[s.n+1] = math.Log(priorSeveral) + s.evidence(func(c int) float64 { return float64(c) / float64(s.n) })
+	ordered := make([]int, 0, len(s.captures))
+	for _, c := range s.captures {
+		ordered = append(ordered, c.commit)
+	}
+	slices.Sort(ordered)
+	before, same := -1, 0.0
+	for k := 1; k <= s.n; k++ {
+		if left, _ := slices.BinarySearch(ordered, k); left != before { // else the captures are split as for the commit before
+			before = left
+			same = s.evidence(func(c int) float64 {
+				if c >= k {
+					return 1
+				}
+				return 0
+			})
+		}
+		logs[k] = math.Log((1-priorNone-priorSeveral)/float64(s.n)) + same
+	}
+	most, total := slices.Max(logs), 0.0
+	for k := range logs {
+		logs[k] = math.Exp(logs[k] - most)
+		total += logs[k]
+	}
+	for k := range logs {
+		logs[k] /= total
+	}
+	b := Belief{None: logs[0], Several: logs[s.n+1], Culprit: logs[:s.n+1]}
+	b.Culprit[0] = 0
+	return b
+}
+
+// Next is the commit to capture: the ends until it is known whether they differ, then the one whose capture tells most:
+// before it and from it on the culprit is about as likely.
 func (s *Search) Next() int {
-	switch len(s.y) {
-	case 0:
-		return 0
-	case 1:
-		return s.n
+	ends := s.count(0, 0) + s.count(s.n, s.n)
+	b := s.Belief()
+	if s.count(0, 0) == 0 || s.count(s.n, s.n) == 0 || b.None > different && ends < MostEnds || b.None > 0.3 {
+		return s.end()
 	}
-	culprit, none := s.Posterior()
-	if none > 0.3 { // is there a change at all?
-		return []int{0, s.n}[len(s.y)%2]
+	sum, half := 0.0, 0.0
+	for _, p := range b.Culprit {
+		half += p / 2
 	}
-	best, off, sum := 0, math.Inf(1), 0.0
-	for k := range culprit {
-		sum += culprit[k]
-		if d := math.Abs(sum - (1-none)/2); d < off && !s.skipped[k] {
+	best, off := 0, math.Inf(1)
+	for k, p := range b.Culprit {
+		sum += p
+		if d := math.Abs(sum - half); d < off && !s.skipped[k] {
 			best, off = k, d
 		}
 	}
@@ -155,11 +166,19 @@ func (s *Search) Next() int {
 	return best
 }
 
+// end is the one of the ends that was captured less.
+func (s *Search) end() int {
+	if s.count(0, 0) <= s.count(s.n, s.n) {
+		return 0
+	}
+	return s.n
+}
+
 // count is the number of captures of the commits from one to another.
 func (s *Search) count(from, to int) int {
 	n := 0
-	for _, at := range s.at {
-		if at >= from && at <= to {
+	for _, c := range s.captures {
+		if c.commit >= from && c.commit <= to {
 			n++
 		}
 	}
@@ -173,24 +192,44 @@ type Result struct {
 	First, Last int
 	Probability float64 // that it is among them
 	None        float64 // probability that nothing changed
-	Settled     bool    // as sure as asked for: of the culprit, or that there is none
+	Several     float64 // probability that many commits changed a little each
+	Ends        float64 // ratio of the bad commit to the good one, less 1
+	Within      float64 // how far Ends may be off, two standard errors
+	Settled     bool    // as sure as asked for: of the culprit, of several, or that the ends do not differ
 }
+
+// Nothing reports whether the answer is that nothing changed.
+func (r *Result) Nothing() bool { return r.None >= 0.5 }
+
+// Creeps reports whether the answer is that several commits changed something.
+func (r *Result) Creeps() bool { return r.Several >= 0.5 }
 
 // Result says what is known so far.
 func (s *Search) Result() Result {
-	culprit, none := s.Posterior()
-	r := Result{None: none}
+	b := s.Belief()
+	r := Result{None: b.None, Several: b.Several}
 	for k := 1; k <= s.n; {
-		end, p := k, culprit[k]
+		end, p := k, b.Culprit[k]
 		for end < s.n && s.skipped[end] { // a skipped commit and what follows it are one answer
 			end++
-			p += culprit[end]
+			p += b.Culprit[end]
 		}
 		if p > r.Probability {
 			r.First, r.Last, r.Probability = k, end, p
 		}
 		k = end + 1
 	}
-	r.Settled = len(s.y) >= 2 && (r.Probability >= s.o.Sure || none >= s.o.Sure)
+	good, bad := s.count(0, 0), s.count(s.n, s.n)
+	if good > 0 && bad > 0 {
+		f := s.fit(func(c int) float64 { return float64(c) / float64(s.n) }, func(c int) bool { return c == 0 || c == s.n })
+		r.Ends = math.Expm1(f.theta[1])
+		r.Within = 2 * f.se
+	}
+	enough := good >= FewestEnds/2 && bad >= FewestEnds/2
+	r.Settled = len(s.captures) >= 2 && max(r.Probability, r.Several) >= s.o.Sure && good > 0 && bad > 0 ||
+		enough && (r.None >= nothing || r.Nothing() && good+bad >= MostEnds)
 	return r
 }
+
+// nothing is the probability from which FewestEnds captures of the ends suffice.
+const nothing = 0.75

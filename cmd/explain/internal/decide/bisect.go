@@ -43,8 +43,11 @@ slower. For each capture it checks the commit out into a working tree of its own
 as it is, and runs the command there with the variable EXPLAIN_OUT: the command builds, captures, and
 leaves a report, a trace or a folder of "explain --out" there.
 
-Captures are noisy: each one updates the probability of every commit, and the next one is made where
-it tells most, so commits still in doubt are captured again. A commit whose command fails is
+It begins with the ends: where three or four captures of each do not differ, it stops and says that
+nothing changed, and what it could have missed. Captures are noisy: each one updates the probability
+of every commit, and the next one is made where it tells most, so commits still in doubt are captured
+again. An odd capture counts little, each machine has a level of its own, and where many commits
+changed a little each, that is the answer. --history takes the captures that a store has already. A commit whose command fails is
 skipped, and so is one that runs another workload, for example with other flags.
 
 It ends with the commit, its probability, and where the change comes from: what "explain diff" says of
@@ -70,6 +73,7 @@ nothing changed.`,
 	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")
 	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain calibrate")
 	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
+	fl.StringVar(&f.store, "history", "", "begin with the captures that this history has, a `FILE` or URL, see explain history")
 	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -82,32 +86,35 @@ type bisectFlags struct {
 	analysis       command.AnalysisFlags
 	good, bad, dir string
 	noise, out     string
+	store          string
 	most           int
 }
 
 // bisection is a search on its way.
 type bisection struct {
 	*bisectFlags
-	cmd     *cobra.Command
-	env     *command.Env
-	commits []gitfile.Commit // behind the good one; that of number k is commits[k-1]
-	first   string           // the good one
-	tree    string           // where commits are checked out
-	scratch string
-	program []string
-	search  *bisect.Search
-	log     []captured
-	cell    history.Workload // of the first capture, which all others are held to
-	kind    string           // main kind of unit
+	cmd      *cobra.Command
+	env      *command.Env
+	commits  []gitfile.Commit // behind the good one; that of number k is commits[k-1]
+	first    string           // the good one
+	tree     string           // where commits are checked out
+	scratch  string
+	program  []string
+	search   *bisect.Search
+	log      []captured
+	recalled int              // captures that the history had
+	cell     history.Workload // of the first capture, which all others are held to
+	kind     string           // main kind of unit
 }
 
 // captured is one capture, as bisect.json has it.
 type captured struct {
-	Number  int            `json:"number"` // of the commit: 0 is the good one
-	Commit  string         `json:"commit"`
-	Value   *float64       `json:"value"` // unit.time.p50, ns; null where the commit was skipped
-	Skipped string         `json:"skipped"`
-	report  *report.Report // nil where it was skipped
+	Number   int            `json:"number"` // of the commit: 0 is the good one
+	Commit   string         `json:"commit"`
+	Value    *float64       `json:"value"` // unit.time.p50, ns; null where the commit was skipped
+	Skipped  string         `json:"skipped"`
+	Recalled bool           `json:"recalled"` // it is of the history
+	report   *report.Report // nil where it was skipped
 }
 
 func (f *bisectFlags) run(cmd *cobra.Command, e *command.Env, program []string) error {
@@ -116,11 +123,15 @@ func (f *bisectFlags) run(cmd *cobra.Command, e *command.Env, program []string) 
 		return err
 	}
 	defer os.RemoveAll(b.scratch)
+	if err := b.recall(); err != nil {
+		return err
+	}
+	b.announce()
 	if err := b.git("worktree", "add", "--detach", "--quiet", b.tree, b.first); err != nil {
 		return err
 	}
 	defer func() { _ = b.git("worktree", "remove", "--force", b.tree) }()
-	for b.search.Captures() < f.most && !b.search.Result().Settled {
+	for b.search.Captures()-b.recalled < f.most && !b.search.Result().Settled {
 		if err := b.capture(b.search.Next()); err != nil {
 			if cmd.Context().Err() != nil && b.search.Captures() > 0 {
 				return b.interrupted()
@@ -172,6 +183,61 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *command.Env, program []string
 	return b, err
 }
 
+// recall takes the captures of the commits that the history has.
+func (b *bisection) recall() error {
+	if b.store == "" {
+		return nil
+	}
+	s, err := history.Open(b.cmd.Context(), b.store, history.Read)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.recallFrom(s), s.Close())
+}
+
+func (b *bisection) recallFrom(s *history.Store) error {
+	runs, err := s.Runs(b.cmd.Context(), history.Filter{})
+	if err != nil {
+		return err
+	}
+	numbers := map[string]int{b.first: 0}
+	for i := range b.commits {
+		numbers[b.commits[i].SHA] = i + 1
+	}
+	for i := range runs {
+		number, ok := numbers[runs[i].Commit]
+		if !ok {
+			continue
+		}
+		r, err := s.Report(b.cmd.Context(), &runs[i])
+		if err != nil {
+			return err
+		}
+		value, err := b.value(r)
+		if err != nil { // another workload, or another kind of step
+			continue
+		}
+		b.log = append(b.log, captured{Number: number, Commit: runs[i].Commit, Value: &value, Recalled: true, report: r})
+		if err := b.search.Add(number, value, history.EnvironmentOf(r)); err != nil {
+			return err
+		}
+	}
+	b.recalled = b.search.Captures()
+	return nil
+}
+
+// announce says before the first capture what the search can cost.
+func (b *bisection) announce() {
+	usual := bisect.FewestEnds + int(math.Ceil(math.Log2(float64(len(b.commits)+1))))
+	text := fmt.Sprintf("%s between %s and %s: some %d captures where the step got slower by five times the noise, at most %d; %d to %d where nothing changed",
+		command.Counted(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), usual, b.most,
+		bisect.FewestEnds, bisect.MostEnds)
+	if b.recalled > 0 {
+		text += fmt.Sprintf("; %s from the history", command.Counted(b.recalled, "capture"))
+	}
+	b.say("%s", text)
+}
+
 // commit of a number.
 func (b *bisection) commit(number int) string {
 	if number == 0 {
@@ -183,6 +249,7 @@ func (b *bisection) commit(number int) string {
 // capture captures a commit, or skips it.
 func (b *bisection) capture(number int) error {
 	c := captured{Number: number, Commit: b.commit(number)}
+	began := time.Now()
 	r, err := b.record(c.Commit)
 	if err := b.cmd.Context().Err(); err != nil {
 		return err
@@ -202,14 +269,27 @@ func (b *bisection) capture(number int) error {
 	}
 	c.Value, c.report = &value, r
 	b.log = append(b.log, c)
-	if err := b.search.Add(number, value); err != nil {
+	if err := b.search.Add(number, value, history.EnvironmentOf(r)); err != nil {
 		return err
 	}
-	res := b.search.Result()
-	b.say("%s (%d of %d): %s; most likely %s, %s", history.Short(c.Commit), number, len(b.commits),
-		unit.Format(value, report.Nanoseconds),
-		b.rangeText(res), unit.Percent(res.Probability))
+	b.say("%s (%d of %d): %s; %s", history.Short(c.Commit), number, len(b.commits), unit.Format(value, report.Nanoseconds),
+		b.likely(b.search.Result()))
+	if b.search.Captures() == b.recalled+1 {
+		took := time.Since(began)
+		b.say("A capture takes %s: at most %s for all of them", took.Round(time.Second), (took * time.Duration(b.most)).Round(time.Minute))
+	}
 	return nil
+}
+
+// likely says what is most likely so far.
+func (b *bisection) likely(r bisect.Result) string {
+	switch {
+	case r.Nothing():
+		return "most likely nothing changed, " + unit.Percent(r.None)
+	case r.Creeps():
+		return "most likely several commits, " + unit.Percent(r.Several)
+	}
+	return "most likely " + b.rangeText(r) + ", " + unit.Percent(r.Probability)
 }
 
 func (b *bisection) rangeText(r bisect.Result) string {
@@ -292,16 +372,19 @@ type kept struct {
 	Settled     bool       `json:"settled"`
 	Culprits    []string   `json:"culprits"` // one, or those that skipped ones cannot be told from
 	Probability float64    `json:"probability"`
-	None        float64    `json:"none"` // probability that nothing changed
+	None        float64    `json:"none"`    // probability that nothing changed
+	Several     float64    `json:"several"` // probability that many commits changed a little each
+	Ends        float64    `json:"ends"`    // ratio of the bad commit to the good one, less 1
+	Within      float64    `json:"within"`  // two standard errors of that
 	Cause       string     `json:"cause"`
 	Captures    []captured `json:"captures"`
 }
 
 // kept is what is known so far.
 func (b *bisection) kept(res bisect.Result) *kept {
-	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled && res.None < 0.5, Probability: res.Probability,
-		None: res.None, Captures: b.log, Culprits: []string{}}
-	for k := res.First; k <= res.Last && res.None < 0.5; k++ {
+	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled, Probability: res.Probability, None: res.None,
+		Several: res.Several, Ends: res.Ends, Within: res.Within, Captures: b.log, Culprits: []string{}}
+	for k := res.First; k <= res.Last && !res.Nothing() && !res.Creeps(); k++ {
 		out.Culprits = append(out.Culprits, b.commit(k))
 	}
 	return out
@@ -317,11 +400,7 @@ func (b *bisection) interrupted() error {
 		}
 		where = b.out + " holds them"
 	}
-	so := "most likely " + b.rangeText(res) + ", " + unit.Percent(res.Probability)
-	if res.None >= 0.5 {
-		so = "most likely nothing changed, " + unit.Percent(res.None)
-	}
-	return fmt.Errorf("interrupted after %s; %s; %s", command.Counted(b.search.Captures(), "capture"), so, where)
+	return fmt.Errorf("interrupted after %s; %s; %s", command.Counted(b.search.Captures(), "capture"), b.likely(res), where)
 }
 
 // answer says what was found.
@@ -331,10 +410,13 @@ func (b *bisection) answer() error {
 	var c *comparison.Comparison
 	var text strings.Builder
 	switch {
-	case res.None >= 0.5:
-		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first),
-			history.Short(b.commit(len(b.commits))),
-			command.Counted(b.search.Captures(), "capture"))
+	case res.Nothing():
+		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell: the ends differ by less than %s\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))), command.Counted(b.search.Captures(), "capture"),
+			unit.Percent(math.Abs(res.Ends)+res.Within))
+	case res.Creeps():
+		fmt.Fprintf(&text, "Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), command.Counted(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
 			fmt.Fprintf(&text, "%s %s\n", b.commit(k), render.Visible(b.commits[k-1].Subject))
@@ -362,7 +444,7 @@ func (b *bisection) answer() error {
 	if _, err := io.WriteString(b.env.Out, text.String()); err != nil {
 		return err
 	}
-	if !out.Settled {
+	if !out.Settled || res.Nothing() {
 		return command.Exit(command.Inconclusive)
 	}
 	return nil

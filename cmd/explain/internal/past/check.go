@@ -1,17 +1,15 @@
 package past
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
@@ -35,7 +33,7 @@ type checkFlags struct {
 func (f *checkFlags) register(e *command.Env, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	f.storeFlags.register(e, fl)
-	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see show (repeatable; default "+history.StepTime+")")
+	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see list COMMIT (repeatable; default "+history.StepTime+")")
 	fl.StringVar(&f.least, "least", "2%", "report changes of a level from this `SHARE` on")
 	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, which has the commits between two runs")
 	fl.StringVar(&f.codeowners, "codeowners", "", "a CODEOWNERS `FILE` that says whom to ask")
@@ -147,12 +145,14 @@ func checkCode(c *history.Checks) error {
 
 func newPage(e *command.Env) *cobra.Command {
 	var f checkFlags
-	var out string
+	var out, link string
 	cmd := &cobra.Command{
 		Use:   "page",
 		Short: "Draw the history as one page that needs no network",
 		Long: `page writes index.html into a folder: each series over its nights, with the band of its noise, the
-changes, their causes, and a link from each of the newest nights to its kept report (reports/).`,
+changes, their causes, the borders of environments and what was learned of the noise. --link makes each
+of the newest nights a link to where its report lies; "explain history list COMMIT --out" writes a report
+that the store keeps.`,
 		Example: `  explain history page --store history.db --branch main --out history/`,
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -167,25 +167,27 @@ changes, their causes, and a link from each of the newest nights to its kept rep
 				if err != nil {
 					return err
 				}
-				return f.page(cmd, e, s, c, o, out)
+				return f.page(cmd, e, s, c, o, out, link)
 			})
 		},
 	}
 	f.register(e, cmd)
-	cmd.Flags().StringVarP(&out, "out", "o", "", "write index.html, check.json and reports/ into this `DIR`")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write index.html and check.json into this `DIR`")
+	cmd.Flags().StringVar(&link, "link", "", "link each capture to this `URL`, in which {commit}, {key} and {name} are filled in")
 	_ = cmd.MarkFlagDirname("out")
 	return cmd
 }
 
 func (f *checkFlags) page(
-	cmd *cobra.Command, e *command.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out string,
+	cmd *cobra.Command, e *command.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out, link string,
 ) error {
-	linked := map[string]history.Run{}
-	d, err := s.Page(cmd.Context(), c, history.PageOptions{CheckOptions: o, Link: func(r *history.Run) string {
-		name := "reports/" + r.Commit + "-" + r.Key[:8] + ".json"
-		linked[name] = *r
-		return name
-	}})
+	opt := history.PageOptions{CheckOptions: o}
+	if link != "" {
+		opt.Link = func(r *history.Run) string {
+			return strings.NewReplacer("{commit}", r.Commit, "{key}", r.Key, "{name}", url.PathEscape(r.Name)).Replace(link)
+		}
+	}
+	d, err := s.Page(cmd.Context(), c, opt)
 	if err != nil {
 		return err
 	}
@@ -193,25 +195,10 @@ func (f *checkFlags) page(
 		{Name: "index.html", Write: func(w io.Writer) error { return writePage(w, d) }},
 		{Name: "check.json", Write: func(w io.Writer) error { return command.JSON(w, c) }},
 	}
-	for name, run := range linked {
-		r, err := s.Report(cmd.Context(), &run)
-		if err != nil {
-			return err
-		}
-		var text bytes.Buffer
-		if err := report.Write(&text, r); err != nil {
-			return err
-		}
-		files = append(files, output.File{Name: filepath.FromSlash(name), Write: func(w io.Writer) error {
-			_, err := w.Write(text.Bytes())
-			return err
-		}})
-	}
 	if err := output.Write(cmd.Context(), out, files); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", render.Visible(out),
-		command.Counted(len(linked), "report"))
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json\n", render.Visible(out))
 	return err
 }
 

@@ -42,13 +42,13 @@ be read, 4 check has too few runs to say anything.`,
   explain history merge other.db --store history.db`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage.Errorf("%q is not a command of history; it is one of add, list, show, export, prune, ack, merge, check, page", args[0])
+				return usage.Errorf("%q is not a command of history; it is one of add, list, prune, ack, merge, check, page", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAdd(e), newList(e), newShow(e), newExport(e), newPrune(e),
+	cmd.AddCommand(newAdd(e), newList(e), newPrune(e),
 		newAck(e), newMerge(e), newCheck(e), newPage(e))
 	return cmd
 }

@@ -23,55 +23,129 @@ import (
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-// The parts of explain history that only read: list, show, export.
+// explain history list, which only reads.
 
 // textOrJSON are the formats of what is printed about a history.
 var textOrJSON = []string{"text", "json"}
 
+// listFormats of explain history list. Column stores read the last two.
+var listFormats = []string{"text", "json", "ndjson", "csv"}
+
+// listFlags are the flags of explain history list.
+type listFlags struct {
+	storeFlags
+	limit       int
+	format, out string
+}
+
 func newList(e *command.Env) *cobra.Command {
-	var f storeFlags
-	var limit int
-	format := "text"
+	var f listFlags
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List workloads and their newest runs",
-		Example: `  explain history list --store history.db --branch main --limit 50`,
-		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := command.Format(format, textOrJSON); err != nil {
-				return err
+		Use:   "list [COMMIT]",
+		Short: "List the newest runs, the numbers of a commit, or every number for other tools",
+		Long: `list prints the newest runs with their workloads. With a COMMIT (a commit, the beginning of one, or a
+tag) it prints the numbers of each of its runs, and --out writes its kept reports into a folder, where
+diff and gate can read them.
+
+--format ndjson and csv write one line for each number of each run, the oldest run first, into --out
+or to standard output. DuckDB, ClickHouse, BigQuery and Spark read both; for Parquet:
+duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
+		Example: `  explain history list --store history.db --branch main --limit 50
+  explain history list v1.4.0 --store history.db --out then/
+  explain history list --store history.db --format ndjson --out history.ndjson`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage.Errorf("one commit at a time, got %d", len(args))
 			}
-			if limit < 1 {
-				return usage.Errorf("--limit must be at least 1, got %d", limit)
-			}
-			return f.with(cmd, history.Read, func(s *history.Store) error {
-				filter := f.filter()
-				filter.Limit = limit
-				runs, err := s.Runs(cmd.Context(), filter)
-				if err != nil {
-					return err
-				}
-				workloads, err := s.Workloads(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if format == "json" {
-					list := struct {
-						Schema    string                      `json:"schema"`
-						Workloads map[string]history.Workload `json:"workloads"`
-						Runs      []history.Run               `json:"runs"`
-					}{"explain.history.runs/1", workloads, append([]history.Run{}, runs...)}
-					return command.JSON(e.Out, list)
-				}
-				return render.Terminal(e.Out, runsPage(runs, workloads), e.Terminal())
-			})
+			return nil
 		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(e, cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", 30, "the newest `N` runs")
-	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
-	command.Complete(cmd, "format", textOrJSON)
+	cmd.Flags().IntVar(&f.limit, "limit", 30, "the newest `N` runs, without a commit and as text or json")
+	cmd.Flags().StringVar(&f.format, "format", listFormats[0], "print this `FORMAT`: "+strings.Join(listFormats, ", "))
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write the reports of the commit into this `FOLDER`, or the lines into this file")
+	command.Complete(cmd, "format", listFormats)
 	return cmd
+}
+
+func (f *listFlags) run(cmd *cobra.Command, e *command.Env, args []string) error {
+	if err := command.Format(f.format, listFormats); err != nil {
+		return err
+	}
+	lines := f.format == "ndjson" || f.format == "csv"
+	switch {
+	case f.limit < 1:
+		return usage.Errorf("--limit must be at least 1, got %d", f.limit)
+	case f.out != "" && len(args) == 0 && !lines:
+		return usage.Errorf("--out needs a commit, whose reports it writes, or --format ndjson or csv")
+	}
+	filter := f.filter()
+	if len(args) > 0 {
+		if filter.Commit = args[0]; filter.Commit == "" {
+			return usage.Errorf("name a commit, the beginning of one, or a tag")
+		}
+	}
+	return f.with(cmd, history.Read, func(s *history.Store) error {
+		switch {
+		case lines && f.out != "":
+			return whole.File(f.out, func(w io.Writer) error { return exportPoints(cmd, s, filter, f.format, w) })
+		case lines:
+			return exportPoints(cmd, s, filter, f.format, e.Out)
+		case filter.Commit != "":
+			return f.numbers(cmd, e, s, filter)
+		}
+		filter.Limit = f.limit
+		return f.runs(cmd, e, s, filter)
+	})
+}
+
+// runs prints runs and their workloads.
+func (f *listFlags) runs(cmd *cobra.Command, e *command.Env, s *history.Store, filter history.Filter) error {
+	runs, err := s.Runs(cmd.Context(), filter)
+	if err != nil {
+		return err
+	}
+	workloads, err := s.Workloads(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if f.format == "json" {
+		return command.JSON(e.Out, struct {
+			Schema    string                      `json:"schema"`
+			Workloads map[string]history.Workload `json:"workloads"`
+			Runs      []history.Run               `json:"runs"`
+		}{"explain.history.runs/1", workloads, append([]history.Run{}, runs...)})
+	}
+	return render.Terminal(e.Out, runsPage(runs, workloads), e.Terminal())
+}
+
+// numbers prints the numbers of each run of a commit.
+func (f *listFlags) numbers(cmd *cobra.Command, e *command.Env, s *history.Store, filter history.Filter) error {
+	runs, err := s.Runs(cmd.Context(), filter)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writeReports(cmd, s, runs, f.out); err != nil {
+			return err
+		}
+	}
+	points := []history.Point{}
+	if err := s.Points(cmd.Context(), filter, func(p *history.Point) error {
+		points = append(points, *p)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if f.format == "json" {
+		return command.JSON(e.Out, struct {
+			Schema string          `json:"schema"`
+			Runs   []history.Run   `json:"runs"`
+			Points []history.Point `json:"points"`
+		}{"explain.history.points/1", append([]history.Run{}, runs...), points})
+	}
+	return render.Terminal(e.Out, pointsPage(runs, points), e.Terminal())
 }
 
 // runsPage lists workloads and runs.
@@ -108,60 +182,6 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 	}
 	d.Add(t)
 	return d
-}
-
-func newShow(e *command.Env) *cobra.Command {
-	var f storeFlags
-	var out string
-	format := "text"
-	cmd := &cobra.Command{
-		Use:   "show COMMIT",
-		Short: "Show the runs of a commit and their numbers",
-		Long: `show prints the numbers of each run of a commit. COMMIT is a commit, the beginning of one, or a tag.
-With --out the kept reports are written into a folder, where diff and gate can read them.`,
-		Example: `  explain history show v1.4.0 --store history.db
-  explain history show 3f2a91c --store history.db --out then/`,
-		Args: oneCommit,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.Format(format, textOrJSON); err != nil {
-				return err
-			}
-			return f.with(cmd, history.Read, func(s *history.Store) error {
-				filter := f.filter()
-				filter.Commit = args[0]
-				runs, err := s.Runs(cmd.Context(), filter)
-				if err != nil {
-					return err
-				}
-				if out != "" {
-					if err := writeReports(cmd, s, runs, out); err != nil {
-						return err
-					}
-				}
-				points := []history.Point{}
-				if err := s.Points(cmd.Context(), filter, func(p *history.Point) error {
-					points = append(points, *p)
-					return nil
-				}); err != nil {
-					return err
-				}
-				if format == "json" {
-					return command.JSON(e.Out, struct {
-						Schema string          `json:"schema"`
-						Runs   []history.Run   `json:"runs"`
-						Points []history.Point `json:"points"`
-					}{"explain.history.points/1", append([]history.Run{}, runs...), points})
-				}
-				return render.Terminal(e.Out, pointsPage(runs, points), e.Terminal())
-			})
-		},
-	}
-	f.register(e, cmd.Flags())
-	cmd.Flags().StringVarP(&out, "out", "o", "", "write the kept reports into this `DIR`, one file for each run")
-	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
-	command.Complete(cmd, "format", textOrJSON)
-	_ = cmd.MarkFlagDirname("out")
-	return cmd
 }
 
 // writeReports writes the kept reports of runs into a folder.
@@ -211,40 +231,6 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 		d.Add(t)
 	}
 	return d
-}
-
-// exportFormats of explain history export. Columns stores read both of them.
-var exportFormats = []string{"ndjson", "csv"}
-
-func newExport(e *command.Env) *cobra.Command {
-	var f storeFlags
-	var out string
-	format := exportFormats[0]
-	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write every number as lines of JSON or CSV, for other tools",
-		Long: `export writes one line for each number of each run, the oldest run first. DuckDB, ClickHouse, BigQuery
-and Spark read both formats; for Parquet: duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
-		Example: `  explain history export --store history.db --format ndjson --out history.ndjson`,
-		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := command.Format(format, exportFormats); err != nil {
-				return err
-			}
-			return f.with(cmd, history.Read, func(s *history.Store) error {
-				write := func(w io.Writer) error { return exportPoints(cmd, s, f.filter(), format, w) }
-				if out == "" {
-					return write(e.Out)
-				}
-				return whole.File(out, write)
-			})
-		},
-	}
-	f.register(e, cmd.Flags())
-	cmd.Flags().StringVar(&format, "format", format, "the `FORMAT`: "+strings.Join(exportFormats, ", "))
-	cmd.Flags().StringVarP(&out, "out", "o", "", "write into this `FILE` (default: standard output)")
-	command.Complete(cmd, "format", exportFormats)
-	return cmd
 }
 
 func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, format string, w io.Writer) error {

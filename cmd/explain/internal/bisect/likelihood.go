@@ -1,0 +1,162 @@
+package bisect
+
+import (
+	"math"
+	"slices"
+)
+
+// fitted is a linear model of captures: a level, the change, machines; at its most likely values.
+type fitted struct {
+	theta []float64 // level, change where there is one, machines from the second on
+	se    float64   // of the change
+	log   float64   // of the evidence: the likelihood, integrated over all values
+}
+
+// evidence is how likely the captures are, ln, where the change adds shape of its size to a commit; nil: nothing
+// changed.
+func (s *Search) evidence(shape func(commit int) float64) float64 {
+	return s.fit(shape, func(int) bool { return true }).log
+}
+
+// fit finds the most likely values by weighted least squares, in which a capture counts the less the farther it is off,
+// and integrates about them.
+func (s *Search) fit(shape func(commit int) float64, counts func(commit int) bool) fitted {
+	changes := 0
+	if shape != nil {
+		changes = 1
+	}
+	d := 1 + changes + max(0, len(s.machines)-1)
+	var rows [][]float64
+	var y []float64
+	for _, c := range s.captures {
+		if !counts(c.commit) {
+			continue
+		}
+		row := make([]float64, d)
+		row[0] = 1
+		if shape != nil {
+			row[1] = shape(c.commit)
+		}
+		if c.machine > 0 {
+			row[changes+c.machine] = 1
+		}
+		rows, y = append(rows, row), append(y, c.y)
+	}
+	variance := s.o.Noise * s.o.Noise
+	known := priorCount * variance
+	residuals := s.start(rows, y, changes)
+	var h [][]float64
+	theta := make([]float64, d)
+	for range 25 {
+		h = make([][]float64, d)
+		for i := range h {
+			h[i] = make([]float64, d+1)
+			switch {
+			case i == 0:
+			case i == changes:
+				h[i][i] = 1 / (priorSize * s.o.Noise * s.o.Noise)
+			default:
+				h[i][i] = 1 / (priorMachine * priorMachine)
+			}
+		}
+		sum := known
+		for k, r := range residuals {
+			w := (freedom + 1) / (freedom + r*r/variance)
+			sum += w * r * r
+			for i := range d {
+				for j := range d {
+					h[i][j] += w / variance * rows[k][i] * rows[k][j]
+				}
+				h[i][d] += w / variance * rows[k][i] * y[k]
+			}
+		}
+		inverse, _ := solve(h)
+		moved := 0.0
+		for i := range d {
+			moved = max(moved, math.Abs(theta[i]-inverse[i][d]))
+			theta[i] = inverse[i][d]
+		}
+		for k := range residuals {
+			residuals[k] = y[k]
+			for i := range d {
+				residuals[k] -= theta[i] * rows[k][i]
+			}
+		}
+		next := sum / (priorCount + float64(len(y)))
+		done := moved < 1e-9 && math.Abs(next/variance-1) < 1e-6
+		if variance = next; done {
+			break
+		}
+	}
+	out := fitted{theta: theta}
+	inverse, logDet := solve(h)
+	if shape != nil {
+		out.se = math.Sqrt(inverse[1][d+2])
+		size := priorSize * s.o.Noise * s.o.Noise
+		out.log -= theta[1]*theta[1]/2/size + math.Log(2*math.Pi*size)/2
+	}
+	for _, b := range theta[1+changes:] {
+		out.log -= b * b / 2 / (priorMachine * priorMachine) // its constant is that of all models
+	}
+	out.log -= known/2/variance + float64(priorCount)/2*math.Log(variance)
+	for _, r := range residuals {
+		out.log -= math.Log(variance)/2 + (freedom+1)/2*math.Log1p(r*r/variance/freedom)
+	}
+	out.log += float64(d)/2*math.Log(2*math.Pi) - logDet/2
+	return out
+}
+
+// start are residuals to begin with, about the median of each side of the change: means would follow an odd capture.
+func (s *Search) start(rows [][]float64, y []float64, changes int) []float64 {
+	side := func(k int) bool { return changes > 0 && rows[k][1] > 0.5 }
+	var sides [2][]float64
+	for k := range y {
+		if side(k) {
+			sides[1] = append(sides[1], y[k])
+		} else {
+			sides[0] = append(sides[0], y[k])
+		}
+	}
+	var level [2]float64
+	for i := range sides {
+		if slices.Sort(sides[i]); len(sides[i]) > 0 {
+			n := len(sides[i])
+			level[i] = (sides[i][(n-1)/2] + sides[i][n/2]) / 2
+		}
+	}
+	out := make([]float64, len(y))
+	for k := range y {
+		out[k] = y[k] - level[0]
+		if side(k) {
+			out[k] = y[k] - level[1]
+		}
+	}
+	return out
+}
+
+// solve solves the symmetric positive system whose right side is the last column, and inverts it: columns d+1 on. It
+// returns the logarithm of the determinant as well.
+func solve(h [][]float64) (out [][]float64, logDet float64) {
+	d := len(h)
+	out = make([][]float64, d)
+	for i := range h {
+		out[i] = make([]float64, 2*d+1)
+		copy(out[i], h[i])
+		out[i][d+1+i] = 1
+	}
+	for i := range d {
+		pivot := out[i][i]
+		logDet += math.Log(pivot)
+		for j := i; j <= 2*d; j++ {
+			out[i][j] /= pivot
+		}
+		for k := range d {
+			if f := out[k][i]; k != i && f != 0 {
+				for j := i; j <= 2*d; j++ {
+					out[k][j] -= f * out[i][j]
+				}
+			}
+		}
+	}
+	return out, logDet
+}

@@ -1,0 +1,318 @@
+package change
+
+import (
+	"math"
+	"slices"
+)
+
+// Noise is what a series says of its own nights while nothing changes.
+type Noise struct {
+	SD          float64 `json:"sd"`          // of a night about its level, ln; odd nights count as three of the typical deviation
+	Correlation float64 `json:"correlation"` // of a night with the next, 0 to below 1
+	Odd         float64 `json:"odd"`         // share of nights more than three typical deviations off their level, 0 to 1
+	Nights      int     `json:"nights"`      // it was learned from
+	Machines    int     `json:"machines"`    // with two nights or more among them; 0: not known which
+	MachineSD   float64 `json:"machine_sd"`  // between machines, ln; 0: they cannot be told apart
+	Longest     int     `json:"longest"`     // excursion that came back by itself, nights; 0: none of two nights or more
+	Week        float64 `json:"week"`        // from the fastest day of the week to the slowest, ln; 0: days are alike
+}
+
+// What is believed beforehand, and how far back a series is asked.
+const (
+	priorCorrelation = 0.3
+	priorNights      = 20  // that the correlation known beforehand is worth
+	memory           = 365 // nights that noise is learned from
+	chunk            = 60  // nights that share a level: slow creep is no noise
+	recentNights     = 30
+	recentWeight     = 0.7 // of the variance of so few nights, which is uncertain itself
+	mostCorrelation  = 0.95
+	oddBeyond        = 3.5 // typical deviations: a night counts as if it were no farther off
+	newest           = 10  // nights that may be of a new level, and say nothing of a machine known before
+	onMachine        = 5   // first nights of a machine, which say where it stands
+	leastOnMachine   = 2   // nights of a machine before another of it counts
+	longestExcursion = 10  // nights
+	often            = 4   // excursions
+	weekNights       = 70  // nights before days of the week are looked at
+)
+
+// learner learns noise. Its slices are used again each time.
+type learner struct {
+	at, group []int     // place and chunk of each night looked at
+	stretch   []int     // and the number of its stretch
+	base, res []float64 // level of its chunk, and what is left of the night
+	work      []float64
+
+	effect     []float64 // of each machine, ln
+	week       [7]float64
+	scale      float64 // typical deviation: 1.4826 times the median one
+	innovation float64 // variance of what a night brings beside what the one before left
+	df         float64
+	came       []excursion
+	noise      Noise
+}
+
+// excursion is a stay of some nights at another level.
+type excursion struct {
+	nights int
+	shift  float64 // mean of its nights, ln
+}
+
+// learn takes the noise from the nights up to t, as if a stretch began at split; [none]: as they are.
+func (f *finder) learn(t, split int) {
+	l := &f.learned
+	l.collect(f, t, split)
+	l.levels(f)
+	if f.o.Machines != nil || f.o.Days != nil {
+		for range 3 {
+			l.factors(f, t)
+			l.levels(f)
+		}
+	}
+	l.excursions(f)
+	l.spread()
+	l.correlate(f)
+	l.recent(f)
+	f.take(f.starts[len(f.starts)-1], t)
+}
+
+// collect groups the nights in chunks that share a level.
+func (l *learner) collect(f *finder, t, split int) {
+	l.at, l.group, l.stretch = l.at[:0], l.group[:0], l.stretch[:0]
+	from := max(0, t+1-memory)
+	next, _ := slices.BinarySearch(f.starts, from+1)
+	begin, g := from, 0
+	for i := from; i <= t; i++ {
+		if next < len(f.starts) && f.starts[next] == i {
+			begin, g, next = i, g+1, next+1
+		} else if i-begin == chunk || i == split {
+			begin, g = i, g+1
+		}
+		l.at, l.group, l.stretch = append(l.at, i), append(l.group, g), append(l.stretch, next)
+	}
+	l.base = slices.Grow(l.base[:0], len(l.at))[:len(l.at)]
+	l.res = slices.Grow(l.res[:0], len(l.at))[:len(l.at)]
+}
+
+// levels takes the median of each chunk for its level.
+func (l *learner) levels(f *finder) {
+	for i, j := 0, 0; i < len(l.at); i = j {
+		l.work = l.work[:0]
+		for j = i; j < len(l.at) && l.group[j] == l.group[i]; j++ {
+			if !f.skip[l.at[j]] && !f.out[l.at[j]] {
+				l.work = append(l.work, f.value(l.at[j]))
+			}
+		}
+		m := f.value(l.at[i])
+		if len(l.work) > 0 {
+			slices.Sort(l.work)
+			m = middle(l.work)
+		}
+		for k := i; k < j; k++ {
+			l.base[k], l.res[k] = m, f.value(l.at[k])-m
+		}
+	}
+	l.scale = l.typical(l.res)
+}
+
+// typical is 1.4826 times the median distance from 0: the standard deviation of a normal distribution.
+func (l *learner) typical(values []float64) float64 {
+	l.work = l.work[:0]
+	for _, v := range values {
+		l.work = append(l.work, math.Abs(v))
+	}
+	slices.Sort(l.work)
+	return 1.4826 * middle(l.work)
+}
+
+// clip bounds how far off a night counts.
+func (l *learner) clip(r float64) float64 {
+	if l.scale == 0 { // of numbers that repeat exactly
+		return r
+	}
+	return min(max(r, -oddBeyond*l.scale), oddBeyond*l.scale)
+}
+
+// factors fits what machines and days of the week add, one after the other.
+func (l *learner) factors(f *finder, t int) {
+	if f.o.Machines != nil {
+		l.noise.Machines, l.noise.MachineSD = l.factor(l.effect, 1+3*math.Sqrt2, leastOnMachine, func(k int) int {
+			i := l.at[k]
+			if i > t-newest && f.nth[i] > onMachine {
+				return -1
+			}
+			return f.o.Machines[i]
+		})
+	}
+	if f.o.Days != nil && len(l.at) >= weekNights {
+		_, sd := l.factor(l.week[:], 6, 2, func(k int) int { return f.o.Days[l.at[k]] })
+		l.noise.Week = 0
+		if sd > 0 {
+			l.noise.Week = slices.Max(l.week[:]) - slices.Min(l.week[:])
+		}
+	}
+}
+
+// factor fits the effects of one factor: how far the nights of each of its values lie from the level, shrunk towards
+// none by what is noise. of names the value of a night, or is below 0. Where the values differ by less than least times
+// the noise (a ratio of variances), there are no effects.
+func (l *learner) factor(effect []float64, least float64, fewest int, of func(k int) int) (values int, sd float64) {
+	n, sum := make([]float64, len(effect)), make([]float64, len(effect))
+	within, nights := 0.0, 0.0
+	for k := range l.res {
+		if m := of(k); m >= 0 {
+			n[m], sum[m] = n[m]+1, sum[m]+effect[m]+l.clip(l.res[k])
+		}
+		c := l.clip(l.res[k])
+		within, nights = within+c*c, nights+1
+	}
+	total, all, squares := 0.0, 0.0, 0.0
+	for m := range n {
+		if n[m] >= float64(fewest) {
+			values++
+			total, all, squares = total+sum[m], all+n[m], squares+n[m]*n[m]
+		}
+	}
+	if values < 2 {
+		clear(effect)
+		return values, 0
+	}
+	between := 0.0
+	for m := range n {
+		if n[m] >= float64(fewest) {
+			d := sum[m]/n[m] - total/all
+			between += n[m] * d * d
+		}
+	}
+	rho := l.noise.Correlation
+	within *= (1 + rho) / (1 - rho) / max(1, nights-float64(values))
+	between /= float64(values - 1)
+	if between <= least*within {
+		clear(effect)
+		return values, 0
+	}
+	variance := (between - within) / ((all - squares/all) / float64(values-1))
+	for m := range n {
+		if effect[m] = 0; n[m] > 0 {
+			effect[m] = (sum[m]/n[m] - total/all) * n[m] / (n[m] + within/variance)
+		}
+	}
+	return values, math.Sqrt(variance)
+}
+
+// spread is the variance, in which no night counts as more than three typical deviations.
+func (l *learner) spread() {
+	odd, sq, n := 0, 0.0, 0.0
+	for _, r := range l.res {
+		if math.IsNaN(r) {
+			continue
+		}
+		if n++; math.Abs(r) > oddBeyond*l.scale {
+			odd++
+		}
+		sq += l.clip(r) * l.clip(r)
+	}
+	l.df = max(1, n-1-float64(l.group[len(l.group)-1]))
+	l.noise.Nights, l.noise.Odd = len(l.res), float64(odd)/max(n, 1)
+	l.noise.SD = math.Sqrt(sq / l.df)
+}
+
+// correlate is the correlation of neighbours: of the clipped residuals, corrected for the levels that were fitted, and
+// drawn to what is known beforehand.
+func (l *learner) correlate(f *finder) {
+	cross, sq, pairs, n := 0.0, 0.0, 0.0, 0.0
+	for k := range l.res {
+		c := l.clip(l.res[k])
+		if math.IsNaN(c) {
+			continue
+		}
+		sq, n = sq+c*c, n+1
+		if k > 0 && l.group[k] == l.group[k-1] && !math.IsNaN(l.res[k-1]) {
+			cross, pairs = cross+c*l.clip(l.res[k-1]), pairs+1
+		}
+	}
+	rho := 0.0
+	if sq > 0 && pairs > 0 {
+		rho = cross / pairs / (sq / n)
+	}
+	chunks := float64(l.group[len(l.group)-1] + 1)
+	rho += (1 + 4*rho) * chunks / max(n, 1)
+	rho = (priorNights*priorCorrelation + pairs*rho) / (priorNights + pairs)
+	l.noise.Correlation = min(max(rho, 0), mostCorrelation)
+}
+
+// recent makes the noise that of the newest nights where they have more of it, from the steps from night to night, in
+// which a new level is one.
+func (l *learner) recent(f *finder) {
+	rho := l.noise.Correlation
+	variance := l.noise.SD * l.noise.SD
+	var steps []float64
+	for k := max(1, len(l.at)-recentNights); k < len(l.at); k++ {
+		if l.group[k] == l.group[k-1] && !math.IsNaN(l.res[k]-l.res[k-1]) {
+			steps = append(steps, l.res[k]-l.res[k-1])
+		}
+	}
+	if len(steps) >= recentNights/2 {
+		d := l.typical(steps)
+		variance = max(variance, recentWeight*d*d/2/(1-rho))
+	}
+	l.innovation = variance * (1 - rho*rho)
+}
+
+// excursions are nights in a row that are off by more than noise is, and came back by themselves. They are no noise.
+func (l *learner) excursions(f *finder) {
+	l.noise.Longest, l.came = 0, l.came[:0]
+	rho := l.noise.Correlation
+	for i, j := 0, 0; i < len(l.res); i = max(j, i+1) {
+		sum, rise := 0.0, l.res[i] > 0
+		for j = i; j < len(l.res) && l.stretch[j] == l.stretch[i] && math.Abs(l.res[j]) > 2*l.scale && l.res[j] > 0 == rise; j++ {
+			sum += l.res[j]
+		}
+		n := float64(j - i)
+		if j+1 >= len(l.res) || n < 2 || n > longestExcursion || l.stretch[j+1] != l.stretch[i] {
+			continue
+		}
+		if half := sum / n / 2; l.res[j]/half > 1 || l.res[j+1]/half > 1 { // it is not back
+			continue
+		}
+		z := math.Abs(sum/n) * math.Sqrt(n*(1-rho)/(1+rho)) / l.scale
+		if z < 4 || math.Abs(sum/n) < f.o.Least {
+			continue
+		}
+		l.noise.Longest = max(l.noise.Longest, j-i)
+		l.came = append(l.came, excursion{j - i, sum / n})
+		for k := i; k < j; k++ {
+			l.res[k] = math.NaN()
+			f.out[l.at[k]] = true
+		}
+	}
+}
+
+// stay is how many nights a level may last that is an excursion of a kind that came before; 0: none did. Of those of
+// about its size two can follow one another, where they are frequent.
+func (l *learner) stay(shift float64) int {
+	larger, alike, n := 0, 0, 0
+	for _, e := range l.came {
+		switch r := math.Abs(e.shift / shift); {
+		case r < 0.65:
+		case r < 1.4:
+			alike, n = max(alike, e.nights), n+1
+		default:
+			larger = max(larger, e.nights)
+		}
+	}
+	if n >= often {
+		alike *= 2
+	}
+	if larger > 0 { // its last night may be of two hosts
+		larger += 2
+	}
+	return max(alike, larger)
+}
+
+// middle is the median of sorted numbers, of which there is one at least.
+func middle(s []float64) float64 {
+	if n := len(s); n%2 == 0 {
+		return (s[n/2-1] + s[n/2]) / 2
+	}
+	return s[len(s)/2]
+}

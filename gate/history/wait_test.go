@@ -1,0 +1,71 @@
+package history_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/gate/history"
+	"github.com/nsys-llm/explain/gate/history/historytest"
+)
+
+// TestWritersOfOneSecond: 32 writers add a commit each, every one with the time at which it began; none is lost, whoever
+// gets the lock first.
+func TestWritersOfOneSecond(t *testing.T) {
+	r := history.Keep(historytest.Report(t, historytest.Capture{Seed: 1, Steps: 3}))
+	onEach(t, func(t *testing.T, place string) {
+		open(t, place)
+		const writers = 32
+		var wg sync.WaitGroup
+		for i := range writers {
+			wg.Go(func() {
+				mine := *r
+				content := fmt.Sprintf("%064x", i)
+				mine.Capture.Content = &content
+				s, err := history.Open(context.Background(), place, history.Read)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				p := history.Place{Branch: "main", Commit: historytest.Commit(i)}
+				if _, err := s.Add(context.Background(), p, []*report.Report{&mine}, nil, now.Add(time.Duration(i%5)*time.Second)); err != nil {
+					t.Errorf("writer %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		runs, err := open(t, place).Runs(context.Background(), history.Filter{})
+		if err != nil || len(runs) != writers {
+			t.Errorf("%d runs, %v", len(runs), err)
+		}
+	})
+}
+
+// TestServerThatNeverAnswers: it accepts and says nothing; connect_timeout ends the wait, and a closed port says what to do.
+func TestServerThatNeverAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := (&url.URL{Scheme: "postgres", User: url.UserPassword("me", "secret"), Host: l.Addr().String(), Path: "/x",
+		RawQuery: "sslmode=disable&connect_timeout=1"}).String()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, want := range []string{"does not answer within 1s", "start the database, or check host and port of --store"} {
+		_, err = history.Open(ctx, place, history.Read)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v, want %q", err, want)
+		}
+		l.Close()
+	}
+	if _, err := history.Open(ctx, "postgres://127.0.0.1/x?connect_timeout=soon", history.Read); err == nil || !strings.Contains(err.Error(), "connect_timeout=soon") {
+		t.Errorf("%v", err)
+	}
+}
