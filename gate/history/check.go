@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -93,6 +92,8 @@ type Found struct {
 	Gone        bool    `json:"gone"`   // the level came back since
 	Bisect      string  `json:"bisect"` // the command that finds the commit; empty where the nights are of neighbours
 	Cause       string  `json:"cause"`  // in words, see the comparison
+	// Rows are the causes of the comparison of the nights around it, the one that explains most first.
+	Rows []comparison.AnswerRow `json:"rows"`
 	// Attribution is where the change comes from, per unit, between the nights around it; empty where those cannot be
 	// compared.
 	Attribution []comparison.AttributionRow `json:"attribution"`
@@ -242,7 +243,7 @@ func (s *Series) found(told *change.Told, k int) Found {
 		Kind: s.Kind, Unit: s.Unit,
 		Pinned: s.Pinned, Before: s.Nights[before], After: s.Nights[c.At], FoundAt: s.Nights[c.Found].Time,
 		Ratio: math.Exp(c.Shift), P: c.P,
-		Worse: s.Worse(c.Shift), Attribution: []comparison.AttributionRow{}, Commits: []Commit{}, Owners: []string{}}
+		Worse: s.Worse(c.Shift), Rows: []comparison.AnswerRow{}, Attribution: []comparison.AttributionRow{}, Commits: []Commit{}, Owners: []string{}}
 	f.LevelAfter = math.Exp(told.Levels[c.At])
 	f.LevelBefore = f.LevelAfter / f.Ratio
 	if f.Before.Commit != f.After.Commit {
@@ -316,11 +317,36 @@ func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change,
 	if err != nil {
 		return err
 	}
-	f.Cause = strings.TrimPrefix(cmp.Cause, "Not settled, ") // the levels settle it
+	f.Cause = cmp.Cause
+	if a := cmp.Answer; cmp.Comparable && len(a.Rows) > 0 {
+		f.Rows = a.Rows
+		f.Cause = f.answer(&a).String()
+	}
 	if cmp.Comparable {
 		f.Attribution = cmp.Attribution.Rows
 	}
 	return nil
+}
+
+// answer is that of the comparison with the two levels in place of its own numbers, which are of a few nights and settle
+// less.
+func (f *Found) answer(of *comparison.Answer) *comparison.Answer {
+	a := *of
+	change, from, to := f.Ratio-1, f.LevelBefore, f.LevelAfter
+	a.Metric, a.Change, a.From, a.To, a.Unit, a.Of, a.Notes = f.Name(), &change, &from, &to, f.Unit, nil, nil
+	if f.Pinned != nil {
+		a.Unit = report.Ratio
+	}
+	a.Direction = comparison.Faster
+	switch slower := f.Ratio > 1; {
+	case f.Unit != report.Nanoseconds && slower:
+		a.Direction = comparison.More
+	case f.Unit != report.Nanoseconds:
+		a.Direction = comparison.Less
+	case slower:
+		a.Direction = comparison.Slower
+	}
+	return &a
 }
 
 // around are the runs of the nearest nights on both sides of a change: those of machines that have nights on both, so

@@ -26,7 +26,6 @@ const (
 	listedNights = 60
 	listedCauses = 3  // commits between two nights, by name
 	listedNoise  = 12 // series whose noise a check prints
-	listedRows   = 5  // of where a change comes from
 )
 
 // CheckPage is what a check says, for terminals and pages.
@@ -176,14 +175,11 @@ func changeBlocks(f *Found) []doc.Block {
 	add := func(label string, value ...doc.Span) {
 		fields.Items = append(fields.Items, doc.Field{Label: label, Value: value})
 	}
-	if f.Cause != "" {
-		add("Cause", doc.Text(render.Visible(f.Cause)))
+	for i := range f.Rows {
+		add(map[bool]string{true: "Cause"}[i == 0], doc.Text(unit.Delta(f.Rows[i].Delta, report.Nanoseconds)+" "+render.Visible(f.Rows[i].Text())))
 	}
-	for i, r := range f.Attribution {
-		if i == listedRows {
-			break
-		}
-		add("", doc.Text(unit.Format(r.Delta, report.Nanoseconds)+"  "), doc.Text(render.Visible(r.ID)))
+	if len(f.Rows) == 0 && f.Cause != "" {
+		add("Cause", doc.Text(render.Visible(f.Cause)))
 	}
 	if f.Bisect != "" && f.Open {
 		add("Find it", doc.Code(f.Bisect+" -- ./capture.sh"))

@@ -41,7 +41,8 @@ const (
 	betterP        = 0.2 // of P: who waits for a gain can wait longer, and half of all false alarms are gains
 	learnEach      = 5   // nights
 	newestMachines = 30  // nights that say whether machines come again
-	shortSeries    = 24  // nights
+	shortSeries    = 80  // nights
+	splitP         = 0.1 // of P, where the noise was learned as if the step were there
 	none           = -1
 	flipNights     = 180 // a level that was left no longer ago can be flipped back to
 )
@@ -145,7 +146,8 @@ func Read(values []float64, o Options) *Told {
 			c, ok = f.best()
 		case !ok && c.at > 0 && t < shortSeries: // in so few nights the step itself looks like noise
 			f.learn(t, c.at)
-			if c, ok = f.best(); !ok {
+			if c, ok = f.best(); !ok || c.p > f.o.P*splitP {
+				ok = false
 				f.learn(t, none)
 			}
 		}

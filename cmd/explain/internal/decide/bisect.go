@@ -432,8 +432,8 @@ func (b *bisection) answer() error {
 			return err
 		}
 		if c != nil {
-			out.Cause = c.Cause
-			fmt.Fprintln(&text, render.Visible(c.Cause))
+			out.Cause = causeOf(c)
+			fmt.Fprintln(&text, render.Visible(out.Cause))
 		}
 	}
 	if b.out != "" {
@@ -448,6 +448,18 @@ func (b *bisection) answer() error {
 		return command.Exit(command.Inconclusive)
 	}
 	return nil
+}
+
+// causeOf is where the change comes from. That there is one the search knows better than so few captures settle.
+func causeOf(c *comparison.Comparison) string {
+	if !c.Comparable || len(c.Answer.Rows) == 0 {
+		return c.Cause
+	}
+	a := c.Answer
+	if a.Direction, a.Notes = comparison.Slower, nil; a.Change != nil && *a.Change < 0 {
+		a.Direction = comparison.Faster
+	}
+	return a.String()
 }
 
 // compare compares the captures before the culprit with those from it on.
