@@ -115,7 +115,7 @@ var worlds = []world{
 		}
 	}), 0.3, 6, "2.06, 5 | 0.00, never"},
 	{"bad host of +5 % for 3 nights, 12 a year", badHosts(func(*rand.Rand) float64 { return math.Log(1.05) }), 0.5, 8, "7.25, 4 | 0.00, never"},
-	{"bad host of ± 5 % for 3 nights, 12 a year", badHosts(func(r *rand.Rand) float64 { return 0.05 * r.NormFloat64() }), 0.5, 8, "– | –"},
+	{"bad host of ± 5 % for 3 nights, 12 a year", badHosts(func(r *rand.Rand) float64 { return 0.05 * r.NormFloat64() }), 0.6, 8, "– | –"},
 	{"noise grows from 0.5 to 2 %", growing(func(at float64) float64 { return 0.005 + 0.015*at }), 0.3, 8, "0.67, 3 | 0.00, 13"},
 	{"noise of 0.5 %, then of 2 %", growing(func(at float64) float64 { return 0.005 + 0.015*math.Floor(2*at) }), 0.3, 8, "– | –"},
 	{"level flips by 3 % about each 10 nights", with(func(r *rand.Rand) func(int) float64 {
@@ -126,7 +126,7 @@ var worlds = []world{
 			}
 			return high
 		}
-	}), 1, 0, "7.80, 2 | 5.60, –"},
+	}), 1.2, 0, "7.80, 2 | 5.60, –"},
 	{"creep of 8 % a year", with(func(*rand.Rand) func(int) float64 {
 		return func(i int) float64 { return math.Log(1.08) * float64(i) / year }
 	}), 1, 0, "1.94, 2 | 0.00, 12"},
