@@ -257,6 +257,26 @@ func TestUsualScenarios(t *testing.T) {
 	}
 }
 
+// A step that waits for its data loader, in the operating system, gains almost nothing from CUDA graphs and from waiting
+// less for the GPU, and all of its idle time from a free host.
+func TestCeilingsBesideADataLoader(t *testing.T) {
+	for _, name := range []string{"aip_baseline_nvtx", "aip_opt1"} {
+		path := filepath.Join("..", "..", "shared", "traces", name+".sqlite")
+		if list, _ := filepath.Glob(path); len(list) == 0 {
+			t.Skip("no shared traces beside the checkout")
+		}
+		for _, c := range []struct {
+			change      []string
+			least, most float64
+		}{{[]string{"graph", ""}, 0, 0.02}, {[]string{"no-sync", "*Synchronize"}, 0, 0.01}, {[]string{"host-free", ""}, 0.94, 0.97}} {
+			s := whatIf(t, path, analyze.Options{}, changes(t, c.change...)...).Scenarios[0].Steps[0]
+			if share := s.UpTo / s.Time; share < c.least || share > c.most {
+				t.Errorf("%s %v: %.1f %%, want %.0f to %.0f", name, c.change, 100*share, 100*c.least, 100*c.most)
+			}
+		}
+	}
+}
+
 // The later capture of each pair is what the earlier one, or the later, became: no more was gained than the ceiling.
 func TestCeilingsOfRealPairs(t *testing.T) {
 	trace := func(name string) string { return filepath.Join("..", "..", "shared", "traces", name+".sqlite") }
@@ -269,6 +289,7 @@ func TestCeilingsOfRealPairs(t *testing.T) {
 	}{
 		{"nsysai_mfu_2gpu_after", "nsysai_mfu_2gpu_before", []string{"host-free", ""}},
 		{"rodinia_report2_native", "rodinia_report3_native", []string{"remove", "kernel:Fan2*"}},
+		{"aip_baseline_nvtx", "aip_opt1", []string{"host-free", ""}},
 	} {
 		fast := whatIf(t, trace(c.fast), analyze.Options{}).Scenarios[0].Steps[0]
 		slow := whatIf(t, trace(c.slow), analyze.Options{}, changes(t, c.change...)...).Scenarios[0].Steps[0]

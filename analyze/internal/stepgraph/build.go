@@ -20,6 +20,8 @@ const (
 	justEnded  = 5_000   // between work that nothing explains and the work before that it seems to wait for
 	unexplain  = 10_000  // beyond the typical latency: from here on something else is sought
 	sampleSize = 4096    // of latencies
+	// mostLatency bounds a typical latency: what starts later waits for something else, known or not.
+	mostLatency = 100_000
 )
 
 // latencies where a capture has no sample.
@@ -298,8 +300,9 @@ func (b *builder) measure() {
 		}
 	}
 	for k := range launch {
-		b.typical.launch[k] = [2]int64{launch[k][0].at(0.5, usualStream), launch[k][1].at(0.5, usualLaunch)}
-		b.typical.stream[k] = stream[k].at(0.5, usualStream)
+		b.typical.launch[k] = [2]int64{min(mostLatency, launch[k][0].at(0.5, usualStream)),
+			min(mostLatency, launch[k][1].at(0.5, usualLaunch))}
+		b.typical.stream[k] = min(mostLatency, stream[k].at(0.5, usualStream))
 	}
 	b.typical.event = usualEvent
 }

@@ -124,7 +124,7 @@ func anything(seed uint64) *tracetest.Builder {
 	names := []string{"gemm", "norm", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"}
 	for p := range 1 + rng.Int64N(2) {
 		proc := b.Process(10+p, "p")
-		for n := range 1 + rng.Int64N(2) {
+		for n := range 1 + rng.Int64N(3) {
 			th := proc.Thread(10+10*p+n, "")
 			now := rng.Int64N(50)
 			for range 60 {

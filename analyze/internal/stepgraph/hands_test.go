@@ -2,6 +2,7 @@ package stepgraph_test
 
 import (
 	"flag"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -172,4 +173,80 @@ func TestCeilingsOfPairs(t *testing.T) {
 		t.Errorf("%d of %d gains are above their ceiling, %d of %d ceilings more than 5 %% above the gain", above, all, wide, tight)
 	}
 	t.Logf("%d of %d gains are above their ceiling, %d of %d ceilings more than 5 %% above the gain", above, all, wide, tight)
+}
+
+// With a wait merged into the thread that works, no ceiling changes by more than a hundredth of a step.
+func TestThreadThatOnlyWaits(t *testing.T) {
+	e := pair{kernels: []int64{6_000_000, 2_000_000, 1_000_000}, host: 300_000, launch: 4_000, wake: 5_000, between: 20_000, sync: true}
+	for _, seen := range []bool{false, true} {
+		var gains [2][]float64
+		for i := range gains {
+			e.threads, e.seen = 1+i, seen
+			path, _ := e.write(t)
+			c := open(t, path)
+			if got, want := c.Found.Handed+c.Found.HandedInferred, int64(i*(pairSteps-1)); got < want || i == 0 && got != 0 {
+				t.Errorf("%d threads, seen %v: %d waits for another, want %d", e.threads, seen, got, want)
+			}
+			u := every(c, len(e.kernels))
+			for _, x := range pairChanges {
+				gains[i] = append(gains[i], c.gain(u, x.of(c)))
+			}
+		}
+		for i, x := range pairChanges {
+			if a, b := gains[0][i], gains[1][i]; math.Abs(a-b) > 93_000 {
+				t.Errorf("%s, seen %v: one thread gains %.0f, two %.0f", x.name, seen, a, b)
+			}
+		}
+	}
+}
+
+// total is what the units of the first device gain together: what the last of them ends earlier. The replay begins with the
+// first of them.
+func (c *capture) total(u *stepgraph.Units, change *stepgraph.Change) (gain, was int64) {
+	stretch := interval.Interval{Start: c.work(0).Start, End: c.span.End}
+	for i, ns := range c.Replay(stretch, u, change) {
+		if d, _ := c.Place(u.First[i]); d == 0 && ns >= 0 && u.Next[i] != trace.None {
+			time := c.work(u.Next[i]).Start - c.work(u.First[i]).Start
+			gain, was = gain+time-ns, was+time
+		}
+	}
+	return gain, was
+}
+
+// Whatever threads do, of one process or two, more changes gain no less, and every gain is from nothing to the whole time. The
+// units are those of one device, which follow each other without a hole.
+func TestCeilingsAreMonotone(t *testing.T) {
+	seeds := uint64(40)
+	if *long {
+		seeds = 1000
+	}
+	parts := []func(c *capture, x *stepgraph.Change){
+		func(_ *capture, x *stepgraph.Change) { x.HostFree = true },
+		func(_ *capture, x *stepgraph.Change) { x.Graph = true },
+		func(_ *capture, x *stepgraph.Change) { x.NoWait = func(int32) bool { return true } },
+		func(c *capture, x *stepgraph.Change) { x.Work = c.kernels("gemm", 0.5) },
+		func(_ *capture, x *stepgraph.Change) { x.Call = func(int32) float64 { return 0.5 } },
+	}
+	for seed := range seeds {
+		c := open(t, anything(seed).WriteTB(t))
+		u := every(c, 3)
+		var gains [1 << 5]int64
+		for set := range gains {
+			var x stepgraph.Change
+			for i, add := range parts {
+				if set>>i&1 == 1 {
+					add(c, &x)
+				}
+			}
+			gain, was := c.total(u, &x)
+			if gains[set] = gain; gain < 0 || gain > was {
+				t.Errorf("seed %d: changes %05b gain %d of %d", seed, set, gain, was)
+			}
+			for i := range parts {
+				if less := set &^ (1 << i); gains[less] > gain {
+					t.Errorf("seed %d: changes %05b gain %d, %05b of them %d", seed, set, gain, less, gains[less])
+				}
+			}
+		}
+	}
 }

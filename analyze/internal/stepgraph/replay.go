@@ -489,12 +489,16 @@ func (r *replay) endCollective(piece int32) {
 	r.to[slot] = max(r.from[slot], joined+scaled(r.end(piece)-r.start(g.last), factor))
 }
 
-// times are the times of the units.
+// times are the times of the units. A unit begins no earlier than the one before it on its device.
 func (r *replay) times(u *Units) []int64 {
 	list := make([]int64, len(u.First))
 	var comm []int64
 	if r.c.Overlap {
 		comm = r.communication(u)
+	}
+	reached := make([]int64, len(r.lo)) // by device
+	for d := range reached {
+		reached[d] = minTime
 	}
 	for i, first := range u.First {
 		list[i] = -1
@@ -505,7 +509,10 @@ func (r *replay) times(u *Units) []int64 {
 		if a < 0 || b < 0 {
 			continue
 		}
-		list[i] = max(0, r.from[b]-r.from[a])
+		d, _ := r.Place(first)
+		from := max(reached[d], r.from[a])
+		reached[d] = max(from, r.from[b])
+		list[i] = reached[d] - from
 		if comm != nil {
 			list[i] = max(list[i], comm[i])
 		}

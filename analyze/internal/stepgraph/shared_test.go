@@ -174,3 +174,46 @@ func TestReplayOfAFasterKernel(t *testing.T) {
 		t.Errorf("replay with a faster Fan2: %.0f, it took %.0f", fast, is)
 	}
 }
+
+// What lies on the host, its calls and latencies on the paths of steps is, to 10 points, what a replay without these gains;
+// and no wait of a piece of work for its latency is more than a twentieth of a step.
+func TestPathAgreesWithCeiling(t *testing.T) {
+	for _, path := range shared(t) {
+		c := open(t, path)
+		if c.found.Kind == workunit.KindNone || c.found.Primary < 0 {
+			continue
+		}
+		var list []int32
+		for i := range c.found.Units {
+			if c.found.Units[i].State == workunit.Kept && int(c.found.Units[i].Group) == c.found.Primary {
+				list = append(list, int32(i))
+			}
+		}
+		stretch := stepgraph.Stretch(c.found, list)
+		was := c.Replay(stretch, c.units, &stepgraph.Change{})
+		bare := c.Replay(stretch, c.units, &stepgraph.Change{HostFree: true, NoLatency: true})
+		var total, host, gain float64
+		for _, i := range list {
+			u := &c.found.Units[i]
+			if was[i] < 0 {
+				continue
+			}
+			total, gain = total+float64(u.Time()), gain+float64(was[i]-bare[i])
+			c.Walk(c.units.Next[i], u.Start, func(s *stepgraph.Step) {
+				if s.Kind == stepgraph.Runs || s.Kind == stepgraph.Unexplained || s.Kind == stepgraph.Unknown {
+					return
+				}
+				host += float64(s.End - s.Start)
+				if (s.Kind == stepgraph.AfterCall || s.Kind == stepgraph.AfterWork) && s.End-s.Start > u.Time()/20 {
+					t.Errorf("%s: a latency of %d in a unit of %d", filepath.Base(path), s.End-s.Start, u.Time())
+				}
+			})
+		}
+		if total == 0 {
+			continue
+		}
+		if host, gain = host/total, gain/total; math.Abs(host-gain) > 0.1 {
+			t.Errorf("%s: %.1f %% of the path on the host, without it %.1f %% are gained", filepath.Base(path), 100*host, 100*gain)
+		}
+	}
+}

@@ -25,7 +25,9 @@ type Ceilings struct {
 	// Unknown is the share of the units' critical paths of which nothing is known, 0 to 1; OnHost that of the host, its
 	// calls and latencies; Bare what units gain without these, as a share of their time.
 	Unknown, OnHost, Bare float64
-	// Resolved says that the replay fits, and that OnHost and Bare agree.
+	// Contradicted says that OnHost and Bare of a device are more than 10 points apart: no path is to be believed.
+	Contradicted bool
+	// Resolved says that the replay fits, that the paths are known, and that they are not contradicted.
 	Resolved bool
 
 	graph   *stepgraph.Graph
@@ -64,13 +66,13 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 	parallel.Do(func() { c.Error, fits = c.fit() },
 		func() { bare = c.gains(&stepgraph.Change{HostFree: true, NoLatency: true}) },
 		func() { host, unknown = c.walk() })
-	c.Resolved = fits && c.Error <= mostError
 	for d, share := range bare {
 		if !math.IsNaN(share) && !math.IsNaN(host[d]) {
 			c.Bare, c.OnHost, c.Unknown = max(c.Bare, share), max(c.OnHost, host[d]), max(c.Unknown, unknown[d])
-			c.Resolved = c.Resolved && unknown[d] <= mostUnknown && math.Abs(host[d]-share) <= mostApart
+			c.Contradicted = c.Contradicted || math.Abs(host[d]-share) > mostApart
 		}
 	}
+	c.Resolved = fits && c.Error <= mostError && c.Unknown <= mostUnknown && !c.Contradicted
 	return c
 }
 
@@ -108,20 +110,38 @@ func (c *Ceilings) Gain(change *stepgraph.Change) (share float64, ok bool) {
 	return share, ok
 }
 
-// gains is Gain by device; not a number for a device that no unit was replayed on.
-func (c *Ceilings) gains(change *stepgraph.Change) []float64 {
-	times := c.graph.Replay(c.stretch, c.units, change)
-	devices := len(c.result.Timeline.Devices)
-	was, gain := make([]float64, devices), make([]float64, devices)
-	for _, u := range c.list {
-		if x := &c.result.Units[u]; times[u] >= 0 {
-			was[x.Index], gain[x.Index] = was[x.Index]+float64(x.Time()), gain[x.Index]+float64(x.Time()-times[u])
+// OfMain is Gain of the units of the main kind alone, and the same in ns per unit.
+func (c *Ceilings) OfMain(change *stepgraph.Change) (ns, share float64) {
+	was, gain, n := c.sums(change, func(u *workunit.Unit) bool { return int(u.Group) == c.result.Primary })
+	for d := range was {
+		if was[d] > 0 && gain[d] > share*was[d] {
+			ns, share = gain[d]/n[d], gain[d]/was[d]
 		}
 	}
+	return ns, share
+}
+
+// gains is Gain by device; not a number for a device that no unit was replayed on.
+func (c *Ceilings) gains(change *stepgraph.Change) []float64 {
+	was, gain, _ := c.sums(change, func(*workunit.Unit) bool { return true })
 	for d := range was {
 		gain[d] /= was[d]
 	}
 	return gain
+}
+
+// sums are, by device, what units took and gain by a change, in ns, and how many they are.
+func (c *Ceilings) sums(change *stepgraph.Change, are func(u *workunit.Unit) bool) (was, gain, n []float64) {
+	times := c.graph.Replay(c.stretch, c.units, change)
+	devices := len(c.result.Timeline.Devices)
+	was, gain, n = make([]float64, devices), make([]float64, devices), make([]float64, devices)
+	for _, u := range c.list {
+		if x := &c.result.Units[u]; times[u] >= 0 && are(x) {
+			d := x.Index
+			was[d], gain[d], n[d] = was[d]+float64(x.Time()), gain[d]+float64(x.Time()-times[u]), n[d]+1
+		}
+	}
+	return was, gain, n
 }
 
 // fit is the median error of units that are replayed with typical latencies; false where none could be replayed.

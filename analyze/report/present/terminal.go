@@ -226,6 +226,9 @@ func worth(w *report.Worth) string {
 	times, per := []float64{float64(w.Time), float64(w.Of)}, ""
 	if w.Units > 0 {
 		times, per = []float64{times[0] / float64(w.Units), times[1] / float64(w.Units)}, " per step"
+		if !w.Replayed {
+			per += ", not replayed"
+		}
 	}
 	return "worth up to " + unit.Format(times[0], report.Nanoseconds) + " of " +
 		unit.Format(times[1], report.Nanoseconds) + per

@@ -65,6 +65,12 @@ var CriticalPath = kit.Section{
 				"to have waited for it",
 		},
 		{
+			ID: "path.thread_waits", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			Labels: []string{"found"},
+			Meaning: "waits of a thread, between two CUDA calls, for another thread of its process: recorded (it slept in a " +
+				"call of the operating system or was off the CPU) or inferred from the order of calls",
+		},
+		{
 			ID: "path.collectives", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total, Merge: report.Sum,
 			Meaning: "collectives whose kernels on several devices of the capture were found",
 		},
@@ -97,6 +103,11 @@ var CriticalPath = kit.Section{
 			kit.NsCol("time", "Time", "path_ns", "path_ms"),
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
+		{ID: "what_ifs", Title: "What a step would gain at most", File: "what_ifs.csv", Columns: []report.Column{
+			kit.NameCol("change", "Change"),
+			kit.NsCol("time", "Gain up to", "ceiling_ns", "ceiling_ms"),
+			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
+		}},
 	},
 	Alone: func(in *kit.Input) { in.Graph() },
 	Gaps:  waitGaps,
@@ -124,6 +135,13 @@ type pathRun struct {
 	in  *kit.Input
 	out *kit.Output
 	g   *stepgraph.Graph
+	// unresolved says that a replay contradicts the paths: all of them is unknown.
+	unresolved bool
+}
+
+func newPathRun(in *kit.Input, out *kit.Output) *pathRun {
+	c := in.Ceilings()
+	return &pathRun{in: in, out: out, unresolved: c != nil && c.Contradicted}
 }
 
 func criticalPath(in *kit.Input, out *kit.Output) {
@@ -131,8 +149,8 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, in.NoWork())
 		return
 	}
-	r := &pathRun{in: in, out: out, g: in.Graph()}
-	if r.g == nil {
+	r := newPathRun(in, out)
+	if r.g = in.Graph(); r.g == nil {
 		out.Status(report.Unavailable, "the capture has more GPU work than a graph can number: record a shorter time")
 		return
 	}
@@ -179,6 +197,12 @@ func (r *pathRun) found() {
 	}
 	r.out.Int("path.inferred", nil, f.Inferred)
 	r.out.Int("path.collectives", nil, f.Collectives)
+	r.out.Int("path.thread_waits", kit.Labels("found", "recorded"), f.Handed)
+	r.out.Int("path.thread_waits", kit.Labels("found", "inferred"), f.HandedInferred)
+	if f.HandedInferred > 0 {
+		r.out.Note(strconv.FormatInt(f.HandedInferred, 10) + " waits of a thread for another are inferred from the order of " +
+			"CUDA calls: the capture holds no calls of the operating system of these threads (capture with --trace=osrt).")
+	}
 	if lost := f.Unrecorded + f.Contradicted; lost > 0 {
 		r.out.Note(strconv.FormatInt(lost, 10) + " of " + strconv.FormatInt(waits, 10) +
 			" waits of streams for events could not be resolved: what they waited for may be on no path.")

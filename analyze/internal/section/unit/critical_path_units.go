@@ -50,6 +50,7 @@ func (r *pathRun) units(absent []absences) {
 	units := g.UnitsOf(x)
 	r.paths(g, units, main, ids)
 	r.fit(g, units, main, ids[main.group])
+	r.whatIfs()
 }
 
 // paths walks the critical path of every unit of a set, and shows those of the median and of the slowest.
@@ -93,6 +94,10 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 // split tells the parts of a step, with names where these are asked for.
 func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part int, name string, ns int64), named bool) {
 	ns := s.End - s.Start
+	if r.unresolved {
+		tell(partUnknown, "(unresolved)", ns)
+		return
+	}
 	name := func(f func() string) string {
 		if named {
 			return f()

@@ -56,7 +56,7 @@ func (q *sequence) pathOf(place int) []int64 {
 		return nil
 	}
 	unit := &q.in.Units.Units[u]
-	r := pathRun{in: q.in}
+	r := newPathRun(q.in, nil)
 	var path []int64 // backwards: ns, part by turns
 	g.Walk(next, unit.Start, func(s *stepgraph.Step) {
 		r.split(g, s, func(part int, _ string, ns int64) { path = append(path, ns, int64(part)) }, false)

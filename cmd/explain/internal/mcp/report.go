@@ -86,6 +86,7 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	}
 	add(&out, "warnings", warnings, 0)
 	add(&out, "findings", findings(r), 0)
+	add(&out, "what_ifs", whatIfs(r), 0)
 	var numbers []value
 	for _, id := range keyMetrics {
 		n := 0
@@ -112,6 +113,25 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 		next = append(next, Next{"doc", map[string]any{"name": r.Findings[0].ID}, "what the first finding means and what to do"})
 	}
 	return out.text(unknown, next), nil
+}
+
+// whatIfs are the changes that a step would gain most by, as `explain whatif` takes them, with the most that it would gain.
+func whatIfs(r *report.Report) (list []any) {
+	for i := range r.Sections {
+		for _, t := range r.Sections[i].Tables {
+			if t.ID != "what_ifs" {
+				continue
+			}
+			for _, row := range t.Rows {
+				change, _ := row[0].Str()
+				ns, _ := row[1].Num()
+				share, _ := row[2].Num()
+				list = append(list, map[string]any{"change": plain(change), "at_most_ns_per_step": short(&ns),
+					"share_of_step": short(&share)})
+			}
+		}
+	}
+	return list
 }
 
 func findings(r *report.Report) []finding {
