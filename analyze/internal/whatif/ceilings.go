@@ -25,7 +25,8 @@ type Ceilings struct {
 	// Unknown is the share of the units' critical paths of which nothing is known, 0 to 1; OnHost that of the host, its
 	// calls and latencies; Bare what units gain without these, as a share of their time.
 	Unknown, OnHost, Bare float64
-	// Contradicted says that OnHost and Bare of a device are more than 10 points apart: no path is to be believed.
+	// Contradicted says that OnHost and Bare of a device are more than 10 points apart, and what is unknown does
+	// not explain it: no path is to be believed.
 	Contradicted bool
 	// Resolved says that the replay fits, that the paths are known, and that they are not contradicted.
 	Resolved bool
@@ -69,7 +70,7 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 	for d, share := range bare {
 		if !math.IsNaN(share) && !math.IsNaN(host[d]) {
 			c.Bare, c.OnHost, c.Unknown = max(c.Bare, share), max(c.OnHost, host[d]), max(c.Unknown, unknown[d])
-			c.Contradicted = c.Contradicted || math.Abs(host[d]-share) > mostApart
+			c.Contradicted = c.Contradicted || share < host[d]-mostApart || share > host[d]+unknown[d]+mostApart
 		}
 	}
 	c.Resolved = fits && c.Error <= mostError && c.Unknown <= mostUnknown && !c.Contradicted
