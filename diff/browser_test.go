@@ -26,17 +26,17 @@ func chartOf(t *testing.T, c *comparison.Comparison, id string) doc.Chart {
 	return doc.Chart{}
 }
 
-// TestWaterfallCloses: on a real comparison of the serving trace with a slowed copy of itself, base and changes give the
-// head, and the classes of each side sum to its unit.
-func TestWaterfallCloses(t *testing.T) {
+// TestTheChangesClose: on a real comparison of the serving trace with a slowed copy of itself, the parts give the change,
+// and the classes of each side sum to its unit.
+func TestTheChangesClose(t *testing.T) {
 	c := slowed(t)
-	values := chartOf(t, c, "waterfall").Series[0].Values
+	values := chartOf(t, c, "changes").Series[0].Values
 	sum := 0.0
-	for _, v := range values[:len(values)-1] {
+	for _, v := range values {
 		sum += v
 	}
-	if head := values[len(values)-1]; math.Abs(sum-head) > 1 || head != c.Attribution.Head {
-		t.Errorf("base and changes give %g, the head is %g (%g)", sum, head, c.Attribution.Head)
+	if math.Abs(sum-c.Attribution.TotalDelta) > 1 {
+		t.Errorf("the parts give %g, the change is %g", sum, c.Attribution.TotalDelta)
 	}
 	for i, want := range []float64{c.Attribution.Base, c.Attribution.Head} {
 		sum := 0.0
@@ -62,7 +62,7 @@ func TestPageSaysTheVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, want := range []string{"<strong>FAIL</strong>", "id=\"causes\"", "id=\"gates\"", "id=\"chart-waterfall\"", "id=\"chart-kernel-deltas\""} {
+	for _, want := range []string{"<strong>✗ FAIL</strong>", "id=\"causes\"", "id=\"gates\"", "id=\"chart-changes\"", "id=\"chart-kernel-deltas\""} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}

@@ -213,7 +213,6 @@ const (
 //	scatter    the same, both axes logarithmic
 //	heat       one row per series, one column per label
 //	flame      one box per series: its labels are depth, start, total and self, in this order; a box with a category is a kernel
-//	waterfall  one series: the first and the last value are totals, those between are changes
 //	treemap    one area per label, together by series
 type Chart struct {
 	ID     string   `json:"id"`

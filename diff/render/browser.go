@@ -2,10 +2,10 @@ package render
 
 import (
 	"io"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -27,14 +27,19 @@ const (
 	groupEvidence = "Evidence"
 )
 
-// Browser is the comparison for a browser: the same page with key numbers as tiles, charts, and every row.
+// Browser is the comparison for a browser: the answer, the step before and after, how sure it is, and every row.
 func Browser(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(opening(c)...)
-	if t := tiles(c); len(t.Items) > 0 {
-		d.Add(t)
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)})
+	if p := sidesOf(&c.Answer); len(p) > 0 {
+		d.Add(doc.P(p...))
 	}
-	d.Add(doc.P(checkedText(c)...))
+	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
+		d.Add(t)
+	} else if n := c.Answer.Notes; len(n) > 0 {
+		d.Add(doc.P(doc.Text(sentence(n[:1]))))
+	}
+	d.Add(reasons(c)...)
 	part := func(group, id, title string, blocks ...doc.Block) {
 		if len(blocks) > 0 {
 			h := doc.H(2, id, title)
@@ -46,11 +51,11 @@ func Browser(c *comparison.Comparison) doc.Document {
 	if t, ok := obstacles(c); ok {
 		part(groupAnswer, "obstacles", "What to change so that the sides can be compared", t)
 	}
-	if f, ok := forest(c); ok {
-		part(groupAnswer, "judged", "What was judged", f)
-	}
 	if c.Comparable {
-		part(groupStep, "step", "The step, before and after", stepBlocks(c)...)
+		part(groupAnswer, "step", "The step, before and after", stepBlocks(c)...)
+	}
+	part(groupAnswer, "judged", "How sure", sure(c)...)
+	if c.Comparable {
 		part(groupStep, "causes", "Where the change comes from", causeBlocks(c)...)
 		if s := structureList(c); len(s) > 1 {
 			part(groupStep, "structure", "Structure", s[1:]...)
@@ -62,7 +67,7 @@ func Browser(c *comparison.Comparison) doc.Document {
 	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
 		part(groupEvidence, "metrics", "Every metric, and how it was decided", named(t), decisions(c))
 	}
-	if t, ok := gateTable(c, c.Gates, len(c.Gates)); ok {
+	if t, ok := gateTable(c, c.Gates, len(c.Gates)); ok && (shows(c) || len(noticedGates(c)) > 0) {
 		t.Caption = nil
 		part(groupEvidence, "gates", "Gates", t)
 	}
@@ -103,38 +108,48 @@ func opening(c *comparison.Comparison) []doc.Block {
 // machines say nothing.
 func shows(c *comparison.Comparison) bool { return c.Comparable || c.FirstRun() || c.Identical }
 
-func noteKind(v comparison.Verdict) doc.NoteKind {
-	switch v {
-	case comparison.Fail, comparison.Error:
-		return doc.Danger
-	case comparison.Warn, comparison.Inconclusive:
-		return doc.Caution
-	case comparison.Pass:
+// sure is what the answer stands on: what was judged, the times of single units, and what was looked at.
+func sure(c *comparison.Comparison) (list []doc.Block) {
+	if f, ok := forest(c); ok {
+		list = append(list, f)
 	}
-	return doc.Info
+	if c.Comparable {
+		list = append(list, distribution(c)...)
+	}
+	if n := c.Answer.Notes; len(n) > 0 && len(c.Answer.Rows) > 0 {
+		list = append(list, doc.P(doc.Text(sentence(n))))
+	}
+	return append(list, doc.P(sides(c)...), doc.P(checkedText(c)...))
 }
 
-// tiles are the first metrics with their changes.
-func tiles(c *comparison.Comparison) doc.Tiles {
-	t := doc.Tiles{Slim: true}
-	if !shows(c) {
-		return t
+// verdictSymbol is the verdict with a sign that is told apart without colour.
+func verdictSymbol(v comparison.Verdict) []doc.Span {
+	sign := map[comparison.Verdict]string{comparison.Pass: "✓ ", comparison.Warn: "! ", comparison.Inconclusive: "? "}[v]
+	if sign == "" {
+		sign = "✗ "
 	}
-	kinds := severalKinds(c)
-	rows := rowsToShow(c, maxPrimary)
-	for i := range rows {
-		r := &rows[i]
-		label := r.Metric
-		if kinds && r.Kind != "" {
-			label += " " + r.Kind
+	return doc.Spans(doc.Strong(sign + strings.ToUpper(string(v))).With(verdictTone(v)))
+}
+
+// causeTable has a bar for each cause, as long as its change, and a row for what they leave.
+func causeTable(a *comparison.Answer) doc.Table {
+	t := doc.Table{ID: "answer", Columns: []doc.Column{{Title: "Change", Align: doc.Right}, {Title: "Cause"}}}
+	var deltas []float64
+	add := func(d float64, text string, with []string) {
+		deltas = append(deltas, d)
+		cell := doc.Cell{doc.Text(text)}
+		if len(with) > 0 {
+			cell = append(cell, doc.Text(": "+strings.Join(with, ", ")).With(doc.Muted))
 		}
-		value := format(r.Head, r.Unit)
-		if r.Ratio != nil {
-			value = unit.Change(comparison.Value(r.Ratio) - 1)
-		}
-		t.Items = append(t.Items, doc.Tile{Label: label, Value: doc.Spans(doc.Text(value).With(classTone(r.Class))),
-			Detail: doc.Spans(
-				doc.Text(format(r.Base, r.Unit) + " → " + format(r.Head, r.Unit) + ", " + string(r.Class)))})
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Strong(delta(d))}, cell})
 	}
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		add(r.Delta, strings.TrimSuffix(r.What+" "+r.Where, " "), r.With)
+	}
+	if a.RestText() != "" {
+		add(*a.Rest, "the rest", nil)
+	}
+	t.Columns[0].Bars = deltaBars(deltas)
 	return t
 }

@@ -72,13 +72,12 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 			text += ", which is within the noise floor of " + unit.Percent(comparison.Value(r.NoiseFloor))
 		}
 		blocks = append(blocks, doc.P(doc.Text(text+": there is nothing to explain. The parts below sum to it all the same.")))
-	} else if chart, ok := waterfall(c, r); ok {
+	} else if chart, ok := changes(c, r); ok {
 		blocks = append(blocks, chart)
 	}
 	if chart, ok := classes(c); ok {
 		blocks = append(blocks, chart)
 	}
-	blocks = append(blocks, distribution(c)...)
 	if t, ok := attributionTable(c, len(c.Attribution.Rows), true); ok {
 		t.Caption = nil
 		blocks = append(blocks, t, doc.P(doc.Text(attributionText(c)).With(doc.Muted)))
@@ -99,15 +98,15 @@ func timeRow(c *comparison.Comparison) *comparison.Row {
 	return nil
 }
 
-// Bounds of the waterfall: bars between the two totals, and the share of all changes below which one is no bar.
+// Bounds of the parts that are drawn: how many, and the share of all changes below which one is no bar.
 const (
-	waterfallParts = 14
-	waterfallLeast = 0.02
+	drawnParts = 14
+	leastPart  = 0.02
 )
 
-// waterfall leads from the base's unit to the head's by categories of kernels, exposed copies and causes of idle time,
-// which sum to the change. Small parts are added up. What is within the noise floor of the unit's time is shaded.
-func waterfall(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
+// changes are the parts of the change of one unit, from zero: categories of kernels, exposed copies and causes of idle
+// time, which sum to it. Small parts are added up. What is within the noise floor of the unit's time is shaded.
+func changes(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 	a := &c.Attribution
 	var parts []comparison.AttributionRow
 	moved := 0.0
@@ -123,10 +122,10 @@ func waterfall(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 	}
 	slices.SortStableFunc(parts,
 		func(x, y comparison.AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
-	s := doc.Series{Name: "mean " + a.Metric, Labels: []string{"base"}, Values: []float64{a.Base}}
+	s := doc.Series{Name: "mean " + a.Metric}
 	rest, small := a.TotalDelta, 0
 	for i, r := range parts {
-		if math.Abs(r.Delta) < waterfallLeast*moved || i == waterfallParts {
+		if math.Abs(r.Delta) < leastPart*moved || i == drawnParts {
 			small = len(parts) - i
 			break
 		}
@@ -144,11 +143,10 @@ func waterfall(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 		}
 		s.Labels, s.Values = append(s.Labels, name), append(s.Values, rest)
 	}
-	s.Labels, s.Values = append(s.Labels, "head"), append(s.Values, a.Head)
-	chart := doc.Chart{ID: "waterfall", Title: "From base to head: what the change of one unit is made of",
-		Kind: "waterfall", Unit: report.Nanoseconds, Series: []doc.Series{s}}
+	chart := doc.Chart{ID: "changes", Title: "What the change of one unit is made of: " + delta(a.TotalDelta),
+		Kind: "deltas", Unit: report.Nanoseconds, Series: []doc.Series{s}}
 	if r != nil && r.NoiseFloor != nil {
-		chart.Band = &doc.Band{Low: a.Base * (1 - comparison.Value(r.NoiseFloor)), High: a.Base * (1 + comparison.Value(r.NoiseFloor)),
+		chart.Band = &doc.Band{Low: -a.Base * comparison.Value(r.NoiseFloor), High: a.Base * comparison.Value(r.NoiseFloor),
 			Text: "the noise floor, " + unit.Percent(comparison.Value(r.NoiseFloor)) + " of the base to both sides"}
 	}
 	return chart, true

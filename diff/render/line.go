@@ -40,7 +40,7 @@ func OneLine(c *comparison.Comparison) string {
 		text = "same_capture: base and head are not two captures"
 	case why != nil:
 		text = own(string(why.Code))
-	case g != nil && a.Metric == g.Metric:
+	case g != nil && (a.Metric == g.Metric || g.Verdict == comparison.Fail):
 		text = own(g.Metric) + ": " + string(g.Verdict)
 	case a.From == nil || a.To == nil:
 		text = "nothing was compared"

@@ -189,7 +189,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		}
 		return append(spans, doc.Text(why))
 	}
-	if _, gate := c.Headline(); gate != nil && c.Answer.Metric == gate.Metric {
+	if _, gate := c.Headline(); gate != nil && (c.Answer.Metric == gate.Metric || gate.Verdict == comparison.Fail) {
 		spans = append(append(spans, doc.Text(" ")), gateMetric(c, gate)...)
 		return append(spans, doc.Text(": "+clip(gate.Reason)))
 	}

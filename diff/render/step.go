@@ -74,7 +74,12 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 	if len(joins.Joins) > 0 {
 		t.Lanes = append(t.Lanes, joins)
 	}
-	t.Lanes = append(t.Lanes, head, changeLane(s, t.Length))
+	t.Lanes = append(t.Lanes, head)
+	if !moved(c) { // what differs is noise, and would be drawn at full height
+		t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
+		return []doc.Block{t}
+	}
+	t.Lanes = append(t.Lanes, changeLane(s, t.Length))
 	t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
 	t.Note = doc.Spans(doc.Text("Below: idle time that only the head has, in "), doc.Text("red").With(doc.Bad),
 		doc.Text("; that it saved, in "), doc.Text("green").With(doc.Good), doc.Text(". Idle time changed by "+

@@ -147,7 +147,7 @@ type Chart struct {
 	Unit   string // base unit of the values
 	XUnit  string // base unit of labels that are numbers
 	XTitle string
-	Band   *Band // of a waterfall and of deltas
+	Band   *Band // of deltas
 	Series []Series
 }
 

@@ -57,19 +57,20 @@ func TestTicksDiffer(t *testing.T) {
 	}
 }
 
-// TestSmallChangesLookSmall: a waterfall shows all of its band, so that a change within it does not fill the width.
+// TestSmallChangesLookSmall: changes show all of their band, so that one within it does not fill the width, and a bar is as long as
+// its change from zero.
 func TestSmallChangesLookSmall(t *testing.T) {
-	root := drawing(t, doc.Chart{ID: "x", Title: "chart", Kind: "waterfall", Unit: "ns",
-		Band:   &doc.Band{Low: 950, High: 1050, Text: "the noise floor"},
-		Series: []doc.Series{{Name: "d", Labels: []string{"base", "less", "head"}, Values: []float64{1000, -2, 998}}}})
-	// The axis goes from 950 less half of 100 to 1050: 150 wide. A change of 2 takes 1.333 %.
+	root := drawing(t, doc.Chart{ID: "x", Title: "chart", Kind: "deltas", Unit: "ns",
+		Band:   &doc.Band{Low: -50, High: 50, Text: "the noise floor"},
+		Series: []doc.Series{{Name: "d", Labels: []string{"less", "more"}, Values: []float64{-2, 100}}}})
+	// The axis goes from -50 to 100: 150 wide. A change of 2 takes 1.333 %, one of 100 fifty times as much.
 	var got []string
 	for _, r := range find(root, "rect") {
 		if m := attribute(r, "data-m"); m != "" {
 			got = append(got, m+" "+attribute(r, "x")+" "+attribute(r, "width"))
 		}
 	}
-	if want := []string{"0.0 0% 66.667%", "0.1 65.333% 1.333%", "0.2 0% 65.333%"}; !slices.Equal(got, want) {
+	if want := []string{"0.0 32% 1.333%", "0.1 33.333% 66.667%"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !strings.Contains(textOf(root), "Shaded: the noise floor.") {

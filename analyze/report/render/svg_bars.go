@@ -137,69 +137,6 @@ func (p *page) stacked(c doc.Chart) {
 	p.legend(parts, partColour)
 }
 
-// waterfall leads from the first value to the last by the changes between them. The band, where the chart has one, is
-// in sight as a whole: a change that is small beside it looks small.
-func (p *page) waterfall(c doc.Chart) {
-	s := c.Series[0]
-	n := len(s.Values)
-	if n < 2 {
-		return
-	}
-	low, high, at := math.Inf(1), math.Inf(-1), s.Values[0]
-	for i, v := range s.Values {
-		if i > 0 && i < n-1 {
-			at += v
-		} else {
-			at = v
-		}
-		low, high = min(low, at), max(high, at)
-	}
-	if c.Band != nil {
-		low, high = min(low, c.Band.Low), max(high, c.Band.High)
-	}
-	// Changes are small beside what they change: the axis starts where they can be seen, and says so.
-	from := 0.0
-	if span := high - low; low > 0 && span < low/2 && span > 0 {
-		from = low - span/2
-	}
-	whole := high - from
-	p.put("<div class=\"bars\">\n")
-	at = 0
-	for i, v := range s.Values {
-		a, b, class := at, at+v, markup("bad")
-		value := unit.Delta(v, c.Unit)
-		switch {
-		case i == 0 || i == n-1:
-			a, b, class = from, v, "total"
-			at, value = v, unit.Format(v, c.Unit)
-		default:
-			at += v
-			if v < 0 {
-				class = "good"
-			}
-		}
-		if a > b {
-			a, b = b, a
-		}
-		p.openBar(p.barName(s.Labels[i]), Shorten(Visible(s.Labels[i]), p.limit)+": "+value)
-		p.band(c.Band, from, whole)
-		p.put("<rect" + mark(0, i) + " x=\"" + percent(a-from, whole) + "\" width=\"" + percent(b-a, whole) +
-			"\" height=\"16\" rx=\"1\" class=\"" + class + "\">" + tip(Visible(s.Labels[i])+": "+value) + "</rect>")
-		p.closeBar(arrow(v, i > 0 && i < n-1) + value)
-	}
-	p.put("</div>\n")
-	var notes []string
-	if c.Band != nil {
-		notes = append(notes, "Shaded: "+c.Band.Text+".")
-	}
-	if from > 0 {
-		notes = append(notes, "The bars start at "+unit.Format(from, c.Unit)+", not at zero.")
-	}
-	if len(notes) > 0 {
-		p.put("<p class=\"muted\">" + text(strings.Join(notes, " ")) + "</p>\n")
-	}
-}
-
 // band draws a stretch of the axis behind a row.
 func (p *page) band(b *doc.Band, from, whole float64) {
 	if b == nil || whole <= 0 {

@@ -234,29 +234,6 @@ func (m *marksChecker) treemap() {
 	}
 }
 
-func (m *marksChecker) waterfall() {
-	m.all(func(*report.Series, float64) bool { return true })
-	s := &m.c.Series[0]
-	at := s.Values[0]
-	var values, places []float64
-	for i := range m.d.Marks {
-		mark := &m.d.Marks[i]
-		v := m.value(mark)
-		low, high := at, at
-		if i > 0 && i < len(s.Values)-1 {
-			low, high = min(at, at+v), max(at, at+v)
-			at += v
-			values, places = append(values, low), append(places, mark.Box.X)
-			m.labelled(mark, map[bool]string{true: "▲ ", false: "▼ "}[v > 0]+unit.Delta(v, m.c.Unit))
-		} else {
-			high = v
-			m.near("the start", mark, mark.Box.X, mark.Frame.X)
-		}
-		values, places = append(values, high), append(places, mark.Box.X+mark.Box.W)
-	}
-	m.affine("across", values, places)
-}
-
 func (m *marksChecker) deltas() {
 	var values, places []float64
 	for i := range m.d.Marks {

@@ -204,8 +204,6 @@ func (m *marksChecker) check() {
 		m.flame()
 	case "treemap":
 		m.treemap()
-	case "waterfall":
-		m.waterfall()
 	case "deltas":
 		m.deltas()
 	case "forest":
