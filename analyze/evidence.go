@@ -32,6 +32,9 @@ const (
 	EvidencePrometheus = string(file.Prometheus)
 )
 
+// IsProfile reports whether a JSON file is a trace of the PyTorch profiler, which is analysed like an export of nsys.
+func IsProfile(path string) bool { return trace.IsProfile(path) }
+
 // IsEvidence reports whether the file in path is evidence of some kind rather than a trace.
 func IsEvidence(path string) bool {
 	info, err := os.Stat(path)

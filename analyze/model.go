@@ -29,7 +29,7 @@ func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Op
 		Capture:  *id,
 		Warnings: []report.Warning{},
 		Trace: report.Provenance{
-			Name: t.File.Name, Kind: t.File.Kind, Bytes: t.File.Bytes,
+			Name: t.File.Name, Kind: t.File.Kind, Source: t.Meta.Source, Bytes: t.File.Bytes,
 			ExporterVersion: known(t.Meta.ExporterVersion), SchemaVersion: known(t.Meta.SchemaVersion),
 			Tables: []report.TableCount{},
 		},
@@ -97,6 +97,9 @@ func environment(in *kit.Input) report.Environment {
 		GPUs: []report.GPU{}, TraceSet: t.Meta.TraceSet, Driver: known(t.Meta.Driver), CUDA: known(t.Meta.CUDA),
 		CaptureVersion: known(t.Meta.CaptureVersion), OS: known(t.Meta.OS), CPU: known(t.Meta.CPU),
 		ExporterVersion: known(t.Meta.ExporterVersion), SchemaVersion: known(t.Meta.SchemaVersion),
+	}
+	if t.Meta.Source != "nsys" {
+		e.Source = known(t.Meta.Source)
 	}
 	if e.TraceSet == nil {
 		e.TraceSet = []string{}

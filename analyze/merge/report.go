@@ -129,6 +129,7 @@ func (f *fold) environment() report.Environment {
 		}
 		return v
 	}
+	e.Source = text("who recorded", func(e *report.Environment) *string { return e.Source })
 	e.GraphTrace = text("the tracing of CUDA graphs", func(e *report.Environment) *string { return e.GraphTrace })
 	e.Model = text("model", func(e *report.Environment) *string { return e.Model })
 	e.DType = text("dtype", func(e *report.Environment) *string { return e.DType })

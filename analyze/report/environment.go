@@ -46,6 +46,7 @@ func EnvironmentFields() []EnvironmentField {
 		}
 	}
 	return []EnvironmentField{
+		{"source", HardField, recorder},
 		{"gpu", HardField, gpuModels},
 		{"graph_trace", HardField, text(func(e *Environment) *string { return e.GraphTrace })},
 		{"model", HardField, text(func(e *Environment) *string { return e.Model })},
@@ -74,6 +75,17 @@ func (f *EnvironmentField) Differ(a, b string) bool {
 		return false
 	}
 	return f.Name != "load" || !strings.HasSuffix(a, " "+b) && !strings.HasSuffix(b, " "+a)
+}
+
+// recorder is who recorded the capture; unknown where nothing was.
+func recorder(e *Environment) string {
+	switch {
+	case e.Source != nil:
+		return *e.Source
+	case len(e.GPUs) > 0:
+		return "nsys"
+	}
+	return ""
 }
 
 // gpuModels are the models of the GPUs, sorted: a device that has another number is no other device. Unknown where the

@@ -39,8 +39,11 @@ type Tool struct {
 // Provenance says which file the report was made from. It holds no path, only the file's own name.
 type Provenance struct {
 	Name string `json:"name"`
-	// nsys-sqlite, nsys-rep when explain exported it itself; without a trace the kind of the first evidence
-	Kind            string       `json:"kind"`
+	// nsys-sqlite, nsys-rep when explain exported it itself, pytorch-profiler; without a trace the kind of the first
+	// evidence
+	Kind string `json:"kind"`
+	// nsys, pytorch or pytorch-rocm: who recorded the capture; empty without one
+	Source          string       `json:"source,omitempty"`
 	Bytes           int64        `json:"bytes"`
 	ExporterVersion *string      `json:"exporter_version"` // version of nsys that wrote the SQLite file
 	SchemaVersion   *string      `json:"schema_version"`   // version of nsys' export schema
@@ -80,6 +83,8 @@ type EvidenceFile struct {
 // is ever read. [EnvironmentFields] says what a difference in each field means to a comparison.
 type Environment struct {
 	GPUs []GPU `json:"gpus"` // the devices that did work
+	// who recorded the capture where it was not nsys: pytorch
+	Source *string `json:"source,omitempty"`
 	// CUDA graphs traced per "graph" or per "node"; null if no graph was seen
 	GraphTrace   *string `json:"graph_trace"`
 	Model        *string `json:"model"`

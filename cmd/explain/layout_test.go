@@ -79,8 +79,10 @@ var rooms = []room{
 		"analyze/limit analyze/internal/trace/pages", nil},
 	{"analyze/internal/trace/payload", "what libraries write into single events, without tables", "", noSQL},
 	{"analyze/internal/trace/span", "times of events, whatever they are of", "analyze/internal/spill", noSQL},
+	{"analyze/internal/trace/kineto", "the PyTorch profiler's JSON as the tables of an export",
+		"analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source", noSQL},
 	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname analyze/internal/spill " +
-		"analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source analyze/internal/trace/span", nil},
+		"analyze/internal/trace/kineto analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source analyze/internal/trace/span", nil},
 	{"analyze/internal/attrib", "attribution",
 		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",

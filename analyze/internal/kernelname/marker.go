@@ -160,7 +160,7 @@ func parseNewCached(c cursor) (Marker, bool) {
 	return m, true
 }
 
-// group reads R(T) or R(sqTsk…).
+// group reads R(T), R(T_S) with the sum S of squared lengths, or R(sqTsk…).
 func (c *cursor) group() (requests, tokens int64) {
 	requests = c.number()
 	c.lit("(")
@@ -171,8 +171,8 @@ func (c *cursor) group() (requests, tokens int64) {
 				c.number()
 			}
 		}
-	} else {
-		tokens = c.number()
+	} else if tokens = c.number(); c.try("_") && !c.try("#") {
+		c.number()
 	}
 	c.lit(")")
 	return requests, tokens

@@ -40,16 +40,30 @@ func stripSuffix(name string) string {
 	}
 }
 
+// hipBase is what a call of AMD's HIP is called in CUDA, without prefix: hipExtModuleLaunchKernel is LaunchKernel, and
+// hipMemcpyWithStream waits for its copy.
+func hipBase(base string) string {
+	base = strings.TrimPrefix(base, "Ext")
+	if rest, ok := strings.CutPrefix(base, "Module"); ok && strings.HasPrefix(rest, "Launch") {
+		return rest
+	}
+	return base
+}
+
 // classifyAPI says what kind of call a stripped name is. A launch starts with cudaLaunch, cuLaunch, cudaGraphLaunch or
-// cuGraphLaunch and is not a host function; a blocking call is a Device-, Stream-, Event- or CtxSynchronize, or a copy
+// cuGraphLaunch and is not a host function, and those of HIP likewise; a blocking call is a Device-, Stream-, Event- or CtxSynchronize, or a copy
 // without Async.
 func classifyAPI(name string) APIName {
 	n := APIName{Name: name}
-	base, cuda := strings.CutPrefix(name, "cuda")
-	if !cuda {
-		if base, cuda = strings.CutPrefix(name, "cu"); !cuda {
+	base, ok := strings.CutPrefix(name, "cuda")
+	if !ok {
+		base, ok = strings.CutPrefix(name, "cu")
+	}
+	if !ok {
+		if base, ok = strings.CutPrefix(name, "hip"); !ok {
 			return n
 		}
+		base = hipBase(base)
 	}
 	async := strings.Contains(base, "Async")
 	switch {

@@ -64,6 +64,10 @@ func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Opt
 	}
 	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables),
 		trace: &Trace{File: in.File, arena: arena}, maxRows: max(in.Size, 1)}
+	l.trace.Meta.Source, l.trace.Has.EveryLaunch = "nsys", true
+	if in.File.Kind == source.PyTorch { // which knows some of the driver's launches
+		l.trace.Meta.Source, l.trace.Has.EveryLaunch = "pytorch", false
+	}
 	err = l.check(tables, in)
 	if err == nil {
 		l.trace.LeftOut = l.leftOut(tables)

@@ -109,6 +109,7 @@ type Columns struct {
 	APIThread, APICorrelation, APIReturn                        bool
 	RangeEnd, RangeThread, RangeType                            bool
 	CopyKinds                                                   bool // srcKind and dstKind
+	EveryLaunch                                                 bool // all calls that start work are recorded
 }
 
 // Proc is one process, identified by the whole upper part of its globalPid: virtual machine, hardware and pid.
@@ -146,8 +147,11 @@ type Meta struct {
 	TraceSet                       []string
 	Driver, CUDA, OS, CPU          string
 	Arch                           string
-	SessionStart                   int64 // ns since 1970; 0: not stated
-	CaptureStart, CaptureStop      int64 // ANALYSIS_DETAILS, on the host's clock; only their difference is used
+	SessionStart                   int64  // ns since 1970; 0: not stated
+	Source                         string // nsys, pytorch or pytorch-rocm
+	Cut                            bool   // the file was read up to where it is cut off
+	Resolution                     int64  // of times in ns; 0: not stated
+	CaptureStart, CaptureStop      int64  // ANALYSIS_DETAILS, on the host's clock; only their difference is used
 }
 
 // Alloc is memory that was allocated or freed.

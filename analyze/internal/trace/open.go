@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/kineto"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
@@ -42,19 +43,14 @@ func (o *Options) progress(stage string, done int64) {
 	}
 }
 
-// Open loads the capture in path: an Nsight Systems SQLite export, the same compressed with gzip or zstd, or a report
-// (.nsys-rep, .qdrep) where nsys is installed. The file is never changed and nothing is created beside it; what needs a
+// Open loads the capture in path: an Nsight Systems SQLite export or a JSON trace of the PyTorch profiler, the same
+// compressed with gzip or zstd, or a report (.nsys-rep, .qdrep) where nsys is installed. The file is never changed and nothing is created beside it; what needs a
 // scratch copy gets one in the temporary folder, removed by Close. A file that cannot be analysed is an *InputError.
 func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 	in := source.NewInput(ctx, path, opt.input())
 	defer in.Cleanup()
-	reference, err := in.Open()
+	src, facts, err := rows(in)
 	if err != nil {
-		return nil, err
-	}
-	src, err := in.Fast(reference)
-	if err != nil {
-		reference.Close()
 		return nil, err
 	}
 	t, err := load(ctx, src, in, &opt)
@@ -62,8 +58,66 @@ func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 		src.Close()
 		return nil, err
 	}
+	t.Meta.Cut, t.Meta.Resolution = facts.Cut, facts.Resolution
+	if facts.ROCm {
+		t.Meta.Source = "pytorch-rocm"
+	}
+	if facts.Skipped > 0 {
+		t.Tables = append(t.Tables, TableStat{Name: "traceEvents", Rows: facts.Skipped, Skipped: facts.Skipped})
+	}
 	t.source, t.temp = src, in.Keep()
 	return t, nil
+}
+
+// rows opens a file as the tables of an export, whoever wrote it.
+func rows(in *source.Input) (source.Source, kineto.Facts, error) {
+	if err := in.Resolve(); err != nil {
+		return nil, kineto.Facts{}, err
+	}
+	if in.File.Kind == source.PyTorch {
+		return profile(in)
+	}
+	reference, err := in.Open()
+	if err != nil {
+		return nil, kineto.Facts{}, err
+	}
+	src, err := in.Fast(reference)
+	if err != nil {
+		reference.Close()
+		return nil, kineto.Facts{}, err
+	}
+	return src, kineto.Facts{}, nil
+}
+
+// IsProfile reports whether a JSON file is a trace of the PyTorch profiler.
+func IsProfile(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return kineto.Is(f)
+}
+
+// profile reads a trace of the PyTorch profiler.
+func profile(in *source.Input) (source.Source, kineto.Facts, error) {
+	rd, err := in.JSON()
+	if err != nil {
+		return nil, kineto.Facts{}, err
+	}
+	defer rd.Close()
+	src, facts, err := kineto.Read(rd)
+	switch {
+	case errors.Is(err, kineto.ErrForeign):
+		return nil, facts, in.Fail("is JSON, but neither a trace of the PyTorch profiler nor a report of explain",
+			"name a .sqlite or .nsys-rep file of Nsight Systems, or the trace.json that torch.profiler wrote", nil)
+	case err != nil:
+		return nil, facts, err
+	case src.Empty():
+		return nil, facts, in.Fail("is a trace of the PyTorch profiler without GPU work, CUDA calls or ranges",
+			"record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], several steps after a warm-up", nil)
+	}
+	return src, facts, nil
 }
 
 // Close releases the file and removes scratch copies.

@@ -128,7 +128,7 @@ func (f *finder) locate(list []hole) {
 // before the capture began.
 func (f *finder) callless() (list []hole) {
 	k := &f.Trace.Kernels
-	if !slices.Contains(f.Calls.Kernel, trace.None) {
+	if !f.Trace.Has.EveryLaunch || !slices.Contains(f.Calls.Kernel, trace.None) {
 		return nil
 	}
 	type stream struct {

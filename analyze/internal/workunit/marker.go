@@ -15,7 +15,7 @@ import (
 
 // Bounds of finding units by markers that engines emit.
 const (
-	minMarkers     = 3   // with GPU work on a device
+	minMarkers     = 3   // with GPU work on a device; one is enough where a program says which are its steps
 	minMarkerShare = 0.3 // of all GPU work, launched inside markers
 	maxDepth       = 256 // of ranges around a marker that are looked at
 )
@@ -139,7 +139,7 @@ func (f *finder) byMarkers() *Result {
 		}
 		title := cmp.Or(engineTitle[w.engine], w.engine)
 		res := f.markerUnits(w.set, title)
-		if len(res.Units) < minMarkers {
+		if len(res.Units) < minMarkers && (w.rank == 1 || w.rank == 2 || len(res.Units) == 0) {
 			continue
 		}
 		if !f.sound(res) {
@@ -373,12 +373,14 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 	return res
 }
 
-// chain ends each unit where the next of its process and device starts.
+// chain ends each unit where the next of its process and device starts. The only one, of a profiler that recorded one
+// step, ends with its work.
 func chain(units []Unit, r *trace.Ranges) {
 	for i := range units {
 		u := &units[i]
 		u.End = u.LastWork
 		if i+1 == len(units) || units[i+1].Index != u.Index || units[i+1].Proc != u.Proc {
+			u.closed = u.State != Cut && (i == 0 || units[i-1].Index != u.Index || units[i-1].Proc != u.Proc)
 			continue
 		}
 		next := &units[i+1]

@@ -10,7 +10,7 @@ import (
 
 // EvidenceOnly reports whether there is no trace behind the report.
 func (v *View) EvidenceOnly() bool {
-	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-")
+	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-") && v.Trace.Source == ""
 }
 
 func (v *View) kindOfReport() string {

@@ -454,6 +454,12 @@ func launchesGraph(t *trace.Trace) bool {
 
 func (c *checks) skippedRows() {
 	const check = "rows have sound times"
+	if m := &c.in.Trace.Meta; m.Cut {
+		c.out.Warn("cut_file", "The file is cut off: the profiler was stopped while it wrote. What comes before is read.")
+	}
+	if m := &c.in.Trace.Meta; m.Resolution > 1 {
+		c.out.Warn("coarse_times", "Times are whole multiples of "+formatCount(m.Resolution)+" ns: a single duration may be off by as much.")
+	}
 	tables := c.in.Trace.Tables
 	if len(tables) == 0 {
 		c.unchecked(check, "no event tables")

@@ -35,7 +35,7 @@ func (o *Options) progress(stage string, done int64) {
 // File is where a capture came from. Name is the file's own name: a path never leaves this package.
 type File struct {
 	Name  string
-	Kind  string // nsys-sqlite or nsys-rep
+	Kind  string // nsys-sqlite, nsys-rep or pytorch-profiler
 	Bytes int64
 }
 
@@ -49,8 +49,12 @@ type Input struct {
 	opt  Options
 	temp string // scratch folder, if one was needed
 
-	alone bool // no log belongs to the file
+	alone    bool // no log belongs to the file
+	resolved bool
 }
+
+// PyTorch is the kind of a file that the PyTorch profiler wrote.
+const PyTorch = "pytorch-profiler"
 
 // NewInput names a file; nothing is done with it until [Input.Open]. Cleanup must follow.
 func NewInput(ctx context.Context, path string, opt Options) *Input {
@@ -59,8 +63,12 @@ func NewInput(ctx context.Context, path string, opt Options) *Input {
 
 // Open makes the input a plain SQLite file and opens it.
 func (in *Input) Open() (*SQL, error) {
-	if err := in.resolve(); err != nil {
+	if err := in.Resolve(); err != nil {
 		return nil, err
+	}
+	if in.File.Kind == PyTorch {
+		return nil, in.Fail("is a trace of the PyTorch profiler, which this command does not take",
+			"name an export of Nsight Systems", nil)
 	}
 	var err error
 	if in.alone, err = in.settleLog(); err != nil {
@@ -71,6 +79,30 @@ func (in *Input) Open() (*SQL, error) {
 		return nil, in.Fail("cannot be opened", "", err)
 	}
 	return src, nil
+}
+
+// Resolve unpacks or exports the input, and finds out what it is: File.Kind.
+func (in *Input) Resolve() error {
+	if in.resolved {
+		return nil
+	}
+	in.resolved = true
+	return in.resolve()
+}
+
+// JSON opens an input that is JSON for reading.
+func (in *Input) JSON() (io.ReadCloser, error) {
+	f, err := os.Open(in.path)
+	if err != nil {
+		return nil, in.Fail("cannot be read", "", errors.Unwrap(err))
+	}
+	if info, err := f.Stat(); err == nil {
+		in.Size = info.Size()
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&tracked{r: f, in: in, stage: "read"}, f}, nil
 }
 
 // Fast is the fastest way to read what sql has opened: from its pages where they are as nsys writes them, else sql.
@@ -183,6 +215,10 @@ func (in *Input) resolve() error {
 			return in.Fail("is a report of Nsight Compute, not of Nsight Systems",
 				"run `ncu --import FILE --page raw --csv` and give explain what it prints with --ncu, beside a trace or alone",
 				nil)
+		case bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"), []byte{'{'}),
+			bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")):
+			in.File.Kind = PyTorch
+			return nil
 		case packed(head) != "":
 			return in.Fail("is packed with "+packed(head), "unpack it, and name the .sqlite or .nsys-rep that is in it",
 				nil)

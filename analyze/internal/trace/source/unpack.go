@@ -49,7 +49,7 @@ func (in *Input) unpack(kind string) error {
 	if free, ok := limit.Free(in.temp); ok {
 		most = min(most, int64(min(free, math.MaxInt64))-keptFree)
 	}
-	done, err := io.Copy(dst, &tracked{r: limit.Limit{Bytes: most}.Reader(r), in: in})
+	done, err := io.Copy(dst, &tracked{r: limit.Limit{Bytes: most}.Reader(r), in: in, stage: "unpack"})
 	if e := dst.Close(); err == nil {
 		err = e
 	}
@@ -74,9 +74,10 @@ func (in *Input) unpack(kind string) error {
 
 // tracked reports progress and stops when the context does.
 type tracked struct {
-	r    io.Reader
-	in   *Input
-	done int64
+	r     io.Reader
+	in    *Input
+	stage string
+	done  int64
 }
 
 func (t *tracked) Read(b []byte) (int, error) {
@@ -85,6 +86,6 @@ func (t *tracked) Read(b []byte) (int, error) {
 	}
 	n, err := t.r.Read(b)
 	t.done += int64(n)
-	t.in.opt.progress("unpack", t.done)
+	t.in.opt.progress(t.stage, t.done)
 	return n, err
 }

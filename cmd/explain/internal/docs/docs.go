@@ -38,7 +38,7 @@ var own = []struct {
 	names []string
 }{
 	{GroupUse, []string{
-		"report", "diff", "gate", "whatif", "capture", "ranks", "agents", "exit-codes", "environment", "words", "reasons", "privacy"}},
+		"report", "diff", "gate", "whatif", "capture", "pytorch", "ranks", "agents", "exit-codes", "environment", "words", "reasons", "privacy"}},
 	{GroupMore, []string{"statistics", "speed", "architecture"}},
 }
 

@@ -134,6 +134,9 @@ func Exists(path string) bool {
 
 // jsonKind tells the JSON files apart that people may name.
 func jsonKind(path string) (Kind, error) {
+	if analyze.IsProfile(path) {
+		return Trace, nil
+	}
 	b, err := ReadText(path)
 	if err != nil {
 		return "", err

@@ -1,0 +1,272 @@
+package kineto
+
+import (
+	"bytes"
+	"hash/fnv"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// event is one element of traceEvents: what is read of it, by the allow-list of keys below. Nothing else of the file is
+// kept.
+type event struct {
+	phase, category, name string
+	pid, tid              int64 // unknown: of a track that is none of a process
+	start, length         int64 // ns; unknown, -1
+	args                  args
+}
+
+type args struct {
+	device, context, stream, correlation int64 // unknown: -1
+	node                                 int64 // of a graph; 0 none
+	bytes                                int64 // unknown: -1
+	registers, shared                    int64
+	grid, block                          [3]int64
+	text                                 string // of a metadata event: the name of a process or thread
+	collective, group, ranks, dtype      string // of record_param_comms
+	elements, size                       int64  // sent by one rank; ranks in the group
+}
+
+// unknown is a number that an event does not state. A thread may be negative: CUPTI's ids have 32 bits and a sign.
+const unknown = math.MinInt64
+
+// reset forgets the event before.
+func (e *event) reset() {
+	*e = event{pid: unknown, tid: unknown, start: unknown, length: -1,
+		args: args{device: -1, context: -1, stream: -1, correlation: -1, bytes: -1, elements: -1, size: -1}}
+}
+
+// read reads one element of traceEvents. What has another shape than an event is empty.
+func (r *reader) read(e *event) error {
+	e.reset()
+	return r.object(func(key []byte) error {
+		var err error
+		switch string(key) {
+		case "ph":
+			e.phase, err = r.word()
+		case "cat":
+			e.category, err = r.word()
+		case "name":
+			e.name, err = r.word()
+		case "pid":
+			e.pid, err = r.whole(unknown)
+		case "tid":
+			e.tid, err = r.whole(unknown)
+		case "ts":
+			e.start, err = r.nanoseconds(unknown)
+		case "dur":
+			e.length, err = r.nanoseconds(-1)
+		case "args":
+			err = r.object(func(key []byte) error { return r.arg(&e.args, key) })
+		default:
+			err = r.skip()
+		}
+		return err
+	})
+}
+
+func (r *reader) arg(a *args, key []byte) (err error) {
+	switch string(key) {
+	case "device":
+		a.device, err = r.whole(-1)
+	case "context":
+		a.context, err = r.whole(-1)
+	case "stream":
+		a.stream, err = r.whole(-1)
+	case "correlation":
+		a.correlation, err = r.whole(-1)
+	case "graph node id":
+		a.node, err = r.whole(0)
+	case "bytes":
+		a.bytes, err = r.whole(-1)
+	case "registers per thread":
+		a.registers, err = r.whole(0)
+	case "shared memory":
+		a.shared, err = r.whole(0)
+	case "grid":
+		a.grid, err = r.extents()
+	case "block":
+		a.block, err = r.extents()
+	case "name":
+		a.text, err = r.word()
+	case "Collective name":
+		a.collective, err = r.word()
+	case "Process Group Name":
+		a.group, err = r.word()
+	case "Process Group Ranks":
+		a.ranks, err = r.word()
+	case "dtype":
+		a.dtype, err = r.word()
+	case "In msg nelems":
+		a.elements, err = r.whole(-1)
+	case "Group size":
+		a.size, err = r.whole(-1)
+	default:
+		err = r.skip()
+	}
+	return err
+}
+
+// word is a string value; the texts of categories and names repeat, and are kept once.
+func (r *reader) word() (string, error) {
+	ok, err := r.value()
+	if err != nil || !ok {
+		return "", err
+	}
+	if s, seen := r.words[string(r.text)]; seen {
+		return s, nil
+	}
+	s := strings.ToValidUTF8(string(r.text), "\uFFFD")
+	if len(r.words) < maxWords {
+		r.words[s] = s
+	}
+	return s, nil
+}
+
+const maxWords = 1 << 20 // beyond that, texts that are new are not looked up
+
+// whole is a whole number, also as a string; what is none is def.
+func (r *reader) whole(def int64) (int64, error) {
+	ok, err := r.value()
+	if err != nil || !ok {
+		return def, err
+	}
+	if v, err := strconv.ParseInt(string(r.text), 10, 64); err == nil {
+		return v, nil
+	}
+	if v, err := strconv.ParseFloat(string(r.text), 64); err == nil && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return int64(v), nil
+	}
+	return def, nil
+}
+
+func (r *reader) extents() (list [3]int64, err error) {
+	i := 0
+	err = r.array(func() error {
+		v, err := r.whole(0)
+		if i < len(list) {
+			list[i] = v
+		}
+		i++
+		return err
+	})
+	return list, err
+}
+
+// nanoseconds is a time that the file states in microseconds, with as many decimals as it has: they are read as
+// written, since a double of a moment of today has a resolution of a quarter of a microsecond.
+func (r *reader) nanoseconds(def int64) (int64, error) {
+	ok, err := r.value()
+	if err != nil || !ok {
+		return def, err
+	}
+	if v, decimals, ok := microseconds(r.text); ok {
+		r.decimals = max(r.decimals, decimals)
+		return v, nil
+	}
+	return def, nil
+}
+
+// microseconds reads a decimal number of microseconds as nanoseconds, rounded half away from zero, and how many
+// decimals it has.
+func microseconds(text []byte) (ns int64, decimals int, ok bool) {
+	if bytes.ContainsAny(text, "eE") {
+		v, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || math.Abs(v) > 1<<52 {
+			return 0, 0, false
+		}
+		return int64(math.Round(v * 1000)), 3, true
+	}
+	number, negative := bytes.CutPrefix(text, []byte{'-'})
+	whole, fraction, _ := bytes.Cut(number, []byte{'.'})
+	us, err := strconv.ParseUint(string(whole), 10, 64)
+	if err != nil || us > math.MaxInt64/2000 {
+		return 0, 0, false
+	}
+	ns = int64(us) * 1000
+	for i, scale := 0, int64(100); i < len(fraction); i, scale = i+1, scale/10 {
+		c := fraction[i]
+		if c < '0' || c > '9' {
+			return 0, 0, false
+		}
+		if scale > 0 {
+			ns += int64(c-'0') * scale
+		} else if i == 3 && c >= '5' {
+			ns++
+		}
+	}
+	if negative {
+		ns = -ns
+	}
+	return ns, len(fraction), true
+}
+
+// message is what a collective says of itself.
+type message struct {
+	group, ranks string // of the process group: its name, and its ranks as a list in brackets
+	size         int64
+	bytes        int64 // that one rank sends; -1 unknown
+}
+
+// widths are the bytes of an element, by the name of its type in c10 and in torch.
+var widths = map[string]int64{"Float": 4, "Double": 8, "Half": 2, "BFloat16": 2, "Long": 8, "Int": 4, "Short": 2, "Char": 1,
+	"Byte": 1, "Bool": 1, "ComplexFloat": 8, "ComplexDouble": 16, "Float8_e4m3fn": 1, "Float8_e5m2": 1, "Float8_e4m3fnuz": 1,
+	"Float8_e5m2fnuz": 1}
+
+func (a *args) message() (message, bool) {
+	if a.collective == "" {
+		return message{}, false
+	}
+	m := message{group: a.group, ranks: a.ranks, size: a.size, bytes: -1}
+	if w := widths[a.dtype]; w > 0 && a.elements >= 0 && a.elements < 1<<48 {
+		m.bytes = a.elements * w
+	}
+	return m, true
+}
+
+// communicator stands for the process group: the same number in all of its ranks, as far as name and list of ranks say.
+func (m *message) communicator() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(m.group + "\x00" + m.ranks))
+	return h.Sum64() | 1
+}
+
+// rank of the program within the group, by its rank in the whole run; -1 unknown.
+func (m *message) rank(global int64) int64 {
+	for i, text := range strings.Split(strings.Trim(m.ranks, "[] "), ",") {
+		if v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && v == global {
+			return int64(i)
+		}
+	}
+	return -1
+}
+
+// copyKinds are the numbers of CUDA for directions of copies and kinds of memory (CUpti_ActivityMemcpyKind,
+// CUpti_ActivityMemoryKind as nsys writes them).
+var (
+	copyKinds   = map[string]int64{"HtoD": 1, "DtoH": 2, "DtoD": 8, "HtoH": 9, "PtoP": 10}
+	memoryKinds = map[string]int64{"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
+)
+
+// copyOf reads a name such as "Memcpy HtoD (Pageable -> Device)". ROCm's tracer says Host, which tells nothing of the
+// memory. Unknown is -1.
+func copyOf(name string) (kind, from, to int64) {
+	kind, from, to = -1, -1, -1
+	rest, ok := strings.CutPrefix(name, "Memcpy ")
+	if !ok {
+		return kind, from, to
+	}
+	direction, memory, _ := strings.Cut(rest, " ")
+	if v, ok := copyKinds[direction]; ok {
+		kind = v
+	}
+	a, b, _ := strings.Cut(strings.Trim(memory, "()"), " -> ")
+	if v, ok := memoryKinds[a]; ok {
+		from = v
+	}
+	if v, ok := memoryKinds[b]; ok {
+		to = v
+	}
+	return kind, from, to
+}

@@ -1,0 +1,421 @@
+// Package kineto reads traces of the PyTorch profiler (Kineto's Chrome JSON, as torch.profiler and the /start_profile of
+// vLLM and SGLang write it) and serves them as the tables of an Nsight Systems export, so that nothing above the rows
+// knows who recorded a capture. The forms are those of Kineto's output_json.cpp and torch's profiler_kineto.cpp.
+//
+// Times are in nanoseconds from the first event of the file, whose own times count microseconds from anywhere.
+package kineto
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
+)
+
+// Facts are what a trace says of itself.
+type Facts struct {
+	Cut        bool  // the file ends, or stops to be JSON, before its end
+	Skipped    int64 // events of a kind that is read, whose times or places cannot be
+	Resolution int64 // of the times in ns: 1, 10, 100 or 1000
+	ROCm       bool  // it was recorded with a GPU of AMD
+}
+
+// ErrForeign is the error of a JSON file that holds no trace.
+var ErrForeign = errors.New("no trace of the PyTorch profiler")
+
+// reader collects the rows of a trace.
+type reader struct {
+	*tokens
+	words    map[string]string
+	decimals int
+	facts    Facts
+	events   bool  // there is a list of events
+	origin   int64 // ns of the first event; every time counts from it
+	begun    bool
+	base     int64 // ns since 1970 that times count from; 0 unknown
+	rank     int64 // of the run; -1 unknown
+	world    int64
+
+	names   map[string]int64 // id of a text
+	texts   []string
+	tables  map[string]*table
+	threads map[[2]int64]int64 // id of a thread within its process, by pid and tid
+	procs   map[int64]string   // name of a process
+	called  map[int64]string   // name of a thread, by global id
+	order   [][2]int64         // pid and tid of threads that are named, in the order of the file
+	gpus    [][]cell
+	pids    []int64         // of processes that called CUDA
+	owner   map[int64]int64 // pid by correlation id, once there are two
+	calls   [][2]int64      // correlation id and pid, until then
+}
+
+// Read reads a whole trace. An error is of rd, or [ErrForeign].
+func Read(rd io.Reader) (*Source, Facts, error) {
+	r := &reader{tokens: newTokens(rd), words: map[string]string{}, rank: -1, world: -1, names: map[string]int64{},
+		tables: map[string]*table{}, threads: map[[2]int64]int64{}, procs: map[int64]string{}, called: map[int64]string{}}
+	err := r.document()
+	switch {
+	case r.tokens.err != nil && !errors.Is(r.tokens.err, io.EOF) && !errors.Is(r.tokens.err, io.ErrUnexpectedEOF):
+		return nil, r.facts, r.tokens.err
+	case !r.events:
+		return nil, r.facts, ErrForeign
+	case err != nil:
+		r.facts.Cut = true
+	}
+	r.facts.Resolution = 1000
+	for i := 0; i < min(r.decimals, 3); i++ {
+		r.facts.Resolution /= 10
+	}
+	return r.source(), r.facts, nil
+}
+
+// Is reports whether a JSON file is a trace, by its top level: no further than its list of events, and not at all where
+// it states a schema.
+func Is(rd io.Reader) bool {
+	t, found := newTokens(rd), false
+	if t.peek() != '{' {
+		return false
+	}
+	_ = t.object(func(key []byte) error { // what cannot be read is no trace, or has been found
+		switch string(key) {
+		case "traceEvents":
+			found = t.peek() == '['
+			return errCut
+		case "schema":
+			return errCut
+		}
+		return t.skip()
+	})
+	return found
+}
+
+func (r *reader) document() error {
+	if r.peek() == '[' { // the array form of a Chrome trace
+		r.events = true
+		return r.eventList()
+	}
+	if r.peek() != '{' {
+		return errCut
+	}
+	return r.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "traceEvents":
+			r.events = r.peek() == '['
+			err = r.eventList()
+		case "deviceProperties":
+			err = r.array(r.device)
+		case "distributedInfo":
+			err = r.object(func(key []byte) (err error) {
+				switch string(key) {
+				case "rank":
+					r.rank, err = r.whole(-1)
+				case "world_size":
+					r.world, err = r.whole(-1)
+				default:
+					err = r.skip()
+				}
+				return err
+			})
+		case "baseTimeNanoseconds":
+			r.base, err = r.whole(0)
+		default: // it may be the environment of the process
+			err = r.skip()
+		}
+		return err
+	})
+}
+
+func (r *reader) device() error {
+	var id, sms, memory, major, minor int64
+	var name string
+	err := r.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "id":
+			id, err = r.whole(0)
+		case "name":
+			name, err = r.word()
+		case "numSms":
+			sms, err = r.whole(0)
+		case "totalGlobalMem":
+			memory, err = r.whole(0)
+		case "computeMajor":
+			major, err = r.whole(0)
+		case "computeMinor":
+			minor, err = r.whole(0)
+		default:
+			err = r.skip()
+		}
+		return err
+	})
+	if len(r.gpus) < maxDevices {
+		r.gpus = append(r.gpus, []cell{integer(id), integer(id), text(name), integer(sms), integer(memory),
+			integer(major), integer(minor)})
+	}
+	return err
+}
+
+const maxDevices = 1 << 12
+
+func (r *reader) eventList() error {
+	var e event
+	return r.array(func() error {
+		if err := r.read(&e); err != nil {
+			return err
+		}
+		r.add(&e)
+		return nil
+	})
+}
+
+// add files an event under what it is.
+func (r *reader) add(e *event) {
+	if e.phase == "M" {
+		r.metadata(e)
+		return
+	}
+	if e.phase != "X" {
+		return
+	}
+	switch e.category {
+	case "kernel", "Kernel":
+		r.work(e, "CUPTI_ACTIVITY_KIND_KERNEL", integer(r.textID(e.name)),
+			integer(e.args.grid[0]), integer(e.args.grid[1]), integer(e.args.grid[2]),
+			integer(e.args.block[0]), integer(e.args.block[1]), integer(e.args.block[2]),
+			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)))
+	case "gpu_memcpy", "Memcpy":
+		kind, from, to := copyOf(e.name)
+		r.work(e, "CUPTI_ACTIVITY_KIND_MEMCPY", known(e.args.bytes), known(kind), known(from), known(to))
+	case "gpu_memset", "Memset":
+		r.work(e, "CUPTI_ACTIVITY_KIND_MEMSET", known(e.args.bytes))
+	case "cuda_runtime", "cuda_driver", "Runtime", "Driver":
+		r.call(e)
+	case "user_annotation", "cpu_op", "Operator":
+		r.annotation(e)
+	case "overhead":
+		if e.pid < 0 { // of Kineto itself
+			return
+		}
+		if thread, ok := r.thread(e); ok {
+			r.row(e, "PROFILER_OVERHEAD", -1, integer(thread), integer(r.textID(e.name)))
+		}
+	case "python_function", "cuda_sync":
+		r.row(e, e.category, -1)
+	}
+}
+
+func (r *reader) metadata(e *event) {
+	if e.pid < 0 || e.args.text == "" || len(r.order) > 1<<16 {
+		return
+	}
+	switch e.name {
+	case "process_name":
+		r.procs[e.pid] = e.args.text
+	case "thread_name":
+		if e.tid != unknown {
+			r.order = append(r.order, [2]int64{e.pid, e.tid})
+			r.called[global(e.pid, r.threadOf(e.pid, e.tid))] = e.args.text
+		}
+	}
+}
+
+// work adds a row of the GPU. Where a row does not say its device and stream, its tracks do.
+func (r *reader) work(e *event, name string, own ...cell) {
+	device, stream := e.args.device, e.args.stream
+	if device < 0 {
+		device = e.pid
+	}
+	if stream < 0 {
+		stream = e.tid
+	}
+	r.row(e, name, e.args.correlation, append([]cell{known(device), known(e.args.context), known(stream)}, own...)...)
+}
+
+func (r *reader) call(e *event) {
+	thread, ok := r.thread(e)
+	if !ok {
+		return
+	}
+	if !slices.Contains(r.pids, e.pid) && len(r.pids) < 1<<10 {
+		r.pids = append(r.pids, e.pid)
+	}
+	r.facts.ROCm = r.facts.ROCm || strings.HasPrefix(e.name, "hip")
+	r.calls = append(r.calls, [2]int64{e.args.correlation, e.pid})
+	r.row(e, "CUPTI_ACTIVITY_KIND_RUNTIME", e.args.correlation, integer(thread), integer(r.textID(e.name)))
+}
+
+// annotation adds a range: a step marker, an operator, what a program puts around its work.
+func (r *reader) annotation(e *event) {
+	thread, ok := r.thread(e)
+	if !ok {
+		return
+	}
+	said := cell{}
+	if m, ok := e.args.message(); ok {
+		said = text(m.pack())
+	}
+	r.row(e, "NVTX_EVENTS", -1, integer(thread), integer(r.textID(e.name)), said)
+}
+
+// pack keeps a message in a cell until the rank of the program is known.
+func (m *message) pack() string {
+	return strings.Join([]string{strconv.FormatInt(m.size, 10), strconv.FormatInt(m.bytes, 10), m.group, m.ranks}, "\x00")
+}
+
+// payload is the message as NCCL writes it into the payloads of NVTX.
+func (r *reader) payload(packed string) cell {
+	parts := strings.SplitN(packed, "\x00", 4)
+	size, _ := strconv.ParseInt(parts[0], 10, 64)
+	bytes, _ := strconv.ParseInt(parts[1], 10, 64)
+	m := message{size: size, bytes: bytes, group: parts[2], ranks: parts[3]}
+	b := make([]byte, payload.Head, payload.Head+32)
+	binary.LittleEndian.PutUint32(b[payload.Schema:], 1)
+	for _, v := range []uint64{m.communicator(), uint64(m.rank(r.rank)), uint64(m.size), uint64(m.bytes)} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return cell{Kind: blobKind, S: string(b)}
+}
+
+// thread is the global id of the thread an event is of.
+func (r *reader) thread(e *event) (int64, bool) {
+	if e.pid < 0 || e.tid == unknown {
+		r.facts.Skipped++
+		return 0, false
+	}
+	return global(e.pid, r.threadOf(e.pid, e.tid)), true
+}
+
+// threadOf is the number of a thread within 24 bits: its own where that fits, as ids of Linux do, else another one.
+func (r *reader) threadOf(pid, tid int64) int64 {
+	key := [2]int64{pid, tid}
+	id, ok := r.threads[key]
+	if !ok {
+		if id = tid; id < 0 || id >= 1<<24 {
+			id = 1<<24 - 1 - int64(len(r.threads))&0xffff
+		}
+		r.threads[key] = id
+	}
+	return id
+}
+
+// global is the id of a thread as nsys writes it: the process in bits 24 to 47.
+func global(pid, tid int64) int64 { return pid&0xffffff<<24 | tid&0xffffff }
+
+// textID is the id of a text in StringIds.
+func (r *reader) textID(s string) int64 {
+	id, ok := r.names[s]
+	if !ok {
+		id = int64(len(r.texts))
+		r.names[s] = id
+		r.texts = append(r.texts, s)
+	}
+	return id
+}
+
+// row adds an event to a table; its cells are those behind the times and the correlation id.
+func (r *reader) row(e *event, name string, correlation int64, shape ...cell) {
+	if e.start == unknown || e.length < 0 {
+		r.facts.Skipped++
+		return
+	}
+	if !r.begun {
+		r.begun, r.origin = true, e.start
+	}
+	t := r.tables[name]
+	if t == nil {
+		t = &table{name: name, columns: columns[name], index: map[string]int32{}}
+		r.tables[name] = t
+	}
+	t.add(e.start-r.origin, e.length, correlation, shape)
+}
+
+// source puts the tables together.
+func (r *reader) source() *Source {
+	s := &Source{tables: r.tables}
+	owner := r.owners()
+	for _, name := range []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"} {
+		if t := s.tables[name]; t != nil {
+			t.owner = owner
+		}
+	}
+	if t := s.tables["NVTX_EVENTS"]; t != nil {
+		at := slices.Index(t.columns, "binaryData") - fixedColumns
+		for i, shape := range t.shapes {
+			if packed := shape[at].S; packed != "" {
+				t.shapes[i][at] = r.payload(packed)
+			}
+		}
+		for i, field := range []string{"NCCL communicator ID", "Rank", "No. of ranks", payload.MessageSize} {
+			s.plain("NVTX_PAYLOAD_SCHEMA_ENTRIES", integer(payloadDomain), integer(1), integer(18), integer(r.textID(field)),
+				integer(int64(8*i)))
+		}
+	}
+	for _, key := range r.order {
+		if id := global(key[0], r.threadOf(key[0], key[1])); r.called[id] != "" {
+			s.plain("ThreadNames", integer(r.textID(r.called[id])), integer(id))
+		}
+	}
+	pids := slices.Sorted(func(yield func(int64) bool) {
+		for pid := range r.procs {
+			if !yield(pid) {
+				return
+			}
+		}
+	})
+	for _, pid := range pids {
+		if slices.Contains(r.pids, pid) {
+			s.plain("PROCESSES", integer(global(pid, 0)), integer(r.textID(r.procs[pid])))
+		}
+	}
+	for _, gpu := range r.gpus {
+		s.plain("TARGET_INFO_GPU", gpu...)
+	}
+	if r.rank >= 0 && r.world > r.rank {
+		s.plain("TARGET_INFO_SYSTEM_ENV", text("RANK"), text(fmt.Sprint(r.rank)))
+		s.plain("TARGET_INFO_SYSTEM_ENV", text("WORLD_SIZE"), text(fmt.Sprint(r.world)))
+	}
+	if epoch := r.epoch(); epoch > 0 {
+		s.plain("TARGET_INFO_SESSION_START_TIME", integer(epoch))
+	}
+	for i, value := range r.texts {
+		s.plain("StringIds", integer(int64(i)), text(value))
+	}
+	return s
+}
+
+// epoch is the moment of the first event in ns since 1970: its time counts from there itself, or from the base time of
+// the file; 0 where that would be no time of these decades.
+func (r *reader) epoch() int64 {
+	const y2000, y2100 = 946_684_800e9, 4_102_444_800e9
+	for _, at := range []int64{r.origin, r.base + r.origin} {
+		if y2000 < at && at < y2100 {
+			return at
+		}
+	}
+	return 0
+}
+
+// owners says which process a correlation id belongs to.
+func (r *reader) owners() func(correlation int64) cell {
+	if len(r.pids) == 0 {
+		return func(int64) cell { return cell{} }
+	}
+	first := integer(global(r.pids[0], 0))
+	if len(r.pids) == 1 {
+		return func(int64) cell { return first }
+	}
+	of := make(map[int64]int64, len(r.calls))
+	for _, c := range r.calls {
+		of[c[0]] = c[1]
+	}
+	return func(correlation int64) cell {
+		if pid, ok := of[correlation]; ok && correlation >= 0 {
+			return integer(global(pid, 0))
+		}
+		return first
+	}
+}
