@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,4 +95,46 @@ func TestStepsWithNewKernelsAreTheSameWorkAndMore(t *testing.T) {
 	}
 	says(t, c, "+50.0 % slower, 400 → 600 ms for the base's work: +10 ms kernel logging, new: 4 per unit; "+
 		"half of the units are of another kind, which do more than those of base, +100 % a unit")
+}
+
+// TestClocksAreNamedWhereAllMoved by hand. A GPU at lower clocks makes every kind of step slower: decode and prefill
+// +10 %. Where prefill is as before it is not the clock, and where two of twenty decode steps take 20 ms instead of
+// 10 ms, and eighteen as long as before (mean +10 %, median as it was), neither.
+func TestClocksAreNamedWhereAllMoved(t *testing.T) {
+	kind := func(phase string, ms float64) difftest.Kind {
+		return difftest.Kind{Phase: phase, Batch: 8, Units: 20, Time: ms * 1e6, Signature: phase,
+			Kernels: map[string]float64{"gemm": 4, "flash": 2, "norm": 2, "rope": 1, "silu": 1, "sample": 1}}
+	}
+	base := difftest.Kinds(kind("decode", 10), kind("prefill", 4))
+	few := difftest.Kinds(kind("decode", 11), kind("prefill", 4))
+	for i := range few.Metrics {
+		if m := &few.Metrics[i]; m.ID == "unit.time" && m.Group == "0" {
+			m.Summary = &report.Summary{N: 20, Min: 10e6, P50: 10e6, P90: 10e6, P99: 20e6, Max: 20e6, Mean: 11e6}
+		}
+	}
+	for _, tab := range few.Sections[0].Tables {
+		for i := range 20 {
+			at := slices.IndexFunc(tab.Columns, func(c report.Column) bool { return c.ID == "duration" })
+			if tab.ID == "units" && at >= 0 {
+				tab.Rows[i][at] = report.F(10e6)
+				if i == 5 || i == 12 {
+					tab.Rows[i][at] = report.F(20e6)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, want string
+		clocks     bool
+		head       *report.Report
+	}{
+		{"all", "all kernels slower, by +10.0 % (clocks, power or temperature?)", true, difftest.Kinds(kind("decode", 11), kind("prefill", 4.4))},
+		{"decode alone", "all kernels slower, by +10.0 %, but not those of prefill, batch 8", false, difftest.Kinds(kind("decode", 11), kind("prefill", 4))},
+		{"two of twenty steps", "all kernels of these steps slower, +10.0 % over all steps", false, few},
+	} {
+		got := ofReports(t, base, c.head).Cause
+		if !strings.Contains(got, c.want) || strings.Contains(got, "clocks") != c.clocks {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
 }

@@ -31,11 +31,7 @@ func (s *story) computeRows() []comparison.AnswerRow {
 	}
 	shift, ok := s.common()
 	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 {
-		row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift)}
-		if s.some() != nil { // no clock is lower in a few steps
-			row.What = "all kernels of these steps slower, " + unit.Change(shift) + " over all steps"
-		}
-		return []comparison.AnswerRow{row}
+		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift)}}
 	}
 	rows := s.kernelRows()
 	if len(rows) > 0 && math.Abs(rows[0].Delta) < math.Abs(d)/2 {
@@ -48,19 +44,34 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		}
 	}
 	if s.Shift != nil && math.Abs(math.Expm1(comparison.Value(s.Shift))) >= commonLeast && len(rows) > 0 {
-		rows[0].With = append(rows[0].With,
-			"most kernels "+unit.Change(math.Expm1(comparison.Value(s.Shift)))+" (clocks, power or temperature?)")
+		shift := math.Expm1(comparison.Value(s.Shift))
+		text := "most kernels " + unit.Change(shift)
+		if s.inMost() && s.unmoved(shift) == nil {
+			text += guessClocks
+		}
+		rows[0].With = append(rows[0].With, text)
 	}
 	return rows
 }
 
-// shiftText says that all kernels changed alike, and whether the GPU's clock did.
-func (x *Parts) shiftText(shift float64) string {
-	text := fmt.Sprintf("all kernels %s, by %s", more(shift, "slower", "faster"), unit.Change(shift))
-	clock, text2, known := x.clockChange()
+// guessClocks asks for what moves all kernels of a device alike.
+const guessClocks = " (clocks, power or temperature?)"
+
+// shiftText says that all kernels changed alike, and whether the GPU's clock did: no clock is lower in a few steps, or in
+// one kind of step alone.
+func (s *story) shiftText(shift float64) string {
+	word := more(shift, "slower", "faster")
+	if !s.inMost() {
+		return fmt.Sprintf("all kernels of these steps %s, %s over all steps", word, unit.Change(shift))
+	}
+	text := fmt.Sprintf("all kernels %s, by %s", word, unit.Change(shift))
+	if other := s.unmoved(shift); other != nil {
+		return text + ", but not those of " + perKind(other.Name)
+	}
+	clock, text2, known := s.clockChange()
 	switch {
 	case !known:
-		return text + " (clocks, power or temperature?)"
+		return text + guessClocks
 	case math.Abs(clock-shift) <= max(math.Abs(shift)/4, clockAlike):
 		return comparison.Clocks + ": " + text + ", as the GPU's clock went " + text2
 	case math.Abs(clock) < clockAlike:

@@ -174,6 +174,13 @@ func (x *Parts) common() (shift float64, ok bool) {
 		s := math.Expm1(comparison.Value(x.Shift))
 		return s, math.Abs(s) >= commonLeast
 	}
+	middle, alike, kinds := x.shifted()
+	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare
+}
+
+// shifted is the median change per run of the kernels that both sides run, weighted with time, ln; the share of the
+// base's compute time that changed by about as much, 0 to 1; and how many kernels did.
+func (x *Parts) shifted() (middle, alike float64, kinds int) {
 	base, _ := x.Base.Merged()
 	head, _ := x.Head.Merged()
 	type change struct{ ln, time float64 }
@@ -189,23 +196,54 @@ func (x *Parts) common() (shift float64, ok bool) {
 			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time})
 		}
 	}
+	if sum == 0 {
+		return 0, 0, 0
+	}
 	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
-	middle, passed := 0.0, 0.0
+	passed := 0.0
 	for _, c := range list {
 		if passed += c.time; passed >= sum/2 {
 			middle = c.ln
 			break
 		}
 	}
-	alike := 0.0
-	kinds := 0
 	for _, c := range list {
 		if math.Abs(c.ln-middle) <= max(math.Abs(middle)/4, commonAlike) {
-			alike += c.time
+			alike += c.time / sum
 			kinds++
 		}
 	}
-	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare*sum
+	return middle, alike, kinds
+}
+
+// unmoved is a kind of unit, of those that both sides run, whose kernels did not change by about as much as those of
+// this one: what the clock of a device does, all of its kinds feel. Nil where there is none.
+func (x *Parts) unmoved(shift float64) *match.Kind {
+	for i := range x.Kinds {
+		k := &x.Kinds[i]
+		if !k.Both() || k.Name == x.Kind {
+			continue
+		}
+		y := &Parts{Sides: x.Of(k)}
+		if middle, _, kinds := y.shifted(); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
+			return k
+		}
+	}
+	return nil
+}
+
+// inMost reports whether the change is in most units: their median moved with the mean.
+func (s *story) inMost() bool {
+	if s.some() != nil {
+		return false
+	}
+	total, median := s.C.Attribution.TotalDelta, s.C.Row("unit.time.p50")
+	for _, r := range s.rowsOf(s.Kind) {
+		if r.Metric == "unit.time.p50" {
+			median = &r
+		}
+	}
+	return median == nil || median.Delta == nil || comparison.Value(median.Delta)*total > total*total*medianMoved
 }
 
 // structural adds the first findings about structure that the text does not name yet.
