@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/render"
 )
 
 // within reports a number that is more than 1 % off.
@@ -75,6 +76,10 @@ func TestInjectedCommonMode(t *testing.T) {
 	c := injected(t, engine{}, engine{all: 1.04})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 25_240)
 	says(t, c, "all kernels slower, by +4.0 %", "clocks")
+	says(t, c, "3 captures a side would tell: explain capture --pair --until-decided BASE HEAD")
+	if text := render.Comment(c, render.CommentOptions{}); !strings.Contains(text, "--until-decided") {
+		t.Errorf("the comment does not say what would tell:\n%s", text)
+	}
 	if v := primaryRow(t, c, "unit.time.p50"); v.Class == comparison.Regressed || v.Class == comparison.Same {
 		t.Errorf("+4 %% is %s under an assumed floor of 5 %%: %s", v.Class, v.Why)
 	}

@@ -70,10 +70,37 @@ func (x *Parts) answer() {
 	}
 	note(x.unjudgedText())
 	note(x.elsewhere(a.String()))
+	if text := x.settling(); text != "" {
+		a.Notes = slices.Insert(a.Notes, 0, text)
+	}
 	if lead.Parts != x && lead.what == "" {
 		c.Attribution = lead.C.Attribution
 		c.Attribution.Kind = lead.Kind.String()
 	}
+}
+
+// fewCaptures a side are the least that are advised where a change is large and uncertain.
+const fewCaptures = 3
+
+// settling says what would settle a comparison that is inconclusive because a unit's time changed by more than its rule
+// allows and not for certain; empty where it is not, or where captures of the same sort would settle nothing.
+func (x *Parts) settling() string {
+	c := x.C
+	if c.Verdict != comparison.Inconclusive || !c.Comparable || c.Has(comparison.SameCapture) ||
+		c.Has(comparison.IncompleteCapture) || c.Has(comparison.HighOverhead) {
+		return ""
+	}
+	if !slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return g.CountsAs == comparison.Inconclusive && (g.Code == comparison.WideInterval || g.Code == comparison.TooFewUnits) &&
+			(strings.HasPrefix(g.Metric, "unit.time") || g.Metric == comparison.MetricWork)
+	}) {
+		return ""
+	}
+	need := "more captures"
+	if min(len(x.Base.Captures), len(x.Head.Captures)) < fewCaptures {
+		need = comparison.Count(fewCaptures, "capture")
+	}
+	return need + " a side would tell: explain capture --pair --until-decided BASE HEAD"
 }
 
 // number fills in the number that decided, and returns its row, nil where a gate decided by another one. Where a median
