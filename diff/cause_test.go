@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/difftest"
@@ -136,5 +137,34 @@ func TestClocksAreNamedWhereAllMoved(t *testing.T) {
 		if !strings.Contains(got, c.want) || strings.Contains(got, "clocks") != c.clocks {
 			t.Errorf("%s: %s", c.name, got)
 		}
+	}
+}
+
+// TestAPassSaysHowMuchItWouldHaveSeen: two captures of one program with other luck pass; what was found to be no change is
+// said with the loss that would have failed, that of the gate on the same number, and nothing of it is "not settled".
+func TestAPassSaysHowMuchItWouldHaveSeen(t *testing.T) {
+	c := injected(t, engine{seed: 1}, engine{seed: 2})
+	a := &c.Answer
+	if c.Verdict != comparison.Pass || a.Direction != comparison.Unchanged || a.Resolution == nil {
+		t.Fatalf("%s %s: %s", c.Verdict, a.Direction, c.Cause)
+	}
+	for _, g := range c.Gates {
+		if g.Metric == a.Metric && g.Resolution != nil && *g.Resolution != *a.Resolution {
+			t.Errorf("the gate would have failed from %v on, the answer says %v", *g.Resolution, *a.Resolution)
+		}
+	}
+	says(t, c, "No change beyond ±"+unit.Percent(*a.Resolution)+" (")
+	row := comparison.Row{Metric: "unit.time.mean", Base: new(100.0), Head: new(101.0), Delta: new(1.0), Ratio: new(1.01), Class: comparison.Unsettled,
+		Interval: &comparison.Interval{Low: 0.97, High: 1.05}, Unit: report.Nanoseconds}
+	for verdict, want := range map[comparison.Verdict]comparison.Direction{
+		comparison.Pass: comparison.Unchanged, comparison.Warn: comparison.Unchanged, comparison.Inconclusive: comparison.NotSettled,
+	} {
+		if a.OfRow(&row, verdict); a.Direction != want {
+			t.Errorf("%s: %s", verdict, a.Direction)
+		}
+	}
+	a.OfRow(&row, comparison.Pass)
+	if a.Resolution = new(0.05); a.Size() != "no change beyond ±5.0 % (+1.0 %)" { // by hand: 101/100, a rule of 5 %
+		t.Error(a.Size())
 	}
 }

@@ -22,9 +22,11 @@ type Answer struct {
 	Per       string    `json:"per"`    // what it is of: decode step, batch 16; empty where it is of no unit of work
 	Of        *string   `json:"of"`     // "3 of 26 steps", where the change is in some of them; else null
 	// Rows are causes, the one that explains most first; together with Rest they sum to the change of the mean unit.
-	Rows  []AnswerRow `json:"rows"`
-	Rest  *float64    `json:"rest"`  // ns, that the rows leave; null where they do not sum to a change
-	Notes []string    `json:"notes"` // what else there is to know, the most important first
+	Rows []AnswerRow `json:"rows"`
+	Rest *float64    `json:"rest"` // ns, that the rows leave; null where they do not sum to a change
+	// Resolution is the smallest loss that would have failed, 0.03 is 3 %, where the answer is that nothing changed by as much.
+	Resolution *float64 `json:"resolution,omitempty"`
+	Notes      []string `json:"notes"` // what else there is to know, the most important first
 }
 
 // AnswerRow is one cause: everything that is one effect.
@@ -88,6 +90,9 @@ func (a *Answer) Size() string {
 			return "no change"
 		case metric != "":
 			return metric + " unchanged (" + change + ")"
+		}
+		if a.Resolution != nil {
+			return "no change beyond ±" + unit.Percent(Value(a.Resolution)) + " (" + change + ")"
 		}
 		return "no change beyond noise (" + change + ")"
 	case NotSettled:
@@ -233,7 +238,7 @@ func (a *Answer) validate(total float64) error {
 	if a.Rows == nil || a.Notes == nil || len(a.Rows) > MaxAnswerRows || len(a.Notes) > maxFewRows {
 		return errors.New("comparison: the answer's rows are not ones that explain writes")
 	}
-	if !known(a.Change, a.From, a.To, a.Rest) {
+	if !known(a.Change, a.From, a.To, a.Rest, a.Resolution) {
 		return errors.New("comparison: the answer's numbers are none")
 	}
 	switch a.Direction {

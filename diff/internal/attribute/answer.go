@@ -50,13 +50,13 @@ func (x *Parts) answer() {
 		}
 	}
 	if row != nil && row.Metric == comparison.MetricWork && lead.what == "" {
-		a.Notes = append([]string{lead.changed()}, a.Notes...)
+		a.Notes = append([]string{lead.changed(c.Verdict)}, a.Notes...)
 	}
 	if lead.what != "" {
 		a.Notes = append([]string{lead.what}, a.Notes...)
 	}
 	for _, s := range stories[1:] {
-		note(s.text())
+		note(s.text(c.Verdict))
 	}
 	if work := c.Row(comparison.MetricWork); work != nil && row != work && work.Class == comparison.Regressed {
 		note("base's work takes " + rowChange(work) + " at head's times")
@@ -138,6 +138,9 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	a.OfRow(row, c.Verdict)
+	if a.Direction == comparison.Unchanged {
+		a.Resolution = resolution(c, row)
+	}
 	switch {
 	case row.Metric == comparison.MetricWork:
 	case row.Kind == "" && lead.Parts != nil:
@@ -150,6 +153,18 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	return row
+}
+
+// resolution is the loss from which on the gate of a row that passed would have failed, where the row did not change by
+// as much either way; else nil.
+func resolution(c *comparison.Comparison, row *comparison.Row) *float64 {
+	for i := range c.Gates {
+		if g := &c.Gates[i]; g.Of(row) && g.Verdict == comparison.Pass && g.Resolution != nil && row.Ratio != nil &&
+			math.Abs(comparison.Value(row.Ratio)-1) <= comparison.Value(g.Resolution) {
+			return g.Resolution
+		}
+	}
+	return nil
 }
 
 // perKind is a kind of unit in words: decode step, batch 16.

@@ -32,7 +32,7 @@ func (x *Parts) ofEvidence() {
 		word  string
 	}{{comparison.Regressed, "worse: "}, {comparison.Improved, "better: "}, {comparison.Unsettled, "not settled: "}} {
 		t := texts[part.class]
-		if len(t) == 0 {
+		if len(t) == 0 || part.class == comparison.Unsettled && x.C.Verdict == comparison.Pass {
 			continue
 		}
 		text := part.word + strings.Join(t[:min(len(t), most)], ", ")

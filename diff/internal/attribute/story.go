@@ -121,13 +121,13 @@ func (x *Parts) split(k *match.Kind, rows []comparison.Row) *Parts {
 }
 
 // text is the story in one sentence: what is slower, by how much, and the causes that explain most.
-func (s *story) text() string {
+func (s *story) text(verdict comparison.Verdict) string {
 	if s.Parts == nil {
 		return s.what
 	}
 	text := s.what
 	if text == "" {
-		text = s.changed()
+		text = s.changed(verdict)
 	}
 	rows, _ := s.effects()
 	for i := range rows[:min(len(rows), 2)] {
@@ -140,13 +140,16 @@ func (s *story) text() string {
 	return text
 }
 
-// changed is the kind of unit with the change of its mean time.
-func (s *story) changed() string {
+// changed is the kind of unit with the change of its mean time. Of a pass nothing is said to be open.
+func (s *story) changed(verdict comparison.Verdict) string {
 	mean := s.C.Row("unit.time.mean")
 	if mean == nil {
 		return perKind(s.Kind) + " of unknown size"
 	}
 	word := "not settled"
+	if verdict == comparison.Pass {
+		word = "no change beyond noise"
+	}
 	switch s.class {
 	case comparison.Regressed:
 		word = "slower"
