@@ -309,6 +309,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 	}
 	if span, ok := steadyPart(in); ok {
 		in.Steady = in.With(in.Units)
+		in.Steady.Whole = in
 		in.Steady.Span, in.Steady.Host = span, span
 		in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
 		in.Steady.Timeline = layOut(span)

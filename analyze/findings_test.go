@@ -56,8 +56,8 @@ func worthLine(w *report.Worth) string {
 	return fmt.Sprintf(" %.3f of %.3f ms, %d units", float64(w.Time)/1e6, float64(w.Of)/1e6, w.Units)
 }
 
-// holds checks what is true of every finding: its number is there, it points to a page that explains it, it is not high
-// for less than 1 % of the time, and it recommends no flag that fails on this capture.
+// holds checks what is true of every finding: its number is there, it points to a page that explains it, it is worth
+// 1 % of the time or more, high from 10 % on, and it recommends no flag that fails on this capture.
 func holds(t *testing.T, path string, r *report.Report, f *report.Finding) {
 	t.Helper()
 	if len(f.Evidence) == 0 {
@@ -66,8 +66,8 @@ func holds(t *testing.T, path string, r *report.Report, f *report.Finding) {
 	if section, _, found := FindingPage(f.ID); !found || section == "" {
 		t.Errorf("%s: no page explains %s", path, f.ID)
 	}
-	if w := f.Worth; w != nil && w.Share() < 0.01 && f.Severity != report.Low {
-		t.Errorf("%s: %s is %s and worth %.2f %%", path, f.ID, f.Severity, 100*w.Share())
+	if w := f.Worth; w == nil && f.Severity != report.High || w != nil && (w.Share() < 0.01 || (f.Severity == report.High) != (w.Share() >= 0.1)) {
+		t.Errorf("%s: %s is %s and worth %+v", path, f.ID, f.Severity, w)
 	}
 	text := strings.Join(f.Advice, " ")
 	if strings.Contains(text, "--steady") && r.Unit.Kind == "none" {

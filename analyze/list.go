@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -45,24 +45,21 @@ func SectionPage(id string) (string, error) {
 // FindingPage is the id and the page of the section that explains a finding: the first in the order of the report.
 func FindingPage(finding string) (section, page string, found bool) {
 	for _, s := range sections {
-		if page, err := SectionPage(s.ID); err == nil && strings.Contains(page, "**"+finding+"**") {
-			return s.ID, page, true
+		if slices.ContainsFunc(s.Findings, func(d kit.FindingDef) bool { return d.ID == finding }) {
+			page, err := SectionPage(s.ID)
+			return s.ID, page, err == nil
 		}
 	}
 	return "", "", false
 }
 
-// findingName is how a page names a finding.
-var findingName = regexp.MustCompile(`(?m)^- \*\*([a-z][a-z0-9_]+)\*\*`)
-
-// FindingIDs lists the findings that the pages of the sections explain, in the order of the report.
+// FindingIDs lists the findings that sections declare, in the order of the report.
 func FindingIDs() []string {
 	var ids []string
 	for _, s := range sections {
-		page, _ := SectionPage(s.ID)
-		for _, m := range findingName.FindAllStringSubmatch(page, -1) {
-			if !slices.Contains(ids, m[1]) {
-				ids = append(ids, m[1])
+		for _, d := range s.Findings {
+			if !slices.Contains(ids, d.ID) {
+				ids = append(ids, d.ID)
 			}
 		}
 	}

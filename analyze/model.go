@@ -26,6 +26,7 @@ func newReport(in *kit.Input, id *report.Capture, cuts []report.UnitCut, opt *Op
 		Metrics:  []report.Metric{},
 		Sections: []report.Section{},
 		Findings: []report.Finding{},
+		Remarks:  []report.Remark{},
 		Capture:  *id,
 		Warnings: []report.Warning{},
 		Trace: report.Provenance{

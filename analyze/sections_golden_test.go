@@ -85,6 +85,11 @@ func golden(t *testing.T, r *report.Report, s *report.Section, owner map[string]
 			}
 		}
 	}
+	for _, m := range r.Remarks {
+		if m.Doc == s.ID {
+			fmt.Fprintf(&b, "remark %s: %s\n", m.ID, m.Title)
+		}
+	}
 	b.WriteByte('\n')
 	for i := range r.Metrics {
 		m := &r.Metrics[i]

@@ -96,32 +96,27 @@ func evidenceNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// Each finding that a section's source makes is explained on its page, as **id**.
+// Each finding that a section declares is explained on its page, as **id**, and each that a page explains is declared.
 func TestPagesExplainFindings(t *testing.T) {
-	find := regexp.MustCompile(`\.Find\("([a-z_]+)"`)
-	sources, err := sectionFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range sources {
-		name := filepath.Base(path)
-		if strings.HasSuffix(name, "_test.go") {
+	explained := regexp.MustCompile(`(?m)^- \*\*([a-z][a-z0-9_]+)\*\*`)
+	for _, s := range sections {
+		page, err := SectionPage(s.ID)
+		if err != nil {
+			t.Error(err)
 			continue
 		}
-		id := "" // of the section whose file it is, or one of whose files
-		for _, s := range sections {
-			own := filepath.Base(filepath.Dir(path)) == s.ID // a family of one section
-			if (own || name == s.ID+".go" || strings.HasPrefix(name, s.ID+"_")) && len(s.ID) > len(id) {
-				id = s.ID
+		declared := map[string]bool{}
+		for _, d := range s.Findings {
+			declared[d.ID] = true
+			if !strings.Contains(page, "**"+d.ID+"**") || d.Title == "" {
+				t.Errorf("%s.md does not explain the finding %s, or it has no title", s.ID, d.ID)
 			}
 		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range find.FindAllStringSubmatch(string(source), -1) {
-			if page, err := SectionPage(id); err != nil || !strings.Contains(page, "**"+m[1]+"**") {
-				t.Errorf("%s makes finding %s, and %s.md does not explain it", name, m[1], id)
+		_, last, _ := strings.Cut(page, "indings\n") // the headings
+		last, _, _ = strings.Cut(last, "\n## ")
+		for _, m := range explained.FindAllStringSubmatch(last, -1) {
+			if !declared[m[1]] {
+				t.Errorf("%s.md explains %s, which the section does not declare", s.ID, m[1])
 			}
 		}
 	}

@@ -15,6 +15,11 @@ var BatchUtilization = kit.Section{
 	Derivation: "Rows of the session's batch_utilization.csv, one per call of the scheduler: sequences over " +
 		"max_num_seqs and tokens over max_num_batched_tokens, computed anew. A row whose limit is 0 has no " +
 		"utilisation; profilemate counts it as 0.",
+	Findings: []kit.FindingDef{
+		{ID: "batches_small", Title: "Batches fill little of what the scheduler allows"},
+		{ID: "batches_full", Title: "Batches are full: the scheduler's token limit bounds the work"},
+		{ID: "requests_wait", Title: "Requests are queued in most steps: the server is overloaded"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "batch.seq_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
@@ -158,17 +163,17 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 		evidence := []report.MetricRef{kit.Ref("batch.token_utilization"), kit.Ref("batch.underutilized")}
 		switch mean := *tokens.Mean(); {
 		case mean < batchLow:
-			out.Find("batches_small", report.Low, "Batches fill little of what the scheduler allows", evidence,
+			out.Find("batches_small", "Batches fill little of what the scheduler allows", evidence,
 				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. Where prefill batches are small too, the load is low or requests arrive one by one.",
 				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache; it makes nothing slower that is not full.")
 		case mean > batchHigh:
-			out.Find("batches_full", report.Medium, "Batches are full: the scheduler's token limit bounds the work",
+			out.Find("batches_full", "Batches are full: the scheduler's token limit bounds the work",
 				evidence,
 				"Raise --max-num-batched-tokens if the time between tokens allows it; prompts are being cut into chunks at this limit.")
 		}
 	}
 	if waiting != nil && *waiting >= batchQueued {
-		out.Find("requests_wait", report.Medium, "Requests are queued in most steps: the server is overloaded",
+		out.Find("requests_wait", "Requests are queued in most steps: the server is overloaded",
 			[]report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
 			"Where the KV cache is full, give it more memory or shorten --max-model-len; where it is not, raise --max-num-seqs.",
 			"Otherwise the load is above what this server can do: more replicas, or fewer requests.")

@@ -19,6 +19,10 @@ var CUDAGraphUsage = kit.Section{
 	Derivation: "Rows of the session's cuda_graph_captures.csv, cuda_graph_usage.csv and " +
 		"cuda_graph_timeline.csv, by what a graph was captured for. A batch is padded up to the next captured " +
 		"size.",
+	Findings: []kit.FindingDef{
+		{ID: "cudagraphs_never_run", Title: "CUDA graphs were captured, and none was ever replayed"},
+		{ID: "cudagraphs_unused", Title: "Most captured CUDA graphs are never replayed"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "cudagraph.captured", Unit: report.Count, Better: report.None, Assume: report.Exact,
@@ -144,11 +148,11 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		out.Metric("cudagraph.unused", nil, unused)
 		switch {
 		case sumReplays == 0:
-			out.Find("cudagraphs_never_run", report.High, "CUDA graphs were captured, and none was ever replayed",
+			out.Find("cudagraphs_never_run", "CUDA graphs were captured, and none was ever replayed",
 				[]report.MetricRef{kit.Ref("cudagraph.captured"), kit.Ref("cudagraph.replays")},
 				"The steps ran without graphs: their batch sizes are above the largest captured one, or something in them forbids graphs (cascade attention, a LoRA that was not captured). The server's log says which mode each step chose, with --cudagraph-metrics.")
 		case *unused >= cudagraphUnused:
-			out.Find("cudagraphs_unused", report.Low, "Most captured CUDA graphs are never replayed",
+			out.Find("cudagraphs_unused", "Most captured CUDA graphs are never replayed",
 				[]report.MetricRef{kit.Ref("cudagraph.unused"), kit.Ref("cudagraph.captured")},
 				"Each costs start-up time and memory. Capture the sizes that occur (vLLM: --cudagraph-capture-sizes), and keep them close together there, since a batch is padded up to the next one.")
 		}

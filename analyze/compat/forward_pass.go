@@ -16,6 +16,9 @@ var ForwardPass = kit.Section{
 	Evidence: []file.Kind{session.Kind},
 	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all " +
 		"forward time, not a mean of ratios; profilemate's column of it is not used.",
+	Findings: []kit.FindingDef{
+		{ID: "prefill_heavy", Title: "Most of the forward time is prefill"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "forward.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -105,7 +108,7 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 			kit.Text("pass_phase", p), kit.Int("passes", f.Time.N()), kit.Int("tokens", f.Tokens),
 			kit.Float("total", f.Time.Sum()), kit.Maybe("share", share), kit.Maybe("throughput", rate))...)
 		if p == "prefill" && share != nil && *share > forwardPrefill {
-			out.Find("prefill_heavy", report.Medium, "Most of the forward time is prefill",
+			out.Find("prefill_heavy", "Most of the forward time is prefill",
 				[]report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
 				"Use chunked prefill, so that decode steps are not held up (vLLM: on by default in V1), and tune --max-num-batched-tokens: larger for throughput, smaller for the time between tokens.",
 				"Where prompts share their beginning, check that prefix caching hits.")

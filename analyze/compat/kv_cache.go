@@ -15,6 +15,11 @@ var KVCache = kit.Section{
 	Evidence: []file.Kind{session.Kind},
 	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where " +
 		"these are missing.",
+	Findings: []kit.FindingDef{
+		{ID: "kv_cache_unused", Title: "Most of the KV cache is never used"},
+		{ID: "kv_cache_full", Title: "The KV cache is full"},
+		{ID: "kv_blocks_short_lived", Title: "Blocks of the KV cache are evicted soon after they were made"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "kv.usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
@@ -111,15 +116,15 @@ func kvCache(in *kit.Input, out *kit.Output) {
 	}
 
 	if mean := c.Usage.Mean(); mean != nil && *mean < kvLow {
-		out.Find("kv_cache_unused", report.Low, "Most of the KV cache is never used",
+		out.Find("kv_cache_unused", "Most of the KV cache is never used",
 			[]report.MetricRef{kit.Ref("kv.usage")},
 			"There is room for more requests at once: raise --max-num-seqs, or send more load. Memory that is free anyhow costs nothing.")
 	} else if mean != nil && *mean > kvHigh {
-		out.Find("kv_cache_full", report.Medium, "The KV cache is full", []report.MetricRef{kit.Ref("kv.usage")},
+		out.Find("kv_cache_full", "The KV cache is full", []report.MetricRef{kit.Ref("kv.usage")},
 			"Raise --gpu-memory-utilization, quantise the KV cache (--kv-cache-dtype fp8), or spread the model over more GPUs; else lower --max-num-seqs, before requests are preempted.")
 	}
 	if mean := c.Lifetime.Mean(); mean != nil && *mean < kvShortLife {
-		out.Find("kv_blocks_short_lived", report.Medium, "Blocks of the KV cache are evicted soon after they were made",
+		out.Find("kv_blocks_short_lived", "Blocks of the KV cache are evicted soon after they were made",
 			[]report.MetricRef{kit.Ref("kv.block_lifetime"), kit.Ref("kv.evictions")},
 			"The prefix cache cannot keep what it holds: give it more memory, or expect few hits.")
 	}

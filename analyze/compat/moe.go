@@ -19,6 +19,10 @@ var MoE = kit.Section{
 	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How " +
 		"many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An " +
 		"expert that no token chose counts with 0 activations.",
+	Findings: []kit.FindingDef{
+		{ID: "dead_experts", Title: "Some experts are never chosen"},
+		{ID: "experts_uneven", Title: "Expert load is uneven"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "moe.layers", Unit: report.Count, Better: report.None, Assume: report.Exact,
@@ -350,10 +354,6 @@ func moeFindings(out *kit.Output, layers []moeLayer) {
 		}
 	}
 	if dead > 0 {
-		severity := report.Low
-		if float64(dead) >= moeDeadHigh*float64(experts) {
-			severity = report.Medium
-		}
 		evidence := []report.MetricRef{}
 		for i := range layers {
 			if l := &layers[i]; l.Dead != nil && *l.Dead > 0 && len(evidence) < 3 {
@@ -361,17 +361,13 @@ func moeFindings(out *kit.Output, layers []moeLayer) {
 					report.MetricRef{ID: "moe.coverage", Labels: l.label()})
 			}
 		}
-		out.Find("dead_experts", severity, "Some experts are never chosen", evidence,
+		out.Find("dead_experts", "Some experts are never chosen", evidence,
 			"Measure with more and more varied requests first: few tokens reach few experts.",
 			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so that their GPU has less to do.")
 	}
 	if hot >= 0 && *layers[hot].peak > moeUneven {
 		l := &layers[hot]
-		severity := report.Medium
-		if *l.peak > moeVeryHot {
-			severity = report.High
-		}
-		out.Find("experts_uneven", severity, "Expert load is uneven",
+		out.Find("experts_uneven", "Expert load is uneven",
 			[]report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
 			"With expert parallelism a layer waits for its busiest expert: balance them (vLLM: --enable-eplb, with redundant experts), and watch the balancedness that it logs.",
 			"FLOPs are the same however tokens spread, so that metrics of utilisation computed from a model's dimensions do not show this.")

@@ -15,6 +15,10 @@ var Preemptions = kit.Section{
 	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of " +
 		"the same request; request_lifecycle.csv, which has the last one only, where there are no resumptions. " +
 		"The rate is over requests that were seen to start.",
+	Findings: []kit.FindingDef{
+		{ID: "preempted_often", Title: "Many requests are preempted"},
+		{ID: "preempted_long", Title: "Preempted requests wait long for their resumption"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "preemption.count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
@@ -113,13 +117,13 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	filesTogether(out, d, events)
 
 	if rate != nil && *rate > preemptionRate {
-		out.Find("preempted_often", report.High, "Many requests are preempted",
+		out.Find("preempted_often", "Many requests are preempted",
 			[]report.MetricRef{kit.Ref("preemption.rate"), kit.Ref("preemption.count")},
 			"The KV cache is too small for what is admitted. Give it more memory (--gpu-memory-utilization, a quantised KV cache), or admit less: lower --max-num-seqs, or --max-model-len if no request needs it.",
 			"recompute means that the request's KV cache was dropped and is computed again: prefill work done twice.")
 	}
 	if mean := q.Delay.Mean(); mean != nil && *mean > preemptionDelay {
-		out.Find("preempted_long", report.Medium, "Preempted requests wait long for their resumption",
+		out.Find("preempted_long", "Preempted requests wait long for their resumption",
 			[]report.MetricRef{kit.Ref("preemption.delay")},
 			"The server is overloaded: a resumed request needs as much of the KV cache as it had. Lower --max-num-seqs, or add capacity.")
 	}

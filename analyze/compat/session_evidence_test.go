@@ -74,14 +74,7 @@ func unknownMetric(tb testing.TB, r *report.Report, id string, pairs ...string) 
 	}
 }
 
-func findsIt(r *report.Report, id string) bool {
-	for i := range r.Findings {
-		if r.Findings[i].ID == id {
-			return true
-		}
-	}
-	return false
-}
+func findsIt(r *report.Report, id string) bool { return sectiontest.FindingOf(r, id) != nil }
 
 func wantFindings(tb testing.TB, r *report.Report, want bool, ids ...string) {
 	tb.Helper()

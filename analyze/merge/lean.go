@@ -11,7 +11,7 @@ import (
 func (r *Rules) Lean(of *report.Report) *report.Report {
 	out := *of
 	out.Unit.Cuts = nil
-	out.Findings = []report.Finding{}
+	out.Findings, out.Remarks = []report.Finding{}, []report.Remark{}
 	out.Evidence = []report.EvidenceFile{}
 	out.Metrics = slices.DeleteFunc(slices.Clone(of.Metrics), func(m report.Metric) bool {
 		return r.of(&m).How == report.HowLeave

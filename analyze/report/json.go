@@ -41,6 +41,7 @@ func Write(w io.Writer, r *Report) error {
 	List(&l, "metrics", r.Metrics)
 	List(&l, "sections", r.Sections)
 	List(&l, "findings", r.Findings)
+	List(&l, "remarks", r.Remarks)
 	List(&l, "warnings", r.Warnings)
 	return l.Write(w)
 }
@@ -69,6 +70,7 @@ func (r *Report) Fill() {
 	notNil(&r.Metrics)
 	notNil(&r.Sections)
 	notNil(&r.Findings)
+	notNil(&r.Remarks)
 	notNil(&r.Warnings)
 	fillMetrics(r.Metrics)
 	for i := range r.Sections {
@@ -90,13 +92,19 @@ func (r *Report) Fill() {
 		r.Unit.Steps.fill()
 	}
 	for i := range r.Findings {
-		f := &r.Findings[i]
-		notNil(&f.Evidence)
-		notNil(&f.Advice)
-		for j := range f.Evidence {
-			if f.Evidence[j].Labels == nil {
-				f.Evidence[j].Labels = Labels{}
-			}
+		fillAdvice(&r.Findings[i].Evidence, &r.Findings[i].Advice)
+	}
+	for i := range r.Remarks {
+		fillAdvice(&r.Remarks[i].Evidence, &r.Remarks[i].Advice)
+	}
+}
+
+func fillAdvice(evidence *[]MetricRef, advice *[]string) {
+	notNil(evidence)
+	notNil(advice)
+	for j := range *evidence {
+		if (*evidence)[j].Labels == nil {
+			(*evidence)[j].Labels = Labels{}
 		}
 	}
 }
@@ -200,17 +208,16 @@ func (r *Report) Validate() error {
 		default:
 			return fmt.Errorf("report: finding %s: unknown severity %q", f.ID, f.Severity)
 		}
-		if f.Evidence == nil || f.Advice == nil {
-			return fmt.Errorf("report: finding %s: a list is null", f.ID)
+		if err := cites(known, f.ID, f.Evidence, f.Advice); err != nil {
+			return err
 		}
 		if w := f.Worth; w != nil && (w.Time < 0 || w.Time > w.Of || w.Of == 0 || w.Units < 0) {
 			return fmt.Errorf("report: finding %s: worth %d ns of %d", f.ID, w.Time, w.Of)
 		}
-		for _, ref := range f.Evidence {
-			if !known[ref.ID+"{"+ref.Labels.String()+"}"] {
-				return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", f.ID, ref.ID,
-					ref.Labels)
-			}
+	}
+	for i := range r.Remarks {
+		if err := cites(known, r.Remarks[i].ID, r.Remarks[i].Evidence, r.Remarks[i].Advice); err != nil {
+			return err
 		}
 	}
 	return r.validateCuts()
@@ -334,4 +341,17 @@ func fits(c Cell, k Kind) bool {
 
 func finite(v *float64) bool {
 	return v == nil || (!math.IsNaN(*v) && !math.IsInf(*v, 0))
+}
+
+// cites makes sure that what a finding stands on is in the report.
+func cites(known map[string]bool, id string, evidence []MetricRef, advice []string) error {
+	if evidence == nil || advice == nil {
+		return fmt.Errorf("report: finding %s: a list is null", id)
+	}
+	for _, ref := range evidence {
+		if !known[ref.ID+"{"+ref.Labels.String()+"}"] {
+			return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", id, ref.ID, ref.Labels)
+		}
+	}
+	return nil
 }

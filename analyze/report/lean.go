@@ -35,7 +35,7 @@ func (l *Lean) Compared(r *Report) {
 	}
 	r.Metrics = l.metrics(r.Metrics)
 	if l.Reads != nil {
-		r.Findings = []Finding{}
+		r.Findings, r.Remarks = []Finding{}, []Remark{}
 		r.Unit.Steps.hide()
 	}
 	listed := r.Unit.Series != nil && len(r.Unit.Series.Kernels) > 0

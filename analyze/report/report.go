@@ -27,6 +27,7 @@ type Report struct {
 	Metrics     []Metric       `json:"metrics"`
 	Sections    []Section      `json:"sections"`
 	Findings    []Finding      `json:"findings"`
+	Remarks     []Remark       `json:"remarks"`
 	Warnings    []Warning      `json:"warnings"`
 }
 
@@ -244,9 +245,12 @@ type Series struct {
 // first of them is the number that the title is about. Where the capture has units of work, a finding is about the
 // steady part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
 type Finding struct {
-	ID       string      `json:"id"`
-	Severity Severity    `json:"severity"`
-	Title    string      `json:"title"`
+	ID       string   `json:"id"`
+	Severity Severity `json:"severity"`
+	Title    string   `json:"title"`
+	// Place is the range, call chain, call, kernel or thread that holds at least 30 % of the time in question; empty where
+	// nobody knows, or the title says it.
+	Place    string      `json:"place,omitempty"`
 	Evidence []MetricRef `json:"evidence"`
 	Advice   []string    `json:"advice"`
 	Doc      string      `json:"doc"` // id of the section that made it; `explain doc ID` prints its page
@@ -257,16 +261,36 @@ type Finding struct {
 // Worth is the most time that could be won if what a finding is about went away altogether: a ceiling, no forecast. It
 // is of one device, where several work side by side of the one that has most to win.
 type Worth struct {
-	Time  int64 `json:"time"`            // ns that could be won, at most Of
-	Of    int64 `json:"of"`              // ns that were looked at: the steady part of the window, else the window
-	Units int64 `json:"units,omitempty"` // units of work that the device ran in that time; 0: none are known
+	Time  int64  `json:"time"`            // ns that could be won, at most Of
+	Of    int64  `json:"of"`              // ns that were looked at: the steady part of the window, else the window
+	Units int64  `json:"units,omitempty"` // units of work that the device ran in that time; 0: none are known
+	Frame string `json:"frame,omitempty"` // what Of is; empty: the judged steps
 	// Replayed says that the units were replayed without what the finding is about: what else would then hold them up is
 	// left out of Time.
 	Replayed bool `json:"replayed,omitempty"`
 }
 
+// Frames of a worth that is of no judged step.
+const (
+	OfWindow   = "window" // ns of the analysed window
+	OfRun      = "run"    // of the run that a log or a load test tells of; only the share means something, as in the next
+	OfRequests = "requests"
+	OfLatency  = "request time"
+)
+
 // Share is Time as a part of Of, 0 to 1.
 func (w *Worth) Share() float64 { return float64(w.Time) / float64(w.Of) }
+
+// Remark is what a reader may want to know of the capture or the workload and what would win no time that is known. It
+// has no severity.
+type Remark struct {
+	ID       string      `json:"id"`
+	Title    string      `json:"title"`
+	Place    string      `json:"place,omitempty"`
+	Evidence []MetricRef `json:"evidence"`
+	Advice   []string    `json:"advice"`
+	Doc      string      `json:"doc"`
+}
 
 // Severity of a finding.
 type Severity string

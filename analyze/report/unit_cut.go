@@ -88,11 +88,15 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	for i := range out.Metrics {
 		have[MetricKey(out.Metrics[i].ID, out.Metrics[i].Labels)] = true
 	}
-	out.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool {
-		return f.Doc == unitSection || slices.ContainsFunc(f.Evidence, func(m MetricRef) bool {
+	ofUnits := func(doc string, evidence []MetricRef) bool {
+		return doc == unitSection || slices.ContainsFunc(evidence, func(m MetricRef) bool {
 			return !have[MetricKey(m.ID, m.Labels)]
 		})
+	}
+	out.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool {
+		return f.Worth != nil && f.Worth.Units > 0 || ofUnits(f.Doc, f.Evidence)
 	})
+	out.Remarks = slices.DeleteFunc(slices.Clone(r.Remarks), func(m Remark) bool { return ofUnits(m.Doc, m.Evidence) })
 	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w Warning) bool { return w.Section == unitSection })
 	return &out, true
 }

@@ -143,21 +143,21 @@ func (s *seedRun) evidenceRows(row func(string, func(*testing.T))) {
 			s.has(t, "report.html", `id="`+id+`"`)
 		}
 	})
-	row("112_few_graphs_where_the_gpu_waits", func(t *testing.T) { severity(t, s.report, "few_graphs", report.Low) })
+	row("112_few_graphs_where_the_gpu_waits", func(t *testing.T) { severity(t, s.report, "few_graphs", "remark") })
 	row("113_prefill_of_60_percent", func(t *testing.T) {
-		severity(t, s.report, "prefill_heavy", report.Medium) // 66.7 % of the session's forward time
+		severity(t, s.report, "prefill_heavy", "remark") // 66.7 % of the session's forward time
 		severity(t, phased(t, 65), "dominant_phase", "")
 	})
-	row("114_low_dram", func(t *testing.T) { severity(t, s.report, "low_dram", report.Low) }) // 44.8 %
+	row("114_low_dram", func(t *testing.T) { severity(t, s.report, "low_dram", "remark") }) // 44.8 %
 	row("115_attention_dominates", func(t *testing.T) {
-		severity(t, attention(t, 65), "attention_dominates", report.Medium)
+		severity(t, attention(t, 65), "attention_dominates", "remark")
 		severity(t, attention(t, 55), "attention_dominates", "")
 	})
 	row("116_nothing_to_report", func(t *testing.T) {
 		b := tracetest.New()
 		th := b.Process(7, "p").Thread(7, "")
 		for i := range int64(8) {
-			th.Launch("gemm_kernel_"+string(rune('a'+i)), 10+i*20, 20+i*20, tracetest.Kernel{Start: 1000 + i*1_000_000, End: 1000 + (i+1)*1_000_000})
+			th.Launch("own_"+string(rune('a'+i)), 10+i*20, 20+i*20, tracetest.Kernel{Start: 1000 + i*1_000_000, End: 1000 + (i+1)*1_000_000})
 		}
 		says(t, exitOK, "No rule found anything to report", b.WriteTB(t), "--format", "md")
 	})
@@ -188,7 +188,7 @@ func (s *seedRun) evidenceRows(row func(string, func(*testing.T))) {
 	row("129_routing_weights", func(t *testing.T) { s.labelled(t, "moe.routing_weight", 0.5, "layer", "0") })
 	row("130_load_imbalance", func(t *testing.T) { s.labelled(t, "moe.imbalance", 3, "layer", "0") })
 	row("131_dead_experts", func(t *testing.T) {
-		severity(t, s.report, "dead_experts", report.Medium)
+		severity(t, s.report, "dead_experts", "remark")
 		if m := s.report.Find("moe.load_balance", report.Labels{"layer": "0"}); m == nil || m.Value != nil {
 			t.Errorf("%+v: with a dead expert the ratio is not known", m)
 		}

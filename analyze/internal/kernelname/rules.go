@@ -155,6 +155,8 @@ var rules = compile([]rule{
 	{cat: Prepare, words: "mrope_position* mrope_positions* prepare&rope"},
 	{cat: Rope, any: "rotary rope compute_position_kernel", not: "propert"},
 
+	// cuDNN names its convolutions after the type, the instruction and what is fused behind them (_relu_)
+	{cat: GEMM, any: "cudnn&s884 cudnn&s1688 cudnn&s16816 cudnn&h884 cudnn&h1688 cudnn&i8816 scudnn cudnn&xmma cudnn&fprop cudnn&dgrad cudnn&wgrad"},
 	{cat: Activation, any: "act_and_mul silu gelu swiglu geglu swish xielu", words: "*glu", comp: CompFFN},
 	{cat: Activation, any: "relu sigmoid tanh_kernel tanh_backward activation mish_ softplus", words: "elu", comp: CompElementwise,
 		not: "topk reorder"},

@@ -188,11 +188,9 @@ func severityWord(s report.Severity) string {
 	return strings.ToUpper(string(s[:min(1, len(s))])) + string(s[min(1, len(s)):])
 }
 
-// findings are what a reader should know or do, with the metrics behind it.
+// findings are what a reader should know or do, with the metrics behind it, and then what has no worth that is known.
 func (v *View) findings() []doc.Block {
-	if len(v.Findings) == 0 {
-		return []doc.Block{doc.H(2, "findings", "Findings"), doc.P(doc.Text("No rule found anything to report."))}
-	}
+	blocks := []doc.Block{doc.H(2, "findings", "Findings")}
 	l := doc.List{Ordered: true}
 	for _, f := range v.Findings {
 		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
@@ -200,20 +198,38 @@ func (v *View) findings() []doc.Block {
 		if w := worth(f.Worth); w != "" {
 			item.Spans = append(item.Spans, doc.Text(" ("+w+")"))
 		}
-		item.Spans = append(item.Spans, doc.Text(" "), doc.Code(f.ID))
-		sub := doc.List{}
-		if e := v.evidence(f.Evidence); len(e) > 0 {
-			sub.Items = append(sub.Items, doc.Item{Spans: append(doc.Spans(doc.Text("Evidence: ")), e...)})
-		}
-		for _, a := range f.Advice {
-			sub.Items = append(sub.Items, doc.Item{Spans: Prose(a)})
-		}
-		if len(sub.Items) > 0 {
-			item.Blocks = append(item.Blocks, sub)
-		}
-		l.Items = append(l.Items, item)
+		l.Items = append(l.Items, v.grounds(item, f.ID, f.Evidence, f.Advice))
 	}
-	return []doc.Block{doc.H(2, "findings", "Findings"), l}
+	if len(l.Items) > 0 {
+		blocks = append(blocks, l)
+	} else {
+		blocks = append(blocks, doc.P(doc.Text("No rule found anything to report that is worth 1 % of the time or more.")))
+	}
+	var remarks doc.List
+	for _, r := range v.Remarks {
+		remarks.Items = append(remarks.Items, v.grounds(doc.Item{Spans: Prose(r.Title)}, r.ID, r.Evidence, r.Advice))
+	}
+	if len(remarks.Items) > 0 {
+		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text(Plural(int64(len(remarks.Items)), "remark") +
+			": worth less than 1 %, part of a finding, or of no worth that is known")), Blocks: []doc.Block{remarks}})
+	}
+	return blocks
+}
+
+// grounds adds what a finding or a remark stands on and advises.
+func (v *View) grounds(item doc.Item, id string, evidence []report.MetricRef, advice []string) doc.Item {
+	item.Spans = append(item.Spans, doc.Text(" "), doc.Code(id))
+	sub := doc.List{}
+	if e := v.evidence(evidence); len(e) > 0 {
+		sub.Items = append(sub.Items, doc.Item{Spans: append(doc.Spans(doc.Text("Evidence: ")), e...)})
+	}
+	for _, a := range advice {
+		sub.Items = append(sub.Items, doc.Item{Spans: Prose(a)})
+	}
+	if len(sub.Items) > 0 {
+		item.Blocks = append(item.Blocks, sub)
+	}
+	return item
 }
 
 // evidence writes metric references with their values; references with the same labels name them once.

@@ -315,7 +315,7 @@ func TestPageAnswersFirst(t *testing.T) {
 		what = g[0].Phase + " step"
 	}
 	want := "20 ms per " + what + " (the mean of 8; median 19 ms): 75.0 % compute (most of it gemm, 40.0 % of a step), " +
-		"5.0 % exposed communication, GPU idle 19.0 %, mostly host. First: The GPU waits (worth up to 4 ms of 20 ms per step, not replayed). Batch more."
+		"5.0 % exposed communication, GPU idle 19.0 %, mostly host. First: The GPU waits (worth up to 4 ms of the 20 ms step, not replayed). Batch more."
 	if text != want {
 		t.Errorf("the page begins with\n%q, want\n%q", text, want)
 	}

@@ -220,23 +220,30 @@ func worth(w *report.Worth) string {
 	switch {
 	case w == nil:
 		return ""
-	case w.Time == 0:
-		return "no GPU time to win"
+	case w.Frame != "" && w.Frame != report.OfWindow:
+		return unit.Percent(w.Share()) + " of the " + w.Frame
 	}
 	times, per := []float64{float64(w.Time), float64(w.Of)}, ""
 	if w.Units > 0 {
-		times, per = []float64{times[0] / float64(w.Units), times[1] / float64(w.Units)}, " per step"
+		times, per = []float64{times[0] / float64(w.Units), times[1] / float64(w.Units)}, " step"
 		if !w.Replayed {
 			per += ", not replayed"
 		}
 	}
-	return "worth up to " + unit.Format(times[0], report.Nanoseconds) + " of " +
+	if w.Frame == report.OfWindow || w.Units == 0 {
+		per = " window"
+	}
+	return "worth up to " + unit.Format(times[0], report.Nanoseconds) + " of the " +
 		unit.Format(times[1], report.Nanoseconds) + per
 }
 
-// brief is what stands in brackets behind a finding: its number and what it is worth.
+// brief is what stands in brackets behind a finding: its number, where the title does not say it with the place, and what
+// it is worth.
 func (v *View) brief(f report.Finding) []doc.Span {
-	spans := v.headline(f)
+	var spans []doc.Span
+	if f.Place == "" || !strings.Contains(f.Title, f.Place) {
+		spans = v.headline(f)
+	}
 	if w := worth(f.Worth); w != "" {
 		if len(spans) > 0 {
 			w = "; " + w
@@ -331,5 +338,9 @@ func clip(s string) string {
 			break
 		}
 	}
-	return strings.TrimRight(s, " ,;:.") + " …"
+	s = strings.TrimRight(s, " ,;:.")
+	if strings.Count(s, "`")%2 == 1 {
+		s += "`"
+	}
+	return s + " …"
 }

@@ -19,6 +19,11 @@ var HostIdle = kit.Section{
 	Derivation: "Idle time of cause host, by what the thread that launched the next work did: each nanosecond goes to " +
 		"the first that applies of another CUDA call, the profiler's own work, a call of the operating system, on no " +
 		"CPU, running. Functions are an estimate from samples of the CPUs in that time.",
+	Findings: []kit.FindingDef{
+		{ID: "host_profiler", Title: "The profiler itself causes part of the wait for the host"},
+		{ID: "host_gil", Title: "The launching thread waits for Python's global interpreter lock", General: true, Part: true},
+		{ID: "host_frame", Title: "One function takes a large part of the time that the GPU waits for the host"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "gpu.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,

@@ -17,8 +17,8 @@ type late struct {
 	total   int64 // idle time of cause host, over all devices
 	calls   []lateCall
 	ranges  []named
-	stacks  map[int64]stackTime // by id of the stack, of calls of the operating system
-	called  map[string]called   // by the call's name: where most of its time was called from
+	stacks  map[int64]kit.StackTime // by id of the stack, of calls of the operating system
+	called  map[string]kit.Called   // by the call's name: where most of its time was called from
 
 	samples, stacked int64 // samples of that time, and those with a call stack
 	frames           []lateFrame
@@ -41,13 +41,6 @@ type lateCall struct {
 	count, time int64
 }
 
-type stackTime struct{ what, time int64 }
-
-type called struct {
-	from string
-	time int64
-}
-
 type lateFrame struct {
 	name, module string
 	line         int64 // of a function in Python: where most of its samples are
@@ -62,7 +55,7 @@ type deviceLate struct {
 	causes [attrib.HostCauses]int64
 
 	calls   map[kit.LateCall]*lateCall
-	stacks  map[int64]stackTime
+	stacks  map[int64]kit.StackTime
 	ranges  []int64 // by name, and those without a range last
 	samples []int32
 	python  []int32         // indexes of Trace.Python
@@ -88,7 +81,7 @@ func newLate(in *kit.Input) *late {
 		name  string
 	}
 	calls, ranges := map[call]*lateCall{}, make([]int64, len(t.Ranges.Names)+1)
-	x.stacks = map[int64]stackTime{}
+	x.stacks = map[int64]kit.StackTime{}
 	instead := map[int64]int64{}
 	sampled, python := map[int64]bool{}, map[int32]bool{}
 	for i := range x.devices {
@@ -108,7 +101,7 @@ func newLate(in *kit.Input) *late {
 			ranges[n] += ns
 		}
 		for id, s := range d.stacks {
-			x.stacks[id] = stackTime{s.what, x.stacks[id].time + s.time}
+			x.stacks[id] = kit.StackTime{What: s.What, Time: x.stacks[id].Time + s.Time}
 		}
 		for global, ns := range d.instead {
 			instead[global] += ns
@@ -136,7 +129,7 @@ func newLate(in *kit.Input) *late {
 	x.samples = int64(len(sampled))
 	x.addFrames(t, sampled)
 	x.addPython(t, python)
-	x.addCallers(t)
+	x.called = kit.CallersOf(t, x.stacks)
 	x.countThreads(in)
 	return x
 }
@@ -237,9 +230,16 @@ func (x *looks) visitors() []*attrib.Visitor {
 // look prepares the visit of one device.
 func (x *deviceLate) look(in *kit.Input, seen *observers) {
 	t := in.Trace
-	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]stackTime{}, map[int64]int64{}
+	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]kit.StackTime{}, map[int64]int64{}
 	x.ranges = make([]int64, len(t.Ranges.Names)+1)
-	ranges, samples := &rangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}, map[int32]*sampleWalk{}
+	ranges, samples := kit.NewRangeWalk(t), map[int32]*sampleWalk{}
+	inRange := func(open []int32, ns int64) {
+		name := len(x.ranges) - 1
+		if len(open) > 0 {
+			name = int(open[len(open)-1])
+		}
+		x.ranges[name] += ns
+	}
 	cpus := newCPUWalk(in, seen)
 	last := map[kit.LateCall]int32{}
 	x.Piece = func(p *attrib.HostPiece) {
@@ -253,7 +253,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers) {
 		}
 		if p.Cause == attrib.HostOS && t.OSStacks.Len() > 0 {
 			if id := t.OS.Number(int(p.Row)); id > 0 {
-				x.stacks[id] = stackTime{key.What, x.stacks[id].time + p.Len()}
+				x.stacks[id] = kit.StackTime{What: key.What, Time: x.stacks[id].Time + p.Len()}
 			}
 		}
 		c := x.calls[key]
@@ -269,7 +269,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers) {
 		}
 	}
 	x.Whole = func(thread int32, i interval.Interval) {
-		ranges.add(thread, i, x.ranges)
+		ranges.Each(thread, i.Start, i.End, inRange)
 		on := samples[thread]
 		if on == nil {
 			on = &sampleWalk{seen.samples.Of(thread), seen.python.Of(thread)}

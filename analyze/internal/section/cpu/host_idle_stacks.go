@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -21,7 +22,7 @@ func (x *late) addFrames(t *trace.Trace, sampled map[int64]bool) {
 		lastIn[i] = math.MinInt64
 	}
 	id, wanted := int64(math.MinInt64), false
-	eachFrame(f, func(i int) {
+	kit.EachFrame(f, func(i int) {
 		if s := f.Stack(i); s != id {
 			if id, wanted = s, sampled[s]; wanted {
 				x.stacked++
@@ -118,70 +119,10 @@ func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
 	return names, of
 }
 
-// eachFrame visits the frames stack by stack: in the order of the table as a rule, which is that.
-func eachFrame(f *trace.Frames, visit func(i int)) {
-	sorted := true
-	for i := 1; i < f.Len() && sorted; i++ {
-		sorted = f.Stack(i-1) <= f.Stack(i)
-	}
-	if sorted {
-		for i := range f.Len() {
-			visit(i)
-		}
-		return
-	}
-	order := make([]int32, f.Len())
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(f.Stack(int(a)), f.Stack(int(b))) })
-	for _, i := range order {
-		visit(int(i))
-	}
-}
-
-// callers is how many functions of a stack are named.
-const callers = 3
-
-// addCallers names, by call of the operating system, the callers from which most of its time was called.
-func (x *late) addCallers(t *trace.Trace) {
-	if len(x.stacks) == 0 {
-		return
-	}
-	f := &t.OSStacks
-	type from struct{ call, text string }
-	times := map[from]int64{}
-	id, names := int64(math.MinInt64), []string{}
-	flush := func() {
-		if s, ok := x.stacks[id]; ok && len(names) > 0 {
-			times[from{t.OSName(s.what), strings.Join(names, " ← ")}] += s.time
-		}
-		names = names[:0]
-	}
-	eachFrame(f, func(i int) {
-		if f.Stack(i) != id {
-			flush()
-			id = f.Stack(i)
-		}
-		if _, ok := x.stacks[id]; ok && len(names) < callers {
-			if frame := f.Kinds[f.Kind(i)]; !strings.HasPrefix(frame.Function, "0x") {
-				names = append(names, frame.Function)
-			}
-		}
-	})
-	flush()
-	x.called = map[string]called{}
-	for k, ns := range times {
-		if best := x.called[k.call]; ns > best.time || ns == best.time && k.text < best.from {
-			x.called[k.call] = called{k.text, ns}
-		}
-	}
-}
-
 // mostStack is from where most of the time of a call was called, or -1 where that is not known.
 func (x *late) mostStack(c *lateCall) (from string, ns int64) {
 	if best, ok := x.called[c.name]; ok && c.cause == attrib.HostOS {
-		return best.from, best.time
+		return best.From, best.Time
 	}
 	return "", -1
 }

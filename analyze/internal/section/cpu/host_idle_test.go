@@ -118,32 +118,50 @@ func gapWith(say func(b *tracetest.Builder, th *tracetest.Thread)) *tracetest.Bu
 }
 
 func TestFindingsNameTheReason(t *testing.T) {
-	all := []string{"host_not_scheduled", "host_os_calls", "host_calls", "host_profiler", "host_gil", "host_frame", "host_unknown"}
+	for want, say := range map[string]func(b *tracetest.Builder, th *tracetest.Thread){
+		"the main thread is on no CPU": func(_ *tracetest.Builder, th *tracetest.Thread) {
+			th.Ran(0, 0, 100*us)
+			th.Ran(0, 900*us, 1200*us)
+		},
+		"the main thread sits in `pthread_cond_wait`": func(_ *tracetest.Builder, th *tracetest.Thread) {
+			th.Ran(0, 0, 1200*us)
+			th.OSRT("pthread_cond_wait", 200*us, 900*us)
+		},
+		"the main thread sits in `pthread_cond_wait` inside `fetch batch`, 850 µs": func(_ *tracetest.Builder, th *tracetest.Thread) {
+			th.Ran(0, 0, 1200*us)
+			th.OSRT("pthread_cond_wait", 200*us, 900*us)
+			th.Range("fetch batch", 150*us, 1000*us)
+		},
+		"the main thread is in `cuModuleLoadData`": func(_ *tracetest.Builder, th *tracetest.Thread) {
+			th.Ran(0, 0, 1200*us)
+			th.Call("cuModuleLoadData", 200*us, 900*us)
+		},
+		"the main thread runs code between launches": func(_ *tracetest.Builder, th *tracetest.Thread) { th.Ran(0, 0, 1200*us) },
+		"the main thread runs code between launches; no range covers it": func(_ *tracetest.Builder, th *tracetest.Thread) {
+			th.Ran(0, 0, 1200*us)
+			th.Range("short", 200*us, 210*us)
+		},
+		"the main thread does not launch, and the capture does not say why": func(*tracetest.Builder, *tracetest.Thread) {},
+	} {
+		l := sectiontest.Look(t, gapWith(say), analyze.Options{})
+		l.Finding("gpu_idle", report.High)
+		if f := sectiontest.FindingOf(l.Report, "gpu_idle"); f == nil || f.Title[strings.Index(f.Title, ": ")+2:] != want {
+			t.Errorf("%+v, want %q", f, want)
+		}
+		for _, other := range []string{"host_profiler", "host_gil", "host_frame"} {
+			l.Finding(other, "")
+		}
+		sumsClose(t, l.Report)
+	}
 	for id, x := range map[string]struct {
 		want report.Severity
 		say  func(b *tracetest.Builder, th *tracetest.Thread)
 	}{
-		"host_not_scheduled": {report.High, func(_ *tracetest.Builder, th *tracetest.Thread) {
-			th.Ran(0, 0, 100*us)
-			th.Ran(0, 400*us, 1200*us)
-		}},
-		"host_os_calls": {report.Medium, func(_ *tracetest.Builder, th *tracetest.Thread) {
-			th.Ran(0, 0, 1200*us)
-			th.OSRT("pthread_cond_wait", 200*us, 400*us) // 200 of 1200: 17 % of the window
-		}},
-		"host_calls": {report.High, func(_ *tracetest.Builder, th *tracetest.Thread) {
-			th.Ran(0, 0, 1200*us)
-			th.Call("cuModuleLoadData", 200*us, 500*us)
-		}},
 		"host_profiler": {report.Medium, func(b *tracetest.Builder, th *tracetest.Thread) {
 			th.Ran(0, 0, 1200*us)
 			b.Overhead(tracetest.Overhead{Thread: th, Name: "flush", Start: 200 * us, End: 300 * us})
 		}},
-		"host_gil": {report.Medium, func(_ *tracetest.Builder, th *tracetest.Thread) {
-			th.Ran(0, 0, 1200*us)
-			th.Range("Waiting for GIL", 200*us, 300*us)
-		}},
-		"host_frame": {report.Low, func(b *tracetest.Builder, th *tracetest.Thread) {
+		"host_frame": {sectiontest.Remark, func(b *tracetest.Builder, th *tracetest.Thread) {
 			th.Ran(0, 0, 1200*us)
 			for i := range int64(40) { // 30 of 40: from 60 to 86 %
 				stack := []tracetest.Frame{{Function: "_PyEval_EvalFrameDefault", Module: "python"}}
@@ -153,14 +171,8 @@ func TestFindingsNameTheReason(t *testing.T) {
 				b.Sample(tracetest.Sample{Thread: th, At: 200*us + i, Stack: stack})
 			}
 		}},
-		"host_unknown": {report.Low, func(*tracetest.Builder, *tracetest.Thread) {}},
 	} {
 		l := sectiontest.Look(t, gapWith(x.say), analyze.Options{})
-		for _, other := range all {
-			if other != id {
-				l.Finding(other, "")
-			}
-		}
 		l.Finding(id, x.want)
 		sumsClose(t, l.Report)
 	}
@@ -204,8 +216,8 @@ func TestPythonStacks(t *testing.T) {
 	l.Row(python, 1, "frame", `"run (engine/core.py)"`, "line", "90", "samples", "40", "self", "10", "share", "1")
 	l.Row(python, 2, "frame", `"Scheduler.schedule (sched/scheduler.py)"`, "line", "300", "samples", "30", "self", "10",
 		"share", "0.75")
-	l.Finding("host_frame", report.Low)
-	for _, f := range l.Report.Findings {
+	l.Finding("host_frame", sectiontest.Remark)
+	for _, f := range l.Report.Remarks {
 		if f.ID == "host_frame" && f.Evidence[0].Labels["frame"] != "Scheduler.schedule (sched/scheduler.py)" {
 			t.Errorf("the finding names %v", f.Evidence[0].Labels)
 		}

@@ -15,6 +15,9 @@ var Counters = kit.Section{
 	Derivation: "Counters and gauges of the server's metrics, over all engines and models. Counters are since " +
 		"the server started, or of two dumps the difference; gauges are of the moment of the later dump, of " +
 		"which nothing but that moment is known. What a server's log says too is taken from the log.",
+	Findings: []kit.FindingDef{
+		{ID: "requests_cut_off", Title: "Some requests were aborted or failed"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
@@ -173,7 +176,7 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 		if d.Finished["error"] > d.Finished["abort"] {
 			reason = "error"
 		}
-		o.Find("requests_cut_off", report.Low, "Some requests were aborted or failed",
+		o.Find("requests_cut_off", "Some requests were aborted or failed",
 			[]report.MetricRef{kit.Ref("serve.requests_ended", "reason", reason), kit.Ref("serve.requests_ended")},
 			"Aborted requests were cancelled by their clients, often for a timeout: look at the latencies. The histograms include them with the time until then.")
 	}

@@ -12,6 +12,9 @@ var DeviceSteps = kit.Section{
 	ID: "device_steps", Title: "Host and device time of a step", Evidence: []file.Kind{file.ServerLog},
 	Derivation: "TensorRT-LLM's iteration log (print_iter_log) states what each step took on the host, and with the next " +
 		"step what it took on the device. Statistics are over the steps for which both are known.",
+	Findings: []kit.FindingDef{
+		{ID: "host_bound_steps", Title: "Most steps take longer on the host than on the device"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.step_device_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -77,6 +80,7 @@ func deviceSteps(in *kit.Input, out *kit.Output) {
 	type times struct {
 		host, device []int64
 		longer       int64 // on the host
+		late, taken  int64 // ns: the host over the device, the longer of the two
 	}
 	var byType [serverlog.Types + 1]times // the last one is of all
 	for i := range list.Len() {
@@ -87,9 +91,11 @@ func deviceSteps(in *kit.Input, out *kit.Output) {
 		}
 		for _, x := range []*times{&byType[it.Type()], &byType[serverlog.Types]} {
 			x.host, x.device = append(x.host, it.Elapsed().Nanoseconds()), append(x.device, device.Nanoseconds())
-			if it.Elapsed() > device {
+			if late := it.Elapsed() - device; late > 0 {
 				x.longer++
+				x.late += late.Nanoseconds()
 			}
+			x.taken += max(it.Elapsed(), device).Nanoseconds()
 		}
 	}
 	all := &byType[serverlog.Types]
@@ -121,9 +127,10 @@ func deviceSteps(in *kit.Input, out *kit.Output) {
 	share := stat.Ratio(all.longer, int64(len(all.host)))
 	out.Metric("serve.host_bound_steps", nil, share).N = int64(len(all.host))
 	if share != nil && *share >= hostBound {
-		out.Find("host_bound_steps", report.Medium, "Most steps take longer on the host than on the device",
+		out.Find("host_bound_steps", "Most steps take longer on the host than on the device",
 			[]report.MetricRef{kit.Ref("serve.host_bound_steps"), kit.Ref("serve.step_host_time"),
 				kit.Ref("serve.step_device_time")},
-			"The GPU waits for the host: the overlap scheduler and CUDA graphs (cuda_graph_config) take work off it; a trace says what the host does.")
+			"The GPU waits for the host: the overlap scheduler and CUDA graphs (cuda_graph_config) take work off it; a trace says what the host does.").
+			Costs(kit.WorthOf(report.OfRun, float64(all.late), float64(all.taken)))
 	}
 }

@@ -18,6 +18,9 @@ var EngineStart = kit.Section{
 		"of a value, as the engine itself counts. A request of the full length needs the reserved memory over " +
 		"the concurrency that the engine computes for that length, which knows of sliding windows; where it " +
 		"states none, bytes per token times max_model_len.",
+	Findings: []kit.FindingDef{
+		{ID: "kv_cache_small", Title: "The KV cache fits barely one full-length request"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.kv_cache_tokens", Unit: report.Count, Better: report.Higher, Assume: report.Exact,
@@ -145,7 +148,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if s.Concurrency > 0 && s.Concurrency < fewConcurrent {
-		out.Find("kv_cache_small", report.Medium, "The KV cache fits barely one full-length request",
+		out.Find("kv_cache_small", "The KV cache fits barely one full-length request",
 			[]report.MetricRef{kit.Ref("serve.max_concurrency"), kit.Ref("serve.kv_cache_tokens")},
 			"If requests are shorter than --max-model-len, this costs nothing, but set it to the real maximum; if not, give the KV cache more memory, use a smaller type for it, or more GPUs.")
 	}

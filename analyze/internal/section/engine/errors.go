@@ -12,6 +12,9 @@ var Errors = kit.Section{
 	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one " +
 		"process that follow each other, or were written in the same second, are one error: a traceback is one, " +
 		"however many lines it has. What the lines say is not shown: they hold paths and what clients sent.",
+	Findings: []kit.FindingDef{
+		{ID: "server_errors", Title: "The log holds errors"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.errors", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
@@ -36,26 +39,26 @@ var Errors = kit.Section{
 
 // errorFindings say what a class of errors means. Their order is that of the classes.
 var errorFindings = [serverlog.Classes]struct {
-	severity      report.Severity
+	failure       bool
 	title, advice string
 }{
-	{report.High, "The server ran out of GPU memory",
+	{true, "The server ran out of GPU memory",
 		"Leave more memory free (a smaller --gpu-memory-utilization or --mem-fraction-static), let fewer tokens run at once (--max-num-batched-tokens, --max-num-seqs; SGLang: --chunked-prefill-size, --max-running-requests), or use more GPUs. Check whether another process uses the GPU."},
-	{report.High, "The KV cache does not fit the longest request",
+	{true, "The KV cache does not fit the longest request",
 		"Lower --max-model-len, give the server more memory (--gpu-memory-utilization), or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
-	{report.High, "CUDA reported errors",
+	{true, "CUDA reported errors",
 		"Look at the first of them in the log: later ones follow from it. CUDA_LAUNCH_BLOCKING=1 names the call."},
-	{report.High, "Communication between GPUs failed",
+	{true, "Communication between GPUs failed",
 		"Look at the first of them in the log; NCCL_DEBUG=INFO says more."},
-	{report.High, "The engine died",
+	{true, "The engine died",
 		"Look in the log for what came before it: this error only says that the engine is gone. Whatever the log says after it is not about serving."},
-	{report.Medium, "A process of the server died",
+	{true, "A process of the server died",
 		"At the end of a log this may be the way the server was stopped; anywhere else look for what came before."},
-	{report.Medium, "Something timed out",
+	{false, "Something timed out",
 		"Look at what the log says before it: a long compilation or a rank that hangs are usual causes."},
-	{report.Medium, "The model could not be loaded as asked",
+	{true, "The model could not be loaded as asked",
 		"Check the name of the model and that its files are complete."},
-	{report.Low, "The log holds errors", "Look for lines at level ERROR in it."},
+	{false, "The log holds errors", "Look for lines at level ERROR in it."},
 }
 
 func serverErrors(in *kit.Input, out *kit.Output) {
@@ -77,7 +80,7 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 		t.Row(
 			kit.Text("class", serverlog.ClassNames[c]), kit.Int("count", n))
 		f := &errorFindings[c]
-		out.Find("server_errors", f.severity, f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice)
+		out.Find("server_errors", f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice).Fails(f.failure)
 	}
 	t.Add()
 }

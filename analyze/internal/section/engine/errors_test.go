@@ -14,7 +14,7 @@ func TestServerErrors(t *testing.T) {
 	sectiontest.Metric(t, r, 1, "serve.errors", "class", "out_of_memory")
 	sectiontest.Metric(t, r, 1, "serve.errors", "class", "other")
 	sectiontest.Metric(t, r, 5, "serve.error_lines")
-	if len(r.Findings) == 0 || r.Findings[0].ID != "server_errors" || r.Findings[0].Severity != "high" {
+	if len(r.Findings) == 0 || sectiontest.FindingOf(r, "server_errors").Severity != "high" {
 		t.Errorf("findings %v", r.Findings)
 	}
 }

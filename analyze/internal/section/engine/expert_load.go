@@ -10,6 +10,9 @@ var ExpertLoad = kit.Section{
 	ID: "expert_load", Title: "Balance of experts", Evidence: []file.Kind{file.ServerLog},
 	Derivation: "What vLLM logs of its expert parallel load balancer (log_balancedness): the mean over the " +
 		"largest number of tokens that a rank had to work on. Steps without tokens say nothing and are left out.",
+	Findings: []kit.FindingDef{
+		{ID: "experts_uneven", Title: "Some ranks work on far more tokens than others, and the others wait for them"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.expert_balance", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
@@ -35,9 +38,10 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 		out.Note("Steps without tokens were left out.")
 	}
 	if sum.P50 < unevenExperts {
-		out.Find("experts_uneven", report.Medium,
+		out.Find("experts_uneven",
 			"Some ranks work on far more tokens than others, and the others wait for them",
 			[]report.MetricRef{kit.Ref("serve.expert_balance")},
-			"Give the load balancer redundant experts (num_redundant_experts), or let it move experts more often.")
+			"Give the load balancer redundant experts (num_redundant_experts), or let it move experts more often.").
+			Costs(kit.WorthOf(report.OfRun, 1-sum.P50, 1))
 	}
 }

@@ -12,6 +12,10 @@ var GraphStats = kit.Section{
 	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each of what ran since the one before, " +
 		"added up. Padding is the tokens that a batch was filled up with to reach the size of a captured graph: " +
 		"the sum of paddings × count over the sum of padded tokens × count.",
+	Findings: []kit.FindingDef{
+		{ID: "graph_padding", Title: "A large part of the tokens in CUDA graphs is padding"},
+		{ID: "batches_without_graph", Title: "Many batches ran without a CUDA graph"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.graph_batches", Unit: report.Count, Better: report.None, Assume: report.Noisy,
@@ -106,12 +110,12 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 			"There are more distinct rows of CUDA graph statistics than are kept; the rest is not counted.")
 	}
 	if p := stat.Ratio(all.paddings, all.padded); p != nil && *p >= graphPadding {
-		out.Find("graph_padding", report.Medium, "A large part of the tokens in CUDA graphs is padding",
+		out.Find("graph_padding", "A large part of the tokens in CUDA graphs is padding",
 			[]report.MetricRef{kit.Ref("serve.graph_padding"), kit.Ref("serve.graph_batches")},
 			"Capture the sizes that batches really have (--cuda-graph-sizes, compilation_config.cudagraph_capture_sizes); the table says which.")
 	}
 	if m := modes["NONE"]; m != nil && float64(m.batches) >= noGraphShare*float64(all.batches) && len(order) > 1 {
-		out.Find("batches_without_graph", report.Medium, "Many batches ran without a CUDA graph",
+		out.Find("batches_without_graph", "Many batches ran without a CUDA graph",
 			[]report.MetricRef{kit.Ref("serve.graph_mode_share", "mode", "NONE"), kit.Ref("serve.graph_batches")},
 			"Batches larger than the largest captured size run without one: raise it, or look in the table for what else sets them apart.")
 	}

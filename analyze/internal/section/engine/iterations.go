@@ -18,6 +18,10 @@ var Iterations = kit.Section{
 		"step took on the host's clock. Statistics are over all lines. Without a trace, iterations are also the " +
 		"units of work of the report. " +
 		serverlog.UnitRule,
+	Findings: []kit.FindingDef{
+		{ID: "prefill_slows_decode", Title: "Iterations that mix prefill into decode are much slower than decode alone: running requests wait for new ones"},
+		{ID: "iteration_stall", Title: "A few iterations take many times longer than all others"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.iterations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
@@ -217,15 +221,16 @@ func iterations(in *kit.Input, out *kit.Output) {
 	iterationUnits(out, in, log)
 	if share := stat.Ratio(byType[serverlog.Mixed].total, all.total); share != nil && *share >= mixedShare &&
 		mean[serverlog.Decode] > 0 && mean[serverlog.Mixed] >= mixedSlow*mean[serverlog.Decode] {
-		out.Find("prefill_slows_decode", report.Medium,
+		out.Find("prefill_slows_decode",
 			"Iterations that mix prefill into decode are much slower than decode alone: running requests wait for new ones",
 			[]report.MetricRef{kit.Ref("serve.iteration_time", "type", "mixed"),
 				kit.Ref("serve.iteration_time", "type", "decode"), kit.Ref("serve.iteration_time_share", "type",
 					"mixed")},
-			"A smaller --max-num-batched-tokens makes these iterations shorter and the time to the first token longer; prefill on GPUs of its own takes them away.")
+			"A smaller --max-num-batched-tokens makes these iterations shorter and the time to the first token longer; prefill on GPUs of its own takes them away.").
+			Costs(kit.WorthOf(report.OfRun, *share*(1-mean[serverlog.Decode]/mean[serverlog.Mixed]), 1))
 	}
 	if times.N >= 100 && times.Max >= stall*times.P99 {
-		out.Find("iteration_stall", report.Low, "A few iterations take many times longer than all others",
+		out.Find("iteration_stall", "A few iterations take many times longer than all others",
 			[]report.MetricRef{kit.Ref("serve.iteration_time_max"), kit.Ref("serve.iteration_time"),
 				kit.Ref("serve.iterations")},
 			"Find them in iterations.csv by their time: compilation during serving (JIT, a batch size without a CUDA graph), garbage collection or another process on the machine are usual causes.")

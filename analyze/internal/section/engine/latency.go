@@ -19,6 +19,9 @@ var Latency = kit.Section{
 		"over their bucket. What lies above the last bucket's edge has no percentile: it is unknown, and the " +
 		"table says what it is above. Of two dumps the difference counts, of one everything since the server " +
 		"started.",
+	Findings: []kit.FindingDef{
+		{ID: "queue_before_first_token", Title: "Queueing dominates time to first token"},
+	},
 	Metrics: []report.MetricDef{
 		bucketedTime("serve.ttft", "time to first token of a request"),
 		bucketedTime("serve.tpot", "time per output token: of a request's tokens after the first on average, where the "+
@@ -209,8 +212,13 @@ func queueFinding(o *kit.Output, d *prom.Data) {
 	q, ok1 := queue.Quantile(0.5)
 	f, ok2 := first.Quantile(0.5)
 	if ok1 && ok2 && f > 0 && q >= queueShare*f {
-		o.Find("queue_before_first_token", report.Medium, "Queueing dominates time to first token",
+		whole := first
+		if e := d.Hists[prom.E2E]; e != nil && e.Sum > 0 {
+			whole = e
+		}
+		o.Find("queue_before_first_token", "Queueing dominates time to first token",
 			[]report.MetricRef{kit.Ref("serve.queue_time"), kit.Ref("serve.ttft")},
-			"More requests arrive than run at once: look at what limits the batch (KV cache, --max-num-seqs, --max-num-batched-tokens), or add replicas.")
+			"More requests arrive than run at once: look at what limits the batch (KV cache, --max-num-seqs, --max-num-batched-tokens), or add replicas.").
+			Costs(kit.WorthOf(report.OfLatency, queue.Sum, whole.Sum))
 	}
 }

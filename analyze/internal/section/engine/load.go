@@ -19,6 +19,11 @@ var Load = kit.Section{
 	Derivation: "What explain load measured at the client, of the requests that succeeded. A latency counts from " +
 		"the moment the request was due, not from when it was sent: a server that holds up the load cannot hide " +
 		"it.",
+	Findings: []kit.FindingDef{
+		{ID: "load_failures", Title: "Requests failed under load", Failure: true},
+		{ID: "load_saturated", Title: "The server cannot keep up with the rate"},
+		{ID: "load_goodput", Title: "Many requests miss their limits"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -149,7 +154,6 @@ var Load = kit.Section{
 
 // When what a load says is a finding or a warning.
 const (
-	someFail    = 0.01 // of the requests: more is of high severity
 	lateShare   = 0.01 // of the requests, sent late by the generator itself
 	growth      = 2.0  // of the median answer, from the first quarter of the load to the last
 	poorGoodput = 0.90
@@ -399,26 +403,23 @@ func workloadText(w *loadfile.Workload) string {
 func loadFindings(o *kit.Output, r *loadfile.Result) {
 	c := r.Counts
 	if answered := c.Succeeded + c.Failed; c.Failed > 0 {
-		severity := report.Medium
-		if float64(c.Failed) > someFail*float64(answered) {
-			severity = report.High
-		}
 		evidence := []report.MetricRef{kit.Ref("load.failures"), kit.Ref("load.failure_ratio")}
 		for _, f := range r.Failures {
 			evidence = append(evidence, kit.Ref("load.failures", "kind", f.Kind))
 		}
-		o.Find("load_failures", severity, "Requests failed under load", evidence,
-			"Latencies are of the requests that succeeded, and those that fail are often the slow ones: find the cause in the server's log before comparing anything.")
+		o.Find("load_failures", "Requests failed under load", evidence,
+			"Latencies are of the requests that succeeded, and those that fail are often the slow ones: find the cause in the server's log before comparing anything.").Costs(kit.WorthOf(report.OfRequests, float64(c.Failed), float64(answered)))
 	}
 	if r.Workload.Rate != nil && r.Rates.Requests != nil && growing(r.Requests) {
-		o.Find("load_saturated", report.Medium, "The server cannot keep up with the rate",
+		o.Find("load_saturated", "The server cannot keep up with the rate",
 			[]report.MetricRef{kit.Ref("load.request_rate"), kit.Ref("load.target_rate"), kit.Ref("serve.e2e")},
 			"Requests pile up, and their latency grows as long as the load lasts: it measures the length of the run more than the server. Measure at a rate that it can keep, or compare throughput.")
 	}
 	if g := r.Goodput; g != nil && g.Ratio != nil && *g.Ratio < poorGoodput {
-		o.Find("load_goodput", report.Medium, "Many requests miss their limits",
+		o.Find("load_goodput", "Many requests miss their limits",
 			[]report.MetricRef{kit.Ref("load.goodput_ratio")},
-			"Lower the rate, or shorten what the slow part of the request is: a long time to the first token is queueing or prefill, a long time per token is decoding.")
+			"Lower the rate, or shorten what the slow part of the request is: a long time to the first token is queueing or prefill, a long time per token is decoding.").
+			Costs(kit.WorthOf(report.OfRequests, 1-*g.Ratio, 1))
 	}
 }
 

@@ -16,6 +16,9 @@ var Requests = kit.Section{
 	Derivation: "Requests as the log follows them: received by the server, added to the engine, finished. Newer " +
 		"versions put a random suffix behind the engine's id, which is taken off to match it. Responses are the " +
 		"lines of the access log by HTTP status.",
+	Findings: []kit.FindingDef{
+		{ID: "failed_responses", Title: "Some requests were answered with an error"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
@@ -238,7 +241,7 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	slices.Sort(codes)
 	t := o.Table("responses")
 	var failed []report.MetricRef
-	severity := report.Low
+	var broken, answered int64
 	for _, code := range codes {
 		n, status := log.Events.Status[code], strconv.FormatInt(code, 10)
 		o.Int("serve.responses", kit.Labels("status", status), n).N = n
@@ -247,14 +250,16 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 		if code >= 400 {
 			failed = append(failed, kit.Ref("serve.responses", "status", status))
 		}
+		answered += n
 		if code >= 500 {
-			severity = report.Medium
+			broken += n
 		}
 	}
 	t.Cut(-1).Add()
 	if len(failed) > 0 {
-		o.Find("failed_responses", severity, "Some requests were answered with an error",
+		o.Find("failed_responses", "Some requests were answered with an error",
 			append(failed, kit.Ref("serve.responses")),
-			"A status below 500 is the client's fault (a wrong model name, a prompt that is too long), one from 500 on the server's. The engine's statistics do not include these requests.")
+			"A status below 500 is the client's fault (a wrong model name, a prompt that is too long), one from 500 on the server's. The engine's statistics do not include these requests.").
+			Fails(broken > 0).Costs(kit.WorthOf(report.OfRequests, float64(broken), float64(answered)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -44,14 +45,7 @@ func sharedLog(tb testing.TB, name string) *report.Report {
 }
 
 // hasFinding reports whether a report has the finding.
-func hasFinding(r *report.Report, id string) bool {
-	for i := range r.Findings {
-		if r.Findings[i].ID == id {
-			return true
-		}
-	}
-	return false
-}
+func hasFinding(r *report.Report, id string) bool { return sectiontest.FindingOf(r, id) != nil }
 
 // cellOf is the text or number of a table's cell, in the row whose first cell is name.
 func cellOf(tb testing.TB, s *report.Section, table, name, column string) report.Cell {

@@ -18,6 +18,11 @@ var Serving = kit.Section{
 	Derivation: "The lines of statistics that the server logs every few seconds. Medians and percentiles are " +
 		"over the steady ones; n counts all that state the number. " +
 		serverlog.SteadyRule,
+	Findings: []kit.FindingDef{
+		{ID: "preemptions", Title: "Requests were preempted: their work was thrown away and done again"},
+		{ID: "kv_cache_full", Title: "Requests wait while the KV cache is full"},
+		{ID: "queue_with_room", Title: "Requests wait although the KV cache has room"},
+	},
 	Metrics: []report.MetricDef{
 		perLine("serve.prompt_throughput", report.PerSecond, report.Higher,
 			"prompt tokens per second of one engine, as it logs them"),
@@ -349,6 +354,17 @@ func (r *servingRun) charts() {
 		line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage }))
 }
 
+// share is the part of the run's samples of which something is true.
+func (r *servingRun) share(is func(s *serverlog.Sample) bool) *report.Worth {
+	n := 0
+	for i := range r.list {
+		if is(&r.list[i]) {
+			n++
+		}
+	}
+	return kit.WorthOf(report.OfRun, float64(n), float64(len(r.list)))
+}
+
 func (r *servingRun) findings() {
 	find := map[string]*report.Summary{}
 	for _, m := range r.out.Metrics() {
@@ -363,7 +379,7 @@ func (r *servingRun) findings() {
 		if usage != nil {
 			evidence = append(evidence, kit.Ref("serve.kv_cache_usage"))
 		}
-		r.out.Find("preemptions", report.Medium, "Requests were preempted: their work was thrown away and done again",
+		r.out.Find("preemptions", "Requests were preempted: their work was thrown away and done again",
 			evidence,
 			"Give the KV cache more memory (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static), let fewer requests run at once (--max-num-seqs; SGLang: --max-running-requests), or spread the model over more GPUs.")
 	}
@@ -372,14 +388,16 @@ func (r *servingRun) findings() {
 	}
 	switch queue := waiting.P50 > 0 && waiting.P50 >= queuePerRun*running.P50; {
 	case queue && usage.P90 >= kvFull:
-		r.out.Find("kv_cache_full", report.High, "Requests wait while the KV cache is full",
+		r.out.Find("kv_cache_full", "Requests wait while the KV cache is full",
 			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"),
 				kit.Ref("serve.requests_running")},
-			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower --max-model-len if requests are shorter, or add replicas.")
+			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower --max-model-len if requests are shorter, or add replicas.").
+			Costs(r.share(func(s *serverlog.Sample) bool { return s.Waiting > 0 && s.Usage >= kvFull }))
 	case queue && usage.P90 < kvRoom:
-		r.out.Find("queue_with_room", report.Medium, "Requests wait although the KV cache has room",
+		r.out.Find("queue_with_room", "Requests wait although the KV cache has room",
 			[]report.MetricRef{kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running"),
 				kit.Ref("serve.kv_cache_usage")},
-			"Something else limits how many requests run: --max-num-seqs (SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (--max-num-batched-tokens; SGLang: --chunked-prefill-size).")
+			"Something else limits how many requests run: --max-num-seqs (SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (--max-num-batched-tokens; SGLang: --chunked-prefill-size).").
+			Costs(r.share(func(s *serverlog.Sample) bool { return s.Waiting > 0 && s.Usage < kvRoom }))
 	}
 }

@@ -16,6 +16,9 @@ var Speculative = kit.Section{
 		"tokens is the acceptance rate over all of them, and one plus accepted tokens per draft the acceptance " +
 		"length. SGLang states both for each line of a decode batch, rounded; of these the mean over steady " +
 		"lines is taken.",
+	Findings: []kit.FindingDef{
+		{ID: "spec_low_acceptance", Title: "Most drafted tokens are thrown away"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
@@ -148,7 +151,7 @@ func speculativeBatches(o *kit.Output, in *kit.Input) {
 
 func findLowAcceptance(o *kit.Output, rate *float64) {
 	if rate != nil && *rate < lowAcceptance {
-		o.Find("spec_low_acceptance", report.Medium, "Most drafted tokens are thrown away",
+		o.Find("spec_low_acceptance", "Most drafted tokens are thrown away",
 			[]report.MetricRef{kit.Ref("serve.spec_acceptance_rate"), kit.Ref("serve.spec_acceptance_length")},
 			"Draft fewer tokens (num_speculative_tokens; SGLang: --speculative-num-draft-tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
 	}

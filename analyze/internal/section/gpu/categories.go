@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var Categories = kit.Section{
@@ -16,6 +17,12 @@ var Categories = kit.Section{
 	Needs: []trace.Role{trace.RoleKernel},
 	Derivation: "Kernel rows that start in the window, grouped by the category and the library that their names " +
 		"tell. Shares are of kernel time and the time of CUDA graphs traced as a whole together.",
+	Findings: []kit.FindingDef{
+		{ID: "unnamed_kernels", Title: "Much of the kernel time is in kernels whose names do not say what they do"},
+		{ID: "pointwise_kernels", Title: "Pointwise and copy kernels take a large share of the kernel time"},
+		{ID: "dominant_category", Title: "One kind of work takes most of the judged time", General: true, Part: true},
+		{ID: "layout_conversions", Title: "Kernels convert between layouts"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -107,7 +114,7 @@ func categories(in *kit.Input, out *kit.Output) {
 	out.Chart(chart)
 	out.Coverage(stat.Ratio(all-unclear, all))
 	out.Note("Coverage is the share of the time whose category the kernel name tells: all but other, triton (compiled by Triton, purpose unknown) and what CUDA graphs hide.")
-	pointwiseFinding(in, out, list, all)
+	categoryFindings(in, out)
 	unnamed(in, out, times.Names, unclear-hidden, all)
 }
 
@@ -137,7 +144,7 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 	if share := stat.Ratio(total, all); share == nil || *share < unnamedShare {
 		return
 	}
-	out.Find("unnamed_kernels", report.Low, "Much of the kernel time is in kernels whose names do not say what they do",
+	out.Find("unnamed_kernels", "Much of the kernel time is in kernels whose names do not say what they do",
 		[]report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")},
 		"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest.")
 }
@@ -207,45 +214,76 @@ func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []kernelG
 	t.Cut(-1).Add()
 }
 
-// mostPointwise is the device with most time in pointwise and copy kernels, and that time.
-func mostPointwise(in *kit.Input) (device int32, most int64) {
-	times := map[int32]int64{}
-	for _, e := range in.KernelStats().OnDevices {
-		switch in.Kinds[e.Name].Category {
-		case kernelname.Elementwise, kernelname.Memory:
-			times[e.Device] += e.Total
-		}
+// leastCategory is the share of the judged time from which a category is told.
+const leastCategory = 0.10
+
+// categoryFindings say which kinds of kernels take the judged time, and which of it fusion would remove.
+func categoryFindings(in *kit.Input, out *kit.Output) {
+	s := in.Step()
+	layout, converts := s.KernelClaims(func(n int) bool {
+		return n < len(in.Kinds) && kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name)
+	})
+	if s.Share(converts) > 0 {
+		out.Find("layout_conversions", "Kernels that only convert between NCHW and NHWC take "+unit.Percent(s.Share(converts))+" of the "+s.What(),
+			categoryRefs(s, string(kernelname.Memory)),
+			"Keep one layout from end to end (PyTorch: model and input .to(memory_format=torch.channels_last)), so that no convolution converts.",
+		).Costs(s.Worth(converts), layout...)
 	}
-	for d, ns := range times {
-		if ns > most || ns == most && d < device {
-			device, most = d, ns
+	var refs []report.MetricRef
+	seen := map[kernelname.Category]bool{}
+	pointwise, ns := s.KernelClaims(func(n int) bool {
+		if n >= len(in.Kinds) || kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name) {
+			return false
 		}
+		c := in.Kinds[n].Category
+		if c != kernelname.Elementwise && c != kernelname.Memory {
+			return false
+		}
+		if !seen[c] {
+			seen[c], refs = true, append(refs, categoryRefs(s, string(c))...)
+		}
+		return true
+	})
+	if s.Share(ns) >= leastCategory || s.Compute > 0 && float64(ns) >= pointwiseShare*float64(s.Compute) {
+		out.Find("pointwise_kernels", "Pointwise and copy kernels take "+unit.Percent(s.Share(ns))+" of the "+s.What(),
+			refs,
+			"They are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels.",
+			"Layout changes and casts between kernels point at producers and consumers that disagree: the NVTX range around the launch says where.",
+		).Costs(s.Worth(ns), pointwise...)
 	}
-	return device, most
+	top, _ := topKernel(s)
+	for _, c := range kernelname.Categories {
+		if c == kernelname.Elementwise || c == kernelname.Memory || !c.Named() || c == kernelname.Comm {
+			continue
+		}
+		lead := -1
+		claims, ns := s.KernelClaims(func(n int) bool {
+			if n >= len(in.Kinds) || in.Kinds[n].Category != c {
+				return false
+			}
+			if lead < 0 || s.Kernels[n] > s.Kernels[lead] {
+				lead = n
+			}
+			return true
+		})
+		if s.Share(ns) < leastCategory || 2*s.Kernels[lead] > ns && lead == top && 4*s.Kernels[lead] >= s.Compute {
+			continue // the kernel is told
+		}
+		most := "the largest is "
+		if 2*s.Kernels[lead] > ns {
+			most = "most of it "
+		}
+		out.Find("dominant_category", "Kernels of category "+string(c)+" take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+
+			most+kit.Quoted(in.Kinds[lead].Display)+", "+unit.Percent(s.Share(s.Kernels[lead])),
+			append(categoryRefs(s, string(c)), kernelRefs(in, s, lead)...), kernelAdvice[c]...,
+		).At(in.Kinds[lead].Display).Costs(s.Worth(ns), claims...)
+	}
 }
 
-// pointwiseFinding names what fusion would remove: kernels that only move or touch each element once.
-func pointwiseFinding(in *kit.Input, out *kit.Output, list []kernelGroup, all int64) {
-	var ns int64
-	evidence := []report.MetricRef{}
-	for _, g := range list {
-		switch kernelname.Category(g.name) {
-		case kernelname.Elementwise, kernelname.Memory:
-			ns += g.total
-			evidence = append(evidence, kit.Ref("kernel.total_time", "category", g.name))
-		}
+// categoryRefs point at the time of a category: of a unit of work, or of the window.
+func categoryRefs(s *kit.Step, category string) []report.MetricRef {
+	if s.Units > 0 {
+		return []report.MetricRef{kit.Ref("kernel.exclusive_time_per_unit", "category", category)}
 	}
-	if share := stat.Ratio(ns, all); share == nil || *share < pointwiseShare {
-		return
-	}
-	device, time := mostPointwise(in)
-	severity := report.Medium
-	if minor(in, ns) {
-		severity = report.Low
-	}
-	out.Find("pointwise_kernels", severity, "Pointwise and copy kernels take a large share of the kernel time",
-		append(evidence, kit.Ref("kernel.total_time")),
-		"These kernels are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels (check that no fallback path is taken).",
-		"Layout changes and casts between kernels point at producers and consumers that disagree on layout or dtype: the NVTX range around the launch says where.",
-	).Worth = in.Worth(device, time)
+	return []report.MetricRef{kit.Ref("kernel.total_time", "category", category)}
 }

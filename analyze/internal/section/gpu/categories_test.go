@@ -54,9 +54,9 @@ func TestUnknownNamesAreOther(t *testing.T) {
 	if c := l.Section("categories").Coverage; c == nil || *c != 0.6 {
 		t.Errorf("coverage = %v, want 0.6", c)
 	}
-	l.Finding("pointwise_kernels", report.Medium)
+	l.Finding("pointwise_kernels", report.High)
 	sectiontest.Metric(t, l.Report, 40*sectiontest.Us, "kernel.unnamed_time")
-	l.Finding("unnamed_kernels", report.Low)
+	l.Finding("unnamed_kernels", sectiontest.Remark)
 }
 
 // Of 12 kernels whose names say nothing, of 1 to 12 µs, the ten longest are rows, most time first, and the others (1 and

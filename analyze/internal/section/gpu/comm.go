@@ -21,6 +21,9 @@ var Comm = kit.Section{
 		"start in the window, by collective. Communication is exposed while no compute runs on its device; where " +
 		"several communication kernels run at once, the time belongs to the one that started first, so that " +
 		"collectives sum to gpu.exposed_comm_time.",
+	Findings: []kit.FindingDef{
+		{ID: "comm_skew", Title: "Devices wait in collectives for a slower one"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "comm.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -367,10 +370,10 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 		return
 	}
 	id := func(i int) string { return strconv.Itoa(int(in.Timeline.Devices[i].ID)) }
-	out.Find("comm_skew", report.Medium, "Devices wait in collectives for a slower one",
+	out.Find("comm_skew", "Devices wait in collectives for a slower one",
 		[]report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
 			kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
 		"The device that waits least joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
 		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
-	).Worth = in.Worth(in.Timeline.Devices[most].ID, waits[most]-waits[least])
+	).Costs(in.Worth(in.Timeline.Devices[most].ID, waits[most]-waits[least]))
 }

@@ -52,7 +52,7 @@ func TestCollectives(t *testing.T) {
 	sectiontest.Metric(t, l.Report, 0, "comm.hidden_ratio", "device", "1")
 	sectiontest.Metric(t, l.Report, 45*sectiontest.Us, "comm.wait_time", "device", "0")
 	sectiontest.Metric(t, l.Report, 0, "comm.wait_time", "device", "1")
-	l.Finding("comm_skew", report.Medium) // 45 of 200
+	l.Finding("comm_skew", report.High) // 45 of 200
 
 	s := l.Find("comm.time", report.Labels{"collective": "AllReduce"}).Summary
 	if s.N != 2 || s.Min != 30*sectiontest.Us || s.P50 != 50*sectiontest.Us || s.Max != 70*sectiontest.Us {

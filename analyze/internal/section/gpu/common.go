@@ -59,11 +59,8 @@ func chunkStarts(window interval.Interval, n int) []int64 {
 	return starts
 }
 
-// Shares of the window from which several sections say something.
-const (
-	idleMedium    = 0.20 // idle time is a finding: nsys-llm-explainer's limit, on the corrected idle time
-	transferBound = 0.40 // the window is bound by copies
-)
+// transferBound is the share of the window from which it is bound by copies.
+const transferBound = 0.40
 
 // shortWindow is the length in ns below which shares of a window say nothing.
 const shortWindow = 100_000

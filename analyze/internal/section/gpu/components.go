@@ -17,6 +17,9 @@ var Components = kit.Section{
 	Derivation: "Kernel rows that start in the window, by the part of the model they belong to. The part is what " +
 		"the nearest NVTX range outward from the launch says, if its name tells one, else what the kernel's own " +
 		"name says. Components sum to the kernel time.",
+	Findings: []kit.FindingDef{
+		{ID: "attention_dominates", Title: "Attention takes most of the kernel time", General: true},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "component.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -118,7 +121,7 @@ func components(in *kit.Input, out *kit.Output) {
 	hidden, _ := wholeGraphs(in)
 	for _, c := range list {
 		if c.name == string(kernelname.CompAttention) && float64(c.time) > dominantAttention*float64(total+hidden) {
-			out.Find("attention_dominates", report.Medium, "Attention takes most of the kernel time",
+			out.Find("attention_dominates", "Attention takes most of the kernel time",
 				[]report.MetricRef{kit.Ref("component.gpu_time", "component", c.name), kit.Ref("kernel.total_time")},
 				"Check that a fused attention back end is in use (vLLM: VLLM_ATTENTION_BACKEND; SGLang: --attention-backend) and that it fits the head size and the data type of the KV cache.",
 				"Long contexts make attention grow: prefix caching, a shorter --max-model-len or chunked prefill keep it in bounds.")

@@ -112,10 +112,7 @@ func TestAttentionDominates(t *testing.T) {
 		th.Launch("flash_fwd_kernel", 0, 1, tracetest.Kernel{Start: 10, End: 10 + attention})
 		th.Launch("rms_norm_kernel", 2, 3, tracetest.Kernel{Start: 100, End: 200 - attention})
 		l := sectiontest.Look(t, b, analyze.Options{})
-		found := false
-		for _, f := range l.Findings {
-			found = found || f.ID == "attention_dominates"
-		}
+		found := sectiontest.FindingOf(l.Report, "attention_dominates") != nil
 		if found != want {
 			t.Errorf("attention %d of 100: finding %v, want %v", attention, found, want)
 		}

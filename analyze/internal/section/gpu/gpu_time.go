@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var Time = kit.Section{
@@ -15,7 +16,21 @@ var Time = kit.Section{
 	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common " +
 		"to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, " +
 		"exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
+	Findings: []kit.FindingDef{
+		{ID: "gpu_idle", Title: "The GPU is idle", General: true},
+		{ID: "transfer_bound", Title: "The GPU is bound by copies, not by kernels"},
+		{ID: "exposed_comm", Title: "Communication is not hidden behind compute"},
+		{ID: "device_imbalance", Title: "Compute load is imbalanced across GPUs"},
+		{ID: "work_waits", Title: "Work is launched and does not start"},
+	},
+	Gaps: func(in *kit.Input) []*attrib.Visitor { return in.StepVisitors() },
 	Metrics: []report.MetricDef{
+		{
+			ID: "unit.idle_range_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Labels: []string{"range"},
+			Meaning: "idle time of a unit of the main kind for which the launching thread was late inside this range, mean; " +
+				"of the ranges that the finding on idle time names",
+		},
 		{
 			ID: "gpu.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
 			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
@@ -177,123 +192,103 @@ func kernelIdle(d *attrib.Device) *float64 {
 	return &idle
 }
 
-// Shares of the window from which a finding is made. The idle ones are nsys-llm-explainer's, on the corrected idle
-// time.
+// Shares of the judged time from which something is told.
 const (
-	idleHigh           = 0.40
-	exposedCommShare   = 0.10
-	imbalance          = 0.15 // of the window: compute of the busiest device minus that of the least busy one
-	hostBoundShare     = 0.10 // of the window, host and launch idle together
-	hostBoundShareHigh = 0.30
+	exposedCommShare = 0.10
+	imbalance        = 0.15 // of the window: compute of the busiest device minus that of the least busy one
+	waitsShare       = 0.10 // of idle time of cause dependency
 )
 
 func gpuTimeFindings(in *kit.Input, out *kit.Output) {
-	f := &gpuFinder{in: in, out: out, devices: in.Timeline.Devices, window: float64(in.Span.Len())}
-	f.idle()
-	f.transferBound()
-	f.exposedComm()
-	f.imbalance()
+	s := in.Step()
+	idleFinding(in, out, s)
+	if s.Share(s.Cause[attrib.CauseDependency]) >= waitsShare && in.IdleSite().Cause != attrib.CauseDependency {
+		ns := s.Cause[attrib.CauseDependency]
+		out.Find("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+" behind launched work: what it waits for is not resolved",
+			stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "dependency"),
+			"It waits for an event, another stream or the device: look at cudaStreamWaitEvent calls, and at the stream of the work before the longest gaps.",
+			"Work of another process on the GPU, or a capture without its launches, looks the same.",
+		).Costs(s.Worth(ns), s.IdleClaims(ns, attrib.CauseDependency)...)
+	}
+	if s.Share(s.Copy) >= transferBound {
+		out.Find("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them",
+			append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"), stepRefs(s, "unit.compute_time", "gpu.compute_time")...),
+			"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one step ahead on a stream of its own.",
+			"The section on copies has direction, kind of memory, size and throughput to hold against the link's rate.",
+		).Costs(s.Worth(s.Copy), s.CopyClaim())
+	}
+	if s.Share(s.Comm) >= exposedCommShare {
+		out.Find("exposed_comm", "Communication is not hidden behind compute: "+unit.Percent(s.Share(s.Comm)),
+			stepRefs(s, "unit.exposed_comm_time", "gpu.exposed_comm_time"),
+			"A communication kernel also waits for the slowest rank: the communication section says which collective it is and which device waits.",
+			"Overlap it (two-batch overlap, a lower tensor-parallel degree); for small messages a custom all-reduce or NVLS kernels instead of NCCL.",
+		).Costs(s.Worth(s.Comm), s.CommClaim())
+	}
+	if s.Units == 0 {
+		deviceImbalance(in, out)
+	}
 }
 
-// gpuFinder looks at the device where something is worst.
-type gpuFinder struct {
-	in      *kit.Input
-	out     *kit.Output
-	devices []attrib.Device
-	window  float64
+// stepRefs point at what a finding of the judged time is about: a metric of a unit of work, or of the judged device.
+func stepRefs(s *kit.Step, perUnit, whole string, labels ...string) []report.MetricRef {
+	if s.Units > 0 {
+		return []report.MetricRef{kit.Ref(perUnit, labels...)}
+	}
+	return []report.MetricRef{kit.Ref(whole, append(labels, "device", strconv.Itoa(int(s.Device.ID)))...)}
 }
 
-func (f *gpuFinder) share(ns int64) float64 { return float64(ns) / f.window }
+// idleLeast is the share of the judged time that the GPU idles from which it is told.
+const idleLeast = 0.05
 
-// worst is the device with the most of something, the first of equals.
-func (f *gpuFinder) worst(of func(d *attrib.Device) int64) (d *attrib.Device, id string) {
-	d = &f.devices[0]
-	for i := range f.devices {
-		if of(&f.devices[i]) > of(d) {
-			d = &f.devices[i]
+// idleFinding is one finding for all idle time: what holds most of it, and where.
+func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
+	if s.Share(s.Idle) < idleLeast {
+		return
+	}
+	x := in.IdleSite()
+	evidence := append(stepRefs(s, "unit.gpu_idle", "gpu.idle_time"),
+		stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", attrib.CauseNames[x.Cause])...)
+	if s.Units == 0 {
+		evidence = append([]report.MetricRef{kit.Ref("gpu.idle_ratio", "device", strconv.Itoa(int(s.Device.ID)))}, evidence...)
+	}
+	for _, r := range x.Ranges {
+		if s.Units > 0 {
+			out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
+			out.With(trace.RoleAPI, "start", "end", "globalTid")
+			out.Float("unit.idle_range_time", kit.Labels("range", r), float64(s.RangeTime(r))/float64(s.Units))
+			evidence = append(evidence, kit.Ref("unit.idle_range_time", "range", r))
 		}
 	}
-	return d, strconv.Itoa(int(d.ID))
-}
-
-// idle is one finding for all idle time of the device that has most: that it is a large part of the window, or that the
-// host alone causes a part that is.
-func (f *gpuFinder) idle() {
-	d, id := f.worst(func(d *attrib.Device) int64 { return d.Idle })
-	idle, host := f.share(d.Idle), f.share(d.Cause[attrib.CauseHost]+d.Cause[attrib.CauseLaunch])
-	if idle < idleMedium && host < hostBoundShare {
-		return
-	}
-	severity := kit.AtLeast(idle, idleHigh)
-	if host >= hostBoundShareHigh {
-		severity = report.High
-	}
-	main := mainCause(d.Cause)
-	evidence := []report.MetricRef{kit.Ref("gpu.idle_ratio", "device", id), kit.Ref("gpu.idle_time", "device", id),
-		kit.Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}
 	var advice []string
-	if longest := d.LongestGap; f.share(longest) > kit.GapWarn && 2*longest > d.Idle {
-		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+f.in.NarrowFlags()+").")
+	if d := s.Device; s.Units == 0 && s.Share(d.LongestGap) > kit.GapWarn && 2*d.LongestGap > s.Idle {
+		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+in.NarrowFlags()+").")
 	}
-	advice = append(advice, kit.IdleAdvice[main]...)
-	if main == attrib.CauseHost || main == attrib.CauseLaunch {
-		advice = append(advice, "The idle gaps section says what the launching thread does in the longest gaps, the launches section what one launch call costs.",
-			"CUDA graphs launch a whole step with one call: the CUDA graphs section says how much of the work they run.", slowHost)
+	causes := []int{attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch, attrib.CauseUnknown}
+	if x.Cause == attrib.CauseDependency || s.Share(s.Cause[attrib.CauseDependency]) < waitsShare { // else told apart
+		causes = append(causes, attrib.CauseDependency)
 	}
-	f.out.Find("gpu_idle", severity, idleTitle[main], evidence, advice...).Worth = f.in.Worth(d.ID, d.Idle)
+	out.Find("gpu_idle", x.Title(in), evidence, append(advice, x.Advice(in)...)...).At(x.Place()).OfIdle(s, s.Idle, causes...)
 }
 
-func (f *gpuFinder) transferBound() {
-	exposed := func(d *attrib.Device) int64 { return d.ExposedCopy }
-	d, id := f.worst(exposed)
-	if f.share(exposed(d)) < transferBound {
+func deviceImbalance(in *kit.Input, out *kit.Output) {
+	devices := in.Timeline.Devices
+	most, least := &devices[0], &devices[0]
+	for i := range devices {
+		if devices[i].Compute > most.Compute {
+			most = &devices[i]
+		}
+		if devices[i].Compute < least.Compute {
+			least = &devices[i]
+		}
+	}
+	if float64(most.Compute-least.Compute) < imbalance*float64(in.Span.Len()) {
 		return
 	}
-	f.out.Find("transfer_bound", report.High, "The GPU is bound by copies, not by kernels",
-		[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id), kit.Ref("gpu.compute_time", "device", id),
-			kit.Ref("gpu.window", "device", id)},
-		"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or move copies to their own stream and overlap them with compute.",
-		"The section on copies shows direction, kind of memory, size and throughput to hold against the link's rate: pageable memory wants to be pinned, small copies to be fewer and larger.",
-	).Worth = f.in.Worth(d.ID, exposed(d))
-}
-
-func (f *gpuFinder) exposedComm() {
-	comm := func(d *attrib.Device) int64 { return d.ExposedComm }
-	d, id := f.worst(comm)
-	s := f.share(comm(d))
-	if s < exposedCommShare {
-		return
-	}
-	f.out.Find("exposed_comm", kit.AtLeast(s, 2*exposedCommShare), "Communication is not hidden behind compute",
-		[]report.MetricRef{kit.Ref("gpu.exposed_comm_time", "device", id), kit.Ref("gpu.window", "device", id)},
-		"The communication section says which collective it is and whether the devices wait for a slow one: a communication kernel also waits for the slowest rank.",
-		"For small messages use the engine's custom all-reduce or NVLS/multimem kernels instead of NCCL; check NVLink topology with nvidia-smi topo -m.",
-		"Overlap it: chunked prefill, two-batch overlap, or a lower tensor-parallel degree.",
-	).Worth = f.in.Worth(d.ID, comm(d))
-}
-
-func (f *gpuFinder) imbalance() {
-	busiest, hi := f.worst(func(d *attrib.Device) int64 { return d.Compute })
-	least, lo := f.worst(func(d *attrib.Device) int64 { return -d.Compute })
-	if f.share(busiest.Compute-least.Compute) < imbalance {
-		return
-	}
-	f.out.Find("device_imbalance", report.Medium, "Compute load is imbalanced across GPUs",
+	hi, lo := strconv.Itoa(int(most.ID)), strconv.Itoa(int(least.ID))
+	out.Find("device_imbalance", "Compute load is imbalanced across GPUs",
 		[]report.MetricRef{kit.Ref("gpu.compute_time", "device", hi), kit.Ref("gpu.compute_time", "device", lo),
 			kit.Ref("gpu.window", "device", hi)},
 		"Check the parallel layout: pipeline stages of unequal cost, expert placement, or one rank that also samples and schedules.",
 		"If the less busy device waits in communication, the slow one sets the pace: look at its kernels first.",
-	).Worth = f.in.Worth(busiest.ID, (busiest.Compute-least.Compute)/2)
-}
-
-// slowHost is what to look at where the host does not keep up.
-const slowHost = "If the host itself is slow, check CPU frequency, NUMA binding and what else runs on the machine, and sample its call stacks with nsys profile --sample=process-tree."
-
-// idleTitle is the finding of an idle GPU, by its main cause.
-var idleTitle = [attrib.Causes]string{
-	attrib.CauseSync:       "The GPU is idle: the host is blocked and launches nothing",
-	attrib.CauseHost:       "The GPU is idle: it waits for the host to launch work",
-	attrib.CauseLaunch:     "The GPU is idle: it waits for launch calls to return",
-	attrib.CauseDependency: "The GPU is idle: work is launched and does not start",
-	attrib.CauseUnknown:    "The GPU is idle, and the capture does not say why",
+	).Costs(in.Worth(most.ID, (most.Compute-least.Compute)/2))
 }

@@ -46,8 +46,8 @@ func TestGPUTimeOfTiny(t *testing.T) {
 		kernels, window := 735.0, 1000.0 // alone, kernels leave 265 of 1000 idle
 		sectiontest.Metric(t, l.Report, 1-kernels/window, "gpu.kernel_idle_ratio", "device", "0")
 		causes(l, "0", 50*sectiontest.Us, 40*sectiontest.Us, 45*sectiontest.Us, 40*sectiontest.Us, 50*sectiontest.Us)
-		l.Finding("gpu_idle", report.Medium) // 22.5 %
-		l.Finding("exposed_comm", "")        // 5 %
+		l.Finding("gpu_idle", report.High) // 22.5 %
+		l.Finding("exposed_comm", "")      // 5 %
 		l.Row(l.Table("gpu_time", "gpu_time"), 0, "device_id", "0", "window", "1000000", "busy", "775000", "compute", "685000",
 			"exposed_comm", "50000", "exposed_copy", "40000", "idle", "225000", "idle_ratio", "0.225")
 		l.Row(l.Table("gpu_time", "idle_causes"), 0, "idle", "225000", "sync", "50000", "host", "40000", "launch", "45000", "dependency", "40000", "unknown", "50000")
@@ -70,7 +70,7 @@ func TestGPUTimeOfTwoDevices(t *testing.T) {
 // The device waits for the host for more than half of the window: one finding says so, no advice twice, and where one gap
 // is most of it the window is to blame first.
 func TestIdleSaysItOnce(t *testing.T) {
-	for gaps, first := range map[int64]string{8: "The launching thread does something other", 1: "One gap is most of that idle time"} {
+	for gaps, first := range map[int64]string{8: "Batch more work per step", 1: "One gap is most of that idle time"} {
 		b := tracetest.New()
 		th := b.Process(1, "p").Thread(1, "")
 		for i := range gaps + 1 {
@@ -87,7 +87,7 @@ func TestIdleSaysItOnce(t *testing.T) {
 				}
 				said[a] = true
 			}
-			if f.ID == "gpu_idle" && (!strings.Contains(f.Title, "waits for the host") || !strings.HasPrefix(f.Advice[0], first)) {
+			if f.ID == "gpu_idle" && (!strings.HasPrefix(f.Title, "GPU idle ") || !strings.HasPrefix(f.Advice[0], first)) {
 				t.Errorf("%d gaps: %s: %q", gaps, f.Title, f.Advice)
 			}
 		}
@@ -99,7 +99,7 @@ func TestImbalanceIsFound(t *testing.T) {
 	th := b.Process(1, "p").Thread(1, "")
 	th.Launch("gemm", 0, 1, tracetest.Kernel{Start: 0, End: 1000 * sectiontest.Us})
 	th.Launch("gemm", 2, 3, tracetest.Kernel{Place: tracetest.Place{Device: 1}, Start: 0, End: 800 * sectiontest.Us})
-	sectiontest.Look(t, b, analyze.Options{}).Finding("device_imbalance", report.Medium)
+	sectiontest.Look(t, b, analyze.Options{}).Finding("device_imbalance", report.High)
 }
 
 // Graphs traced as a whole are work: 9100 of 9920 busy, of which kernels are 100, between 10000 and 19010.
@@ -110,7 +110,7 @@ func TestWholeGraphsAreCompute(t *testing.T) {
 	kernels, own := 100.0, 9010.0
 	sectiontest.Metric(t, l.Report, 1-kernels/own, "gpu.kernel_idle_ratio", "device", "0")
 	causes(l, "0", 0, 0, 0, 820*sectiontest.Us, 0)
-	l.Finding("gpu_idle", "")
+	l.Finding("gpu_idle", report.Medium) // 820 of 9920: launched work that waits
 }
 
 // Each ns has one class: compute hides communication, and both hide copies.
@@ -282,5 +282,63 @@ func TestGPUTimeAgainstCounting(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
+	}
+}
+
+// Ten steps of 1 ms, each 400 µs of work and 600 of waiting in poll, inside of a range whose names differ in their numbers
+// alone: one place, 600 of 1000. The last step has no end.
+func TestIdleNamesThePlace(t *testing.T) {
+	const ms = 1000 * sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(11) {
+		at := i * ms
+		th.Launch("gemm", at, at+1, tracetest.Kernel{Start: at + 1, End: at + 400*sectiontest.Us})
+		th.Range("load batch "+strconv.Itoa(int(i)), at+400*sectiontest.Us, at+1000*sectiontest.Us)
+		th.OSRT("poll", at+400*sectiontest.Us, at+990*sectiontest.Us)
+	}
+	l := sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"})
+	sectiontest.Metric(t, l.Report, 600*sectiontest.Us, "unit.idle_range_time", "range", "load batch #")
+	f := sectiontest.FindingOf(l.Report, "gpu_idle")
+	if f == nil || f.Place != "load batch #" || f.Title != "GPU idle 60.0 %: the main thread sits in `poll` inside `load batch #`, 600 µs of each step" {
+		t.Errorf("%+v", f)
+	}
+	for _, word := range []string{"graph", "vLLM", "SGLang"} {
+		if strings.Contains(strings.Join(f.Advice, " "), word) {
+			t.Errorf("advice %q on %s, of a thread that waits in poll", f.Advice, word)
+		}
+	}
+}
+
+// Half of the step is products in FP32 on a GPU of compute capability 8.0. In TF32, or on an older GPU, nothing is said.
+func TestFP32MathIsFound(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		major int64
+		want  report.Severity
+	}{{"ampere_sgemm_128x64_tn", 8, report.High}, {"cutlass_80_tensorop_s1688gemm_128x128", 8, ""}, {"maxwell_sgemm_128x64_tn", 6, ""}} {
+		b := tracetest.New()
+		b.GPU(tracetest.GPU{Name: "A GPU", Compute: [2]int64{c.major, 0}})
+		th := b.Process(1, "p").Thread(1, "")
+		for i := range int64(12) {
+			at := i * 1000 * sectiontest.Us
+			th.Launch(c.name, 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 500*sectiontest.Us})
+			th.Launch("softmax", 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 500*sectiontest.Us, End: at + 1000*sectiontest.Us})
+		}
+		sectiontest.Look(t, b, analyze.Options{}).Finding("fp32_math", c.want)
+	}
+}
+
+// A tenth of the step converts layouts.
+func TestLayoutConversionsAreFound(t *testing.T) {
+	for name, want := range map[string]report.Severity{"void cudnn::ops::nchwToNhwcKernel<float>": report.High, "softmax_nchw": ""} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		for i := range int64(12) {
+			at := i * 1000 * sectiontest.Us
+			th.Launch("conv", 100*i, 100*i+1, tracetest.Kernel{Start: at + 1, End: at + 850*sectiontest.Us})
+			th.Launch(name, 100*i+2, 100*i+3, tracetest.Kernel{Start: at + 850*sectiontest.Us, End: at + 1000*sectiontest.Us})
+		}
+		sectiontest.Look(t, b, analyze.Options{}).Finding("layout_conversions", want)
 	}
 }

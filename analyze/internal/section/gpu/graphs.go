@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -19,6 +18,11 @@ var Graphs = kit.Section{
 		"graph launch call, and whole graphs where they were traced as one. The rows of one launch share its " +
 		"correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the " +
 		"window.",
+	Findings: []kit.FindingDef{
+		{ID: "graph_hidden", Title: "CUDA graphs were traced as a whole: their kernels are hidden"},
+		{ID: "no_graphs", Title: "No CUDA graphs, and the GPU waits while single kernels are launched", General: true},
+		{ID: "few_graphs", Title: "CUDA graphs run only a part of the kernels, and the GPU waits for the host", General: true},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
@@ -271,18 +275,6 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 	return n
 }
 
-// hostIdle is the device that waits longest for the host to launch work, and how long.
-func hostIdle(in *kit.Input) (device string, id int32, worst int64) {
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
-		ns := d.Cause[attrib.CauseHost] + d.Cause[attrib.CauseLaunch]
-		if device == "" || ns > worst {
-			device, id, worst = strconv.Itoa(int(d.ID)), d.ID, ns
-		}
-	}
-	return device, id, worst
-}
-
 func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, launches int, lost bool) {
 	if all == 0 || lost {
 		return
@@ -293,33 +285,31 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 		evidence = append(evidence, kit.Ref("graph.launches"))
 	}
 	if whole > 0 {
-		severity := report.Medium
-		if whole >= hiddenShare*all {
-			severity = report.High
-		}
-		out.Find("graph_hidden", severity, "CUDA graphs were traced as a whole: their kernels are hidden", evidence,
+		out.Find("graph_hidden", "CUDA graphs were traced as a whole: their kernels are hidden", evidence,
 			"Kernel tables, categories and shares describe only what ran outside graphs. Capture again with `nsys profile --cuda-graph-trace=node`; it costs more per launch, so take times from this capture and kernels from that one.",
 			"Do not compare kernels of this capture with one traced by node: only busy time, graph time and host metrics compare.")
 	}
-	device, id, waiting := hostIdle(in)
-	if !hasAPI || float64(waiting) < graphHostShare*float64(in.Span.Len()) {
+	step := in.Step()
+	launching := step.Cause[attrib.CauseLaunch] + step.Host[attrib.HostRunning] + step.Host[attrib.HostUnknown]
+	if !hasAPI || step.Share(launching) < graphHostShare || 2*launching < step.Idle { // it waits for something else
 		return
 	}
-	idle := []report.MetricRef{kit.Ref("gpu.idle_cause_time", "cause", "host", "device", device),
-		kit.Ref("gpu.idle_cause_time", "cause", "launch", "device", device)}
+	idle := append(stepRefs(step, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "launch"),
+		stepRefs(step, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "host")...)
+	claims := step.IdleClaims(launching, attrib.CauseLaunch, attrib.CauseHost)
 	switch {
 	case inside == 0 && launches == 0:
 		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
-			out.Find("no_graphs", report.Low, "No CUDA graphs: launch-bound, the GPU waits for the host",
+			out.Find("no_graphs", "No CUDA graphs, and the GPU waits while single kernels are launched",
 				append(idle, kit.Ref("graph.launches")),
 				"Decode steps are the usual place for CUDA graphs: vLLM without --enforce-eager, SGLang without --disable-cuda-graph, TensorRT-LLM with CUDA graphs on; in PyTorch torch.compile(mode=\"reduce-overhead\").",
 				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.",
-			).Worth = in.Worth(id, waiting)
+			).Costs(step.Worth(launching), claims...)
 		}
 	case inside < lowCoverage*all:
-		out.Find("few_graphs", report.Low, "CUDA graphs run only a part of the kernels, and the GPU waits for the host",
+		out.Find("few_graphs", "CUDA graphs run only a part of the kernels, and the GPU waits for the host",
 			append(idle, evidence...),
 			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.",
-		).Worth = in.Worth(id, waiting)
+		).Costs(step.Worth(launching), claims...)
 	}
 }

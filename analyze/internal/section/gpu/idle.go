@@ -20,6 +20,10 @@ var Idle = kit.Section{
 		"with the work before and after it. The cause is split by the API call that launched the next work; the " +
 		"API call is the one which that call's thread spent at least half of the gap in, the NVTX range the " +
 		"innermost one open on it in the middle of the gap.",
+	Findings: []kit.FindingDef{
+		{ID: "gpu_gaps", Title: "The GPU does nothing for more than half a second at a time", General: true},
+		{ID: "gpu_low_use", Title: "For a part of the window the GPU is busy for less than half of the time"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "idle.gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
@@ -371,20 +375,20 @@ func idleFindings(in *kit.Input, out *kit.Output, found []deviceIdle) {
 		if found[i].long > 0 {
 			d := &in.Timeline.Devices[i]
 			id, main := strconv.Itoa(int(d.ID)), mainCause(d.Cause)
-			out.Find("gpu_gaps", report.Medium, "The GPU does nothing for more than half a second at a time",
+			out.Find("gpu_gaps", "The GPU does nothing for more than half a second at a time",
 				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
 					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
 						attrib.CauseNames[main], "device", id)},
 				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window ("+in.NarrowFlags()+") before reading ratios.",
 				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.",
-			).Worth = in.Worth(d.ID, d.LongestGap)
+			)
 			break
 		}
 	}
 	for i := range found {
 		if found[i].use != nil && found[i].lowUse() >= lowUseShare {
 			id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
-			out.Find("gpu_low_use", report.Low,
+			out.Find("gpu_low_use",
 				"For a part of the window the GPU is busy for less than half of the time",
 				[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
 					kit.Ref("gpu.idle_ratio", "device", id)},

@@ -40,7 +40,7 @@ func TestIdleGapsOfTiny(t *testing.T) {
 	l.Row(tab, 5, "start", "340000", "main_cause", `"host"`, "api_call", "null", "next", `"gemm"`)
 	l.CsvHas(tab, "gpu_idle_gaps.csv", "device_id", "gap_start_ns", "gap_end_ns", "gap_ms")
 	l.Finding("gpu_gaps", "")
-	l.Finding("gpu_low_use", "") // a quarter of it; but finding gpu_idle says so
+	l.Finding("gpu_low_use", sectiontest.Remark) // a quarter of it; but finding gpu_idle says so
 }
 
 // 14 % of the window is idle, all in one place: too little for gpu_idle.
@@ -50,8 +50,8 @@ func TestLowUse(t *testing.T) {
 	th.Launch("gemm", 0, 1, tracetest.Kernel{Start: 0, End: 850 * sectiontest.Us})
 	th.Launch("gemm", 2, 3, tracetest.Kernel{Start: 990 * sectiontest.Us, End: 1000 * sectiontest.Us})
 	l := sectiontest.Look(t, b, analyze.Options{})
-	l.Finding("gpu_idle", "")
-	l.Finding("gpu_low_use", report.Low)
+	l.Finding("gpu_idle", report.High) // 140 of 1000
+	l.Finding("gpu_low_use", sectiontest.Remark)
 }
 
 // 60 gaps of 1 to 60 µs, in mixed order: the 50 longest are rows, 1 to 10 are the others.
@@ -94,7 +94,7 @@ func TestLongGapsAreFound(t *testing.T) {
 	l := sectiontest.Look(t, b, analyze.Options{})
 	sectiontest.Metric(t, l.Report, 1, "idle.long_gap_count", "device", "0")
 	sectiontest.Metric(t, l.Report, 0, "idle.long_gap_count", "device", "1") // before its first work
-	l.Finding("gpu_gaps", report.Medium)
+	l.Finding("gpu_gaps", sectiontest.Remark)
 
 	// The profiler was busy from 200 to 300 ms: what is left of the gap is 190 and 310 ms.
 	b.Overhead(tracetest.Overhead{Thread: th, Name: "CUPTI buffer flush", Start: 200_000 * sectiontest.Us, End: 300_000 * sectiontest.Us})

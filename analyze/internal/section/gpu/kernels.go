@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var Kernels = kit.Section{
@@ -19,6 +20,11 @@ var Kernels = kit.Section{
 	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are " +
 		"end minus start, added up without regard to overlap. Percentiles are exact and interpolate between " +
 		"closest ranks.",
+	Findings: []kit.FindingDef{
+		{ID: "dominant_kernel", Title: "One kernel takes most of the kernel time", General: true},
+		{ID: "large_kernel", Title: "One kernel takes a large share of the kernel time", General: true},
+		{ID: "fp32_math", Title: "Matrix arithmetic runs in FP32, without tensor cores"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -183,7 +189,13 @@ func kernels(in *kit.Input, out *kit.Output) {
 		out.Coverage(stat.Ratio(total, total+hidden))
 	}
 	kernelDetails(in, out, lo, hi)
-	topKernelFindings(in, out, list, total, hidden)
+	top := list[0]
+	if name := in.Trace.Kernels.Names[top.Key].Name; len(name) <= maxKernelNameBytes && in.Options.Top > 0 {
+		_, time := mostOnDevice(in, top.Key)
+		out.Rows(top.Count)
+		out.Metric("kernel.window_share", kit.Labels("kernel", name), stat.Ratio(time, in.Span.Len()))
+	}
+	topKernelFindings(in, out)
 }
 
 // noKernels tells two kinds of capture without kernel rows apart: where nothing was launched, it holds no kernels and
@@ -207,37 +219,80 @@ func noKernels(in *kit.Input, out *kit.Output) {
 	out.Int("kernel.count", nil, 0)
 }
 
-// topKernelFindings holds the top kernel against all GPU time that kernels account for, hidden graphs included: the top
-// of the few kernels outside of CUDA graphs dominates nothing.
-func topKernelFindings(in *kit.Input, out *kit.Output, list []kit.Totals, total, hidden int64) {
-	top := list[0]
-	share := float64(top.Total) / float64(max(total+hidden, 1))
-	name := in.Trace.Kernels.Names[top.Key].Name
-	if len(name) > maxKernelNameBytes || in.Options.Top < 1 {
+// topKernelFindings are of the kernel with most of the judged time, and of arithmetic that could run on tensor cores.
+func topKernelFindings(in *kit.Input, out *kit.Output) {
+	s := in.Step()
+	fp32Finding(in, out, s)
+	top, ok := topKernel(s)
+	if !ok || in.Options.Top < 1 || len(in.Trace.Kernels.Names[top].Name) > maxKernelNameBytes {
 		return
 	}
-	device, time := mostOnDevice(in, top.Key)
-	out.Rows(top.Count)
-	out.Metric("kernel.window_share", kit.Labels("kernel", name), stat.Ratio(time, in.Span.Len()))
-	evidence := []report.MetricRef{kit.Ref("kernel.window_share", "kernel", name), kit.Ref("kernel.share", "kernel", name),
-		kit.Ref("kernel.total_time", "kernel", name), kit.Ref("kernel.count", "kernel", name)}
-	advice := append([]string{"`explain ncu-targets " + in.TraceArg() +
-		" --top 1` writes the Nsight Compute command that says whether it is compute, memory or latency bound."},
-		kernelAdvice[in.Kinds[top.Key].Category]...)
-	severity := report.High
-	if minor(in, top.Total) {
-		severity = report.Medium
-		advice = append([]string{"Kernels take little of the GPUs' time in this window: look first at what fills the rest."},
-			advice...)
-	}
+	ns, all := s.Kernels[top], s.Compute
+	claims, _ := s.KernelClaims(func(n int) bool { return n == top })
+	title := kit.Quoted(in.Kinds[top].Display) + " takes " + unit.Percent(s.Share(ns)) + " of the " + s.What()
+	evidence := kernelRefs(in, s, top)
+	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), "`explain ncu-targets "+in.TraceArg()+
+		" --top 1` writes the Nsight Compute command that says whether it is compute, memory or latency bound.")
 	switch {
-	case share > dominantKernel:
-		out.Find("dominant_kernel", severity, "One kernel takes most of the kernel time", evidence, advice...).Worth =
-			in.Worth(device, time)
-	case share >= largeKernel:
-		out.Find("large_kernel", report.Medium, "One kernel takes a large share of the kernel time", evidence,
-			advice...).Worth = in.Worth(device, time)
+	case float64(ns) > dominantKernel*float64(all):
+		out.Find("dominant_kernel", title+", most of its compute", evidence, advice...).At(in.Kinds[top].Display).Costs(s.Worth(ns), claims...)
+	case float64(ns) >= largeKernel*float64(all):
+		out.Find("large_kernel", title, evidence, advice...).At(in.Kinds[top].Display).Costs(s.Worth(ns), claims...)
 	}
+}
+
+// topKernel is the name of the kernel with most compute of the judged time.
+func topKernel(s *kit.Step) (name int, ok bool) {
+	for n, ns := range s.Kernels[:max(0, len(s.Kernels)-1)] {
+		if ns > 0 && (!ok || ns > s.Kernels[name]) {
+			name, ok = n, true
+		}
+	}
+	return name, ok
+}
+
+// kernelRefs point at the time of a kernel: of a unit of work, or of the window.
+func kernelRefs(in *kit.Input, s *kit.Step, name int) []report.MetricRef {
+	full := in.Trace.Kernels.Names[name].Name
+	if s.Units > 0 {
+		return []report.MetricRef{kit.Ref("kernel.exclusive_time_per_unit", "kernel", full)}
+	}
+	return []report.MetricRef{kit.Ref("kernel.total_time", "kernel", full), kit.Ref("kernel.share", "kernel", full)}
+}
+
+// fp32Finding names matrix arithmetic in FP32 without tensor cores, where the GPU has them.
+func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
+	if !hasTensorCores(in, s.Device.ID) {
+		return
+	}
+	top := -1
+	claims, ns := s.KernelClaims(func(n int) bool {
+		if n >= len(in.Kinds) || !kernelname.FP32Math(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) {
+			return false
+		}
+		if top < 0 || s.Kernels[n] > s.Kernels[top] {
+			top = n
+		}
+		return true
+	})
+	if top < 0 {
+		return
+	}
+	name := in.Kinds[top].Display
+	most := "the largest is "
+	if 2*s.Kernels[top] > ns {
+		most = "most of it "
+	}
+	out.Find("fp32_math", "Matrix arithmetic in FP32, without tensor cores, takes "+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
+		kernelRefs(in, s, top),
+		"Compute in BF16 or FP16 (torch.autocast, dtype=\"bfloat16\"), which this GPU's tensor cores run many times faster; check accuracy.",
+		"Where FP32 must stay, TF32 uses them too from Ampere on: torch.set_float32_matmul_precision(\"high\").",
+	).At(name).Costs(s.Worth(ns), claims...)
+}
+
+// hasTensorCores reports whether the capture says that a GPU is of compute capability 7.0 or later.
+func hasTensorCores(in *kit.Input, device int32) bool {
+	return in.Trace.GPU(device).CapMajor >= 7
 }
 
 // mostOnDevice is the device on which a kernel takes most time, and that time: the sum of its launches.

@@ -17,6 +17,13 @@ var Memcpy = kit.Section{
 		"host's side (device to device: the side that is not plain device memory). Throughput is all bytes over " +
 		"all time of the group, not a mean of rates. API calls are joined to copies by process and correlation " +
 		"id.",
+	Findings: []kit.FindingDef{
+		{ID: "tiny_copies", Title: "Many tiny copies between host and device"},
+		{ID: "async_pageable", Title: "Asynchronous copies use pageable memory"},
+		{ID: "sync_copy", Title: "Synchronous copies block the host"},
+		{ID: "sync_memset", Title: "Synchronous memsets of host-visible memory block the host"},
+		{ID: "read_backs", Title: "Values are read back from the GPU one by one"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "memcpy.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -42,6 +49,16 @@ var Memcpy = kit.Section{
 			ID: "memcpy.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
 			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "direction"},
 			Meaning: "copies between host and device of at most 4096 bytes, whose cost is latency",
+		},
+		{
+			ID: "memcpy.read_back_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Merge: report.Sum,
+			Meaning: "calls of the judged steps (else of the window) that copy at most 64 bytes from the device while it is idle",
+		},
+		{
+			ID: "memcpy.read_back_idle", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Sum,
+			Meaning: "idle time of the judged device under these calls and those that wait for them",
 		},
 		{
 			ID: "memcpy.sync_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -154,6 +171,7 @@ func memcpy(in *kit.Input, out *kit.Output) {
 	if hasCopies {
 		copyDetails(in, out, lo, hi)
 		tinyFindings(in, out, lo, hi)
+		readBacks(in, out)
 	}
 	switch {
 	case !hasCopies && !hasSets && calls > 0:
@@ -450,7 +468,7 @@ func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 		}
 	}
 	if len(evidence) > 0 {
-		out.Find("tiny_copies", report.Low, "Many tiny copies between host and device", evidence,
+		out.Find("tiny_copies", "Many tiny copies between host and device", evidence,
 			"Each costs a call and a round trip of some microseconds, whatever its size: pack the inputs of a step into one pinned buffer, and read results back in one copy per step.",
 			"Device to host, each is usually a .item(), .cpu() or .tolist() that also blocks: the copy rules table and the synchronisation section give the NVTX range.")
 	}

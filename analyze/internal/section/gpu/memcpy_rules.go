@@ -3,7 +3,9 @@ package gpu
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -21,12 +23,6 @@ var ruleNames = [copyRuleCount]string{"async_pageable", "sync_copy", "sync_memse
 
 // smallUpload is nsys's limit: a synchronous upload up to this size returns once it is staged.
 const smallUpload = 64_000
-
-// Share of the window spent in the calls that a rule marks, from which it is more than a low finding.
-const (
-	ruleMedium = 0.05
-	ruleHigh   = 0.20
-)
 
 // ruleGroup is the calls that one rule marks at one place of the program.
 type ruleGroup struct {
@@ -127,34 +123,51 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		out.Int("memcpy.rule_time", l, total[rule])
 		out.Int("memcpy.rule_count", l, count[rule])
 		if count[rule] > 0 && in.RanKernels() {
-			ruleFinding(in, out, rule, total[rule])
+			ruleFinding(in, out, rule)
 		}
 	}
 }
 
-func ruleFinding(in *kit.Input, out *kit.Output, rule int, time int64) {
-	severity := report.Low
-	switch share := float64(time); {
-	case share >= ruleHigh*float64(in.Span.Len()):
-		severity = report.High
-	case share >= ruleMedium*float64(in.Span.Len()):
-		severity = report.Medium
-	}
+func ruleFinding(in *kit.Input, out *kit.Output, rule int) {
 	evidence := []report.MetricRef{kit.Ref("memcpy.rule_time", "rule", ruleNames[rule]),
 		kit.Ref("memcpy.rule_count", "rule", ruleNames[rule])}
-	var f *report.Finding
+	s := in.Step()
 	switch rule {
 	case ruleAsyncPageable:
-		f = out.Find("async_pageable", severity, "Asynchronous copies use pageable memory", evidence,
-			"Such a copy is staged through a driver buffer and its call returns late: it is asynchronous in name only, and slow. Allocate the host side pinned (torch.Tensor.pin_memory(), DataLoader(pin_memory=True), cudaHostAlloc) and copy with non_blocking=True.",
-			"The copy rules table gives the NVTX range and the size: large ones are weights or inputs, tiny ones step metadata that can share one pinned buffer.")
+		out.Find("async_pageable", "Asynchronous copies use pageable memory", evidence,
+			"Large ones are staged through a buffer of the driver, and their calls return late: allocate the host side pinned (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True.",
+		).OfIdle(s, s.Staged, attrib.CauseHost, attrib.CauseSync, attrib.CauseLaunch)
 	case ruleSyncCopy:
-		f = out.Find("sync_copy", severity, "Synchronous copies block the host", evidence,
-			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed. In PyTorch: .to(device, non_blocking=True) from pinned memory.",
-			"nsys leaves out uploads up to 64 kB and copies within a device, which return early; so does this count.")
+		out.Find("sync_copy", "Synchronous copies block the host", evidence,
+			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed (PyTorch: .to(device, non_blocking=True)).",
+		).OfIdle(s, s.Blocked, attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch)
 	case ruleSyncMemset:
-		f = out.Find("sync_memset", severity, "Synchronous memsets of host-visible memory block the host", evidence,
+		out.Find("sync_memset", "Synchronous memsets of host-visible memory block the host", evidence,
 			"A memset of pinned or managed memory blocks until it is done: use cudaMemsetAsync on a stream, or set the memory on the host.")
 	}
-	f.Worth = in.HostWorth(time)
+}
+
+// readBacks is the idle time under calls that fetch a value each.
+func readBacks(in *kit.Input, out *kit.Output) {
+	s := in.Step()
+	if s.ReadBacks == 0 {
+		return
+	}
+	out.From(trace.RoleMemcpy, int(s.ReadBacks), "bytes", "copyKind", "correlationId")
+	out.With(trace.RoleAPI, "start", "end", "globalTid")
+	out.Int("memcpy.read_back_count", nil, s.ReadBacks)
+	out.Int("memcpy.read_back_idle", nil, s.ReadBack)
+	title := "Values of up to 64 bytes are read back"
+	if s.ReadBackAt != "" {
+		title += " in " + kit.Quoted(s.ReadBackAt)
+	}
+	each := ", " + strconv.FormatInt(s.ReadBacks, 10) + " in the window"
+	if s.Units > 0 {
+		each = ", " + strconv.FormatFloat(float64(s.ReadBacks)/float64(s.Units), 'f', 1, 64) + " per step"
+	}
+	out.Find("read_backs", title+each+": the GPU runs dry meanwhile",
+		[]report.MetricRef{kit.Ref("memcpy.read_back_idle"), kit.Ref("memcpy.read_back_count")},
+		"Each is a .item(), .cpu() or .tolist() (or a condition on a GPU value) that waits for all launched work: keep the value on the GPU, or read it one step later.",
+		"Pinning does not help copies of this size.",
+	).At(s.ReadBackAt).OfIdle(s, s.ReadBack, attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch)
 }

@@ -44,8 +44,8 @@ func TestMemcpyTiny(t *testing.T) {
 	sectiontest.Metric(t, r, 5*sectiontest.Us, "memcpy.rule_time", "rule", "async_pageable") // the call 800-805
 	sectiontest.Metric(t, r, 0, "memcpy.rule_count", "rule", "sync_copy")
 	sectiontest.Metric(t, r, 0, "memcpy.rule_count", "rule", "sync_memset")
-	if f := sectiontest.FindingOf(r, "async_pageable"); f == nil || f.Severity != report.Low {
-		t.Errorf("async_pageable: %+v, want it low: 5 of 1000 µs", f)
+	if f := sectiontest.FindingOf(r, "async_pageable"); f == nil || f.Severity != sectiontest.Remark {
+		t.Errorf("async_pageable: %+v, want a remark: 5 of 1000 µs, of a small copy", f)
 	}
 
 	var stats *report.Table
@@ -158,7 +158,7 @@ func TestCopyRules(t *testing.T) {
 	sectiontest.Metric(t, r, 26*sectiontest.Us, "memcpy.sync_time", "api", "cudaMemcpy")
 	sectiontest.Metric(t, r, 1, "memset.count", "kind", "managed")
 	sectiontest.Metric(t, r, 2, "memset.count", "kind", "pinned")
-	for id, want := range map[string]report.Severity{"sync_copy": report.Medium, "async_pageable": report.Low, "sync_memset": report.Low} {
+	for id, want := range map[string]report.Severity{"sync_copy": report.Medium, "async_pageable": sectiontest.Remark, "sync_memset": sectiontest.Remark} {
 		if f := sectiontest.FindingOf(r, id); f == nil || f.Severity != want { // 16, 8 and 8 of 200 µs
 			t.Errorf("%s: %+v, want it %s", id, f, want)
 		}
@@ -258,4 +258,35 @@ func TestMemcpyOracle(t *testing.T) {
 			row.Summary(t, row.Text("Operation"), m.Summary, " (MB)", 1e6, 0.00051)
 		}
 	})
+}
+
+// Ten steps of 1 ms: the GPU works for 600 µs, then the host reads 4 bytes back (a copy that takes 100 µs from 600 on, and a
+// synchronisation to 800), and launches the next step at 1000. Of the 200 µs that the call and its wait last all
+// but the 50 of the copy are idle. A copy of 1 kB is none.
+func TestReadBacks(t *testing.T) {
+	const ms = 1000 * sectiontest.Us
+	for bytes, want := range map[int64]int64{4: 10, 1024: 0} {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "")
+		for i := range int64(11) {
+			at := i * ms
+			th.Range("optimizer", at+590*sectiontest.Us, at+900*sectiontest.Us)
+			th.Launch("gemm", at, at+10*sectiontest.Us, tracetest.Kernel{Start: at + 10*sectiontest.Us, End: at + 600*sectiontest.Us})
+			th.Memcpy(at+600*sectiontest.Us, at+700*sectiontest.Us, tracetest.Memcpy{Start: at + 620*sectiontest.Us, End: at + 670*sectiontest.Us, Bytes: bytes, Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pageable})
+			th.StreamSynchronize(at+700*sectiontest.Us, at+800*sectiontest.Us, 0, 7)
+		}
+		r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report
+		f := sectiontest.FindingOf(r, "read_backs")
+		if want == 0 {
+			if f != nil {
+				t.Errorf("copies of %d B: %+v", bytes, f)
+			}
+			continue
+		}
+		sectiontest.Metric(t, r, float64(want), "memcpy.read_back_count")
+		sectiontest.Metric(t, r, float64(want)*150*sectiontest.Us, "memcpy.read_back_idle") // 600 to 620, 670 to 800
+		if f == nil || f.Place != "optimizer" || f.Severity != report.High || !strings.Contains(f.Title, "in `optimizer`, 1.0 per step") {
+			t.Errorf("%+v", f)
+		}
+	}
 }

@@ -41,27 +41,19 @@ func TestFindingsAreOfTheSteadyPart(t *testing.T) {
 	sectiontest.Metric(t, r, 0.8*ms, "steady.after_time")
 	sectiontest.Metric(t, r, 10*ms, "steady.load_copy_time")
 	sectiontest.Metric(t, r, 1<<30, "steady.load_copy_bytes")
-	sectiontest.Metric(t, r, 0.3, "steady.gpu.idle_ratio", "device", "0")
-	sectiontest.Metric(t, r, 2.7*ms, "steady.gpu.idle_time", "device", "0")
-	sectiontest.Metric(t, r, 0.6, "steady.kernel.window_share", "kernel", "gemm")
-	sectiontest.Metric(t, r, 5.4*ms, "steady.kernel.total_time", "kernel", "gemm")
-	sectiontest.Metric(t, r, 9, "steady.kernel.count", "kernel", "gemm")
+	sectiontest.Metric(t, r, 0.3*ms, "unit.gpu_idle")
+	sectiontest.Metric(t, r, 0.6*ms, "kernel.exclusive_time_per_unit", "kernel", "gemm")
 	for _, load := range []string{"transfer_bound", "async_pageable", "sync_copy"} {
 		if f := sectiontest.FindingOf(r, load); f != nil {
 			t.Errorf("finding %s is about the load: %+v", load, f)
 		}
 	}
-	for id, want := range map[string]report.Worth{
-		"gpu_idle":        {Time: 0.9 * ms, Of: 9 * ms, Units: 9, Replayed: true},
-		"dominant_kernel": {Time: 9 * 0.005 * ms, Of: 9 * ms, Units: 9, Replayed: true},
-	} {
-		f := sectiontest.FindingOf(r, id)
-		if f == nil || f.Worth == nil || *f.Worth != want {
-			t.Errorf("%s: %+v, want it worth %+v", id, f.Worth, want)
-		}
+	want := report.Worth{Time: 0.9 * ms, Of: 9 * ms, Units: 9, Replayed: true}
+	if f := sectiontest.FindingOf(r, "gpu_idle"); f == nil || f.Worth == nil || *f.Worth != want {
+		t.Errorf("%+v, want it worth %+v", f, want)
 	}
-	if f := sectiontest.FindingOf(r, "dominant_kernel"); r.Findings[0].ID != "gpu_idle" || !strings.Contains(f.Advice[0], "explain ncu-targets") {
-		t.Errorf("first finding %+v, want what there is most to win of; and %+v with its command", r.Findings[0], f)
+	if f := sectiontest.FindingOf(r, "dominant_kernel"); f == nil || f.Severity != sectiontest.Remark { // 5 µs of each step
+		t.Errorf("%+v, want a remark", f)
 	}
 }
 
@@ -111,7 +103,7 @@ func TestSteadyIsWhatTheFlagSays(t *testing.T) {
 			}
 		}
 	}
-	if compared < 12 {
+	if compared < 8 {
 		t.Errorf("compared %d metrics", compared)
 	}
 }

@@ -16,6 +16,9 @@ var Streams = kit.Section{
 	ID: "streams", Steady: true, Title: "Streams and concurrency",
 	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while " +
 		"any of its work runs; work is concurrent while two or more streams of a device are busy.",
+	Findings: []kit.FindingDef{
+		{ID: "serial_copies", Title: "Copies run where kernels could have hidden them", General: true, Part: true},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "stream.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
@@ -181,12 +184,12 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 			continue
 		}
 		id := strconv.Itoa(int(d.ID))
-		out.Find("serial_copies", report.Medium, "Copies run where kernels could have hidden them",
+		out.Find("serial_copies", "Copies run where kernels could have hidden them",
 			[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id),
 				kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
 			"Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition.",
 			"The memcpy section says which direction and memory kind they are.",
-		).Worth = in.Worth(d.ID, exposed)
+		).Costs(in.Step().Worth(in.Step().Copy), in.Step().CopyClaim())
 		return
 	}
 }

@@ -75,7 +75,7 @@ func TestSerialCopiesAreFound(t *testing.T) {
 	th.Launch("gemm", 0, 1, tracetest.Kernel{Start: 0, End: 700 * sectiontest.Us})
 	th.Memcpy(2, 3, tracetest.Memcpy{Start: 700 * sectiontest.Us, End: 1000 * sectiontest.Us, Bytes: 1 << 20, Kind: tracetest.HtoD, Dst: tracetest.DeviceMemory})
 	l := sectiontest.Look(t, b, analyze.Options{})
-	l.Finding("serial_copies", report.Medium)
+	l.Finding("serial_copies", report.High)
 	l.Finding("transfer_bound", "")
 }
 

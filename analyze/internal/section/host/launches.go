@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -17,6 +18,12 @@ var Launches = kit.Section{
 		"cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it " +
 		"runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined " +
 		"to their launch call by process and correlation id.",
+	Findings: []kit.FindingDef{
+		{ID: "launch_errors", Title: "Launch calls returned errors", Failure: true},
+		{ID: "launch_storm", Title: "Launch storm: very many launches of very short kernels"},
+		{ID: "launch_rate", Title: "Very high launch rate"},
+		{ID: "slow_launches", Title: "One launch call takes long on the host"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "launch.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
@@ -263,7 +270,7 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 			kit.Int("count", counts[n]))
 	}
 	t.Cut(in.Options.Top, "count").Add()
-	out.Find("launch_errors", report.High, "Launch calls returned errors",
+	out.Find("launch_errors", "Launch calls returned errors",
 		[]report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
 		"A failed launch runs nothing: run the workload under compute-sanitizer. Error 701 is a launch out of resources (too many registers or too much shared memory for the block size), 209 and 222 a kernel that was not built for this GPU.")
 }
@@ -325,14 +332,14 @@ func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float
 		kit.Ref("kernel.duration", labels...)}
 	switch {
 	case storm:
-		out.Find("launch_storm", report.High, "Launch storm: very many launches of very short kernels", evidence,
+		out.Find("launch_storm", "Launch storm: very many launches of very short kernels", evidence,
 			"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
 			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
-			"Give each launch more work: larger batches, persistent kernels.").Worth = in.HostWorth(in.CallStats().Launches.Total)
+			"Give each launch more work: larger batches, persistent kernels.").OfIdle(in.Step(), in.CallStats().Launches.Total, attrib.CauseLaunch)
 	case *rate >= stormRate2:
-		out.Find("launch_rate", report.Medium, "Very high launch rate", evidence,
+		out.Find("launch_rate", "Very high launch rate", evidence,
 			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.",
-		).Worth = in.HostWorth(in.CallStats().Launches.Total)
+		).OfIdle(in.Step(), in.CallStats().Launches.Total, attrib.CauseLaunch)
 	}
 }
 
@@ -343,15 +350,11 @@ func slowLaunches(in *kit.Input, out *kit.Output, name string, e kit.Totals) {
 	if s.N < slowLaunchCalls || s.P50 < slowLaunch {
 		return
 	}
-	severity := report.Low
-	if s.P50 >= verySlowLaunch {
-		severity = report.Medium
-	}
-	out.Find("slow_launches", severity, "One launch call takes long on the host",
+	out.Find("slow_launches", "One launch call takes long on the host",
 		[]report.MetricRef{kit.Ref("launch.api_time", "api", name), kit.Ref("launch.count", "api", name)},
 		"Check the CPU: governor and frequency, cores shared with other work (taskset, cgroup limits), NUMA distance to the GPU, a debugger or a second profiler attached.",
 		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.",
-	).Worth = in.HostWorth(e.Total)
+	).OfIdle(in.Step(), e.Total, attrib.CauseLaunch)
 }
 
 // kernelDurations emits the durations of the kernels of the whole trace or of one process. durs is sorted.

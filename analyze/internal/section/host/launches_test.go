@@ -108,7 +108,7 @@ func TestSlowLaunches(t *testing.T) {
 	for _, c := range []struct {
 		cost int64
 		want report.Severity
-	}{{6, ""}, {12, report.Low}, {25, report.Medium}} {
+	}{{6, ""}, {12, report.High}, {25, report.High}} {
 		b := tracetest.New()
 		th := b.Process(100, "python").Thread(100, "")
 		for i := range int64(100) {

@@ -21,6 +21,9 @@ var NVTX = kit.Section{
 		"addresses and counters become #). A kernel belongs to the ranges open on the launching thread around " +
 		"the call that launched it: to the innermost (self) and to each of them once (inclusive). Wall time is a " +
 		"union per thread and name.",
+	Findings: []kit.FindingDef{
+		{ID: "nvtx_present", Title: "NVTX ranges and phases"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "nvtx.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
@@ -130,10 +133,10 @@ func nvtx(in *kit.Input, out *kit.Output) {
 	rangePidMetrics(in, out, names, parts, mapped)
 
 	if in.Phased(lo, hi) {
-		out.Find("nvtx_present", report.Low, "NVTX ranges are there, and some map to phases", evidence,
+		out.Find("nvtx_present", "NVTX ranges are there, and some map to phases", evidence,
 			"The phases section says what each phase takes; --phase-map FILE names your own.")
 	} else {
-		out.Find("nvtx_present", report.Low, "No NVTX range was recognised as a phase", evidence,
+		out.Find("nvtx_present", "No NVTX range was recognised as a phase", evidence,
 			"Name phases with --phase-map FILE, and the phases section says what each takes; the built-in patterns know the ranges of vLLM, SGLang and TensorRT-LLM.",
 			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
 	}

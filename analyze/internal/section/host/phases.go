@@ -18,6 +18,11 @@ var Phases = kit.Section{
 		"TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the " +
 		"innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping " +
 		"range open on the thread. What no phase claims is the row unmapped.",
+	Findings: []kit.FindingDef{
+		{ID: "dominant_phase", Title: "One phase dominates the attributed GPU kernel time"},
+		{ID: "dominant_phase_wall", Title: "One NVTX phase dominates the host time"},
+		{ID: "phase_launch_storm", Title: "Storm of tiny kernels inside one phase"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "phase.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,

@@ -130,7 +130,7 @@ func TestPhaseStorm(t *testing.T) {
 	sectiontest.Metric(t, r, 200e3, "phase.launch_rate", "phase", "decode")
 	sectiontest.Metric(t, r, 1*micro, "phase.kernel_duration", "phase", "decode")
 	sectiontest.Metric(t, r, 200*micro, "phase.gpu_time", "phase", "decode")
-	for id, severity := range map[string]report.Severity{"phase_launch_storm": report.High, "dominant_phase": report.Medium, "dominant_phase_wall": report.Medium} {
+	for id, severity := range map[string]report.Severity{"phase_launch_storm": sectiontest.Remark, "dominant_phase": sectiontest.Remark, "dominant_phase_wall": sectiontest.Remark} {
 		if f := sectiontest.FindingOf(r, id); f == nil || f.Severity != severity {
 			t.Errorf("%s: %v", id, f)
 		}

@@ -15,6 +15,9 @@ var Processes = kit.Section{
 	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid " +
 		"(virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those " +
 		"of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",
+	Findings: []kit.FindingDef{
+		{ID: "shared_device", Title: "Several processes run kernels on the same device"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -261,7 +264,7 @@ func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 			continue
 		}
 		if first != nil && first.B == p.B {
-			out.Find("shared_device", report.Low, "Several processes run kernels on the same device",
+			out.Find("shared_device", "Several processes run kernels on the same device",
 				[]report.MetricRef{kit.Ref("kernel.total_time", "pid", pidText(in, first.A)),
 					kit.Ref("kernel.total_time", "pid", pidText(in, p.A))},
 				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -18,6 +17,11 @@ var Sync = kit.Section{
 		"version suffix stripped. Durations are summed over threads. Queries, stream waits, " +
 		"cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy " +
 		"section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
+	Findings: []kit.FindingDef{
+		{ID: "sync_old", Title: "Blocking barriers through the deprecated cudaThreadSynchronize"},
+		{ID: "allocations", Title: "Allocating and freeing memory takes a large part of the window"},
+		{ID: "sync", Title: "The host waits in blocking synchronisation calls"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "sync.blocked_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -192,7 +196,7 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "no blocking synchronisation call starts in the window")
 	}
 	if waited > 0 && in.RanKernels() {
-		syncFindings(in, out, waited, blocked)
+		syncFindings(in, out, blocked)
 	}
 }
 
@@ -261,59 +265,31 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
 
-func syncFindings(in *kit.Input, out *kit.Output, waited int64, b *blockedTimes) {
-	severity := report.Low
-	if waited >= syncMedium {
-		severity = report.Medium
-	}
+// syncFindings are of blocking calls: what they are worth is the judged time for which the GPU was idle because the
+// thread that launches its work was blocked. Waiting on other threads, or while the GPU works, costs nothing.
+func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	evidence := []report.MetricRef{kit.Ref("sync.blocked_time"), kit.Ref("sync.count")}
 	if b.all.count > 0 {
 		evidence = append(evidence, kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio"))
 	}
-	if id, idle := idleForSync(in); idle {
-		severity = report.High
-		evidence = append(evidence, kit.Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[attrib.CauseSync],
-			"device", id))
-	}
+	step, site := in.Step(), in.SyncSite()
 	var advice []string
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
-	case severity == report.High:
-		advice = append(advice, "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one (vLLM: --async-scheduling; SGLang: without --disable-overlap-schedule).")
+	case step.Share(step.Cause[attrib.CauseSync]) >= syncIdleWindow:
+		advice = append(advice, "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one."+in.AsyncScheduling())
 	case busy != nil && *busy >= syncGPUWait:
 		advice = append(advice, "Most of the wait is for GPU work that is running: the barrier costs little by itself, and that work is where the time is.")
 	case busy != nil:
 		advice = append(advice, "A good part of the wait passes with no GPU work of the process running: it waits for another rank or for work that has not started, or pays for the call itself.")
 	}
-	advice = append(advice, "The table by NVTX range says where the calls are made. Remove those of every step (.item(), .cpu(), .tolist(), torch.cuda.synchronize(), a non-pinned copy), and read results one step later, through an event.")
-	out.Find("sync", severity, "The host waits in blocking synchronisation calls", evidence, advice...).Worth = syncWorth(in)
-}
-
-// syncWorth is the time for which a device was idle because the thread that launches its work was blocked: waiting on
-// other threads, or while the GPU works, costs nothing.
-func syncWorth(in *kit.Input) *report.Worth {
-	if len(in.Timeline.Devices) == 0 {
-		return nil
-	}
-	most := &in.Timeline.Devices[0]
-	for i := range in.Timeline.Devices {
-		if d := &in.Timeline.Devices[i]; d.Cause[attrib.CauseSync] > most.Cause[attrib.CauseSync] {
-			most = d
+	advice = append(advice, "The table by NVTX range says where the calls are made: read results one step later, through an event.")
+	title := "The host waits in blocking synchronisation calls"
+	if site != "" {
+		title = "The host waits in " + kit.Quoted(site) + " before it launches more, and the GPU idles until then"
+		if 2*step.Cause[attrib.CauseSync] >= step.Idle {
+			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		}
 	}
-	return in.Worth(most.ID, most.Cause[attrib.CauseSync])
-}
-
-// idleForSync finds the device that is idle longest because the launching thread was blocked, if that is a large part
-// of its idle time.
-func idleForSync(in *kit.Input) (device string, large bool) {
-	best, window := int64(0), float64(in.Span.Len())
-	for i := range in.Timeline.Devices {
-		d := &in.Timeline.Devices[i]
-		blocked := d.Cause[attrib.CauseSync]
-		if blocked > best && float64(blocked) >= syncIdleWindow*window &&
-			float64(blocked) >= syncIdleShare*float64(d.Idle) {
-			best, device, large = blocked, strconv.Itoa(int(d.ID)), true
-		}
-	}
-	return device, large
+	out.Find("sync", title, evidence, advice...).At(site).
+		OfIdle(step, step.Cause[attrib.CauseSync], attrib.CauseSync, attrib.CauseLaunch, attrib.CauseHost)
 }

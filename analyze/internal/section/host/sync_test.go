@@ -26,8 +26,8 @@ func TestSyncTiny(t *testing.T) {
 	sectiontest.Metric(t, r, 2, "sync.record_count")
 	sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.record_time")
 	f := sectiontest.FindingOf(r, "sync")
-	if f == nil || f.Severity != report.Low || f.Title != "The host waits in blocking synchronisation calls" {
-		t.Errorf("sync: %+v, want it low: less than 1 ms, and a fifth of the idle time", f)
+	if f == nil || f.Severity != report.Medium || f.Place != "cudaStreamSynchronize" {
+		t.Errorf("sync: %+v, want it medium: 50 of 1000 µs idle", f)
 	}
 	row := sectiontest.FindTable(t, r, "sync", "sync").Rows[0]
 	for i, want := range []report.Cell{report.S("cudaStreamSynchronize"), report.I(2), report.I(289 * sectiontest.Us), report.F(144.5 * sectiontest.Us), report.F(144.5 * sectiontest.Us), report.F((74 + 0.9*141) * sectiontest.Us),
@@ -126,8 +126,8 @@ func TestWaits(t *testing.T) {
 	sectiontest.Metric(t, r, 200*sectiontest.Us, "wait.time", "api", "cudaThreadSynchronize")
 	sectiontest.Metric(t, r, 60*sectiontest.Us, "wait.time", "api", "cudaFree")
 	sectiontest.NoMetric(t, r, "wait.time", "api", "cudaMallocAsync")
-	if f := sectiontest.FindingOf(r, "sync_old"); f == nil || f.Severity != report.Low {
-		t.Errorf("sync_old: %+v, want it low: less than 1 ms", f)
+	if f := sectiontest.FindingOf(r, "sync_old"); f == nil || f.Severity != sectiontest.Remark {
+		t.Errorf("sync_old: %+v, want a remark: it is worth nothing", f)
 	}
 	if f := sectiontest.FindingOf(r, "allocations"); f == nil || len(f.Evidence) != 1 { // 60 of 1000 µs
 		t.Errorf("allocations: %+v", f)
@@ -154,8 +154,8 @@ func TestSyncIsTheIdle(t *testing.T) {
 	if f == nil || f.Severity != report.High {
 		t.Fatalf("sync: %+v, want it high", f)
 	}
-	if last := f.Evidence[len(f.Evidence)-1]; last.ID != "gpu.idle_cause_time" || last.Labels["cause"] != "sync" {
-		t.Errorf("evidence ends with %+v", last)
+	if f.Worth == nil || f.Worth.Time < 2*1980*sectiontest.Us {
+		t.Errorf("worth %+v", f.Worth)
 	}
 	rows := sectiontest.FindTable(t, r, "sync", "sync_by_range").Rows
 	if len(rows) != 1 {

@@ -3,6 +3,7 @@ package host
 import (
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -39,24 +40,20 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		}
 		if n.OldSync {
 			old = true
-			severity := report.Low
-			if e.Total >= syncMedium {
-				severity = report.Medium
-			}
-			out.Find("sync_old", severity, "Blocking barriers through the deprecated cudaThreadSynchronize",
+			out.Find("sync_old", "Blocking barriers through the deprecated cudaThreadSynchronize",
 				[]report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
 				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
-				"Wait for one event or stream instead, and only where the host needs the result.").Worth = in.HostWorth(e.Total)
+				"Wait for one event or stream instead, and only where the host needs the result.").OfIdle(in.Step(), e.Total, attrib.CauseHost)
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 	ns := allocated.Within(in.Span.Start, in.Span.End)
 	if share := stat.Ratio(ns, in.Span.Len()); share != nil && *share >= allocShare && in.RanKernels() {
-		out.Find("allocations", kit.AtLeast(*share, allocShareHigh),
+		out.Find("allocations",
 			"Allocating and freeing memory takes a large part of the window", evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it ("+in.NarrowFlags()+") before believing this.",
-		).Worth = in.HostWorth(ns)
+		).OfIdle(in.Step(), ns, attrib.CauseHost, attrib.CauseLaunch)
 	}
 	return old
 }

@@ -5,13 +5,11 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
-	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Ceilings is what units of work would gain at most by changes: the one answer of findings, of the section of the critical
@@ -35,14 +33,14 @@ func (in *Input) Ceilings() *whatif.Ceilings {
 // ceilings puts in place of what a finding is worth on its face what a replay says that units would gain if it went
 // away: time that something else then takes is no gain. Findings that no change stands for stay as they are, not
 // replayed, and all do where there is no unit or the graph does not resolve the units.
-func (in *Input) ceilings(findings []report.Finding) {
+func (in *Input) ceilings(findings []*Finding) {
 	type asked struct {
-		finding *report.Finding
+		finding *Finding
 		change  *stepgraph.Change
 	}
 	var list []asked
 	for i := range findings {
-		if f := &findings[i]; f.Worth != nil && f.Worth.Units > 0 && f.Worth.Time > 0 {
+		if f := findings[i]; f.Worth != nil && f.Worth.Units > 0 && f.Worth.Time > 0 {
 			if c := in.changeFor(f); c != nil {
 				list = append(list, asked{f, c})
 			}
@@ -69,7 +67,7 @@ func (in *Input) ceilings(findings []report.Finding) {
 }
 
 // changeFor is the change that a finding is about, or nil.
-func (in *Input) changeFor(f *report.Finding) *stepgraph.Change {
+func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 	label := func(key string) (list []string) {
 		for i := range f.Evidence {
 			if v := f.Evidence[i].Labels[key]; v != "" && !slices.Contains(list, v) {
@@ -91,7 +89,7 @@ func (in *Input) changeFor(f *report.Finding) *stepgraph.Change {
 		}}
 	}
 	switch f.ID {
-	case "gpu_idle", "unit_idle":
+	case "gpu_idle":
 		if c := label("cause"); slices.Equal(c, []string{"host"}) || slices.Equal(c, []string{"launch"}) {
 			return &stepgraph.Change{HostFree: true}
 		}
@@ -118,13 +116,9 @@ func (in *Input) changeFor(f *report.Finding) *stepgraph.Change {
 			}
 			return 1
 		}}
-	case "dominant_kernel", "large_kernel":
-		kernel := label("kernel")
-		return kernels(func(name int32) bool { return slices.Contains(kernel, in.Trace.Kernels.Names[name].Name) })
-	case "pointwise_kernels":
+	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math":
 		return kernels(func(name int32) bool {
-			c := in.Kinds[name].Category
-			return c == kernelname.Elementwise || c == kernelname.Memory
+			return slices.ContainsFunc(f.claims, func(c Claim) bool { return c.of == "kernel" && c.name == name })
 		})
 	}
 	return nil

@@ -10,48 +10,183 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// highWorth is the least share of the analysed time that a finding of high severity is worth, where its worth is known.
-const highWorth = 0.01
+// FindingDef declares a finding of a section. Its page explains it as **ID**.
+type FindingDef struct {
+	ID, Title string
+	// Failure says that something broke: the finding is of high severity and comes first, whatever it is worth.
+	Failure bool
+	// General says where time goes; what could win some of the same time goes before it.
+	General bool
+	// Part says that the finding is not told where others hold most of its time already.
+	Part bool
+}
 
-// sameTime names, of findings about the same time, the one that says it all.
-var sameTime = map[string]string{"unit_idle": "gpu_idle", "gpu_low_use": "gpu_idle"}
+// Shares of the judged time from which a finding is high or medium, and below which it is none.
+const (
+	highWorth   = 0.10
+	mediumWorth = 0.03
+	leastWorth  = 0.01
+)
 
-// whereTimeGoes names the findings that say where time goes and not what could win some of it.
-var whereTimeGoes = map[string]bool{"dominant_phase": true, "dominant_phase_wall": true}
+// Finding is a finding in the making.
+type Finding struct {
+	*report.Finding
+	def    *FindingDef
+	failed bool
+	claims []Claim
+}
 
-// rankFindings puts first what is severe, and within that what could win most of the analysed time. What is worth less
-// than 1 % of it is low, time is named once, and what only says where time goes comes after all that could win some.
-func rankFindings(list []report.Finding) []report.Finding {
-	made := map[string]bool{}
-	for i := range list {
-		made[list[i].ID] = true
+// Claim is a piece of the judged time that a finding is about.
+type Claim struct {
+	of   string
+	name int32
+	ns   int64
+}
+
+// Costs says what a finding is worth, and which pieces of the judged time that is.
+func (f *Finding) Costs(w *report.Worth, claims ...Claim) *Finding {
+	f.Worth, f.claims = w, claims
+	return f
+}
+
+// At says where: the range, call chain, call, kernel or thread that holds at least 30 % of the time in question.
+func (f *Finding) At(place string) *Finding {
+	f.Place = place
+	return f
+}
+
+// Fails marks the finding as a failure, where not every one of its kind is.
+func (f *Finding) Fails(yes bool) *Finding {
+	f.failed = yes
+	return f
+}
+
+// KernelClaims are the compute times of kernels, by name; nil stands for all.
+func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
+	for n, time := range s.Kernels {
+		if time > 0 && (are == nil || are(n)) {
+			list = append(list, Claim{"kernel", int32(n), time})
+			ns += time
+		}
 	}
-	list = slices.DeleteFunc(list, func(f report.Finding) bool { return made[sameTime[f.ID]] })
-	severity := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
-	share := func(f *report.Finding) float64 {
-		if f.Worth == nil {
+	return list, ns
+}
+
+// CommClaim and CopyClaim are the exposed communication and copies.
+func (s *Step) CommClaim() Claim { return Claim{"comm", 0, s.Comm} }
+func (s *Step) CopyClaim() Claim { return Claim{"copy", 0, s.Copy} }
+
+// IdleClaims are ns of idle time of some causes, taken in their order.
+func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {
+	for _, c := range causes {
+		part := min(ns, s.Cause[c])
+		list, ns = append(list, Claim{"idle", int32(c), part}), ns-part
+	}
+	return list
+}
+
+// WorthOf is a share of something other than the judged time: of a run, of requests.
+func WorthOf(frame string, part, of float64) *report.Worth {
+	if of <= 0 {
+		return nil
+	}
+	const fine = 1_000_000 // shares of small counts stay exact enough
+	return &report.Worth{Time: int64(min(max(part, 0), of) / of * fine), Of: fine, Frame: frame}
+}
+
+// OfIdle says that a finding is about idle time of these causes, in their order, and worth ns of it.
+func (f *Finding) OfIdle(s *Step, ns int64, causes ...int) *Finding {
+	claims, most := s.IdleClaims(s.Idle, causes...), int64(0)
+	for _, c := range claims {
+		most += c.ns
+	}
+	return f.Costs(s.Worth(min(ns, most)), claims...)
+}
+
+// has is how long a piece of time is in all.
+func (s *Step) has(c *Claim) int64 {
+	switch c.of {
+	case "kernel":
+		return s.Kernels[c.name]
+	case "comm":
+		return s.Comm
+	case "copy":
+		return s.Copy
+	}
+	return s.Cause[c.name]
+}
+
+// rankFindings gives each piece of the judged time to one finding: of those about the same time to the one that is worth
+// most, and to what could win it before what only says where time goes. Order and severity follow from what is left;
+// failures come first. What has no worth, or next to none, is a remark.
+func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks []report.Remark) {
+	found, remarks = []report.Finding{}, []report.Remark{}
+	taken := map[[2]any]int64{}
+	order := func(f *Finding) int {
+		switch {
+		case f.failed || f.def.Failure:
+			return 0
+		case f.def.General:
+			return 2
+		}
+		return 1
+	}
+	share := func(f *Finding) float64 {
+		if f.Worth == nil || f.Worth.Of == 0 {
 			return 0
 		}
 		return f.Worth.Share()
 	}
-	for i := range list {
-		if f := &list[i]; f.Worth != nil && share(f) < highWorth {
+	slices.SortStableFunc(list, func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(share(b), share(a)))
+	})
+	for _, f := range list {
+		told := true
+		if len(f.claims) > 0 && f.Worth != nil {
+			free, gone := int64(0), int64(0)
+			for i := range f.claims {
+				c := &f.claims[i]
+				t := taken[[2]any{c.of, c.name}]
+				free, gone = free+min(c.ns, step.has(c)-t), gone+min(c.ns, t)
+			}
+			left := min(free, max(0, f.Worth.Time-gone))
+			told = 2*left >= f.Worth.Time
+			if told {
+				f.Worth.Time = left
+				for i, rest := 0, left; i < len(f.claims); i++ {
+					c := &f.claims[i]
+					key := [2]any{c.of, c.name}
+					part := max(0, min(c.ns, step.has(c)-taken[key], rest))
+					taken[key], rest = taken[key]+part, rest-part
+				}
+			}
+		}
+		switch s := share(f); {
+		case order(f) == 0:
+			f.Severity = report.High
+		case !told || s < leastWorth:
+			if told && f.Worth != nil || !f.def.Part {
+				remarks = append(remarks, report.Remark{ID: f.ID, Title: f.Title, Place: f.Place, Evidence: f.Evidence,
+					Advice: f.Advice, Doc: f.Doc})
+			}
+			continue
+		case s >= highWorth:
+			f.Severity = report.High
+		case s >= mediumWorth:
+			f.Severity = report.Medium
+		default:
 			f.Severity = report.Low
 		}
+		found = append(found, *f.Finding)
 	}
-	rank := func(f *report.Finding) int {
-		switch {
-		case whereTimeGoes[f.ID]:
-			return 3
-		case f.Severity == report.Low && share(f) == 0:
-			return 4
-		}
-		return severity[f.Severity]
+	failures := 0
+	for failures < len(found) && order(list[failures]) == 0 {
+		failures++
 	}
-	slices.SortStableFunc(list, func(a, b report.Finding) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(share(&b), share(&a)))
+	slices.SortStableFunc(found[failures:], func(a, b report.Finding) int {
+		return cmp.Compare(b.Worth.Share(), a.Worth.Share())
 	})
-	return list
+	return found, remarks
 }
 
 // Worth is what ns of a device's time in the window are worth; nil where the window has no length.
@@ -59,40 +194,12 @@ func (in *Input) Worth(device int32, ns int64) *report.Worth {
 	if in.Span.Len() <= 0 {
 		return nil
 	}
-	return &report.Worth{Time: min(ns, in.Span.Len()), Of: in.Span.Len(), Units: in.unitsOn()[device]}
-}
-
-// HostWorth is what ns that the host spent in calls are worth: no more than the time for which a device neither
-// computed nor communicated, of the device with most of it.
-func (in *Input) HostWorth(ns int64) *report.Worth {
-	var most int64
-	var device int32
-	for i := range in.Timeline.Devices {
-		if d := &in.Timeline.Devices[i]; d.Idle+d.ExposedCopy > most {
-			most, device = d.Idle+d.ExposedCopy, d.ID
-		}
-	}
-	return in.Worth(device, min(ns, most))
-}
-
-// unitsOn counts the units of work that start in the window, by device.
-func (in *Input) unitsOn() map[int32]int64 {
-	return Once(in, "units on devices", func() map[int32]int64 {
-		count := map[int32]int64{}
-		if in.Units == nil || in.Units.Kind == workunit.KindNone {
-			return count
-		}
-		for i := range in.Units.Units {
-			if u := &in.Units.Units[i]; u.Start >= in.Span.Start && u.Start < in.Span.End {
-				count[u.Device]++
-			}
-		}
-		return count
-	})
+	return &report.Worth{Time: min(ns, in.Span.Len()), Of: in.Span.Len(), Frame: report.OfWindow}
 }
 
 // sayOfSteady replaces the findings of sections that look at the steady part, and the metrics that they quote: what is
-// quoted of the steady part becomes a metric of its own, steady.ID. A number without such a metric is not quoted.
+// quoted of the steady part becomes a metric of its own, steady.ID. Metrics of units are of that part already; another
+// number without such a metric is not quoted.
 func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *report.Report) {
 	seen, values := map[string]bool{}, map[string]*report.Metric{}
 	for _, out := range steady {
@@ -109,10 +216,14 @@ func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *
 		}
 		for _, f := range out.findings {
 			f.Evidence = slices.DeleteFunc(f.Evidence, func(ref report.MetricRef) bool {
-				return defs[steadyPrefix+ref.ID] == nil || values[ref.ID+"{"+ref.Labels.String()+"}"] == nil
+				return !ofUnits(defs, ref.ID) &&
+					(defs[steadyPrefix+ref.ID] == nil || values[ref.ID+"{"+ref.Labels.String()+"}"] == nil)
 			})
 			for j := range f.Evidence {
 				ref := &f.Evidence[j]
+				if ofUnits(defs, ref.ID) {
+					continue
+				}
 				key := ref.ID + "{" + ref.Labels.String() + "}"
 				def := defs[steadyPrefix+ref.ID]
 				ref.ID = def.ID
@@ -127,6 +238,11 @@ func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *
 		}
 		whole[i].findings = out.findings
 	}
+}
+
+// ofUnits reports whether a metric is of units of work.
+func ofUnits(defs map[string]*report.MetricDef, id string) bool {
+	return defs[id] != nil && defs[id].Scale == report.PerUnit
 }
 
 const steadyPrefix = "steady."

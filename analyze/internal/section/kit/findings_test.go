@@ -4,29 +4,71 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// A finding of a phase that takes most of the time comes after one that could win 0.5 %, and before what wins nothing.
-func TestFindingsAreRankedByWhatTheyCouldWin(t *testing.T) {
-	worth := func(ns int64) *report.Worth { return &report.Worth{Time: ns, Of: 1000} }
-	var got []string
-	for _, f := range rankFindings([]report.Finding{
-		{ID: "nothing_to_win", Severity: report.Low},
-		{ID: "dominant_phase", Severity: report.Medium},
-		{ID: "zero", Severity: report.High, Worth: worth(0)},
-		{ID: "half_percent", Severity: report.High, Worth: worth(5)},
-		{ID: "of_no_known_worth", Severity: report.Medium},
-		{ID: "tenth", Severity: report.Medium, Worth: worth(100)},
-		{ID: "half", Severity: report.High, Worth: worth(500)},
-		{ID: "unit_idle", Severity: report.High, Worth: worth(400)},
-		{ID: "gpu_idle", Severity: report.High, Worth: worth(900)},
-	}) {
-		got = append(got, f.ID+" "+string(f.Severity))
+// Of 1,000 ns a kernel takes 500, another 200, waiting for the host 250 and communication 50. The specific finding on the
+// first kernel holds the time of the general one; a failure comes first; what is worth less than 1 % is a remark.
+func TestFindingsHoldEachPieceOfTimeOnce(t *testing.T) {
+	s := &Step{Of: 1000, Units: 10, Compute: 700, Comm: 50, Idle: 250, Kernels: []int64{500, 200, 0}}
+	s.Cause[attrib.CauseHost], s.Cause[attrib.CauseSync] = 200, 50
+	find := func(id string, def FindingDef) *Finding {
+		return &Finding{Finding: &report.Finding{ID: id, Title: id, Evidence: []report.MetricRef{}, Advice: []string{}}, def: &def}
 	}
-	want := []string{"gpu_idle high", "half high", "tenth medium", "of_no_known_worth medium", "half_percent low",
-		"dominant_phase medium", "nothing_to_win low", "zero low"}
+	kernel := func(n int) []Claim {
+		list, _ := s.KernelClaims(func(name int) bool { return name == n })
+		return list
+	}
+	all, _ := s.KernelClaims(nil)
+	found, remarks := rankFindings(s, []*Finding{
+		find("no_worth", FindingDef{}),
+		find("all_kernels", FindingDef{General: true}).Costs(s.Worth(700), all...),
+		find("first_kernel", FindingDef{}).Costs(s.Worth(500), kernel(0)...),
+		find("little", FindingDef{}).Costs(s.Worth(9), Claim{"comm", 0, 9}),
+		find("broken", FindingDef{Failure: true}),
+		find("some_comm", FindingDef{}).Costs(s.Worth(20), s.CommClaim()),
+		find("waits", FindingDef{General: true}).OfIdle(s, 250, attrib.CauseSync, attrib.CauseHost),
+		find("sync", FindingDef{}).OfIdle(s, 50, attrib.CauseSync),
+		find("part", FindingDef{General: true, Part: true}).Costs(s.Worth(500), kernel(0)...),
+	})
+	var got []string
+	for _, f := range found {
+		share := ""
+		if f.Worth != nil {
+			share = string(rune('0'+f.Worth.Time/100)) + "."
+		}
+		got = append(got, share+f.ID+" "+string(f.Severity))
+	}
+	want := []string{"broken high", "5.first_kernel high", "2.waits high", "0.sync medium", "0.some_comm low"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	var told []string
+	for _, r := range remarks {
+		told = append(told, r.ID)
+	}
+	if want := []string{"little", "no_worth", "all_kernels"}; !slices.Equal(told, want) {
+		t.Errorf("remarks %q, want %q", told, want)
+	}
+	var sum int64
+	for _, f := range found {
+		if f.Worth != nil {
+			sum += f.Worth.Time
+		}
+	}
+	if sum > s.Of {
+		t.Errorf("findings hold %d of %d ns", sum, s.Of)
+	}
+}
+
+func TestSeverityFollowsTheWorthAlone(t *testing.T) {
+	s := &Step{Of: 10_000, Kernels: []int64{0}}
+	for ns, want := range map[int64]report.Severity{1000: report.High, 999: report.Medium, 300: report.Medium, 299: report.Low, 100: report.Low, 99: ""} {
+		f := &Finding{Finding: &report.Finding{ID: "f"}, def: &FindingDef{}}
+		found, remarks := rankFindings(s, []*Finding{f.Costs(s.Worth(ns))})
+		if want == "" && (len(found) != 0 || len(remarks) != 1) || want != "" && (len(found) != 1 || found[0].Severity != want) {
+			t.Errorf("%d of 10,000: %+v, remarks %+v; want %q", ns, found, remarks, want)
+		}
 	}
 }

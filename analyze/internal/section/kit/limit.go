@@ -120,10 +120,16 @@ func limitMetrics(r *report.Report) {
 		for _, k := range order[:limit.n] {
 			keep[of.Keys[k]] = true
 		}
-		for i := range r.Findings {
-			for _, ref := range r.Findings[i].Evidence {
+		cited := func(evidence []report.MetricRef) {
+			for _, ref := range evidence {
 				keep[ref.Labels[limit.label]] = true
 			}
+		}
+		for i := range r.Findings {
+			cited(r.Findings[i].Evidence)
+		}
+		for i := range r.Remarks {
+			cited(r.Remarks[i].Evidence)
 		}
 		r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool {
 			v, ok := m.Labels[limit.label]

@@ -16,10 +16,11 @@ type Output struct {
 	defs     map[string]*report.MetricDef
 	section  report.Section
 	metrics  []*report.Metric
-	findings []*report.Finding
+	findings []*Finding
 	warnings []report.Warning
 	attached []report.Table
 	declared []report.Table
+	known    []FindingDef
 	source   report.Source
 }
 
@@ -28,7 +29,7 @@ func newOutput(s *Section, in *Input) *Output {
 		ID: s.ID, Title: s.Title, Status: report.OK, Derivation: s.Derivation,
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{},
 	}}
-	o.declared = s.Tables
+	o.declared, o.known = s.Tables, s.Findings
 	for i := range s.Metrics {
 		o.defs[s.Metrics[i].ID] = &s.Metrics[i]
 	}
@@ -119,14 +120,21 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 
 // Find emits a finding. Evidence must be metrics that some section emits, first the one that the title is about. The
 // caller says what the finding is worth, where that is known.
-func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef,
-	advice ...string) *report.Finding {
+func (o *Output) Find(id, title string, evidence []report.MetricRef, advice ...string) *Finding {
+	at := slices.IndexFunc(o.known, func(d FindingDef) bool { return d.ID == id })
+	if at < 0 {
+		broken("section %s makes undeclared finding %s", o.section.ID, id)
+	}
 	for i := range evidence {
 		if evidence[i].Labels == nil {
 			evidence[i].Labels = report.Labels{}
 		}
 	}
-	f := &report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence, Advice: advice, Doc: o.section.ID}
+	if advice == nil {
+		advice = []string{}
+	}
+	f := &Finding{Finding: &report.Finding{ID: id, Title: title, Evidence: evidence, Advice: advice, Doc: o.section.ID},
+		def: &o.known[at]}
 	o.findings = append(o.findings, f)
 	return f
 }
@@ -270,12 +278,4 @@ func (o *Output) Summary(id string, l report.Labels, sample []int64) *report.Met
 	m := o.Float(id, l, s.P50)
 	m.N, m.Summary = s.N, s
 	return m
-}
-
-// AtLeast is high where the share reaches the bound, else medium.
-func AtLeast(share, bound float64) report.Severity {
-	if share >= bound {
-		return report.High
-	}
-	return report.Medium
 }

@@ -42,6 +42,8 @@ type Section struct {
 	Evidence []file.Kind
 	// Asked, where set, says whether the options ask for the section: it is not in the report else.
 	Asked func(o *Options) bool
+	// Findings are the findings it may make; making another one is an error.
+	Findings []FindingDef
 	// Metrics are the metrics it may emit; emitting another one is an error.
 	Metrics []report.MetricDef
 	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
@@ -98,6 +100,8 @@ type Input struct {
 	// Steady is the input of the steady part, from the first to the last kept unit; nil where it is the window, next to
 	// it, or not known.
 	Steady *Input
+	// Whole is, of the steady part, the input that it is a part of.
+	Whole *Input
 
 	shared shared
 	// gaps make the visitors of sections, those of the inputs beside among them.
@@ -255,21 +259,20 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 		}
 		sayOfSteady(x.whole, x.steady, defs, r)
 	}
+	var list []*Finding
 	for _, out := range x.whole {
 		r.Sections = append(r.Sections, out.section)
 		for _, m := range out.metrics {
 			r.Metrics = append(r.Metrics, *m)
 		}
-		for _, f := range out.findings {
-			r.Findings = append(r.Findings, *f)
-		}
+		list = append(list, out.findings...)
 		r.Warnings = append(r.Warnings, out.warnings...)
 		attachments = append(append(attachments, out.attached...), out.headers()...)
 	}
 	dedupeLatencies(r)
+	x.in.ceilings(list)
+	r.Findings, r.Remarks = rankFindings(x.in.Step(), list)
 	limitMetrics(r)
-	x.in.ceilings(r.Findings)
-	r.Findings = rankFindings(r.Findings)
 	rankWarnings(r.Warnings)
 	adviseOnce(r.Findings)
 	return attachments

@@ -13,6 +13,13 @@ var Kernels = kit.Section{
 	Derivation: "Launches of Nsight Compute's raw and details pages, grouped by kernel name. Shares and rates " +
 		"are means weighted by duration; throughput is bytes over time where bytes were counted, else as ncu " +
 		"prints it.",
+	Findings: []kit.FindingDef{
+		{ID: "high_dram", Title: "The profiled kernels saturate DRAM bandwidth"},
+		{ID: "low_dram", Title: "The measured kernels use less than half of what device memory can transfer"},
+		{ID: "latency_bound", Title: "Most of the measured time is in kernels bound by latency"},
+		{ID: "few_measured", Title: "Nsight Compute measured kernels that take less than half of the trace's kernel time"},
+		{ID: "top_kernel_bound", Title: "The top kernel is bound by one resource"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "ncu.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,

@@ -94,8 +94,8 @@ func TestNCUOfTheServer(t *testing.T) {
 	tab := l.Table("ncu", "ncu_kernels")
 	l.Row(tab, 0, "kernel_name", `"fused_moe_kernel"`, "bound", `"memory"`, "launches", "2", "total", "40000", "dram_ratio", "0.7875", "sm_ratio", "0.375", "grid", "null", "block", `"(256, 1, 1)"`, "trace_share", "null")
 	l.CsvHas(tab, "ncu_kernels.csv", "kernel_name", "bound", "total_time_us", "dram_throughput_pct", "sm_throughput_pct")
-	l.Finding("top_kernel_bound", report.Medium)
-	l.Finding("low_dram", report.Low)
+	l.Finding("top_kernel_bound", sectiontest.Remark)
+	l.Finding("low_dram", sectiontest.Remark)
 	l.Finding("high_dram", "")
 	l.Finding("latency_bound", "")
 
@@ -166,16 +166,16 @@ func ncuPage(launches ...string) string {
 // The findings' rules: DRAM throughput on average above 85 % and below 50 %, half of the time in kernels bound by latency.
 func TestNCUFindings(t *testing.T) {
 	l, _ := lookNCU(t, ncuPage("a|10|20|86", "b|10|20|85.5"))
-	l.Finding("high_dram", report.Medium)
+	l.Finding("high_dram", sectiontest.Remark)
 	l.Finding("low_dram", "")
 	l.Finding("latency_bound", "")
 	l, _ = lookNCU(t, ncuPage("a|10|20|84", "b|10|20|85.5"))
 	l.Finding("high_dram", "")
 	l, _ = lookNCU(t, ncuPage("a|10|70|50", "b|10|30|50"))
 	l.Finding("low_dram", "")
-	l.Finding("latency_bound", report.Medium)
+	l.Finding("latency_bound", sectiontest.Remark)
 	l, _ = lookNCU(t, ncuPage("a|11|70|49", "b|10|30|50"))
-	l.Finding("low_dram", report.Low)
+	l.Finding("low_dram", sectiontest.Remark)
 	l.Finding("latency_bound", "")
 }
 
@@ -232,7 +232,7 @@ func TestNCUBesideATrace(t *testing.T) {
 		t.Errorf("coverage %+v", m)
 	}
 	l.Finding("few_measured", "")
-	l.Finding("top_kernel_bound", report.Medium)
+	l.Finding("top_kernel_bound", sectiontest.Remark)
 	l.CsvHas(tab, "kernels.csv", "kernel_name", "bound", "dram_throughput_pct", "sm_throughput_pct")
 
 	// The server's GPUs are H100s; so is that of the raw page of testdata, and an A10G is another one.

@@ -96,17 +96,12 @@ func (l Looker) CsvHas(t *report.Table, file string, want ...string) {
 // Finding checks that a finding is there with a severity, or, for an empty one, that it is not.
 func (l Looker) Finding(id string, want report.Severity) {
 	l.Helper()
-	for _, f := range l.Findings {
-		if f.ID != id {
-			continue
-		}
-		if f.Severity != want {
-			l.Errorf("finding %s is %q, want %q", id, f.Severity, want)
-		}
-		return
+	got := report.Severity("")
+	if f := FindingOf(l.Report, id); f != nil {
+		got = f.Severity
 	}
-	if want != "" {
-		l.Errorf("no finding %s", id)
+	if got != want {
+		l.Errorf("finding %s is %q, want %q", id, got, want)
 	}
 }
 
@@ -273,10 +268,19 @@ func FindTable(t *testing.T, r *report.Report, section, table string) *report.Ta
 	return nil
 }
 
+// Remark is the severity by which tests ask for a remark, which has none.
+const Remark report.Severity = "remark"
+
+// FindingOf is a finding, or a remark as one of severity [Remark]; nil where the report has neither.
 func FindingOf(r *report.Report, id string) *report.Finding {
 	for i := range r.Findings {
 		if r.Findings[i].ID == id {
 			return &r.Findings[i]
+		}
+	}
+	for _, m := range r.Remarks {
+		if m.ID == id {
+			return &report.Finding{ID: id, Severity: Remark, Title: m.Title, Place: m.Place, Evidence: m.Evidence, Advice: m.Advice, Doc: m.Doc}
 		}
 	}
 	return nil

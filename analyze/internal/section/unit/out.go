@@ -385,43 +385,24 @@ func (r *unitRun) seriesOf(s *unitSet, most int) []report.Series {
 
 // Limits from which a finding is made.
 const (
-	unitIdle      = 0.20 // of the mean unit
-	unitIdleHigh  = 0.40
 	unitUneven    = 1.25 // p90 over p50
 	unitImbalance = 1.05 // slowest over fastest device, of busy time
 	manyUnits     = 10   // from which a spread means something
 )
 
 func (r *unitRun) findings() {
-	time := r.mean(r.main, func(c *unitCost) int64 { return c.time })
-	if time <= 0 {
-		return
-	}
-	if share := r.mean(r.main, func(c *unitCost) int64 { return c.idle }) / time; share >= unitIdle {
-		main, most := 0, -1.0
-		for cause := range attrib.Causes {
-			if v := r.mean(r.main, func(c *unitCost) int64 { return c.cause[cause] }); v > most {
-				main, most = cause, v
-			}
-		}
-		severity := report.Medium
-		if share >= unitIdleHigh {
-			severity = report.High
-		}
-		r.out.Find("unit_idle", severity, "The GPU is idle for a large part of every unit of work",
-			[]report.MetricRef{kit.Ref("unit.gpu_idle"), kit.Ref("unit.time"),
-				kit.Ref("unit.idle_cause_time", "cause", attrib.CauseNames[main])},
-			"This idle time is inside steady steps: load, warm-up and tail have no part in it. The table of where one unit's time goes splits it by cause.",
-			kit.IdleAdvice[main][len(kit.IdleAdvice[main])-1])
-	}
 	if n := len(r.main.units); n >= manyUnits {
 		times := make([]int64, n)
 		for i, u := range r.main.units {
 			times[i] = r.costs[u].time
 		}
 		slices.Sort(times)
-		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 {
-			r.out.Find("unit_uneven", report.Medium, "Units of the same work take very different time",
+		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 || r.in.Bimodal() != nil {
+			title := "Steps of the same kernels take very different time"
+			if b := r.in.Bimodal(); b != nil {
+				title = "Steps of the same kernels take two unlike times: " + b.String()
+			}
+			r.out.Find("unit_uneven", title,
 				[]report.MetricRef{kit.Ref("unit.time"), kit.Ref("unit.gpu_busy"), kit.Ref("unit.gpu_idle")},
 				"Compare the slow rows of the units table with the others: if busy time is alike, the host delays them (garbage collection, scheduling, another process on the machine); if it is not, the work differs (sequence lengths, batch size).",
 				"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
@@ -449,7 +430,7 @@ func (r *unitRun) imbalance() {
 	if low == high || busy(low) <= 0 || busy(high) < unitImbalance*busy(low) {
 		return
 	}
-	r.out.Find("unit_imbalance", report.Medium, "Some devices have more work in each unit than others",
+	r.out.Find("unit_imbalance", "Some devices have more work in each unit than others",
 		[]report.MetricRef{kit.Ref("unit.compute_time", "device", strconv.Itoa(int(high.device))),
 			kit.Ref("unit.compute_time", "device", strconv.Itoa(int(low.device)))},
 		"All devices wait for the busiest one: look at what it alone does (embedding, sampling, uneven experts or pipeline stages), and whether it runs at a lower clock.")

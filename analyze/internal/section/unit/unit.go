@@ -36,6 +36,10 @@ var Section = kit.Section{
 		"idle time within and between units counts. Numbers are over the kept units of one kind on one device: " +
 		"without labels, of the main kind, the one with most time, on the device " +
 		"where it takes longest.",
+	Findings: []kit.FindingDef{
+		{ID: "unit_uneven", Title: "Units of the same work take very different time"},
+		{ID: "unit_imbalance", Title: "Some devices have more work in each unit than others"},
+	},
 	Metrics: []report.MetricDef{
 		{
 			ID: "unit.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,

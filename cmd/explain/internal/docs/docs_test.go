@@ -152,7 +152,7 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		"unit.time.p50":                        "p50: median",
 		"gpu.idle_cause_time":                  "labels device,cause",
-		"gpu_idle":                             "finding of section gpu_time: (medium from 20 % of the window",
+		"gpu_idle":                             "finding of section gpu_time: (from 5 % of the judged steps",
 		"wide_interval":                        "the interval holds both a change and none",
 		"exit code 4":                          "inconclusive; `diff`, `gate`",
 		"NO_COLOR":                             "no colour",

@@ -1,0 +1,45 @@
+package kernelname
+
+import "strings"
+
+// tensorCoreWords say that a kernel computes on tensor cores or in a smaller type than FP32.
+var tensorCoreWords = []string{
+	"tensorop", "tf32", "bf16", "bfloat", "fp16", "_f16", "f16_", "half", "hgemm", "h884", "h1688", "h16816", "s884", "s1688", "s16816",
+	"i8816", "hmma", "imma", "wgmma", "gmma", "nvjet", "e4m3", "e5m2", "fp8", "fp4", "int8", "_s8", "_i8", "fp64", "_f64", "dgemm", "double",
+}
+
+// singleWords say that a matrix product or attention works on FP32 without them.
+var singleWords = []string{"sgemm", "f32f32_f32f32", "cutlassf_f32", "cutlassb_f32", "scudnn", "simt_s", "_simt", "fp32"}
+
+// FP32Math reports whether a name says that a matrix product, a convolution or attention runs in FP32, without tensor
+// cores. A name that says neither is no evidence.
+func FP32Math(name string, info *Info) bool {
+	switch info.Category {
+	case GEMM, MoEGEMM, Attention:
+	default:
+		return false
+	}
+	name = strings.ToLower(name[:min(len(name), maxRead)])
+	for _, w := range tensorCoreWords {
+		if strings.Contains(name, w) {
+			return false
+		}
+	}
+	for _, w := range singleWords {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// ConvertsLayout reports whether a name says that a kernel only changes a tensor's layout.
+func ConvertsLayout(name string) bool {
+	name = strings.ToLower(name[:min(len(name), maxRead)])
+	for _, w := range []string{"nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "nchw_to_nhwc", "nhwc_to_nchw", "convert_layout"} {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return false
+}

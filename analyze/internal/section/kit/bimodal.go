@@ -1,0 +1,91 @@
+package kit
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Bimodal is what is true of steps of equal kernels that take two unlike times.
+type Bimodal struct {
+	Short, Long float64 // mean of each kind, ns
+	Slow        float64 // share of the steps that are long
+	Alternate   bool    // short and long mostly follow each other by turns
+}
+
+// When steps are of two kinds by their time.
+const (
+	minBimodal   = 10   // steps
+	leastKind    = 0.10 // of the steps in each kind
+	bimodalRatio = 1.5  // of the two means
+	bimodalFit   = 0.80 // share of the variance of log times that lies between the kinds
+	byTurns      = 0.75 // of neighbours that are of different kinds
+)
+
+// Bimodal is whether the judged steps are of two kinds by their time; nil where they are not.
+func (in *Input) Bimodal() *Bimodal {
+	units := in.JudgedUnits()
+	times := make([]int64, len(units))
+	for i, u := range units {
+		times[i] = in.Units.Units[u].Time()
+	}
+	return bimodal(times)
+}
+
+// bimodal cuts times, in the order in which they ran, in two where the variance between the parts is largest.
+func bimodal(times []int64) *Bimodal {
+	n := len(times)
+	if n < minBimodal || slices.Min(times) <= 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	var sum, squares float64
+	for _, t := range sorted {
+		l := math.Log(float64(t))
+		sum, squares = sum+l, squares+l*l
+	}
+	mean := sum / float64(n)
+	all := squares/float64(n) - mean*mean
+	cut, most, low := 0, 0.0, 0.0
+	for i := 1; i < n; i++ {
+		low += math.Log(float64(sorted[i-1]))
+		if k := float64(i); k < leastKind*float64(n) || float64(n)-k < leastKind*float64(n) || sorted[i] == sorted[i-1] {
+			continue
+		}
+		a, b := low/float64(i), (sum-low)/float64(n-i)
+		if v := float64(i) * float64(n-i) / float64(n*n) * (b - a) * (b - a); v > most {
+			cut, most = i, v
+		}
+	}
+	if cut == 0 || all <= 0 || most < bimodalFit*all {
+		return nil
+	}
+	x := &Bimodal{Slow: float64(n-cut) / float64(n)}
+	turns := 0
+	for i, t := range times {
+		if long := t >= sorted[cut]; long {
+			x.Long += float64(t) / float64(n-cut)
+		} else {
+			x.Short += float64(t) / float64(cut)
+		}
+		if i > 0 && (t >= sorted[cut]) != (times[i-1] >= sorted[cut]) {
+			turns++
+		}
+	}
+	if x.Long < bimodalRatio*x.Short {
+		return nil
+	}
+	x.Alternate = float64(turns) >= byTurns*float64(n-1)
+	return x
+}
+
+// String says it in a clause.
+func (b *Bimodal) String() string {
+	short, long := unit.Format(b.Short, report.Nanoseconds), unit.Format(b.Long, report.Nanoseconds)
+	if b.Alternate {
+		return "steps alternate between " + short + " and " + long
+	}
+	return unit.Percent(1-b.Slow) + " of the steps take " + short + ", " + unit.Percent(b.Slow) + " take " + long
+}

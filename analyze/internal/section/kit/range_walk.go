@@ -1,0 +1,69 @@
+package kit
+
+import "github.com/nsys-llm/explain/analyze/internal/trace"
+
+// RangeWalk goes through stretches of threads' time, which ascend, and knows the ranges open on the thread.
+type RangeWalk struct {
+	r     *trace.Ranges
+	next  int           // range still to come
+	open  [][]openRange // by thread
+	names []int32       // of those open, outermost first
+}
+
+type openRange struct {
+	start, end int64
+	name       int32
+}
+
+func NewRangeWalk(t *trace.Trace) *RangeWalk {
+	return &RangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}
+}
+
+// Each calls visit for every piece of a stretch, with the names of the ranges that are open in it, the innermost last.
+func (w *RangeWalk) Each(thread int32, start, end int64, visit func(open []int32, ns int64)) {
+	for at := start; at < end; {
+		for ; w.next < w.r.Len() && w.r.Start(w.next) <= at; w.next++ {
+			if w.r.End(w.next) > at { // most end between the stretches
+				w.push(w.next)
+			}
+		}
+		open := w.ended(thread, at)
+		until := end
+		w.names = w.names[:0]
+		for i := range open {
+			if open[i].end > at { // one that crosses another may have ended before the inner one
+				until = min(until, open[i].end)
+				w.names = append(w.names, open[i].name)
+			}
+		}
+		if w.next < w.r.Len() {
+			until = min(until, w.r.Start(w.next))
+		}
+		visit(w.names, until-at)
+		at = until
+	}
+}
+
+// ended takes the innermost ranges that have ended off a thread.
+func (w *RangeWalk) ended(thread int32, at int64) []openRange {
+	open := w.open[thread]
+	for len(open) > 0 && open[len(open)-1].end <= at {
+		open = open[:len(open)-1]
+	}
+	w.open[thread] = open
+	return open
+}
+
+// push opens a range. Of ranges that start together the longer one is the outer one.
+func (w *RangeWalk) push(row int) {
+	thread := w.r.Thread(row)
+	if thread == trace.None {
+		return
+	}
+	o := openRange{w.r.Start(row), w.r.End(row), w.r.Name(row)}
+	open := append(w.ended(thread, o.start), o)
+	for i := len(open) - 1; i > 0 && open[i-1].start == o.start && open[i-1].end < o.end; i-- {
+		open[i-1], open[i] = open[i], open[i-1]
+	}
+	w.open[thread] = open
+}

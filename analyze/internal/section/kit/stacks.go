@@ -1,0 +1,83 @@
+package kit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// EachFrame visits the frames stack by stack: in the order of the table as a rule, which is that.
+func EachFrame(f *trace.Frames, visit func(i int)) {
+	sorted := true
+	for i := 1; i < f.Len() && sorted; i++ {
+		sorted = f.Stack(i-1) <= f.Stack(i)
+	}
+	if sorted {
+		for i := range f.Len() {
+			visit(i)
+		}
+		return
+	}
+	order := make([]int32, f.Len())
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(f.Stack(int(a)), f.Stack(int(b))) })
+	for _, i := range order {
+		visit(int(i))
+	}
+}
+
+// callers is how many functions of a stack are named.
+const callers = 3
+
+// StackTime is time in a call of the operating system with one stack.
+type StackTime struct {
+	What int64 // id of the function of the operating system
+	Time int64 // ns
+}
+
+// Called is from where a call was made, and how long it took from there.
+type Called struct {
+	From string
+	Time int64
+}
+
+// CallersOf names, by call of the operating system, the callers from which most of its time was called.
+func CallersOf(t *trace.Trace, stacks map[int64]StackTime) map[string]Called {
+	if len(stacks) == 0 {
+		return nil
+	}
+	f := &t.OSStacks
+	type from struct{ call, text string }
+	times := map[from]int64{}
+	id, names := int64(math.MinInt64), []string{}
+	flush := func() {
+		if s, ok := stacks[id]; ok && len(names) > 0 {
+			times[from{t.OSName(s.What), strings.Join(names, " ← ")}] += s.Time
+		}
+		names = names[:0]
+	}
+	EachFrame(f, func(i int) {
+		if f.Stack(i) != id {
+			flush()
+			id = f.Stack(i)
+		}
+		if _, ok := stacks[id]; ok && len(names) < callers {
+			if frame := f.Kinds[f.Kind(i)]; !strings.HasPrefix(frame.Function, "0x") {
+				names = append(names, frame.Function)
+			}
+		}
+	})
+	flush()
+	list := map[string]Called{}
+	for k, ns := range times {
+		if best := list[k.call]; ns > best.Time || ns == best.Time && k.text < best.From {
+			list[k.call] = Called{k.text, ns}
+		}
+	}
+	return list
+}

@@ -1,0 +1,475 @@
+package kit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Step is the judged time, which all findings of a capture are of, and an account of it in which every nanosecond is
+// once: the kept units of the main kind on the device where they take longest, or the window of the busiest device where
+// there are none.
+type Step struct {
+	Device *attrib.Device // nil where the capture holds no GPU work
+	Units  int64          // 0: the window
+	Of     int64          // ns
+
+	Compute, Comm, Copy, Idle int64
+	Cause                     [attrib.Causes]int64
+	Host                      [attrib.HostCauses]int64 // of Cause host
+	// Kernels is compute by kernel name, each moment given to the kernel that started first; whole CUDA graphs are last.
+	Kernels []int64
+	// Where the launching thread was while the device waited for it: idle time of the causes sync, host and launch.
+	Where IdlePlace
+	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in the
+	// call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in a
+	// synchronous copy. ReadBacks and the others count the calls.
+	ReadBack, Staged, Blocked    int64
+	ReadBacks, Stages, Blockings int64
+	ReadBackAt                   string // the range that at least 30 % of that time is in, or empty
+}
+
+// Limits of copies: a read-back fetches a value, and staging costs where a copy is large.
+const (
+	ReadBackBytes = 64
+	StagedBytes   = 1 << 20
+)
+
+// placeShare is the least share of a time that its place holds.
+const placeShare = 0.30
+
+// IdlePlace is where time passed, by what names it.
+type IdlePlace struct {
+	Total  int64
+	Calls  map[LateCall]int64
+	Syncs  map[int32]int64 // by name of the blocking call
+	Ranges map[string]int64
+	// Within is by range, those around it counted too.
+	Within  map[string]int64
+	Threads map[int32]int64
+	Stacks  map[int64]StackTime
+}
+
+// JudgedUnits are the kept units of the main kind on the device where their median is longest, of one process.
+func (in *Input) JudgedUnits() []int32 {
+	x := in.Units
+	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
+		return nil
+	}
+	type key struct{ device, proc int32 }
+	lists := map[key][]int32{}
+	var keys []key
+	for i := range x.Units {
+		if u := &x.Units[i]; u.State == workunit.Kept && int(u.Group) == x.Primary {
+			k := key{u.Device, u.Proc}
+			if lists[k] == nil {
+				keys = append(keys, k)
+			}
+			lists[k] = append(lists[k], int32(i))
+		}
+	}
+	median := func(k key) float64 {
+		var times []int64
+		for o, list := range lists {
+			if o.device == k.device {
+				for _, u := range list {
+					times = append(times, x.Units[u].Time())
+				}
+			}
+		}
+		slices.Sort(times)
+		n := len(times)
+		return float64(times[(n-1)/2]+times[n/2]) / 2
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	best, most := keys[0], median(keys[0])
+	for _, k := range keys[1:] {
+		switch m := median(k); {
+		case k.device == best.device && len(lists[k]) > len(lists[best]), k.device != best.device && m > most:
+			best, most = k, m
+		}
+	}
+	return lists[best]
+}
+
+// Step is the account of the judged time, of the whole capture also where the input is of the steady part.
+func (in *Input) Step() *Step {
+	if in.Whole != nil {
+		in = in.Whole
+	}
+	return Once(in, "step", func() *Step {
+		x := in.stepLook()
+		if x.Device != nil {
+			in.Visit(x.tl, x.idle)
+			x.finish()
+		}
+		return &x.Step
+	})
+}
+
+// StepVisitors are the visitors of [Input.Step], one for each device of the input's timeline; none where the step is cut
+// from another.
+func (in *Input) StepVisitors() []*attrib.Visitor {
+	if in.Whole != nil || in.Timeline == nil {
+		return nil
+	}
+	if x := in.stepLook(); x.Device != nil && x.tl == in.Timeline {
+		return x.idle
+	}
+	return nil
+}
+
+// stepLook goes through the judged time.
+type stepLook struct {
+	Step
+	in      *Input
+	tl      *attrib.Timeline
+	index   int
+	spans   interval.Set // disjoint
+	idle    []*attrib.Visitor
+	at      int // of spans: the first that does not end before the gap
+	pieces  []attrib.HostPiece
+	ranges  *RangeWalk
+	marks   map[int32][]mark // by thread, ascending
+	markAt  map[int32]int
+	reads   map[string]int64
+	places  *places
+	folded  map[int32]string
+	counted map[int32]bool // calls that were counted
+}
+
+// mark is a call that a copy makes slow.
+type mark struct {
+	start, end int64
+	call       int32
+	kind       uint8
+}
+
+const (
+	markReadBack = iota
+	markStaged
+	markBlocked
+	markSync
+)
+
+func (in *Input) stepLook() *stepLook {
+	return Once(in, "step look", func() *stepLook { return newStepLook(in) })
+}
+
+func newStepLook(in *Input) *stepLook {
+	x := &stepLook{in: in, tl: in.Timeline, reads: map[string]int64{}, folded: map[int32]string{}, counted: map[int32]bool{},
+		markAt: map[int32]int{}}
+	if in.Timeline == nil || len(in.Timeline.Devices) == 0 {
+		return x
+	}
+	if units := in.JudgedUnits(); len(units) > 0 {
+		x.tl, x.index = in.Units.Timeline, int(in.Units.Units[units[0]].Index)
+		for _, u := range units {
+			x.spans = append(x.spans, interval.Interval{Start: in.Units.Units[u].Start, End: in.Units.Units[u].End})
+		}
+		slices.SortFunc(x.spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
+		x.Units = int64(len(units))
+	} else {
+		for d := range x.tl.Devices {
+			if x.tl.Devices[d].Busy() > x.tl.Devices[x.index].Busy() {
+				x.index = d
+			}
+		}
+		x.spans = interval.Set{in.Span}
+	}
+	for _, s := range x.spans {
+		x.Of += s.Len()
+	}
+	x.Device = &x.tl.Devices[x.index]
+	x.Where = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
+		Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
+	x.ranges = NewRangeWalk(in.Trace)
+	x.places = NewPlaces(in)
+	x.marks = in.copyMarks()
+	x.idle = make([]*attrib.Visitor, len(x.tl.Devices))
+	for i := range x.idle {
+		x.idle[i] = &attrib.Visitor{}
+	}
+	v := x.idle[x.index]
+	v.Host = true
+	v.Piece = func(p *attrib.HostPiece) { x.pieces = append(x.pieces, *p) }
+	v.Gap = x.gap
+	return x
+}
+
+// copyMarks are the calls that copies make slow, by thread.
+func (in *Input) copyMarks() map[int32][]mark {
+	list := map[int32][]mark{}
+	c, api := &in.Trace.Copies, &in.Trace.API
+	for i := range c.Len() {
+		call := trace.None
+		if in.Calls != nil && in.Trace.Has.CopyKinds {
+			call = in.Calls.Copy[i]
+		}
+		if call == trace.None {
+			continue
+		}
+		th, n := api.Thread(int(call)), &api.Names[api.Name(int(call))]
+		if th == trace.None {
+			continue
+		}
+		kind, dir := uint8(math.MaxUint8), Directions[Direction(c.Kind(i))]
+		staged := CopySide(c, i) == pageable
+		switch {
+		case dir == "DtoH" && c.Bytes(i) <= ReadBackBytes:
+			kind = markReadBack
+		case n.AsyncCopy && staged && c.Bytes(i) >= StagedBytes:
+			kind = markStaged
+		case n.SyncCopy && c.Bytes(i) > ReadBackBytes:
+			kind = markBlocked
+		}
+		if kind != math.MaxUint8 {
+			list[th] = append(list[th], mark{api.Start(int(call)), api.End(int(call)), call, kind})
+		}
+	}
+	for th := range list {
+		slices.SortFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
+	}
+	in.addSyncs(list)
+	return list
+}
+
+// addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits for
+// it: the next call of the thread, where it is one of these.
+func (in *Input) addSyncs(list map[int32][]mark) {
+	api := &in.Trace.API
+	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
+	for i := range api.Len() {
+		th, sync := api.Thread(i), api.Names[api.Name(i)].Sync
+		if th == trace.None {
+			continue
+		}
+		if sync {
+			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markSync})
+		}
+		marks := list[th]
+		if len(marks) == 0 {
+			continue
+		}
+		if n, ok := next[th]; ok && marks[n].call != int32(i) {
+			if sync && api.Start(i) >= marks[n].end {
+				marks[n].end = api.End(i)
+			}
+			delete(next, th)
+		}
+		for at[th] < len(marks) && marks[at[th]].start < api.Start(i) {
+			at[th]++
+		}
+		if n := at[th]; n < len(marks) && marks[n].call == int32(i) && marks[n].kind == markReadBack {
+			next[th] = n
+		}
+	}
+	for th, more := range syncs {
+		list[th] = append(list[th], more...)
+		slices.SortStableFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
+	}
+}
+
+// within is the part of a stretch that is judged; stretches must not go back further than the gap.
+func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
+	for _, s := range x.spans[x.at:] {
+		if s.Start >= end {
+			return
+		}
+		if lo, hi := max(s.Start, start), min(s.End, end); lo < hi {
+			visit(lo, hi)
+		}
+	}
+}
+
+func (x *stepLook) gap(g *attrib.Gap) {
+	for x.at < len(x.spans) && x.spans[x.at].End <= g.Start {
+		x.at++
+	}
+	if x.at < len(x.spans) && x.spans[x.at].Start < g.End {
+		x.judge(g)
+	}
+	x.pieces = x.pieces[:0]
+}
+
+func (x *stepLook) judge(g *attrib.Gap) {
+	t := x.in.Trace
+	x.within(g.Start, g.End, func(lo, hi int64) {
+		x.Idle += hi - lo
+		g.AddWithin(lo, hi, &x.Cause)
+	})
+	for i := range x.pieces {
+		p := &x.pieces[i]
+		x.within(p.Start, p.End, func(lo, hi int64) {
+			ns := hi - lo
+			x.Host[p.Cause] += ns
+			key, ok := x.in.LateCallOf(p)
+			if !ok {
+				return
+			}
+			x.Where.Calls[key] += ns
+			if p.Cause == attrib.HostOS && t.OSStacks.Len() > 0 {
+				if id := t.OS.Number(int(p.Row)); id > 0 {
+					x.Where.Stacks[id] = StackTime{key.What, x.Where.Stacks[id].Time + ns}
+				}
+			}
+		})
+	}
+	if g.Next == trace.None {
+		return
+	}
+	call := x.Device.Call(int(g.Next))
+	if call == trace.None {
+		return
+	}
+	thread := t.API.Thread(int(call))
+	if thread == trace.None {
+		return
+	}
+	late := g.Start + g.Cause[attrib.CauseSync] + g.Cause[attrib.CauseHost] + g.Cause[attrib.CauseLaunch]
+	x.within(g.Start, late, func(lo, hi int64) {
+		x.Where.Total += hi - lo
+		x.Where.Threads[thread] += hi - lo
+		x.ranges.Each(thread, lo, hi, func(open []int32, ns int64) { x.inRanges(open, ns) })
+		x.marked(thread, lo, hi)
+	})
+}
+
+// inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one.
+func (x *stepLook) inRanges(open []int32, ns int64) {
+	if len(open) == 0 {
+		return
+	}
+	x.Where.Ranges[x.fold(open[len(open)-1])] += ns
+	for i, name := range open {
+		again := false
+		for _, other := range open[:i] {
+			again = again || x.fold(other) == x.fold(name)
+		}
+		if !again {
+			x.Where.Within[x.fold(name)] += ns
+		}
+	}
+}
+
+func (x *stepLook) fold(name int32) string {
+	s, ok := x.folded[name]
+	if !ok {
+		s = string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text))
+		x.folded[name] = s
+	}
+	return s
+}
+
+// marked gives a stretch of a thread's time to the copies that it was in.
+func (x *stepLook) marked(thread int32, lo, hi int64) {
+	marks, at := x.marks[thread], x.markAt[thread]
+	for at < len(marks) && marks[at].end <= lo {
+		at++
+	}
+	x.markAt[thread] = at
+	for ; at < len(marks) && marks[at].start < hi; at++ {
+		m := &marks[at]
+		ns := min(hi, m.end) - max(lo, m.start)
+		if ns <= 0 {
+			continue
+		}
+		sum, count := &x.ReadBack, &x.ReadBacks
+		switch m.kind {
+		case markReadBack:
+			rng, _ := x.places.Place(m.call)
+			x.reads[rng] += ns
+		case markStaged:
+			sum, count = &x.Staged, &x.Stages
+		case markBlocked:
+			sum, count = &x.Blocked, &x.Blockings
+		case markSync:
+			x.Where.Syncs[x.in.Trace.API.Name(int(m.call))] += ns
+			continue
+		}
+		*sum += ns
+		if !x.counted[m.call] {
+			x.counted[m.call] = true
+			*count++
+		}
+	}
+}
+
+// finish adds up what ran, and names what was waited for.
+func (x *stepLook) finish() {
+	x.work()
+	for rng, ns := range x.reads {
+		if rng != "" && float64(ns) >= placeShare*float64(x.ReadBack) && (x.ReadBackAt == "" || ns > x.reads[x.ReadBackAt]) {
+			x.ReadBackAt = rng
+		}
+	}
+	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
+}
+
+// work gives the moments in which kernels ran to one of them, as unit times do.
+func (x *stepLook) work() {
+	t, d := x.in.Trace, x.Device
+	x.Kernels = make([]int64, len(t.Kernels.Names)+1)
+	given, at := int64(math.MinInt64), 0
+	for i := range d.Len() {
+		if d.Class(i) != attrib.Compute {
+			continue
+		}
+		from, to := max(d.Start(i), given), d.End(i)
+		if from >= to {
+			continue
+		}
+		given = to
+		for at < len(x.spans) && x.spans[at].End <= from {
+			at++
+		}
+		name := len(x.Kernels) - 1
+		if d.Kind(i) == attrib.KernelWork {
+			name = int(t.Kernels.Name(d.Row(i)))
+		}
+		for _, s := range x.spans[at:] {
+			if s.Start >= to {
+				break
+			}
+			if ns := min(to, s.End) - max(from, s.Start); ns > 0 {
+				x.Kernels[name] += ns
+				x.Compute += ns
+			}
+		}
+	}
+	x.Comm = interval.Intersect(d.CommExposed, x.spans).Len()
+	x.Copy = max(0, x.Of-x.Compute-x.Comm-x.Idle)
+}
+
+// Share is a part of the judged time, 0 to 1.
+func (s *Step) Share(ns int64) float64 {
+	if s.Of <= 0 {
+		return 0
+	}
+	return float64(ns) / float64(s.Of)
+}
+
+// Worth is what ns of the judged time are worth; nil where none is.
+func (s *Step) Worth(ns int64) *report.Worth {
+	if s.Of <= 0 {
+		return nil
+	}
+	return &report.Worth{Time: min(max(ns, 0), s.Of), Of: s.Of, Units: s.Units}
+}
+
+// What the judged time is called.
+func (s *Step) What() string {
+	if s.Units > 0 {
+		return "step"
+	}
+	return "window"
+}

@@ -1,0 +1,307 @@
+package kit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// IdleSite is what holds most of the judged idle time, and where.
+type IdleSite struct {
+	Cause int // attrib.CauseSync, …
+	Host  int // attrib.HostOS, …, where the cause is host
+	Time  int64
+	// Ranges are the innermost ranges that at least 30 % of the time is in, two where two are; the text names what is in
+	// quotes. Empty where none is.
+	Ranges []string
+	In     int64    // time in them
+	Calls  []string // likewise
+	Chain  string   // callers of the first call of the operating system
+	Thread string   // likewise
+}
+
+// IdleSite is what holds most of the judged idle time.
+func (in *Input) IdleSite() *IdleSite {
+	s, t := in.Step(), in.Trace
+	x := &IdleSite{Host: -1}
+	for c, ns := range s.Cause {
+		if c != attrib.CauseHost && ns > x.Time {
+			x.Cause, x.Time = c, ns
+		}
+	}
+	for h, ns := range s.Host {
+		if ns > x.Time {
+			x.Cause, x.Host, x.Time = attrib.CauseHost, h, ns
+		}
+	}
+	w := &s.Where
+	if x.Cause == attrib.CauseDependency || x.Cause == attrib.CauseUnknown {
+		return x
+	}
+	x.Ranges, x.In = leading(w.Ranges, w.Total)
+	if len(x.Ranges) == 0 { // many inside of one: the narrowest of those around them
+		for name, ns := range w.Within {
+			if float64(ns) >= placeShare*float64(w.Total) &&
+				(len(x.Ranges) == 0 || ns < x.In || ns == x.In && name < x.Ranges[0]) {
+				x.Ranges, x.In = []string{name}, ns
+			}
+		}
+	}
+	threads := map[string]int64{}
+	for th, ns := range w.Threads {
+		threads[in.threadText(th)] += ns
+	}
+	if list, _ := leading(threads, w.Total); len(list) == 1 {
+		x.Thread = list[0]
+	}
+	calls := map[string]int64{}
+	var of int64
+	for key, ns := range w.Calls {
+		if x.Cause == attrib.CauseHost && key.Cause == x.Host {
+			calls[key.Name(t)] += ns
+			of += ns
+		}
+	}
+	if x.Cause == attrib.CauseSync {
+		for name, ns := range w.Syncs {
+			calls[t.API.Names[name].Name] += ns
+		}
+		of = s.Cause[attrib.CauseSync]
+	}
+	x.Calls, _ = leading(calls, of)
+	if len(x.Calls) > 0 && x.Host == attrib.HostOS {
+		x.Chain = CallersOf(t, w.Stacks)[x.Calls[0]].From
+	}
+	return x
+}
+
+// leading are the names, two at most, of which each holds at least 30 % of a time: the second only where it holds a third
+// of what the first holds.
+func leading(times map[string]int64, of int64) (names []string, ns int64) {
+	for name, t := range times {
+		if of > 0 && float64(t) >= placeShare*float64(of) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), strings.Compare(a, b)) })
+	names = names[:min(2, len(names))]
+	for _, n := range names {
+		ns += times[n]
+	}
+	return names, ns
+}
+
+// threadText names a thread for a sentence.
+func (in *Input) threadText(th int32) string {
+	t := &in.Trace.Threads[th]
+	switch {
+	case t.Proc != trace.None && t.TID == in.Trace.Procs[t.Proc].PID:
+		return "the main thread"
+	case t.Name != "":
+		return "thread " + quoted(t.Name)
+	}
+	return "the launching thread"
+}
+
+// quoted is a name of the capture as prose marks it, cut where it is long.
+func quoted(name string) string {
+	name = strings.ReplaceAll(name, "`", "'")
+	if r := []rune(name); len(r) > maxPlace {
+		name = string(r[:maxPlace/2]) + "…" + string(r[len(r)-maxPlace/2:])
+	}
+	return "`" + name + "`"
+}
+
+const maxPlace = 80 // characters of a name in a title
+
+// Quoted are names for a sentence.
+func Quoted(names ...string) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = quoted(n)
+	}
+	return strings.Join(list, " and ")
+}
+
+// Each is a time of the judged steps per step, else of the window: "143 ms of each step".
+func (s *Step) Each(ns int64) string {
+	if s.Units == 0 {
+		return unit.Format(float64(ns), report.Nanoseconds)
+	}
+	return unit.Format(float64(ns)/float64(s.Units), report.Nanoseconds) + " of each step"
+}
+
+// hostDoes says what the launching thread does, by host cause.
+var hostDoes = [attrib.HostCauses]string{
+	attrib.HostAPI: " is in", attrib.HostProfiler: " is held up by the profiler", attrib.HostOS: " sits in",
+	attrib.HostNotScheduled: " is on no CPU", attrib.HostRunning: " runs code between launches",
+	attrib.HostUnknown: " does not launch, and the capture does not say why",
+}
+
+// Title says what the thread does and where, and how long.
+func (x *IdleSite) Title(in *Input) string {
+	s := in.Step()
+	text := "GPU idle " + unit.Percent(s.Share(s.Idle)) + ": "
+	who := cmp.Or(x.Thread, "the launching thread")
+	calls := Quoted(x.Calls...)
+	switch x.Cause {
+	case attrib.CauseDependency:
+		return text + "launched work does not start, and what it waits for is not resolved"
+	case attrib.CauseUnknown:
+		return text + "the capture does not say why"
+	case attrib.CauseSync:
+		text += who + " is blocked"
+		if calls != "" {
+			text += " in " + calls
+		}
+	case attrib.CauseLaunch:
+		text += "launching takes longer than the work"
+	default:
+		if len(x.Ranges) > 0 && (x.Host == attrib.HostRunning || x.Host == attrib.HostUnknown) {
+			text += who + " is"
+		} else {
+			text += who + hostDoes[x.Host]
+		}
+		switch {
+		case calls != "" && x.Host != attrib.HostProfiler:
+			text += " " + calls
+		case x.Host == attrib.HostOS:
+			text += " calls of the operating system"
+		case x.Host == attrib.HostAPI:
+			text += " other CUDA calls"
+		}
+	}
+	switch {
+	case len(x.Ranges) > 0:
+		text += " inside " + Quoted(x.Ranges...) + ", " + s.Each(x.In)
+	case x.Chain != "":
+		text += " (" + quoted(x.Chain) + ")"
+	case in.Trace.Ranges.Len() > 0:
+		text += "; no range covers it"
+	}
+	if b := in.Bimodal(); b != nil {
+		text += "; " + b.String()
+	}
+	return text
+}
+
+// Place is the range, else the chain or the call.
+func (x *IdleSite) Place() string {
+	switch {
+	case len(x.Ranges) > 0:
+		return strings.Join(x.Ranges, ", ")
+	case x.Chain != "":
+		return x.Chain
+	}
+	return strings.Join(x.Calls, ", ")
+}
+
+// RangeTime is judged idle time in a range, those inside it counted too.
+func (s *Step) RangeTime(name string) int64 { return s.Where.Within[name] }
+
+// Advice are the two lines that the evidence selects.
+func (x *IdleSite) Advice(in *Input) []string {
+	where := "The table of the longest idle gaps has what ran before and after them."
+	if len(x.Ranges) == 0 && in.Trace.Ranges.Len() == 0 {
+		where = "NVTX ranges around the parts of a step (--trace=…,nvtx) would say where in the program this is."
+	}
+	switch {
+	case x.Cause == attrib.CauseSync:
+		return []string{
+			"Remove the barrier from the step (.item(), .cpu(), torch.cuda.synchronize()), or read the result one step later through an event." + in.AsyncScheduling(),
+			where}
+	case x.Cause == attrib.CauseLaunch:
+		return []string{"One launch per kernel costs more than the kernels: run the step as a CUDA graph" + in.graphFlag() + ", or fuse small kernels (torch.compile).",
+			where}
+	case x.Cause == attrib.CauseDependency:
+		return []string{"Work was launched and waited for an event, another stream or the device: look at stream-wait calls and at which stream the previous work ran on.", where}
+	case x.Cause == attrib.CauseUnknown:
+		return []string{"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window."}
+	}
+	switch x.Host {
+	case attrib.HostOS:
+		if x.fetches() {
+			return []string{"The step waits for its input: load ahead (more workers, a longer prefetch queue, decoded data in memory) so that it finds the next batch ready.", where}
+		}
+		return []string{"The thread waits for another thread, a file or a sleep: have the result ready before the step asks for it, or hand the work to a thread that does not launch.", where}
+	case attrib.HostAPI:
+		return []string{"Calls that load modules, allocate, pin or query belong before the steps: warm up, load eagerly (CUDA_MODULE_LOADING=EAGER), keep memory in a pool.", where}
+	case attrib.HostProfiler:
+		return []string{"This time is gone without the profiler: trace fewer kinds of events, CUDA graphs as a whole, no stacks."}
+	case attrib.HostNotScheduled:
+		if !in.Has(trace.RoleOS) {
+			return []string{"Asleep or without a CPU: calls of the operating system (--trace=…,osrt) say in what it sleeps.", where}
+		}
+		return []string{"More threads want to run than there are CPUs: give the process more (its container's limit, taskset), or see who had the CPU in the host section.", where}
+	}
+	if x.Host == attrib.HostUnknown && !in.Has(trace.RoleOS) && !in.Has(trace.RoleSched) {
+		return []string{"Batch more work per step, or run it as a CUDA graph" + in.graphFlag() + ": the thread prepares and launches more slowly than the GPU works." + in.AsyncScheduling(),
+			"Capture what the host does: explain capture --host, or nsys profile with --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree."}
+	}
+	if len(x.Ranges) > 0 {
+		return []string{"Look at what the program does there between launches, and move it out of the step or to another thread." + in.AsyncScheduling(),
+			"Where it is launching kernel by kernel, a CUDA graph" + in.graphFlag() + " makes it one call."}
+	}
+	return []string{"Batch more work per step, or run it as a CUDA graph" + in.graphFlag() + ": the thread prepares and launches more slowly than the GPU works." + in.AsyncScheduling(), where}
+}
+
+// fetches reports whether what is waited in is named as a source of input.
+func (x *IdleSite) fetches() bool {
+	text := strings.ToLower(strings.Join(x.Ranges, " ") + " " + x.Chain)
+	return slices.ContainsFunc([]string{"dataload", "data_load", "dataset", "next_batch", "prefetch", "fetch", "reader", "_next_data"},
+		func(word string) bool { return strings.Contains(text, word) })
+}
+
+// Engine is the engine that the capture is of: by the markers of its steps or by evidence beside it; empty if neither
+// tells.
+func (in *Input) Engine() string {
+	text := ""
+	if in.Units != nil {
+		text = strings.ToLower(in.Units.Name)
+	}
+	if in.Evidence != nil {
+		for _, f := range in.Evidence.Files {
+			text += " " + strings.ToLower(f.Tally.Format)
+		}
+	}
+	for _, e := range []string{"vllm", "sglang", "tensorrt", "lmdeploy", "tgi"} {
+		if strings.Contains(text, e) {
+			return e
+		}
+	}
+	switch {
+	case strings.Contains(text, "execute_context_"):
+		return "vllm"
+	case strings.Contains(text, "step[") || strings.Contains(text, "run_batch"):
+		return "sglang"
+	}
+	return ""
+}
+
+// AsyncScheduling is the engine's flag for preparing a step while another runs, as a sentence; empty where no engine is
+// recognised.
+func (in *Input) AsyncScheduling() string {
+	return map[string]string{"vllm": " vLLM: --async-scheduling.", "sglang": " SGLang: without --disable-overlap-schedule."}[in.Engine()]
+}
+
+func (in *Input) graphFlag() string {
+	return map[string]string{"vllm": " (vLLM: without --enforce-eager)", "sglang": " (SGLang: without --disable-cuda-graph)",
+		"tensorrt": " (TensorRT-LLM: cuda_graph_config)"}[in.Engine()]
+}
+
+// SyncSite is the blocking call that at least 30 % of the judged idle time of cause sync is in, or empty.
+func (in *Input) SyncSite() string {
+	s, calls := in.Step(), map[string]int64{}
+	for name, ns := range s.Where.Syncs {
+		calls[in.Trace.API.Names[name].Name] += ns
+	}
+	if list, _ := leading(calls, s.Cause[attrib.CauseSync]); len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
