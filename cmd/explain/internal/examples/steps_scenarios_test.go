@@ -437,7 +437,7 @@ func steps() []scenario {
 				sc.Steps = []gatetest.Step{answer("", "", 503, 1000, map[string]string{"Retry-After": "0"}, "down")}
 			})
 			said := b.code(1, "pull_request", gatetest.PullEvent, nil)
-			b.want(said, `FAIL unit\.time\.p50`, `comment: refused`)
+			b.want(said, `fail step \+3%,\+10µs on unit\.time\.p50`, `comment: refused`)
 		}},
 		{"many comments on small pages", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
