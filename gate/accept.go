@@ -2,174 +2,171 @@ package gate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"math"
-	"strconv"
+	"net/http"
+	"slices"
 	"strings"
 
-	"github.com/google/go-github/v62/github"
-
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
-// acceptance is what a label accepted: a head, and how much worse each gate was that failed there. The comment's marker
-// keeps it, so that a later head is held to the accepted sizes. The zero value accepts nothing.
-type acceptance struct {
-	head  string
-	sizes []size // none: some failure has no size, and no other head is accepted
+// Acceptance is a label that accepts a verdict, and who may set it.
+type Acceptance struct {
+	Label string // empty accepts nothing
+	// By are those who may set it: a role (read, triage, write, maintain, admin) and those above it, a login, @org/team, or
+	// CODEOWNERS, who own File there at the base. None: the role write.
+	By   []string
+	File string
 }
 
-// size is how much worse a gate was: a ratio above 1, whichever way is worse.
-type size struct {
-	gate  string // hash of rule, metric and labels
-	worse float64
-}
-
-const (
-	// maxSizes bounds what a marker keeps; where more gates failed, the label counts for its head only.
-	maxSizes = 60
-	// sizeSlack is by how much a size may exceed the accepted one: the same code, measured twice, is not equal.
-	sizeSlack = 0.01
-)
-
-func (a acceptance) String() string {
-	if !commit.MatchString(a.head) {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString(a.head)
-	for _, s := range a.sizes {
-		fmt.Fprintf(&b, ",%s=%.4f", s.gate, s.worse)
-	}
-	return b.String()
-}
-
-// readAcceptance reads what String wrote; anything else accepts nothing.
-func readAcceptance(text string) acceptance {
-	head, rest, more := strings.Cut(text, ",")
-	if !commit.MatchString(head) {
-		return acceptance{}
-	}
-	a := acceptance{head: head}
-	for more && len(a.sizes) < maxSizes {
-		var part string
-		part, rest, more = strings.Cut(rest, ",")
-		gate, value, _ := strings.Cut(part, "=")
-		worse, err := strconv.ParseFloat(value, 64)
-		if err != nil || len(gate) != 8 || !(worse >= 1) {
-			return acceptance{}
-		}
-		a.sizes = append(a.sizes, size{gate, worse})
-	}
-	return a
-}
-
-// accept is the acceptance of what failed at a head.
-func accept(head string, c *comparison.Comparison) acceptance {
-	sizes, ok := failures(c)
-	if !ok || len(sizes) > maxSizes {
-		sizes = nil
-	}
-	return acceptance{head, sizes}
-}
-
-// covers reports whether all that fails in a comparison was accepted, and is no worse.
-func (a acceptance) covers(c *comparison.Comparison) bool {
-	now, ok := failures(c)
-	if !ok || len(a.sizes) == 0 {
-		return false
-	}
-	accepted := map[string]float64{}
-	for _, s := range a.sizes {
-		accepted[s.gate] = s.worse
-	}
-	for _, s := range now {
-		if limit, ok := accepted[s.gate]; !ok || s.worse > limit+sizeSlack {
-			return false
-		}
-	}
-	return true
-}
-
-// failures are the sizes of what makes a comparison fail; false where something of it has none, such as a change of
-// structure, a budget, or sides that cannot be compared.
-func failures(c *comparison.Comparison) (list []size, ok bool) {
-	for i := range c.Gates {
-		g := &c.Gates[i]
-		switch {
-		case comparison.Rank(g.CountsAs) < comparison.Rank(comparison.Fail):
-			continue
-		case g.Verdict != comparison.Fail || g.Ratio == nil || !(*g.Ratio > 0):
-			return nil, false
-		}
-		sum := sha256.Sum256([]byte(g.Rule + "\x00" + g.Metric + "\x00" + g.Labels.String()))
-		list = append(list, size{hex.EncodeToString(sum[:4]), math.Exp(math.Abs(math.Log(*g.Ratio)))})
-	}
-	return list, len(list) > 0
-}
-
-// Override accepts a failure where the label is on the pull request, in a merge queue on the last of the group, for
-// what is measured here: it was set since this head is the pull request's, or what it accepted then was as bad. An
-// empty label accepts nothing, and neither does one that the token's own app set, which the code of a change may have
-// been.
-func (s *Session) Override(ctx context.Context, c *comparison.Comparison, name string) {
+// Accept accepts what fails, or is inconclusive, where the label is on the pull request (in a merge queue: the last of the
+// group), a person set it who may, and that person has seen it: the newest verdict that stood before the label was as bad,
+// see [record.covers]. It then keeps the verdict of this run for the next one to be held to. The error says why no label
+// could be believed later: the comment should name none.
+func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
+	now := newRecord(legs)
 	number := s.Number
 	if number == 0 && s.Run.Push != nil {
 		number = s.Run.Push.Queued
 	}
-	if name == "" || number == 0 || !s.token || c.Verdict != comparison.Fail {
-		return
+	if a.Label == "" || number == 0 || !s.token {
+		return nil
 	}
-	l, err := s.client.label(ctx, number, name)
+	now.Pull, now.Key, now.Head, now.Run = number, CleanKey(s.key), s.HeadSHA(), s.stamp().RunID
+	if now.Verdict == comparison.Fail || now.Verdict == comparison.Inconclusive {
+		l, why := s.accepted(ctx, number, a, now)
+		switch {
+		case l != nil:
+			for _, leg := range legs {
+				leg.Comparison.Accept(l.Name, l.By)
+			}
+		case why != "":
+			s.o.Say("the label " + a.Label + " accepts nothing here: " + why)
+		}
+	}
+	if s.Number == 0 || !commit.MatchString(now.Head) {
+		return nil // a group of a merge queue: nobody looks at it and sets a label
+	}
+	if len(now.Failed) > maxFailed {
+		return fmt.Errorf("%d gates failed, more than a label can accept", len(now.Failed))
+	}
+	return s.client.writeRecord(ctx, now, s.Run.URL(), "explain: "+string(now.Verdict))
+}
+
+// accepted is the label that accepts a verdict; nil where none does, and why: empty where there is no such label.
+func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *record) (*label, string) {
+	l, err := s.client.label(ctx, number, a.Label)
 	switch {
 	case err != nil:
-		s.o.Say("the label " + name + " could not be looked up: " + err.Error())
-		return
+		return nil, err.Error()
 	case l == nil:
-		return
-	case l.bot && s.client.wroteIt(ctx, &github.User{Login: &l.By, Type: github.String("Bot")}):
-		s.o.Say("the label " + l.Name + " counts only where a person set it, and " + l.By + " did")
-		return
+		return nil, ""
+	case l.By == "" || l.At.IsZero():
+		return nil, "GitHub does not say who set it, and when"
+	case l.bot || strings.HasSuffix(l.By, "[bot]"):
+		return nil, "it counts only where a person set it, and " + l.By + " is an app"
 	}
-	if s.Number != 0 && s.Run.setHere(l) {
-		s.accepted = accept(s.HeadSHA(), c)
-		c.Accept(l.Name, l.By)
-		return
+	if ok, why := s.may(ctx, l.By, a); !ok {
+		return nil, l.By + " may not set it" + why
 	}
-	before, err := s.client.accepted(ctx, number, s.key)
+	pull := s.Pull
+	if pull == nil {
+		if pull, err = s.client.pull(ctx, number); err != nil {
+			return nil, err.Error()
+		}
+	}
+	seen, err := s.client.seen(ctx, pull, s.key, l.At)
+	switch {
+	case err != nil:
+		return nil, err.Error()
+	case seen == nil:
+		return nil, "it was set before any verdict stood: look at this one, take it off and set it again"
+	}
+	if ok, why := seen.covers(now); !ok {
+		return nil, "the verdict that stood when it was set was on " + short(seen.Head) + ", and " + why +
+			": take it off and set it again"
+	}
+	return l, ""
+}
+
+// roles of a repository, from the least.
+var roles = []string{"read", "triage", "write", "maintain", "admin"}
+
+// may reports whether somebody may accept; why says who may.
+func (s *Session) may(ctx context.Context, login string, a Acceptance) (ok bool, why string) {
+	by := slices.DeleteFunc(slices.Clone(a.By), func(who string) bool { return strings.TrimSpace(who) == "" })
+	if len(by) == 0 {
+		by = []string{"write"}
+	}
+	var missing []string
+	for _, who := range by {
+		who = strings.TrimSpace(who)
+		ok, err := false, error(nil)
+		switch {
+		case slices.Contains(roles, who):
+			ok, err = s.client.hasRole(ctx, login, who)
+		case strings.EqualFold(who, "CODEOWNERS"):
+			ok, err = s.owns(ctx, login, a.File)
+		default:
+			ok, err = s.client.isOne(ctx, login, who)
+		}
+		if ok {
+			return true, ""
+		}
+		if err != nil {
+			missing = append(missing, err.Error())
+		}
+	}
+	return false, strings.Join(append([]string{" (accept-by: " + oneLine(strings.Join(by, ", "), 200) + ")"}, missing...), "; ")
+}
+
+// hasRole reports whether somebody has a role in the repository, or one above it.
+func (c *client) hasRole(ctx context.Context, login, least string) (bool, error) {
+	level, _, err := c.api.Repositories.GetPermissionLevel(ctx, c.owner, c.repo, login)
+	if status(err) == http.StatusNotFound {
+		return false, nil
+	}
 	if err != nil {
-		s.o.Say("what the label " + l.Name + " accepted could not be looked up: " + err.Error())
-		return
+		return false, c.trouble("read the role of "+login, "metadata: read", err)
 	}
-	if before.head != "" && s.Number != 0 && before.head == s.HeadSHA() || before.covers(c) {
-		c.Accept(l.Name, l.By)
-		return
-	}
-	s.o.Say("the label " + l.Name + " was set for another head" + atHead(before.head) + ", and what is measured here is " +
-		"worse than what it accepted, or was not accepted then: take it off and set it again")
+	has := max(slices.Index(roles, level.GetUser().GetRoleName()), slices.Index(roles, level.GetPermission()))
+	return has >= slices.Index(roles, least), nil
 }
 
-func atHead(sha string) string {
-	if sha == "" {
-		return ""
+// isOne reports whether somebody is a person, or in a team: @alice, alice, @org/team.
+func (c *client) isOne(ctx context.Context, login, who string) (bool, error) {
+	org, team, isTeam := strings.Cut(strings.TrimPrefix(who, "@"), "/")
+	if !isTeam {
+		return strings.EqualFold(org, login), nil
 	}
-	return " (" + short(sha) + ")"
+	m, _, err := c.api.Teams.GetTeamMembershipBySlug(ctx, org, team, login)
+	switch {
+	case status(err) == http.StatusNotFound:
+		return false, nil
+	case err != nil:
+		return false, c.trouble("read the members of "+oneLine(who, 80), "members: read (a token of the organisation's)", err)
+	}
+	return m.GetState() == "active", nil
 }
 
-// setHere reports whether a label was set since the head is the pull request's.
-func (r *Run) setHere(l *label) bool {
-	return r.Action == "labeled" && strings.EqualFold(r.labelled, l.Name) ||
-		!r.headSince.IsZero() && !l.At.IsZero() && !l.At.Before(r.headSince)
-}
-
-// accepted is what our comment of a key says was accepted; the zero value where there is none.
-func (c *client) accepted(ctx context.Context, number int, key string) (acceptance, error) {
-	u := &upsert{c: c, number: number, marker: marker{key: CleanKey(key)}}
-	mine, err := u.list(ctx)
-	if err != nil || len(mine) == 0 {
-		return acceptance{}, err
+// owns reports whether somebody owns a file by CODEOWNERS as it is at the base.
+func (s *Session) owns(ctx context.Context, login, file string) (bool, error) {
+	ref, change := s.Base()
+	if !change || ref == "" {
+		return false, fmt.Errorf("the base, whose CODEOWNERS says who may, is not known")
 	}
-	return mine[0].accepted, nil
+	for _, name := range []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"} {
+		b, err := s.client.file(ctx, name, ref, 3<<20)
+		if err != nil {
+			continue
+		}
+		for _, owner := range gitfile.Owners(string(b), []string{file}) {
+			if ok, err := s.client.isOne(ctx, login, owner); ok || err != nil {
+				return ok, err
+			}
+		}
+		return false, nil
+	}
+	return false, fmt.Errorf("there is no CODEOWNERS at the base %s", ShortRef(ref))
 }

@@ -45,6 +45,29 @@ func (c *client) runArtifact(ctx context.Context, runID int64, name string) ([]F
 	return c.download(ctx, newest)
 }
 
+// headArtifact fetches the newest artifact of a name that a run on a pull request's head left, and says which run that is.
+func (c *client) headArtifact(ctx context.Context, pull *Pull, name string) (int64, []File, error) {
+	if pull == nil {
+		return 0, nil, fmt.Errorf("%w: there is no pull request whose head could have been measured", ErrNotFound)
+	}
+	list, _, err := c.api.Actions.ListRepositoryWorkflowRuns(ctx, c.owner, c.repo, &github.ListWorkflowRunsOptions{
+		HeadSHA: pull.HeadSHA, Event: "pull_request", ListOptions: github.ListOptions{PerPage: perPage}})
+	if err != nil {
+		return 0, nil, c.trouble("list the runs of "+short(pull.HeadSHA), needArtifacts, err)
+	}
+	for _, run := range list.WorkflowRuns { // the newest first
+		if run.GetHeadSHA() != pull.HeadSHA || run.GetID() == c.run.ID ||
+			run.GetHeadRepository().GetID() != pull.HeadRepoID {
+			continue
+		}
+		files, err := c.runArtifact(ctx, run.GetID(), name)
+		if err == nil || !errors.Is(err, ErrNotFound) {
+			return run.GetID(), files, err
+		}
+	}
+	return 0, nil, fmt.Errorf("%w: %s has not been measured yet", ErrNotFound, short(pull.HeadSHA))
+}
+
 // download fetches an artifact. GitHub answers with a signed address of a storage, which must not see the token, and
 // which is as good as a token itself: it appears in no error.
 func (c *client) download(ctx context.Context, a *github.Artifact) ([]File, error) {

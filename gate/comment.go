@@ -40,8 +40,6 @@ type comment struct {
 	Verdict comparison.Verdict
 	Changed bool  // something is improved, regressed, added or removed; only OnChange asks
 	Stamp   stamp // of the run that made the numbers: Run.stamp
-	// Accepted is what a label accepted in this run; where it is empty, what the comment says already stays.
-	Accepted acceptance
 	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more
 	// for less where GitHub finds that too long.
 	Body func(limit int) string

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // maxPayload bounds the payload of an event in bytes; GitHub sends none over 25 MB.
@@ -27,9 +26,6 @@ type payload struct {
 		Number      int              `json:"number"`
 		PullRequest *json.RawMessage `json:"pull_request"`
 	} `json:"issue"`
-	Label struct {
-		Name string `json:"name"`
-	} `json:"label"`
 	MergeGroup *struct {
 		HeadSHA string `json:"head_sha"`
 		HeadRef string `json:"head_ref"`
@@ -44,7 +40,6 @@ type payload struct {
 		HeadBranch     string      `json:"head_branch"`
 		HeadRepository repoPayload `json:"head_repository"`
 		Conclusion     string      `json:"conclusion"`
-		CreatedAt      time.Time   `json:"created_at"`
 		PullRequests   []struct {
 			Number int `json:"number"`
 		} `json:"pull_requests"`
@@ -54,7 +49,6 @@ type payload struct {
 type pullPayload struct {
 	Number         int           `json:"number"`
 	MergeCommitSHA string        `json:"merge_commit_sha"`
-	UpdatedAt      time.Time     `json:"updated_at"`
 	Head           branchPayload `json:"head"`
 	Base           branchPayload `json:"base"`
 }
@@ -85,7 +79,7 @@ func (r *Run) readEvent(from io.Reader) error {
 	if err := json.Unmarshal(b, &p); err != nil {
 		return fmt.Errorf("is not the JSON that GitHub writes: %w", err)
 	}
-	r.Action, r.DefaultBranch, r.labelled = p.Action, p.Repository.DefaultBranch, p.Label.Name
+	r.Action, r.DefaultBranch = p.Action, p.Repository.DefaultBranch
 	if w := p.WorkflowRun; w != nil {
 		t := &Trigger{RunID: w.ID, Attempt: w.RunAttempt, Event: w.Event, HeadSHA: w.HeadSHA, HeadRef: w.HeadBranch,
 			HeadRepo: w.HeadRepository.FullName, HeadRepoID: w.HeadRepository.ID, Conclusion: w.Conclusion}
@@ -98,7 +92,7 @@ func (r *Run) readEvent(from io.Reader) error {
 		if t.RunID < 1 || t.Attempt < 1 {
 			return errors.New("workflow_run has no id")
 		}
-		r.Trigger, r.headSince = t, w.CreatedAt
+		r.Trigger = t
 		return errors.Join(validCommits("workflow_run.head_sha", t.HeadSHA),
 			validRepo("workflow_run.head_repository", t.HeadRepo))
 	}
@@ -106,7 +100,7 @@ func (r *Run) readEvent(from io.Reader) error {
 		if r.Pull, err = p.PullRequest.pull(p.Number, p.Repository); err != nil {
 			return err
 		}
-		r.Number, r.headSince = r.Pull.Number, p.PullRequest.UpdatedAt
+		r.Number = r.Pull.Number
 		return nil
 	}
 	if i := p.Issue; i != nil && i.PullRequest != nil {

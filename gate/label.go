@@ -45,7 +45,7 @@ func (c *client) label(ctx context.Context, number int, name string) (*label, er
 }
 
 // labelledBy fills in who set a label last, where the events say so. They come oldest first, so that the last pages are
-// read, backwards. It is not an error where they do not: the label counts either way.
+// read, backwards. Where they do not, the label counts for nothing.
 func (c *client) labelledBy(ctx context.Context, number int, l *label) {
 	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
 		&github.ListOptions{PerPage: perPage})

@@ -14,25 +14,20 @@ const maxKey = 80
 
 // marker is the last line of a comment of ours, which nobody sees: what it is about and which run wrote it.
 type marker struct {
-	key      string
-	stamp    stamp
-	accepted acceptance // by a label, in this run or an earlier one
+	key   string
+	stamp stamp
 }
 
-// The numbers have at most 18 digits, so that they always fit.
-var markerLine = regexp.MustCompile(`^<!-- explain:v1:key=([A-Za-z0-9._-]{1,80}) head=([0-9a-f]{40}|[0-9a-f]{64}|-) run=([0-9]{1,18}) attempt=([0-9]{1,9})(?: accepted=([0-9a-f,.=]+))? -->$`)
+// The numbers have at most 18 digits, so that they always fit. What older versions said was accepted is not read.
+var markerLine = regexp.MustCompile(`^<!-- explain:v1:key=([A-Za-z0-9._-]{1,80}) head=([0-9a-f]{40}|[0-9a-f]{64}|-) run=([0-9]{1,18}) attempt=([0-9]{1,9})(?: accepted=[0-9a-f,.=]+)? -->$`)
 
 func (m marker) String() string {
 	head := m.stamp.HeadSHA
 	if !commit.MatchString(head) {
 		head = "-"
 	}
-	accepted := m.accepted.String()
-	if accepted != "" {
-		accepted = " accepted=" + accepted
-	}
-	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d%s -->", CleanKey(m.key), head,
-		max(m.stamp.RunID, 0), max(m.stamp.Attempt, 0), accepted)
+	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head,
+		max(m.stamp.RunID, 0), max(m.stamp.Attempt, 0))
 }
 
 // sign puts the marker below a text.
@@ -58,7 +53,6 @@ func readMarker(body string) (text string, m marker, ok bool) {
 		return "", marker{}, false
 	}
 	m.stamp.RunID, m.stamp.Attempt = run, attempt
-	m.accepted = readAcceptance(f[5])
 	return strings.TrimRight(body[:cut], " \n"), m, true
 }
 

@@ -38,9 +38,6 @@ func TestMarkerProperties(t *testing.T) {
 		}
 		want := marker{key: key, stamp: stamp{rapid.SampledFrom([]string{"", sha("a"), strings.Repeat("b", 64)}).Draw(t, "head"),
 			rapid.Int64Range(0, 1e18-1).Draw(t, "run"), rapid.IntRange(0, 1e9-1).Draw(t, "attempt")}}
-		if rapid.Bool().Draw(t, "accepted") {
-			want.accepted = acceptance{sha("c"), []size{{"0123abcd", 1.25}, {"ffffffff", 1.0001}}}
-		}
 		body := want.sign(b)
 		text, got, ok := readMarker(body)
 		if !ok || got.String() != want.String() {

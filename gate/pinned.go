@@ -35,9 +35,10 @@ type Pinned struct {
 func (p *Pinned) There() bool { return p.Data != nil }
 
 // UnreadError says that a file that decides could not be read at the base: nothing is judged.
-type UnreadError struct{ error }
+type UnreadError struct{ Err error }
 
-func (e UnreadError) Unwrap() error { return e.error }
+func (e UnreadError) Error() string { return e.Err.Error() }
+func (e UnreadError) Unwrap() error { return e.Err }
 
 // ErrNowhere says that a file that decides is neither at the base nor here.
 var ErrNowhere = errors.New("no such file")

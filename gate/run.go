@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // ErrNotInActions says that this process is not a step of a GitHub Actions workflow.
@@ -43,9 +42,6 @@ type Run struct {
 	Push    *Push    // on push and merge_group
 
 	DefaultBranch string // of the repository; empty where the payload has none
-
-	labelled  string    // the label that this very event set
-	headSince time.Time // when the head was the pull request's, by GitHub's clock; zero where unknown
 }
 
 // Pull is a pull request at one moment.

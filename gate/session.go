@@ -54,7 +54,7 @@ type Session struct {
 	key    string
 	token  bool
 
-	accepted acceptance // by a label, in this step
+	measured int64 // the run of this head whose measurements are judged again; 0: this one
 }
 
 // Open reads what started the workflow, and asks nothing of GitHub yet. Outside of GitHub Actions the error is
@@ -202,6 +202,11 @@ func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Basel
 	return s.client.baseline(ctx, q)
 }
 
+// Evidence finds the newest artifact of a name that a run on a branch left, with what decides beside a baseline: a history.
+func (s *Session) Evidence(ctx context.Context, artifact, branch string) (*Baseline, error) {
+	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, Again: true})
+}
+
 // Moved is the head that the pull request has by now, where that is not the one that was measured; empty where it is,
 // or GitHub does not say.
 func (s *Session) Moved(ctx context.Context) string {
@@ -256,11 +261,19 @@ func (s *Session) Finished(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Measured fetches the report.json files that the run left which triggered this one. The author of the change may have
+// Measured fetches the report.json files that the run left which triggered this one, or, where none did, the newest run of
+// this pull request's head: a label changes nothing that is measured. The author of the change may have
 // written them. Nothing else of the artifact is looked at, a comparison or a verdict least of all.
 func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error) {
-	run := s.Run.Trigger.RunID
-	files, err := s.client.runArtifact(ctx, run, artifact)
+	var run int64
+	var files []File
+	var err error
+	if s.Run.Trigger != nil {
+		run = s.Run.Trigger.RunID
+		files, err = s.client.runArtifact(ctx, run, artifact)
+	} else if run, files, err = s.client.headArtifact(ctx, s.Pull, artifact); err == nil {
+		s.measured = run
+	}
 	if err != nil {
 		return nil, fmt.Errorf("artifact %s of run %d: %w", artifact, run, err)
 	}

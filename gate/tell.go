@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -84,8 +85,29 @@ func (s *Session) status(ctx context.Context, v comparison.Verdict) {
 	state := map[comparison.Verdict]string{comparison.Pass: "success", comparison.Warn: "success",
 		comparison.Error: "error"}[v]
 	why := s.client.setStatus(ctx, commitStatus{SHA: sha, State: cmp.Or(state, "failure"), Context: s.o.Status,
-		Text: "explain: " + string(v), URL: s.Run.URL()})
+		Text: "explain: " + string(v) + s.against(), URL: s.Run.URL()})
 	if why != "" {
+		s.o.Say("status: " + why)
+	}
+}
+
+// against names the base that a verdict is against: two pull requests with one head have two.
+func (s *Session) against() string {
+	if s.Pull == nil {
+		return ""
+	}
+	return fmt.Sprintf(" on #%d against %s at %s", s.Number, oneLine(s.Pull.BaseRef, 40), short(s.Pull.BaseSHA))
+}
+
+// Pending says in the status of the head, where one was asked for, that nothing is known yet: what stands there may have been
+// earned against another base or by another policy.
+func (s *Session) Pending(ctx context.Context) {
+	sha := s.HeadSHA()
+	if s.o.Status == "" || !s.token || sha == "" {
+		return
+	}
+	if why := s.client.setStatus(ctx, commitStatus{SHA: sha, State: "pending", Context: s.o.Status, Text: "explain: being judged",
+		URL: s.Run.URL()}); why != "" {
 		s.o.Say("status: " + why)
 	}
 }
@@ -116,8 +138,14 @@ func (s *Session) inWorkspace(folder, name string) string {
 func (s *Session) stamp() stamp {
 	st := s.Run.stamp()
 	st.HeadSHA = s.HeadSHA()
+	if s.measured != 0 { // its own judge may still be to come, and counts as new as this
+		st.RunID, st.Attempt = s.measured, 1
+	}
 	return st
 }
+
+// Measures is the run whose measurements are judged: this one, or on workflow_run the one that has finished.
+func (s *Session) Measures() int64 { return s.stamp().RunID }
 
 // annotate says the verdict in one line, and how much was checked: numbers and ids of metrics, no name of a capture.
 func (s *Session) annotate(c *comparison.Comparison) {
@@ -139,7 +167,7 @@ func (s *Session) post(ctx context.Context, w comment) {
 	}
 	why := "no token: set GITHUB_TOKEN for this step (env: GITHUB_TOKEN: ${{ github.token }})"
 	if s.token {
-		w.Key, w.Mode, w.Stamp, w.Accepted = s.key, s.o.Mode, s.stamp(), s.accepted
+		w.Key, w.Mode, w.Stamp = s.key, s.o.Mode, s.stamp()
 		posted := s.client.upsert(ctx, s.Number, w)
 		if posted.ID != 0 {
 			s.output("comment-id", strconv.FormatInt(posted.ID, 10))

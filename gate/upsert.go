@@ -50,7 +50,7 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 		return posted{Action: commentSilent, Reason: "no comment: the event is not about a pull request"}
 	}
 	u := &upsert{c: c, number: number, want: w, limit: CommentLimit,
-		marker: marker{CleanKey(w.Key), w.Stamp, w.Accepted}}
+		marker: marker{CleanKey(w.Key), w.Stamp}}
 	// A comment that somebody deletes between the list and the edit is looked for once more.
 	for try := 1; ; try++ {
 		mine, err := u.list(ctx)
@@ -151,9 +151,6 @@ func (u *upsert) happened(ctx context.Context, s stamp) bool {
 
 // edit makes a comment say what is wanted; gone says that it is not there any more.
 func (u *upsert) edit(ctx context.Context, f found) (p posted, gone bool) {
-	if u.marker.accepted.head == "" {
-		u.marker.accepted = f.accepted
-	}
 	for {
 		text, m, _ := readMarker(u.body())
 		m.stamp.Attempt = f.stamp.Attempt // attempts of one run follow each other

@@ -25,7 +25,7 @@ const (
 // plainName is what an artifact of one file, which is no zip, is read as.
 const plainName = "report.json"
 
-// readZip reads the .json files of a zip, sorted by name; of an artifact that upload-artifact stored as one plain file,
+// readZip reads the .json and .db files of a zip, sorted by name; of an artifact that upload-artifact stored as one plain file,
 // that one. What it reads was written by strangers: a path that leaves
 // the archive, a link or a name twice refuses the whole of it, and sizes are counted, never believed.
 func readZip(b []byte) ([]File, error) {
@@ -60,7 +60,7 @@ func readZip(b []byte) ([]File, error) {
 	var files []File
 	var total int64
 	for _, f := range z.File {
-		if !strings.HasSuffix(f.Name, ".json") {
+		if !strings.HasSuffix(f.Name, ".json") && !strings.HasSuffix(f.Name, ".db") {
 			continue
 		}
 		data, err := readEntry(f, min(maxEntry, maxFiles-total))
@@ -71,7 +71,7 @@ func readZip(b []byte) ([]File, error) {
 		files = append(files, File{f.Name, data})
 	}
 	if len(files) == 0 {
-		return nil, errors.New("the zip holds no .json file")
+		return nil, errors.New("the zip holds no .json or .db file")
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil

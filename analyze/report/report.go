@@ -50,6 +50,14 @@ type Provenance struct {
 	SchemaVersion   *string      `json:"schema_version"`   // version of nsys' export schema
 	Tables          []TableCount `json:"tables"`           // the tables that were read
 	Maps            []MapFile    `json:"maps,omitempty"`   // the files that name phases and kernels
+	Run             *MeasuredBy  `json:"run,omitempty"`    // of GitHub Actions, where the action's command report made it
+}
+
+// MeasuredBy is the run of a workflow that made a report: one that another run left behind is told from it.
+type MeasuredBy struct {
+	ID      int64  `json:"id"`
+	Attempt int64  `json:"attempt"`
+	Base    string `json:"base,omitempty"` // branch that the change was to be merged into
 }
 
 // MapFile is a file that says what names mean: reports made with different ones call the same work differently.

@@ -36,7 +36,8 @@ comment and exit 3, so that the rest cannot pass for the whole.
 For pull requests from forks, use gate on workflow_run: it judges the measurements, while comment
 would repeat what the fork's own code claims.
 
-The exit code is 0 whatever the verdict: gate has already judged.`,
+In GitHub Actions the exit code is that of the worst verdict, as --exit-on says; elsewhere it is 0, since
+gate has judged, unless --exit-on is given.`,
 		Example: `  explain comment gate/comparison.json > comment.md
   explain comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
 		Args: cobra.ArbitraryArgs,
@@ -52,7 +53,6 @@ type commentFlags struct {
 	merge  bool
 	expect []string
 	files  []string
-	label  string
 	out    string
 }
 
@@ -63,24 +63,19 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&f.expect, "expect", nil,
 		"`NAMES` of the comparisons that --merge must find, as their folders are called or end in after a dash: a100,h100")
 	fl.StringArrayVar(&f.files, "comparison", nil, "`FILES` as the arguments name them: repeatable, commas, globs")
-	fl.StringVar(&f.label, "override-label", "perf:accept",
-		"this `LABEL` on the pull request turns fail into warn; empty: none does")
 	fl.StringVarP(&f.out, "out", "o", "", "write comment.md into this `DIR` instead of printing it")
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 }
 
 func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
-	if f.out != "" {
-		if err := output.Check(f.out); err != nil {
-			return err
-		}
-	}
 	session, err := f.github.session(ctx, e, f.out)
-	if err != nil {
-		return err
+	if err == nil && f.out != "" {
+		err = output.Check(f.out)
 	}
-	err = f.comment(ctx, e, session, append(args, f.files...))
+	if err == nil {
+		err = f.comment(ctx, e, session, append(args, f.files...))
+	}
 	if err != nil && !errors.As(err, new(exitCode)) && session != nil {
 		session.Fail(errorVerdict(err), errorCode(err), err)
 		session.TellError(ctx, errorVerdict(err), func(limit int) string {
@@ -88,6 +83,7 @@ func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 			o.Limit = limit
 			return render.ErrorComment(errorVerdict(err), err.Error(), o)
 		})
+		return f.github.ended(e, err)
 	}
 	return err
 }
@@ -122,12 +118,27 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 		}
 		if s != nil {
 			leg.Comparison.Withdraw() // who accepts what is for the pull request to say
-			s.Override(ctx, leg.Comparison, f.label)
 		}
 		legs = append(legs, leg)
 	}
 	missing := missingLegs(legs, f.expect)
+	for i := range legs { // called as they are expected
+		for _, name := range f.expect {
+			if strings.HasSuffix(legs[i].Title, "-"+name) {
+				legs[i].Title = name
+			}
+		}
+	}
 	legs = append(legs, missing...)
+	if s != nil {
+		var list []gate.Leg
+		for _, l := range legs {
+			list = append(list, gate.Leg{Name: l.Title, Comparison: l.Comparison})
+		}
+		if err := s.Accept(ctx, list, f.github.acceptance("")); err != nil {
+			s.Say("what was judged is not kept, so that no label can accept it: " + err.Error())
+		}
+	}
 	text := commentText(legs, f.merge, f.github.provenance(s))
 	if err := f.write(ctx, e, s, text); err != nil {
 		return err
@@ -135,8 +146,11 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	if s != nil {
 		s.Comment(ctx, render.Worst(legs), text)
 	}
-	if len(missing) > 0 {
+	switch code := f.github.exitCode(render.Worst(legs).Verdict); {
+	case len(missing) > 0 && f.github.exitOn != "never":
 		return exitCode(exitInput)
+	case s != nil && code != exitOK:
+		return exitCode(code)
 	}
 	return nil
 }

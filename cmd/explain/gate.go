@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,6 +40,7 @@ func newGate(e *env) *cobra.Command {
   summary.md        the same at greater length
   gate.junit.xml    a test case for each gate
   reports/          a report of each capture of the head, to keep as the next baseline
+  base/             the reports that they were compared with
 
 FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
 globs. Without a baseline only budgets are judged. If there are no budgets, or the baseline that was
@@ -75,6 +75,9 @@ inconclusive.`,
 	return cmd
 }
 
+// defaultArtifact is where a run leaves reports, unless --artifact says otherwise.
+const defaultArtifact = "explain"
+
 // gateFlags are the flags of explain gate.
 type gateFlags struct {
 	analysis         analysisFlags
@@ -87,18 +90,14 @@ type gateFlags struct {
 	baselineArtifact string
 	baselineBranch   string
 	baselineFile     string
+	historyArtifact  string
 	baseCommit       string
 	artifact         string
-	overrideLabel    string
-	exitOn           string
 	format           string
 	out              string
 
 	pins gate.Pins // what decides, as it was read
 }
-
-// exitLevels of --exit-on, from the strictest.
-var exitLevels = []string{"warn", "inconclusive", "error", "never"}
 
 func (f *gateFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
@@ -117,40 +116,34 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 		"the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
 	fl.StringVar(&f.baselineFile, "baseline-file", "",
 		"use this checked-in report `FILE`, where it exists, if there is no other base")
+	fl.StringVar(&f.historyArtifact, "history-artifact", "",
+		"take the history from the artifact of this `NAME` of a run on the base branch (GitHub Actions)")
 	fl.StringVar(&f.baseCommit, "base-commit", "", "the `COMMIT` that --base was measured at, for the comment to name")
-	fl.StringVar(&f.artifact, "artifact", "explain",
-		"on workflow_run, without --head: judge the reports in the artifact of this `NAME` of the run that has finished")
-	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept",
-		"this `LABEL` on the pull request turns fail into warn; empty: none does")
-	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
-		"fail on this `LEVEL` of verdict or a worse one: "+strings.Join(exitLevels, ", "))
+	fl.StringVar(&f.artifact, "artifact", defaultArtifact,
+		"without --head: judge the reports in the artifact of this `NAME`, of the run that has finished (workflow_run) or the newest of this head")
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
 	f.analysis.Register(cmd)
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	command.Complete(cmd, "exit-on", exitLevels)
 	command.Complete(cmd, "format", diffFormats)
 }
 
 func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	ctx := cmd.Context()
-	if err := f.check(cmd); err != nil {
-		return err
-	}
 	session, err := f.github.session(ctx, e, f.out)
 	if err != nil {
-		return err
+		return f.failed(ctx, e, session, err)
 	}
 	res, err := f.said(cmd, e, session)
 	switch {
 	case err != nil:
-		return f.failed(ctx, session, err)
+		return f.failed(ctx, e, session, err)
 	case res == nil:
 		return nil // nothing to judge: the log says why
 	}
-	code := f.exitCode(res.c.Verdict)
+	code := f.github.exitCode(res.c.Verdict)
 	if err := f.print(e, res.c, session != nil); err != nil {
 		return err
 	}
@@ -163,14 +156,17 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 // said judges, writes the files and tells GitHub. A panic is an error like others, which is told as they are.
 func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judged, err error) {
 	defer crash.Caught(cmd.CommandPath(), &err)
+	if err = f.check(cmd); err != nil {
+		return nil, err
+	}
 	if res, err = f.judgeSession(cmd, e, s); err != nil || res == nil {
 		return nil, err
 	}
 	if f.out != "" {
-		err = output.Write(cmd.Context(), f.out, res.files())
+		err = f.write(cmd.Context(), res.files())
 	}
 	if err == nil && s != nil {
-		s.Tell(cmd.Context(), res.told(f.exitCode(res.c.Verdict), f.out))
+		s.Tell(cmd.Context(), res.told(f.github.exitCode(res.c.Verdict), f.out))
 	}
 	return res, err
 }
@@ -181,7 +177,11 @@ func (f *gateFlags) judgeSession(cmd *cobra.Command, e *env, s *gate.Session) (*
 		if err := s.Claim(commandLine(cmd)); err != nil {
 			return nil, usageError{Err: err}
 		}
+		s.Pending(cmd.Context())
 		if s.Run.Trigger != nil {
+			if s.Run.Action == "requested" || s.Run.Action == "in_progress" {
+				return nil, nil // it is being measured: that is all that there is to say
+			}
 			if ok, err := s.Finished(cmd.Context()); err != nil || !ok {
 				return nil, err
 			}
@@ -203,23 +203,22 @@ func commandLine(cmd *cobra.Command) string {
 }
 
 // failed says everywhere that nothing was judged: what an earlier run said would stand there as if it were today's.
-func (f *gateFlags) failed(ctx context.Context, s *gate.Session, err error) error {
+func (f *gateFlags) failed(ctx context.Context, e *env, s *gate.Session, err error) error {
 	verdict, code := errorVerdict(err), errorCode(err)
 	text := func(limit int) string {
 		o := f.github.provenance(s)
 		o.Limit = limit
 		return diffrender.ErrorComment(verdict, err.Error(), o)
 	}
-	if f.out != "" && code != exitUsage && ctx.Err() == nil {
-		werr := output.Write(ctx, f.out, []output.File{
+	if f.out != "" && ctx.Err() == nil && output.Check(f.out) == nil {
+		mark := comparison.NewError(versionText(), verdict, err.Error())
+		werr := f.write(ctx, []output.File{
+			{Name: "comparison.json", Write: func(w io.Writer) error { return comparison.Write(w, mark) }}, // the folder stays ours
 			{Name: "comment.md", Write: writeText(text, gate.CommentLimit)},
 			{Name: "summary.md", Write: writeText(text, gate.SummaryRoom)},
 			{Name: "gate.junit.xml",
 				Write: func(w io.Writer) error { return diffrender.WriteJUnitError(w, verdict, err.Error()) }},
 		})
-		for _, old := range []string{"comparison.json", "diff.html", "reports"} { // of an earlier run
-			werr = errors.Join(werr, os.RemoveAll(filepath.Join(f.out, old)))
-		}
 		if werr != nil {
 			err = fmt.Errorf("%w; %w", err, werr)
 		}
@@ -228,7 +227,19 @@ func (f *gateFlags) failed(ctx context.Context, s *gate.Session, err error) erro
 		s.Fail(verdict, code, err)
 		s.TellError(ctx, verdict, text)
 	}
-	return err
+	return f.github.ended(e, err)
+}
+
+// write writes the files of --out in place of what an earlier run left there: a report of it would be taken for one of this.
+func (f *gateFlags) write(ctx context.Context, files []output.File) error {
+	if output.Ours(filepath.Join(f.out, "comparison.json")) {
+		for _, old := range []string{"diff.html", "reports", "base"} {
+			if err := os.RemoveAll(filepath.Join(f.out, old)); err != nil {
+				return err
+			}
+		}
+	}
+	return output.Write(ctx, f.out, files)
 }
 
 // writeText writes a text of at most limit bytes.
@@ -246,8 +257,6 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.baseCommit != "" && !commitText.MatchString(f.baseCommit):
 		return usagef("--base-commit is not a commit: 40 hexadecimal digits")
-	case !slices.Contains(exitLevels, f.exitOn):
-		return usagef("--exit-on %s is unknown; it is one of %s", f.exitOn, strings.Join(exitLevels, ", "))
 	case f.format != "" && !slices.Contains(diffFormats, f.format):
 		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(diffFormats, ", "))
 	case cmd.Flags().Changed("batch") && f.batch < 1:
@@ -259,19 +268,6 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 		return output.Check(f.out)
 	}
 	return nil
-}
-
-// exitCode of a verdict, which --exit-on can make milder or stricter.
-func (f *gateFlags) exitCode(v comparison.Verdict) int {
-	switch {
-	case v == comparison.Error:
-		return exitInput
-	case f.exitOn == "never", f.exitOn == "error" && v == comparison.Inconclusive:
-		return exitOK
-	case f.exitOn == "warn" && v == comparison.Warn:
-		return exitFail
-	}
-	return verdictCode(v)
 }
 
 // judged is a comparison with what is said around it.
@@ -331,7 +327,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		heads = append(heads, r.Report)
 		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
 	}
-	before, err := f.fromHistory(ctx, s, heads[0], &base, &opt)
+	if err := f.madeHere(s, slices.Concat(base.reports[:len(base.inputs)], heads)); err != nil {
+		return nil, err
+	}
+	before, err := f.fromHistory(ctx, s, dir, heads[0], &base, &opt)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +348,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	at.Baseline, at.BaseSHA, at.Nearness, at.BaseRunURL = base.source, base.sha, base.near, base.run
 	at.Hardware = hardware(heads)
 	at.Policy = source
-	j.options.AcceptLabel, j.options.Reproduce = f.overrideLabel, f.reproduce()
+	j.options.AcceptLabel, j.options.Reproduce, j.options.Today = f.github.label, f.reproduce(s != nil, len(j.base.reports)), opt.Today
 	if said := f.pins.Said(); said != "" {
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(said)})
 	}
@@ -357,11 +356,11 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	for _, note := range before.Notes {
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
 	}
-	if s != nil {
+	if s == nil {
+		j.options.AcceptLabel = "" // labels are GitHub's
+	} else {
 		if s.Run.Trigger != nil {
 			at.Artifact = f.artifact
-			j.options.Reproduce = fmt.Sprintf("gh run download %d --name %s && explain gate --base 'base/*/report.json' "+
-				"--head 'head/*/report.json'", s.Run.Trigger.RunID, shellWord(f.artifact))
 			j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text("Measured by a run of the change's own code, " +
 				"judged here: nothing but its numbers was believed.")})
 		}
@@ -370,7 +369,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 				[]doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
 					doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
 		}
-		s.Override(ctx, j.c, f.overrideLabel)
+		if err := s.Accept(ctx, []gate.Leg{{Comparison: j.c}}, f.github.acceptance(f.rules.policy)); err != nil {
+			s.Say("what was judged is not kept, so that no label can accept it: " + err.Error())
+			j.options.AcceptLabel = ""
+		}
 	}
 	return j, nil
 }
@@ -396,6 +398,10 @@ func (j *judged) files() []output.File {
 		{Name: "comment.md", Write: writeText(j.markdown, gate.CommentLimit)},
 		{Name: "summary.md", Write: writeText(j.summary, gate.SummaryRoom)},
 		{Name: "gate.junit.xml", Write: func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
+	}
+	for i, r := range j.base.reports { // what the comparison can be made from again
+		files = append(files, output.File{Name: fmt.Sprintf("base/%d/report.json", i+1),
+			Write: func(w io.Writer) error { return output.JSON(w, r) }})
 	}
 	names := map[string]bool{}
 	for _, h := range j.heads {

@@ -41,10 +41,14 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 	switch {
 	case len(f.head) > 0:
 		return nil
-	case s == nil || s.Run.Trigger == nil:
+	case s == nil || s.Run.Trigger == nil && (s.Run.Event != "pull_request" || f.artifact == defaultArtifact):
 		return usagef("name what to judge: explain gate --head FILE [--base FILE]")
 	}
 	files, err := s.Measured(ctx, f.artifact)
+	if errors.Is(err, gate.ErrNotFound) && s.Run.Trigger == nil {
+		s.Number = 0 // the run that measures it will comment
+		return gate.UnreadError{Err: err}
+	}
 	if err != nil {
 		return err
 	}
@@ -67,6 +71,34 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 	}
 	if len(f.head) == 0 {
 		return fmt.Errorf("the artifact %s has no report of the head, only of a base", clean(f.artifact))
+	}
+	return nil
+}
+
+// madeHere refuses reports that lie here and that another run of the workflow made: on a runner that keeps its workspace
+// they would be judged in place of a measurement that failed. Reports that no run made, of traces elsewhere, are believed
+// where all are.
+func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
+	if s == nil {
+		return nil
+	}
+	want, attempt, first := s.Measures(), int64(0), true
+	for _, r := range reports {
+		by := r.Trace.Run
+		switch {
+		case by == nil && attempt != 0, by != nil && attempt == 0 && !first:
+			return fmt.Errorf("some of the reports are of this run and some are of none: empty the folder that they are in before measuring")
+		case by != nil && s.Pull != nil && by.Base != "" && by.Base != s.Pull.BaseRef:
+			return fmt.Errorf("the report of %s was measured for the base %s, and the base is %s now", clean(r.Trace.Name), clean(by.Base), clean(s.Pull.BaseRef))
+		case by != nil && by.ID != want:
+			return fmt.Errorf("the report of %s was made by run %d, and run %d is judged: measuring failed, or left reports of an "+
+				"earlier run where its own should be. What another run measured is a baseline-artifact", clean(r.Trace.Name), by.ID, want)
+		case by != nil && attempt != 0 && by.Attempt != attempt:
+			return fmt.Errorf("the reports are of attempts %d and %d of the run: empty the folder that they are in before measuring", attempt, by.Attempt)
+		case by != nil:
+			attempt = by.Attempt
+		}
+		first = false
 	}
 	return nil
 }
@@ -140,13 +172,12 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 
 // fromHistory takes from the history what the comparison lacks: noise floors, what was spent of budgets, and the base
 // where nothing else gave one.
-func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, head *report.Report, b *baseline,
-	opt *diff.Options) (*past.Said, error) {
+func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string, head *report.Report,
+	b *baseline, opt *diff.Options) (*past.Said, error) {
 	commit := cmp.Or(f.baseCommit, b.sha)
 	if s != nil {
-		if f.rules.past.Store != "" && gitfile.Tracked(ctx, f.rules.past.Store) {
-			return nil, usagef("--history %s is a file of the repository, which the change can edit: keep it in an artifact, a cache or a branch of its own",
-				f.rules.past.Store)
+		if err := f.trustedHistory(ctx, s, dir); err != nil {
+			return nil, err
 		}
 		if ref, _ := s.Base(); commit == "" && commitText.MatchString(ref) {
 			commit = ref
@@ -163,6 +194,44 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, head *repo
 	}
 	opt.NoBase = b.none
 	return said, nil
+}
+
+// trustedHistory takes the history of an artifact that a run on the base branch left. A file of the workspace is believed only
+// where no change is judged: the change can have written it, or the cache that it came from.
+func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir string) error {
+	store := f.rules.past.Store
+	if f.historyArtifact != "" {
+		if store != "" {
+			return usagef("--history and --history-artifact exclude each other")
+		}
+		branch := cmp.Or(f.baselineBranch, s.BaseBranch())
+		found, err := s.Evidence(ctx, f.historyArtifact, branch)
+		var none *gate.NoBaseline
+		if errors.As(err, &none) && none.NeverRan {
+			return nil // nobody could have made one
+		}
+		if err != nil {
+			return fmt.Errorf("--history-artifact: %w", err)
+		}
+		for _, file := range found.Files {
+			if strings.HasSuffix(file.Name, ".db") {
+				f.rules.past.Store = filepath.Join(dir, "history.db")
+				return os.WriteFile(f.rules.past.Store, file.Data, 0o600)
+			}
+		}
+		return fmt.Errorf("--history-artifact: %s holds no .db file", found.Source)
+	}
+	if store == "" || strings.Contains(store, "://") {
+		return nil
+	}
+	if gitfile.Tracked(ctx, store) {
+		return usagef("--history %s is a file of the repository, which the change can edit: keep it in an artifact or a branch of its own", store)
+	}
+	if _, change := s.Base(); change && f.policyRef != gate.HeadRef {
+		return gate.UnreadError{Err: fmt.Errorf("--history %s lies in the workspace, where the change, or a cache that it can write, may have "+
+			"put it, and by that nothing is judged: name the artifact of a run on the base branch with --history-artifact", store)}
+	}
+	return nil
 }
 
 // neverRan reports whether the base branch has never run this workflow.

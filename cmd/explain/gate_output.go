@@ -58,8 +58,16 @@ func hardware(heads []*report.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// reproduce is the command that makes the same comparison from the same files, as a shell takes it.
-func (f *gateFlags) reproduce() string {
+// reproduce is the command that makes the same comparison from the same files, as a shell takes it: in GitHub Actions from
+// the folder that was uploaded, by the policy of a checkout of the base.
+func (f *gateFlags) reproduce(uploaded bool, bases int) string {
+	base, head := f.base, f.head
+	if uploaded {
+		base, head = nil, []string{"reports/*/report.json"}
+		if bases > 0 {
+			base = []string{"base/*/report.json"}
+		}
+	}
 	parts := []string{"explain gate"}
 	add := func(flag string, values ...string) {
 		for _, v := range values {
@@ -71,12 +79,14 @@ func (f *gateFlags) reproduce() string {
 	for _, in := range []struct {
 		flag   string
 		values []string
-	}{{"base", f.base}, {"head", f.head}, {"fail-on", f.rules.failOn}} {
+	}{{"base", base}, {"head", head}, {"fail-on", f.rules.failOn}} {
 		add(in.flag, in.values...)
 	}
 	add("policy", f.rules.policy)
 	add("noise", f.rules.noise)
-	add("history", f.rules.past.Store)
+	if !uploaded {
+		add("history", f.rules.past.Store)
+	}
 	add("unit", f.analysis.Unit)
 	add("phase", f.phase)
 	return strings.Join(parts, " ")

@@ -16,7 +16,7 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 	if f.rules.policy == "" {
 		source = render.DefaultRules
 		if len(f.rules.failOn) > 0 {
-			source = "rules of --fail-on"
+			source = render.FlagRules
 		}
 		return policy.Default(), source, nil
 	}

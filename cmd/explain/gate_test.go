@@ -159,7 +159,7 @@ func TestHostileNamesThroughTheGate(t *testing.T) {
 func TestAHostileErrorThroughTheGate(t *testing.T) {
 	head := filepath.Join(t.TempDir(), "x\n::error::pwned\n<img src=x onerror=y> @org/all [a](b) https:##[error]z.sqlite")
 	g := gateInActions(t, pullServer(), "--base", "../../testdata/tiny.sqlite", "--head", head)
-	if g.code != exitInput || len(g.comments) != 1 || !strings.HasPrefix(g.comments[0], "### **ERROR** nothing was judged\n") {
+	if g.code != exitInput || len(g.comments) != 1 || !strings.HasPrefix(g.comments[0], "### 🛑 **ERROR** nothing was judged\n") {
 		t.Fatalf("exit %d, comments %q", g.code, g.comments)
 	}
 	literalMarkdown(t, "summary", g.summary)
@@ -255,7 +255,7 @@ func TestTheRealPairReadsAsItShould(t *testing.T) {
 	if g.code != exitFail || len(g.comments) != 1 {
 		t.Fatalf("exit %d, %d comments", g.code, len(g.comments))
 	}
-	for _, want := range []string{`^### \*\*FAIL\*\* \+13\.8 % slower`, `\*\*\+2\.736 ms\*\* host slower, GPU idle: .*`, `GPU compute unchanged `, "`ncclDevKernel_SendRecv`", "`cudaMemsetAsync`", `unreplicated: one capture on a side`} {
+	for _, want := range []string{`^### ❌ \*\*FAIL\*\* \+13\.8 % slower`, `\*\*\+2\.736 ms\*\* host slower, GPU idle: .*`, `GPU compute unchanged `, "`ncclDevKernel_SendRecv`", "`cudaMemsetAsync`", `unreplicated: one capture on a side`} {
 		if !regexp.MustCompile("(?m)" + want).MatchString(g.comments[0]) {
 			t.Errorf("no %q in\n%s", want, g.comments[0])
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,13 +27,26 @@ type githubFlags struct {
 	status      string
 	reportURL   string
 	allowUnsafe bool
+	label       string   // that accepts a verdict
+	acceptBy    []string // who may set it
+	exitOn      string
 }
+
+// exitLevels of --exit-on, from the strictest; fail is what error was called for, and means the same.
+var exitLevels = []string{"warn", "inconclusive", "fail", "error", "never"}
 
 // commentModes of --comment, in the order of the help text.
 var commentModes = []string{string(gate.Always), string(gate.OnChange), string(gate.OnFailure), string(gate.Never)}
 
 func (f *githubFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
+	fl.StringVar(&f.label, "override-label", "perf:accept",
+		"this `LABEL` on the pull request turns fail and inconclusive into warn; empty: none does")
+	fl.StringSliceVar(&f.acceptBy, "accept-by", nil,
+		"`WHO` may set that label: a role, a login, @org/team or CODEOWNERS of the policy (default write)")
+	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
+		"fail on this `LEVEL` of verdict or a worse one: "+strings.Join(exitLevels, ", "))
+	command.Complete(cmd, "exit-on", exitLevels)
 	fl.StringVar(&f.comment, "comment", string(gate.Always),
 		"`WHEN` to comment on the pull request (GitHub Actions): "+strings.Join(commentModes, ", "))
 	fl.StringVar(&f.commentKey, "comment-key", "",
@@ -46,27 +60,29 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 }
 
 // session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code
-// of strangers beside a token that can write is refused. Folder is --out.
+// of strangers beside a token that can write is refused. Wrong usage is an error beside a session, which says so where the
+// last verdict stands. Folder is --out.
 func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate.Session, error) {
-	mode, err := gate.ParseMode(f.comment)
-	if err != nil {
-		return nil, usagef("--comment: %w", err)
-	}
-	if f.pull < 0 {
-		return nil, usagef("--pull-request must be at least 1, got %d", f.pull)
-	}
-	if u, err := url.Parse(f.reportURL); f.reportURL != "" &&
-		(err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http") {
-		return nil, usagef("--report-url is not an http or https address without credentials")
+	mode, wrong := gate.ParseMode(f.comment)
+	switch u, err := url.Parse(f.reportURL); {
+	case wrong != nil:
+		mode, wrong = gate.Always, usagef("--comment: %w", wrong)
+	case !slices.Contains(exitLevels, f.exitOn):
+		wrong = usagef("--exit-on %s is unknown; it is one of %s", f.exitOn, strings.Join(exitLevels, ", "))
+	case f.pull < 0:
+		wrong = usagef("--pull-request must be at least 1, got %d", f.pull)
+	case f.reportURL != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http"):
+		wrong = usagef("--report-url is not an http or https address without credentials")
+		f.reportURL = ""
 	}
 	s, err := gate.Open(gate.SessionOptions{
-		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Folder: folder,
+		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: max(f.pull, 0), Folder: folder,
 		Status: f.status, Paragraph: paragraph, OneLine: diffrender.OneLine,
 		Say: func(line string) { fmt.Fprintln(e.Err, gate.Defuse(clean(line))) },
 	})
 	switch {
 	case errors.Is(err, gate.ErrNotInActions):
-		return nil, nil
+		return nil, wrong
 	case err != nil:
 		return nil, err
 	}
@@ -79,7 +95,34 @@ func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate
 		s.Fail(errorVerdict(err), errorCode(err), err)
 		return nil, err
 	}
-	return s, nil
+	return s, wrong
+}
+
+// exitCode of a verdict, which --exit-on can make milder or stricter.
+func (f *githubFlags) exitCode(v comparison.Verdict) int {
+	switch {
+	case f.exitOn == "never":
+		return exitOK
+	case (f.exitOn == "error" || f.exitOn == "fail") && v == comparison.Inconclusive:
+		return exitOK
+	case f.exitOn == "warn" && v == comparison.Warn:
+		return exitFail
+	}
+	return verdictCode(v)
+}
+
+// ended is the error that a command ends with, after it was told: with --exit-on never none, only its text.
+func (f *githubFlags) ended(e *env, err error) error {
+	if f.exitOn != "never" || err == nil {
+		return err
+	}
+	fmt.Fprintln(e.Err, "error: "+gate.Defuse(clean(err.Error())))
+	return nil
+}
+
+// acceptance is what the flags say of accepting; file is the policy.
+func (f *githubFlags) acceptance(file string) gate.Acceptance {
+	return gate.Acceptance{Label: f.label, By: f.acceptBy, File: cmp.Or(file, ".github/CODEOWNERS")}
 }
 
 // errorVerdict is the verdict of a run that ended in an error.

@@ -6,6 +6,7 @@
 //	root, exit            the tree of commands, exit codes
 //	evidence              what lies beside traces and reports, as people name it
 //	rules_file, kernels   policies and noise floors; kernels that are worth measuring
+//	action                what action.yml runs
 //	github                the session with GitHub, for gate and comment
 //
 // Large commands have rooms of their own below internal, and so has what needs no command line: command holds what all
@@ -47,6 +48,7 @@ func withoutTokens() func(string) string {
 	tokens := map[string]string{}
 	for _, name := range []string{
 		"GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+		actionInputsVariable,
 	} {
 		tokens[name] = os.Getenv(name)
 		os.Unsetenv(name)

@@ -129,6 +129,17 @@ func Read(r io.Reader) (*Comparison, error) {
 	return c, nil
 }
 
+// NewError is the comparison of a run that ended with an error before it compared anything: what a folder holds in place of
+// the comparison of an earlier run. The text may hold anything.
+func NewError(version string, v Verdict, text string) *Comparison {
+	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: version}, Verdict: v, Cause: text,
+		Depth: DepthNone, Reasons: []Reason{{Code: NotJudged, Text: text}},
+		Answer: Answer{Direction: NotComparable, Notes: []string{text}}}
+	c.fillPolicy()
+	c.Fill()
+	return c
+}
+
 // Fill replaces nil slices and maps: "never null" holds for what was read as for what is written.
 func (c *Comparison) Fill() {
 	OrEmpty(&c.Reasons)

@@ -103,13 +103,15 @@ const (
 	HighOverhead         Code = "high_overhead"      // profiling cost more than the policy allows, or nobody knows what
 	OddCapture           Code = "odd_capture"        // one capture of a side lies apart from the others
 	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
+	BlindGate            Code = "blind_gate"         // its noise floor is so high that the rule could not fail
+	NotJudged            Code = "not_judged"         // explain ended with an error before it compared anything
 )
 
 // Codes are those of reasons and of warnings that a comparison comes to by itself.
 func Codes() []Code {
 	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
 		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
-		HighOverhead, OddCapture, FailedRequests}
+		HighOverhead, OddCapture, FailedRequests, BlindGate, NotJudged}
 }
 
 // Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers

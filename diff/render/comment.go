@@ -2,6 +2,7 @@ package render
 
 import (
 	"strings"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -18,10 +19,14 @@ type CommentOptions struct {
 	Provenance Provenance
 	// AcceptLabel is the label that accepts a failure, and Reproduce the command that compares again. Empty: not said.
 	AcceptLabel, Reproduce string
+	Today                  time.Time // a month from which suggested waivers end; zero: they have no day
 }
 
-// DefaultRules is what Provenance calls the policy where no file was given.
-const DefaultRules = "default rules"
+// What Provenance calls the policy where no file was given.
+const (
+	DefaultRules = "default rules"
+	FlagRules    = "rules of --fail-on"
+)
 
 // Provenance says where a comparison comes from. Empty fields are left out.
 type Provenance struct {
@@ -47,7 +52,7 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 		func() doc.Document { return p.document(p.whyFolded(), p.leftOut()) },
 		func() doc.Document { return p.document(nil, p.leftOut()) },
 		p.headlineOnly,
-		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(p.verdict())}} },
+		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(symbol(p.c.Verdict), p.verdict())}} },
 	})
 }
 
@@ -60,6 +65,7 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	if o.Title != "" {
 		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
 	}
+	title = append(doc.Spans(symbol(v)), title...)
 	d := doc.Document{
 		Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}, doc.P(doc.Text(clipTo(text, causeText)))}}
 	var footer []doc.Span
@@ -197,7 +203,7 @@ func (p commentPage) whyFolded() []doc.Block {
 // headlineOnly is the least that a comment says.
 func (p commentPage) headlineOnly() doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(p.verdict())})
+	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), p.verdict())})
 	d.Add(causeList(&p.c.Answer))
 	d.Add(p.leftOut()...)
 	return d
@@ -223,6 +229,15 @@ func (p commentPage) verdict() doc.Span {
 	return doc.Strong(strings.ToUpper(string(p.c.Verdict))).With(verdictTone(p.c.Verdict))
 }
 
+// symbol is what a verdict is recognised by.
+func symbol(v comparison.Verdict) doc.Span {
+	text := map[comparison.Verdict]string{comparison.Pass: "✅", comparison.Warn: "⚠", comparison.Inconclusive: "❔", comparison.Fail: "❌"}[v]
+	if text == "" {
+		text = "🛑"
+	}
+	return doc.Text(text + " ")
+}
+
 // title is the verdict with the size of the change that it stands on: "FAIL +13.8 % slower".
 func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
@@ -234,7 +249,7 @@ func (p commentPage) title() doc.Block {
 	if p.o.Title != "" {
 		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
 	}
-	return doc.Heading{Level: commentLevel, Spans: spans}
+	return doc.Heading{Level: commentLevel, Spans: append(doc.Spans(symbol(p.c.Verdict)), spans...)}
 }
 
 // notes are what the reader has to know before the numbers: what accepted a failure, and what the caller adds.

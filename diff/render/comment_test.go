@@ -333,7 +333,7 @@ func TestTheFirstScreen(t *testing.T) {
 	if lines > 15 {
 		t.Errorf("%d lines:\n%s", lines, screen)
 	}
-	for _, want := range []string{"**FAIL** +15.0 % slower", "**10 → 11.5 ms per decode step, batch 32**", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize", "`a1a1a1a` vs `b2b2b2b` (`merge base`) · `2 × NVIDIA H100`", "2 failed", "🟥🟥🟥", "the label `perf:accept`", "- {rule: step, ceiling: 15%, expires: YYYY-MM-DD, reason: …}", "explain gate --base base.json --head head.json"} {
+	for _, want := range []string{"**FAIL** +15.0 % slower", "**10 → 11.5 ms per decode step, batch 32**", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize", "`a1a1a1a` vs `b2b2b2b` (`merge base`) · `2 × NVIDIA H100`", "2 failed", "🟥🟥🟥", "the label `perf:accept`", "- {rule: step, ceiling: 15%, expires: YYYY-MM-DD, reason: say why}", "explain gate --base base.json --head head.json"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("no %q in\n%s", want, screen)
 		}

@@ -55,20 +55,31 @@ func (p mergedPage) verdict() doc.Span {
 	return doc.Strong(strings.ToUpper(string(p.worst()))).With(verdictTone(p.worst()))
 }
 
-// title counts the legs with the worst verdict.
+// title counts the legs by their verdicts, the worst first: "2 failed, 1 error of 7".
 func (p mergedPage) title() doc.Block {
-	n := 0
-	for _, l := range p.legs {
-		if l.Comparison.Verdict == p.worst() {
-			n++
+	var parts []string
+	for _, v := range []struct {
+		verdict comparison.Verdict
+		word    string
+	}{{comparison.Fail, "failed"}, {comparison.Error, "error"}, {comparison.Inconclusive, "inconclusive"}, {comparison.Warn, "warned"}} {
+		n := 0
+		for _, l := range p.legs {
+			if l.Comparison.Verdict == v.verdict {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, unit.Int(int64(n))+" "+v.word)
 		}
 	}
-	spans := doc.Spans(p.verdict(),
-		doc.Text(" in "+unit.Int(int64(n))+" of "+comparison.Count(int64(len(p.legs)), "comparison")))
+	if len(parts) == 0 {
+		parts = []string{"all passed"}
+	}
+	spans := doc.Spans(p.verdict(), doc.Text(" "+strings.Join(parts, ", ")+" of "+unit.Int(int64(len(p.legs)))))
 	if p.o.Title != "" {
 		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
 	}
-	return doc.Heading{Level: commentLevel, Spans: spans}
+	return doc.Heading{Level: commentLevel, Spans: append(doc.Spans(symbol(p.worst())), spans...)}
 }
 
 func (p mergedPage) document(parts []doc.Block) doc.Document {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -133,28 +134,36 @@ func bar(r *comparison.Row) string {
 	return strings.Repeat(square, max(int(math.Round(share*barWidth)), 1))
 }
 
-// next says how a failure is accepted, and how to see the comparison again.
+// next says how a verdict is accepted, and when that takes effect, and how to see the comparison again.
 func (p commentPage) next() []doc.Block {
 	var list []doc.Block
-	if p.c.Verdict == comparison.Fail {
-		spans := doc.Spans(doc.Text("To accept this: "))
+	label := doc.Spans(doc.Text("the label "), doc.Name(p.o.AcceptLabel), doc.Text(" (at once, for what stands here)"))
+	var spans []doc.Span
+	switch {
+	case p.c.Verdict == comparison.Inconclusive && p.o.AcceptLabel != "":
+		spans = label
+	case p.c.Verdict == comparison.Fail:
 		if p.o.AcceptLabel != "" {
-			spans = append(spans, doc.Text("the label "), doc.Name(p.o.AcceptLabel), doc.Text(", or "))
+			spans = label
 		}
-		if waivers := p.waivers(); len(waivers) > 0 {
-			spans = append(spans, doc.Text("in the policy under "), doc.Code("waivers:"))
-			for i, w := range waivers {
-				if i > 0 {
-					spans = append(spans, doc.Text(" and"))
-				}
-				spans = append(spans, doc.Text(" "), doc.Name(w))
+		for i, w := range p.waivers() {
+			switch {
+			case i == 0 && len(spans) > 0:
+				spans = append(spans, doc.Text(", or in the base branch's policy under "), doc.Code("waivers:"), doc.Text(" (once merged)"))
+			case i == 0:
+				spans = append(spans, doc.Text("in the base branch's policy under "), doc.Code("waivers:"), doc.Text(" (once merged)"))
+			default:
+				spans = append(spans, doc.Text(" and"))
 			}
-			if p.o.Provenance.Policy == DefaultRules {
-				spans = append(spans, doc.Text(" (a new policy begins with "), doc.Code("version: 1"), doc.Text(" and "),
-					doc.Code("preset: llm-serving"), doc.Text(")"))
-			}
-			list = append(list, doc.P(spans...))
+			spans = append(spans, doc.Text(" "), doc.Name(w))
 		}
+		if p.o.Provenance.Policy == DefaultRules && len(p.waivers()) > 0 {
+			spans = append(spans, doc.Text("; a new policy begins with "), doc.Code("version: 1"), doc.Text(" and "),
+				doc.Code("preset: llm-serving"))
+		}
+	}
+	if len(spans) > 0 {
+		list = append(list, doc.P(append(doc.Spans(doc.Text("To accept this: ")), spans...)...))
 	}
 	if p.o.Reproduce != "" {
 		list = append(list, doc.P(doc.Text("To reproduce: "), doc.Name(p.o.Reproduce)))
@@ -162,30 +171,36 @@ func (p commentPage) next() []doc.Block {
 	return list
 }
 
-// waivers are the entries of the policy that accept every failure, one for each rule, to be completed with a day and a
-// reason. Its ceiling is that of the rule's worst failure.
+// waivers are the entries of the policy that accept every failure, one for each rule, as a policy file takes them. The
+// ceiling is that of the rule's worst change; what is no relative change, a budget or something that is new, has none.
 func (p commentPage) waivers() []string {
 	var rules []string
 	worst := map[string]float64{}
 	for i := range p.c.Gates {
 		g := &p.c.Gates[i]
-		if g.Verdict != comparison.Fail {
+		if g.Verdict != comparison.Fail && (g.Verdict != comparison.Warn || g.Level != comparison.LevelError) ||
+			p.o.Provenance.Policy == FlagRules {
 			continue
 		}
 		if _, seen := worst[g.Rule]; !seen {
 			rules = append(rules, g.Rule)
-			worst[g.Rule] = 0
 		}
-		if g.Ratio != nil && comparison.Value(g.Ratio) > 0 {
-			worst[g.Rule] = max(worst[g.Rule], math.Abs(comparison.Value(g.Ratio)-1))
+		share := math.Inf(1)
+		if b := comparison.Value(g.Base); b != 0 && g.Head != nil && !strings.ContainsAny(g.Threshold, "<>") {
+			share = math.Abs(comparison.Value(g.Head)-b) / math.Abs(b)
 		}
+		worst[g.Rule] = max(worst[g.Rule], share)
+	}
+	day := "YYYY-MM-DD"
+	if !p.o.Today.IsZero() {
+		day = p.o.Today.AddDate(0, 1, 0).Format(time.DateOnly)
 	}
 	for i, rule := range rules {
 		text := "- {rule: " + rule
-		if share := worst[rule]; share > 0 {
-			text += fmt.Sprintf(", ceiling: %.0f%%", math.Ceil(share*100-1e-6))
+		if share := worst[rule]; !math.IsInf(share, 1) {
+			text += fmt.Sprintf(", ceiling: %.0f%%", math.Ceil(share*100))
 		}
-		rules[i] = text + ", expires: YYYY-MM-DD, reason: …}"
+		rules[i] = text + ", expires: " + day + ", reason: say why}"
 	}
 	return rules
 }

@@ -45,6 +45,11 @@ func (s *Server) api() *http.ServeMux {
 		{"GET " + repo + "/contents/{path...}", "contents: read", s.contents},
 		{"GET " + repo + "/git/blobs/{sha}", "contents: read", s.blob},
 		{"POST " + repo + "/statuses/{sha}", "statuses: write", s.createStatus},
+		{"GET " + repo + "/actions/runs", "actions: read", s.listRuns},
+		{"GET " + repo + "/commits/{sha}/check-runs", "checks: read", s.listChecks},
+		{"POST " + repo + "/check-runs", "checks: write", s.createCheck},
+		{"GET " + repo + "/collaborators/{user}/permission", "metadata: read", s.role},
+		{"GET " + s.state.Prefix + "/orgs/{org}/teams/{team}/memberships/{user}", "members: read", s.membership},
 		{"POST " + strings.TrimSuffix(s.state.Prefix, "/v3") + "/graphql", "graphql", s.viewer},
 		{"GET " + s.state.Prefix + "/user", "", s.user},
 		{"GET /_storage/{id}", "", s.storage},
@@ -340,6 +345,57 @@ func (s *Server) createStatus(w http.ResponseWriter, r *http.Request) {
 	in.SHA = r.PathValue("sha")
 	s.statuses = append(s.statuses, in)
 	write(w, http.StatusCreated, in)
+}
+
+func (s *Server) createCheck(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Name       string `json:"name"`
+		SHA        string `json:"head_sha"`
+		ExternalID string `json:"external_id"`
+		Status     string `json:"status"`
+		Conclusion string `json:"conclusion"`
+		Output     struct{ Title, Summary, Text string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Name == "" || len(in.SHA) < 40 || len(in.Output.Text) > 65535 ||
+		in.Status == "completed" && in.Conclusion == "" {
+		fail(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
+	if s.state.User.Type != "Bot" {
+		fail(w, http.StatusForbidden, "You must authenticate via a GitHub App.")
+		return
+	}
+	s.state.Checks = append(s.state.Checks, Check{SHA: in.SHA, Name: in.Name, ExternalID: in.ExternalID, Text: in.Output.Text, At: s.state.Now})
+	write(w, http.StatusCreated, object{"id": len(s.state.Checks), "name": in.Name})
+}
+
+func (s *Server) listChecks(w http.ResponseWriter, r *http.Request) {
+	var all []object
+	for i, c := range s.state.Checks {
+		if name := r.URL.Query().Get("check_name"); c.SHA != r.PathValue("sha") || name != "" && name != c.Name {
+			continue
+		}
+		orString(&c.App, strings.TrimSuffix(s.state.User.Login, "[bot]"))
+		all = append(all, object{"id": i + 1, "name": c.Name, "head_sha": c.SHA, "external_id": c.ExternalID, "status": "completed",
+			"completed_at": c.At, "app": object{"slug": c.App}, "output": object{"text": c.Text}})
+	}
+	write(w, http.StatusOK, object{"total_count": len(all), "check_runs": page(s, w, r, all)})
+}
+
+// role is of who is no outsider: write, where the scenario does not say.
+func (s *Server) role(w http.ResponseWriter, r *http.Request) {
+	role := s.state.Roles[r.PathValue("user")]
+	orString(&role, "write")
+	write(w, http.StatusOK, object{"permission": role, "role_name": role, "user": object{"login": r.PathValue("user"), "role_name": role}})
+}
+
+func (s *Server) membership(w http.ResponseWriter, r *http.Request) {
+	members := strings.Fields(s.state.Teams[r.PathValue("org")+"/"+r.PathValue("team")])
+	if !slices.Contains(members, r.PathValue("user")) {
+		fail(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	write(w, http.StatusOK, object{"state": "active", "role": "member"})
 }
 
 func (s *Server) viewer(w http.ResponseWriter, _ *http.Request) {

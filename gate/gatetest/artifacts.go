@@ -58,13 +58,14 @@ func (s *Server) runObject(run *Run) object {
 		"head_repository": object{"id": run.HeadRepoID}}
 }
 
-// listRuns lists the runs of a workflow on a branch; all of them have ended.
+// listRuns lists the runs of a workflow, or of all, on a branch and of an event; all of them have ended.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	var all []object
 	for i := range s.state.Runs {
 		run := &s.state.Runs[i]
-		if branch := r.URL.Query().Get("branch"); run.Workflow == r.PathValue("file") &&
-			(branch == "" || branch == run.HeadBranch) {
+		q := r.URL.Query()
+		if file := r.PathValue("file"); (file == "" || run.Workflow == file) && (q.Get("head_sha") == "" || q.Get("head_sha") == run.HeadSHA) && (q.Get("branch") == "" || q.Get("branch") == run.HeadBranch) &&
+			(q.Get("event") == "" || q.Get("event") == run.Event) {
 			all = append(all, s.runObject(run))
 		}
 	}

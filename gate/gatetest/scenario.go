@@ -29,6 +29,20 @@ type Scenario struct {
 	Gone      []string          `json:"gone"`     // commits that the repository does not have
 	Files     []File            `json:"files"`
 	Steps     []Step            `json:"steps"`
+	Checks    []Check           `json:"checks"`
+	Roles     map[string]string `json:"roles"` // of people in the repository; those not named have write
+	Teams     map[string]string `json:"teams"` // org/team → its members, separated by blanks
+	Now       string            `json:"now"`   // when what the token writes happens, RFC 3339; empty: a day before the first label
+}
+
+// Check is a check run.
+type Check struct {
+	SHA        string `json:"sha"`
+	Name       string `json:"name"`
+	App        string `json:"app"` // slug; empty: who the token is
+	ExternalID string `json:"external_id"`
+	Text       string `json:"text"`
+	At         string `json:"at"` // RFC 3339, when it was completed
 }
 
 // User of GitHub.
@@ -146,6 +160,7 @@ func (s *Scenario) fill() {
 	if s.PageSize == 0 {
 		s.PageSize = 100
 	}
+	orString(&s.Now, "2025-12-31T00:00:00Z")
 	for i := range s.Pulls {
 		p := &s.Pulls[i]
 		orString(&p.State, "open")

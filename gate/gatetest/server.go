@@ -58,6 +58,7 @@ func (s *Server) begin(sc Scenario) {
 	for _, c := range comments {
 		s.addComment(c)
 	}
+	s.state.Checks = slices.Clone(sc.Checks)
 	s.routes = s.api()
 }
 
@@ -186,6 +187,21 @@ func (s *Server) Statuses() []CommitStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.statuses)
+}
+
+// Change lets something happen between two requests.
+func (s *Server) Change(what func(*Scenario)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what(&s.state)
+	s.state.fill()
+}
+
+// Checks are the check runs that stand now.
+func (s *Server) Checks() []Check {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.state.Checks)
 }
 
 // Transcript is what was asked, one request a line, with the text of comments below: to compare with a file. A token is

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -147,6 +148,12 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 	if (v.Outcome == infer.Undecided || v.Loose || v.Few) && v.Code != infer.Drifting {
 		j.parts(g, r, s)
+	}
+	if floor, most, is := blind(n, v); is && r.Level == comparison.LevelError && g.Verdict != comparison.Fail &&
+		v.Class != infer.Improved && (more || ofTime(s.metric)) {
+		g.Class = comparison.Unsettled
+		g.Open(comparison.BlindGate, fmt.Sprintf("%s; the measured noise hides changes of up to %s, and above %s this gate "+
+			"could not fail", text, unit.Percent(floor), unit.Percent(most)))
 	}
 }
 
@@ -309,4 +316,24 @@ func (j *judge) slower(l report.Labels) bool {
 		}
 	}
 	return false
+}
+
+// A measured noise floor above blindFloor, or above blindTimes the tolerance of the rule, hides what the rule is for,
+// whoever measured it. The floor that is assumed where nobody measured one hides nothing.
+const (
+	blindFloor = 0.15
+	blindTimes = 5
+)
+
+// blind reports whether the noise that somebody measured is so large that a rule could not fail: the floor of one
+// capture a side, and of several the smallest loss that would have been found.
+func blind(n *infer.Number, v *infer.Verdict) (floor, most float64, is bool) {
+	if n.History == nil {
+		return 0, 0, false
+	}
+	if floor = v.Floor; v.Replicated && !n.FloorStays {
+		floor = v.Resolution
+	}
+	most = min(blindFloor, max(blindTimes*n.Tolerance, comparison.DefaultFloor))
+	return floor, most, floor > most
 }

@@ -1,7 +1,9 @@
 package examples
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,7 +48,7 @@ func steps() []scenario {
 			})
 			b.file("p.yml", []byte(laxRules))
 			b.code(4, "pull_request", gatetest.PullEvent, map[string]string{"policy": "p.yml"})
-			b.want(b.one(), `^### \*\*INCONCLUSIVE\*\* nothing was judged$`, `cannot be read at the base bbbbbbb`)
+			b.want(b.one(), `^### ❔ \*\*INCONCLUSIVE\*\* nothing was judged$`, `cannot be read at the base bbbbbbb`)
 		}},
 		{"a base that GitHub does not have is no pass", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) { sc.Gone = []string{gatetest.BaseSHA} })
@@ -94,7 +96,7 @@ func steps() []scenario {
 			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"policy": "p.yml"})
 			edited := strings.Replace(strings.Replace(gatetest.PullEvent, gatetest.BaseSHA, strings.Repeat("d", 40), 1), "synchronize", "edited", 1)
 			b.code(1, "pull_request", edited, map[string]string{"policy": "p.yml"})
-			b.want(b.one(), `^### \*\*FAIL\*\*`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 		}},
 		{"a draft that is ready is judged", func(b *bench) {
 			b.code(1, "pull_request", strings.Replace(gatetest.PullEvent, "synchronize", "ready_for_review", 1), nil)
@@ -106,7 +108,7 @@ func steps() []scenario {
 		}},
 		{"before main has run the workflow a missing baseline warns", func(b *bench) {
 			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"baseline": "", "baseline-artifact": "explain-baseline"})
-			b.want(b.one(), `^### \*\*WARN\*\* no baseline`, `its first run on main makes the baseline`)
+			b.want(b.one(), `^### ⚠ \*\*WARN\*\* no baseline`, `its first run on main makes the baseline`)
 		}},
 		{"a baseline of another name is inconclusive", func(b *bench) {
 			b.github(b.measured("explain-baseline", "main"))
@@ -148,34 +150,167 @@ func steps() []scenario {
 		}},
 
 		// Acceptance.
-		{"a label that is set after the run accepts the run again", func(b *bench) {
-			b.github(labelled("alice", "2026-02-01T00:00:00Z"))
-			b.code(0, "pull_request", pullAt("2026-01-31T00:00:00Z"), nil, "GITHUB_RUN_ATTEMPT=2")
-			b.want(b.one(), "^### \\*\\*WARN\\*\\* .*, accepted by `perf:accept` of `alice`$", "accepted="+gatetest.HeadSHA)
+		{"a label that is set after the verdict accepts it", func(b *bench) {
+			b.code(1, "pull_request", gatetest.PullEvent, nil)
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.code(0, "pull_request", gatetest.PullEvent, nil, "GITHUB_RUN_ATTEMPT=2")
+			b.want(b.one(), "^### ⚠ \\*\\*WARN\\*\\* .*, accepted by `perf:accept` of `alice`$")
 		}},
 		{"a label does not accept a later head that is worse", func(b *bench) {
-			b.github(labelled("alice", "2026-02-01T00:00:00Z"))
-			b.code(0, "pull_request", pullAt("2026-01-31T00:00:00Z"), nil)
-			later := strings.Replace(pullAt("2026-03-01T00:00:00Z"), gatetest.HeadSHA, strings.Repeat("e", 40), 1)
+			b.code(1, "pull_request", gatetest.PullEvent, nil)
+			b.label("alice", "2026-02-01T00:00:00Z")
+			later := strings.Replace(gatetest.PullEvent, gatetest.HeadSHA, strings.Repeat("e", 40), 1)
+			b.server.Change(func(sc *gatetest.Scenario) {
+				sc.Pulls[0].HeadSHA = strings.Repeat("e", 40)
+				sc.Runs = append(sc.Runs, gatetest.Run{ID: 1001, Event: "pull_request", HeadSHA: gatetest.HeadSHA, HeadBranch: "feature"})
+			})
 			b.code(0, "pull_request", later, nil) // as bad as what was accepted
-			// As if +2 % of one rule was what somebody accepted.
+			said := b.code(1, "pull_request", later, map[string]string{"candidate": "worse.json"})
+			b.want(said, `the rule \S+ (is at \+|had not failed then)`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
+		}},
+		{"a label before any verdict accepts nothing", func(b *bench) {
+			b.label("alice", "2025-06-01T00:00:00Z")
+			b.want(b.code(1, "pull_request", gatetest.PullEvent, nil), `set before any verdict stood`)
+		}},
+		{"a label for what was seen on another head, while this one was measured", func(b *bench) {
+			b.code(0, "pull_request", strings.Replace(gatetest.PullEvent, gatetest.HeadSHA, strings.Repeat("e", 40), 1), map[string]string{"candidate": "again.json"})
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.server.Change(func(sc *gatetest.Scenario) {
+				sc.Runs = append(sc.Runs, gatetest.Run{ID: 1001, Event: "pull_request", HeadSHA: strings.Repeat("e", 40), HeadBranch: "feature"})
+			})
+			b.want(b.code(1, "pull_request", strings.Replace(gatetest.PullEvent, "synchronize", "labeled", 1), nil), `had not failed then`)
+		}},
+		{"a marker that says what was accepted accepts nothing", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
 				labelled("alice", "2026-02-01T00:00:00Z")(sc)
-				sc.Comments = []gatetest.Comment{{Number: 7, Body: "old\n\n<!-- explain:v1:key=performance-gate head=" + gatetest.HeadSHA + " run=900 attempt=1 accepted=" + gatetest.HeadSHA + ",00000000=1.0200 -->"}}
+				sc.Comments = []gatetest.Comment{{Number: 7, Body: "old\n\n<!-- explain:v1:key=performance-gate head=" + gatetest.HeadSHA + " run=900 attempt=1 accepted=" + gatetest.HeadSHA + ",4b1334a1=99.0 -->"}}
 			})
-			b.code(1, "pull_request", later, nil)
-			b.want(b.one(), `^### \*\*FAIL\*\*`)
+			b.code(1, "pull_request", gatetest.PullEvent, nil)
 		}},
-		{"a label that the token's own app set accepts nothing", func(b *bench) {
-			b.github(labelled("github-actions[bot]", "2026-02-01T00:00:00Z"))
-			said := b.code(1, "pull_request", pullAt("2026-01-31T00:00:00Z"), nil)
-			b.want(said, `counts only where a person set it`)
+		{"a label that an app set accepts nothing", func(b *bench) {
+			for _, app := range []string{"github-actions[bot]", "other-app[bot]"} {
+				b.github(nil)
+				b.code(1, "pull_request", gatetest.PullEvent, nil)
+				b.label(app, "2026-02-01T00:00:00Z")
+				said := b.code(1, "pull_request", gatetest.PullEvent, nil)
+				b.want(said, `counts only where a person set it`)
+			}
+		}},
+		{"a label of somebody who may not accept", func(b *bench) {
+			b.github(func(sc *gatetest.Scenario) { sc.Roles = map[string]string{"alice": "triage"} })
+			b.code(1, "pull_request", gatetest.PullEvent, nil)
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.want(b.code(1, "pull_request", gatetest.PullEvent, nil), `alice may not set it \(accept-by: write\)`)
+			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"accept-by": "bob, alice"})
+		}},
+		{"a token that may not keep verdicts", func(b *bench) {
+			b.github(func(sc *gatetest.Scenario) { sc.Denied = []string{"checks: write"} })
+			b.want(b.code(1, "pull_request", gatetest.PullEvent, nil), `checks: write`)
+			if strings.Contains(b.one(), "perf:accept") {
+				b.Error("it names a label that could accept nothing")
+			}
+		}},
+		{"an inconclusive verdict is accepted for its reasons and its head", func(b *bench) {
+			b.code(4, "pull_request", gatetest.PullEvent, map[string]string{"baseline": ""})
+			b.want(b.one(), "To accept this: the label `perf:accept`")
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"baseline": ""})
+			b.code(1, "pull_request", gatetest.PullEvent, nil)
+			b.code(4, "pull_request", strings.Replace(gatetest.PullEvent, gatetest.HeadSHA, strings.Repeat("e", 40), 1), map[string]string{"baseline": ""})
 		}},
 		{"what a label accepted is accepted in the merge queue", func(b *bench) {
-			b.github(labelled("alice", "2026-02-01T00:00:00Z"))
 			b.code(1, "merge_group", queueEvent, nil)
-			b.code(0, "pull_request", pullAt("2026-01-31T00:00:00Z"), nil)
+			b.code(1, "pull_request", gatetest.PullEvent, nil)
+			b.label("alice", "2026-02-01T00:00:00Z")
 			b.code(0, "merge_group", queueEvent, nil)
+			b.code(1, "merge_group", queueEvent, map[string]string{"candidate": "worse.json"})
+		}},
+		{"a merged comment fails as its legs do, and is accepted as they are", func(b *bench) {
+			b.code(1, "pull_request", gatetest.PullEvent, map[string]string{"out": "legs/explain-a100"})
+			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"out": "legs/explain-h100", "candidate": "again.json"})
+			all := map[string]string{"command": "comment", "candidate": "legs/*/comparison.json", "expect": "a100,h100", "comment-key": "all"}
+			b.code(1, "pull_request", gatetest.PullEvent, all)
+			b.want(b.outputs, `^fail$`)
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.code(0, "pull_request", gatetest.PullEvent, all)
+			all["exit-on"] = "warn"
+			b.code(1, "pull_request", gatetest.PullEvent, all)
+		}},
+
+		// Evidence is of this run, or of one that is trusted.
+		{"reports of another run are an error", func(b *bench) {
+			run := func(name string, id string) []byte {
+				return []byte(strings.Replace(string(b.reports[name]), `"tables":`, `"run": {"id": `+id+`, "attempt": 1}, "tables":`, 1))
+			}
+			in := map[string]string{"baseline": "reports/base/*/report.json", "candidate": "reports/head/*/report.json"}
+			b.file("reports/base/1/report.json", run("base", "77"))
+			b.file("reports/head/1/report.json", run("slow", "77"))
+			b.code(1, "pull_request", gatetest.PullEvent, in, "GITHUB_RUN_ID=77")
+			b.file("reports/head/1/report.json", run("again", "76"))
+			b.want(b.code(3, "pull_request", gatetest.PullEvent, in, "GITHUB_RUN_ID=77"), `was made by run 76, and run 77 is judged`)
+			b.file("reports/head/1/report.json", b.reports["again"])
+			b.want(b.code(3, "pull_request", gatetest.PullEvent, in, "GITHUB_RUN_ID=77"), `some are of none`)
+		}},
+		{"a history in the workspace decides nothing", func(b *bench) {
+			b.file("history.db", []byte("forged"))
+			b.want(b.code(4, "pull_request", gatetest.PullEvent, map[string]string{"history": "history.db"}), `name the artifact of a run on the base branch`)
+		}},
+		{"a history of a run on the base branch is used", func(b *bench) {
+			b.file("b.json", b.reports["base"])
+			add := exec.Command(b.program, "history", "add", "b.json", "--store", "h.db", "--commit", gatetest.BaseSHA, "--time", "2026-01-01", "--branch", "main")
+			add.Dir = b.workspace()
+			if out, err := add.CombinedOutput(); err != nil {
+				b.Fatalf("%v: %s", err, out)
+			}
+			store := string(explaintest.Read(b.T, filepath.Join(b.workspace(), "h.db")))
+			in := map[string]string{"history-artifact": "explain-history"}
+			b.github(func(sc *gatetest.Scenario) {
+				b.measured("explain-history", "main")(sc)
+				sc.Artifacts[0].Files = map[string]string{"history.db": store}
+			})
+			b.code(1, "pull_request", gatetest.PullEvent, in)
+			b.want(b.one(), `History, noise: 1 run`)
+			b.server.Change(func(sc *gatetest.Scenario) { sc.Runs[0].Event = "pull_request" })
+			b.code(1, "pull_request", gatetest.PullEvent, in)
+			if strings.Contains(b.one(), "History") {
+				b.Error("the history of a pull request's run is used")
+			}
+		}},
+		{"noise floors that hide everything are no pass", func(b *bench) {
+			for i, name := range []string{"base", "slow", "worse"} {
+				b.file(fmt.Sprintf("c%d.json", i), b.reports[name])
+			}
+			cal := exec.Command(b.program, "calibrate", "c0.json", "c1.json", "c2.json", "--out", "noise.json")
+			cal.Dir = b.workspace()
+			said, err := cal.CombinedOutput()
+			noise, err2 := os.ReadFile(filepath.Join(b.workspace(), "noise.json"))
+			if err2 != nil {
+				b.Fatalf("%v, %v: %s", err, err2, said)
+			}
+			b.github(func(sc *gatetest.Scenario) {
+				sc.Files = []gatetest.File{at("noise.json", gatetest.BaseSHA, string(noise))}
+			})
+			b.code(4, "pull_request", gatetest.PullEvent, map[string]string{"noise": "noise.json"})
+			b.want(b.one(), `could not fail`)
+		}},
+
+		{"a label judges what was measured of the same head, and measures nothing", func(b *bench) {
+			again := map[string]string{"baseline": "", "candidate": "", "artifact": "explain-reports"}
+			labelled := strings.Replace(gatetest.PullEvent, "synchronize", "labeled", 1)
+			b.want(b.code(4, "pull_request", labelled, again), `has not been measured yet`)
+			if len(b.comments()) != 0 {
+				b.Error("it comments on what nobody has measured")
+			}
+			b.code(1, "pull_request", gatetest.PullEvent, nil, "GITHUB_RUN_ID=900")
+			b.server.Change(func(sc *gatetest.Scenario) {
+				sc.Runs = append(sc.Runs, gatetest.Run{ID: 900, Event: "pull_request", HeadSHA: gatetest.HeadSHA, HeadBranch: "feature"})
+				sc.Artifacts = append(sc.Artifacts, gatetest.Artifact{ID: 5, Name: "explain-reports", RunID: 900, Files: b.pair("base", "slow")})
+			})
+			b.code(1, "pull_request", labelled, again)
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.code(0, "pull_request", labelled, again)
+			b.want(b.one(), `^### ⚠ \*\*WARN\*\*`, "run=900")
 		}},
 
 		// Every run says what it knows.
@@ -186,7 +321,7 @@ func steps() []scenario {
 			if n := len(b.comments()); n != 2 {
 				b.Errorf("%d comments", n)
 			}
-			b.want(all, `^### \*\*FAIL\*\*`, `^### \*\*PASS\*\*`)
+			b.want(all, `^### ❌ \*\*FAIL\*\*`, `^### ✅ \*\*PASS\*\*`)
 		}},
 		{"two gates of one job with one name collide", func(b *bench) {
 			b.code(1, "pull_request", gatetest.PullEvent, nil, "GITHUB_RUN_ID=77")
@@ -200,34 +335,52 @@ func steps() []scenario {
 		{"a capture that failed replaces a pass", func(b *bench) {
 			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "again.json", "status": "perf"})
 			b.code(3, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "gone-*.json", "status": "perf"})
-			b.want(b.one(), `^### \*\*ERROR\*\* nothing was judged$`)
-			if st := b.server.Statuses(); len(st) != 2 || st[0].State != "success" || st[1].State != "error" {
+			b.want(b.one(), `^### 🛑 \*\*ERROR\*\* nothing was judged$`)
+			if st := b.server.Statuses(); len(st) != 4 || st[0].State != "pending" || st[1].State != "success" || st[2].State != "pending" || st[3].State != "error" {
 				b.Errorf("statuses %+v", st)
 			}
 			b.want(string(explaintest.Read(b.T, filepath.Join(b.workspace(), "explain/gate.junit.xml"))), `<error message="`)
-			b.want(string(explaintest.Read(b.T, filepath.Join(b.workspace(), "explain/comment.md"))), `^### \*\*ERROR\*\*`)
-			if _, err := os.Stat(filepath.Join(b.workspace(), "explain/comparison.json")); err == nil {
-				b.Error("the comparison of the run before is still there")
+			b.want(string(explaintest.Read(b.T, filepath.Join(b.workspace(), "explain/comment.md"))), `^### 🛑 \*\*ERROR\*\*`)
+			b.want(string(explaintest.Read(b.T, filepath.Join(b.workspace(), "explain/comparison.json"))), `"verdict": "error"`)
+			if _, err := os.Stat(filepath.Join(b.workspace(), "explain/reports")); err == nil {
+				b.Error("reports of the run before are still there")
 			}
+			for range 2 { // the folder is still explain's
+				b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "again.json", "status": "perf"})
+				b.code(3, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "gone-*.json", "status": "perf"})
+			}
+		}},
+		{"wrong usage is said where the last verdict stands", func(b *bench) {
+			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "again.json"})
+			for _, in := range []map[string]string{{"exit-on": "red"}, {"comment": "loudly"}, {"base-commit": "main"}, {"policy": "p.yml", "policy-ref": "head"}} {
+				b.file("p.yml", []byte("version: 1\nrulez: []\n"))
+				b.code(2, "pull_request", gatetest.PullEvent, in)
+				b.want(b.one(), `^### 🛑 \*\*ERROR\*\* nothing was judged$`)
+				b.want(b.outputs, `^error$`)
+				b.want(string(explaintest.Read(b.T, b.summaryFile)), `\*\*ERROR\*\*`)
+			}
+			b.code(1, "pull_request", gatetest.PullEvent, map[string]string{"exit-on": "fail"})
+			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"exit-on": "never", "candidate": "gone-*.json"})
+			b.want(b.outputs, `^error$`)
 		}},
 		{"a leg of the matrix that left nothing is an error", func(b *bench) {
 			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "again.json", "out": "legs/explain-a100"})
 			b.code(3, "pull_request", gatetest.PullEvent, map[string]string{"command": "comment", "candidate": "legs/*/comparison.json", "expect": "a100,h100", "comment-key": "all"})
-			b.want(strings.Join(b.comments(), "\n"), "^### `all`: \\*\\*ERROR\\*\\* in 1 of 2 comparisons$", "`h100` .*its job failed or never ran")
+			b.want(strings.Join(b.comments(), "\n"), "^### 🛑 `all`: \\*\\*ERROR\\*\\* 1 error of 2$", "`h100` .*its job failed or never ran")
 		}},
 		{"a marker of a run that never was does not stop updates", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
-				sc.Comments = []gatetest.Comment{{ID: 3, Number: 7, Body: "### **PASS**\n\n" + marker("performance-gate", gatetest.HeadSHA, 999999999999999999)}}
+				sc.Comments = []gatetest.Comment{{ID: 3, Number: 7, Body: "### ✅ **PASS**\n\n" + marker("performance-gate", gatetest.HeadSHA, 999999999999999999)}}
 			})
 			b.code(1, "pull_request", gatetest.PullEvent, nil)
-			b.want(b.one(), `^### \*\*FAIL\*\*`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 		}},
 		{"a marker that somebody planted", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
 				sc.Comments = []gatetest.Comment{{ID: 3, Number: 7, Author: gatetest.User{Login: "mallory", Type: "User"}, Body: "all fine\n\n" + marker("performance-gate", gatetest.HeadSHA, 99999)}}
 			})
 			b.code(1, "pull_request", gatetest.PullEvent, nil)
-			b.want(b.one(), `^### \*\*FAIL\*\*`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 			if c := b.server.Comments()[0]; !strings.HasPrefix(c.Body, "all fine") {
 				b.Error("somebody else's comment was changed")
 			}
@@ -245,10 +398,10 @@ func steps() []scenario {
 			b.code(1, "pull_request", gatetest.PullEvent, nil)
 			id := b.server.Comments()[0].ID
 			b.github(func(sc *gatetest.Scenario) {
-				sc.Comments = []gatetest.Comment{{ID: id, Number: 7, Body: "### **PASS** says who edited\n\n" + marker("performance-gate", gatetest.HeadSHA, 1001)}}
+				sc.Comments = []gatetest.Comment{{ID: id, Number: 7, Body: "### ✅ **PASS** says who edited\n\n" + marker("performance-gate", gatetest.HeadSHA, 1001)}}
 			})
 			b.code(1, "pull_request", gatetest.PullEvent, nil)
-			b.want(b.one(), `^### \*\*FAIL\*\*`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 		}},
 		{"a head that moved on while it was measured", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) { sc.Pulls[0].HeadSHA = strings.Repeat("e", 40) })
@@ -259,14 +412,14 @@ func steps() []scenario {
 			b.github(func(sc *gatetest.Scenario) { sc.Denied = []string{"pull-requests: write", "issues: write"} })
 			said := b.code(1, "pull_request", gatetest.PullEvent, nil)
 			b.want(said, `pull-requests: write`)
-			b.want(string(explaintest.Read(b.T, b.summaryFile)), `^### \*\*FAIL\*\*`, `pull-requests: write`)
+			b.want(string(explaintest.Read(b.T, b.summaryFile)), `^### ❌ \*\*FAIL\*\*`, `pull-requests: write`)
 		}},
 		{"a comment that GitHub finds too long", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
 				sc.Steps = []gatetest.Step{answer("POST", commentsPath, 422, 1, nil, `{"message": "Validation Failed", "errors": [{"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long (maximum is 65536 characters)"}]}`)}
 			})
 			b.code(1, "pull_request", gatetest.PullEvent, nil)
-			b.want(b.one(), `^### \*\*FAIL\*\*`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 		}},
 		{"limits and trouble at GitHub", func(b *bench) {
 			for _, step := range []gatetest.Step{
@@ -276,7 +429,7 @@ func steps() []scenario {
 			} {
 				b.github(func(sc *gatetest.Scenario) { sc.Steps = []gatetest.Step{step} })
 				b.code(1, "pull_request", gatetest.PullEvent, nil)
-				b.want(b.one(), `^### \*\*FAIL\*\*`)
+				b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 			}
 		}},
 		{"a server that is down", func(b *bench) {
@@ -284,7 +437,7 @@ func steps() []scenario {
 				sc.Steps = []gatetest.Step{answer("", "", 503, 1000, map[string]string{"Retry-After": "0"}, "down")}
 			})
 			said := b.code(1, "pull_request", gatetest.PullEvent, nil)
-			b.want(said, `FAIL unit\.time\.p50`, `comment: refused`)
+			b.want(said, `fail step \+3%,\+10µs on unit\.time\.p50`, `comment: refused`)
 		}},
 		{"many comments on small pages", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
@@ -302,7 +455,7 @@ func steps() []scenario {
 			explaintest.Put(b.T, b.summaryFile, []byte(strings.Repeat("x", 1<<20)), 0o644)
 			said := b.code(1, "pull_request", gatetest.PullEvent, nil)
 			b.want(said, `summary: `)
-			b.want(b.one(), `^### \*\*FAIL\*\*`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 		}},
 		{"the summary has what the comment has no room for", func(b *bench) {
 			b.code(1, "pull_request", gatetest.PullEvent, nil)
@@ -335,7 +488,7 @@ func steps() []scenario {
 		{"dependabot, whose token can only read", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) { sc.Denied = []string{"pull-requests: write", "issues: write"} })
 			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "again.json"}, "GITHUB_ACTOR=dependabot[bot]")
-			b.want(string(explaintest.Read(b.T, b.summaryFile)), `^### \*\*PASS\*\*`)
+			b.want(string(explaintest.Read(b.T, b.summaryFile)), `^### ✅ \*\*PASS\*\*`)
 		}},
 		{"children do not get the token", func(b *bench) {
 			bin := filepath.Join(b.dir, "bin")
@@ -359,16 +512,23 @@ func steps() []scenario {
 				forked(b.pair("base", "slow"))(sc)
 				sc.Artifacts[0].Files["p.yml"] = laxRules
 				sc.Artifacts[0].Files["comparison.json"] = `{"verdict": "pass"}`
-				sc.Artifacts[0].Files["comment.md"] = "### **PASS** @octo/everyone"
+				sc.Artifacts[0].Files["comment.md"] = "### ✅ **PASS** @octo/everyone"
 				sc.Files = []gatetest.File{at("p.yml", gatetest.BaseSHA, strictRules)}
 			})
 			b.code(1, "workflow_run", doneEvent, map[string]string{"baseline": "", "candidate": "", "policy": "p.yml", "status": "perf"})
-			b.want(b.one(), `^### \*\*FAIL\*\*`, `Measured by a run of the change's own code, judged here`)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`, `Measured by a run of the change's own code, judged here`)
 			if strings.Contains(b.one(), "@octo") {
 				b.Error("text of the fork was posted")
 			}
-			if st := b.server.Statuses(); len(st) != 1 || st[0].State != "failure" || st[0].SHA != gatetest.HeadSHA {
+			if st := b.server.Statuses(); len(st) != 2 || st[0].State != "pending" || st[1].State != "failure" || st[1].SHA != gatetest.HeadSHA {
 				b.Errorf("statuses %+v", st)
+			}
+		}},
+		{"a fork whose measurement begins is pending", func(b *bench) {
+			b.github(forked(nil))
+			b.code(0, "workflow_run", strings.Replace(doneEvent, "completed", "requested", 1), map[string]string{"baseline": "", "candidate": "", "status": "perf"})
+			if st := b.server.Statuses(); len(st) != 1 || st[0].State != "pending" || len(b.comments()) != 0 {
+				b.Errorf("statuses %+v, %d comments", st, len(b.comments()))
 			}
 		}},
 		{"a fork that leaves a comparison and no reports is refused", func(b *bench) {
@@ -379,11 +539,11 @@ func steps() []scenario {
 		{"a fork whose measurement failed replaces a pass", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
 				forked(nil)(sc)
-				sc.Comments = []gatetest.Comment{{ID: 3, Number: 7, Body: "### **PASS**\n\n" + marker("performance-gate", gatetest.BaseSHA, 3)}}
+				sc.Comments = []gatetest.Comment{{ID: 3, Number: 7, Body: "### ✅ **PASS**\n\n" + marker("performance-gate", gatetest.BaseSHA, 3)}}
 			})
 			b.code(3, "workflow_run", doneEvent, map[string]string{"baseline": "", "candidate": "", "status": "perf"})
-			b.want(b.one(), `^### \*\*ERROR\*\* nothing was judged$`, `artifact explain-reports of run 900`)
-			if st := b.server.Statuses(); len(st) != 1 || st[0].State != "error" {
+			b.want(b.one(), `^### 🛑 \*\*ERROR\*\* nothing was judged$`, `artifact explain-reports of run 900`)
+			if st := b.server.Statuses(); len(st) != 2 || st[0].State != "pending" || st[1].State != "error" {
 				b.Errorf("statuses %+v", st)
 			}
 		}},
@@ -412,7 +572,7 @@ func steps() []scenario {
 		{"a fork that writes what is no report", func(b *bench) {
 			b.github(forked(map[string]string{"base/report.json": `{"schema": "explain.report/1", "metrics": "::error::x"}`, "head/report.json": "@octo/everyone"}))
 			b.code(3, "workflow_run", doneEvent, noFiles)
-			b.want(b.one(), `^### \*\*ERROR\*\* nothing was judged$`)
+			b.want(b.one(), `^### 🛑 \*\*ERROR\*\* nothing was judged$`)
 		}},
 		{"a comparison is not taken on workflow_run", func(b *bench) {
 			b.file("comparison.json", []byte("{}"))

@@ -1,13 +1,13 @@
 package examples
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -45,7 +45,7 @@ func (l *lab) steps(t *testing.T) {
 	l.reports = map[string][]byte{}
 	traces := explaintest.Edited(t)
 	traces["base.sqlite"] = explaintest.Read(t, "../../../../testdata/serving.sqlite")
-	for _, name := range []string{"base", "slow", "again", "more"} {
+	for _, name := range []string{"base", "slow", "again", "more", "worse"} {
 		trace := filepath.Join(t.TempDir(), name+".sqlite")
 		explaintest.Put(t, trace, traces[name+".sqlite"], 0o644)
 		out := filepath.Join(t.TempDir(), name)
@@ -90,18 +90,13 @@ func (b *bench) gate(event, payload string, inputs map[string]string, env ...str
 		"GITHUB_WORKSPACE="+b.workspace(), "GITHUB_WORKFLOW=performance", "GITHUB_WORKFLOW_REF=octo/llm/.github/workflows/gate.yml@refs/heads/main", "GITHUB_JOB=gate",
 		fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "GITHUB_RUN_ATTEMPT=1", "GITHUB_EVENT_NAME="+event, "GITHUB_EVENT_PATH="+events, "RUNNER_TEMP="+b.dir,
 		"GITHUB_OUTPUT="+output, "GITHUB_STEP_SUMMARY="+b.summaryFile)
-	input := regexp.MustCompile(`^\$\{\{ inputs\.([a-z-]+) \}\}$`)
-	for name, value := range b.step.Env {
-		if m := input.FindStringSubmatch(value); m != nil {
-			value = in[m[1]]
-		}
-		switch name {
-		case "EXPLAIN":
-			value = b.program
-		case "EXPLAIN_MATRIX":
-			value = "null"
-		}
-		cmd.Env = append(cmd.Env, name+"="+value)
+	values, err := json.Marshal(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name := range b.step.Env {
+		cmd.Env = append(cmd.Env, name+"="+map[string]string{"EXPLAIN": b.program, "EXPLAIN_MATRIX": "null", "INPUTS": string(values),
+			"GITHUB_TOKEN": in["github-token"]}[name])
 	}
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
@@ -160,6 +155,14 @@ func labelled(by, at string) func(*gatetest.Scenario) {
 	return func(sc *gatetest.Scenario) {
 		sc.Pulls[0].Labels = []gatetest.Label{{Name: "perf:accept", By: by, At: at}}
 	}
+}
+
+// label sets the label now, on the pull request as it stands.
+func (b *bench) label(by, at string) {
+	b.server.Change(func(sc *gatetest.Scenario) {
+		labelled(by, at)(sc)
+		sc.Now = "2026-06-01T00:00:00Z"
+	})
 }
 
 // measured is a main whose run 500 left a report in an artifact of that name.

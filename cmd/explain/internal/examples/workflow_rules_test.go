@@ -73,7 +73,7 @@ func brokenRules(name, text string) ([]string, error) {
 		if fmt.Sprint(job.Permissions) == "write-all" {
 			broken("excessive-permissions", id)
 		}
-		if job.Container != nil {
+		if job.Container != nil && job.Container != "${{ inputs.container }}" { // which the caller names
 			broken("unpinned-images", job.Container)
 		}
 		uses, conditions := []string{job.Uses}, []string{job.If}

@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ func scenarios() []scenario {
 		if ok {
 			b.Error("a slower head passes")
 		}
-		b.want(b.one(), `^### \*\*FAIL\*\* \+11\.2 % per unit of work`, `baseline: .files of this job.`, `^<!-- explain:v1:key=`)
+		b.want(b.one(), `^### ❌ \*\*FAIL\*\* \+11\.2 % per unit of work`, `baseline: .files of this job.`, `^<!-- explain:v1:key=`)
 	}
 	return []scenario{
 		{"the workflow of the README, built from the action's source", func(b *bench) {
@@ -41,7 +42,7 @@ func scenarios() []scenario {
 			if ok, _ := b.run("pull_request", gatetest.PullEvent); !ok {
 				b.Error("a faster head fails")
 			}
-			b.want(b.one(), `^### \*\*PASS\*\* -5\.7 % faster`, `🟩`)
+			b.want(b.one(), `^### ✅ \*\*PASS\*\* -5\.7 % faster`, `🟩`)
 		}},
 		{"a capture that fails replaces the last verdict", func(b *bench) {
 			b.github(nil)
@@ -54,15 +55,15 @@ func scenarios() []scenario {
 			if ok, _ := b.run("pull_request", gatetest.PullEvent); ok {
 				b.Error("a capture that failed passes")
 			}
-			b.want(b.one(), `^### \*\*ERROR\*\* nothing was judged$`, `--head reports/head/.*/report\.json matches no file`)
+			b.want(b.one(), `^### 🛑 \*\*ERROR\*\* nothing was judged$`, `--head reports/head/.*/report\.json matches no file`)
 		}},
 		{"the base from an artifact, and one that a fork planted", artifactBaseline},
 		{"a fork: one half measures, the other judges and comments", forkPattern(nil, func(b *bench, ok bool, _ string) {
 			if ok {
 				b.Error("a slower head of a fork passes")
 			}
-			b.want(b.one(), `^### .performance.: \*\*FAIL\*\* \+11\.2 % per unit of work`, `Measured by a run of the change's own code, judged here`, `actions/runs/900`)
-			if st := b.server.Statuses(); len(st) != 1 || st[0].State != "failure" || st[0].SHA != gatetest.HeadSHA || st[0].Context != "performance" {
+			b.want(b.one(), `^### ❌ .performance.: \*\*FAIL\*\* \+11\.2 % per unit of work`, `Measured by a run of the change's own code, judged here`, `actions/runs/900`)
+			if st := b.server.Statuses(); len(st) != 2 || st[0].State != "pending" || st[1].State != "failure" || st[1].SHA != gatetest.HeadSHA || st[1].Context != "performance" {
 				b.Errorf("statuses %+v", st)
 			}
 		})},
@@ -76,14 +77,14 @@ func scenarios() []scenario {
 			if n := len(b.comments()); n != 3 {
 				b.Errorf("%d comments, want 3", n)
 			}
-			b.want(all, "^### `a100`: \\*\\*FAIL\\*\\*", "^### `h100`: \\*\\*FAIL\\*\\*", "^### `all`: \\*\\*FAIL\\*\\* in 2 of 2 comparisons$", "^\\| `explain-h100` \\| \\*\\*fail\\*\\* ")
+			b.want(all, "^### ❌ `a100`: \\*\\*FAIL\\*\\*", "^### ❌ `h100`: \\*\\*FAIL\\*\\*", "^### ❌ `all`: \\*\\*FAIL\\*\\* 2 failed of 2$", "^\\| `h100` \\| \\*\\*fail\\*\\* ")
 		}},
 		{"two jobs that race for one comment", func(b *bench) {
 			b.github(nil)
 			w, _, _ := strings.Cut(strings.ReplaceAll(b.matrix(), "comment-key: ${{ matrix.gpu }}", "comment-key: same"), "  all:\n")
 			b.repository(w, b.base, b.slow, nil)
 			b.run("pull_request", gatetest.PullEvent)
-			b.want(b.one(), "^### `same`: \\*\\*FAIL\\*\\*")
+			b.want(b.one(), "^### ❌ `same`: \\*\\*FAIL\\*\\*")
 		}},
 		{"strangers' code beside a token that can write", func(b *bench) {
 			b.github(nil)
@@ -159,7 +160,7 @@ func artifactBaseline(b *bench) {
 	if ok, _ := b.run("pull_request", gatetest.PullEvent); ok {
 		b.Error("a slower head passes")
 	}
-	b.want(b.one(), `^### \*\*FAIL\*\* \+11\.2 %`, "baseline: `artifact explain-baseline of run 500 \\(push\\) at bbbbbbb \\(merge base\\), sha256 [0-9a-f]+`",
+	b.want(b.one(), `^### ❌ \*\*FAIL\*\* \+11\.2 %`, "baseline: `artifact explain-baseline of run 500 \\(push\\) at bbbbbbb \\(merge base\\), sha256 [0-9a-f]+`",
 		`^> policy: as of bbbbbbb; changed here: policy$`)
 }
 
@@ -172,6 +173,9 @@ func forkPattern(add func(*gatetest.Scenario), check func(b *bench, ok bool, log
 			b.Error("measuring fails, or talked to GitHub")
 		}
 		left := b.artifact(5, 900, "explain-reports")
+		for name, text := range left.Files { // GitHub calls that run 900
+			left.Files[name] = strings.Replace(text, fmt.Sprintf(`"run":{"id":%d,`, 1000+b.runs), `"run":{"id":900,`, 1)
+		}
 		b.github(func(sc *gatetest.Scenario) {
 			sc.Pulls = []gatetest.Pull{{Number: 7, HeadSHA: gatetest.HeadSHA, HeadRef: "patch-1", HeadRepo: "mallory/llm", HeadRepoID: 2, BaseSHA: gatetest.BaseSHA}}
 			sc.Runs = []gatetest.Run{{ID: 900, Event: "pull_request", HeadSHA: gatetest.HeadSHA, HeadBranch: "patch-1", HeadRepoID: 2}}

@@ -70,8 +70,37 @@ func (l *lab) stubs(t *testing.T) {
 		explaintest.Put(t, filepath.Join(l.action, name), explaintest.Read(t, filepath.Join(l.root, name)), 0o644)
 	}
 	for name, script := range map[string]string{
+		// As nsys 2022 to 2024 do: no folder is made, what is there is not replaced unless asked, and what could not be written where it
+		// should lies elsewhere, with exit 0.
 		"bin/nsys": `case "$1" in
-profile) [ "${!#}" != false ] || exit 1; while [ "$1" != -o ]; do shift; done; mkdir -p "$(dirname "$2")"; cp trace.sqlite "$2.nsys-rep" ;;
+--version) echo "NVIDIA Nsight Systems version 2024.5.1.113-245134619542v0" ;;
+*) [ "${2:-}" != --help ] || { echo "  --help"; exit 0; } ;;
+esac
+case "$1" in
+profile)
+  command="${!#}" force=false to=""
+  while [ $# -gt 0 ]; do
+    case "$1" in
+    --force-overwrite=true | -f=true) force=true ;;
+    --force-overwrite | -f) force="$2" ;;
+    -o) to="$2.nsys-rep" ;;
+    esac
+    shift
+  done
+  [ "$command" != false ] || exit 1
+  if [ ! -d "$(dirname "$to")" ]; then
+    echo "Failed to create '$to': No such file or directory." >&2
+    cp trace.sqlite "$(mktemp -d)/nsys-report.nsys-rep"
+    exit 0
+  fi
+  if [ -e "$to" ] && [ "$force" != true ]; then
+    echo "$to already exists, use --force-overwrite to overwrite" >&2
+    exit 1
+  fi
+  n=$(($(cat "$E2E_COUNT" 2>/dev/null || echo 0) + 1))
+  echo "$n" > "$E2E_COUNT"
+  cp trace.sqlite "$to"
+  E2E_SESSION="$to" E2E_SESSION_LATER="$n" "$E2E_PROGRAM" ;;
 export) cp "${!#}" "$7" ;;
 esac`,
 		"bin/go": `while [ "$1" != -o ]; do shift; done; cp "` + filepath.Join(l.tools, "logged") + `" "$2"`,
@@ -82,10 +111,13 @@ cat "$RUNNER_TEMP/said"; cat "$RUNNER_TEMP/said" >> "$E2E_LOG"; exit $code`,
 		explaintest.Put(t, filepath.Join(l.tools, name), []byte("#!/usr/bin/env bash\nset -eu\n"+script+"\n"), 0o755)
 	}
 	action := func(name, inputs, script string) {
-		explaintest.Put(t, filepath.Join(l.tools, name, "action.yml"), []byte("name: "+name+"\ndescription: stands in\ninputs: {"+inputs+"}\nruns:\n  using: composite\n  steps:\n    - shell: bash\n      env: {NAME: \"${{ inputs.name }}\", FROM: \"${{ inputs.path }}\", PATTERN: \"${{ inputs.pattern }}\"}\n      run: |\n        set -eu\n        "+strings.ReplaceAll(script, "\n", "\n        ")+"\n"), 0o644)
+		explaintest.Put(t, filepath.Join(l.tools, name, "action.yml"), []byte("name: "+name+"\ndescription: stands in\ninputs: {"+inputs+"}\nruns:\n  using: composite\n  steps:\n    - shell: bash\n      env: {NAME: \"${{ inputs.name }}\", FROM: \"${{ inputs.path }}\", PATTERN: \"${{ inputs.pattern }}\", REPOSITORY: \"${{ inputs.repository }}\"}\n      run: |\n        set -eu\n        "+strings.ReplaceAll(script, "\n", "\n        ")+"\n"), 0o644)
 	}
-	action("checkout", "fetch-depth: {default: 1}, ref: {default: ''}, path: {default: ''}, persist-credentials: {default: true}, name: {default: ''}, pattern: {default: ''}",
-		`[ -z "$FROM" ] || { rm -rf "$FROM"; git clone -q . "$FROM"; }`)
+	action("checkout", "fetch-depth: {default: 1}, ref: {default: ''}, path: {default: ''}, persist-credentials: {default: true}, name: {default: ''}, pattern: {default: ''}, repository: {default: ''}, submodules: {default: false}, lfs: {default: false}",
+		`[ -n "$FROM" ] || exit 0
+rm -rf "$FROM"
+if [ "$REPOSITORY" = nsys-llm/explain ]; then cp -r "$E2E_ACTION" "$FROM"; else git clone -q . "$FROM"; fi`)
+	action("setup-go", "go-version: {default: ''}, cache: {default: true}, name: {default: ''}, path: {default: ''}, pattern: {default: ''}", "true")
 	action("upload-artifact", "name: {default: ''}, path: {default: ''}, pattern: {default: ''}, retention-days: {default: 1}, overwrite: {default: false}", `shopt -s globstar nullglob
 to="$E2E_ARTIFACTS/$NAME"
 root="${FROM%%[*]*}" root="${root%/*}"
@@ -189,7 +221,7 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 	cmd := exec.CommandContext(ctx, b.act, event, "-e", path, "-P", "self-hosted=-self-hosted", "-P", "ubuntu-latest=-self-hosted",
 		"--no-cache-server", "--artifact-server-addr", "127.0.0.1", "--cache-server-addr", "127.0.0.1", "--action-cache-path", filepath.Join(b.dir, "act"),
 		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "--env", "GITHUB_WORKFLOW_REF=octo/llm/.github/workflows/gate.yml@refs/heads/main", "-s", "GITHUB_TOKEN=ghs_e2e_token",
-		"--env", "E2E_ARTIFACTS="+b.artifacts(), "--env", "E2E_LOG="+file,
+		"--env", "E2E_ARTIFACTS="+b.artifacts(), "--env", "E2E_LOG="+file, "--env", "E2E_ACTION="+action, "--env", "E2E_PROGRAM="+os.Args[0], "--env", "E2E_COUNT="+filepath.Join(b.dir, "captured"),
 		"--local-repository", "nsys-llm/explain@v1="+action)
 	for uses, name := range b.actionsUsed() {
 		cmd.Args = append(cmd.Args, "--local-repository", uses+"="+filepath.Join(b.tools, name))

@@ -43,6 +43,7 @@ var edited = sync.OnceValues(func() (map[string][]byte, error) {
 	traces := map[string][]byte{}
 	for name, edit := range map[string]tracetest.Edit{
 		"again.sqlite":     tracetest.ScaleKernels(all, 1.0001),
+		"worse.sqlite":     tracetest.InsertGaps(120_000, steps...),
 		"more.sqlite":      tracetest.InsertGaps(61_000, steps...),
 		"slow.sqlite":      tracetest.InsertGaps(60_000, steps...),
 		"attention.sqlite": tracetest.ScaleKernels(func(name string) bool { return strings.Contains(name, "FlashAttn") }, 1.2),
@@ -55,7 +56,7 @@ var edited = sync.OnceValues(func() (map[string][]byte, error) {
 		if err := tracetest.Rewrite(src, path, edit); err != nil {
 			return nil, err
 		}
-		if err := laterSession(path, int64(len(traces)+1)); err != nil {
+		if err := LaterSession(path, int64(len(traces)+1)); err != nil {
 			return nil, err
 		}
 		if traces[name], err = os.ReadFile(path); err != nil {
@@ -68,12 +69,13 @@ var edited = sync.OnceValues(func() (map[string][]byte, error) {
 // AnotherSession makes a copy of a trace a recording of its own: its session began later.
 func AnotherSession(t testing.TB, path string, later int64) {
 	t.Helper()
-	if err := laterSession(path, later); err != nil {
+	if err := LaterSession(path, later); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func laterSession(path string, later int64) error {
+// LaterSession makes a trace a recording of its own: its session began so many ns later.
+func LaterSession(path string, later int64) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		return err

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+	"github.com/nsys-llm/explain/gate"
+)
+
+// newAction is what action.yml runs: it reads the inputs of the action from INPUTS, an object of JSON, and does what they
+// say. A value is never a part of a command line that a shell reads.
+func newAction(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:    "action",
+		Short:  "Run a step of the GitHub action, as its inputs in INPUTS say",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in := actionInputs{}
+			if err := json.Unmarshal([]byte(e.Getenv(actionInputsVariable)), &in); err != nil {
+				return usagef("INPUTS is not what toJSON(inputs) writes: %w", err)
+			}
+			return in.run(cmd.Context(), e)
+		},
+	}
+}
+
+// actionInputsVariable holds the inputs of the action, a token among them.
+const actionInputsVariable = "INPUTS"
+
+// actionInputs are the inputs of the action by their names.
+type actionInputs map[string]string
+
+// lines of an input, without those that are empty.
+func (in actionInputs) lines(name string) []string {
+	var list []string
+	for line := range strings.Lines(in[name]) {
+		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// Inputs that are flags of the commands, by the name of the flag.
+var (
+	sharedInputs = map[string]string{"out": "out", "comment": "comment", "comment-key": "comment-key", "pr-number": "pull-request",
+		"status": "status", "report-url": "report-url", "accept-by": "accept-by", "exit-on": "exit-on", "fail-on": "exit-on"}
+	gateInputs = map[string]string{"policy": "policy", "policy-ref": "policy-ref", "noise": "noise", "unit": "unit", "phase": "phase",
+		"phase-map": "phase-map", "baseline-artifact": "baseline-artifact", "baseline-branch": "baseline-branch",
+		"baseline-file": "baseline-file", "base-commit": "base-commit", "artifact": "artifact", "history": "history",
+		"history-artifact": "history-artifact"}
+)
+
+// args is the command line that the inputs stand for. Each is one word, whatever is in it.
+func (in actionInputs) args() []string {
+	args := []string{in["command"]}
+	flags := func(of map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(of)) { // fail-on, the older name, comes after exit-on and wins
+			if in[name] != "" {
+				args = append(args, "--"+of[name]+"="+in[name])
+			}
+		}
+	}
+	each := func(flag, name string) {
+		for _, line := range in.lines(name) {
+			args = append(args, "--"+flag+"="+line)
+		}
+	}
+	flags(sharedInputs)
+	args = append(args, "--override-label="+in["override-label"]) // empty: no label does
+	if in["allow-unsafe"] == "true" {
+		args = append(args, "--allow-unsafe")
+	}
+	if in["command"] == "comment" {
+		if in["expect"] != "" {
+			args = append(args, "--expect="+in["expect"])
+		}
+		if each("comparison", "candidate"); len(in.lines("candidate")) > 0 {
+			args = append(args, "--merge")
+		}
+		return args
+	}
+	flags(gateInputs)
+	each("base", "baseline")
+	each("head", "candidate")
+	return args
+}
+
+func (in actionInputs) run(ctx context.Context, e *env) error {
+	switch in["command"] {
+	case "gate", "comment":
+		return exitOf(run(ctx, in.args(), e))
+	case "report":
+		return in.told(e, in.report(ctx, e))
+	case "doctor":
+		return in.doctor(ctx, e)
+	}
+	// What a gate says of an error is where people look for the verdict.
+	var f gateFlags
+	cmd := &cobra.Command{}
+	f.register(cmd)
+	command := in["command"]
+	in["command"] = "gate"
+	if err := cmd.ParseFlags(in.args()[1:]); err != nil {
+		return usageError{Err: err}
+	}
+	session, err := f.github.session(ctx, e, f.out)
+	if err == nil {
+		err = usagef("the input command is %q, which is none of gate, report, comment, doctor", command)
+	}
+	return f.failed(ctx, e, session, err)
+}
+
+// exitOf is an exit code as an error.
+func exitOf(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return exitCode(code)
+}
+
+// told annotates the step with an error.
+func (in actionInputs) told(e *env, err error) error {
+	if err != nil {
+		fmt.Fprintf(e.Out, "::error title=explain::%s\n", strings.NewReplacer("%", "%25", "\r", " ", "\n", " ").Replace(clean(err.Error())))
+	}
+	return err
+}
+
+// report analyses the captures of both sides into folders of out, which hold those of this run alone.
+func (in actionInputs) report(ctx context.Context, e *env) error {
+	out := in["out"]
+	for _, side := range []string{"base", "head"} {
+		if err := emptied(filepath.Join(out, side)); err != nil {
+			return err
+		}
+	}
+	measured := measuredBy(e)
+	for _, side := range []struct{ name, input string }{{"base", "baseline"}, {"head", "candidate"}} {
+		n := 0
+		for _, line := range in.lines(side.input) {
+			files, err := input.Expand("the input "+side.input, []string{line})
+			if err != nil {
+				return fmt.Errorf("no capture of the %s is where the input says: %w", side.name, err)
+			}
+			slices.Sort(files)
+			for _, file := range files {
+				n++
+				name, _, _ := strings.Cut(filepath.Base(file), ".")
+				dir := filepath.Join(out, side.name, strconv.Itoa(n)+"-"+name)
+				args := []string{"report", file, "--quiet", "--out", dir}
+				for _, flag := range []string{"unit", "phase-map"} {
+					if in[flag] != "" {
+						args = append(args, "--"+flag+"="+in[flag])
+					}
+				}
+				if code := run(ctx, args, e); code != exitOK {
+					return fmt.Errorf("%s of the %s could not be analysed: the log says why (exit %d)", clean(filepath.Base(file)), side.name, code)
+				}
+				if err := stamp(filepath.Join(dir, "report.json"), measured); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// emptied removes the reports of an earlier run from a folder. What explain did not write stays, and is an error.
+func emptied(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := filepath.Join(dir, entry.Name())
+		if !output.Ours(filepath.Join(name, "report.json")) {
+			return usagef("%s is there, and explain did not write it: name another folder in out, or remove it", name)
+		}
+		if err := os.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measuredBy is the run that this step is of; nil outside of GitHub Actions.
+func measuredBy(e *env) *report.MeasuredBy {
+	id, err := strconv.ParseInt(e.Getenv("GITHUB_RUN_ID"), 10, 64)
+	if err != nil || e.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	attempt, _ := strconv.ParseInt(e.Getenv("GITHUB_RUN_ATTEMPT"), 10, 64)
+	return &report.MeasuredBy{ID: id, Attempt: max(attempt, 1), Base: e.Getenv("GITHUB_BASE_REF")}
+}
+
+// stamp says in a report which run made it.
+func stamp(path string, by *report.MeasuredBy) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	r, err := report.Read(f)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	r.Trace.Run = by
+	return whole.File(path, func(w io.Writer) error { return output.JSON(w, r) })
+}
+
+// doctor looks, before any GPU is used, for what a run would fail for in the end.
+func (in actionInputs) doctor(ctx context.Context, e *env) error {
+	var wrong []string
+	say := func(ok bool, what, detail string) {
+		sign := "ok   "
+		if !ok {
+			sign = "WRONG"
+			wrong = append(wrong, what+": "+detail)
+		}
+		fmt.Fprintf(e.Out, "%s %s: %s\n", sign, what, gate.Defuse(clean(detail)))
+	}
+	nsys, err := capture.FindNsys(ctx, "nsys")
+	switch {
+	case err != nil:
+		say(false, "nsys", err.Error())
+	default:
+		say(true, "nsys", nsys.Version+" at "+nsys.Path)
+	}
+	if b, err := os.ReadFile("/proc/driver/nvidia/version"); err == nil {
+		line, _, _ := strings.Cut(string(b), "\n")
+		say(true, "driver", strings.TrimSpace(line))
+	} else {
+		fmt.Fprintln(e.Out, "?     driver: /proc/driver/nvidia/version cannot be read: whether a GPU is here is not known")
+	}
+	scratch, err := os.CreateTemp(".", ".explain-doctor-*")
+	if err == nil {
+		_, err = scratch.Write(make([]byte, doctorBytes))
+		scratch.Close()
+		os.Remove(scratch.Name())
+	}
+	if err != nil {
+		say(false, "disk", err.Error())
+	} else {
+		say(true, "disk", fmt.Sprintf("%d MB could be written to the working directory", doctorBytes>>20))
+	}
+	if err := output.Check(in["out"]); in["out"] != "" && err != nil {
+		say(false, "out", err.Error())
+	}
+	if name := in["policy"]; name != "" {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			_, err = policyText(name, b)
+		}
+		if os.IsNotExist(err) {
+			fmt.Fprintln(e.Out, "?     policy: it is not in this checkout; the judge reads it at the base")
+		} else if err != nil {
+			say(false, "policy", err.Error())
+		} else {
+			say(true, "policy", name)
+		}
+	}
+	if len(wrong) > 0 {
+		return in.told(e, fmt.Errorf("%s", strings.Join(wrong, "; ")))
+	}
+	return nil
+}
+
+// doctorBytes is what a capture needs at least.
+const doctorBytes = 64 << 20

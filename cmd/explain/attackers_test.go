@@ -1,0 +1,360 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/gate/gatetest"
+	"github.com/nsys-llm/explain/gate/history/historytest"
+)
+
+// attack is what an attacker, or a runner that keeps its workspace, has done around a change that is 11.8 % slower.
+type attack struct {
+	moves []string
+	sc    gatetest.Scenario
+	files map[string][]byte // of the workspace
+	args  []string          // of gate, beside those of every run
+	fork  bool              // judged on workflow_run
+	merge bool              // by the comment over the legs of a matrix
+	spoil bool              // evidence is spoiled: not even an acceptance helps
+}
+
+// ground is what attacks start from: reports by name, and what the label would be held to.
+type ground struct {
+	reports map[string][]byte // base, head, small (+4 %), same, slowbase
+	history []byte            // forged, with a floor of some 100 %
+	noise   []byte            // likewise
+}
+
+const smallHead = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+
+// newGround measures the sides, and forges what an attacker would.
+func newGround(t *testing.T) *ground {
+	t.Helper()
+	g := &ground{reports: map[string][]byte{}}
+	for i, c := range []struct {
+		name  string
+		level float64
+	}{{"base", 1}, {"head", 1.14}, {"small", 1.045}, {"same", 1.0001}, {"slowbase", 1.14}} {
+		r := historytest.Report(t, historytest.Capture{Seed: uint64(i + 1), Level: c.level, Steps: 24})
+		var b bytes.Buffer
+		if err := report.Write(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		g.reports[c.name] = b.Bytes()
+	}
+	dir := t.TempDir()
+	store := filepath.Join(dir, "history.db")
+	var out bytes.Buffer
+	e := &env{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(string) string { return "" }}
+	for i := range 9 {
+		r := historytest.Report(t, historytest.Capture{Seed: uint64(20 + i), Level: 0.7 + 0.1*float64(i*4%10), Steps: 24})
+		var b bytes.Buffer
+		if err := report.Write(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, fmt.Sprintf("r%d.json", i))
+		put(t, path, b.Bytes(), 0o644)
+		if code := run(context.Background(), []string{"history", "add", path, "--store", store, "--commit", fmt.Sprintf("%040d", i+1), "--branch", "main",
+			"--time", fmt.Sprintf("2026-01-%02dT00:00:00Z", i+1)}, e); code != 0 {
+			t.Fatal(out.String())
+		}
+		if i < 5 {
+			put(t, filepath.Join(dir, fmt.Sprintf("c%d.json", i)), b.Bytes(), 0o644)
+		}
+	}
+	var err error
+	if g.history, err = os.ReadFile(store); err != nil {
+		t.Fatal(err)
+	}
+	captures, _ := filepath.Glob(filepath.Join(dir, "c*.json"))
+	if code := run(context.Background(), append([]string{"calibrate", "--out", filepath.Join(dir, "noise")}, captures...), e); code != 0 && code != exitFail {
+		t.Fatal(out.String())
+	}
+	if g.noise, err = os.ReadFile(filepath.Join(dir, "noise")); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// of is a report as a run made it; 0: none did.
+func (g *ground) of(name string, runID int64) []byte {
+	if runID == 0 {
+		return g.reports[name]
+	}
+	r, err := report.Read(bytes.NewReader(g.reports[name]))
+	if err != nil {
+		panic(err) // our own
+	}
+	r.Trace.Run = &report.MeasuredBy{ID: runID, Attempt: 1}
+	var b bytes.Buffer
+	if err := report.Write(&b, r); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// judged is what the gate left on the server when it judged something before: the record that a label is held to.
+func (g *ground) checks(t *testing.T, head, name, at string, merge bool) []gatetest.Check {
+	a := &attack{sc: gatetest.Scenario{Now: at, Pulls: []gatetest.Pull{{Number: 7, HeadSHA: head, HeadRef: "feature", BaseSHA: gatetest.BaseSHA}}},
+		files: map[string][]byte{"reports/base/1/report.json": g.of("base", 1000), "reports/head/1/report.json": g.of(name, 1000)}, merge: merge}
+	_, server := g.run(t, a, head)
+	return server.Checks()
+}
+
+// run judges in a workspace of its own.
+func (g *ground) run(t *testing.T, a *attack, head string) (int, *gatetest.Server) {
+	t.Helper()
+	server := gatetest.New(a.sc)
+	listener := httptest.NewServer(server)
+	defer listener.Close()
+	dir := t.TempDir()
+	for name, b := range a.files {
+		put(t, filepath.Join(dir, name), b, 0o644)
+	}
+	event, payload := "pull_request", strings.ReplaceAll(gatetest.PullEvent, gatetest.HeadSHA, head)
+	args := append([]string{"gate", "--out", "explain", "--quiet"}, a.args...)
+	if a.fork {
+		event = "workflow_run"
+		payload = `{"action": "completed", "workflow_run": {"id": 1000, "run_attempt": 1, "event": "pull_request", "head_sha": "` + head +
+			`", "head_branch": "feature", "head_repository": {"id": 2, "full_name": "mallory/llm"}}, "repository": {"id": 1, "full_name": "octo/llm"}}`
+		args = append(args, "--artifact", "explain-reports")
+	} else {
+		args = append(args, "--head", "reports/head/*/report.json")
+		if !slices.Contains(a.args, "--baseline-artifact") {
+			args = append(args, "--base", "reports/base/*/report.json")
+		}
+	}
+	put(t, filepath.Join(dir, "event.json"), []byte(payload), 0o644)
+	vars := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_API_URL": listener.URL, "GITHUB_REPOSITORY": "octo/llm", "GITHUB_WORKSPACE": dir, "GITHUB_WORKFLOW": "performance",
+		"GITHUB_JOB": "judge", "GITHUB_RUN_ID": "1000", "GITHUB_TOKEN": "ghs_secret", "GITHUB_EVENT_NAME": event, "GITHUB_EVENT_PATH": filepath.Join(dir, "event.json"),
+		"GITHUB_OUTPUT": filepath.Join(dir, "outputs"), "GITHUB_STEP_SUMMARY": filepath.Join(dir, "summary"), "GITHUB_WORKFLOW_REF": "octo/llm/.github/workflows/gate.yml@refs/heads/main"}
+	if a.fork {
+		vars["GITHUB_RUN_ID"] = "1001"
+	}
+	t.Chdir(dir)
+	var out bytes.Buffer
+	e := &env{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(name string) string { return vars[name] }}
+	code := run(context.Background(), args, e)
+	if a.merge {
+		code = run(context.Background(), []string{"comment", "--merge", "explain/comparison.json", "--expect", "explain", "--comment-key", "all"}, e)
+	}
+	t.Logf("%s: exit %d\n%s", strings.Join(a.moves, ", "), code, &out)
+	return code, server
+}
+
+// draw is a random state of an attacker.
+func (g *ground) draw(rng *rand.Rand, small []gatetest.Check) *attack {
+	a := &attack{files: map[string][]byte{"reports/base/1/report.json": g.of("base", 1000), "reports/head/1/report.json": g.of("head", 1000)},
+		sc: gatetest.Scenario{Now: "2026-03-01T00:00:00Z", Pulls: []gatetest.Pull{{Number: 7, HeadSHA: gatetest.HeadSHA, HeadRef: "feature", BaseSHA: gatetest.BaseSHA}},
+			Runs: []gatetest.Run{{ID: 500, HeadSHA: gatetest.BaseSHA}, {ID: 900, Event: "pull_request", HeadSHA: smallHead, HeadBranch: "feature"}}}}
+	did := func(move string) { a.moves = append(a.moves, move) }
+	label := func(by, at string) {
+		a.sc.Pulls[0].Labels = []gatetest.Label{{Name: "perf:accept", By: by, At: at}}
+	}
+	switch rng.IntN(6) { // how it is judged
+	case 0:
+		a.fork = true
+		did("a fork's")
+		a.sc.Pulls[0].HeadRepo, a.sc.Pulls[0].HeadRepoID = "mallory/llm", 2
+		a.sc.Runs[1].HeadRepoID = 2
+		a.sc.Artifacts = []gatetest.Artifact{{ID: 5, Name: "explain-reports", RunID: 1000, Files: map[string]string{
+			"base/1/report.json": string(g.of("base", 1000)), "head/1/report.json": string(g.of("head", 1000)), "comparison.json": `{"verdict": "pass"}`}}}
+		a.sc.Runs = append(a.sc.Runs, gatetest.Run{ID: 1000, Event: "pull_request", HeadSHA: gatetest.HeadSHA, HeadBranch: "feature", HeadRepoID: 2})
+		a.files = map[string][]byte{}
+	case 1:
+		a.merge = true
+		did("merged")
+	}
+	var moves []func()
+	if !a.fork {
+		moves = append(moves,
+			func() { // files of another run, in place of its own or beside them
+				did("stale")
+				a.spoil = true
+				switch rng.IntN(3) {
+				case 0:
+					delete(a.files, "reports/head/1/report.json")
+				case 1:
+					delete(a.files, "reports/head/1/report.json")
+					delete(a.files, "reports/base/1/report.json")
+					a.files["reports/base/7/report.json"] = g.of("slowbase", 900)
+				}
+				a.files["reports/head/7/report.json"] = g.of([]string{"same", "base"}[rng.IntN(2)], []int64{900, 900, 0}[rng.IntN(3)])
+			},
+			func() {
+				did("history in the workspace")
+				a.spoil = true
+				a.files["history.db"] = g.history
+				a.args = append(a.args, "--history", "history.db")
+			},
+			func() {
+				did("history of a pull request's run")
+				a.spoil = true
+				a.sc.Artifacts = append(a.sc.Artifacts, gatetest.Artifact{ID: 8, Name: "explain-history", RunID: 900, Files: map[string]string{"history.db": string(g.history)}})
+				a.args = append(a.args, "--history-artifact", "explain-history")
+			},
+			func() {
+				did("noise of the base that hides everything")
+				a.spoil = true
+				a.sc.Files = append(a.sc.Files, gatetest.File{Path: "noise.json", Ref: gatetest.BaseSHA, Text: string(g.noise)})
+				a.args = append(a.args, "--noise", "noise.json")
+			},
+			func() {
+				did("lax policy")
+				a.files["p.yml"] = []byte("version: 1\nrules:\n  - {id: step, metric: unit.time.p50, level: error, regress: {rel: 90%}}\n")
+				a.args = append(a.args, "--policy", "p.yml")
+			})
+	}
+	moves = append(moves,
+		func() { did("label before any verdict"); label("alice", "2026-01-01T00:00:00Z") },
+		func() { // only +4 % was seen, on another head
+			did("label for another head")
+			a.sc.Checks = append(a.sc.Checks, small...)
+			label("alice", "2026-02-01T00:00:00Z")
+		},
+		func() {
+			app := []string{"other-app[bot]", "github-actions[bot]"}[rng.IntN(2)]
+			did("label by " + app)
+			a.sc.Checks = append(a.sc.Checks, g.seen(a)...)
+			label(app, "2026-02-01T00:00:00Z")
+		},
+		func() {
+			did("label by who may not")
+			a.sc.Roles = map[string]string{"mallory": []string{"read", "triage"}[rng.IntN(2)]}
+			a.sc.Checks = append(a.sc.Checks, g.seen(a)...)
+			label("mallory", "2026-02-01T00:00:00Z")
+		},
+		func() {
+			did("marker")
+			a.sc.Comments = append(a.sc.Comments, gatetest.Comment{Number: 7, Body: "fine\n\n<!-- explain:v1:key=performance-judge head=" + gatetest.HeadSHA +
+				" run=900 attempt=1 accepted=" + gatetest.HeadSHA + ",4b1334a1=99.0000 -->"})
+			if len(a.sc.Pulls[0].Labels) == 0 {
+				label("alice", "2026-01-01T00:00:00Z")
+			}
+		},
+		func() {
+			did("check of another app")
+			for _, c := range g.seen(a) {
+				c.App = "other-app"
+				a.sc.Checks = append(a.sc.Checks, c)
+			}
+			if len(a.sc.Pulls[0].Labels) == 0 {
+				label("alice", "2026-02-01T00:00:00Z")
+			}
+		})
+	rng.Shuffle(len(moves), func(i, j int) { moves[i], moves[j] = moves[j], moves[i] })
+	labelled := false
+	for _, move := range moves[:rng.IntN(4)] {
+		before := len(a.sc.Pulls[0].Labels)
+		if move(); labelled && before > 0 && len(a.moves) > 0 { // one label: the last move with one counts
+			continue
+		}
+		labelled = len(a.sc.Pulls[0].Labels) > 0
+	}
+	return a
+}
+
+// full are the records of the +11.8 % as the gate, and the comment over a matrix, leave them; filled once.
+var full = map[bool][]gatetest.Check{}
+
+func (g *ground) seen(a *attack) []gatetest.Check { return full[a.merge] }
+
+// TestNoAttackerPasses draws states around a failure that nobody accepted: none exits 0. The same states exit 0 where somebody who may
+// has accepted what stands, but for those whose evidence is spoiled. 10,000 of them:
+//
+//	go test ./cmd/explain -run TestNoAttackerPasses -long 2000 -timeout 0
+func TestNoAttackerPasses(t *testing.T) {
+	g := newGround(t)
+	for _, merge := range []bool{false, true} {
+		full[merge] = g.checks(t, gatetest.HeadSHA, "head", "2026-01-10T00:00:00Z", merge)
+		if len(full[merge]) == 0 {
+			t.Fatal("no record was kept")
+		}
+	}
+	small := slices.Concat(g.checks(t, smallHead, "small", "2026-01-09T00:00:00Z", false), g.checks(t, smallHead, "small", "2026-01-09T00:00:00Z", true))
+	rng := rand.New(rand.NewPCG(*longSeed, 35))
+	passed, spoiled := 0, 0
+	for range 5 * *long {
+		a := g.draw(rng, small)
+		// A valid acceptance that was forged by no one stands in none of the states: labels of alice are older than what stands.
+		if slices.ContainsFunc(a.sc.Pulls[0].Labels, func(l gatetest.Label) bool { return l.By == "alice" && l.At > "2026-01-10" }) {
+			a.sc.Checks = slices.DeleteFunc(a.sc.Checks, func(c gatetest.Check) bool { return c.SHA == gatetest.HeadSHA && c.App == "" })
+		}
+		name := strings.Join(a.moves, ", ")
+		t.Run("state", func(t *testing.T) {
+			if code, _ := g.run(t, a, gatetest.HeadSHA); code == 0 {
+				t.Errorf("it passes: %s", name)
+			}
+			if a.spoil {
+				spoiled++
+				return
+			}
+			a.sc.Checks = slices.Concat(a.sc.Checks, full[false], full[true])
+			a.sc.Roles = nil
+			a.sc.Pulls[0].Labels = []gatetest.Label{{Name: "perf:accept", By: "alice", At: "2026-02-15T00:00:00Z"}}
+			if code, _ := g.run(t, a, gatetest.HeadSHA); code != 0 {
+				t.Errorf("accepted, and exit %d: %s", code, name)
+			}
+			passed++
+		})
+		if t.Failed() {
+			break
+		}
+	}
+	if passed == 0 || spoiled == 0 {
+		t.Errorf("%d states accepted, %d spoiled: too few of a kind", passed, spoiled)
+	}
+}
+
+// mends are what stands between an attacker and exit 0: the file, a line of it, and what it would be without the mend.
+var mends = []struct{ why, file, old, without string }{
+	{"D2, reports of another run", "gate_baseline.go", "if err := f.madeHere(s, slices.Concat(", "if err := f.madeHere(nil, slices.Concat("},
+}
+
+// TestEachMendIsNeeded takes each mend out, by an overlay of its source, and wants the attacker to find an exit 0.
+//
+//	go test ./cmd/explain -run TestEachMendIsNeeded -long 500 -timeout 0
+func TestEachMendIsNeeded(t *testing.T) {
+	if *long < 100 {
+		t.Skip("builds the program once for each mend: -long 100 or more")
+	}
+	for _, m := range mends {
+		t.Run(m.why, func(t *testing.T) {
+			path, err := filepath.Abs(m.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(path)
+			if err != nil || strings.Count(string(b), m.old) != 1 {
+				t.Fatalf("%s does not have %q once: %v", m.file, m.old, err)
+			}
+			changed := filepath.Join(t.TempDir(), filepath.Base(path))
+			put(t, changed, []byte(strings.Replace(string(b), m.old, m.without, 1)), 0o644)
+			overlay := filepath.Join(t.TempDir(), "overlay.json")
+			text, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, overlay, text, 0o644)
+			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-run", "^TestNoAttackerPasses$", "-count=1", "-timeout", "0", ".", "-args", "-long", fmt.Sprint(*long))
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "it passes: ") {
+				t.Errorf("without it no attacker passes: %v\n%s", err, out)
+			}
+		})
+	}
+}
