@@ -40,7 +40,7 @@ func OfReport(name string, r *report.Report, rules *Rules, own Own) (*Capture, e
 	switch {
 	case r.Trace.Kind == mergedKind:
 		return nil, fmt.Errorf("%s is itself of a merged run: name what it was merged of", name)
-	case r.Trace.Source == "":
+	case r.Trace.Source == "" && !strings.HasPrefix(r.Trace.Kind, "nsys-"):
 		return nil, fmt.Errorf("%s is of evidence, not of a capture: name the traces of one run, or their reports", name)
 	case len(r.Evidence) > 0:
 		return nil, fmt.Errorf("%s has evidence in it, which cannot be merged: name its trace instead", name)

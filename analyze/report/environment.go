@@ -46,8 +46,8 @@ func EnvironmentFields() []EnvironmentField {
 		}
 	}
 	return []EnvironmentField{
-		{"source", HardField, recorder},
 		{"gpu", HardField, gpuModels},
+		{"source", HardField, recorder},
 		{"graph_trace", HardField, text(func(e *Environment) *string { return e.GraphTrace })},
 		{"model", HardField, text(func(e *Environment) *string { return e.Model })},
 		{"dtype", HardField, text(func(e *Environment) *string { return e.DType })},

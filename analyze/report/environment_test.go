@@ -37,7 +37,8 @@ func TestEnvironmentFieldsAsText(t *testing.T) {
 		GPUs:       []report.GPU{{Device: 0, Name: s("H100")}, {Device: 1, Name: s("A100")}},
 		MaxNumSeqs: &n, Quantization: s("fp8"), TraceSet: []string{"cuda", "nvtx"},
 	}
-	want := map[string]string{"gpu": "A100, H100", "max_num_seqs": "256", "quantization": "fp8", "trace_set": "cuda, nvtx"}
+	want := map[string]string{"gpu": "A100, H100", "max_num_seqs": "256", "quantization": "fp8", "trace_set": "cuda, nvtx",
+		"source": "nsys"} // where a capture has GPUs, and says nothing else
 	for _, f := range report.EnvironmentFields() {
 		if got := f.Get(&e); got != want[f.Name] {
 			t.Errorf("%s: got %q, want %q", f.Name, got, want[f.Name])

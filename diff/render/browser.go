@@ -148,7 +148,7 @@ func causeTable(a *comparison.Answer) doc.Table {
 		add(r.Delta, strings.TrimSuffix(r.What+" "+r.Where, " "), r.With)
 	}
 	if a.RestText() != "" {
-		add(*a.Rest, "the rest", nil)
+		add(comparison.Value(a.Rest), "the rest", nil)
 	}
 	t.Columns[0].Bars = deltaBars(deltas)
 	return t

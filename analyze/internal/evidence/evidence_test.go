@@ -40,7 +40,7 @@ func TestEveryKindIsInSchemaAndPage(t *testing.T) {
 	if got := slices.Sorted(slices.Values(files)); !slices.Equal(got, want) {
 		t.Errorf("kinds of evidence %v in the schema, %v have a reader", got, want)
 	}
-	of := append([]string{"nsys-sqlite", "nsys-rep"}, want...)
+	of := append([]string{"nsys-sqlite", "nsys-rep", "pytorch-profiler"}, want...)
 	if got := slices.Sorted(slices.Values(trace)); !slices.Equal(got, slices.Sorted(slices.Values(of))) {
 		t.Errorf("kinds of a report's first file %v in the schema, want %v", got, of)
 	}

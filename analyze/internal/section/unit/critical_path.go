@@ -65,10 +65,10 @@ var CriticalPath = kit.Section{
 				"to have waited for it",
 		},
 		{
-			ID: "path.thread_waits", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			ID: "path.thread_waits", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Sum,
 			Labels: []string{"found"},
 			Meaning: "waits of a thread, between two CUDA calls, for another thread of its process: recorded (it slept in a " +
-				"call of the operating system or was off the CPU) or inferred from the order of calls",
+				"call of the operating system or was off the CPU, or it begins here) or inferred from the order of calls",
 		},
 		{
 			ID: "path.collectives", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total, Merge: report.Sum,
@@ -103,7 +103,7 @@ var CriticalPath = kit.Section{
 			kit.NsCol("time", "Time", "path_ns", "path_ms"),
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
-		{ID: "what_ifs", Title: "What a step would gain at most", File: "what_ifs.csv", Columns: []report.Column{
+		{ID: "what_ifs", Title: "What a step would gain at most", File: "what_ifs.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("change", "Change"),
 			kit.NsCol("time", "Gain up to", "ceiling_ns", "ceiling_ms"),
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),

@@ -272,3 +272,30 @@ func TestFileOfThePathHoldsEveryRow(t *testing.T) {
 		t.Errorf("the file has %d rows of %d ns in all, want 48 of 800,000", n, sum)
 	}
 }
+
+// Ten steps of two threads: main launches one kernel of 100 µs and sleeps until the output thread, which waits for the GPU,
+// wakes it. Between two launches of main lies one wait: nine, recorded as calls of the operating system or inferred. The
+// output thread's first call follows from whoever began that thread, which counts as recorded.
+func TestWaitsOfThreads(t *testing.T) {
+	for _, found := range []string{"recorded", "inferred"} {
+		b := tracetest.New()
+		p := b.Process(1, "server")
+		main, output := p.Thread(1, "main"), p.Thread(2, "output")
+		for i := range int64(10) {
+			at := 1_000_000 + i*150_000
+			main.Launch("gemm", at, at+5_000, tracetest.Kernel{Start: at + 8_000, End: at + 108_000})
+			output.StreamSynchronize(at+10_000, at+112_000, 0, 7)
+			if found == "recorded" {
+				main.OSRT("pthread_cond_wait", at+10_000, at+120_000)
+			}
+		}
+		l := sectiontest.Look(t, b, analyze.Options{})
+		for _, f := range []string{"recorded", "inferred"} {
+			want := map[string]float64{"recorded": 1, "inferred": 0}[f]
+			if f == found {
+				want += 9
+			}
+			sectiontest.Metric(t, l.Report, want, "path.thread_waits", "found", f)
+		}
+	}
+}
