@@ -199,6 +199,7 @@ func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error
 		func() { outs = kit.Compute(sections, in) })
 	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)
+	citeKept(r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
 	}

@@ -269,3 +269,19 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	}
 	return append(kept, others)
 }
+
+// citeKept takes from findings and remarks the metrics that a limit (--kernel-limit, --top) kept out of the report: what
+// they say was worked out from the whole capture.
+func citeKept(r *report.Report) {
+	kept := make(map[string]bool, len(r.Metrics))
+	for i := range r.Metrics {
+		kept[report.MetricKey(r.Metrics[i].ID, r.Metrics[i].Labels)] = true
+	}
+	gone := func(ref report.MetricRef) bool { return !kept[report.MetricKey(ref.ID, ref.Labels)] }
+	for i := range r.Findings {
+		r.Findings[i].Evidence = slices.DeleteFunc(r.Findings[i].Evidence, gone)
+	}
+	for i := range r.Remarks {
+		r.Remarks[i].Evidence = slices.DeleteFunc(r.Remarks[i].Evidence, gone)
+	}
+}

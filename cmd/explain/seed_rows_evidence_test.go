@@ -195,7 +195,7 @@ func (s *seedRun) evidenceRows(row func(string, func(*testing.T))) {
 	})
 	row("132_a_gate_on_dead_experts", func(t *testing.T) {
 		session := filepath.Join(evidence, "session")
-		says(t, exitOK, "PASS moe.dead_experts", "diff", session, session, "--fail-on", "moe.dead_experts:+1")
+		says(t, exitOK, "1 gate checked: 1 passed", "diff", session, session, "--fail-on", "moe.dead_experts:+1")
 	})
 	row("133_forward_passes", func(t *testing.T) {
 		s.labelled(t, "forward.time", 30e6, "phase", "prefill")        // 20 and 40 ms

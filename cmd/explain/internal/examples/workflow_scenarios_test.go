@@ -23,7 +23,7 @@ func scenarios() []scenario {
 		if ok {
 			b.Error("a slower head passes")
 		}
-		b.want(b.one(), `^### ❌ \*\*FAIL\*\* \+11\.2 % per unit of work`, `baseline: .files of this job.`, `^<!-- explain:v1:key=`)
+		b.want(b.one(), `^### ❌ \*\*FAIL\*\* \+11\.2 % slower`, `baseline: .files of this job.`, `^<!-- explain:v1:key=`)
 	}
 	return []scenario{
 		{"the workflow of the README, built from the action's source", func(b *bench) {
@@ -62,7 +62,7 @@ func scenarios() []scenario {
 			if ok {
 				b.Error("a slower head of a fork passes")
 			}
-			b.want(b.one(), `^### ❌ .performance.: \*\*FAIL\*\* \+11\.2 % per unit of work`, `Measured by a run of the change's own code, judged here`, `actions/runs/900`)
+			b.want(b.one(), `^### ❌ .performance.: \*\*FAIL\*\* \+11\.2 % slower`, `Measured by a run of the change's own code, judged here`, `actions/runs/900`)
 			if st := b.server.Statuses(); len(st) != 2 || st[0].State != "pending" || st[1].State != "failure" || st[1].SHA != gatetest.HeadSHA || st[1].Context != "performance" {
 				b.Errorf("statuses %+v", st)
 			}
