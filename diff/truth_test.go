@@ -233,7 +233,7 @@ func TestTheCommentOfARealPairIsShort(t *testing.T) {
 	get := realReports(t)
 	text := render.Comment(diffOf(t, get("nsysai_mfu_2gpu_before"), get("nsysai_mfu_2gpu_after"), diff.Options{}), render.CommentOptions{})
 	first, _, _ := strings.Cut(text, "<details>")
-	if len(text) > 10<<10 || len(first) > 2<<10 || !strings.HasPrefix(text, "### **FAIL** +13.8 %") {
+	if len(text) > 10<<10 || len(first) > 2<<10 || !strings.HasPrefix(text, "### ❌ **FAIL** +13.8 %") {
 		t.Errorf("%d bytes, %d of them before the folded parts: %s", len(text), len(first), text[:min(len(text), 100)])
 	}
 }

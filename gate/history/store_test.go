@@ -120,7 +120,7 @@ func TestBadInput(t *testing.T) {
 	a := historytest.Report(t, historytest.Capture{Seed: 1})
 	other := historytest.Report(t, historytest.Capture{Seed: 2, GPU: "NVIDIA H200"})
 	empty := *a
-	empty.Metrics = []report.Metric{}
+	empty.Metrics, empty.Findings, empty.Remarks = []report.Metric{}, []report.Finding{}, []report.Remark{}
 	with := func(p history.Place, edit func(*history.Place)) history.Place {
 		edit(&p)
 		return p
