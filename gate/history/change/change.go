@@ -105,7 +105,7 @@ type finder struct {
 
 	at       []int // nights of the stretch that count
 	y        []float64
-	sum, sq  []float64 // prefix sums of the whitened values and of their squares
+	sum      []float64 // prefix sums of the whitened values
 	list     []Change
 	was      []level // levels before the present one
 	returned int     // night at which a level was found that was known; below 0: none

@@ -42,14 +42,6 @@ func wholeGraphs(in *kit.Input) (total int64, count int) {
 	return total, hi - lo
 }
 
-// Below minorShare of the devices' time in the window a kernel is not worth optimising first, however large a share of
-// the kernel time it takes.
-const minorShare = 0.05
-
-func minor(in *kit.Input, ns int64) bool {
-	return float64(ns) < minorShare*float64(in.Span.Len())*float64(len(in.Timeline.Devices))
-}
-
 // chunkStarts is where each of n chunks of the window begins, and the end of the last.
 func chunkStarts(window interval.Interval, n int) []int64 {
 	starts := make([]int64, n+1)

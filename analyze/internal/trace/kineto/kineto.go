@@ -49,9 +49,8 @@ type reader struct {
 	called  map[int64]string   // name of a thread, by global id
 	order   [][2]int64         // pid and tid of threads that are named, in the order of the file
 	gpus    [][]cell
-	pids    []int64         // of processes that called CUDA
-	owner   map[int64]int64 // pid by correlation id, once there are two
-	calls   [][2]int64      // correlation id and pid, until then
+	pids    []int64    // of processes that called CUDA
+	calls   [][2]int64 // correlation id and pid of every call
 }
 
 // Read reads a whole trace. An error is of rd, or [ErrForeign].

@@ -136,10 +136,6 @@ var (
 	branchEvent = strings.Replace(strings.Replace(pushEvent, "refs/heads/main", "refs/heads/feature", 1), `"full_name": "octo/llm"}`, `"full_name": "octo/llm", "default_branch": "main"}`, 1)
 	queueEvent  = `{"action": "checks_requested", "merge_group": {"head_sha": "` + strings.Repeat("c", 40) + `", "head_ref": "refs/heads/gh-readonly-queue/main/pr-7-` + gatetest.BaseSHA + `",
 		"base_sha": "` + gatetest.BaseSHA + `", "base_ref": "refs/heads/main"}, ` + cronEvent[1:]
-	// pullAt is the event of a pull request whose head is there since that time.
-	pullAt = func(at string) string {
-		return strings.Replace(gatetest.PullEvent, `"pull_request": {`, `"pull_request": {"updated_at": "`+at+`", `, 1)
-	}
 )
 
 const (
