@@ -19,7 +19,7 @@ type Answer struct {
 	From      *float64  `json:"from"`   // of the base
 	To        *float64  `json:"to"`     // of the head
 	Unit      string    `json:"unit"`   // of both: ns, 1, …
-	Per       string    `json:"per"`    // what it is of: decode step, batch 16; empty where it is of no unit of work
+	Per       string    `json:"per"`    // the unit: decode step, batch 16; empty if there is none
 	Of        *string   `json:"of"`     // "3 of 26 steps", where the change is in some of them; else null
 	// Rows are causes, the one that explains most first; together with Rest they sum to the change of the mean unit.
 	Rows []AnswerRow `json:"rows"`

@@ -104,7 +104,7 @@ func (x *Parts) settling() string {
 }
 
 // number fills in the number that decided, and returns its row, nil where a gate decided by another one. Where a median
-// stands between two kinds of steps it is no size: there the mean is the number, unless the median alone failed.
+// stands between two kinds of steps, the mean is the number, unless the median alone failed.
 func (x *Parts) number(lead *story) *comparison.Row {
 	c, a := x.C, &x.C.Answer
 	row, gate := c.Headline()
