@@ -36,7 +36,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/section/unit"
+	"github.com/nsys-llm/explain/analyze/internal/section/steps"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -189,7 +189,7 @@ func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error
 	for _, x := range others {
 		cut := in.With(x)
 		cut.Brief = true
-		in.Beside(cut, &unit.Section)
+		in.Beside(cut, &steps.Section)
 		cuts = append(cuts, cut)
 	}
 	var r *report.Report

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/section/unit"
+	"github.com/nsys-llm/explain/analyze/internal/section/steps"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -155,7 +155,7 @@ func unitOf(in *kit.Input, cuts []report.UnitCut) report.Unit {
 		return u
 	}
 	u.Groups, u.Trimmed, u.Series = unitKinds(in)
-	u.Steps, u.Parts = unit.Steps(in), unit.Parts(in)
+	u.Steps, u.Parts = steps.Steps(in), steps.Parts(in)
 	coverage := x.Coverage
 	u.Coverage = &coverage
 	for i := range x.Anchors {
@@ -170,7 +170,7 @@ func unitOf(in *kit.Input, cuts []report.UnitCut) report.Unit {
 func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTrim, series *report.UnitSeries) {
 	x := in.Units
 	groups = make([]report.UnitGroup, 0, len(x.Groups))
-	ids, devices := kit.GroupIDs(x), unit.SlowestDevices(in)
+	ids, devices := kit.GroupIDs(x), steps.SlowestDevices(in)
 	for i := range x.Groups {
 		g := &x.Groups[i]
 		if g.Count == 0 {
@@ -187,7 +187,7 @@ func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTri
 	for i := range groups {
 		place[groups[i].ID] = int64(i)
 	}
-	series = unit.Series(in, func(g int32) int64 {
+	series = steps.Series(in, func(g int32) int64 {
 		if g >= 0 {
 			if at, ok := place[ids[g]]; ok {
 				return at
@@ -215,9 +215,9 @@ func unitCut(in *kit.Input) report.UnitCut {
 	coverage := x.Coverage
 	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: &coverage}
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
-	c.Steps, c.Parts = unit.Steps(in), unit.Parts(in)
+	c.Steps, c.Parts = steps.Steps(in), steps.Parts(in)
 	var metrics []report.Metric
-	c.Section, metrics = unit.Section.Part(in)
+	c.Section, metrics = steps.Section.Part(in)
 	main := ""
 	if at := slices.IndexFunc(c.Groups, func(g report.UnitGroup) bool { return g.Main }); at >= 0 {
 		main = c.Groups[at].ID

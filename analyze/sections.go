@@ -8,9 +8,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/engine"
 	"github.com/nsys-llm/explain/analyze/internal/section/gpu"
 	"github.com/nsys-llm/explain/analyze/internal/section/host"
+	"github.com/nsys-llm/explain/analyze/internal/section/kernelcounters"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/section/ncu"
-	"github.com/nsys-llm/explain/analyze/internal/section/unit"
+	"github.com/nsys-llm/explain/analyze/internal/section/steps"
 )
 
 // sections of the report, in its order: the one list that a new section is added to.
@@ -18,13 +18,13 @@ var sections = []*kit.Section{
 	&host.Overview,
 	&gpu.Time,
 	&gpu.Kernels,
-	&ncu.Kernels,
-	&ncu.Roofline,
+	&kernelcounters.Kernels,
+	&kernelcounters.Roofline,
 	&gpu.Categories,
 	&gpu.Components,
-	&unit.Section,
-	&unit.CriticalPath,
-	&unit.Positions,
+	&steps.Section,
+	&steps.CriticalPath,
+	&steps.Positions,
 	&gpu.Steady,
 	&host.Launches,
 	&host.Sync,
@@ -75,4 +75,4 @@ var sections = []*kit.Section{
 }
 
 // pages of the sections, by family.
-var pages = []embed.FS{gpu.Pages, host.Pages, cpu.Pages, ncu.Pages, engine.Pages, unit.Pages, compat.Pages}
+var pages = []embed.FS{gpu.Pages, host.Pages, cpu.Pages, kernelcounters.Pages, engine.Pages, steps.Pages, compat.Pages}

@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // within reports a number that is more than 1 % off.
@@ -77,7 +77,7 @@ func TestInjectedCommonMode(t *testing.T) {
 	within(t, "change of the unit", c.Attribution.TotalDelta, 25_240)
 	says(t, c, "all kernels slower, by +4.0 %", "clocks")
 	says(t, c, "3 captures a side would tell: explain capture --pair --until-decided BASE HEAD")
-	if text := render.Comment(c, render.CommentOptions{}); !strings.Contains(text, "--until-decided") {
+	if text := diffdoc.Comment(c, diffdoc.CommentOptions{}); !strings.Contains(text, "--until-decided") {
 		t.Errorf("the comment does not say what would tell:\n%s", text)
 	}
 	if v := primaryRow(t, c, "unit.time.p50"); v.Class == comparison.Regressed || v.Class == comparison.Same {

@@ -16,7 +16,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // mergedRun is the merged report of a fleet, whose captures are called rank0.sqlite and so on.

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -225,7 +225,7 @@ func stamp(path string, by *report.MeasuredBy) error {
 		return err
 	}
 	r.Trace.Run = by
-	return whole.File(path, func(w io.Writer) error { return output.JSON(w, r) })
+	return atomicfile.File(path, func(w io.Writer) error { return output.JSON(w, r) })
 }
 
 // doctor looks, before any GPU is used, for what a run would fail for in the end.

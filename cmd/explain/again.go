@@ -15,7 +15,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // showAgain shows what explain made before, as it was made: a report.json, a comparison.json, or the folder of one. Of

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 func newCalibrate(e *env) *cobra.Command {
@@ -62,7 +62,7 @@ func (f *calibrateFlags) register(cmd *cobra.Command) {
 		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagFilename("out", "json")
-	command.Complete(cmd, "format", calibrateFormats)
+	cmdenv.Complete(cmd, "format", calibrateFormats)
 }
 
 func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
@@ -77,7 +77,7 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := whole.File(f.out, func(w io.Writer) error { return diff.WriteCalibration(w, c) }); err != nil {
+		if err := atomicfile.File(f.out, func(w io.Writer) error { return diff.WriteCalibration(w, c) }); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/cmd/explain/internal/record"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 )
 
 func newCapture(e *env) *cobra.Command {
@@ -132,7 +132,7 @@ func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 }
 
 // runCaptures makes the captures. The verdict on a pair is the exit code of explain diff.
-func runCaptures(cmd *cobra.Command, r *record.Session, programs [][]string) error {
+func runCaptures(cmd *cobra.Command, r *capturesession.Session, programs [][]string) error {
 	c, err := r.Run(cmd.Context(), programs)
 	if err != nil || c == nil {
 		return err

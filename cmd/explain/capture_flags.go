@@ -9,21 +9,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
-	"github.com/nsys-llm/explain/cmd/explain/internal/decide"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
-	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // captureFlags are the flags of explain capture and of explain capture vllm.
 type captureFlags struct {
-	record.Options
+	capturesession.Options
 	client  string // of the window, as one line
 	verbose bool
 	rules   ruleFlags // of a pair
-	until   decide.Until
+	until   bisectcmd.Until
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
@@ -54,15 +54,15 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.Unit, "unit", "",
 		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
-	fl.StringVar(&f.PhaseMap, "phase-map", "", command.PhaseMapHelp)
-	fl.StringVar(&f.KernelMap, "kernel-map", "", command.KernelMapHelp)
+	fl.StringVar(&f.PhaseMap, "phase-map", "", cmdenv.PhaseMapHelp)
+	fl.StringVar(&f.KernelMap, "kernel-map", "", cmdenv.KernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")
-	command.Complete(cmd, "graph-trace", []string{"node", "graph"})
+	cmdenv.Complete(cmd, "graph-trace", []string{"node", "graph"})
 }
 
 // runID is what a run is called: by the user, or by the time.
@@ -78,7 +78,7 @@ func runID(e *env, now time.Time) (string, error) {
 }
 
 // prepare checks the flags, finds nsys, and settles the output folder. Nothing is started before it.
-func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, error) {
+func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*capturesession.Session, error) {
 	r, err := f.session(cmd, e)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 			f.Repeat = 3
 		}
 		if f.until.On {
-			f.Repeat = decide.MostPairs
+			f.Repeat = bisectcmd.MostPairs
 		}
 	}
 	switch {
@@ -138,11 +138,11 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 }
 
 // session is what the flags say, so far, with what a session touches besides files.
-func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
+func (f *captureFlags) session(cmd *cobra.Command, e *env) (*capturesession.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
 	f.Cooldown = f.until.Cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
-	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
+	r := &capturesession.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {
 		if !f.Quiet {
 			fmt.Fprintln(e.Err, clean(text))

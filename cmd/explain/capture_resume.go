@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
 func newCaptureResume(e *env) *cobra.Command {
@@ -38,8 +38,8 @@ If it fails again, DIR.failed stays as it is.`,
 	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
 	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
 	fl.StringVar(&f.Unit, "unit", "", "define one step of the work by this `UNIT` (default: as in the capture's command)")
-	fl.StringVar(&f.PhaseMap, "phase-map", "", command.PhaseMapHelp)
-	fl.StringVar(&f.KernelMap, "kernel-map", "", command.KernelMapHelp)
+	fl.StringVar(&f.PhaseMap, "phase-map", "", cmdenv.PhaseMapHelp)
+	fl.StringVar(&f.KernelMap, "kernel-map", "", cmdenv.KernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
 	_ = cmd.MarkFlagDirname("out")

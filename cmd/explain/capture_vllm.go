@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
-	"github.com/nsys-llm/explain/cmd/explain/internal/record"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
 // Modes of explain capture vllm.
@@ -68,7 +68,7 @@ environment where no flag says otherwise; the API key of a server from VLLM_API_
 // serverFlags are the flags of explain capture vllm.
 type serverFlags struct {
 	captureFlags
-	record.Server
+	capturesession.Server
 	withNCU bool
 }
 
@@ -98,8 +98,8 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 		"track experts with the sitecustomize.py in this `DIR` of profilemate")
 	s.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
-	command.Complete(cmd, "mode", captureModes)
-	command.Complete(cmd, "engine", []string{capture.VLLM, capture.SGLang})
+	cmdenv.Complete(cmd, "mode", captureModes)
+	cmdenv.Complete(cmd, "engine", []string{capture.VLLM, capture.SGLang})
 }
 
 func (s *serverFlags) measures() bool {
@@ -108,7 +108,7 @@ func (s *serverFlags) measures() bool {
 
 func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	s.Extra, s.Venv, s.Key = args, e.Getenv("VLLM_VENV"), e.Getenv("VLLM_API_KEY")
-	if key := record.Argument(args, "--api-key"); key != "" {
+	if key := capturesession.Argument(args, "--api-key"); key != "" {
 		s.Key = key
 	}
 	s.Model, s.DType = cmp.Or(s.Model, e.Getenv("MODEL")), cmp.Or(s.DType, e.Getenv("DTYPE"))

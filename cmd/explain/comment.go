@@ -16,7 +16,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -81,7 +81,7 @@ func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 		session.TellError(ctx, errorVerdict(err), func(limit int) string {
 			o := f.github.provenance(session)
 			o.Limit = limit
-			return render.ErrorComment(errorVerdict(err), err.Error(), o)
+			return diffdoc.ErrorComment(errorVerdict(err), err.Error(), o)
 		})
 		return f.github.ended(e, err)
 	}
@@ -106,7 +106,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	if len(paths) > 1 && !f.merge {
 		return usagef("%d comparisons: combine them with --merge", len(paths))
 	}
-	var legs []render.Leg
+	var legs []diffdoc.Leg
 	for _, p := range paths {
 		b, err := input.ReadText(p)
 		if err != nil {
@@ -144,9 +144,9 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 		return err
 	}
 	if s != nil {
-		s.Comment(ctx, render.Worst(legs), text)
+		s.Comment(ctx, diffdoc.Worst(legs), text)
 	}
-	switch code := f.github.exitCode(render.Worst(legs).Verdict); {
+	switch code := f.github.exitCode(diffdoc.Worst(legs).Verdict); {
 	case len(missing) > 0 && f.github.exitOn != "never":
 		return exitCode(exitInput)
 	case s != nil && code != exitOK:
@@ -156,28 +156,28 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 }
 
 // missingLegs are errors in place of the comparisons that are expected and not there.
-func missingLegs(legs []render.Leg, expect []string) []render.Leg {
-	var list []render.Leg
+func missingLegs(legs []diffdoc.Leg, expect []string) []diffdoc.Leg {
+	var list []diffdoc.Leg
 	for _, name := range expect {
-		if !slices.ContainsFunc(legs, func(l render.Leg) bool {
+		if !slices.ContainsFunc(legs, func(l diffdoc.Leg) bool {
 			return l.Title == name || strings.HasSuffix(l.Title, "-"+name)
 		}) {
 			c := &comparison.Comparison{Verdict: comparison.Error,
 				Answer: comparison.Answer{Notes: []string{"it left no comparison: its job failed or never ran"}}}
-			list = append(list, render.Leg{Title: name, Comparison: c})
+			list = append(list, diffdoc.Leg{Title: name, Comparison: c})
 		}
 	}
 	return list
 }
 
 // commentText is one comparison as gate would comment on it, or several combined.
-func commentText(legs []render.Leg, merge bool, o render.CommentOptions) func(limit int) string {
+func commentText(legs []diffdoc.Leg, merge bool, o diffdoc.CommentOptions) func(limit int) string {
 	return func(limit int) string {
 		o.Limit = limit
 		if len(legs) == 1 && !merge {
-			return render.Comment(legs[0].Comparison, o)
+			return diffdoc.Comment(legs[0].Comparison, o)
 		}
-		return render.CombinedComment(legs, o)
+		return diffdoc.CombinedComment(legs, o)
 	}
 }
 
@@ -197,14 +197,14 @@ func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text 
 }
 
 // readLeg reads a comparison that may have been written by anybody.
-func readLeg(name string, b []byte) (render.Leg, error) {
+func readLeg(name string, b []byte) (diffdoc.Leg, error) {
 	c, err := comparison.Read(bytes.NewReader(b))
 	if err != nil {
-		return render.Leg{}, fmt.Errorf("%s: %w", name, err)
+		return diffdoc.Leg{}, fmt.Errorf("%s: %w", name, err)
 	}
 	title := strings.TrimSuffix(path.Base(name), ".json")
 	if dir := path.Base(path.Dir(name)); title == "comparison" && dir != "." && dir != "/" {
 		title = dir
 	}
-	return render.Leg{Title: title, Comparison: c}, nil
+	return diffdoc.Leg{Title: title, Comparison: c}, nil
 }

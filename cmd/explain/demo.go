@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 )
 
@@ -36,7 +36,7 @@ step 12 % slower, and shows what explain makes of them:
 
 It exits with 0, though the comparison fails.`,
 		Example: "  explain demo\n  explain demo --out regression/",
-		Args:    command.NoArgs,
+		Args:    cmdenv.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return demo(cmd.Context(), e, out) },
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "demo", "write into this `DIR`")

@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 	"github.com/nsys-llm/explain/diff/policy"
-	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
 func newDiff(e *env) *cobra.Command {
@@ -113,7 +113,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	command.Complete(cmd, "format", diffFormats)
+	cmdenv.Complete(cmd, "format", diffFormats)
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
@@ -215,7 +215,7 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 		opt.Device = &f.device
 	}
 	if cmd.Flags().Changed("min-share") { // else the policy says, or the default
-		if opt.MinShare, err = command.Share(f.minShare); err != nil {
+		if opt.MinShare, err = cmdenv.Share(f.minShare); err != nil {
 			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate"
@@ -13,11 +13,11 @@ import (
 
 // Exit codes of every command.
 const (
-	exitOK           = command.OK
-	exitFail         = command.Fail
-	exitUsage        = command.Usage
-	exitInput        = command.Input
-	exitInconclusive = command.Inconclusive
+	exitOK           = cmdenv.OK
+	exitFail         = cmdenv.Fail
+	exitUsage        = cmdenv.Usage
+	exitInput        = cmdenv.Input
+	exitInconclusive = cmdenv.Inconclusive
 )
 
 // usageError is an error in how explain was called: exit 2.
@@ -27,9 +27,9 @@ func usagef(format string, args ...any) error { return usage.Errorf(format, args
 
 // What a command of this package has of the room that all share.
 type (
-	env           = command.Env
-	analysisFlags = command.AnalysisFlags
-	exitCode      = command.Exit
+	env           = cmdenv.Env
+	analysisFlags = cmdenv.AnalysisFlags
+	exitCode      = cmdenv.Exit
 )
 
 // clean makes text from the outside fit for a terminal or a log line.

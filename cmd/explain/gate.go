@@ -17,13 +17,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -127,7 +127,7 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	f.analysis.Register(cmd)
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	command.Complete(cmd, "format", diffFormats)
+	cmdenv.Complete(cmd, "format", diffFormats)
 }
 
 func (f *gateFlags) run(cmd *cobra.Command, e *env) error {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
-	"github.com/nsys-llm/explain/cmd/explain/internal/past"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
@@ -173,7 +173,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 // fromHistory takes from the history what the comparison lacks: noise floors, what was spent of budgets, and the base
 // where nothing else gave one.
 func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string, head *report.Report,
-	b *baseline, opt *diff.Options) (*past.Said, error) {
+	b *baseline, opt *diff.Options) (*historycmd.Said, error) {
 	commit := cmp.Or(f.baseCommit, b.sha)
 	if s != nil {
 		if err := f.trustedHistory(ctx, s, dir); err != nil {

@@ -6,17 +6,17 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 	"github.com/nsys-llm/explain/diff/policy"
-	"github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
 // readPolicy reads the policy file. Where the base has none yet, the default rules judge.
 func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source string, err error) {
 	if f.rules.policy == "" {
-		source = render.DefaultRules
+		source = diffdoc.DefaultRules
 		if len(f.rules.failOn) > 0 {
-			source = render.FlagRules
+			source = diffdoc.FlagRules
 		}
 		return policy.Default(), source, nil
 	}
@@ -27,7 +27,7 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 	case err != nil:
 		return nil, "", usagef("--policy: %w", err)
 	case !file.There():
-		return policy.Default(), render.DefaultRules, nil
+		return policy.Default(), diffdoc.DefaultRules, nil
 	}
 	source = file.Name
 	if file.Ref != "" {

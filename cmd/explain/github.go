@@ -13,9 +13,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/diff/comparison"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -46,7 +46,7 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 		"`WHO` may set that label: a role, a login, @org/team or CODEOWNERS of the policy (default write)")
 	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
 		"fail on this `LEVEL` of verdict or a worse one: "+strings.Join(exitLevels, ", "))
-	command.Complete(cmd, "exit-on", exitLevels)
+	cmdenv.Complete(cmd, "exit-on", exitLevels)
 	fl.StringVar(&f.comment, "comment", string(gate.Always),
 		"`WHEN` to comment on the pull request (GitHub Actions): "+strings.Join(commentModes, ", "))
 	fl.StringVar(&f.commentKey, "comment-key", "",
@@ -56,7 +56,7 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.reportURL, "report-url", "",
 		"link the comment to diff.html at this `URL` (default: the artifacts of the run)")
 	fl.BoolVar(&f.allowUnsafe, "allow-unsafe", false, "run on pull_request_target although the head is checked out")
-	command.Complete(cmd, "comment", commentModes)
+	cmdenv.Complete(cmd, "comment", commentModes)
 }
 
 // session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code

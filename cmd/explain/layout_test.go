@@ -96,12 +96,12 @@ var rooms = []room{
 			"analyze/internal/parallel analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
-	{"analyze/internal/section/unit", "a family knows the kit and no other family",
+	{"analyze/internal/section/steps", "a family knows the kit and no other family",
 		family + " analyze/report/stacks", noSQL},
 	{"analyze/internal/section/host", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/cpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/engine", "a family knows the kit and no other family", family, noSQL},
-	{"analyze/internal/section/ncu", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/kernelcounters", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/compat/perfopt", "reads llm-perf-opt's files", "analyze/internal/evidence/file analyze/report", noSQL},
 	{"analyze/compat/session", "reads profilemate's files",
 		"analyze/internal/evidence/file analyze/internal/stat analyze/report", noSQL},
@@ -130,7 +130,7 @@ var rooms = []room{
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/noise", noSQL},
 	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
-	{"diff/render", "a comparison as text: selects and lays out",
+	{"diff/diffdoc", "a comparison as text: selects and lays out",
 		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render diff/comparison " +
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
@@ -152,45 +152,45 @@ var rooms = []room{
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
-		"analyze/report analyze/report/render cmd/explain/internal/crash cmd/explain/internal/docs diff/comparison diff/render", nil},
+		"analyze/report analyze/report/render cmd/explain/internal/crash cmd/explain/internal/docs diff/comparison diff/diffdoc", nil},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff diff/policy gate/history/change", nil},
-	{"cmd/explain/internal/whole", "writes files", "", noSQL},
+	{"cmd/explain/internal/atomicfile", "writes files", "", noSQL},
 	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
 	{"cmd/explain/internal/crash", "a panic as an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
-		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/input " +
-			"cmd/explain/internal/usage cmd/explain/internal/whole", noSQL},
+		"analyze analyze/compat/export analyze/report/... diff/comparison diff/diffdoc cmd/explain/internal/input " +
+			"cmd/explain/internal/usage cmd/explain/internal/atomicfile", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
 	{"cmd/explain/internal/progress", "what takes long, on a terminal",
 		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
 	{"cmd/explain/internal/input", "what files are; analyses none",
 		"analyze analyze/limit analyze/report cmd/explain/internal/usage", noSQL},
-	{"cmd/explain/internal/record", "captures, their load and their reports; no flags",
+	{"cmd/explain/internal/capturesession", "captures, their load and their reports; no flags",
 		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
-			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
-			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
-	{"cmd/explain/internal/analysis", "inputs in, reports out",
-		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/record", nil},
-	{"cmd/explain/internal/command", "what commands share; knows no command",
-		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/analysis " +
+			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
+			"diff/comparison diff/diffdoc", []string{"modernc.org", "github.com/spf13/cobra"}},
+	{"cmd/explain/internal/reports", "inputs in, reports out",
+		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/capturesession", nil},
+	{"cmd/explain/internal/cmdenv", "what commands share; knows no command",
+		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/reports " +
 			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/policy", nil},
-	{"cmd/explain/internal/past", "explain history",
-		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit cmd/explain/internal/command " +
-			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
+	{"cmd/explain/internal/historycmd", "explain history",
+		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit cmd/explain/internal/cmdenv " +
+			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
 			"diff diff/policy gate/gitfile gate/history", nil},
-	{"cmd/explain/internal/decide", "captures until something is known",
+	{"cmd/explain/internal/bisectcmd", "captures until something is known",
 		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/bisect cmd/explain/internal/capture " +
-			"cmd/explain/internal/command cmd/explain/internal/input cmd/explain/internal/record cmd/explain/internal/usage " +
-			"cmd/explain/internal/whole diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
-	{"cmd/explain/internal/parts", "explain partial and merge",
-		"analyze analyze/merge analyze/report analyze/report/render cmd/explain/internal/command " +
+			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/capturesession cmd/explain/internal/usage " +
+			"cmd/explain/internal/atomicfile diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
+	{"cmd/explain/internal/mergecmd", "explain partial and merge",
+		"analyze analyze/merge analyze/report analyze/report/render cmd/explain/internal/cmdenv " +
 			"cmd/explain/internal/fetch cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/progress " +
-			"cmd/explain/internal/usage cmd/explain/internal/whole", nil},
-	{"cmd/explain/internal/whatif", "explain whatif",
+			"cmd/explain/internal/usage cmd/explain/internal/atomicfile", nil},
+	{"cmd/explain/internal/whatifcmd", "explain whatif",
 		"analyze analyze/report/doc analyze/report/present analyze/report/render analyze/report/unit " +
-			"cmd/explain/internal/command cmd/explain/internal/input cmd/explain/internal/output " +
+			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/output " +
 			"cmd/explain/internal/progress cmd/explain/internal/usage", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
@@ -260,6 +260,18 @@ func TestEveryRoomOfDiffHasALine(t *testing.T) {
 		if top, _, _ := strings.Cut(path, "/"); (top == "diff" || top == "gate") && !slices.ContainsFunc(rooms, func(r room) bool { return r.path == path }) {
 			t.Errorf("%s is in no line of rooms", path)
 		}
+	}
+}
+
+// TestPackageNamesAreUnique: a name says which package is meant, without its path.
+func TestPackageNamesAreUnique(t *testing.T) {
+	paths := map[string]string{}
+	for pkg := range packageImports(t) {
+		name := pkg[strings.LastIndex(pkg, "/")+1:]
+		if other, ok := paths[name]; ok && pkg != strings.TrimSuffix(module, "/")+"/cmd/explain" {
+			t.Errorf("%s and %s have one name", other, pkg)
+		}
+		paths[name] = pkg
 	}
 }
 

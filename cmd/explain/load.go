@@ -17,14 +17,14 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 func newLoad(e *env) *cobra.Command {
@@ -60,7 +60,7 @@ a comparison judges none of them. With --fail-on-errors it is 1 if any request f
   explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
   explain load --load-mode decode --concurrency 32 --num-requests 500 --chat
   explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
-		Args: command.NoArgs,
+		Args: cmdenv.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
@@ -128,8 +128,8 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("cacert", "pem", "crt")
 	_ = cmd.MarkFlagFilename("out", "json")
 	help.Renamed(cmd, map[string]string{"mode": "load-mode", "warmup": "warmup-requests"})
-	command.Complete(cmd, "load-mode", []string{"prefill", "decode", "mixed"})
-	command.Complete(cmd, "format", loadFormats)
+	cmdenv.Complete(cmd, "load-mode", []string{"prefill", "decode", "mixed"})
+	cmdenv.Complete(cmd, "format", loadFormats)
 }
 
 // options turns flags into the options of a run.
@@ -315,7 +315,7 @@ func (f *loadFlags) target() (string, error) {
 func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return whole.File(path,
+	return atomicfile.File(path,
 		func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 // newMan writes manual pages for those who package explain. Help does not list it.
@@ -29,7 +29,7 @@ func newMan() *cobra.Command {
 
 func writeManuals(cmd *cobra.Command, dir string) error {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
-	err := whole.File(filepath.Join(dir, name), func(w io.Writer) error { return help.Man(w, cmd, versionText()) })
+	err := atomicfile.File(filepath.Join(dir, name), func(w io.Writer) error { return help.Man(w, cmd, versionText()) })
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/analysis"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+	"github.com/nsys-llm/explain/cmd/explain/internal/reports"
 )
 
 func newNCUTargets(e *env) *cobra.Command {
@@ -78,7 +78,7 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	}
 	opt.Top = f.top
 	bar := progress.New(e.Err, f.analysis.Quiet, f.analysis.Verbose)
-	res, err := analysis.One(cmd.Context(), in, opt, bar)
+	res, err := reports.One(cmd.Context(), in, opt, bar)
 	bar.Stop()
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if f.out == "" {
 		return write(e.Out)
 	}
-	if err := whole.File(f.out, write); err != nil {
+	if err := atomicfile.File(f.out, write); err != nil {
 		return err
 	}
 	if line := capture.NCUCommand(list); line != "" && !f.analysis.Quiet {

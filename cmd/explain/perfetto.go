@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -46,5 +46,5 @@ func noStep(r *report.Report, err error) error {
 }
 
 func writePerfetto(path string, units []export.PerfettoUnit) error {
-	return whole.File(path, func(w io.Writer) error { return export.Perfetto(w, units) })
+	return atomicfile.File(path, func(w io.Writer) error { return export.Perfetto(w, units) })
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
-	"github.com/nsys-llm/explain/cmd/explain/internal/parts"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
-	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
 func newReport(e *env) *cobra.Command {
@@ -100,12 +100,12 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"say what a million generated tokens cost where a GPU costs this `PRICE` an hour, in any currency")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
-	parts.RegisterRanks(fl, &f.rank, &f.roles)
+	mergecmd.RegisterRanks(fl, &f.rank, &f.roles)
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
 	_ = cmd.MarkFlagDirname("out")
 	help.Renamed(cmd, map[string]string{
 		"phases-json": "phase-map", "top-kernels": "top", "kernel-limit": "top"}) // nsys-llm-explainer's, and older ones
-	command.Complete(cmd, "format", output.Formats)
+	cmdenv.Complete(cmd, "format", output.Formats)
 }
 
 // options turns flags into the options of an analysis.
@@ -184,7 +184,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if len(args) > 0 {
 		trace = args[0]
 	}
-	opt.Overhead = record.OverheadBeside(trace)
+	opt.Overhead = capturesession.OverheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.Stop()
 	if err != nil {

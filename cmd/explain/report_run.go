@@ -10,7 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
-	"github.com/nsys-llm/explain/cmd/explain/internal/parts"
+	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
 )
 
 // runOf are the captures of one run that arguments name: several files, a glob, or a folder of them. It is nil where
@@ -69,7 +69,7 @@ func (f *reportFlags) runReport(cmd *cobra.Command, e *env, captures []string) e
 			return usagef("--%s is about one capture, and %d are named", name, len(captures))
 		}
 	}
-	run := parts.Run{Analysis: f.analysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.top, Apart: true}
+	run := mergecmd.Run{Analysis: f.analysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.top, Apart: true}
 	if err := run.Report(cmd, e, captures); err != nil {
 		return err
 	}

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
-	"github.com/nsys-llm/explain/cmd/explain/internal/decide"
+	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
-	"github.com/nsys-llm/explain/cmd/explain/internal/parts"
-	"github.com/nsys-llm/explain/cmd/explain/internal/past"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whatif"
+	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whatifcmd"
 )
 
 func newRoot(e *env) *cobra.Command {
@@ -48,8 +48,8 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 	}
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.PersistentFlags().Var(help.Choice{Value: &e.Color, Of: command.Colours}, "color", "colour the output `WHEN`: auto, always, never")
-	command.Complete(cmd, "color", command.Colours)
+	cmd.PersistentFlags().Var(help.Choice{Value: &e.Color, Of: cmdenv.Colours}, "color", "colour the output `WHEN`: auto, always, never")
+	cmdenv.Complete(cmd, "color", cmdenv.Colours)
 	cmd.SetVersionTemplate(versionLine())
 	help.Install(cmd, e.Width)
 	cmd.AddCommand(
@@ -62,13 +62,13 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		newCapture(e),
 		newLoad(e),
 		newScrub(e),
-		parts.NewPartial(e),
-		parts.NewMerge(e),
-		past.New(e),
-		decide.NewBisect(e),
+		mergecmd.NewPartial(e),
+		mergecmd.NewMerge(e),
+		historycmd.New(e),
+		bisectcmd.NewBisect(e),
 		newPolicy(e),
 		newNCUTargets(e),
-		whatif.New(e),
+		whatifcmd.New(e),
 		newMetrics(e),
 		newDoc(e),
 		newMCP(e),

@@ -7,8 +7,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
-	"github.com/nsys-llm/explain/cmd/explain/internal/past"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -20,7 +20,7 @@ type ruleFlags struct {
 	failOn []string
 	policy string
 	noise  string
-	past   past.Flags
+	past   historycmd.Flags
 }
 
 func (f *ruleFlags) register(cmd *cobra.Command) {

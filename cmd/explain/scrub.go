@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 	"github.com/nsys-llm/explain/analyze/report/unit"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
@@ -48,7 +48,7 @@ IN is never changed. OUT must not exist, and appears whole or not at all.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names) },
 	}
 	cmd.Flags().StringVar(&names, "names", names, "names of ranges and threads: `HOW`, keep, hash or a REGEX of those to keep")
-	command.Complete(cmd, "names", []string{"keep", "hash"})
+	cmdenv.Complete(cmd, "names", []string{"keep", "hash"})
 	return cmd
 }
 

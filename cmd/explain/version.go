@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
 func newVersion(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  command.NoArgs,
+		Args:  cmdenv.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(e.Out, versionLine())
 			return err

@@ -13,7 +13,7 @@ import (
 	reportrender "github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // judged is a comparison with every part that policies add: a waiver, an override, a policy.
@@ -125,10 +125,10 @@ func FuzzRead(f *testing.F) {
 			t.Fatal("reading and writing changes it")
 		}
 		for _, voice := range []func() error{
-			func() error { return render.WriteText(io.Discard, c, reportrender.TerminalOptions{}) },
-			func() error { return render.WriteMarkdown(io.Discard, c, reportrender.MarkdownOptions{}) },
-			func() error { return render.WriteJUnit(io.Discard, c) },
-			func() error { return render.WriteCSV(io.Discard, c) },
+			func() error { return diffdoc.WriteText(io.Discard, c, reportrender.TerminalOptions{}) },
+			func() error { return diffdoc.WriteMarkdown(io.Discard, c, reportrender.MarkdownOptions{}) },
+			func() error { return diffdoc.WriteJUnit(io.Discard, c) },
+			func() error { return diffdoc.WriteCSV(io.Discard, c) },
 		} {
 			if err := voice(); err != nil {
 				t.Fatal(err)

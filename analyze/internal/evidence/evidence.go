@@ -23,7 +23,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/load"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/loadmetrics"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
@@ -47,7 +47,7 @@ type Set struct {
 	NCU  *ncu.Data
 	Log  *serverlog.Data
 	Prom *prom.Data
-	Load *load.Data
+	Load *loadmetrics.Data
 
 	all     []Data // what was read, in the order of readers
 	readers []Reader
@@ -85,7 +85,7 @@ type Data interface {
 // form first. What a server says of itself comes before what others measured, for the environment.
 func readers(others []Reader) []Reader {
 	return slices.Concat([]Reader{
-		{file.Load, "a result of explain load", load.Is, Reading(load.Read)},
+		{file.Load, "a result of explain load", loadmetrics.Is, Reading(loadmetrics.Read)},
 		{file.NCU, "a Nsight Compute CSV", ncu.Is, Reading(ncu.Read)},
 		{file.ModelConfig, "the config.json of a model", modelconfig.Is, Reading(modelconfig.Read)},
 	}, others, []Reader{
@@ -210,7 +210,7 @@ func Read(ctx context.Context, named []Named, looked func(files int64), others .
 		}
 		s.all = append(s.all, d)
 	}
-	s.NCU, s.Log, s.Prom, s.Load = Of[*ncu.Data](s), Of[*serverlog.Data](s), Of[*prom.Data](s), Of[*load.Data](s)
+	s.NCU, s.Log, s.Prom, s.Load = Of[*ncu.Data](s), Of[*serverlog.Data](s), Of[*prom.Data](s), Of[*loadmetrics.Data](s)
 	return s, ctx.Err()
 }
 

@@ -22,7 +22,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -207,7 +207,7 @@ func folderOf(t *testing.T, codes []int, args ...string) string {
 // pageOf is the page of the report of a trace and its JSON.
 func pageOf(t *testing.T, trace string, args ...string) (string, *report.Report) {
 	t.Helper()
-	dir := folderOf(t, []int{command.OK}, append([]string{trace}, args...)...)
+	dir := folderOf(t, []int{cmdenv.OK}, append([]string{trace}, args...)...)
 	r, err := report.Read(bytes.NewReader(explaintest.Read(t, filepath.Join(dir, "report.json"))))
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func pageOf(t *testing.T, trace string, args ...string) (string, *report.Report)
 // comparisonPage is the page of a comparison and its JSON.
 func comparisonPage(t *testing.T, base, head string) (string, *comparison.Comparison) {
 	t.Helper()
-	dir := folderOf(t, []int{command.OK, command.Fail, command.Inconclusive}, "diff", base, head)
+	dir := folderOf(t, []int{cmdenv.OK, cmdenv.Fail, cmdenv.Inconclusive}, "diff", base, head)
 	c, err := comparison.Read(bytes.NewReader(explaintest.Read(t, filepath.Join(dir, "comparison.json"))))
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer/html"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -42,7 +42,7 @@ func TestPictures(t *testing.T) {
 	made := t.TempDir()
 	t.Chdir(made) // the comment names the files as they were named here
 	for _, args := range [][]string{{"demo", "--out", "demo"}, {explaintest.Testdata("head.sqlite"), "--quiet", "--out", "report"}} {
-		if _, errs, code := explaintest.Run(t, args...); code != command.OK {
+		if _, errs, code := explaintest.Run(t, args...); code != cmdenv.OK {
 			t.Fatalf("exit %d: %s", code, errs)
 		}
 	}

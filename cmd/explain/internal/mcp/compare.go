@@ -6,7 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // parts of a comparison that the tool changes takes.
@@ -40,7 +40,7 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	}
 	var out answer
 	out.put("verdict", c.Verdict)
-	out.put("line", plain(render.OneLine(c)))
+	out.put("line", plain(diffdoc.OneLine(c)))
 	out.put("cause", upTo(3*maxText, c.Cause))
 	out.put("comparable", c.Comparable)
 	out.put("identical", c.Identical)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff/comparison"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // Comparison lists what goes into the folder of a comparison.

@@ -15,8 +15,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 // File is one file of the output folder.
@@ -82,7 +82,7 @@ func Write(ctx context.Context, dir string, files []File) error {
 	for _, f := range files {
 		writers[f.Name] = f.Write
 	}
-	return whole.Folder(ctx, dir, writers)
+	return atomicfile.Folder(ctx, dir, writers)
 }
 
 // refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // Most bytes of what people open and keep.

@@ -1,0 +1,462 @@
+package kernelcounters
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Kernels = kit.Section{
+	ID: "ncu", Title: "Nsight Compute", Evidence: []file.Kind{file.NCU},
+	Derivation: "Launches of Nsight Compute's raw and details pages, grouped by kernel name. Shares and rates " +
+		"are means weighted by duration; throughput is bytes over time where bytes were counted, else as ncu " +
+		"prints it.",
+	Findings: []kit.FindingDef{
+		{ID: "high_dram", Title: "The profiled kernels saturate DRAM bandwidth"},
+		{ID: "low_dram", Title: "The measured kernels use less than half of what device memory can transfer"},
+		{ID: "latency_bound", Title: "Most of the measured time is in kernels bound by latency"},
+		{ID: "few_measured", Title: "Nsight Compute measured kernels that take less than half of the trace's kernel time"},
+		{ID: "top_kernel_bound", Title: "The top kernel is bound by one resource"},
+	},
+	Metrics: []report.MetricDef{
+		{
+			ID: "ncu.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "kernel"},
+			Meaning: "launches that Nsight Compute measured",
+		},
+		{
+			ID: "ncu.duration", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "sum of the durations of measured launches, each replayed alone",
+		},
+		{
+			ID: "ncu.dram_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "bytes per second read from and written to device memory",
+		},
+		{
+			ID: "ncu.dram_bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"kernel"},
+			Meaning: "bytes read from and written to device memory by the launches where they were counted",
+		},
+		{
+			ID: "ncu.dram_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "throughput of device memory, of its peak",
+		},
+		{
+			ID: "ncu.sm_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "throughput of the SMs, of its peak",
+		},
+		{
+			ID: "ncu.memory_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "kernel"},
+			Meaning: "throughput of the busiest part of the memory system, caches included, of its peak",
+		},
+		{
+			ID: "ncu.occupancy", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "kernel"},
+			Meaning: "active warps per SM, of those it can hold",
+		},
+		{
+			ID: "ncu.occupancy_limit", Unit: report.Ratio, Better: report.Higher, Assume: report.Exact,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
+			Meaning: "warps that fit on an SM, of those it can hold: theoretical occupancy",
+		},
+		{
+			ID: "ncu.cache_hit_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel,cache"},
+			Meaning: "hit rate of a cache: l1, l2",
+		},
+		{
+			ID: "ncu.registers", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
+			Meaning: "registers per thread",
+		},
+		{
+			ID: "ncu.bound_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"bound"},
+			Meaning: "measured time of kernels by what limits them: compute, memory, balanced, latency, unknown",
+		},
+		{
+			ID: "ncu.bound_kernels", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"bound"},
+			Meaning: "kernels by what limits them",
+		},
+		{
+			ID: "ncu.moe_kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Merge: report.Leave,
+			Meaning: "kernels that are part of a mixture of experts",
+		},
+		{
+			ID: "ncu.moe_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Leave,
+			Meaning: "measured time of kernels that are part of a mixture of experts",
+		},
+		{
+			ID: "ncu.trace_coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave,
+			Meaning: "share of the trace's kernel time whose kernels Nsight Compute measured",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "ncu_kernels", Title: "Measured kernels", File: "ncu_kernels.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.Wide(kit.NameCol("short", "Short name")),
+			kit.Wide(kit.TextCol("category", "Category")),
+			kit.TextCol("bound", "Bound"),
+			kit.CountCol("launches", "Launches"),
+			kit.MeanCol("total", "Total", "total_time_ns", "total_time_us"),
+			kit.RatioCol("share", "Share", "pct_measured_time"),
+			kit.Wide(kit.MeanCol("mean", "Mean", "avg_duration_us")),
+			kit.RatioCol("dram_ratio", "DRAM", "dram_throughput_pct"),
+			kit.RatioCol("sm_ratio", "SM", "sm_throughput_pct"),
+			kit.RatioCol("memory_ratio", "Memory", "mem_throughput_pct"),
+			kit.RateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+			kit.RatioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
+			kit.Wide(kit.RateCol("dram_bytes", "DRAM bytes", report.Bytes)),
+			kit.Wide(kit.RatioCol("occupancy_limit", "Possible occupancy", "theoretical_occupancy_pct")),
+			kit.Wide(kit.RatioCol("l1_hit_ratio", "L1 hits", "l1tex_hit_rate_pct")),
+			kit.Wide(kit.RatioCol("l2_hit_ratio", "L2 hits", "l2_hit_rate_pct")),
+			kit.Wide(kit.SizeCol("registers", "Registers")),
+			kit.Wide(kit.TextCol("grid", "Grid")),
+			kit.Wide(kit.TextCol("block", "Block")),
+			kit.Wide(kit.MeanCol("trace_time", "In the trace", "trace_time_ms")),
+			kit.Wide(kit.RatioCol("trace_share", "Of the trace", "trace_pct")),
+		}},
+		{ID: "ncu_moe", Title: "Kernels of mixtures of experts", File: "ncu_moe.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.TextCol("bound", "Bound"),
+			kit.CountCol("launches", "Launches"),
+			kit.MeanCol("total", "Total", "total_time_us"),
+			kit.RateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+		}},
+		{ID: "ncu_launches", Title: "Measured launches", File: "ncu_launches.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.IDCol("id", "ID"),
+			kit.IDCol("device_id", "GPU"),
+			kit.TextCol("grid", "Grid"),
+			kit.TextCol("block", "Block"),
+			kit.MeanCol("duration", "Duration", "duration_ns"),
+			kit.RateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+			kit.RatioCol("dram_ratio", "DRAM", "dram_throughput_pct"),
+			kit.RatioCol("sm_ratio", "SM", "sm_throughput_pct"),
+			kit.RatioCol("memory_ratio", "Memory", "mem_throughput_pct"),
+			kit.RatioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
+			kit.SizeCol("registers", "Registers"),
+		}},
+		{ID: "kernel_bandwidth_metrics", Title: "Bandwidth by kernel, as profilemate writes it",
+			File: "kernel_bandwidth_metrics.csv", Merge: report.Leave, Columns: bandwidthColumns},
+		{ID: "metrics_summary", Title: "Metrics by kernel, as llm-perf-opt writes them", File: "metrics_summary.csv", Merge: report.Leave,
+			Columns: summaryColumns},
+		{ID: "classification_summary", Title: "Classification by kernel, as llm-perf-opt writes it",
+			File: "classification_summary.csv", Merge: report.Leave, Columns: []report.Column{
+				kit.TextCol("kernel_id", "Kernel"),
+				kit.TextCol("classification", "Classification"),
+			}},
+	},
+	Run: nsightCompute,
+}
+
+// Bounds that keep report.json small: the kernels with most time until one is reached. Details are metrics of fewer
+// kernels.
+const (
+	maxNCUMetrics    = 120
+	maxNCUDetails    = 30
+	maxNCUNameBytes  = 24 << 10
+	lowDRAM          = 0.50 // of peak, on average: profilemate's rule
+	highDRAM         = 0.85
+	latencyShare     = 0.50 // of the measured time, in kernels bound by latency
+	topKernelShare   = 0.25
+	lowOccupancy     = 0.30
+	fewMeasuredShare = 0.50
+)
+
+const noLaunches = "the files hold no launch that Nsight Compute measured: see the warnings"
+
+// nsightCompute is the section.
+func nsightCompute(in *kit.Input, out *kit.Output) {
+	d := in.Evidence.NCU
+	out.FromEvidence(file.NCU, len(d.Launches), "ID", "Kernel Name")
+	out.Int("ncu.launches", nil, int64(len(d.Launches)))
+	if len(d.Launches) == 0 {
+		out.Status(report.Unavailable, noLaunches)
+		return
+	}
+	s := &ncuRun{in: in, out: out, data: d, total: ncuTotal(d), emitted: map[int]bool{}}
+	s.whole()
+	s.kernels()
+	s.bounds()
+	s.experts()
+	s.table()
+	s.details()
+	coverage := s.trace()
+	s.findings(coverage)
+	s.sameDevice()
+	out.Note("Nsight Compute replays each kernel alone, and unless told otherwise at the base clock and with cold caches: shares and bounds carry over to a running server, durations do not.")
+	if d.Pages > 0 {
+		out.Note("Launches that several pages hold, raw and details say, count once; a value that is on two pages is taken from the one that prints more digits.")
+	}
+}
+
+// ncuRun is the section in the making.
+type ncuRun struct {
+	in      *kit.Input
+	out     *kit.Output
+	data    *ncu.Data
+	total   *float64     // ns of all kernels, nil where no launch has a duration
+	emitted map[int]bool // kernels that have metrics of their own
+	shares  []float64    // of the trace's kernel time, by kernel; nil without a trace
+	times   []float64    // the same in ns
+}
+
+func ncuTotal(d *ncu.Data) *float64 {
+	var sum *float64
+	for i := range d.Kernels {
+		sum = plus(sum, d.Kernels[i].Duration)
+	}
+	return sum
+}
+
+// plus adds what is known.
+func plus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		if b == nil {
+			return a
+		}
+		v := *b
+		return &v
+	}
+	v := *a + *b
+	return &v
+}
+
+// ncuSources are the fields behind a metric, and their columns in the words of the raw page.
+var ncuSources = map[string]ncuSource{
+	"ncu.duration":        {ncu.Duration, "gpu__time_duration.sum"},
+	"ncu.dram_ratio":      {ncu.DRAMRatio, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
+	"ncu.sm_ratio":        {ncu.SMRatio, "sm__throughput.avg.pct_of_peak_sustained_elapsed"},
+	"ncu.memory_ratio":    {ncu.MemoryRatio, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"},
+	"ncu.occupancy":       {ncu.Occupancy, "sm__warps_active.avg.pct_of_peak_sustained_active"},
+	"ncu.occupancy_limit": {ncu.OccupancyPossible, "sm__maximum_warps_per_active_cycle_pct"},
+	"ncu.registers":       {ncu.Registers, "launch__registers_per_thread"},
+}
+
+type ncuSource struct {
+	field  ncu.Field
+	column string
+}
+
+// caches and their hit rates.
+var caches = []struct {
+	name string
+	from ncuSource
+}{{"l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}}, {"l2",
+	ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}}}
+
+var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum",
+	"dram__bytes.sum.per_second"}
+
+// whole emits what holds for all launches together.
+func (s *ncuRun) whole() {
+	all := ncu.All(s.data)
+	s.field("ncu.duration", nil, s.total, all)
+	s.throughput(nil, all)
+	for _, id := range []string{"ncu.dram_ratio", "ncu.sm_ratio", "ncu.memory_ratio", "ncu.occupancy"} {
+		s.field(id, nil, all.Get(ncuSources[id].field), all)
+	}
+}
+
+// field emits a metric of the launches of a kernel, or of all; its n is how many launches have the field.
+func (s *ncuRun) field(id string, labels report.Labels, value *float64, k *ncu.Kernel) *report.Metric {
+	src := ncuSources[id]
+	values := s.data.Values(k, src.field)
+	s.out.FromEvidence(file.NCU, len(values), src.column)
+	m := s.out.Metric(id, labels, value)
+	if labels != nil || id == "ncu.duration" {
+		m.Summary = stat.Summarize(values)
+	}
+	return m
+}
+
+func (s *ncuRun) throughput(labels report.Labels, k *ncu.Kernel) {
+	values := s.data.Throughputs(k)
+	s.out.FromEvidence(file.NCU, len(values), throughputColumns...)
+	m := s.out.Metric("ncu.dram_throughput", labels, k.Throughput)
+	if labels != nil {
+		m.Summary = stat.Summarize(values)
+	}
+}
+
+// kernels emits the metrics of the kernels with most time.
+func (s *ncuRun) kernels() {
+	names := 0
+	for i := range s.data.Kernels {
+		k := &s.data.Kernels[i]
+		if names += len(k.Name); i >= maxNCUMetrics || names > maxNCUNameBytes {
+			s.out.Note("Metrics by kernel are of the kernels with most measured time; the tables have all of them.")
+			return
+		}
+		s.emitted[i] = true
+		l := kit.Labels("kernel", k.Name)
+		s.out.FromEvidence(file.NCU, len(k.Launches), "ID", "Kernel Name")
+		s.out.Int("ncu.launches", l, int64(len(k.Launches)))
+		s.field("ncu.duration", l, k.Duration, k)
+		s.throughput(l, k)
+		s.field("ncu.dram_ratio", l, k.Get(ncu.DRAMRatio), k)
+		s.field("ncu.sm_ratio", l, k.Get(ncu.SMRatio), k)
+		if i >= maxNCUDetails {
+			continue
+		}
+		for _, id := range []string{"ncu.memory_ratio", "ncu.occupancy", "ncu.occupancy_limit", "ncu.registers"} {
+			if v := k.Get(ncuSources[id].field); v != nil {
+				s.field(id, l, v, k).Summary = nil
+			}
+		}
+		if k.Bytes != nil {
+			s.out.FromEvidence(file.NCU, len(k.Launches), throughputColumns[:2]...)
+			s.out.Metric("ncu.dram_bytes", l, k.Bytes)
+		}
+		for _, c := range caches {
+			if v := k.Get(c.from.field); v != nil {
+				s.out.FromEvidence(file.NCU, len(s.data.Values(k, c.from.field)), c.from.column)
+				s.out.Metric("ncu.cache_hit_ratio", kit.Labels("kernel", k.Name, "cache", c.name), v)
+			}
+		}
+	}
+}
+
+// bounds adds up kernels and their time by what limits them.
+func (s *ncuRun) bounds() {
+	count, time := map[ncu.Bound]int64{}, map[ncu.Bound]*float64{}
+	for i := range s.data.Kernels {
+		k := &s.data.Kernels[i]
+		count[k.Bound()]++
+		time[k.Bound()] = plus(time[k.Bound()], k.Duration)
+	}
+	chart := report.Chart{ID: "ncu_bounds", Title: "Measured time by what limits the kernel", Kind: "bar",
+		Unit: report.Nanoseconds}
+	series := report.Series{Name: "time", Labels: []string{}, Values: []float64{}}
+	for _, b := range ncu.Bounds {
+		if count[b] == 0 && b == ncu.Unknown {
+			continue
+		}
+		l := kit.Labels("bound", string(b))
+		s.out.FromEvidence(file.NCU, int(count[b]), ncuSources["ncu.duration"].column,
+			ncuSources["ncu.sm_ratio"].column, ncuSources["ncu.dram_ratio"].column)
+		s.out.Int("ncu.bound_kernels", l, count[b])
+		if s.total == nil {
+			continue
+		}
+		zero := 0.0
+		v := plus(&zero, time[b])
+		s.out.Metric("ncu.bound_time", l, v)
+		series.Labels, series.Values = append(series.Labels, string(b)), append(series.Values, *v)
+	}
+	if len(series.Labels) > 0 {
+		chart.Series = []report.Series{series}
+		s.out.Chart(chart)
+	}
+	if s.total != nil {
+		known := *s.total - orZero(time[ncu.Unknown])
+		s.out.Coverage(stat.Ratio(known, *s.total))
+	}
+	if n := count[ncu.Unknown]; n == int64(len(s.data.Kernels)) {
+		s.out.Status(report.Partial, "no kernel has both SM and DRAM throughput, so that what limits them is unknown: profile with --set full, or the sections SpeedOfLight and MemoryWorkloadAnalysis")
+	}
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// experts lists the kernels of mixtures of experts.
+func (s *ncuRun) experts() {
+	t := s.out.Table("ncu_moe")
+	var time *float64
+	n := 0
+	for i := range s.data.Kernels {
+		k := &s.data.Kernels[i]
+		if !k.MoE() {
+			continue
+		}
+		n++
+		time = plus(time, k.Duration)
+		t.Row(
+			kit.Text("kernel_name", k.Name), kit.Text("bound", string(k.Bound())),
+			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration),
+			kit.Maybe("dram_throughput", k.Throughput))
+	}
+	s.out.FromEvidence(file.NCU, n, "Kernel Name", "gpu__time_duration.sum")
+	s.out.Int("ncu.moe_kernels", nil, int64(n))
+	if n > 0 {
+		s.out.Metric("ncu.moe_time", nil, time)
+		t.Attach()
+	}
+}
+
+// trace says how much of the trace's kernel time was measured, and by kernel which share of it a kernel has.
+func (s *ncuRun) trace() *float64 {
+	if s.shares == nil {
+		return nil
+	}
+	var sum float64
+	for _, v := range s.shares {
+		sum += v
+	}
+	s.out.FromEvidence(file.NCU, len(s.data.Kernels), "Kernel Name")
+	s.out.Float("ncu.trace_coverage", nil, sum)
+	return &sum
+}
+
+// sameDevice warns where kernels were measured on another model of GPU than the trace's.
+func (s *ncuRun) sameDevice() {
+	if s.in.NoTrace {
+		return
+	}
+	for i := range s.data.Devices {
+		name := s.data.Devices[i].Name
+		same, known := false, false
+		for j := range s.in.Timeline.Devices {
+			of := s.in.Trace.GPU(s.in.Timeline.Devices[j].ID).Name
+			known = known || of != ""
+			same = same || of == name
+		}
+		if name != "" && known && !same {
+			s.out.Warn("ncu_other_gpu", "Nsight Compute measured on another model of GPU ("+name+") than the trace was captured on: what limits a kernel there need not limit it here")
+		}
+	}
+}
+
+// match fills in how much time each kernel takes in the trace.
+func (s *ncuRun) match() {
+	m := s.in.NcuMatch()
+	if m == nil || s.in.NoTrace {
+		return
+	}
+	k := &s.in.Trace.Kernels
+	lo, hi := k.Starting(s.in.Span.Start, s.in.Span.End)
+	all := kit.Total(lo, hi, k.Dur)
+	if all <= 0 {
+		return
+	}
+	s.shares, s.times = make([]float64, len(s.data.Kernels)), make([]float64, len(s.data.Kernels))
+	byName := make([]int64, len(k.Names))
+	for i := lo; i < hi; i++ {
+		byName[k.Name(i)] += k.Dur(i)
+	}
+	for name, ns := range byName {
+		if ns > 0 {
+			if i, ok := m.Index(k.Names[name].Name); ok {
+				s.times[i] += float64(ns)
+				s.shares[i] += float64(ns) / float64(all)
+			}
+		}
+	}
+}

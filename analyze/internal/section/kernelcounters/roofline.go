@@ -1,0 +1,249 @@
+package kernelcounters
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Roofline = kit.Section{
+	ID: "roofline", Title: "Roofline", Evidence: []file.Kind{file.NCU},
+	Derivation: "Operations counted by Nsight Compute (a fused multiply-add is two) over time and over bytes of " +
+		"device memory, against the device's dense peaks: from its attributes or the roofline section in the " +
+		"file, else from a table of data sheets.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "ncu.flop", Unit: report.Flop, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Merge: report.Leave, Labels: []string{"kernel"},
+			Meaning: "floating point operations of the measured launches of a kernel",
+		},
+		{
+			ID: "ncu.flop_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
+			Meaning: "floating point operations per second",
+		},
+		{
+			ID: "ncu.roofline_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
+			Meaning: "rate of operations, of what the device allows at the kernel's arithmetic intensity",
+		},
+		{
+			ID: "ncu.peak_dram_throughput", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"device"},
+			Meaning: "most bytes per second that device memory can transfer",
+		},
+		{
+			ID: "ncu.peak_flop_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Merge: report.Leave, Labels: []string{"device,precision"},
+			Meaning: "most operations per second of a data type, dense",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "roofline", Title: "Kernels under the roofline", File: "roofline.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.Wide(kit.NameCol("short", "Short name")),
+			kit.TextCol("precision", "Mostly"),
+			kit.RateCol("flop", "Operations", report.Flop),
+			kit.RateCol("flop_rate", "Per second", report.Flop),
+			kit.RateCol("intensity", "FLOP/byte", ""),
+			kit.RateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+			kit.RateCol("attainable", "Attainable per second", report.Flop),
+			kit.TextCol("roof", "Roof"),
+			kit.RatioCol("ratio", "Of the roof", "roofline_pct"),
+		}},
+		{ID: "roofline_peaks", Title: "Peaks of the devices", File: "roofline_peaks.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.NameCol("name", "Name"),
+			kit.TextCol("what", "Of"),
+			kit.RateCol("bytes_per_second", "Bandwidth", report.BytesPerSec),
+			kit.RateCol("flop_per_second", "Operations per second", report.Flop),
+			kit.TextCol("source", "Source"),
+		}},
+		{ID: "roofline_data", Title: "Utilisation by kernel, as profilemate writes it", File: "roofline_data.csv", Merge: report.Leave,
+			Columns: []report.Column{
+				kit.NameCol("kernel_name", "Kernel"),
+				scaledCol("sm_utilization", report.Ratio, 2),
+				scaledCol("memory_utilization", report.Ratio, 2),
+				kit.TextCol("bottleneck", "Bottleneck"),
+				scaledCol("bandwidth_gbps", report.BytesPerSec, -9),
+			}},
+	},
+	Run: roofline,
+}
+
+const noFlops = "no page counts the floating point operations of a kernel: profile with `ncu --set full`, and add `--metrics regex:sm__ops_path_tensor_src_.*` for tensor cores"
+
+func roofline(in *kit.Input, out *kit.Output) {
+	d := in.Evidence.NCU
+	rooflineData(d, out)
+	if len(d.Launches) == 0 {
+		out.Status(report.Unavailable, noLaunches)
+		return
+	}
+	roofs := d.Roofs()
+	rooflinePeaks(roofs, out)
+	t := out.Table("roofline")
+	points := rooflinePoints{}
+	known := 0.0
+	for i := range d.Kernels {
+		k := &d.Kernels[i]
+		if k.Flops == nil {
+			continue
+		}
+		known += orZero(k.Duration)
+		roof := roofOf(d, roofs, k)
+		rate, memory := roof.Attainable(k)
+		var share *float64
+		name := report.Null
+		if rate != nil && k.FlopRate != nil {
+			share = stat.Ratio(*k.FlopRate, *rate)
+			name = report.S(map[bool]string{true: "memory", false: "compute"}[memory])
+		}
+		t.Row(
+			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
+			kit.Put("precision", text(k.Main())), kit.Maybe("flop", k.Flops), kit.Maybe("flop_rate", k.FlopRate),
+			kit.Maybe("intensity", k.Intensity), kit.Maybe("dram_throughput", k.Throughput),
+			kit.Maybe("attainable", rate), kit.Put("roof", name), kit.Maybe("ratio", share))
+		if t.Len() > maxNCUDetails {
+			continue
+		}
+		points.add(k)
+		l := kit.Labels("kernel", k.Name)
+		out.FromEvidence(file.NCU, len(k.Launches), "sm__sass_thread_inst_executed_op_*_pred_on.sum",
+			"sm__ops_path_tensor_*.sum", "gpu__time_duration.sum")
+		out.Metric("ncu.flop", l, k.Flops)
+		if k.FlopRate != nil {
+			out.Metric("ncu.flop_rate", l, k.FlopRate)
+		}
+		if share != nil {
+			out.Metric("ncu.roofline_ratio", l, share)
+		}
+	}
+	if t.Len() == 0 {
+		out.Status(report.Partial, noFlops)
+		return
+	}
+	t.Cut(in.Options.Top, "flop").Add()
+	out.Coverage(stat.Ratio(known, orZero(ncuTotal(d))))
+	points.chart(roofs, out)
+	out.Note("Peaks are dense and at the device's highest clock. Nsight Compute locks the clock to its base unless told otherwise (--clock-control none), which keeps compute-bound kernels below the roof.")
+}
+
+// rooflineData is profilemate's roofline_data.csv: the kernels whose SM throughput and bandwidth are known.
+func rooflineData(d *ncu.Data, out *kit.Output) {
+	t := out.Table("roofline_data")
+	for i := range d.Kernels {
+		k := &d.Kernels[i]
+		sm, dram := k.Get(ncu.SMRatio), k.Get(ncu.DRAMRatio)
+		if sm == nil || k.Throughput == nil {
+			continue
+		}
+		limit := "unknown"
+		switch {
+		case dram == nil:
+		case *sm > *dram:
+			limit = "compute"
+		default:
+			limit = "memory"
+		}
+		t.Row(
+			kit.Text("kernel_name", k.Name), kit.Maybe("sm_utilization", sm),
+			kit.Maybe("memory_utilization", dram), kit.Text("bottleneck", limit),
+			kit.Maybe("bandwidth_gbps", k.Throughput))
+	}
+	t.Attach()
+}
+
+// rooflinePeaks lists what the devices can do.
+func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
+	t := out.Table("roofline_peaks")
+	for i := range roofs {
+		r := &roofs[i]
+		device, label := report.Null, "unknown"
+		if r.Device >= 0 {
+			device, label = report.I(int64(r.Device)), strconv.Itoa(r.Device)
+		}
+		if p := r.Bandwidth; p != nil {
+			out.FromEvidence(file.NCU, 1, p.From)
+			out.Float("ncu.peak_dram_throughput", kit.Labels("device", label), p.Value)
+			t.Row(
+				kit.Put("device_id", device), kit.Put("name", text(r.Name)), kit.Text("what", "device memory"),
+				kit.Float("bytes_per_second", p.Value), kit.Put("flop_per_second", report.Null),
+				kit.Text("source", p.From))
+		}
+		for _, p := range r.Limits() {
+			out.FromEvidence(file.NCU, 1, p.From)
+			out.Float("ncu.peak_flop_rate", kit.Labels("device", label, "precision", p.Precision), p.Value)
+			t.Row(
+				kit.Put("device_id", device), kit.Put("name", text(r.Name)), kit.Text("what", p.Precision),
+				kit.Put("bytes_per_second", report.Null), kit.Float("flop_per_second", p.Value),
+				kit.Text("source", p.From))
+		}
+		if r.Bandwidth == nil {
+			out.Note("The peaks of a device are unknown: the files do not name it (the raw page does), or it is in no table.")
+		}
+	}
+	if t.Len() > 0 {
+		t.Add()
+	}
+}
+
+// roofOf is the ceiling of the device that a kernel ran on first.
+func roofOf(d *ncu.Data, roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
+	device := d.Launches[k.Launches[0]].Device
+	for i := range roofs {
+		if roofs[i].Device == device {
+			return &roofs[i]
+		}
+	}
+	return &ncu.Roof{}
+}
+
+// rooflinePoints are those of the chart, a kernel each.
+type rooflinePoints struct{ kernels []*ncu.Kernel }
+
+func (p *rooflinePoints) add(k *ncu.Kernel) {
+	if k.Intensity != nil && k.FlopRate != nil && *k.FlopRate > 0 && *k.Intensity > 0 {
+		p.kernels = append(p.kernels, k)
+	}
+}
+
+// chart draws operations per second over operations per byte: a point per kernel under the device's ceilings, each of
+// which rises with the memory bandwidth up to its flat part.
+func (p *rooflinePoints) chart(roofs []ncu.Roof, out *kit.Output) {
+	if len(p.kernels) == 0 {
+		return
+	}
+	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte",
+		Kind: "scatter", Unit: report.FlopPerSec, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
+	low, high := *p.kernels[0].Intensity, *p.kernels[0].Intensity
+	for _, k := range p.kernels {
+		low, high = min(low, *k.Intensity), max(high, *k.Intensity)
+	}
+	r := &roofs[0] // the devices of a machine are of one model
+	for _, l := range r.Limits() {
+		s := report.Series{Name: "roof: " + l.Precision, Style: "line"}
+		at := func(intensity, rate float64) {
+			s.Labels, s.Values = append(s.Labels, strconv.FormatFloat(intensity, 'g', -1, 64)), append(s.Values, rate)
+		}
+		if r.Bandwidth != nil {
+			ridge := l.Value / r.Bandwidth.Value
+			at(min(low, ridge/10), min(low, ridge/10)*r.Bandwidth.Value)
+			at(ridge, l.Value)
+			at(max(high, ridge*10), l.Value)
+		} else {
+			at(low/2, l.Value)
+			at(high*2, l.Value)
+		}
+		c.Series = append(c.Series, s)
+	}
+	for _, k := range p.kernels {
+		c.Series = append(c.Series, report.Series{Name: k.Info.Display, Style: "points",
+			Labels: []string{strconv.FormatFloat(*k.Intensity, 'g', -1, 64)}, Values: []float64{*k.FlopRate}})
+	}
+	out.Chart(c)
+}

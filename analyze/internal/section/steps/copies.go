@@ -1,0 +1,67 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// copies emits the copies of a set of units by direction and kind of memory; those of the primary group have no further
+// labels.
+func (r *unitRun) copies(with report.Labels, s *unitSet) {
+	x, c := r.in.Units, &r.in.Trace.Copies
+	if !r.in.Has(trace.RoleMemcpy) {
+		return
+	}
+	index := x.Units[s.units[0]].Index
+	place := unitPlaces(r.in, s)
+	type group struct{ direction, kind string }
+	var groups []group
+	list := newParts(0) // of which name is the group, and ns the bytes
+	rows := 0
+	device := &x.Timeline.Devices[index]
+	members := x.Of[index].Walk()
+	for i := range device.Len() {
+		if device.Kind(i) != attrib.CopyWork { // few are
+			continue
+		}
+		u := members.Of(i)
+		if u == trace.None || place[u] == 0 {
+			continue
+		}
+		row := device.Row(i)
+		g := group{kit.Directions[kit.Direction(c.Kind(row))], kit.MemKinds[kit.CopySide(c, row)]}
+		at := slices.Index(groups, g)
+		if at < 0 {
+			at = len(groups)
+			groups, list.last = append(groups, g), append(list.last, nil)
+		}
+		list.add(int32(at), place[u]-1, c.Bytes(row))
+		rows++
+	}
+	r.out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
+	order := make([]int, len(groups))
+	slot := make([]int32, len(groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(groups[a].direction, groups[b].direction),
+			cmp.Compare(groups[a].kind, groups[b].kind))
+	})
+	for i, g := range order {
+		slot[g] = int32(i)
+	}
+	w := &unitWork{names: len(groups), units: len(s.units)}
+	count := w.samples(list, slot, len(groups), partCount)
+	moved := w.samples(list, slot, len(groups), partTime)
+	for i, g := range order {
+		l := func() report.Labels { return kit.And(with, "direction", groups[g].direction, "kind", groups[g].kind) }
+		r.summary(s, "memcpy.count_per_unit", l(), count[i])
+		r.summary(s, "memcpy.bytes_per_unit", l(), moved[i])
+	}
+}

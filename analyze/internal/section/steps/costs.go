@@ -1,0 +1,264 @@
+package steps
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// unitCost is what one unit of work took.
+type unitCost struct {
+	time, busy, idle                  int64
+	compute, exposedComm, exposedCopy int64
+	cause                             [attrib.Causes]int64
+	host                              [attrib.HostCauses]int64
+	launches, kernels                 int64
+	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
+}
+
+// unitSums are the costs of all units, and the calls that the devices waited for in them.
+type unitSums struct {
+	costs []unitCost
+	late  []*lateCalls // by device
+}
+
+// sumsOf are the sums of the units of the input.
+func sumsOf(in *kit.Input) unitSums {
+	return kit.Once(in, "unit costs", func() unitSums { return addUnits(in) })
+}
+
+// unitLooks go through the gaps of the devices for the units.
+func unitLooks(in *kit.Input) []*lateCalls {
+	return kit.Once(in, "unit looks", func() []*lateCalls {
+		list := make([]*lateCalls, len(in.Units.Timeline.Devices))
+		for d := range list {
+			list[d] = newLateCalls(in, d)
+		}
+		return list
+	})
+}
+
+// unitGaps are the visitors of the window's devices: none where the units are cut from more than the window.
+func unitGaps(in *kit.Input) []*attrib.Visitor {
+	if len(in.Units.Units) == 0 || in.Units.Timeline != in.Timeline {
+		return nil
+	}
+	return visitorsOf(unitLooks(in))
+}
+
+func visitorsOf(looks []*lateCalls) []*attrib.Visitor {
+	list := make([]*attrib.Visitor, len(looks))
+	for i, x := range looks {
+		list[i] = &x.Visitor
+	}
+	return list
+}
+
+// addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start
+// and end; launches and kernels are those of the work that belongs to it.
+func addUnits(in *kit.Input) unitSums {
+	x, late := in.Units, unitLooks(in)
+	costs := make([]unitCost, len(x.Units))
+	in.Visit(x.Timeline, visitorsOf(late))
+	parallel.Each(len(late), func(index int) {
+		moments, times := late[index].Moments, late[index].Times
+		for i := range x.Units {
+			u, c := &x.Units[i], &costs[i]
+			if int(u.Index) != index {
+				continue
+			}
+			from, _ := slices.BinarySearch(moments, u.Start)
+			to, _ := slices.BinarySearch(moments, u.End)
+			spent := times[to].Minus(&times[from])
+			c.time = u.Time()
+			c.busy = spent.Busy()
+			c.idle = c.time - c.busy
+			c.compute, c.exposedComm, c.exposedCopy = spent.Compute, spent.ExposedComm, spent.ExposedCopy
+			c.cause, c.host = spent.Cause, spent.Host
+		}
+		late[index].Moments, late[index].Times = nil, nil
+	})
+	countLaunches(in, costs)
+	for d := range x.Between {
+		device := &x.Timeline.Devices[d]
+		between := x.Between[d].Walk()
+		for i := range device.Len() {
+			if u := between.Of(i); u != trace.None && device.Kind(i) == attrib.KernelWork {
+				costs[u].betweenKernels++
+				costs[u].betweenTime += device.End(i) - device.Start(i)
+			}
+		}
+	}
+	return unitSums{costs, late}
+}
+
+// Series is every unit of the input, of which group says the place in the report's list; nil where there is none.
+func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
+	x := in.Units
+	if len(x.Units) == 0 {
+		return nil
+	}
+	costs, numbers := sumsOf(in).costs, stepNumbers(in)
+	points := make([]report.UnitPoint, len(x.Units))
+	for i := range x.Units {
+		u := &x.Units[i]
+		p := report.UnitPoint{
+			Device: int64(u.Device), Process: -1, Number: int64(u.Number), Group: group(u.Group), State: int64(u.State),
+			Signature: fmt.Sprintf("%012x", u.Signature>>16), Start: u.Start, Duration: u.Time(), Busy: costs[i].busy,
+			Compute: costs[i].compute, Launches: costs[i].launches, Kernels: costs[i].kernels,
+		}
+		if u.Proc != trace.None {
+			p.Process = in.Trace.Procs[u.Proc].PID
+		}
+		if numbers != nil {
+			p.Step = numbers[i]
+		}
+		points[i] = p
+	}
+	s := report.NewUnitSeries(points)
+	if _, err := s.Decode(); err != nil {
+		return nil // times of a broken capture
+	}
+	return s
+}
+
+// SlowestDevices is, by group, the deviceId on which its median kept unit takes longest; -1 where none was kept.
+func SlowestDevices(in *kit.Input) []int64 {
+	sets, slowest := unitSets(in)
+	devices := make([]int64, len(slowest))
+	for g, at := range slowest {
+		if devices[g] = -1; at >= 0 {
+			devices[g] = int64(sets[at].device)
+		}
+	}
+	return devices
+}
+
+// countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a
+// correlation id and are one.
+func countLaunches(in *kit.Input, costs []unitCost) {
+	type launch struct {
+		proc int32
+		corr int64
+	}
+	x := in.Units
+	shared := sharedCalls(in)
+	lastOf := map[int32]int32{}   // by call that launched several pieces: the unit for which it was last counted, plus one
+	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
+	for d := range x.Of {
+		device := &x.Timeline.Devices[d]
+		members := x.Of[d].Walk()
+		for i := range device.Len() {
+			u, kind := members.Of(i), device.Kind(i)
+			if u == trace.None || kind != attrib.KernelWork && kind != attrib.GraphWork {
+				continue
+			}
+			c := &costs[u]
+			if kind == attrib.KernelWork {
+				c.kernels++
+			}
+			if call := device.Call(i); call != trace.None {
+				if !shared.has(call) {
+					c.launches++
+				} else if lastOf[call] != u+1 {
+					lastOf[call] = u + 1
+					c.launches++
+				}
+				continue
+			}
+			switch corr := device.Work(i).Corr; {
+			case corr < 0:
+				c.launches++
+			default:
+				k := launch{x.Units[u].Proc, corr}
+				if orphans[k] != u+1 {
+					orphans[k] = u + 1
+					c.launches++
+				}
+			}
+		}
+	}
+}
+
+// callSet is a set of API calls, a bit each.
+type callSet []uint64
+
+func (s callSet) has(call int32) bool { return s[call>>6]&(1<<(call&63)) != 0 }
+func (s callSet) add(call int32)      { s[call>>6] |= 1 << (call & 63) }
+
+// sharedCalls are those that launched more than one kernel or graph.
+func sharedCalls(in *kit.Input) callSet {
+	n := in.Trace.API.Len()/64 + 1
+	once, shared := make(callSet, n), make(callSet, n)
+	for _, calls := range [][]int32{in.Calls.Kernel, in.Calls.Graph} {
+		for _, call := range calls {
+			switch {
+			case call == trace.None:
+			case once.has(call):
+				shared.add(call)
+			default:
+				once.add(call)
+			}
+		}
+	}
+	return shared
+}
+
+// unitSet is the kept units of one group on one device, in order.
+type unitSet struct {
+	group, device int32
+	units         []int32
+	p50           float64
+}
+
+// unitSets are the kept units by group and device; slowest is, by group, the set with the longest median time.
+func unitSets(in *kit.Input) (sets []unitSet, slowest []int) {
+	x := in.Units
+	type key struct{ group, device int32 }
+	index := map[key]int{}
+	for i := range x.Units {
+		u := &x.Units[i]
+		if u.State != workunit.Kept || u.Group < 0 {
+			continue
+		}
+		k := key{u.Group, u.Device}
+		at, ok := index[k]
+		if !ok {
+			at = len(sets)
+			index[k] = at
+			sets = append(sets, unitSet{group: u.Group, device: u.Device})
+		}
+		sets[at].units = append(sets[at].units, int32(i))
+	}
+	slowest = make([]int, len(x.Groups))
+	for g := range slowest {
+		slowest[g] = -1
+	}
+	for i := range sets {
+		s := &sets[i]
+		times := make([]int64, len(s.units))
+		for k, u := range s.units {
+			times[k] = x.Units[u].Time()
+		}
+		slices.Sort(times)
+		s.p50 = percentile50(times)
+		if best := slowest[s.group]; best < 0 || s.p50 > sets[best].p50 {
+			slowest[s.group] = i
+		}
+	}
+	return sets, slowest
+}
+
+func percentile50(sorted []int64) float64 {
+	n := len(sorted)
+	if n%2 == 1 {
+		return float64(sorted[n/2])
+	}
+	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
+}

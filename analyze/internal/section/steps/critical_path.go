@@ -1,0 +1,308 @@
+package steps
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// CriticalPath is what work waited for, and the chain of work and calls that a unit waited for.
+var CriticalPath = kit.Section{
+	ID: "critical_path", Title: "Critical path",
+	Derivation: "A graph of what waits for what: calls in the order of their thread, launches, the order of streams, " +
+		"events recorded and waited for, collectives across devices, calls that wait for the GPU. From the end of a " +
+		"unit back, the critical path is at each moment what was waited for last; so it is, from each compute kernel " +
+		"back, for the time before it in which nothing computed. An edge that the times contradict is left out.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "gpu.dependency_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Device, Labels: []string{"device,reason"},
+			Meaning: "idle time of cause dependency by what the launched work waited for: a kernel, collective or " +
+				"copy before it, an event of another stream, its launch to reach the GPU, or unresolved; reasons sum " +
+				"to gpu.idle_cause_time{cause=dependency}",
+		},
+		{
+			ID: "gpu.no_compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Device, Labels: []string{"cause,device"},
+			Meaning: "time of the window in which nothing computes, by what the next compute kernel waited for: its " +
+				"launch (launch_starved), communication or copies (blocking_comm, blocking_copy), anything else after " +
+				"its launch (dependency), unknown; causes sum to gpu.window - gpu.compute_time",
+		},
+		{
+			ID: "unit.no_compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: []string{"cause", "cause,device", "cause,phase"},
+			Meaning: "gpu.no_compute_time within a unit (median; the summary is over the kept units); the means of " +
+				"the causes and of unit.compute_time sum to the mean unit.time",
+		},
+		{
+			ID: "unit.path_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: []string{"part"},
+			Meaning: "time of a unit's critical path by what it is: compute, communication, copy, latency (of the " +
+				"GPU), call, host, unknown (median; the summary is over the kept units that another one follows, " +
+				"whose means sum to their mean time)",
+		},
+		{
+			ID: "unit.replay_error", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
+			Meaning: "how far the time of a unit is off when it is replayed with typical latencies in place of those " +
+				"measured: what the graph does not explain (median; the summary is over the kept units, 512 at most)",
+		},
+		{
+			ID: "path.event_waits", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Merge: report.Sum, Labels: []string{"found"},
+			Meaning: "waits of streams for events: recorded (a row says into which stream), by_order (of the calls " +
+				"of the thread), unrecorded (nothing says), contradicted (by the times)",
+		},
+		{
+			ID: "path.inferred", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Sum,
+			Meaning: "work that nothing known explains and that started just after other work of its device: taken " +
+				"to have waited for it",
+		},
+		{
+			ID: "path.thread_waits", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Sum,
+			Labels: []string{"found"},
+			Meaning: "waits of a thread, between two CUDA calls, for another thread of its process: recorded (it slept in a " +
+				"call of the operating system or was off the CPU, or it begins here) or inferred from the order of calls",
+		},
+		{
+			ID: "path.collectives", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total, Merge: report.Sum,
+			Meaning: "collectives whose kernels on several devices of the capture were found",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "no_compute", Title: "Time without compute", File: "no_compute.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.NsCol("time", "Without compute", "no_compute_ns", "no_compute_ms"),
+			kit.NsCol("starved", "Not launched yet", "launch_starved_ns"),
+			kit.NsCol("comm", "Blocked by comm.", "blocking_comm_ns"),
+			kit.NsCol("copy", "Blocked by copies", "blocking_copy_ns"),
+			kit.NsCol("dependency", "Dependency", "dependency_ns"),
+			kit.NsCol("unknown", "Unknown", "unknown_ns"),
+			kit.NsCol("exposed", "Exposed, not blocking", "exposed_not_blocking_ns"),
+		}},
+		{ID: "dependency_waits", Title: "What launched work waited for", File: "dependency_waits.csv", Merge: report.Leave,
+			Columns: []report.Column{
+				kit.IDCol("device_id", "GPU"),
+				kit.TextCol("reason", "Reason"),
+				kit.NameCol("what", "Waited for"),
+				kit.CountCol("gaps", "Gaps"),
+				kit.NsCol("time", "Idle", "dependency_ns", "dependency_ms"),
+				kit.RatioCol("share", "Share", "pct_of_dependency"),
+			}},
+		{ID: "critical_path", Title: "Critical path of a unit", File: "critical_path.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.TextCol("unit", "Unit"),
+			kit.TextCol("part", "Part"),
+			kit.NameCol("name", "On the path"),
+			kit.CountCol("count", "Times"),
+			kit.NsCol("time", "Time", "path_ns", "path_ms"),
+			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
+		}},
+		{ID: "what_ifs", Title: "What a step would gain at most", File: "what_ifs.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.NameCol("change", "Change"),
+			kit.NsCol("time", "Gain up to", "ceiling_ns", "ceiling_ms"),
+			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
+		}},
+	},
+	Alone: func(in *kit.Input) { in.Graph() },
+	Gaps:  waitGaps,
+	Long:  true,
+	Run:   criticalPath,
+}
+
+// Parts of a path.
+const (
+	partCompute = iota
+	partComm
+	partCopy
+	partLatency
+	partCall
+	partHost
+	partUnknown
+	pathParts
+)
+
+// partNames are the report's words for them.
+var partNames = report.PathParts[:pathParts:pathParts]
+
+// pathRun is what the section works with.
+type pathRun struct {
+	in  *kit.Input
+	out *kit.Output
+	g   *stepgraph.Graph
+	// unresolved says that a replay contradicts the paths: all of them is unknown.
+	unresolved bool
+}
+
+func newPathRun(in *kit.Input, out *kit.Output) *pathRun {
+	c := in.Ceilings()
+	return &pathRun{in: in, out: out, unresolved: c != nil && c.Contradicted}
+}
+
+func criticalPath(in *kit.Input, out *kit.Output) {
+	if len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, in.NoWork())
+		return
+	}
+	r := newPathRun(in, out)
+	if r.g = in.Graph(); r.g == nil {
+		out.Status(report.Unavailable, "the capture has more GPU work than a graph can number: record a shorter time")
+		return
+	}
+	r.found()
+	r.waits()
+	absent := r.absent()
+	switch x := in.Units; {
+	case !in.Has(trace.RoleAPI):
+		out.Status(report.Partial, in.Lack(trace.RoleAPI)+": what launched work is not known")
+	case x.Kind == workunit.KindNone || x.Primary < 0:
+		out.Status(report.Partial, "no unit of work was found, so there is no critical path")
+		return
+	}
+	if x := in.Units; x.Kind != workunit.KindNone && x.Primary >= 0 {
+		r.units(absent)
+	}
+}
+
+// from sets the source: GPU work and calls, with what the graph is made of.
+func (r *pathRun) from(rows int) {
+	first := true
+	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset,
+		trace.RoleAPI, trace.RoleSync, trace.RoleEvent} {
+		switch {
+		case !r.in.Has(role):
+		case first:
+			r.out.From(role, rows, "start", "end", "deviceId", "streamId", "correlationId", "globalPid")
+			first = false
+		default:
+			r.out.With(role)
+		}
+	}
+}
+
+func (r *pathRun) found() {
+	f := &r.g.Found
+	r.from(r.pieces())
+	waits := f.Recorded + f.ByOrder + f.Unrecorded + f.Contradicted
+	for _, w := range []struct {
+		name string
+		n    int64
+	}{{"recorded", f.Recorded}, {"by_order", f.ByOrder}, {"unrecorded", f.Unrecorded}, {"contradicted", f.Contradicted}} {
+		r.out.Int("path.event_waits", kit.Labels("found", w.name), w.n)
+	}
+	r.out.Int("path.inferred", nil, f.Inferred)
+	r.out.Int("path.collectives", nil, f.Collectives)
+	r.out.Int("path.thread_waits", kit.Labels("found", "recorded"), f.Handed)
+	r.out.Int("path.thread_waits", kit.Labels("found", "inferred"), f.HandedInferred)
+	if f.HandedInferred > 0 {
+		r.out.Note(strconv.FormatInt(f.HandedInferred, 10) + " waits of a thread for another are inferred from the order of " +
+			"CUDA calls: the capture holds no calls of the operating system of these threads (capture with --trace=osrt).")
+	}
+	if lost := f.Unrecorded + f.Contradicted; lost > 0 {
+		r.out.Note(strconv.FormatInt(lost, 10) + " of " + strconv.FormatInt(waits, 10) +
+			" waits of streams for events could not be resolved: what they waited for may be on no path.")
+	}
+	if f.ByOrder > 0 {
+		r.out.Note(strconv.FormatInt(f.ByOrder, 10) + " waits for events were resolved by the order of calls: the " +
+			"capture does not say into which stream an event was recorded (capture with --cuda-event-trace=true).")
+	}
+}
+
+func (r *pathRun) pieces() (n int) {
+	for d := range r.in.Timeline.Devices {
+		n += r.in.Timeline.Devices[d].Len()
+	}
+	return n
+}
+
+func (r *pathRun) nameIn(g *stepgraph.Graph, piece int32) string {
+	d, i := g.Place(piece)
+	name, _ := r.in.WorkName(&g.Timeline.Devices[d], int32(i)).Str()
+	return name
+}
+
+func (r *pathRun) callName(call int32) string {
+	return r.in.Trace.API.Names[r.in.Trace.API.Name(int(call))].Name
+}
+
+// absences are the parts of time without compute.
+type absences [stepgraph.Absences]int64
+
+// upTo is, for each of the moments, which ascend, what each cause got before it, and what each got in all.
+func upTo(g *stepgraph.Graph, device int, moments []int64) (list []absences, sum absences) {
+	list = make([]absences, 0, len(moments))
+	g.Absent(device, func(a stepgraph.Absence, start, end int64) {
+		for len(list) < len(moments) && moments[len(list)] <= end {
+			part := sum
+			part[a] += max(0, moments[len(list)]-start)
+			list = append(list, part)
+		}
+		sum[a] += end - start
+	})
+	for len(list) < len(moments) {
+		list = append(list, sum)
+	}
+	return list, sum
+}
+
+// absences is the time without compute by cause: of every device of a graph, and of every unit if the graph is theirs.
+func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
+	devices = make([]absences, len(g.Timeline.Devices))
+	var list []workunit.Unit
+	if x := r.in.Units; g.Timeline == x.Timeline {
+		list, units = x.Units, make([]absences, len(x.Units))
+	}
+	parallel.Each(len(devices), func(index int) {
+		var moments []int64
+		for i := range list {
+			if u := &list[i]; int(u.Index) == index {
+				moments = append(moments, u.Start, u.End)
+			}
+		}
+		slices.Sort(moments)
+		moments = slices.Compact(moments)
+		var sums []absences
+		sums, devices[index] = upTo(g, index, moments)
+		for i := range list {
+			u := &list[i]
+			if int(u.Index) != index {
+				continue
+			}
+			from, _ := slices.BinarySearch(moments, u.Start)
+			to, _ := slices.BinarySearch(moments, u.End)
+			for a := range units[i] {
+				units[i][a] = sums[to][a] - sums[from][a]
+			}
+		}
+	})
+	return devices, units
+}
+
+// absent says of each device what the time without compute is spent for, and returns what of it is in each unit, if the
+// window is the whole capture.
+func (r *pathRun) absent() (ofUnits []absences) {
+	devices := r.in.Timeline.Devices
+	sums, ofUnits := r.absences(r.g)
+	t := r.out.Table("no_compute")
+	for i := range devices {
+		d := &devices[i]
+		r.from(d.Len())
+		for a, ns := range sums[i] {
+			r.out.Int("gpu.no_compute_time",
+				kit.Labels("device", strconv.Itoa(int(d.ID)), "cause", stepgraph.AbsenceNames[a]), ns)
+		}
+		blocking := sums[i][stepgraph.BlockedByComm] + sums[i][stepgraph.BlockedByCopy]
+		t.Row(kit.Int("device_id", int64(d.ID)), kit.Int("time", kit.Sum(sums[i][:])),
+			kit.Int("starved", sums[i][stepgraph.Starved]), kit.Int("comm", sums[i][stepgraph.BlockedByComm]),
+			kit.Int("copy", sums[i][stepgraph.BlockedByCopy]), kit.Int("dependency", sums[i][stepgraph.Dependent]),
+			kit.Int("unknown", sums[i][stepgraph.AbsentUnknown]),
+			kit.Int("exposed", max(0, d.ExposedComm+d.ExposedCopy-blocking)))
+	}
+	t.Cut(-1).Add()
+	return ofUnits
+}

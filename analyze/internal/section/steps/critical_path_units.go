@@ -1,0 +1,205 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+)
+
+// units says where the time of units goes. absent is their time without compute, nil where it is not known yet.
+func (r *pathRun) units(absent []absences) {
+	x := r.in.Units
+	g := r.in.UnitGraph()
+	if g == nil {
+		return
+	}
+	sets, slowest := unitSets(r.in)
+	main := &sets[slowest[x.Primary]]
+	if absent == nil {
+		_, absent = r.absences(g)
+	}
+	ids := kit.GroupIDs(x)
+	emit := func(s *unitSet, pairs ...string) {
+		for a, name := range stepgraph.AbsenceNames {
+			values := make([]int64, len(s.units))
+			for i, u := range s.units {
+				values[i] = absent[u][a]
+			}
+			r.out.Summary("unit.no_compute_time", kit.Labels(append(pairs, "cause", name)...), values).Group = ids[s.group]
+		}
+	}
+	r.from(r.pieces())
+	emit(main)
+	for i := range sets {
+		if int(sets[i].group) == x.Primary {
+			emit(&sets[i], "device", strconv.Itoa(int(sets[i].device)))
+		}
+	}
+	if x.Kind == workunit.KindNVTX || len(x.Groups) > 1 {
+		for _, group := range x.PhaseMains() {
+			emit(&sets[slowest[group]], "phase", x.Groups[group].Phase)
+		}
+	}
+	units := g.UnitsOf(x)
+	r.paths(g, units, main, ids)
+	r.fit(g, units, main, ids[main.group])
+	r.whatIfs()
+}
+
+// paths walks the critical path of every unit of a set, and shows those of the median and of the slowest.
+func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet, ids []string) {
+	x := r.in.Units
+	var values [pathParts][]int64
+	var list []int32
+	for _, u := range main.units {
+		next := units.Next[u]
+		if next == trace.None {
+			continue
+		}
+		list = append(list, u)
+		var sum [pathParts]int64
+		g.Walk(next, x.Units[u].Start, func(s *stepgraph.Step) {
+			r.split(g, s, func(part int, _ string, ns int64) { sum[part] += ns }, false)
+		})
+		for part, ns := range sum {
+			values[part] = append(values[part], ns)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	for part, name := range partNames {
+		r.out.Summary("unit.path_time", kit.Labels("part", name), values[part]).Group = ids[main.group]
+	}
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Time(), x.Units[b].Time()) })
+	t, whole := r.out.Table("critical_path"), r.out.Table("critical_path")
+	cut := r.path(t, whole, g, "median", x.Units[list[(len(list)-1)/2]], units.Next[list[(len(list)-1)/2]])
+	if n := len(list); n > 1 {
+		cut = r.path(t, whole, g, "slowest", x.Units[list[n-1]], units.Next[list[n-1]]) || cut
+	}
+	t.TotalRows = int64(whole.Len())
+	t.Add()
+	if cut {
+		whole.Attach()
+	}
+}
+
+// split tells the parts of a step, with names where these are asked for.
+func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part int, name string, ns int64), named bool) {
+	ns := s.End - s.Start
+	if r.unresolved {
+		tell(partUnknown, "(unresolved)", ns)
+		return
+	}
+	name := func(f func() string) string {
+		if named {
+			return f()
+		}
+		return ""
+	}
+	switch s.Kind {
+	case stepgraph.Runs:
+		d, i := g.Place(s.Piece)
+		part := partCompute
+		switch g.Timeline.Devices[d].Class(i) {
+		case attrib.Comm:
+			part = partComm
+		case attrib.Copy:
+			part = partCopy
+		case attrib.Compute, attrib.Idle:
+		}
+		tell(part, name(func() string { return r.nameIn(g, s.Piece) }), ns)
+	case stepgraph.AfterWork:
+		tell(partLatency, "(between pieces of work)", ns)
+	case stepgraph.AfterCall:
+		tell(partLatency, "(from a launch to its start)", ns)
+	case stepgraph.InCall:
+		tell(partCall, name(func() string { return r.callName(s.Call) }), ns)
+	case stepgraph.OnHost:
+		g.CallsBetween(s.Call, s.Start, s.End, func(call int32, start, end int64) {
+			if call == trace.None {
+				tell(partHost, "(host code)", end-start)
+				return
+			}
+			tell(partCall, name(func() string { return r.callName(call) }), end-start)
+		})
+	case stepgraph.Unexplained, stepgraph.Unknown:
+		tell(partUnknown, "(unknown)", ns)
+	}
+}
+
+// path adds the rows of one unit's path, longest first: all to whole, and to t the first maxPathRows and one for the
+// others. It tells whether there are others.
+func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u workunit.Unit, next int32) bool {
+	type key struct {
+		part int
+		name string
+	}
+	sums := map[key]*spent{}
+	g.Walk(next, u.Start, func(s *stepgraph.Step) {
+		r.split(g, s, func(part int, name string, ns int64) {
+			addTo(sums, key{part, name}, spent{1, ns})
+		}, true)
+	})
+	type row struct {
+		key
+		spent
+	}
+	rows := make([]row, 0, len(sums))
+	for k, e := range sums {
+		rows = append(rows, row{k, *e})
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))
+	})
+	add := func(t *kit.Table, part, name string, e spent) {
+		t.Row(kit.Text("unit", which), kit.Text("part", part), kit.Text("name", name), kit.Int("count", e.count),
+			kit.Int("time", e.ns), kit.Maybe("share", stat.Ratio(e.ns, u.Time())))
+	}
+	var rest spent
+	for i, x := range rows {
+		add(whole, partNames[x.part], x.name, x.spent)
+		if i < maxPathRows {
+			add(t, partNames[x.part], x.name, x.spent)
+		} else {
+			rest.count, rest.ns = rest.count+x.count, rest.ns+x.ns
+		}
+	}
+	if rest.count > 0 {
+		add(t, "", "(others)", rest)
+	}
+	return rest.count > 0
+}
+
+// fit says how well the graph explains the units.
+func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet, group string) {
+	x := r.in.Units
+	stretch := stepgraph.Stretch(x, main.units)
+	usual := g.Replay(stretch, units, &stepgraph.Change{Typical: true})
+	var off, times []int64
+	for _, u := range main.units {
+		if ns := x.Units[u].Time(); usual[u] >= 0 {
+			off, times = append(off, max(usual[u]-ns, ns-usual[u])), append(times, ns)
+		}
+	}
+	if len(off) == 0 {
+		return
+	}
+	r.from(r.pieces())
+	m := r.out.Summary("unit.replay_error", nil, off)
+	m.Group = group
+	if m := *m.Value / max(1, stat.Summarize(times).P50); m > badFit {
+		r.out.Warn("graph_fit", "The graph of dependencies does not explain the units: replayed with typical "+
+			"latencies they are off by "+strconv.FormatFloat(100*m, 'f', 1, 64)+" % (median). Read paths and ceilings with care.")
+	}
+}
+
+// badFit is the error of a replay, as a share of the unit, that is warned of.
+const badFit = 0.01

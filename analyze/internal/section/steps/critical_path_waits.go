@@ -1,0 +1,195 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// waitFor is what idle time of cause dependency was spent waiting for.
+type waitFor struct {
+	reason stepgraph.Reason
+	what   what
+	work   kit.WorkKey // or, of a call, in Of the index of its name
+}
+
+type what uint8
+
+const (
+	nothing what = iota // that is known
+	aPiece
+	aCall
+)
+
+// waitList adds up the waits of one device, whose gaps it visits.
+type waitList struct {
+	attrib.Visitor
+	*kit.Numbering[waitFor]
+	direct [stepgraph.Reasons][]int32 // by reason and place: the number plus 1, or 0, of most waits
+	calls  int                        // how many names of calls have places, before those of kernels
+	list   []spent
+	sums   [stepgraph.Reasons]int64
+}
+
+// waitLists are those of the window's devices.
+func waitLists(in *kit.Input) []*waitList {
+	return kit.Once(in, "waits", func() []*waitList {
+		lists := make([]*waitList, len(in.Timeline.Devices))
+		g := in.Graph()
+		for d := range lists {
+			l := &waitList{Numbering: kit.NewNumbering[waitFor](), calls: len(in.Trace.API.Names)}
+			for reason := range l.direct {
+				l.direct[reason] = make([]int32, min(l.calls+len(in.Trace.Kernels.Names), maxDirect))
+			}
+			l.Gap = func(gap *attrib.Gap) { l.gap(in, g, d, gap) }
+			lists[d] = l
+		}
+		return lists
+	})
+}
+
+// waitGaps are the visitors of the window's devices; none where there is no graph.
+func waitGaps(in *kit.Input) []*attrib.Visitor {
+	if len(in.Timeline.Devices) == 0 || in.Graph() == nil {
+		return nil
+	}
+	var list []*attrib.Visitor
+	for _, l := range waitLists(in) {
+		list = append(list, &l.Visitor)
+	}
+	return list
+}
+
+// maxDirect is how many names are found without a lookup.
+const maxDirect = 1 << 12
+
+// number is the number of what was waited for.
+func (l *waitList) number(w waitFor) int32 {
+	place := int(w.work.Of)
+	switch {
+	case w.what == aPiece && w.work.Kind == attrib.KernelWork:
+		place += l.calls
+	case w.what != aCall:
+		return l.Of(w)
+	}
+	if place >= maxDirect {
+		return l.Of(w)
+	}
+	at := &l.direct[w.reason][place]
+	if *at == 0 {
+		*at = l.Of(w) + 1
+	}
+	return *at - 1
+}
+
+func (l *waitList) add(w waitFor, ns int64) {
+	if ns <= 0 {
+		return
+	}
+	n := l.number(w)
+	if int(n) == len(l.list) {
+		l.list = append(l.list, spent{})
+	}
+	l.list[n].count++
+	l.list[n].ns += ns
+	l.sums[w.reason] += ns
+}
+
+// gap adds what a gap of the device with that index waited for.
+func (l *waitList) gap(in *kit.Input, graph *stepgraph.Graph, device int, g *attrib.Gap) {
+	ns := g.Cause[attrib.CauseDependency]
+	unresolved := waitFor{reason: stepgraph.WaitsUnresolved}
+	switch {
+	case ns == 0:
+		return
+	case g.Next == trace.None:
+		l.add(unresolved, ns)
+		return
+	}
+	reason, piece, call, known, unknown := graph.Reason(graph.Number(device, int(g.Next)), ns)
+	w := waitFor{reason: reason}
+	if piece != trace.None {
+		d, i := graph.Place(piece)
+		w.what, w.work = aPiece, in.WorkKey(&graph.Timeline.Devices[d], i)
+	} else if call != trace.None {
+		w.what, w.work.Of = aCall, int64(in.Trace.API.Name(int(call)))
+	}
+	l.add(w, known)
+	l.add(unresolved, unknown)
+}
+
+func (r *pathRun) nameOfWait(w *waitFor) string {
+	switch w.what {
+	case aPiece:
+		return r.in.NameOfWork(w.work)
+	case aCall:
+		return r.in.Trace.API.Names[w.work.Of].Name
+	case nothing:
+	}
+	return ""
+}
+
+// wait is a row of the table.
+type wait struct {
+	device int
+	reason stepgraph.Reason
+	name   string
+}
+
+type spent struct{ count, ns int64 }
+
+// most rows of a table.
+const maxWaitRows, maxPathRows = 20, 15
+
+func (r *pathRun) waits() {
+	devices, lists := r.in.Timeline.Devices, waitLists(r.in)
+	r.in.Visit(r.in.Timeline, waitGaps(r.in))
+	sums := map[wait]*spent{}
+	var total int64
+	for i := range devices {
+		r.from(devices[i].Len())
+		for reason, ns := range lists[i].sums {
+			r.out.Int("gpu.dependency_time", kit.Labels("device", strconv.Itoa(int(devices[i].ID)), "reason",
+				stepgraph.ReasonNames[reason]), ns)
+			total += ns
+		}
+		for n, w := range lists[i].Keys {
+			addTo(sums, wait{i, w.reason, r.nameOfWait(&w)}, lists[i].list[n])
+		}
+	}
+	type row struct {
+		wait
+		spent
+	}
+	rows := make([]row, 0, len(sums))
+	for w, e := range sums {
+		rows = append(rows, row{w, *e})
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason),
+			cmp.Compare(a.name, b.name))
+	})
+	t := r.out.Table("dependency_waits")
+	for _, x := range rows {
+		t.Row(kit.Int("device_id", int64(devices[x.device].ID)), kit.Text("reason", stepgraph.ReasonNames[x.reason]),
+			kit.Put("what", kit.OptionalCell(x.name)), kit.Int("gaps", x.count), kit.Int("time", x.ns),
+			kit.Maybe("share", stat.Ratio(x.ns, total)))
+	}
+	t.Cut(maxWaitRows, "gaps", "time", "share").Add()
+}
+
+// addTo adds to what was spent for a key.
+func addTo[K comparable](sums map[K]*spent, key K, s spent) {
+	e := sums[key]
+	if e == nil {
+		e = &spent{}
+		sums[key] = e
+	}
+	e.count, e.ns = e.count+s.count, e.ns+s.ns
+}

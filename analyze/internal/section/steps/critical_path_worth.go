@@ -1,0 +1,97 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// shownWhatIfs are how many changes the section names, those that gain most; sizedKernels of how many kernels it asks.
+const shownWhatIfs, sizedKernels = 3, 3
+
+// whatIf is a change as explain whatif takes it, and what units gain by it.
+type whatIf struct {
+	text      string
+	change    *stepgraph.Change
+	ns, share float64 // per unit; of its time
+}
+
+// whatIfs lists the changes that steps would gain most by, and says where the replay is not to be believed.
+func (r *pathRun) whatIfs() {
+	c := r.in.Ceilings()
+	if c == nil {
+		return
+	}
+	if c.Contradicted {
+		r.out.Note("The critical path is not resolved: " + percent(c.OnHost) + " of it lies on the host, its calls and " +
+			"latencies, and a replay without these gains " + percent(c.Bare) + ".")
+	}
+	if !c.Resolved {
+		r.out.Note("What findings are worth is not replayed: the graph does not explain the units well enough (" +
+			percent(c.Error) + " off, " + percent(c.Unknown) + " of their paths unknown).")
+		return
+	}
+	list := r.candidates()
+	parallel.Each(len(list), func(i int) { list[i].ns, list[i].share = c.OfMain(list[i].change) })
+	slices.SortStableFunc(list, func(a, b whatIf) int { return cmp.Compare(b.share, a.share) })
+	r.from(r.pieces())
+	t := r.out.Table("what_ifs")
+	for _, w := range list[:min(len(list), shownWhatIfs)] {
+		if w.share > 0 {
+			t.Row(kit.Text("change", w.text), kit.Int("time", int64(w.ns+0.5)), kit.Float("share", w.share))
+		}
+	}
+	t.Add()
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
+
+// candidates are the changes that are asked about: a free host, CUDA graphs, no synchronisation, hidden communication, and
+// the kernels that take most time at twice their speed.
+func (r *pathRun) candidates() []whatIf {
+	in := r.in
+	list := []whatIf{{text: "--host-free", change: &stepgraph.Change{HostFree: true}},
+		{text: "--graph", change: &stepgraph.Change{Graph: true}}}
+	names := in.Trace.API.Names
+	blocks := func(name int32) bool { return names[name].Sync || names[name].OldSync }
+	if slices.ContainsFunc(names, func(n trace.APIName) bool { return n.Sync || n.OldSync }) {
+		list = append(list, whatIf{text: "--no-sync *Synchronize", change: &stepgraph.Change{NoWait: blocks}})
+	}
+	times, comm := make([]int64, len(in.Trace.Kernels.Names)), false
+	for d := range in.Units.Timeline.Devices {
+		device := &in.Units.Timeline.Devices[d]
+		comm = comm || device.Comm > 0
+		for i := range device.Len() {
+			if device.Kind(i) == attrib.KernelWork && device.Class(i) == attrib.Compute {
+				times[in.Trace.Kernels.Name(device.Row(i))] += device.End(i) - device.Start(i)
+			}
+		}
+	}
+	if comm {
+		list = append(list, whatIf{text: "--overlap comm", change: &stepgraph.Change{Overlap: true}})
+	}
+	order := make([]int, len(times))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(times[b], times[a]) })
+	for _, name := range order[:min(len(order), sizedKernels)] {
+		if times[name] == 0 {
+			break
+		}
+		list = append(list, whatIf{text: "--speedup kernel:" + in.Kinds[name].Display + "=2x",
+			change: &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
+				if d.Kind(i) == attrib.KernelWork && int(in.Trace.Kernels.Name(d.Row(i))) == name {
+					return 0.5
+				}
+				return 1
+			}}})
+	}
+	return list
+}

@@ -1,0 +1,115 @@
+package steps
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// unitCalls are the API calls of the units of a set of which it is known when the host worked for them.
+type unitCalls struct {
+	unitWork
+	rows int
+}
+
+// callsOf goes through the API calls once.
+func (r *unitRun) callsOf(s *unitSet) *unitCalls {
+	api, x := &r.in.Trace.API, r.in.Units
+	byProc := make([][]int32, len(r.in.Trace.Procs)) // places in known, by host start
+	var known []int32
+	for _, u := range s.units {
+		if p := x.Units[u].Proc; p != trace.None && x.Units[u].HostKnown() {
+			byProc[p] = append(byProc[p], int32(len(known)))
+			known = append(known, u)
+		}
+	}
+	c := &unitCalls{unitWork: unitWork{names: len(api.Names), units: len(known)}}
+	if len(known) == 0 {
+		return c
+	}
+	at := make([]int, len(byProc))
+	c.time = newParts(len(api.Names))
+	for p := range byProc {
+		slices.SortFunc(byProc[p], func(a, b int32) int {
+			return cmp.Compare(x.Units[known[a]].HostStart,
+				x.Units[known[b]].HostStart)
+		})
+	}
+	shown := make([]bool, len(api.Names))
+	for n := range shown {
+		x := &api.Names[n]
+		shown[n] = x.Launch || x.Sync || x.SyncCopy || x.AsyncCopy || x.Memset
+	}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, u := range known {
+		first, last = min(first, x.Units[u].HostStart), max(last, x.Units[u].HostEnd)
+	}
+	lo, hi := api.Starting(first, last)
+	for i := lo; i < hi; i++ {
+		if !shown[api.Name(i)] {
+			continue
+		}
+		p := r.in.ProcOf(api.Thread(i))
+		if p == trace.None {
+			continue
+		}
+		own := byProc[p]
+		start := api.Start(i)
+		for at[p] < len(own) && x.Units[known[own[at[p]]]].HostEnd <= start {
+			at[p]++
+		}
+		if at[p] == len(own) || x.Units[known[own[at[p]]]].HostStart > start {
+			continue
+		}
+		c.time.add(api.Name(i), own[at[p]], api.Dur(i))
+		c.rows++
+	}
+	return c
+}
+
+// apis emits what the host did during the units of a set; those of the primary group have no labels, and a table.
+func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
+	api := &r.in.Trace.API
+	if !r.in.Has(trace.RoleAPI) || w.units == 0 {
+		return
+	}
+	r.out.From(trace.RoleAPI, w.rows, "start", "end", "nameId", "globalTid")
+	total := w.total(w.time)
+	var names []int32
+	slot := make([]int32, len(api.Names))
+	calls := make([]int64, len(api.Names))
+	w.time.each(func(x *part) { calls[x.name] += x.count })
+	for n := range slot {
+		if slot[n] = -1; calls[n] > 0 {
+			names = append(names, int32(n))
+		}
+	}
+	slices.SortFunc(names, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(api.Names[a].Name, api.Names[b].Name))
+	})
+	for i, n := range names {
+		slot[n] = int32(i)
+	}
+	time := w.samples(w.time, slot, len(names), partTime)
+	count := w.samples(w.time, slot, len(names), partCount)
+	for i, n := range names {
+		l := kit.And(with, "api", api.Names[n].Name)
+		r.summary(s, "api.time_per_unit", l, time[i])
+		r.summary(s, "api.count_per_unit", l, count[i])
+	}
+	if len(with) > 0 || r.in.Brief {
+		return
+	}
+	t := r.out.Table("unit_api")
+	for _, n := range names {
+		units := float64(w.units)
+		t.Row(
+			kit.Text("api_name", api.Names[n].Name), kit.Float("calls", float64(calls[n])/units),
+			kit.Float("time", float64(total[n])/units), kit.Float("mean", float64(total[n])/float64(calls[n])))
+	}
+	t.Cut(-1).Add()
+}

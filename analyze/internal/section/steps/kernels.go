@@ -1,0 +1,216 @@
+package steps
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Bounds that keep report.json small.
+const (
+	maxUnitKernels   = 150 // of the primary group
+	maxPhaseKernels  = 40  // of each other phase's
+	maxKindKernels   = 24  // of each further kind of unit
+	maxUnitNameBytes = 48 << 10
+)
+
+// graphLabel stands for CUDA graphs that were traced as a whole, in place of the kernels they hide.
+const graphLabel = "[CUDA graph]"
+
+// part is some time of one kernel name in one unit of a set, of one or more pieces of work.
+type part struct {
+	name, unit int32
+	count, ns  int64
+}
+
+// parts gathers times by name and unit. Work of one unit mostly comes together, so that much of a name goes into one
+// part.
+type parts struct {
+	pieces [][]part // of partsPiece each, so that nothing is moved when there is more
+	last   []*part  // by name
+}
+
+const partsPiece = 1 << 10
+
+func newParts(names int) *parts { return &parts{last: make([]*part, names)} }
+
+func (p *parts) add(name, unit int32, ns int64) {
+	if x := p.last[name]; x != nil && x.unit == unit {
+		x.count++
+		x.ns += ns
+		return
+	}
+	n := len(p.pieces) - 1
+	if n < 0 || len(p.pieces[n]) == partsPiece {
+		p.pieces = append(p.pieces, make([]part, 0, partsPiece))
+		n++
+	}
+	p.pieces[n] = append(p.pieces[n], part{name, unit, 1, ns})
+	p.last[name] = &p.pieces[n][len(p.pieces[n])-1]
+}
+
+// each calls visit for every part.
+func (p *parts) each(visit func(x *part)) {
+	for _, piece := range p.pieces {
+		for i := range piece {
+			visit(&piece[i])
+		}
+	}
+}
+
+// unitWork is the kernels of a set of units: name by name, and unit by unit. The name after the last kernel's stands
+// for CUDA graphs traced as a whole.
+type unitWork struct {
+	names     int
+	units     int
+	time      *parts // durations, of the work that belongs to the unit
+	exclusive *parts // time that is this kernel's alone, between the unit's start and end
+}
+
+// unitWorkOf goes through the device once for the work that belongs to the units, and once per process for the time
+// between their start and end.
+func unitWorkOf(in *kit.Input, s *unitSet) *unitWork {
+	x := in.Units
+	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
+	index := x.Units[s.units[0]].Index
+	place := unitPlaces(in, s)
+	d := &x.Timeline.Devices[index]
+	w.time, w.exclusive = newParts(w.names), newParts(w.names)
+	members := x.Of[index].Walk()
+	for i := 0; i < d.Len(); {
+		u, end := members.Run(i, d.Len())
+		if u == trace.None || place[u] == 0 {
+			i = end
+			continue
+		}
+		for at := place[u] - 1; i < end; i++ {
+			if name := w.name(in, d, i); name >= 0 {
+				w.time.add(name, at, d.End(i)-d.Start(i))
+			}
+		}
+	}
+	for lo := 0; lo < len(s.units); { // units of one process follow each other
+		hi := lo
+		for hi < len(s.units) && x.Units[s.units[hi]].Proc == x.Units[s.units[lo]].Proc {
+			hi++
+		}
+		w.exclusively(in, d, s, lo, hi)
+		lo = hi
+	}
+	return w
+}
+
+// unitPlaces is, by unit, its place in the set plus one, or 0.
+func unitPlaces(in *kit.Input, s *unitSet) []int32 {
+	place := make([]int32, len(in.Units.Units))
+	for k, u := range s.units {
+		place[u] = int32(k) + 1
+	}
+	return place
+}
+
+// name is the index of a kernel's name, or -1 for copies and memsets.
+func (w *unitWork) name(in *kit.Input, d *attrib.Device, work int) int32 {
+	switch d.Kind(work) {
+	case attrib.KernelWork:
+		return in.Trace.Kernels.Name(d.Row(work))
+	case attrib.GraphWork:
+		return int32(w.names - 1)
+	case attrib.CopyWork, attrib.SetWork:
+	}
+	return -1
+}
+
+// exclusively gives each moment in which kernels run to one of them, within the units lo to hi: compute before
+// communication, and of several the one that started first.
+func (w *unitWork) exclusively(in *kit.Input, d *attrib.Device, s *unitSet, lo, hi int) {
+	x := in.Units
+	at := [2]int{lo, lo} // by class: the unit that the next piece of time can still be in
+	// By class, everything before is given away.
+	given := [2]int64{math.MinInt64, math.MinInt64}
+	for i := range d.Len() {
+		c := int(d.Class(i))
+		if c >= len(at) {
+			continue
+		}
+		from, to := max(d.Start(i), given[c]), d.End(i)
+		if from >= to {
+			continue
+		}
+		given[c] = to
+		for at[c] < hi && x.Units[s.units[at[c]]].End <= from {
+			at[c]++
+		}
+		for k := at[c]; k < hi; k++ {
+			u := &x.Units[s.units[k]]
+			if u.Start >= to {
+				break
+			}
+			p, q := max(from, u.Start), min(to, u.End)
+			ns := q - p
+			if c == int(attrib.Comm) {
+				ns = d.CommExposed.Within(p, q)
+			}
+			if ns > 0 {
+				w.exclusive.add(w.name(in, d, i), int32(k), ns)
+			}
+		}
+	}
+}
+
+// total adds parts up by name.
+func (w *unitWork) total(list *parts) []int64 {
+	sums := make([]int64, w.names)
+	list.each(func(x *part) { sums[x.name] += x.ns })
+	return sums
+}
+
+// ranked are the names that have any part, by their time, largest first; equal ones by name.
+func (w *unitWork) ranked(in *kit.Input) []int32 {
+	time, alone := w.total(w.time), w.total(w.exclusive)
+	seen := make([]bool, w.names)
+	for _, list := range []*parts{w.time, w.exclusive} {
+		list.each(func(x *part) { seen[x.name] = true })
+	}
+	var list []int32
+	for n, yes := range seen {
+		if yes {
+			list = append(list, int32(n))
+		}
+	}
+	slices.SortFunc(list, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(max(time[b], alone[b]), max(time[a], alone[a])),
+			cmp.Compare(w.label(in, a), w.label(in, b)))
+	})
+	return list
+}
+
+// label is the full name of a kernel, as the kernels section has it.
+func (w *unitWork) label(in *kit.Input, name int32) string {
+	if int(name) == w.names-1 {
+		return graphLabel
+	}
+	return in.Trace.Kernels.Names[name].Name
+}
+
+// samples adds parts up by slot and unit: slot says, by name, which of the slots its parts go to, or -1. A unit without
+// a part has 0.
+func (w *unitWork) samples(of *parts, slot []int32, slots int, value func(p *part) int64) [][]int64 {
+	list := make([][]int64, slots)
+	for i := range list {
+		list[i] = make([]int64, w.units)
+	}
+	of.each(func(x *part) {
+		if at := slot[x.name]; at >= 0 {
+			list[at][x.unit] += value(x)
+		}
+	})
+	return list
+}
+
+func partTime(p *part) int64  { return p.ns }
+func partCount(p *part) int64 { return p.count }

@@ -1,0 +1,150 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// lateCalls are the calls that launching threads were in while one device waited for them, by unit. As a visitor of the
+// device it asks for the times from the start of the window to the start and the end of each unit.
+type lateCalls struct {
+	attrib.Visitor
+	in    *kit.Input
+	calls *kit.Numbering[kit.LateCall]
+	time  *parts // by number of the call and unit
+
+	units  []int32 // of the device, by start
+	at     int     // the first that does not end before the gap
+	pieces []attrib.HostPiece
+}
+
+func newLateCalls(in *kit.Input, device int) *lateCalls {
+	x := &lateCalls{in: in, calls: kit.NewNumbering[kit.LateCall](), time: newParts(0)}
+	for i := range in.Units.Units {
+		if u := &in.Units.Units[i]; int(u.Index) == device {
+			x.units = append(x.units, int32(i))
+			x.Moments = append(x.Moments, u.Start, u.End)
+		}
+	}
+	slices.Sort(x.Moments)
+	x.Moments = slices.Compact(x.Moments)
+	x.Gap, x.Piece, x.Host = x.gap, x.piece, true
+	slices.SortStableFunc(x.units, func(a, b int32) int {
+		return cmp.Compare(in.Units.Units[a].Start, in.Units.Units[b].Start)
+	})
+	return x
+}
+
+// piece keeps a stretch in a call until its gap is complete: the stretches of a gap do not ascend.
+func (x *lateCalls) piece(p *attrib.HostPiece) {
+	if _, ok := x.in.LateCallOf(p); ok {
+		x.pieces = append(x.pieces, *p)
+	}
+}
+
+// gap gives the stretches of a gap to the units that they are in.
+func (x *lateCalls) gap(g *attrib.Gap) {
+	units := x.in.Units.Units
+	for x.at < len(x.units) && units[x.units[x.at]].End <= g.Start {
+		x.at++
+	}
+	for i := range x.pieces {
+		p := &x.pieces[i]
+		c, _ := x.in.LateCallOf(p)
+		name := x.calls.Of(c)
+		for int(name) >= len(x.time.last) {
+			x.time.last = append(x.time.last, nil)
+		}
+		for _, u := range x.units[x.at:] {
+			if units[u].Start >= p.End {
+				break
+			}
+			if ns := min(p.End, units[u].End) - max(p.Start, units[u].Start); ns > 0 {
+				x.time.add(name, u, ns)
+			}
+		}
+	}
+	x.pieces = x.pieces[:0]
+}
+
+// fromThreads sets the source of metrics of launching threads.
+func (r *unitRun) fromThreads() {
+	r.out.From(trace.RoleAPI, r.in.Trace.API.Len(), "start", "end", "nameId", "globalTid")
+	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
+		if r.in.Has(role) {
+			r.out.With(role)
+		}
+	}
+}
+
+// hostCauses emits why the host was late in the units of a set, by each cause that some unit of the capture has.
+func (r *unitRun) hostCauses(l report.Labels, s *unitSet) {
+	if !slices.ContainsFunc(s.units, func(u int32) bool { return r.costs[u].cause[attrib.CauseHost] > 0 }) {
+		return
+	}
+	for cause, name := range attrib.HostCauseNames {
+		if !slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.host[cause] > 0 }) {
+			continue
+		}
+		values := make([]int64, len(s.units))
+		for i, u := range s.units {
+			values[i] = r.costs[u].host[cause]
+		}
+		r.summary(s, "unit.host_cause_time", kit.And(l, "cause", name), values)
+	}
+}
+
+// Bounds of the calls that the report names.
+const (
+	maxLate   = 16    // calls of a kind of unit
+	leastLate = 0.001 // of the unit's time
+)
+
+// late emits the calls of a set of units, those with most time.
+func (r *unitRun) late(l report.Labels, s *unitSet) {
+	x := r.lateOn[r.in.Units.Units[s.units[0]].Index]
+	place := unitPlaces(r.in, s)
+	var names []int32 // by call: number of its name in order of appearance
+	type call struct {
+		cause int
+		name  string
+	}
+	numbers := kit.NewNumbering[call]()
+	for _, c := range x.calls.Keys {
+		names = append(names, numbers.Of(call{c.Cause, c.Name(r.in.Trace)}))
+	}
+	values := make([][]int64, len(numbers.Keys))
+	totals := make([]int64, len(numbers.Keys))
+	x.time.each(func(p *part) {
+		if place[p.unit] == 0 {
+			return
+		}
+		n := names[p.name]
+		if values[n] == nil {
+			values[n] = make([]int64, len(s.units))
+		}
+		values[n][place[p.unit]-1] += p.ns
+		totals[n] += p.ns
+	})
+	order := make([]int, 0, len(totals))
+	least := leastLate * r.mean(s, func(c *unitCost) int64 { return c.time }) * float64(len(s.units))
+	for n, ns := range totals {
+		if ns > 0 && float64(ns) >= least {
+			order = append(order, n)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(totals[b], totals[a]), strings.Compare(numbers.Keys[a].name, numbers.Keys[b].name),
+			cmp.Compare(numbers.Keys[a].cause, numbers.Keys[b].cause))
+	})
+	for _, n := range order[:min(len(order), maxLate)] {
+		c := &numbers.Keys[n]
+		r.summary(s, "unit.host_call_time", kit.And(l, "call", c.name, "cause", attrib.HostCauseNames[c.cause]), values[n])
+	}
+}

@@ -1,0 +1,437 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// maxUnitRows is how many units the report itself lists; units.csv has more.
+const maxUnitRows = 300
+
+// unitTable lists the units of the window by start.
+func (r *unitRun) unitTable() {
+	x := r.in.Units
+	var list []int32
+	for i := range x.Units {
+		if x.Units[i].State != workunit.Outside {
+			list = append(list, int32(i))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Start, x.Units[b].Start) })
+	if len(list) <= maxUnitRows {
+		r.unitRows(list).Add()
+		return
+	}
+	t := r.unitRows(list[:min(len(list), r.in.Options.DetailRows)])
+	if len(list) > r.in.Options.DetailRows {
+		t.TotalRows, t.Others = int64(len(list)), true
+		r.otherUnits(t, list[r.in.Options.DetailRows:])
+	}
+	t.Attach()
+	shown, rest := r.sampleUnits(list)
+	t = r.unitRows(shown)
+	t.File = ""
+	r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) +
+		" units, evenly spaced within each kind; units.csv has more.")
+	t.TotalRows, t.Others = int64(len(list)), true
+	r.otherUnits(t, rest)
+	t.Add()
+}
+
+// sampleUnits chooses maxUnitRows of the units to list, by start, so that a comparison of two reports can work with
+// units from all over the capture: of the primary group on its slowest device up to two thirds, evenly spaced, of each
+// other kind on its slowest device an equal part of the rest; what is left goes to the first of the others.
+func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
+	chosen := make([]bool, len(r.in.Units.Units))
+	left := maxUnitRows
+	spread := func(units []int32, most int) {
+		n := min(len(units), most, left)
+		for i := range n {
+			chosen[units[i*len(units)/n]] = true
+		}
+		left -= n
+	}
+	spread(r.main.units, maxUnitRows*2/3)
+	others := r.byTime(r.slowest)
+	for i, g := range others {
+		if s := &r.sets[r.slowest[g]]; s != r.main {
+			spread(s.units, max(1, left/(len(others)-i)))
+		}
+	}
+	for _, u := range list {
+		if !chosen[u] && left > 0 {
+			chosen[u] = true
+			left--
+		}
+	}
+	for _, u := range list {
+		if chosen[u] {
+			shown = append(shown, u)
+		} else {
+			rest = append(rest, u)
+		}
+	}
+	return shown, rest
+}
+
+func (r *unitRun) unitRows(list []int32) *kit.Table {
+	x := r.in.Units
+	t := r.out.Table("units")
+	for _, i := range list {
+		u, c := &x.Units[i], &r.costs[i]
+		pid, phase, batch, tokens := report.Null, report.Null, report.Null, report.Null
+		if u.Proc != trace.None {
+			pid = report.I(r.in.Trace.Procs[u.Proc].PID)
+		}
+		if u.Group >= 0 {
+			g := &x.Groups[u.Group]
+			phase, batch, tokens = report.S(g.Phase), kit.Known(g.Batch), kit.Known(g.Tokens)
+		}
+		t.Row(append(c.fields(),
+			kit.Int("device_id", int64(u.Device)), kit.Put("pid", pid), kit.Put("phase", phase),
+			kit.Put("batch", batch),
+			kit.Put("tokens", tokens), kit.Text("state", u.State.String()), kit.Int("start", u.Start))...)
+	}
+	return t
+}
+
+// otherUnits adds the others row of the units table: the sum of what the list costs.
+func (r *unitRun) otherUnits(t *kit.Table, list []int32) {
+	var c unitCost
+	for _, i := range list {
+		x := &r.costs[i]
+		c.time, c.busy, c.idle = c.time+x.time, c.busy+x.busy, c.idle+x.idle
+		c.compute, c.exposedComm, c.exposedCopy = c.compute+x.compute, c.exposedComm+x.exposedComm,
+			c.exposedCopy+x.exposedCopy
+		c.launches, c.kernels = c.launches+x.launches, c.kernels+x.kernels
+	}
+	t.Partial(append(c.fields(), kit.Text("phase", "(others)"))...)
+}
+
+// fields are the columns of the units table that a unit's costs fill.
+func (c *unitCost) fields() []kit.Field {
+	return []kit.Field{
+		kit.Int("duration", c.time), kit.Int("busy", c.busy), kit.Int("idle", c.idle), kit.Int("compute", c.compute),
+		kit.Int("exposed_comm", c.exposedComm), kit.Int("exposed_copy", c.exposedCopy),
+		kit.Int("launches", c.launches), kit.Int("kernels", c.kernels),
+	}
+}
+
+const maxGroupRows = 100
+
+// groupTable shows the kinds of unit side by side.
+func (r *unitRun) groupTable(slowest []int) {
+	x := r.in.Units
+	t := r.out.Table("unit_groups")
+	order := r.byTime(slowest)
+	var all int64
+	for _, g := range order {
+		all += x.Groups[g].Time
+	}
+	for _, g := range order {
+		group, s := &x.Groups[g], &r.sets[slowest[g]]
+		times := make([]int64, len(s.units))
+		for i, u := range s.units {
+			times[i] = r.costs[u].time
+		}
+		m := stat.Summarize(times)
+		t.Row(
+			kit.Text("phase", group.Phase), kit.Put("batch", kit.Known(group.Batch)),
+			kit.Put("tokens", kit.Known(group.Tokens)), kit.Int("units", group.Count),
+			kit.Int("kernels", group.Kernels), kit.Int("device_id", int64(s.device)), kit.Float("p50", m.P50),
+			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Float("min", m.Min), kit.Float("max", m.Max),
+			kit.Float("busy", r.mean(s, func(c *unitCost) int64 { return c.busy })),
+			kit.Float("idle", r.mean(s, func(c *unitCost) int64 { return c.idle })),
+			kit.Maybe("share", stat.Ratio(group.Time, all)), kit.Text("signature", group.Signature))
+	}
+	t.Cut(maxGroupRows, "units", "share").Add()
+}
+
+// timeTable shows where the time of a unit of the primary group goes.
+func (r *unitRun) timeTable() {
+	c := r.out.Table("unit_time")
+	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })
+	row := func(name string, of func(c *unitCost) int64) {
+		v := r.mean(r.main, of)
+		c.Row(
+			kit.Text("class", name), kit.Float("time", v), kit.Maybe("share", stat.Ratio(v, total)))
+	}
+	row("compute", func(c *unitCost) int64 { return c.compute })
+	row("exposed communication", func(c *unitCost) int64 { return c.exposedComm })
+	row("exposed copy", func(c *unitCost) int64 { return c.exposedCopy })
+	for cause, name := range attrib.CauseNames {
+		row("idle: "+name, func(c *unitCost) int64 { return c.cause[cause] })
+	}
+	c.Cut(-1).Add()
+}
+
+// kernelTable lists the kernels of the primary group with what a comparison pairs them by.
+func (r *unitRun) kernelTable() {
+	t := r.out.Table("unit_kernels")
+	w := r.work
+	units := float64(w.units)
+	unitTime := r.mean(r.main, func(c *unitCost) int64 { return c.time })
+	time, alone := w.total(w.time), w.total(w.exclusive)
+	count := make([]int64, w.names)
+	w.time.each(func(x *part) { count[x.name] += x.count })
+	first, geometry, between := r.positions(w), r.geometries(w), r.launchedBetween(w)
+	bytes, rows := 0, -1
+	for i, n := range w.ranked(r.in) {
+		category, library, family, canonical := graphCategory, "", graphLabel, graphLabel
+		if int(n) < w.names-1 {
+			k := &r.in.Kinds[n]
+			category, library, family, canonical = string(k.Category), k.Library, k.Family, k.Canonical
+		}
+		if bytes += len(w.label(r.in, n)); rows < 0 && (i == maxUnitKernels || bytes > maxUnitNameBytes) {
+			rows = i
+		}
+		mean := float64(time[n]) / units
+		t.Row(
+			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", category),
+			kit.Text("library", library), kit.Text("family", family), kit.Text("canonical", canonical),
+			kit.Put("position", first[n]), kit.Put("geometry", geometry[n]), kit.Put("between", between[n]),
+			kit.Float("count", float64(count[n])/units), kit.Float("time", mean),
+			kit.Float("exclusive", float64(alone[n])/units),
+			kit.Maybe("share", stat.Ratio(float64(alone[n])/units, unitTime)))
+	}
+	sums := []string{"count", "time", "exclusive", "share"}
+	if r.between {
+		sums = append(sums, "between")
+	}
+	t.Cut(rows, sums...).Add()
+}
+
+// positions is, by kernel name, where it first runs in the unit that is the group's example.
+func (r *unitRun) positions(w *unitWork) []report.Cell {
+	x := r.in.Units
+	first := make([]report.Cell, w.names)
+	example := x.Groups[r.main.group].Example
+	if example < 0 {
+		return first
+	}
+	index := x.Units[example].Index
+	device := &x.Timeline.Devices[index]
+	at := int64(0)
+	members := x.Of[index].Walk()
+	for i := 0; i < device.Len(); {
+		u, end := members.Run(i, device.Len())
+		if u != example {
+			i = end
+			continue
+		}
+		for ; i < end; i++ {
+			if n := w.name(r.in, device, i); n >= 0 {
+				if first[n].IsNull() {
+					first[n] = report.I(at)
+				}
+				at++
+			}
+		}
+	}
+	return first
+}
+
+// geometries is, by kernel name, what its launches in the units of the main set look like, where all look alike.
+func (r *unitRun) geometries(w *unitWork) []report.Cell {
+	const unseen, mixed = -1, -2
+	x, kernels := r.in.Units, &r.in.Trace.Kernels
+	index := x.Units[r.main.units[0]].Index
+	device, place := &x.Timeline.Devices[index], unitPlaces(r.in, r.main)
+	config := make([]int32, w.names)
+	for n := range config {
+		config[n] = unseen
+	}
+	members := x.Of[index].Walk()
+	for i := 0; i < device.Len(); {
+		u, end := members.Run(i, device.Len())
+		if u == trace.None || place[u] == 0 {
+			i = end
+			continue
+		}
+		for ; i < end; i++ {
+			if device.Kind(i) != attrib.KernelWork {
+				continue
+			}
+			row := device.Row(i)
+			n, c := kernels.Name(row), kernels.Config(row)
+			switch at := config[n]; {
+			case at == unseen:
+				config[n] = c
+			case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
+				config[n] = mixed
+			}
+		}
+	}
+	cells := make([]report.Cell, w.names)
+	for n, c := range config {
+		if c >= 0 {
+			if text := geometry(&kernels.Configs[c]); text != "" {
+				cells[n] = report.S(text)
+			}
+		}
+	}
+	return cells
+}
+
+// sameGeometry reports whether two launches look alike; registers belong to the kernel.
+func sameGeometry(a, b *trace.LaunchConfig) bool {
+	return a.Grid == b.Grid && a.Block == b.Block && a.SharedStatic+a.SharedDynamic == b.SharedStatic+b.SharedDynamic
+}
+
+// geometry is a launch's grid and block, and its shared memory where it has some: "grid 256×256, block 16×16, shared
+// 4096 B"; empty where the capture does not say.
+func geometry(c *trace.LaunchConfig) string {
+	if c.Grid[0] <= 0 || c.Block[0] <= 0 {
+		return ""
+	}
+	extent := func(v [3]int32) string {
+		text := strconv.Itoa(int(v[0]))
+		if v[1] > 1 || v[2] > 1 {
+			text += "×" + strconv.Itoa(int(v[1]))
+		}
+		if v[2] > 1 {
+			text += "×" + strconv.Itoa(int(v[2]))
+		}
+		return text
+	}
+	text := "grid " + extent(c.Grid) + ", block " + extent(c.Block)
+	if shared := int64(c.SharedStatic) + int64(c.SharedDynamic); shared > 0 {
+		text += ", shared " + strconv.FormatInt(shared, 10) + " B"
+	}
+	return text
+}
+
+// launchedBetween is, by kernel name, how often it was launched between the markers of units of the main set, per unit;
+// null where nothing was.
+func (r *unitRun) launchedBetween(w *unitWork) []report.Cell {
+	x := r.in.Units
+	cells := make([]report.Cell, w.names)
+	if !r.between {
+		return cells
+	}
+	index := x.Units[r.main.units[0]].Index
+	device, place := &x.Timeline.Devices[index], unitPlaces(r.in, r.main)
+	count := make([]int64, w.names)
+	between := x.Between[index].Walk()
+	for i := range device.Len() {
+		if u := between.Of(i); u != trace.None && place[u] != 0 {
+			if n := w.name(r.in, device, i); n >= 0 {
+				count[n]++
+			}
+		}
+	}
+	for n, k := range count {
+		cells[n] = report.F(float64(k) / float64(w.units))
+	}
+	return cells
+}
+
+// maxPoints bounds the points of the chart over all devices.
+const maxPoints = 1200
+
+// chart draws the time of the primary group's units, one after the other, with the warm-up units that no number counts
+// as points of their own.
+func (r *unitRun) chart() {
+	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds,
+		XTitle: "Step (run order, warm-up excluded)"}
+	devices := 0
+	for i := range r.sets {
+		if r.sets[i].group == r.main.group {
+			devices++
+		}
+	}
+	for i := range r.sets {
+		if r.sets[i].group == r.main.group {
+			c.Series = append(c.Series, r.seriesOf(&r.sets[i], max(1, maxPoints/devices))...)
+		}
+	}
+	r.out.Chart(c)
+}
+
+// seriesOf are the times of a set's units and of the warm-up units of its kind and device, numbered in the order in
+// which they ran, most of them at most.
+func (r *unitRun) seriesOf(s *unitSet, most int) []report.Series {
+	name := "GPU " + strconv.Itoa(int(s.device))
+	kept := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
+	warm := report.Series{Name: name + ", warm-up", Style: "points", Labels: []string{}, Values: []float64{}}
+	number := 0
+	for i := range r.in.Units.Units {
+		u := &r.in.Units.Units[i]
+		if u.Device != s.device || u.Group != s.group || u.State != workunit.Kept && u.State != workunit.Warmup {
+			continue
+		}
+		if number++; number > most {
+			break
+		}
+		to := &kept
+		if u.State == workunit.Warmup {
+			to = &warm
+		}
+		to.Labels, to.Values = append(to.Labels, strconv.Itoa(number)), append(to.Values, float64(u.Time()))
+	}
+	if len(warm.Values) == 0 {
+		return []report.Series{kept}
+	}
+	return []report.Series{kept, warm}
+}
+
+// Limits from which a finding is made.
+const (
+	unitUneven    = 1.25 // p90 over p50
+	unitImbalance = 1.05 // slowest over fastest device, of busy time
+	manyUnits     = 10   // from which a spread means something
+)
+
+func (r *unitRun) findings() {
+	if n := len(r.main.units); n >= manyUnits {
+		times := make([]int64, n)
+		for i, u := range r.main.units {
+			times[i] = r.costs[u].time
+		}
+		slices.Sort(times)
+		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 || r.in.Bimodal() != nil {
+			title := "Steps of the same kernels take very different time"
+			if b := r.in.Bimodal(); b != nil {
+				title = "Steps of the same kernels take two unlike times: " + b.String()
+			}
+			r.out.Find("unit_uneven", title,
+				[]report.MetricRef{kit.Ref("unit.time"), kit.Ref("unit.gpu_busy"), kit.Ref("unit.gpu_idle")},
+				"Compare the slow rows of the units table with the others: if busy time is alike, the host delays them (garbage collection, scheduling, another process on the machine); if it is not, the work differs (sequence lengths, batch size).",
+				"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
+		}
+	}
+	r.imbalance()
+}
+
+// imbalance looks for a device whose units are busier than another's.
+func (r *unitRun) imbalance() {
+	var low, high *unitSet
+	busy := func(s *unitSet) float64 { return r.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm }) }
+	for i := range r.sets {
+		s := &r.sets[i]
+		if s.group != r.main.group {
+			continue
+		}
+		if low == nil || busy(s) < busy(low) {
+			low = s
+		}
+		if high == nil || busy(s) > busy(high) {
+			high = s
+		}
+	}
+	if low == high || busy(low) <= 0 || busy(high) < unitImbalance*busy(low) {
+		return
+	}
+	r.out.Find("unit_imbalance", "Some devices have more work in each unit than others",
+		[]report.MetricRef{kit.Ref("unit.compute_time", "device", strconv.Itoa(int(high.device))),
+			kit.Ref("unit.compute_time", "device", strconv.Itoa(int(low.device)))},
+		"All devices wait for the busiest one: look at what it alone does (embedding, sampling, uneven experts or pipeline stages), and whether it runs at a lower clock.")
+}

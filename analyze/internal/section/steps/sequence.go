@@ -1,0 +1,311 @@
+package steps
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report/align"
+)
+
+// sequence lays the kernels of every unit of a set beside those of one of them, the median. Kernels of one stream keep
+// their order from unit to unit, those of several interleave as it happens: so they are laid beside each other stream
+// by stream, unless streams change from unit to unit.
+type sequence struct {
+	in       *kit.Input
+	set      *unitSet
+	device   *attrib.Device
+	work     []int32 // the kernels of all units, unit by unit, each by start: numbers of the device's work
+	from     []int32 // by unit: where its kernels start in work; one more at the end
+	at       []int32 // by place in work: the position, or -1
+	median   int     // the unit that the positions are those of
+	families []int64 // by kernel name: what it is told by; nil where that is the name
+	// positions of the median unit, in the order of their start: their work.
+	positions []int32
+}
+
+// maxUnitEdits bounds how much a unit may differ from the median one before the middle of it is given up.
+const maxUnitEdits = 400
+
+func newSequence(in *kit.Input, s *unitSet) *sequence {
+	x := in.Units
+	index := x.Units[s.units[0]].Index
+	q := &sequence{in: in, set: s, device: &x.Timeline.Devices[index]}
+	if x.Period.Families {
+		q.families = kit.Once(in, "kernel families", func() []int64 { return families(in.Kinds) })
+	}
+	q.gather(index)
+	single, perStream := q.hashes()
+	byStream := mostCommon(perStream) > mostCommon(single)
+	if !byStream {
+		perStream = single
+	}
+	q.median = q.nearMedian(perStream)
+	q.positions = q.work[q.from[q.median]:q.from[q.median+1]]
+	q.place(perStream, byStream)
+	return q
+}
+
+// free gives back what grows with the capture.
+func (q *sequence) free() {
+	memory := q.in.Trace.Memory()
+	spill.Free(memory, q.work)
+	spill.Free(memory, q.at)
+}
+
+// gather lists the kernels of each unit: those that belong to it, and those launched between its marker and the next.
+func (q *sequence) gather(index int32) {
+	x, memory := q.in.Units, q.in.Trace.Memory()
+	place := unitPlaces(q.in, q.set)
+	each := func(visit func(i int, unit int32)) {
+		members, between := x.Of[index].Walk(), new(workunit.Members).Walk()
+		if x.Between != nil {
+			between = x.Between[index].Walk()
+		}
+		for i := 0; i < q.device.Len(); {
+			u, end := members.Run(i, q.device.Len())
+			if u == trace.None {
+				u, end = between.Run(i, end)
+			}
+			if u == trace.None || place[u] == 0 {
+				i = end
+				continue
+			}
+			for at := place[u] - 1; i < end; i++ {
+				if k := q.device.Kind(i); k == attrib.KernelWork || k == attrib.GraphWork {
+					visit(i, at)
+				}
+			}
+		}
+	}
+	q.from = make([]int32, len(q.set.units)+1)
+	each(func(_ int, unit int32) { q.from[unit+1]++ })
+	for u := range q.set.units {
+		q.from[u+1] += q.from[u]
+	}
+	next := slices.Clone(q.from)
+	q.work = spill.Make[int32](memory, int(q.from[len(q.set.units)]))
+	q.at = spill.Make[int32](memory, len(q.work))
+	each(func(i int, unit int32) {
+		q.work[next[unit]] = int32(i)
+		next[unit]++
+	})
+}
+
+// key tells kernels apart: by name, or by family where names of the same work differ from step to step.
+func (q *sequence) key(work int32) int64 {
+	if q.device.Kind(int(work)) == attrib.GraphWork {
+		return -1
+	}
+	name := q.in.Trace.Kernels.Name(q.device.Row(int(work)))
+	if q.families != nil {
+		return q.families[name]
+	}
+	return int64(name)
+}
+
+// families numbers kernels by their family, by name.
+func families(kinds []kernelname.Info) []int64 {
+	of := make([]int64, len(kinds))
+	numbers := kit.NewNumbering[string]()
+	for i := range kinds {
+		of[i] = int64(numbers.Of(kinds[i].Library + "\x00" + kinds[i].Family))
+	}
+	return of
+}
+
+// hashes tell units with equal sequences, by unit: of all kernels by start, and stream by stream.
+func (q *sequence) hashes() (single, perStream []uint64) {
+	single, perStream = make([]uint64, len(q.set.units)), make([]uint64, len(q.set.units))
+	streams := map[int64]uint64{}
+	for u := range q.set.units {
+		clear(streams)
+		for _, w := range q.work[q.from[u]:q.from[u+1]] {
+			key := q.key(w)
+			single[u] = mix(single[u], key)
+			stream := q.device.Stream(int(w))
+			streams[stream] = mix(streams[stream], key)
+		}
+		for stream, h := range streams { // in any order
+			perStream[u] += mix(h, stream)
+		}
+	}
+	return single, perStream
+}
+
+// mix adds a number to a hash: the finalizer of MurmurHash3, by Austin Appleby.
+func mix(h uint64, v int64) uint64 {
+	h = (h ^ uint64(v)) + 0x9e3779b97f4a7c15 // so that zeros count
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// mostCommon is how often the most common value occurs.
+func mostCommon(list []uint64) (most int) {
+	counts := map[uint64]int{}
+	for _, v := range list {
+		counts[v]++
+		most = max(most, counts[v])
+	}
+	return most
+}
+
+// nearMedian is the unit of the most common sequence whose time is nearest to the median, the earlier of equal ones.
+func (q *sequence) nearMedian(hashes []uint64) int {
+	counts := map[uint64]int{}
+	for _, h := range hashes {
+		counts[h]++
+	}
+	most := mostCommon(hashes)
+	best, away := 0, math.Inf(1)
+	for u, unit := range q.set.units {
+		d := math.Abs(float64(q.in.Units.Units[unit].Time()) - q.set.p50)
+		if counts[hashes[u]] == most && d < away {
+			best, away = u, d
+		}
+	}
+	return best
+}
+
+// place finds the position of every kernel of every unit.
+func (q *sequence) place(hashes []uint64, byStream bool) {
+	type lane struct{ keys, places []int32 }
+	numbers := kit.NewNumbering[int64]()
+	lanes := func(u int) map[int64]*lane {
+		list := map[int64]*lane{}
+		lo, hi := q.from[u], q.from[u+1]
+		for i := lo; i < hi; i++ {
+			stream := int64(0)
+			if byStream {
+				stream = q.device.Stream(int(q.work[i]))
+			}
+			l := list[stream]
+			if l == nil {
+				l = &lane{}
+				list[stream] = l
+			}
+			l.keys, l.places = append(l.keys, numbers.Of(q.key(q.work[i]))), append(l.places, i-lo)
+		}
+		return list
+	}
+	model := lanes(q.median)
+	for u := range q.set.units {
+		at := q.at[q.from[u]:q.from[u+1]]
+		if !byStream && hashes[u] == hashes[q.median] {
+			for i := range at {
+				at[i] = int32(i)
+			}
+			continue
+		}
+		for i := range at {
+			at[i] = -1
+		}
+		for stream, l := range lanes(u) {
+			m := model[stream]
+			if m == nil {
+				continue
+			}
+			of, _ := align.Pairs(m.keys, l.keys, maxUnitEdits)
+			for k, i := range of {
+				if i >= 0 {
+					at[l.places[k]] = m.places[i]
+				}
+			}
+		}
+	}
+}
+
+// category of a kernel or graph.
+func (q *sequence) category(work int32) string {
+	if q.device.Kind(int(work)) == attrib.GraphWork {
+		return graphCategory
+	}
+	return string(q.in.Kinds[q.in.Trace.Kernels.Name(q.device.Row(int(work)))].Category)
+}
+
+// Bounds of a sequence: from where it is folded, and what then is left at most.
+const maxPositions = 6_000
+
+// fold gives neighbours of one category on one stream one position. It returns the positions' first work, by the old
+// position the new one, and how many were put together.
+func (q *sequence) fold() (first, of, count []int32) {
+	of = make([]int32, len(q.positions))
+	last := ""
+	for i, w := range q.positions {
+		kind := q.category(w) + "\x00" + strconv.FormatInt(q.device.Stream(int(w)), 10)
+		if len(q.positions) <= maxPositions || kind != last {
+			first, count = append(first, w), append(count, 0)
+		}
+		last = kind
+		of[i] = int32(len(first) - 1)
+		count[of[i]]++
+	}
+	for each := (len(first)-1)/maxPositions + 1; each > 1; each = 1 { // still too many: so many neighbours each
+		n := (len(first)-1)/each + 1
+		for i := range n {
+			first[i] = first[i*each]
+			sum := int32(0)
+			for _, c := range count[i*each : min((i+1)*each, len(count))] {
+				sum += c
+			}
+			count[i] = sum
+		}
+		first, count = first[:n], count[:n]
+		for i := range of {
+			of[i] /= int32(each)
+		}
+	}
+	return first, of, count
+}
+
+// owner finds the unit of a set, of those of one process, that a moment is in; moments must not go back.
+type owner struct {
+	in     *kit.Input
+	set    *unitSet
+	lo, hi int // the units of the process
+}
+
+// owners are the processes of a set, whose units follow each other in it and do not overlap.
+func owners(in *kit.Input, s *unitSet) []owner {
+	var list []owner
+	proc := func(i int) int32 { return in.Units.Units[s.units[i]].Proc }
+	for lo := 0; lo < len(s.units); {
+		hi := lo
+		for hi < len(s.units) && proc(hi) == proc(lo) {
+			hi++
+		}
+		list = append(list, owner{in, s, lo, hi})
+		lo = hi
+	}
+	return list
+}
+
+// within calls visit for every unit that [from, to) overlaps, with the part of it.
+func (o *owner) within(from, to int64, visit func(unit int, from, to int64)) {
+	units := o.in.Units.Units
+	for o.lo < o.hi && units[o.set.units[o.lo]].End <= from {
+		o.lo++
+	}
+	for k := o.lo; k < o.hi; k++ {
+		u := &units[o.set.units[k]]
+		if u.Start >= to {
+			return
+		}
+		if p, q := max(from, u.Start), min(to, u.End); q > p {
+			visit(k, p, q)
+		}
+	}
+}
+
+// byTimeOf orders events by start, the longer first.
+func byTimeOf(aStart, aEnd, bStart, bEnd int64) int {
+	return cmp.Or(cmp.Compare(aStart, bStart), cmp.Compare(bEnd, aEnd))
+}

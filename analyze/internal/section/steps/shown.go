@@ -1,0 +1,214 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Bounds of a unit that is shown event by event.
+const (
+	maxShownWork   = 4_000 // on the device, and of calls; gaps are at most one more
+	maxShownRanges = 400
+	lookBack       = 20_000 // calls before the unit, of which one may reach into it
+)
+
+// nameTable numbers what steps name: kernels, copies, calls and ranges.
+type nameTable struct {
+	*kit.Numbering[string]
+	categories []string
+}
+
+func (t *nameTable) of(name, category string) int {
+	n := int(t.Of(category + "\x00" + name))
+	if n == len(t.categories) {
+		t.categories = append(t.categories, category)
+	}
+	return n
+}
+
+func (t *nameTable) names() []string {
+	list := make([]string, len(t.Keys))
+	for i, k := range t.Keys {
+		_, list[i], _ = strings.Cut(k, "\x00")
+	}
+	return list
+}
+
+// label is the name and category of a piece of work.
+func (t *nameTable) label(in *kit.Input, d *attrib.Device, i int) int {
+	row := d.Row(i)
+	switch d.Kind(i) {
+	case attrib.KernelWork:
+		n := in.Trace.Kernels.Name(row)
+		return t.of(in.Trace.Kernels.Names[n].Name, string(in.Kinds[n].Category))
+	case attrib.GraphWork:
+		return t.of(graphLabel, graphCategory)
+	case attrib.CopyWork:
+		return t.of("[copy "+kit.Directions[kit.Direction(in.Trace.Copies.Kind(row))]+"]", copyCategory)
+	case attrib.SetWork:
+	}
+	return t.of("[memset]", copyCategory)
+}
+
+// copyCategory is the category of copies and memsets in figures.
+const copyCategory = "copy"
+
+// shownUnit is a unit of a sequence that is shown event by event.
+type shownUnit struct {
+	which string
+	place int // in the set
+	unit  *workunit.Unit
+	gaps  []report.UnitGap
+}
+
+// toShow are the median and the slowest unit of the sequence.
+func (q *sequence) toShow() []shownUnit {
+	x := q.in.Units
+	slowest := q.median
+	for u, unit := range q.set.units {
+		if x.Units[unit].Time() > x.Units[q.set.units[slowest]].Time() {
+			slowest = u
+		}
+	}
+	list := []shownUnit{{which: "median", place: q.median, unit: &x.Units[q.set.units[q.median]]}}
+	if slowest != q.median {
+		list = append(list, shownUnit{which: "slowest", place: slowest, unit: &x.Units[q.set.units[slowest]]})
+	}
+	return list
+}
+
+// addGap keeps the part of a gap that is in the unit.
+func (s *shownUnit) addGap(g *attrib.Gap) {
+	if u := s.unit; g.End > u.Start && g.Start < u.End {
+		s.gaps = append(s.gaps, report.UnitGap{Start: max(g.Start, u.Start) - u.Start, Causes: g.Within(u.Start, u.End)})
+	}
+}
+
+// show lists the events of a unit whose gaps are known.
+func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
+	u, place, gaps := shown.unit, shown.place, shown.gaps
+	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
+	work := q.workOf(u.Start, u.End, names)
+	thread := q.thread(place)
+	var calls, ranges []report.UnitEvent
+	if thread != trace.None {
+		s.Thread = q.in.Trace.Threads[thread].Name
+		calls, ranges = q.callsOf(thread, u.Start, u.End, names), q.rangesOf(thread, u.Start, u.End, names)
+	}
+	cut := func(list []report.UnitEvent, most int) []report.UnitEvent {
+		s.LeftOut += int64(max(len(list)-most, 0))
+		return list[:min(len(list), most)]
+	}
+	if len(gaps) > maxShownWork+1 {
+		s.LeftOut += int64(len(gaps) - maxShownWork - 1)
+		gaps = gaps[:maxShownWork+1]
+	}
+	s.SetEvents(cut(work, maxShownWork), cut(calls, maxShownWork), ranges, gaps)
+	s.Path = q.pathOf(place)
+	return s
+}
+
+// workOf is the work of the device between two moments, cut at them.
+func (q *sequence) workOf(from, to int64, names *nameTable) []report.UnitEvent {
+	var list []report.UnitEvent
+	for i := range q.device.Len() {
+		if q.device.Start(i) >= to {
+			break
+		}
+		if end := q.device.End(i); end > from {
+			start := max(q.device.Start(i), from)
+			list = append(list, report.UnitEvent{Name: names.label(q.in, q.device, i), Lane: q.device.Stream(i),
+				Start: start - from, Duration: min(end, to) - start})
+		}
+	}
+	return list
+}
+
+// thread launched most of a unit's kernels, or is trace.None.
+func (q *sequence) thread(place int) int32 {
+	counts := map[int32]int{}
+	best := trace.None
+	for _, w := range q.work[q.from[place]:q.from[place+1]] {
+		if call := q.device.Call(int(w)); call != trace.None {
+			th := q.in.Trace.API.Thread(int(call))
+			if counts[th]++; th != trace.None && (best == trace.None || counts[th] > counts[best]) {
+				best = th
+			}
+		}
+	}
+	return best
+}
+
+// callsOf are the API calls of a thread between two moments, cut at them.
+func (q *sequence) callsOf(thread int32, from, to int64, names *nameTable) []report.UnitEvent {
+	api := &q.in.Trace.API
+	lo, hi := api.Starting(from, to)
+	var list []report.UnitEvent
+	for i := max(lo-lookBack, 0); i < hi; i++ {
+		start, end := max(api.Start(i), from), min(api.End(i), to)
+		if api.Thread(i) == thread && end > start {
+			list = append(list, report.UnitEvent{Name: names.of(api.Names[api.Name(i)].Name, callCategory(q.in, i)),
+				Start: start - from, Duration: end - start})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b report.UnitEvent) int {
+		return byTimeOf(a.Start, a.Start+a.Duration, b.Start, b.Start+b.Duration)
+	})
+	return list
+}
+
+// callCategory says what a call is, for figures: launch, sync or call.
+func callCategory(in *kit.Input, i int) string {
+	switch n := &in.Trace.API.Names[in.Trace.API.Name(i)]; {
+	case n.Launch:
+		return "launch"
+	case n.Blocking() || n.OldSync:
+		return "sync"
+	}
+	return "call"
+}
+
+// rangesOf are the ranges open on a thread between two moments, cut at them, each below those around it; of many the
+// longest.
+func (q *sequence) rangesOf(thread int32, from, to int64, names *nameTable) []report.UnitEvent {
+	r := &q.in.Trace.Ranges
+	var list []report.UnitEvent
+	for i := range r.Len() {
+		if r.Start(i) >= to {
+			break
+		}
+		if start, end := max(r.Start(i), from), min(r.End(i), to); r.Thread(i) == thread && end > start {
+			list = append(list, report.UnitEvent{Name: int(r.Name(i)), Start: start - from, Duration: end - start})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b report.UnitEvent) int {
+		return byTimeOf(a.Start, a.Start+a.Duration, b.Start, b.Start+b.Duration)
+	})
+	var ends []int64 // of the ranges around
+	for i := range list {
+		e := &list[i]
+		for len(ends) > 0 && ends[len(ends)-1] <= e.Start {
+			ends = ends[:len(ends)-1]
+		}
+		e.Lane = int64(len(ends))
+		ends = append(ends, e.Start+e.Duration)
+	}
+	if len(list) > maxShownRanges {
+		order := slices.Clone(list)
+		slices.SortStableFunc(order, func(a, b report.UnitEvent) int { return cmp.Compare(b.Duration, a.Duration) })
+		least := order[maxShownRanges-1].Duration
+		list = slices.DeleteFunc(list, func(e report.UnitEvent) bool { return e.Duration < least })
+		list = list[:min(len(list), maxShownRanges)]
+	}
+	for i := range list {
+		list[i].Name = names.of(r.Names[list[i].Name].Text, "range")
+	}
+	return list
+}

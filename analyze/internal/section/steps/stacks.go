@@ -1,0 +1,75 @@
+package steps
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/stacks"
+)
+
+// stackTable numbers the ranges that calls are inside of, as report.UnitSteps.Stacks has them.
+type stackTable struct {
+	in    *kit.Input
+	names *nameTable
+	index *kit.Numbering[[2]int] // the range around it, and the name
+	list  []int64
+}
+
+// around is the place of the ranges around a call, or -1. Of very many in each other the outermost count.
+func (t *stackTable) around(call int32) int {
+	var path []int32
+	t.in.Contexts.Walk(call, func(name int32) bool {
+		path = append(path, name)
+		return len(path) < maxStack
+	})
+	slices.Reverse(path)
+	at := -1
+	for _, name := range path[:min(len(path), stacks.MaxDepth)] {
+		n := t.names.of(t.in.Trace.Ranges.Names[name].Text, "range")
+		around := at
+		if at = int(t.index.Of([2]int{around, n})); 2*at == len(t.list) {
+			t.list = append(t.list, int64(around), int64(n))
+		}
+	}
+	return at
+}
+
+// maxStack bounds the ranges that are looked at outward of a call.
+const maxStack = 256
+
+// shownPath is the part of a unit below which a stretch of its path is too short to be drawn: half a pixel of a
+// thousand.
+const shownPath = 2000
+
+// pathOf is the critical path of a unit, as report.UnitShown.Path has it; nil where no unit follows whose first work it
+// leads to, or where there is no graph.
+func (q *sequence) pathOf(place int) []int64 {
+	g := q.in.UnitGraph()
+	if g == nil {
+		return nil
+	}
+	u := q.set.units[place]
+	next := g.UnitsOf(q.in.Units).Next[u]
+	if next == trace.None {
+		return nil
+	}
+	unit := &q.in.Units.Units[u]
+	r := newPathRun(q.in, nil)
+	var path []int64 // backwards: ns, part by turns
+	g.Walk(next, unit.Start, func(s *stepgraph.Step) {
+		r.split(g, s, func(part int, _ string, ns int64) { path = append(path, ns, int64(part)) }, false)
+	})
+	slices.Reverse(path)
+	least := unit.Time() / shownPath
+	var out []int64
+	for i := 0; i < len(path); i += 2 {
+		if n := len(out); n > 0 && (path[i+1] < least || out[n-2] == path[i]) {
+			out[n-1] += path[i+1]
+			continue
+		}
+		out = append(out, path[i], path[i+1])
+	}
+	return out
+}

@@ -1,0 +1,497 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tokens"}
+
+var unitKernelLabels = []string{"kernel", "category", "kernel,phase", "category,phase", "kernel,phase,batch",
+	"category,phase,batch", "kernel,phase,batch,tokens", "category,phase,batch,tokens"}
+
+// unitCauseLabels are unitLabels with the cause.
+func unitCauseLabels() []string {
+	list := make([]string, 0, len(unitLabels))
+	for _, l := range unitLabels {
+		if l != "" {
+			l += ","
+		}
+		list = append(list, l+"cause")
+	}
+	return list
+}
+
+// Section is the unit of work.
+var Section = kit.Section{
+	ID: "unit", Title: "Unit of work",
+	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating " +
+		"kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that " +
+		"idle time within and between units counts. Numbers are over the kept units of one kind on one device: " +
+		"without labels, of the main kind, the one with most time, on the device " +
+		"where it takes longest.",
+	Findings: []kit.FindingDef{
+		{ID: "unit_uneven", Title: "Units of the same work take very different time"},
+		{ID: "unit_imbalance", Title: "Some devices have more work in each unit than others"},
+	},
+	Metrics: []report.MetricDef{
+		{
+			ID: "unit.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.OfStep, Labels: unitLabels,
+			Meaning: "units of work that the numbers are made from: complete, steady and of one kind",
+		},
+		{
+			ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "time from the start of a unit's first work to the start of the next unit's (median; the " +
+				"summary is over the kept units)",
+		},
+		{
+			ID: "unit.gpu_busy", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which anything ran on the device (median; the summary is over the kept " +
+				"units)",
+		},
+		{
+			ID: "unit.gpu_idle", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which nothing ran on the device (median; the summary is over the kept " +
+				"units)",
+		},
+		{
+			ID: "unit.launches", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "launches a unit's kernels came from, one per CUDA graph launch (median; the summary is " +
+				"over the kept units)",
+		},
+		{
+			ID: "unit.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "kernels of a unit, those inside CUDA graphs where the capture has them (median; the " +
+				"summary is over the kept units)",
+		},
+		{
+			ID: "unit.compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which a kernel that is not communication, or a CUDA graph traced as a " +
+				"whole, ran (median; the summary is over the kept units)",
+		},
+		{
+			ID: "unit.exposed_comm_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which a communication kernel ran and no compute (median; the summary is " +
+				"over the kept units)",
+		},
+		{
+			ID: "unit.exposed_copy_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which a copy or memset ran and no kernel (median; the summary is over " +
+				"the kept units)",
+		},
+		{
+			ID: "unit.between_kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "kernels launched after a unit's marker had ended and before the next began, such as an " +
+				"engine's sampling: no unit.kernels, and their time is in no kernel.time_per_unit (median; the " +
+				"summary is over the kept units)",
+		},
+		{
+			ID: "unit.between_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
+			Meaning: "sum of the durations of the kernels that unit.between_kernels counts (median; the summary " +
+				"is over the kept units)",
+		},
+		{
+			ID: "unit.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitCauseLabels(),
+			Meaning: "idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed " +
+				"communication, exposed copies and these causes sum to the mean unit.time",
+		},
+		{
+			ID: "unit.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitCauseLabels(),
+			Meaning: "idle time of cause host in a unit by what the launching thread did, as in " +
+				"gpu.host_cause_time; the means of these causes sum to the mean unit.idle_cause_time of cause host",
+		},
+		{
+			ID: "unit.host_call_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
+			Labels: []string{"call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"},
+			Meaning: "idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 with most " +
+				"of those with 0.1 % of the unit (median; the summary is over the kept units)",
+		},
+		{
+			ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitKernelLabels,
+			Meaning: "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the " +
+				"summary is over units)",
+		},
+		{
+			ID: "kernel.count_per_unit", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitKernelLabels,
+			Meaning: "how often a kernel runs in one unit (median; the summary is over units)",
+		},
+		{
+			ID: "kernel.exclusive_time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitKernelLabels,
+			Meaning: "time in one unit that is given to this kernel alone: each moment to compute before " +
+				"communication and then to what started first, so that the means over all kernels sum to compute " +
+				"and exposed communication (median; the summary is over units)",
+		},
+		{
+			ID: "api.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
+			Labels: []string{"api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"},
+			Meaning: "time the process spent inside launch, copy, memset or synchronising calls of this name " +
+				"during one unit, summed over threads (median; the summary is over units)",
+		},
+		{
+			ID: "api.count_per_unit", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
+			Labels:  []string{"api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"},
+			Meaning: "calls of this name during one unit (median; the summary is over units)",
+		},
+		{
+			ID: "memcpy.count_per_unit", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
+			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase",
+				"batch,direction,kind,phase,tokens"},
+			Meaning: "copies of one unit by direction and kind of memory, as in memcpy.count (median; the " +
+				"summary is over units)",
+		},
+		{
+			ID: "memcpy.bytes_per_unit", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
+			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase",
+				"batch,direction,kind,phase,tokens"},
+			Meaning: "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the " +
+				"summary is over units)",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "unit_api", Title: "Host calls per unit", File: "unit_api.csv", Merge: report.OfStep, Columns: []report.Column{
+			kit.NameCol("api_name", "API"),
+			{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count},
+			kit.MeanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"),
+			kit.MeanCol("mean", "Per call", "avg_duration_us"),
+		}},
+		{ID: "units", Title: "Units of work", File: "units.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.Wide(kit.IDCol("pid", "PID")),
+			kit.NameCol("phase", "Phase"),
+			kit.IDCol("batch", "Batch"),
+			kit.Wide(kit.IDCol("tokens", "Prompt tokens")),
+			kit.TextCol("state", "State"),
+			kit.MomentCol("start", "Start", "start_ns"),
+			kit.NsCol("duration", "Time", "duration_ns", "duration_ms"),
+			kit.NsCol("busy", "Busy", "busy_ns"),
+			kit.NsCol("idle", "Idle", "idle_ns"),
+			kit.Wide(kit.NsCol("compute", "Compute", "compute_ns")),
+			kit.Wide(kit.NsCol("exposed_comm", "Exposed comm.", "exposed_comm_ns")),
+			kit.Wide(kit.NsCol("exposed_copy", "Exposed copy", "exposed_copy_ns")),
+			kit.CountCol("launches", "Launches"),
+			kit.CountCol("kernels", "Kernels"),
+		}},
+		{ID: "unit_groups", Title: "Kinds of unit", File: "unit_groups.csv", Merge: report.OfStep, Columns: []report.Column{
+			kit.NameCol("phase", "Phase"),
+			kit.IDCol("batch", "Batch"),
+			kit.IDCol("tokens", "Prompt tokens"),
+			kit.CountCol("units", "Units"),
+			kit.CountCol("kernels", "Kernels"),
+			kit.IDCol("device_id", "Slowest GPU"),
+			kit.MeanCol("p50", "p50", "p50_ms"),
+			kit.MeanCol("mean", "Mean", "mean_ms"),
+			kit.MeanCol("p90", "p90", "p90_ms"),
+			kit.Wide(kit.MeanCol("min", "Min", "min_ms")),
+			kit.Wide(kit.MeanCol("max", "Max", "max_ms")),
+			kit.MeanCol("busy", "Busy, mean", "mean_busy_ms"),
+			kit.MeanCol("idle", "Idle, mean", "mean_idle_ms"),
+			kit.RatioCol("share", "Share of unit time", "pct_of_unit_time"),
+			kit.Wide(kit.TextCol("signature", "Signature")),
+		}},
+		{ID: "unit_time", Title: "Where one unit's time goes", File: "unit_time.csv", Merge: report.OfStep, Columns: []report.Column{
+			kit.TextCol("class", "Class"),
+			kit.MeanCol("time", "Mean per unit", "mean_ns", "mean_ms"),
+			kit.RatioCol("share", "Share", "pct_of_unit"),
+		}},
+		{ID: "unit_kernels", Title: "Kernels of one unit", File: "unit_kernels.csv", Merge: report.OfStep, Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.TextCol("category", "Category"),
+			kit.Wide(kit.TextCol("library", "Library")),
+			kit.Wide(kit.NameCol("family", "Family")),
+			kit.Wide(kit.NameCol("canonical", "Canonical name")),
+			kit.Wide(kit.CountCol("position", "First position")),
+			kit.Wide(kit.TextCol("geometry", "Launch geometry")),
+			{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count},
+			kit.Wide(report.Column{ID: "between", Title: "Between markers", Kind: report.Float, Unit: report.Count}),
+			kit.MeanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
+			kit.MeanCol("exclusive", "Exclusive", "exclusive_time_per_unit_ns"),
+			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
+		}},
+	},
+	Gaps: unitGaps,
+	Run:  run,
+}
+
+func run(in *kit.Input, out *kit.Output) {
+	x := in.Units
+	switch {
+	case len(x.Timeline.Devices) == 0:
+		out.Status(report.Unavailable, in.NoWork())
+		return
+	case x.Kind == workunit.KindNone:
+		out.Status(report.NotApplicable, x.Why)
+		return
+	case x.Primary < 0:
+		out.Status(report.NotApplicable, "no complete unit of work starts in the window")
+		return
+	}
+	sets, slowest := unitSets(in)
+	sums := sumsOf(in)
+	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets,
+		main: &sets[slowest[x.Primary]], slowest: slowest,
+		ids: kit.GroupIDs(x), rows: countRows(x)}
+	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
+	r.metrics(slowest)
+	r.groupTable(slowest)
+	if in.Brief {
+		r.kernels(slowest)
+		r.hosts(slowest)
+		return
+	}
+	r.note()
+	r.timeTable()
+	r.chart()
+	r.kernels(slowest)
+	r.hosts(slowest)
+	r.unitTable()
+	r.findings()
+}
+
+func (r *unitRun) note() {
+	x := r.in.Units
+	r.out.Note("How it was found: " + x.Why + ".")
+	r.out.Note(x.Rule)
+	if p := &x.Period; p.Families {
+		r.out.Warn("unit_families", "The unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants.")
+	}
+	if r.between {
+		r.out.Note("What the host launched after a unit's marker had ended and before the next began, such as sampling, " +
+			"is between markers: in the unit's time, and in none of its counts of kernels.")
+	}
+	if n := len(r.main.units); n < fewUnits {
+		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: too few to judge variation. Capture more steps.")
+	}
+}
+
+const fewUnits = 5
+
+// metrics emits the metrics of each kind of unit.
+func (r *unitRun) metrics(slowest []int) {
+	x := r.in.Units
+	r.from("start", "end", "deviceId", "globalPid", "correlationId")
+	type labelled struct {
+		l report.Labels
+		s *unitSet
+	}
+	list := []labelled{{nil, r.main}}
+	for i := range r.sets {
+		if s := &r.sets[i]; int(s.group) == x.Primary {
+			list = append(list, labelled{kit.Labels("device", strconv.Itoa(int(s.device))), s})
+		}
+	}
+	if len(x.Groups) > 1 || x.Groups[0].Batch >= 0 || x.Kind == workunit.KindNVTX {
+		for _, g := range x.PhaseMains() {
+			list = append(list, labelled{kit.Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]]})
+		}
+		for i, g := range r.byTime(slowest) {
+			if i < kit.MaxGroupMetrics && x.Groups[g].Batch >= 0 {
+				list = append(list, labelled{r.groupLabels(g), &r.sets[slowest[g]]})
+			}
+		}
+	}
+	for _, k := range list {
+		r.set(k.l, k.s)
+	}
+	r.fromThreads()
+	for _, k := range list {
+		r.hostCauses(k.l, k.s)
+	}
+}
+
+// set emits the metrics of one set of units.
+func (r *unitRun) set(l report.Labels, s *unitSet) {
+	m := r.out.Int("unit.count", l, int64(len(s.units)))
+	m.N, m.Group = int64(len(s.units)), r.ids[s.group]
+	emit := func(id string, l report.Labels, of func(c *unitCost) int64) {
+		values := make([]int64, len(s.units))
+		for i, u := range s.units {
+			values[i] = of(&r.costs[u])
+		}
+		r.summary(s, id, l, values)
+	}
+	emit("unit.time", l, func(c *unitCost) int64 { return c.time })
+	emit("unit.gpu_busy", l, func(c *unitCost) int64 { return c.busy })
+	emit("unit.gpu_idle", l, func(c *unitCost) int64 { return c.idle })
+	if r.in.Trace.Has.KernelCorrelation || r.in.Trace.Kernels.Len() == 0 {
+		emit("unit.launches", l, func(c *unitCost) int64 { return c.launches })
+	}
+	emit("unit.kernels", l, func(c *unitCost) int64 { return c.kernels })
+	emit("unit.compute_time", l, func(c *unitCost) int64 { return c.compute })
+	emit("unit.exposed_comm_time", l, func(c *unitCost) int64 { return c.exposedComm })
+	emit("unit.exposed_copy_time", l, func(c *unitCost) int64 { return c.exposedCopy })
+	if r.between {
+		emit("unit.between_kernels", l, func(c *unitCost) int64 { return c.betweenKernels })
+		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })
+	}
+	for cause, name := range attrib.CauseNames {
+		labels := kit.Labels("cause", name)
+		for k, v := range l {
+			labels[k] = v
+		}
+		emit("unit.idle_cause_time", labels, func(c *unitCost) int64 { return c.cause[cause] })
+	}
+}
+
+// kernels emits the kernels of the primary group, and of the main group of each other phase.
+func (r *unitRun) kernels(slowest []int) {
+	x := r.in.Units
+	r.work = unitWorkOf(r.in, r.main)
+	r.kernelSet(nil, r.main, r.work, maxUnitKernels)
+	if phases := x.PhaseMains(); len(phases) > 1 || x.Kind == workunit.KindNVTX {
+		for _, g := range phases[:min(len(phases), maxPhases)] {
+			s, limit := &r.sets[slowest[g]], maxPhaseKernels
+			w := r.work
+			if s != r.main {
+				w = unitWorkOf(r.in, s)
+			}
+			r.kernelSet(kit.Labels("phase", x.Groups[g].Phase), s, w, limit)
+		}
+		r.otherKinds(slowest, phases)
+	}
+	r.kernelTable()
+}
+
+// hosts emits the calls and copies of the same kinds of unit as kernels does.
+func (r *unitRun) hosts(slowest []int) {
+	x := r.in.Units
+	host := map[*unitSet]*unitCalls{} // the main set comes twice
+	emit := func(l report.Labels, s *unitSet) {
+		if host[s] == nil {
+			host[s] = r.callsOf(s)
+		}
+		r.apis(l, s, host[s])
+		r.copies(l, s)
+		r.fromThreads()
+		r.late(l, s)
+	}
+	emit(nil, r.main)
+	phases := x.PhaseMains()
+	if len(phases) < 2 && x.Kind != workunit.KindNVTX {
+		return
+	}
+	for _, g := range phases[:min(len(phases), maxPhases)] {
+		emit(kit.Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]])
+	}
+	for _, g := range r.others(slowest, phases) {
+		emit(r.groupLabels(g), &r.sets[slowest[g]])
+	}
+}
+
+const (
+	maxPhases = 4 // whose kernels are in the report one by one
+	maxKinds  = 4 // further kinds of unit, likewise
+)
+
+// otherKinds emits the kernels of kinds of unit that are no phase's main one, those with most time: in another capture
+// one of them may be, and then the two must be comparable.
+func (r *unitRun) otherKinds(slowest, mains []int) {
+	for _, g := range r.others(slowest, mains) {
+		s := &r.sets[slowest[g]]
+		r.kernelSet(r.groupLabels(g), s, unitWorkOf(r.in, s), maxKindKernels)
+	}
+}
+
+// kernelSet emits the kernels of a set of units, those with most time one by one.
+func (r *unitRun) kernelSet(l report.Labels, s *unitSet, w *unitWork, limit int) {
+	r.from("start", "end", "demangledName", "shortName")
+	label := func(key, value string) report.Labels { return kit.And(l, key, value) }
+	names := w.ranked(r.in)
+	bytes := 0
+	for i, n := range names {
+		if bytes += len(w.label(r.in, n)); i == limit || bytes > maxUnitNameBytes {
+			names = names[:i]
+			break
+		}
+	}
+	slot := make([]int32, w.names)
+	for i := range slot {
+		slot[i] = -1
+	}
+	for i, n := range names {
+		slot[n] = int32(i)
+	}
+	emit := func(slots int, labels func(i int) report.Labels) {
+		time := w.samples(w.time, slot, slots, partTime)
+		count := w.samples(w.time, slot, slots, partCount)
+		alone := w.samples(w.exclusive, slot, slots, partTime)
+		for i := range slots {
+			r.summary(s, "kernel.time_per_unit", labels(i), time[i])
+			r.summary(s, "kernel.count_per_unit", labels(i), count[i])
+			r.summary(s, "kernel.exclusive_time_per_unit", labels(i), alone[i])
+		}
+	}
+	emit(len(names), func(i int) report.Labels { return label("kernel", w.label(r.in, names[i])) })
+
+	if len(l) < 2 { // all kernels together
+		clear(slot)
+		emit(1, func(int) report.Labels { return kit.And(l) })
+	}
+	var categories []string
+	for n := range slot {
+		c := r.category(w, int32(n))
+		at := slices.Index(categories, c)
+		if at < 0 {
+			at = len(categories)
+			categories = append(categories, c)
+		}
+		slot[n] = int32(at)
+	}
+	total := make([]int64, len(categories))
+	for n, ns := range w.total(w.time) {
+		total[slot[n]] += ns
+	}
+	order := make([]int, 0, len(categories))
+	for i := range categories {
+		if total[i] > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(categories[a], categories[b]))
+	})
+	place := make([]int32, len(categories))
+	for i := range place {
+		place[i] = -1
+	}
+	for i, c := range order {
+		place[c] = int32(i)
+	}
+	for n := range slot {
+		slot[n] = place[slot[n]]
+	}
+	emit(len(order), func(i int) report.Labels { return label("category", categories[order[i]]) })
+}
+
+func (r *unitRun) category(w *unitWork, name int32) string {
+	if int(name) == w.names-1 {
+		return graphCategory
+	}
+	return string(r.in.Kinds[name].Category)
+}

@@ -1,0 +1,248 @@
+package steps
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Bounds of the parts: about 70 kB in all.
+const (
+	mostPartUnits = 512    // of a kind, picked by the hash of their number: the same ones in every capture
+	mostPartSets  = 8      // kinds of unit and devices
+	mostPartCells = 16_384 // units times parts, over all kinds
+	mostFamilies  = 16     // of kernels; of the others there is one sum
+	leastFamily   = 0.002  // of the units' time
+)
+
+// Parts says of each kind of unit on its slowest device, and of the main kind on every device, where the time of every
+// unit went, see [report.UnitParts]: those kinds with most time, as far as there is room.
+func Parts(in *kit.Input) []*report.UnitParts {
+	x := in.Units
+	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
+		return nil
+	}
+	sets, slowest := unitSets(in)
+	order := []int{}
+	for g, at := range slowest {
+		if at >= 0 && g != x.Primary {
+			order = append(order, at)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(x.Groups[sets[b].group].Time, x.Groups[sets[a].group].Time)
+	})
+	var main []int // on its slowest device, and on the others, which may be the slowest of another capture
+	for at := range sets {
+		if int(sets[at].group) == x.Primary && at != slowest[x.Primary] {
+			main = append(main, at)
+		}
+	}
+	if at := slowest[x.Primary]; at >= 0 {
+		order = slices.Concat([]int{at}, main, order)
+	}
+	if in.Brief {
+		order = order[:min(len(order), 1)]
+	}
+	ids, numbers := kit.GroupIDs(x), stepNumbers(in)
+	var list []*report.UnitParts
+	room := mostPartCells
+	for _, at := range order[:min(len(order), mostPartSets)] {
+		p := partsOf(in, &sets[at], ids[sets[at].group], numbers)
+		if n := len(p.Parts); n > 0 {
+			room -= n * len(p.Parts[0].Time)
+		}
+		if room < 0 {
+			break
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// partsOf is where the units of a set went.
+func partsOf(in *kit.Input, s *unitSet, id string, steps []int64) *report.UnitParts {
+	x, costs := in.Units, sumsOf(in).costs
+	var picked []int // places in the set
+	for i, u := range s.units {
+		n := int64(x.Units[u].Number)
+		if steps != nil {
+			n = steps[u]
+		}
+		if pick(n, len(s.units), mostPartUnits) {
+			picked = append(picked, i)
+		}
+	}
+	numbers := make([]int64, len(picked))
+	for i, at := range picked {
+		numbers[i] = int64(x.Units[s.units[at]].Number)
+	}
+	out := report.NewUnitParts(id, int64(s.device), numbers)
+	total := 0.0
+	for _, u := range s.units {
+		total += float64(x.Units[u].Time())
+	}
+	add := func(kind, name string, times []int64) {
+		of := make([]int64, len(picked))
+		for i, at := range picked {
+			of[i] = times[at]
+		}
+		out.Add(kind, name, of)
+	}
+	for _, p := range append(familyTimes(in, s, leastFamily*total), copyTimes(in, s)...) {
+		add(p.kind, p.name, p.times)
+	}
+	for cause, name := range attrib.CauseNames {
+		times, any := make([]int64, len(s.units)), false
+		for i, u := range s.units {
+			times[i] = costs[u].cause[cause]
+			any = any || times[i] != 0
+		}
+		if any {
+			add(report.PartIdle, name, times)
+		}
+	}
+	return out
+}
+
+// pick takes about 1 in 2, 4, 8 … of n units at random, so that about most of them are left: the same numbers in every
+// capture.
+func pick(number int64, n, most int) bool {
+	halvings := 0
+	for ; n > most; n = (n + 1) / 2 {
+		halvings++
+	}
+	return uint64(number)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
+}
+
+// partTimes is a part, unit by unit.
+type partTimes struct {
+	kind, name string
+	total      int64
+	times      []int64
+}
+
+// familyTimes are the families of kernels by the time that is theirs alone, the longest first; those below least are
+// one sum by class.
+func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
+	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
+	w.exclusive = newParts(w.names)
+	d := &in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
+	for _, o := range owners(in, s) {
+		w.exclusively(in, d, s, o.lo, o.hi)
+	}
+	var list []partTimes
+	at := map[[2]string]int{}
+	of := func(kind, name string) *partTimes {
+		i, ok := at[[2]string{kind, name}]
+		if !ok {
+			i = len(list)
+			at[[2]string{kind, name}] = i
+			list = append(list, partTimes{kind: kind, name: name, times: make([]int64, len(s.units))})
+		}
+		return &list[i]
+	}
+	w.exclusive.each(func(p *part) {
+		kind, name := report.PartCompute, graphLabel
+		if int(p.name) < w.names-1 {
+			k := &in.Kinds[p.name]
+			if name = k.Family; k.Comm {
+				kind = report.PartComm
+			}
+		}
+		x := of(kind, name)
+		x.times[p.unit] += p.ns
+		x.total += p.ns
+	})
+	slices.SortStableFunc(list, func(a, b partTimes) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))
+	})
+	var out []partTimes
+	for i := range list {
+		p := &list[i]
+		if i < mostFamilies && float64(p.total) >= least {
+			out = append(out, *p)
+			continue
+		}
+		k := slices.IndexFunc(out, func(o partTimes) bool { return o.kind == p.kind && o.name == "" })
+		if k < 0 {
+			k = len(out)
+			out = append(out, partTimes{kind: p.kind, times: make([]int64, len(s.units))})
+		}
+		for u, ns := range p.times {
+			out[k].times[u] += ns
+		}
+	}
+	return out
+}
+
+// copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; of several the one
+// that started first.
+func copyTimes(in *kit.Input, s *unitSet) []partTimes {
+	d := &in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
+	list, owned := []partTimes{}, owners(in, s)
+	type piece struct {
+		from, to int64
+		name     string
+	}
+	var open []piece // of the time that copies take, in order
+	kernels, copies := int64(math.MinInt64), int64(math.MinInt64)
+	give := func(p piece) {
+		from := max(p.from, kernels)
+		for i := range owned {
+			owned[i].within(from, p.to, func(u int, from, to int64) {
+				k := slices.IndexFunc(list, func(o partTimes) bool { return o.name == p.name })
+				if k < 0 {
+					k = len(list)
+					list = append(list, partTimes{kind: report.PartCopy, name: p.name, times: make([]int64, len(s.units))})
+				}
+				list[k].times[u] += to - from
+			})
+		}
+	}
+	until := func(moment int64) {
+		for len(open) > 0 && open[0].from < moment {
+			p := open[0]
+			if p.to > moment {
+				open[0].from, p.to = moment, moment
+			} else {
+				open = open[1:]
+			}
+			if p.to > max(p.from, kernels) {
+				give(p)
+			}
+		}
+	}
+	for i := range d.Len() {
+		from, to := d.Start(i), d.End(i)
+		if to <= from {
+			continue
+		}
+		until(from)
+		if d.Class(i) != attrib.Copy {
+			kernels = max(kernels, to)
+			continue
+		}
+		if at := max(from, copies); to > at {
+			open = append(open, piece{at, to, copyName(in, d, i)})
+			copies = to
+		}
+	}
+	until(math.MaxInt64)
+	slices.SortFunc(list, func(a, b partTimes) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// copyName is the direction of a copy and the kind of its memory.
+func copyName(in *kit.Input, d *attrib.Device, i int) string {
+	if d.Kind(i) != attrib.CopyWork {
+		return "memset"
+	}
+	c, row := &in.Trace.Copies, d.Row(i)
+	return kit.Directions[kit.Direction(c.Kind(row))] + " " + kit.MemKinds[kit.CopySide(c, row)]
+}

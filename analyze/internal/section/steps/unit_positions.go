@@ -1,0 +1,323 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Positions is the unit of work kernel by kernel.
+var Positions = kit.Section{
+	ID: "unit_positions", Title: "The step, kernel by kernel",
+	Derivation: "The kernels of every kept unit are laid beside those of the median unit, stream by stream; what has no " +
+		"partner there is at no position. Each nanosecond of a unit goes to one kernel (compute before communication, " +
+		"then what started first), or to the kernel that its thread's next work is: idle time by cause, and time in " +
+		"which only copies ran. What comes after the last kernel is at the end, what other units' kernels take is the " +
+		"rest. Over all positions, the end and the rest it sums to unit.time, to the nanosecond.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "unit.hiccup_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Merge: report.OfStep,
+			Meaning: "idle time before kernels in a mean unit less the sum of the medians by position: what comes in some " +
+				"units only",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "unit_positions", Title: "Positions of the unit", File: "unit_positions.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.IDCol("position", "#"),
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.TextCol("category", "Category"),
+			kit.Wide(kit.IDCol("stream", "Stream")),
+			kit.MeanCol("start", "Start", "start_ns", "start_us"),
+			kit.Wide(kit.MeanCol("start_median", "Start, median", "start_median_ns")),
+			kit.MeanCol("duration", "Duration", "duration_ns", "duration_us"),
+			kit.Wide(kit.MeanCol("duration_median", "Duration, median", "duration_median_ns")),
+			kit.Wide(kit.MeanCol("alone", "Exclusive", "exclusive_ns")),
+			kit.MeanCol("gap", "Gap before", "gap_ns", "gap_us"),
+			kit.MeanCol("gap_median", "Gap, median", "gap_median_ns"),
+			kit.TextCol("cause", "Mostly"),
+			kit.Wide(kit.MeanCol("sync", "Sync", "sync_ns")),
+			kit.Wide(kit.MeanCol("host", "Host", "host_ns")),
+			kit.Wide(kit.MeanCol("launch", "Launch", "launch_ns")),
+			kit.Wide(kit.MeanCol("dependency", "Dependency", "dependency_ns")),
+			kit.Wide(kit.MeanCol("unknown", "Unknown", "unknown_ns")),
+			kit.Wide(kit.MeanCol("copies", "Copies before", "copies_ns")),
+			kit.CountCol("units", "In units"),
+			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
+		}},
+	},
+	Long: true,
+	Run:  positions,
+}
+
+// Bounds of what a report holds of the sequence.
+const (
+	maxPositionRows = 150   // of the table; the file has all
+	maxAllPositions = 2_000 // of all kinds and devices but the main one on its slowest device
+	maxShownSets    = 4     // kinds and devices with units that are shown
+	maxShownSize    = 500   // kernels of a unit, from which only the main kind is shown, on its slowest device
+)
+
+// stepData is what Steps and the section share.
+type stepData struct {
+	steps *report.UnitSteps
+	main  *report.UnitStep
+}
+
+// Steps is every unit of the input kernel by kernel; group says the id of a kind. It is nil where there is no unit.
+func Steps(in *kit.Input) *report.UnitSteps { return stepsOf(in).steps }
+
+func stepsOf(in *kit.Input) *stepData {
+	return kit.Once(in, "unit steps", func() *stepData { return newSteps(in) })
+}
+
+func newSteps(in *kit.Input) *stepData {
+	x := in.Units
+	d := &stepData{}
+	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
+		return d
+	}
+	sets, slowest := unitSets(in)
+	names := &nameTable{Numbering: kit.NewNumbering[string]()}
+	d.steps = &report.UnitSteps{List: []*report.UnitStep{}}
+	stacks := &stackTable{in: in, names: names, index: kit.NewNumbering[[2]int]()}
+	ids := kit.GroupIDs(x)
+	list := stepSets(in, sets, slowest)
+	if in.Brief {
+		list = list[:1]
+	}
+	room := maxAllPositions
+	for i, s := range list {
+		kernels := x.Groups[sets[s].group].Kernels
+		if i > 0 && kernels > int64(room) {
+			continue
+		}
+		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
+		step := newStep(in, &sets[s], ids[sets[s].group], stacks, shown && !in.Brief)
+		if i == 0 {
+			d.main = step
+		} else {
+			room -= len(step.Name)
+		}
+		d.steps.List = append(d.steps.List, step)
+	}
+	d.steps.Names, d.steps.Categories, d.steps.Stacks = names.names(), names.categories, stacks.list
+	if d.steps.Names == nil {
+		d.steps.Names, d.steps.Categories = []string{}, []string{}
+	}
+	return d
+}
+
+// stepSets are the sets of units of which the sequence is told: the main kind's on its slowest device, on its others,
+// then the main kind of each other phase.
+func stepSets(in *kit.Input, sets []unitSet, slowest []int) []int {
+	primary := slowest[in.Units.Primary]
+	list := []int{primary}
+	for i := range sets {
+		if i != primary && int(sets[i].group) == in.Units.Primary {
+			list = append(list, i)
+		}
+	}
+	for _, g := range in.Units.PhaseMains() {
+		if g != in.Units.Primary && slowest[g] >= 0 {
+			list = append(list, slowest[g])
+		}
+	}
+	return list[:min(len(list), maxStepSets)]
+}
+
+// maxStepSets bounds the kinds and devices: each takes some passes over the device's work.
+const maxStepSets = 8
+
+// newStep works out one set of units.
+func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown bool) *report.UnitStep {
+	names, s := stacks.names, newStepTimes(newSequence(in, set), shown)
+	defer s.free()
+	step := &report.UnitStep{Group: id, Device: int64(s.set.device), Units: int64(len(s.set.units)), Sampled: int64(s.n),
+		Kernels: int64(len(s.work)), Folded: len(s.first) < len(s.positions), Rest: s.rest, Hiccups: []int64{},
+		Threshold: s.threshold, HiccupCount: s.hiccupCount, Shown: []*report.UnitShown{}}
+	for i := range s.work {
+		if s.at[i] >= 0 {
+			step.Aligned++
+		}
+	}
+	for _, u := range s.set.units {
+		step.Time += in.Units.Units[u].Time()
+	}
+	for p, w := range s.first {
+		x := &s.list[p]
+		x.Name, x.Stream = names.label(in, s.device, int(w)), s.device.Stream(int(w))
+		x.Inside = stacks.around(s.device.Call(int(w)))
+		if s.count[p] > 1 {
+			category := names.categories[x.Name]
+			x.Name = names.of("["+category+" × "+strconv.Itoa(int(s.count[p]))+"]", category)
+		}
+	}
+	end := s.list[len(s.first)]
+	step.End = report.StepEnd{Gap: end.Gap[:], Copies: end.Copies, GapMedian: end.GapMedian}
+	step.SetPositions(s.list[:len(s.first)])
+	for _, h := range s.hiccups {
+		step.Hiccups = append(step.Hiccups, int64(h.position), int64(h.part), h.unit, h.excess)
+	}
+	for i := range s.shown {
+		step.Shown = append(step.Shown, s.show(&s.shown[i], names))
+	}
+	return step
+}
+
+func positions(in *kit.Input, out *kit.Output) {
+	x := in.Units
+	d := stepsOf(in)
+	switch {
+	case len(x.Timeline.Devices) == 0:
+		out.Status(report.Unavailable, in.NoWork())
+		return
+	case x.Kind == workunit.KindNone:
+		out.Status(report.NotApplicable, x.Why)
+		return
+	case d.main == nil:
+		out.Status(report.NotApplicable, "no complete unit of work starts in the window")
+		return
+	}
+	list, err := d.main.Positions()
+	if err != nil {
+		out.Status(report.Error, err.Error())
+		return
+	}
+	s := d.main
+	if !in.Has(trace.RoleKernel) {
+		out.From(trace.RoleGraph, int(s.Kernels), "start", "end", "deviceId")
+	} else {
+		out.From(trace.RoleKernel, int(s.Kernels), "start", "end", "deviceId", "streamId", "correlationId")
+	}
+	if in.Has(trace.RoleAPI) {
+		out.With(trace.RoleAPI, "start", "end")
+	}
+	out.Coverage(stat.Ratio(float64(s.Aligned), float64(s.Kernels)))
+	var gaps, medians int64
+	for i := range list {
+		gaps, medians = gaps+list[i].Idle(), medians+list[i].GapMedian
+	}
+	for _, ns := range s.End.Gap {
+		gaps += ns
+	}
+	m := out.Float("unit.hiccup_time", nil, float64(gaps)/float64(s.Units)-float64(medians+s.End.GapMedian))
+	m.N, m.Group = s.Units, s.Group
+	positionNotes(s, len(list), out)
+	positionTable(d, list, out)
+}
+
+func positionNotes(s *report.UnitStep, n int, out *kit.Output) {
+	out.Note("Coverage is the share of the units' kernels that are at a position.")
+	out.Note("Means and medians are over " + strconv.FormatInt(s.Units, 10) + " units on GPU " +
+		strconv.FormatInt(s.Device, 10) + "; a gap is idle time of the whole device.")
+	if s.Sampled < s.Units {
+		out.Note("Medians are over " + strconv.FormatInt(s.Sampled, 10) + " of the units, evenly spaced.")
+	}
+	if s.Folded {
+		out.Note("The unit has more kernels than the sequence has room for: neighbours of one category on one stream are one " +
+			"of its " + strconv.Itoa(n) + " positions.")
+	}
+	if s.Aligned < s.Kernels {
+		out.Note(strconv.FormatInt(s.Kernels-s.Aligned, 10) + " of " + strconv.FormatInt(s.Kernels, 10) +
+			" kernels have no partner in the median unit; their time is in the rest.")
+	}
+}
+
+// positionTable lists the positions in their order, the end and the rest; where there are many, those with most time.
+func positionTable(d *stepData, list []report.Position, out *kit.Output) {
+	s := d.main
+	t := out.Table("unit_positions")
+	n := float64(s.Units)
+	row := func(at int, name, category string, p *report.Position) {
+		main := 0
+		for c := range p.Gap {
+			if p.Gap[c] > p.Gap[main] {
+				main = c
+			}
+		}
+		fields := []kit.Field{kit.Put("position", kit.Known(int64(at))), kit.Text("kernel_name", name),
+			kit.Put("category", kit.OptionalCell(category)), kit.Float("alone", float64(p.Alone)/n),
+			kit.Float("gap", float64(p.Idle())/n), kit.Float("copies", float64(p.Copies)/n),
+			kit.Maybe("share", stat.Ratio(float64(p.Sum()), float64(s.Time)))}
+		if p.Idle() > 0 {
+			fields = append(fields, kit.Text("cause", report.StepCauses[main]))
+		}
+		for c, ns := range p.Gap {
+			fields = append(fields, kit.Float(report.StepCauses[c], float64(ns)/n))
+		}
+		if at >= 0 {
+			fields = append(fields, kit.Int("stream", p.Stream), kit.Float("duration", float64(p.Time)/n),
+				kit.Float("duration_median", float64(p.TimeMedian)),
+				kit.Float("start", float64(p.Start)/float64(max(p.Ran, 1))),
+				kit.Float("start_median", float64(p.StartMedian)), kit.Int("units", p.Ran))
+		}
+		if name != restName {
+			fields = append(fields, kit.Float("gap_median", float64(p.GapMedian)))
+		}
+		t.Partial(fields...)
+	}
+	for i := range list {
+		p := &list[i]
+		row(i, d.steps.Names[p.Name], d.steps.Categories[p.Name], p)
+	}
+	row(-1, "(until the next unit)", "", &report.Position{Gap: [attrib.Causes]int64(s.End.Gap), Copies: s.End.Copies,
+		GapMedian: s.End.GapMedian})
+	if s.Rest > 0 {
+		row(-1, restName, "", &report.Position{Alone: s.Rest})
+	}
+	t.Attach() // every row and column
+	t.Table.TotalRows = int64(t.Len())
+	reportPositions(t, out)
+}
+
+// csvOnly are the columns that the report leaves to the file.
+var csvOnly = []string{"start_median", "duration_median", "sync", "host", "launch", "dependency", "unknown"}
+
+// reportPositions puts the table into the report, of many positions those with most time and the others in one row.
+func reportPositions(t *kit.Table, out *kit.Output) {
+	if t.Len() > maxPositionRows {
+		at := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == "share" })
+		share := func(row []report.Cell) float64 { v, _ := row[at].Num(); return v }
+		byShare := slices.Clone(t.Rows)
+		slices.SortStableFunc(byShare, func(a, b []report.Cell) int { return cmp.Compare(share(b), share(a)) })
+		least := share(byShare[maxPositionRows-1])
+		var shown, left [][]report.Cell
+		for _, r := range t.Rows {
+			if share(r) >= least && len(shown) < maxPositionRows {
+				shown = append(shown, r)
+			} else {
+				left = append(left, r)
+			}
+		}
+		t.Table.Rows = append(shown, left...)
+		out.Note("The table lists the " + strconv.Itoa(maxPositionRows) +
+			" positions with most time; unit_positions.csv has all.")
+	}
+	var columns []report.Column
+	rows := make([][]report.Cell, t.Len())
+	for k, c := range t.Columns {
+		if slices.Contains(csvOnly, c.ID) {
+			continue
+		}
+		columns = append(columns, c)
+		for i := range rows {
+			rows[i] = append(rows[i], t.Rows[i][k])
+		}
+	}
+	t.Table.Columns, t.Table.Rows = columns, rows
+	if t.Len() > maxPositionRows {
+		t.File = "" // what is attached is the file
+	}
+	t.Cut(maxPositionRows, "duration", "alone", "gap", "copies", "share").Add()
+}
+
+// restName stands for the time of kernels at no position.
+const restName = "(other units' kernels)"

@@ -1,0 +1,513 @@
+// Package bisectcmd captures until something is known, and no longer: at which commit a step got slower (explain bisect),
+// and whether the head of a pair is slower (explain capture --until-decided).
+package bisectcmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/gitfile"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// NewBisect is explain bisect.
+func NewBisect(e *cmdenv.Env) *cobra.Command {
+	var f bisectFlags
+	cmd := &cobra.Command{
+		Use:   "bisect --good COMMIT --bad COMMIT -- CAPTURE COMMAND…",
+		Short: "Find the commit that made the step slower, from noisy captures",
+		Long: `bisect searches the commits between a good and a bad one (first parents) for the one that made the step
+slower. For each capture it checks the commit out into a working tree of its own, so that yours stays
+as it is, and runs the command there with the variable EXPLAIN_OUT: the command builds, captures, and
+leaves a report, a trace or a folder of "explain --out" there.
+
+It begins with the ends: where three or four captures of each do not differ, it stops and says that
+nothing changed, and what it could have missed. Captures are noisy: each one updates the probability
+of every commit, and the next one is made where it tells most, so commits still in doubt are captured
+again. An odd capture counts little, each machine has a level of its own, and where many commits
+changed a little each, that is the answer. --history takes the captures that a store has already. A commit whose command fails is
+skipped, and so is one that runs another workload, for example with other flags.
+
+It ends with the commit, its probability, and where the change comes from: what "explain diff" says of
+the captures before that commit and of those after. --out keeps bisect.json and every report. Ctrl-C
+ends the search and prints what is known so far.
+
+Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
+nothing changed.`,
+		Example: `  explain bisect --good v1.4.0 --bad main -- ./capture.sh
+  explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh -c 'make && explain capture --out "$EXPLAIN_OUT" -- ./bench'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
+				return usage.Errorf("name the command that captures behind --: explain bisect --good A --bad B -- ./capture.sh")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&f.good, "good", "", "a `COMMIT` that is fast")
+	fl.StringVar(&f.bad, "bad", "", "a later `COMMIT` that is slow")
+	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")
+	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain calibrate")
+	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
+	fl.StringVar(&f.store, "history", "", "begin with the captures that this history has, a `FILE` or URL, see explain history")
+	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")
+	f.analysis.Register(cmd)
+	_ = cmd.MarkFlagDirname("out")
+	_ = cmd.MarkFlagDirname("checkout")
+	return cmd
+}
+
+// bisectFlags are the flags of explain bisect.
+type bisectFlags struct {
+	analysis       cmdenv.AnalysisFlags
+	good, bad, dir string
+	noise, out     string
+	store          string
+	most           int
+}
+
+// bisection is a search on its way.
+type bisection struct {
+	*bisectFlags
+	cmd      *cobra.Command
+	env      *cmdenv.Env
+	commits  []gitfile.Commit // behind the good one; that of number k is commits[k-1]
+	first    string           // the good one
+	tree     string           // where commits are checked out
+	scratch  string
+	program  []string
+	search   *bisect.Search
+	log      []captured
+	recalled int              // captures that the history had
+	cell     history.Workload // of the first capture, which all others are held to
+	kind     string           // main kind of unit
+}
+
+// captured is one capture, as bisect.json has it.
+type captured struct {
+	Number   int            `json:"number"` // of the commit: 0 is the good one
+	Commit   string         `json:"commit"`
+	Value    *float64       `json:"value"` // unit.time.p50, ns; null where the commit was skipped
+	Skipped  string         `json:"skipped"`
+	Recalled bool           `json:"recalled"` // it is of the history
+	report   *report.Report // nil where it was skipped
+}
+
+func (f *bisectFlags) run(cmd *cobra.Command, e *cmdenv.Env, program []string) error {
+	b, err := f.begin(cmd, e, program)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.scratch)
+	if err := b.recall(); err != nil {
+		return err
+	}
+	b.announce()
+	if err := b.git("worktree", "add", "--detach", "--quiet", b.tree, b.first); err != nil {
+		return err
+	}
+	defer func() { _ = b.git("worktree", "remove", "--force", b.tree) }()
+	for b.search.Captures()-b.recalled < f.most && !b.search.Result().Settled {
+		if err := b.capture(b.search.Next()); err != nil {
+			if cmd.Context().Err() != nil && b.search.Captures() > 0 {
+				return b.interrupted()
+			}
+			return err
+		}
+	}
+	return b.answer()
+}
+
+// begin checks the flags and lists the commits.
+func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string) (*bisection, error) {
+	noise, err := cmdenv.Share(f.noise)
+	switch {
+	case f.good == "" || f.bad == "":
+		return nil, usage.Errorf("name a commit that is fast and one that is slow: --good v1.4.0 --bad main")
+	case err != nil:
+		return nil, usage.Errorf("--noise %s: a share such as 1%%", f.noise)
+	case f.most < 0:
+		return nil, usage.Errorf("--max-captures must be at least 0, got %d", f.most)
+	}
+	if f.out != "" {
+		if _, err := os.Stat(f.out); err == nil {
+			return nil, usage.Errorf("--out %s is there already: name another folder", f.out)
+		}
+	}
+	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
+	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); err != nil {
+		return nil, usage.Errorf("--good %s is not a commit in the checkout %s: fetch it first", f.good, f.dir)
+	}
+	last, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
+	if err != nil {
+		return nil, usage.Errorf("--bad %s is not a commit in the checkout %s: fetch it first", f.bad, f.dir)
+	}
+	if b.commits, err = gitfile.FirstParents(cmd.Context(), f.dir, b.first, last); err != nil {
+		return nil, err
+	}
+	if len(b.commits) == 0 {
+		return nil, usage.Errorf("%s is not behind %s: is it the other way round?", f.bad, f.good)
+	}
+	if f.most == 0 {
+		f.most = max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)+1)))))
+	}
+	if b.search, err = bisect.New(len(b.commits), bisect.Options{Noise: noise}); err != nil {
+		return nil, usage.Error{Err: err}
+	}
+	b.scratch, err = os.MkdirTemp("", "explain-bisect-")
+	b.tree = filepath.Join(b.scratch, "tree")
+	return b, err
+}
+
+// recall takes the captures of the commits that the history has.
+func (b *bisection) recall() error {
+	if b.store == "" {
+		return nil
+	}
+	s, err := history.Open(b.cmd.Context(), b.store, history.Read)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.recallFrom(s), s.Close())
+}
+
+func (b *bisection) recallFrom(s *history.Store) error {
+	runs, err := s.Runs(b.cmd.Context(), history.Filter{})
+	if err != nil {
+		return err
+	}
+	numbers := map[string]int{b.first: 0}
+	for i := range b.commits {
+		numbers[b.commits[i].SHA] = i + 1
+	}
+	for i := range runs {
+		number, ok := numbers[runs[i].Commit]
+		if !ok {
+			continue
+		}
+		r, err := s.Report(b.cmd.Context(), &runs[i])
+		if err != nil {
+			return err
+		}
+		value, err := b.value(r)
+		if err != nil { // another workload, or another kind of step
+			continue
+		}
+		b.log = append(b.log, captured{Number: number, Commit: runs[i].Commit, Value: &value, Recalled: true, report: r})
+		if err := b.search.Add(number, value, history.EnvironmentOf(r)); err != nil {
+			return err
+		}
+	}
+	b.recalled = b.search.Captures()
+	return nil
+}
+
+// announce says before the first capture what the search can cost.
+func (b *bisection) announce() {
+	usual := bisect.FewestEnds + int(math.Ceil(math.Log2(float64(len(b.commits)+1))))
+	text := fmt.Sprintf("%s between %s and %s: some %d captures where the step got slower by five times the noise, at most %d; %d to %d where nothing changed",
+		cmdenv.Counted(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), usual, b.most,
+		bisect.FewestEnds, bisect.MostEnds)
+	if b.recalled > 0 {
+		text += fmt.Sprintf("; %s from the history", cmdenv.Counted(b.recalled, "capture"))
+	}
+	b.say("%s", text)
+}
+
+// commit of a number.
+func (b *bisection) commit(number int) string {
+	if number == 0 {
+		return b.first
+	}
+	return b.commits[number-1].SHA
+}
+
+// capture captures a commit, or skips it.
+func (b *bisection) capture(number int) error {
+	c := captured{Number: number, Commit: b.commit(number)}
+	began := time.Now()
+	r, err := b.record(c.Commit)
+	if err := b.cmd.Context().Err(); err != nil {
+		return err
+	}
+	var value float64
+	if err == nil {
+		value, err = b.value(r)
+	}
+	if err != nil {
+		c.Skipped = err.Error()
+		b.log = append(b.log, c)
+		if number == 0 || number == len(b.commits) {
+			return fmt.Errorf("%s cannot be captured: %w", history.Short(c.Commit), err)
+		}
+		b.say("%s: skipped: %s", history.Short(c.Commit), c.Skipped)
+		return b.search.Skip(number)
+	}
+	c.Value, c.report = &value, r
+	b.log = append(b.log, c)
+	if err := b.search.Add(number, value, history.EnvironmentOf(r)); err != nil {
+		return err
+	}
+	b.say("%s (%d of %d): %s; %s", history.Short(c.Commit), number, len(b.commits), unit.Format(value, report.Nanoseconds),
+		b.likely(b.search.Result()))
+	if b.search.Captures() == b.recalled+1 {
+		took := time.Since(began)
+		b.say("A capture takes %s: at most %s for all of them", took.Round(time.Second), (took * time.Duration(b.most)).Round(time.Minute))
+	}
+	return nil
+}
+
+// likely says what is most likely so far.
+func (b *bisection) likely(r bisect.Result) string {
+	switch {
+	case r.Nothing():
+		return "most likely nothing changed, " + unit.Percent(r.None)
+	case r.Creeps():
+		return "most likely several commits, " + unit.Percent(r.Several)
+	}
+	return "most likely " + b.rangeText(r) + ", " + unit.Percent(r.Probability)
+}
+
+func (b *bisection) rangeText(r bisect.Result) string {
+	if r.First == r.Last {
+		return history.Short(b.commit(r.First))
+	}
+	return history.Short(b.commit(r.First)) + " to " + history.Short(b.commit(r.Last))
+}
+
+func (b *bisection) say(format string, args ...any) {
+	if !b.analysis.Quiet {
+		fmt.Fprintln(b.env.Err, render.Visible(fmt.Sprintf(format, args...)))
+	}
+}
+
+// record checks a commit out and runs the command on it.
+func (b *bisection) record(commit string) (*report.Report, error) {
+	tree := []string{"-C", b.tree}
+	if err := b.git(append(tree, "checkout", "--detach", "--force", "--quiet", commit)...); err != nil {
+		return nil, err
+	}
+	if err := b.git(append(tree, "clean", "-fdq")...); err != nil { // what is ignored stays: builds are slow
+		return nil, err
+	}
+	out := filepath.Join(b.scratch, fmt.Sprintf("capture-%d", len(b.log)+1))
+	c := exec.CommandContext(b.cmd.Context(), b.program[0], b.program[1:]...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // what it started gets the time to end
+	c.WaitDelay = 10 * time.Second
+	c.Dir = b.tree
+	c.Env = append(os.Environ(), "EXPLAIN_OUT="+out, "EXPLAIN_COMMIT="+commit)
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	if err := c.Run(); err != nil {
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		return nil, fmt.Errorf("%s: %w: %s", capture.Shell(b.program), err, lines[len(lines)-1])
+	}
+	if !input.Exists(out) {
+		return nil, errors.New("the command has to leave a report, a trace or a folder of explain --out at $EXPLAIN_OUT")
+	}
+	in, err := input.Captures("EXPLAIN_OUT", []string{out})
+	if err != nil {
+		return nil, err
+	}
+	reports, err := b.analysis.Reports(b.cmd.Context(), b.env, in)
+	if err != nil {
+		return nil, err
+	}
+	r := reports[0]
+	r.Trace.Name = history.Short(commit) + "/" + fmt.Sprint(len(b.log)+1)
+	return history.Keep(r), nil
+}
+
+// value is the median step of the main kind, ns. It holds the capture to the cell of the first one.
+func (b *bisection) value(r *report.Report) (float64, error) {
+	cell := history.WorkloadOf(r)
+	if b.cell == nil {
+		b.cell = cell
+	}
+	if d := b.cell.Differs(cell); d != "" {
+		return 0, fmt.Errorf("another workload than the first capture: %s", d)
+	}
+	v, kind, err := mainStep(r, b.kind)
+	b.kind = kind
+	return v, err
+}
+
+// git runs git in the checkout.
+func (b *bisection) git(args ...string) error {
+	c := exec.CommandContext(context.WithoutCancel(b.cmd.Context()), "git", args...)
+	c.Dir = b.dir
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// kept is bisect.json.
+type kept struct {
+	Schema      string     `json:"schema"`
+	Settled     bool       `json:"settled"`
+	Culprits    []string   `json:"culprits"` // one, or those that skipped ones cannot be told from
+	Probability float64    `json:"probability"`
+	None        float64    `json:"none"`    // probability that nothing changed
+	Several     float64    `json:"several"` // probability that many commits changed a little each
+	Ends        float64    `json:"ends"`    // ratio of the bad commit to the good one, less 1
+	Within      float64    `json:"within"`  // two standard errors of that
+	Cause       string     `json:"cause"`
+	Captures    []captured `json:"captures"`
+}
+
+// kept is what is known so far.
+func (b *bisection) kept(res bisect.Result) *kept {
+	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled, Probability: res.Probability, None: res.None,
+		Several: res.Several, Ends: res.Ends, Within: res.Within, Captures: b.log, Culprits: []string{}}
+	for k := res.First; k <= res.Last && !res.Nothing() && !res.Creeps(); k++ {
+		out.Culprits = append(out.Culprits, b.commit(k))
+	}
+	return out
+}
+
+// interrupted says what a search that the user ended knows, and keeps it: captures are expensive.
+func (b *bisection) interrupted() error {
+	res := b.search.Result()
+	where := "nothing was written: --out keeps them"
+	if b.out != "" {
+		if err := b.keep(context.WithoutCancel(b.cmd.Context()), b.kept(res)); err != nil {
+			return err
+		}
+		where = b.out + " holds them"
+	}
+	return fmt.Errorf("interrupted after %s; %s; %s", cmdenv.Counted(b.search.Captures(), "capture"), b.likely(res), where)
+}
+
+// answer says what was found.
+func (b *bisection) answer() error {
+	res := b.search.Result()
+	out := b.kept(res)
+	var c *comparison.Comparison
+	var text strings.Builder
+	switch {
+	case res.Nothing():
+		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell: the ends differ by less than %s\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))), cmdenv.Counted(b.search.Captures(), "capture"),
+			unit.Percent(math.Abs(res.Ends)+res.Within))
+	case res.Creeps():
+		fmt.Fprintf(&text, "Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), cmdenv.Counted(b.search.Captures(), "capture"))
+	default:
+		for k := res.First; k <= res.Last; k++ {
+			fmt.Fprintf(&text, "%s %s\n", b.commit(k), render.Visible(b.commits[k-1].Subject))
+		}
+		word := "found"
+		if !out.Settled {
+			word = "not settled"
+		}
+		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability),
+			cmdenv.Counted(b.search.Captures(), "capture"))
+		var err error
+		if c, err = b.compare(res); err != nil {
+			return err
+		}
+		if c != nil {
+			out.Cause = causeOf(c)
+			fmt.Fprintln(&text, render.Visible(out.Cause))
+		}
+	}
+	if b.out != "" {
+		if err := b.keep(b.cmd.Context(), out); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(b.env.Out, text.String()); err != nil {
+		return err
+	}
+	if !out.Settled || res.Nothing() {
+		return cmdenv.Exit(cmdenv.Inconclusive)
+	}
+	return nil
+}
+
+// causeOf is where the change comes from. That there is one the search knows better than so few captures settle.
+func causeOf(c *comparison.Comparison) string {
+	if !c.Comparable || len(c.Answer.Rows) == 0 {
+		return c.Cause
+	}
+	a := c.Answer
+	if a.Direction, a.Notes = comparison.Slower, nil; a.Change != nil && *a.Change < 0 {
+		a.Direction = comparison.Faster
+	}
+	return a.String()
+}
+
+// compare compares the captures before the culprit with those from it on.
+func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
+	var base, head []*report.Report
+	for _, c := range b.log {
+		switch {
+		case c.report == nil:
+		case c.Number < res.First:
+			base = append(base, c.report)
+		case c.Number >= res.Last:
+			head = append(head, c.report)
+		}
+	}
+	if len(base) == 0 || len(head) == 0 {
+		return nil, nil
+	}
+	return diff.Compare(base, head, diff.Options{Version: b.env.Version})
+}
+
+// keep writes bisect.json and the reports.
+func (b *bisection) keep(ctx context.Context, out *kept) error {
+	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return cmdenv.JSON(w, out) }}
+	for i, c := range b.log {
+		if c.report != nil {
+			name := fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))
+			files[name] = func(w io.Writer) error { return report.Write(w, c.report) }
+		}
+	}
+	return atomicfile.Folder(ctx, b.out, files)
+}
+
+// mainStep is the median step of a kind of unit, ns; kind is the report's main one where it is empty.
+func mainStep(r *report.Report, kind string) (float64, string, error) {
+	for _, g := range r.Unit.Groups {
+		if g.Main && kind == "" {
+			kind = g.ID
+		}
+	}
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		_, device := m.Labels["device"]
+		if m.ID == "unit.time" && kind != "" && m.Group == kind && !device && m.Summary != nil {
+			return m.Summary.P50, kind, nil
+		}
+	}
+	if kind == "" {
+		return 0, kind, errors.New("no step was found: " + r.Unit.Why)
+	}
+	return 0, kind, fmt.Errorf("no step of kind %q was found: do all captures do the same work? --unit says what a step is", kind)
+}

@@ -1,0 +1,95 @@
+package capturesession
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/nsys-llm/explain/analyze/loadfile"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+)
+
+// measureOverhead runs the load once more without the profiler and says what profiling cost. The capture is whole
+// without it: what goes wrong here is a note.
+func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
+	if !r.Overhead || run.Interrupted || r.soft.Err() != nil {
+		return
+	}
+	var server *capture.Server
+	var send capture.Sender
+	if r.Server != nil {
+		server, send = r.Server.engine(), r.Server.sender(r, run)
+	}
+	err := run.Unprofiled(r.soft, r.hard, job, server, send)
+	var o *report.Overhead
+	if err == nil {
+		o, err = overheadOf(run, r.Server != nil && len(r.Window.Client) == 0)
+	}
+	if err == nil {
+		err = atomicfile.File(filepath.Join(run.Dir, capture.OverheadFile), func(w io.Writer) error {
+			return json.NewEncoder(w).Encode(o)
+		})
+	}
+	if err != nil {
+		run.Note("what profiling costs was not measured: " + err.Error())
+		return
+	}
+	run.Note(present.OverheadText(o))
+}
+
+// overheadOf compares the two loads: their requests, where explain sent them, else how long the user's client ran.
+func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
+	var o *report.Overhead
+	if own {
+		var e2e [2]report.Summary
+		for i, path := range []string{filepath.Join(run.Dir, "evidence", "load.json"), run.OverheadLoad()} {
+			f, err := os.Open(path)
+			if err != nil {
+				return nil, fmt.Errorf("a load has no result: %w", err)
+			}
+			res, err := loadfile.Read(f)
+			f.Close()
+			if err != nil || res.Latency.E2E == nil {
+				return nil, errors.New("no request of a load succeeded")
+			}
+			e2e[i] = res.Latency.E2E.Summary
+		}
+		o = report.NewOverhead("request", e2e[0], e2e[1])
+	} else {
+		profiled, plain, err := run.ClientTimes()
+		if err != nil {
+			return nil, err
+		}
+		o = report.NewOverhead("client", report.Summary{N: 1, Mean: float64(profiled)},
+			report.Summary{N: 1, Mean: float64(plain)})
+	}
+	if o == nil {
+		return nil, errors.New("a load took no time")
+	}
+	return o, nil
+}
+
+// OverheadBeside is what a capture says beside its trace of what profiling cost; nil where it says nothing.
+func OverheadBeside(trace string) *report.Overhead {
+	if filepath.Base(trace) != "trace.sqlite" {
+		return nil
+	}
+	f, err := os.Open(filepath.Join(filepath.Dir(trace), capture.OverheadFile))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	o := new(report.Overhead)
+	if json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(o) != nil ||
+		!(o.Profiled > 0 && o.Plain > 0 && o.ProfiledN > 0 && o.PlainN > 0) ||
+		o.Of != "request" && o.Of != "client" {
+		return nil
+	}
+	return o
+}

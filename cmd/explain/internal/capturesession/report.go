@@ -1,0 +1,95 @@
+package capturesession
+
+import (
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+)
+
+// besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the
+// flag of explain report for them, and their kind.
+var besideTrace = []struct{ pattern, flag, kind string }{
+	{"ncu/raw.csv", "--ncu", analyze.EvidenceNCU},
+	{"logs/server.log", "--server-log", analyze.EvidenceServerLog},
+	{"evidence/*.prom", "--prometheus", analyze.EvidencePrometheus},
+	{"evidence/*.json", "--evidence", ""},
+	{"evidence/session", "--evidence", ""},
+}
+
+// reportCommand is explain report as analyse has it, of a capture that leaves these files of evidence.
+func (r *Session) reportCommand(dir string, evidence []string) []string {
+	argv := []string{"explain", "report", filepath.Join(dir, "trace.sqlite")}
+	for _, b := range besideTrace {
+		for _, name := range evidence {
+			if ok, err := path.Match(b.pattern, name); ok && err == nil {
+				argv = append(argv, b.flag, filepath.Join(dir, filepath.FromSlash(name)))
+			}
+		}
+	}
+	if r.Unit != "" {
+		argv = append(argv, "--unit", r.Unit)
+	}
+	if r.PhaseMap != "" {
+		argv = append(argv, "--phase-map", r.PhaseMap)
+	}
+	if r.KernelMap != "" {
+		argv = append(argv, "--kernel-map", r.KernelMap)
+	}
+	return append(argv, "--out", dir)
+}
+
+// analyse makes the report of a capture with the evidence beside it, as explain report does.
+func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
+	opt := r.Analysis
+	opt.Overhead = OverheadBeside(run.SQLite())
+	for _, e := range besideTrace {
+		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			if analyze.IsEvidence(path) { // a server of another kind logs as it likes
+				opt.Evidence = append(opt.Evidence, analyze.Evidence{Path: path, Kind: e.kind})
+			}
+		}
+	}
+	update, stop := r.Progress()
+	defer stop()
+	opt.Progress = update
+	res, err := analyze.Run(ctx, run.SQLite(), opt)
+	var input *analyze.InputError
+	if !errors.As(err, &input) || len(opt.Evidence) == 0 {
+		return res, err
+	}
+	// A report without what another program wrote is better than none: first without one piece of it, then without all.
+	all := opt.Evidence
+	for i := 0; i <= len(all); i++ {
+		what := "the evidence beside it"
+		opt.Evidence = nil
+		if i < len(all) {
+			what = filepath.Base(all[i].Path)
+			opt.Evidence = slices.Delete(slices.Clone(all), i, i+1)
+		}
+		if less, e := analyze.Run(ctx, run.SQLite(), opt); e == nil {
+			run.Note("the report leaves out " + what + ": " + err.Error())
+			return less, nil
+		}
+	}
+	return nil, err
+}
+
+// report analyses a capture and writes the report beside its trace.
+func (r *Session) report(run *capture.Run) (*analyze.Result, error) {
+	r.Say("Analysing")
+	res, err := r.analyse(r.hard, run)
+	if err != nil {
+		return nil, err
+	}
+	return res, output.Write(r.hard, run.Dir, output.Report(res))
+}

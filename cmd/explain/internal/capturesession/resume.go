@@ -1,0 +1,116 @@
+package capturesession
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// Resume finishes each capture in the folder of a failed one and moves it into its place.
+func (r *Session) Resume(ctx context.Context, dir string) error {
+	dir = filepath.Clean(dir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usage.Errorf("%s is not a folder: name the one of the failed capture", dir)
+	}
+	found := capture.Recordings(dir)
+	if len(found) == 0 {
+		return fmt.Errorf("%s holds no recording: there is nothing to continue, capture again", dir)
+	}
+	status, err := capture.ReadStatus(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
+	}
+	r.Unit, r.NoReport = cmp.Or(r.Unit, status.Unit), r.NoReport || status.NoReport
+	r.Analysis.Unit = r.Unit
+	if r.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
+		return err
+	}
+	ctx, _, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
+	defer done()
+	r.soft, r.hard = ctx, ctx
+	for _, sub := range found {
+		if err := r.finish(ctx, filepath.Join(dir, sub)); err != nil {
+			return fmt.Errorf("%w; %s is as it was", capture.DiskFull(dir, err), dir)
+		}
+	}
+	if err := moveResumed(dir, r.Out, found); err != nil {
+		return fmt.Errorf("%w; the capture is in %s", err, dir)
+	}
+	if r.Repeat = 1; len(found) > 1 {
+		r.result = nil // each is in its folder
+	}
+	return r.wrote(nil)
+}
+
+// resumeTo is where the captures in a folder belong, which must be free.
+func (r *Session) resumeTo(dir, name string, found []string) (string, error) {
+	out := r.Out
+	switch base, failed := strings.CutSuffix(dir, ".failed"); {
+	case out != "":
+	case name != "" && name == filepath.Base(name):
+		out = filepath.Join(filepath.Dir(dir), name)
+	case failed:
+		out = base
+	default:
+		return dir, nil // where it is
+	}
+	for _, sub := range found {
+		entries, err := os.ReadDir(filepath.Join(out, sub))
+		if err == nil && len(entries) > 0 {
+			return "", usage.Errorf("%s is there already: name another folder with --out", filepath.Join(out, sub))
+		}
+	}
+	return out, nil
+}
+
+// finish exports and analyses one capture, as far as that has not been done.
+func (r *Session) finish(ctx context.Context, dir string) (err error) {
+	run, err := capture.NewRun(dir, os.Environ(), r.Getenv, r.Say)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	find := func() (*capture.Nsys, error) {
+		return capture.FindNsys(ctx, cmp.Or(r.Nsys, r.Getenv("NSYS"), "nsys"))
+	}
+	if err := run.Resume(ctx, find); err != nil {
+		return err
+	}
+	if !r.NoReport {
+		if r.result, err = r.report(run); err != nil {
+			return err
+		}
+	}
+	return run.NoteResumed(r.Began)
+}
+
+// moveResumed moves the captures of a folder to where they belong.
+func moveResumed(dir, out string, found []string) error {
+	if err := capture.Finished(dir); err != nil || dir == out {
+		return err
+	}
+	for _, sub := range found {
+		to := filepath.Join(out, sub)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) { // it is empty
+			return err
+		}
+		if err := os.Rename(filepath.Join(dir, sub), to); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil // logs of a capture that recorded nothing
+	}
+	return nil
+}

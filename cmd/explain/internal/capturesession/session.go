@@ -1,0 +1,369 @@
+package capturesession
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
+)
+
+// Options are what a command line says of a capture.
+type Options struct {
+	Out           string // the folder
+	Force         bool   // replace it where it exists
+	DryRun        bool   // print the commands and run none
+	NoReport      bool   // export the trace and do not analyse it
+	Quiet         bool
+	Repeat        int    // captures of each program, at least 1
+	Pair          bool   // base and head in turns, compared
+	Overhead      bool   // measure what profiling costs
+	Nsys          string // the program; empty: $NSYS, else nsys
+	Trace, Graphs string // nsys --trace and --cuda-graph-trace
+	GraphsAsked   bool   // Graphs is the user's, not the default
+	Memory        bool   // nsys --cuda-memory-usage
+	Host          bool   // scheduler, CPU samples, Python
+	Counters      bool   // of the GPUs
+	Window        capture.Window
+	Grace, Limit  time.Duration // before a process is killed; of a program, 0 is none
+	Unit          string        // --unit of the analysis
+	PhaseMap      string        // a file, and so is the next
+	KernelMap     string
+	FailOn        []string      // rules by which a pair is judged
+	Policy, Noise string        // files, for a pair
+	Cooldown      time.Duration // between two captures of a pair
+}
+
+// Session is one call of explain capture.
+type Session struct {
+	Options
+	Server   *Server // nil: explain capture -- COMMAND
+	ID       string  // of the run
+	Began    time.Time
+	Tool     *capture.Nsys
+	Unusable string // why the plan is for another nsys than the one here; empty: it is for that one
+	Analysis analyze.Options
+
+	Stdout   io.Writer
+	Terminal render.TerminalOptions // of Stdout
+	Getenv   func(string) string
+	Say      func(text string)                                            // a line for the user
+	Progress func() (update func(stage string, count int64), stop func()) // shows an analysis
+	Compare  func(base, head []string) (*comparison.Comparison, error)    // of a pair: folders of captures
+
+	// Decide is asked after each pair, with its reports, whether it was the last; nil: Repeat says how many there are.
+	Decide func(base, head *report.Report) (last bool, err error)
+
+	soft, hard context.Context // end when the user wants the recording to end, and when the user gives up
+	result     *analyze.Result // of the last capture; nil with --no-report
+	programs   []error         // of each capture: how its program failed, nil where it did not
+}
+
+// job is what one capture runs.
+func (r *Session) job(program []string) *capture.Job {
+	return &capture.Job{
+		Nsys: r.Tool,
+		Trace: capture.Trace{Trace: r.Trace, Graphs: r.Graphs, GraphsAsked: r.GraphsAsked,
+			Memory: r.Memory, Host: r.Host, Counters: r.Counters, Forks: r.Window.Triggered() || r.Server != nil},
+		Window:  r.Window,
+		Program: program,
+		Grace:   r.Grace,
+		Limit:   r.Limit,
+	}
+}
+
+// Run makes every capture of the call, into one folder. The comparison is that of a pair, whose verdict the caller
+// turns into an exit code; it is nil where there is none.
+func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Comparison, error) {
+	if r.DryRun {
+		return nil, r.plan(programs)
+	}
+	folder, err := capture.NewFolder(r.Out, r.Force)
+	if errors.Is(err, capture.ErrExists) || errors.Is(err, capture.ErrTaken) || errors.Is(err, capture.ErrAlien) {
+		return nil, usage.Error{Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range folder.Notes {
+		r.Say("Note: " + n)
+	}
+	if names := capture.EndStale(); names != "" {
+		r.Say("Note: ended processes that an earlier, killed capture left running: " + names)
+	}
+	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
+	defer done()
+	r.soft, r.hard = soft, hard
+	err = (&capture.Status{Out: filepath.Base(r.Out), NoReport: r.NoReport, Unit: r.Unit}).Write(folder.Stage)
+	if err == nil {
+		err = r.captures(folder, programs)
+	}
+	if errors.Is(err, errStopped) { // with all that was recorded in its place
+		if err := folder.Done(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %s holds what was recorded up to then", capture.ErrInterrupted, r.Out)
+	}
+	if err == nil && !r.several() {
+		err = folder.Done()
+	}
+	if err != nil {
+		return nil, r.failed(folder, err)
+	}
+	var compared *comparison.Comparison
+	if r.Pair {
+		compared, err = r.compare()
+	}
+	if r.several() {
+		err = errors.Join(err, folder.Done())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; the captures are in %s", capture.DiskFull(filepath.Dir(r.Out), err), r.Out)
+	}
+	return compared, r.wrote(compared)
+}
+
+// failed keeps what was recorded and says how to continue.
+func (r *Session) failed(folder *capture.Folder, err error) error {
+	err = capture.DiskFull(folder.Stage, err)
+	kept, resumable := folder.Fail(err)
+	switch {
+	case resumable:
+		return fmt.Errorf("%w; what was recorded is in %s, continue with: explain capture resume %s",
+			err, kept, capture.Shell([]string{kept}))
+	case kept != "":
+		return fmt.Errorf("%w (logs: %s)", err, kept)
+	}
+	return err
+}
+
+// errStopped is the end of captures that the user ended, when the last one has been exported.
+var errStopped = errors.New("stopped")
+
+// captures runs the programs in turns. Each of several captures is in its place as soon as it is whole.
+func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
+	for i := 1; i <= r.Repeat; i++ {
+		var pair [2]*report.Report
+		for turn := range programs {
+			side := turn
+			if r.Decide != nil && i%2 == 0 { // what drifts favours neither
+				side = len(programs) - 1 - turn
+			}
+			program := programs[side]
+			if i > 1 || turn > 0 {
+				r.cool()
+			}
+			sub := r.subfolder(side, i)
+			dir := filepath.Join(folder.Stage, sub)
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			stopped := r.one(dir, program)
+			if stopped != nil && !errors.Is(stopped, errStopped) {
+				return stopped
+			}
+			if r.several() {
+				if err := folder.Keep(sub); err != nil {
+					return err
+				}
+			}
+			if stopped != nil {
+				return stopped
+			}
+			if r.result != nil {
+				pair[side] = r.result.Report
+			}
+		}
+		if r.Decide == nil {
+			continue
+		}
+		last, err := r.Decide(pair[0], pair[1])
+		if err != nil {
+			return err
+		}
+		if last {
+			r.Repeat = i
+		}
+	}
+	return nil
+}
+
+// cool waits between two captures of a pair, unless the user wants the recording to end.
+func (r *Session) cool() {
+	if !r.Pair || r.Cooldown <= 0 {
+		return
+	}
+	select {
+	case <-time.After(r.Cooldown):
+	case <-r.soft.Done():
+	}
+}
+
+// several reports whether the call makes more than one capture, each in a folder of its own.
+func (r *Session) several() bool { return r.Pair || r.Repeat > 1 }
+
+// subfolder of one capture among several: run-2, base-1, head-3; the folder itself where there is only one.
+func (r *Session) subfolder(side, i int) string {
+	switch {
+	case r.Pair:
+		return []string{"base", "head"}[side] + "-" + strconv.Itoa(i)
+	case r.Repeat > 1:
+		return "run-" + strconv.Itoa(i)
+	}
+	return "."
+}
+
+// one makes one capture: record, export, facts, analysis. What is known of a capture that failed is written too, as
+// far as it goes.
+func (r *Session) one(dir string, program []string) error {
+	run, err := capture.NewRun(dir, os.Environ(), r.Getenv, r.Say)
+	if err != nil {
+		return err
+	}
+	job := r.job(program)
+	res, err := r.record(run, job)
+	if e := run.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		if len(capture.Recordings(dir)) > 0 {
+			_ = run.WriteFacts(context.WithoutCancel(r.hard), r.facts(job))
+		}
+		return err
+	}
+	if err := run.WriteFacts(r.hard, r.facts(job)); err != nil {
+		return err
+	}
+	if run.Interrupted {
+		return errStopped
+	}
+	r.result = res
+	r.programs = append(r.programs, run.Program)
+	return nil
+}
+
+// record runs the capture and analyses it; the result is nil with --no-report.
+func (r *Session) record(run *capture.Run, job *capture.Job) (*analyze.Result, error) {
+	if r.Server != nil {
+		return r.Server.record(r, run, job)
+	}
+	if err := run.Profile(r.soft, r.hard, job); err != nil {
+		return nil, err
+	}
+	r.measureOverhead(run, job)
+	if r.NoReport {
+		return nil, nil
+	}
+	return r.report(run)
+}
+
+// compare compares the captures of both sides and writes comparison/ into the folder.
+func (r *Session) compare() (*comparison.Comparison, error) {
+	sides := r.sides()
+	c, err := r.Compare(sides[0], sides[1])
+	if err != nil {
+		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
+	}
+	return c, output.Write(r.hard, filepath.Join(r.Out, "comparison"), output.Comparison(c))
+}
+
+// sides are the folders of a pair's captures.
+func (r *Session) sides() (sides [2][]string) {
+	for side := range sides {
+		for i := 1; i <= r.Repeat; i++ {
+			sides[side] = append(sides[side], filepath.Join(r.Out, r.subfolder(side, i)))
+		}
+	}
+	return sides
+}
+
+// wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in
+// its place, so that a reader of the output who has seen enough loses nothing.
+func (r *Session) wrote(compared *comparison.Comparison) error {
+	if err := r.tell(compared); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	if err := r.programsFailed(); err != nil {
+		return err
+	}
+	if r.result != nil && nothingRecorded(r.result) {
+		return fmt.Errorf("nothing was recorded (%s): %s", r.Out, r.nothingAdvice())
+	}
+	return nil
+}
+
+// programsFailed says how the programs ended that failed, whose captures are whole all the same.
+func (r *Session) programsFailed() error {
+	var first error
+	failed := 0
+	for _, err := range r.programs {
+		if err != nil {
+			failed++
+			first = cmp.Or(first, err)
+		}
+	}
+	switch {
+	case first == nil:
+		return nil
+	case r.several():
+		return fmt.Errorf("%w; so ended %d of %d programs; their traces are kept in %s", first, failed, len(r.programs), r.Out)
+	}
+	return fmt.Errorf("%w; its trace is kept in %s", first, r.Out)
+}
+
+// nothingRecorded reports whether a trace holds nothing that can be analysed.
+func nothingRecorded(res *analyze.Result) bool { return res.Report.Window.Length == 0 }
+
+// nothingAdvice is what to change when nothing was recorded.
+func (r *Session) nothingAdvice() string {
+	switch {
+	case !strings.Contains(","+r.Trace+",", ",cuda,"):
+		return "--trace " + r.Trace + " records no CUDA; add cuda to it"
+	case r.Server != nil:
+		return "did the server use the GPU? See logs/server.log, and whether its worker processes are traced (nsys 2022.4 or later)"
+	case r.Window.Triggered(), r.Window.Delay > 0, r.Window.Duration > 0:
+		return "the GPU did no work in the window; move it with --delay, --warmup or --duration, or record the whole run"
+	}
+	return "the program did no work on a GPU while it was recorded; start it so that it uses one (CUDA_VISIBLE_DEVICES, nvidia-smi)"
+}
+
+func (r *Session) tell(compared *comparison.Comparison) error {
+	switch {
+	case r.Quiet:
+		return nil
+	case compared != nil:
+		opt := r.Terminal
+		if err := diffrender.WriteText(r.Stdout, compared, opt); err != nil {
+			return err
+		}
+	case r.result != nil && r.Repeat == 1:
+		return output.Terminal(r.Stdout, r.result, r.Out, r.Terminal) // which ends in where it is
+	}
+	text := "Wrote " + render.Visible(r.Out) + "\n"
+	if r.Repeat > 1 && !r.Pair {
+		var dirs []string
+		for i := 1; i <= r.Repeat; i++ {
+			dirs = append(dirs, filepath.Join(r.Out, r.subfolder(0, i)))
+		}
+		text += "How much captures of this program differ: explain calibrate " + render.Visible(strings.Join(dirs, " ")) +
+			" --out noise.json\n"
+	}
+	_, err := fmt.Fprint(r.Stdout, text)
+	return err
+}

@@ -1,0 +1,173 @@
+package cmdenv
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/reports"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// AnalysisFlags say how traces are analysed where a command takes traces and reports alike.
+type AnalysisFlags struct {
+	Unit, window   string
+	from, to       time.Duration
+	steady         bool
+	PhaseMap       string // a file, empty for none
+	KernelMap      string // a file, empty for none
+	memory         memoryFlag
+	Quiet, Verbose bool
+	Reads          func(*report.Metric) bool // metrics of many reports that are looked at; nil: all
+	policyUnit     string                    // that the policy asks for, where --unit says nothing
+	given          *pflag.FlagSet            // the command's; nil where there is no command line
+}
+
+// Register adds the flags to a command that takes traces and reports: they are about the traces.
+func (f *AnalysisFlags) Register(cmd *cobra.Command) { f.RegisterFor(cmd, " (traces only)") }
+
+// RegisterFor adds the flags; where they hold ends the help of those that are about traces.
+func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
+	fl := cmd.Flags()
+	f.given = fl
+	fl.StringVar(&f.Unit, "unit", "",
+		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)"+where)
+	fl.StringVar(&f.window, "window", "",
+		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX`"+where)
+	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)
+	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work"+where)
+	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
+	fl.StringVar(&f.PhaseMap, "phase-map", "", PhaseMapHelp+where)
+	fl.StringVar(&f.KernelMap, "kernel-map", "", KernelMapHelp+where)
+	f.memory.register(fl)
+	quiet := "print nothing but errors"
+	if fl.Lookup("format") != nil {
+		quiet += ", and what --format asks for"
+	}
+	fl.BoolVarP(&f.Quiet, "quiet", "q", false, quiet)
+	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "print progress on standard error")
+	_ = cmd.MarkFlagFilename("phase-map", "json")
+	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
+}
+
+// changed reports whether a flag stands on the command line.
+func (f *AnalysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
+
+// Options are those of the analyses of which as many as traces says run at once.
+func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
+	opt := analyze.Options{Version: e.Version, Unit: f.Unit, Getenv: e.Getenv}
+	if f.Unit == "" {
+		opt.Unit = f.policyUnit
+	}
+	if f.Quiet && f.Verbose {
+		return opt, usage.Errorf("--quiet and --verbose exclude each other")
+	}
+	var err error
+	if opt.Window.NVTX, err = windowRange(f.window); err != nil {
+		return opt, err
+	}
+	if f.changed("from") {
+		opt.Window.From = &f.from
+	}
+	if f.changed("to") {
+		opt.Window.To = &f.to
+	}
+	opt.Window.Steady = f.steady
+	if opt.Phases, err = readMap(f.PhaseMap, "phase map", analyze.ParsePhaseMap); err != nil {
+		return opt, err
+	}
+	if opt.Kernels, err = readMap(f.KernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
+		return opt, err
+	}
+	return opt, f.memory.apply(&opt, traces)
+}
+
+// windowRange is the expression of --window nvtx:REGEX; empty where the flag is.
+func windowRange(window string) (string, error) {
+	expr, ok := strings.CutPrefix(window, "nvtx:")
+	if window != "" && (!ok || expr == "") {
+		return "", usage.Errorf("--window %s: expected nvtx:REGEX", window)
+	}
+	return expr, nil
+}
+
+// PhaseMapHelp is the help of --phase-map.
+const PhaseMapHelp = "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"
+
+// KernelMapHelp is the help of --kernel-map.
+const KernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
+
+// readMap reads the file of a flag such as --phase-map; nil where there is none.
+func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := input.ReadText(path)
+	if err != nil {
+		return nil, usage.Errorf("%s: %w", what, err)
+	}
+	return parse(filepath.Base(path), text)
+}
+
+// Follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
+// wins.
+func (f *AnalysisFlags) Follow(p *policy.Policy) *policy.Policy {
+	switch {
+	case p == nil:
+		return nil
+	case f.Unit == "":
+		f.policyUnit = p.Unit
+		return p
+	}
+	told := *p
+	told.Unit = strings.TrimPrefix(f.Unit, "auto")
+	return &told
+}
+
+// Reports reads or makes the reports of all inputs, in their order.
+func (f *AnalysisFlags) Reports(ctx context.Context, e *Env, inputs []input.File) ([]*report.Report, error) {
+	results, err := f.Results(ctx, e, inputs, len(inputs))
+	var list []*report.Report
+	for _, r := range results {
+		list = append(list, r.Report)
+	}
+	return list, err
+}
+
+// Results are the reports of all inputs in their order, with the detail tables of those that were made here from
+// traces, from the index whole on: these can be large.
+func (f *AnalysisFlags) Results(
+	ctx context.Context, e *Env, inputs []input.File, whole int,
+) ([]*analyze.Result, error) {
+	opt, err := f.Options(e, reports.Parallel)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Fits(inputs); err != nil {
+		return nil, err
+	}
+	bar := progress.New(e.Err, f.Quiet, f.Verbose)
+	defer bar.Stop()
+	return reports.All(ctx, inputs, opt, whole, f.Reads, bar)
+}
+
+// Fits refuses flags about traces where a report is made already.
+func (f *AnalysisFlags) Fits(inputs []input.File) error {
+	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
+		for _, in := range inputs {
+			if in.Kind == input.Report && f.changed(flag) {
+				return usage.Errorf("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// Package cmdenv is what commands share: what they touch besides their files, how traces are analysed, exit codes, and
+// the flags and formats that several have. It knows no command.
+package cmdenv
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// Env is what a command touches besides the files it is given.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Open     func(path string) error // shows a page; nil: the desktop's program for pages
+	Color    string                  // --color, one of Colours
+	Version  string                  // of explain, as reports have it
+}
+
+// Colours are what --color takes.
+var Colours = []string{"auto", "always", "never"}
+
+// Coloured reports whether standard output is coloured: as --color says, else as the environment does, else on a
+// terminal.
+func (e *Env) Coloured() bool {
+	forced := func(name string) bool { v := e.Getenv(name); return v != "" && v != "0" }
+	switch {
+	case e.Color == "always" || e.Color == "never":
+		return e.Color == "always"
+	case e.Getenv("NO_COLOR") != "":
+		return false
+	case forced("FORCE_COLOR"), forced("CLICOLOR_FORCE"):
+		return true
+	}
+	return progress.IsTerminal(e.Out) && e.Getenv("TERM") != "dumb"
+}
+
+// Width is how many columns the output takes, 60 to 200: as COLUMNS says, else of the terminal, else 100.
+func (e *Env) Width() int {
+	columns, err := strconv.Atoi(e.Getenv("COLUMNS"))
+	if f, ok := e.Out.(*os.File); ok && (err != nil || columns < 1) && progress.IsTerminal(e.Out) {
+		columns, _, err = term.GetSize(int(f.Fd()))
+	}
+	if err != nil || columns < 1 {
+		return 100
+	}
+	return min(max(columns, 60), 200)
+}
+
+// Terminal says how text is written to standard output.
+func (e *Env) Terminal() render.TerminalOptions {
+	return render.TerminalOptions{Width: e.Width(), Color: e.Coloured()}
+}
+
+// Today is the day, in UTC, that waivers are held to: the clock's. SOURCE_DATE_EPOCH, by which reproducible builds fix
+// theirs, can only make it later: set to the date of a commit for a whole job, it would keep waivers alive for ever.
+func (e *Env) Today() (time.Time, error) {
+	now := time.Now().UTC()
+	if s := e.Getenv("SOURCE_DATE_EPOCH"); s != "" {
+		seconds, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || seconds < 0 {
+			return now, usage.Errorf("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
+		}
+		if fixed := time.Unix(seconds, 0).UTC(); fixed.After(now) {
+			now = fixed
+		}
+	}
+	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
+}
+
+// Complete makes the shell complete a flag with one of its values.
+func Complete(cmd *cobra.Command, flag string, values []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}

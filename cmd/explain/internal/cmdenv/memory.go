@@ -1,0 +1,48 @@
+package cmdenv
+
+import (
+	"runtime/debug"
+
+	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// memoryFlag bounds the memory of an analysis.
+type memoryFlag struct{ text string }
+
+func (f *memoryFlag) register(fl *pflag.FlagSet) {
+	fl.StringVar(&f.text, "max-memory", "",
+		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps its columns in $TMPDIR (default: half of the machine's memory)")
+}
+
+// leastMemory is what the program needs whatever the capture.
+const leastMemory = 128 << 20
+
+// apply puts the bound into the options of analyses of which as many as traces says run at once, and holds the Go heap
+// to half of it: columns are outside of the heap.
+func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
+	limit := analyze.DefaultMaxMemory()
+	if f.text != "" {
+		q, err := unit.Parse(f.text)
+		switch {
+		case err != nil:
+			return usage.Errorf("--max-memory: %w", err)
+		case q.Unit != report.Bytes:
+			return usage.Errorf("--max-memory %s is not a size; use e.g. 1GiB or 800MB", f.text)
+		case q.Value < leastMemory:
+			return usage.Errorf("--max-memory %s is too little; allow 128MiB or more", f.text)
+		case q.Value > 1<<60:
+			return usage.Errorf("--max-memory %s is more than any machine has", f.text)
+		}
+		limit = int64(q.Value)
+	}
+	if limit > 0 {
+		debug.SetMemoryLimit(limit / 2)
+	}
+	opt.MaxMemory = limit / int64(max(1, traces))
+	return nil
+}

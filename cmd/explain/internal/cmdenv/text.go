@@ -1,0 +1,59 @@
+package cmdenv
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// NoArgs refuses arguments.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage.Errorf("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// Share reads 0.5% or 0.005. None at all is a share too small to matter, since 0 stands for the default.
+func Share(s string) (float64, error) {
+	text, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v < 1) {
+		return 0, errors.New("no share")
+	}
+	return max(v, 1e-12), nil
+}
+
+// Counted is a number with its noun: 1 run, 2 runs.
+func Counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Format refuses formats that are not in the list.
+func Format(format string, formats []string) error {
+	if !slices.Contains(formats, format) {
+		return usage.Errorf("--format %s is unknown; it is one of %s", format, strings.Join(formats, ", "))
+	}
+	return nil
+}
+
+// JSON writes a value as indented JSON.
+func JSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,47 @@
+package cmdenv
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+func TestShare(t *testing.T) {
+	for text, want := range map[string]float64{"2%": 0.02, " 0.5 % ": 0.005, "0.25": 0.25, "0": 1e-12, "0%": 1e-12} {
+		if got, err := Share(text); err != nil || got != want {
+			t.Errorf("Share(%q) = %g, %v; want %g", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "%", "100%", "1", "-1%", "NaN", "Inf", "two"} {
+		if got, err := Share(text); err == nil {
+			t.Errorf("Share(%q) = %g, want an error", text, got)
+		}
+	}
+}
+
+func TestCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "0 runs", 1: "1 run", 2: "2 runs"} {
+		if got := Counted(n, "run"); got != want {
+			t.Errorf("Counted(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestRefusals: what is refused is an error of usage, which ends in exit code 2.
+func TestRefusals(t *testing.T) {
+	cmd := &cobra.Command{Use: "list"}
+	for name, err := range map[string]error{
+		"list takes no arguments, got \"x\"":                NoArgs(cmd, []string{"x"}),
+		"--format yaml is unknown; it is one of text, json": Format("yaml", []string{"text", "json"}),
+	} {
+		if !errors.As(err, new(usage.Error)) || err.Error() != name {
+			t.Errorf("%v, want %q", err, name)
+		}
+	}
+	if err := errors.Join(NoArgs(cmd, nil), Format("json", []string{"text", "json"})); err != nil {
+		t.Error(err)
+	}
+}

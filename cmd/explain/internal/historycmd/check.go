@@ -1,0 +1,207 @@
+package historycmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/gate/gitfile"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// The parts of explain history that look for changes: check and page.
+
+// checkFlags say what is checked, and who knows what lies between two commits.
+type checkFlags struct {
+	storeFlags
+	metrics    []string
+	least      string
+	checkout   string
+	codeowners string
+}
+
+func (f *checkFlags) register(e *cmdenv.Env, cmd *cobra.Command) {
+	fl := cmd.Flags()
+	f.storeFlags.register(e, fl)
+	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see list COMMIT (repeatable; default "+history.StepTime+")")
+	fl.StringVar(&f.least, "least", "2%", "report changes of a level from this `SHARE` on")
+	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, which has the commits between two runs")
+	fl.StringVar(&f.codeowners, "codeowners", "", "a CODEOWNERS `FILE` that says whom to ask")
+	_ = cmd.MarkFlagDirname("checkout")
+}
+
+func (f *checkFlags) options(e *cmdenv.Env) (history.CheckOptions, error) {
+	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
+	least, err := cmdenv.Share(f.least)
+	if err != nil {
+		return o, usage.Errorf("--least %s: a share such as 2%%", f.least)
+	}
+	o.Change.Least = least
+	o.Today, err = e.Today()
+	return o, err
+}
+
+// check finds the changes and who did them.
+func (f *checkFlags) check(
+	cmd *cobra.Command, e *cmdenv.Env, s *history.Store,
+) (*history.Checks, history.CheckOptions, error) {
+	o, err := f.options(e)
+	if err != nil {
+		return nil, o, err
+	}
+	owners := ""
+	if f.codeowners != "" {
+		b, err := os.ReadFile(f.codeowners)
+		if err != nil {
+			return nil, o, usage.Errorf("--codeowners: %w", err)
+		}
+		owners = string(b)
+	}
+	c, err := s.Check(cmd.Context(), o)
+	if err != nil {
+		return nil, o, err
+	}
+	c.Tool.Version = e.Version
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		list, err := gitfile.Log(cmd.Context(), f.checkout, x.Before.Commit, x.After.Commit)
+		if err != nil { // no checkout, or a shallow one: the change is said without
+			continue
+		}
+		var files []string
+		for _, l := range list {
+			x.Commits = append(x.Commits, history.Commit{SHA: l.SHA, Subject: l.Subject})
+			files = append(files, l.Files...)
+		}
+		x.Owners = append(x.Owners, gitfile.Owners(owners, files)...)
+	}
+	return c, o, nil
+}
+
+func newCheck(e *cmdenv.Env) *cobra.Command {
+	var f checkFlags
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Find the commits at which a number changed, and say why",
+		Long: `check looks for changes of level in each series: a metric of a workload over the nights of a branch.
+Of each it says by how much, since which commit, where the change comes from (kernels, host, counts:
+what diff says of the nights around it), which commits lie between, and whom to ask. A change for the
+worse is open until it is gone or somebody accepts it ("explain history ack").
+
+How it decides, and how often it is wrong: explain doc change-points.
+
+Exit codes: 0 nothing is open, 1 something is, 2 wrong usage, 3 the store cannot be read, 4 too few
+nights to find anything.`,
+		Example: `  explain history check --store history.db --branch main --codeowners .github/CODEOWNERS
+  explain history check --store history.db --metric unit.gpu_idle.mean --metric serve.ttft.p99`,
+		Args: cmdenv.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmdenv.Format(format, textOrJSON); err != nil {
+				return err
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				c, _, err := f.check(cmd, e, s)
+				if err != nil {
+					return err
+				}
+				if format == "json" {
+					err = cmdenv.JSON(e.Out, c)
+				} else {
+					err = history.WriteCheck(e.Out, c, render.TerminalOptions{Color: e.Coloured()})
+				}
+				return errors.Join(err, checkCode(c))
+			})
+		},
+	}
+	f.register(e, cmd)
+	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
+	cmdenv.Complete(cmd, "format", textOrJSON)
+	return cmd
+}
+
+// checkCode is the exit code of a check, as an error.
+func checkCode(c *history.Checks) error {
+	if c.Open > 0 {
+		return cmdenv.Exit(cmdenv.Fail)
+	}
+	for i := range c.Series {
+		if c.Series[i].Enough {
+			return nil
+		}
+	}
+	return cmdenv.Exit(cmdenv.Inconclusive)
+}
+
+func newPage(e *cmdenv.Env) *cobra.Command {
+	var f checkFlags
+	var out, link string
+	cmd := &cobra.Command{
+		Use:   "page",
+		Short: "Draw the history as one page that needs no network",
+		Long: `page writes index.html into a folder: each series over its nights, with the band of its noise, the
+changes, their causes, the borders of environments and what was learned of the noise. --link makes each
+of the newest nights a link to where its report lies; "explain history list COMMIT --out" writes a report
+that the store keeps.`,
+		Example: `  explain history page --store history.db --branch main --out history/`,
+		Args:    cmdenv.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return usage.Errorf("name the folder: --out history/")
+			}
+			if err := output.Check(out); err != nil {
+				return err
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				c, o, err := f.check(cmd, e, s)
+				if err != nil {
+					return err
+				}
+				return f.page(cmd, e, s, c, o, out, link)
+			})
+		},
+	}
+	f.register(e, cmd)
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write index.html and check.json into this `DIR`")
+	cmd.Flags().StringVar(&link, "link", "", "link each capture to this `URL`, in which {commit}, {key} and {name} are filled in")
+	_ = cmd.MarkFlagDirname("out")
+	return cmd
+}
+
+func (f *checkFlags) page(
+	cmd *cobra.Command, e *cmdenv.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out, link string,
+) error {
+	opt := history.PageOptions{CheckOptions: o}
+	if link != "" {
+		opt.Link = func(r *history.Run) string {
+			return strings.NewReplacer("{commit}", r.Commit, "{key}", r.Key, "{name}", url.PathEscape(r.Name)).Replace(link)
+		}
+	}
+	d, err := s.Page(cmd.Context(), c, opt)
+	if err != nil {
+		return err
+	}
+	files := []output.File{
+		{Name: "index.html", Write: func(w io.Writer) error { return writePage(w, d) }},
+		{Name: "check.json", Write: func(w io.Writer) error { return cmdenv.JSON(w, c) }},
+	}
+	if err := output.Write(cmd.Context(), out, files); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json\n", render.Visible(out))
+	return err
+}
+
+func writePage(w io.Writer, d doc.Document) error {
+	return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"})
+}

@@ -1,0 +1,324 @@
+// Package historycmd is explain history, and what diff and gate take from a history.
+package historycmd
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// New is explain history with its commands.
+func New(e *cmdenv.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Keep past runs: noise, slow creep, the commit at which a step got slower and why",
+		Long: `history keeps the reports of past runs, and answers from them what two captures cannot: how much runs
+differ when nothing changed, at which commit a number changed and why, and what is left of a budget
+that counts from a release.
+
+The store is a SQLite file, or PostgreSQL by URL (--store postgres://USER@HOST/DATABASE). In CI
+without a database keep the file in an artifact, a cache or a branch of its own; "explain history
+merge" combines copies that have diverged.
+
+Exit codes: 0 done, 1 check found a change for the worse, 2 wrong usage, 3 input or store that cannot
+be read, 4 check has too few runs to say anything.`,
+		Example: `  explain history add run-*/report.json --store history.db --commit "$(git rev-parse HEAD)"
+  explain history list --store history.db
+  explain history check --store history.db
+  explain history page --store history.db --out history/
+  explain history merge other.db --store history.db`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage.Errorf("%q is not a command of history; it is one of add, list, prune, ack, merge, check, page", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAdd(e), newList(e), newPrune(e),
+		newAck(e), newMerge(e), newCheck(e), newPage(e))
+	return cmd
+}
+
+// storeFlags say which store, and which runs of it.
+type storeFlags struct {
+	store, repository, branch, workload string
+}
+
+// open opens the store that --store names.
+func (f *storeFlags) open(cmd *cobra.Command, mode history.Mode) (*history.Store, error) {
+	if f.store == "" {
+		return nil, usage.Errorf("name the history: --store history.db, or --store postgres://USER@HOST/DATABASE")
+	}
+	return history.Open(cmd.Context(), f.store, mode)
+}
+
+func (f *storeFlags) registerStore(fl *pflag.FlagSet) {
+	fl.SortFlags = false
+	fl.StringVar(&f.store, "store", "", "the history: a SQLite `FILE`, or the URL of a PostgreSQL database")
+}
+
+func (f *storeFlags) register(e *cmdenv.Env, fl *pflag.FlagSet) {
+	f.registerStore(fl)
+	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "only this `REPOSITORY` (default: GITHUB_REPOSITORY, else any)")
+	fl.StringVar(&f.branch, "branch", "", "only this `BRANCH` (default: any)")
+	fl.StringVar(&f.workload, "workload", "", "only this workload, by the `ID` that list prints")
+}
+
+func (f *storeFlags) filter() history.Filter {
+	return history.Filter{Repository: f.repository, Branch: f.branch, Workload: f.workload}
+}
+
+// with runs a command on the open store.
+func (f *storeFlags) with(cmd *cobra.Command, mode history.Mode, do func(s *history.Store) error) error {
+	s, err := f.open(cmd, mode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
+func newAdd(e *cmdenv.Env) *cobra.Command {
+	var f addFlags
+	cmd := &cobra.Command{
+		Use:   "add REPORT…",
+		Short: "Keep captures of one commit",
+		Long: `add keeps captures of one commit and one workload: reports, folders that "explain --out" wrote, or
+traces. Adding twice changes nothing, and writers may run side by side. Of each report it keeps what a
+comparison reads, in at most 100 kB.
+
+A machine that gets slower for all commits alike looks like a change. Captures of a pinned reference
+commit, made on the same machine in the same hours, tell the two apart: --ref names that commit and
+--ref-report its captures. The history then follows the ratio of the two.`,
+		Example: `  explain history add run-1 run-2 run-3 --store history.db --commit "$(git rev-parse HEAD)" --branch main
+  explain history add head/report.json --store history.db --commit "$SHA" --ref "$PINNED" --ref-report 'ref/*/report.json'
+  explain history add run-1 --store history.db --commit "$SHA" --tag v1.4.0`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage.Errorf("name the captures of the commit: explain history add REPORT… --store FILE --commit SHA")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+	}
+	f.register(cmd, e)
+	return cmd
+}
+
+// addFlags are the flags of explain history add.
+type addFlags struct {
+	storeFlags
+	analysis  cmdenv.AnalysisFlags
+	commit    string
+	at        string
+	tags      []string
+	ref       string
+	refReport []string
+}
+
+func (f *addFlags) register(cmd *cobra.Command, e *cmdenv.Env) {
+	fl := cmd.Flags()
+	f.registerStore(fl)
+	fl.StringVar(&f.commit, "commit", "", "the commit that was captured: all 40 digits of its `SHA`")
+	fl.StringVar(&f.branch, "branch", "main", "the `BRANCH` of the commit")
+	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
+	fl.StringVar(&f.at, "time", "", "of the run, which is its place in the history: `2026-01-31T22:00:00Z`, or seconds since 1970 (default: now)")
+	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, if the captures do not name it")
+	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, from which budgets count: v1.4.0 (repeatable)")
+	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
+	fl.StringArrayVar(&f.refReport, "ref-report", nil, "the `FILES` of that commit (repeatable, commas, globs)")
+	f.analysis.Register(cmd)
+}
+
+func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
+	p := history.Place{
+		Repository: f.repository, Branch: f.branch, Commit: strings.ToLower(f.commit), Workload: f.workload, Tags: f.tags,
+	}
+	if f.commit == "" {
+		return usage.Errorf(`name the commit that was captured: --commit "$(git rev-parse HEAD)"`)
+	}
+	if (f.ref == "") != (len(f.refReport) == 0) {
+		return usage.Errorf("--ref and --ref-report go together: the reference commit and its captures")
+	}
+	var err error
+	if p.Time, err = momentFlag("time", f.at); err != nil {
+		return err
+	}
+	inputs, err := input.Captures("REPORT", args)
+	if err != nil {
+		return err
+	}
+	refs, err := input.Captures("--ref-report", f.refReport)
+	if err != nil {
+		return err
+	}
+	reports, err := f.analysis.Reports(cmd.Context(), e, slices.Concat(inputs, refs))
+	if err != nil {
+		return err
+	}
+	var pinned *history.Pinned
+	if f.ref != "" {
+		pinned = &history.Pinned{Commit: strings.ToLower(f.ref), Reports: reports[len(inputs):]}
+	}
+	return f.with(cmd, history.Create, func(s *history.Store) error {
+		added, err := s.Add(cmd.Context(), p, reports[:len(inputs)], pinned, time.Now())
+		if err != nil || f.analysis.Quiet {
+			return err
+		}
+		text := fmt.Sprintf("%s: %s added", history.Short(p.Commit), cmdenv.Counted(added.Runs, "run"))
+		if added.Known > 0 {
+			text += fmt.Sprintf(", %d known already", added.Known)
+		}
+		if added.Pinned {
+			text += ", beside " + history.Short(pinned.Commit)
+		}
+		_, err = fmt.Fprintf(e.Out, "%s, to %s\n", text, render.Visible(s.Name()))
+		return err
+	})
+}
+
+// momentFlag reads a moment; empty is the zero value.
+func momentFlag(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	var seconds int64
+	if n, err := fmt.Sscanf(text, "%d", &seconds); n == 1 && err == nil &&
+		regexp.MustCompile(`^[0-9]+$`).MatchString(text) {
+		return time.Unix(seconds, 0).UTC(), nil
+	}
+	return time.Time{}, usage.Errorf("--%s %s: expected 2026-01-31T22:00:00Z, 2026-01-31 or seconds since 1970", flag, text)
+}
+
+func newAck(e *cmdenv.Env) *cobra.Command {
+	var f storeFlags
+	var reason, expires string
+	cmd := &cobra.Command{
+		Use:   "ack COMMIT",
+		Short: "Accept the change at a commit until a day, with a reason",
+		Long: `ack keeps that the change at a commit is known and accepted, why, and until when, like a waiver of a
+policy. "explain history check" names it and does not fail for it until the day has passed.`,
+		Example: `  explain history ack 3f2a91c --store history.db --reason 'fp8 rollout, #412' --expires 2026-12-31`,
+		Args:    oneCommit,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if reason == "" || expires == "" {
+				return usage.Errorf("say why and until when: --reason 'fp8 rollout' --expires 2026-12-31")
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				ack := history.Ack{Repository: f.repository, Commit: args[0], Reason: reason, Expires: expires}
+				a, err := s.Acknowledge(cmd.Context(), ack)
+				if err == nil {
+					_, err = fmt.Fprintf(e.Out, "%s is accepted up to %s\n", history.Short(a.Commit), a.Expires)
+				}
+				return err
+			})
+		},
+	}
+	f.registerStore(cmd.Flags())
+	cmd.Flags().StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "only this `REPOSITORY` (default: GITHUB_REPOSITORY)")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT`: why the change is accepted")
+	cmd.Flags().StringVar(&expires, "expires", "", "the last `DAY` of the acceptance: 2026-12-31")
+	return cmd
+}
+
+func oneCommit(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage.Errorf("name one commit: %s COMMIT, or the beginning of it, or a tag", cmd.CommandPath())
+	}
+	return nil
+}
+
+func newMerge(e *cmdenv.Env) *cobra.Command {
+	var f storeFlags
+	cmd := &cobra.Command{
+		Use:   "merge OTHER…",
+		Short: "Add all that other stores have",
+		Long: `merge adds the runs, tags and acknowledgements of other stores. Merging twice changes nothing, and the
+order does not matter, so that copies which grew apart in jobs side by side come together again.`,
+		Example: `  explain history merge night-a.db night-b.db --store history.db`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage.Errorf("name the stores to add: explain history merge OTHER.db --store history.db")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.with(cmd, history.Create, func(s *history.Store) error {
+				for _, place := range args {
+					from, err := history.Open(cmd.Context(), place, history.Read)
+					if err != nil {
+						return err
+					}
+					merged, err := s.Merge(cmd.Context(), from)
+					if err := errors.Join(err, from.Close()); err != nil {
+						return err
+					}
+					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", render.Visible(from.Name()),
+						cmdenv.Counted(merged.Runs, "run"), merged.Known); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	f.registerStore(cmd.Flags())
+	return cmd
+}
+
+func newPrune(e *cmdenv.Env) *cobra.Command {
+	var f storeFlags
+	var before string
+	var keep int
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove old runs",
+		Long: `prune removes runs from before a day. The newest runs of each series stay, and so do commits with a tag
+and those that are acknowledged.`,
+		Example: `  explain history prune --store history.db --before 2025-12-31 --keep 60`,
+		Args:    cmdenv.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			at, err := momentFlag("before", before)
+			switch {
+			case err != nil:
+				return err
+			case at.IsZero():
+				return usage.Errorf("say from before when runs go: --before 2025-12-31")
+			case keep < 0:
+				return usage.Errorf("--keep must be at least 0, got %d", keep)
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				n, err := s.Prune(cmd.Context(), at, keep)
+				if err == nil {
+					_, err = fmt.Fprintf(e.Out, "%s removed\n", cmdenv.Counted(n, "run"))
+				}
+				return err
+			})
+		},
+	}
+	f.registerStore(cmd.Flags())
+	cmd.Flags().StringVar(&before, "before", "", "remove runs from before this `DAY`: 2025-12-31")
+	cmd.Flags().IntVar(&keep, "keep", 60, "keep the newest `N` commits of each branch and workload, however old")
+	return cmd
+}
+
+// labelText is labels for a table: phase=decode, batch=32.
+func labelText(l report.Labels) string { return strings.ReplaceAll(l.String(), ",", ", ") }

@@ -1,0 +1,279 @@
+package historycmd
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// explain history list, which only reads.
+
+// textOrJSON are the formats of what is printed about a history.
+var textOrJSON = []string{"text", "json"}
+
+// listFormats of explain history list. Column stores read the last two.
+var listFormats = []string{"text", "json", "ndjson", "csv"}
+
+// listFlags are the flags of explain history list.
+type listFlags struct {
+	storeFlags
+	limit       int
+	format, out string
+}
+
+func newList(e *cmdenv.Env) *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "list [COMMIT]",
+		Short: "List the newest runs, the numbers of a commit, or every number for other tools",
+		Long: `list prints the newest runs with their workloads. With a COMMIT (a commit, the beginning of one, or a
+tag) it prints the numbers of each of its runs, and --out writes its kept reports into a folder, where
+diff and gate can read them.
+
+--format ndjson and csv write one line for each number of each run, the oldest run first, into --out
+or to standard output. DuckDB, ClickHouse, BigQuery and Spark read both; for Parquet:
+duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
+		Example: `  explain history list --store history.db --branch main --limit 50
+  explain history list v1.4.0 --store history.db --out then/
+  explain history list --store history.db --format ndjson --out history.ndjson`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage.Errorf("one commit at a time, got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+	}
+	f.register(e, cmd.Flags())
+	cmd.Flags().IntVar(&f.limit, "limit", 30, "the newest `N` runs, without a commit and as text or json")
+	cmd.Flags().StringVar(&f.format, "format", listFormats[0], "print this `FORMAT`: "+strings.Join(listFormats, ", "))
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write the reports of the commit into this `FOLDER`, or the lines into this file")
+	cmdenv.Complete(cmd, "format", listFormats)
+	return cmd
+}
+
+func (f *listFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
+	if err := cmdenv.Format(f.format, listFormats); err != nil {
+		return err
+	}
+	lines := f.format == "ndjson" || f.format == "csv"
+	switch {
+	case f.limit < 1:
+		return usage.Errorf("--limit must be at least 1, got %d", f.limit)
+	case f.out != "" && len(args) == 0 && !lines:
+		return usage.Errorf("--out needs a commit, whose reports it writes, or --format ndjson or csv")
+	}
+	filter := f.filter()
+	if len(args) > 0 {
+		if filter.Commit = args[0]; filter.Commit == "" {
+			return usage.Errorf("name a commit, the beginning of one, or a tag")
+		}
+	}
+	return f.with(cmd, history.Read, func(s *history.Store) error {
+		switch {
+		case lines && f.out != "":
+			return atomicfile.File(f.out, func(w io.Writer) error { return exportPoints(cmd, s, filter, f.format, w) })
+		case lines:
+			return exportPoints(cmd, s, filter, f.format, e.Out)
+		case filter.Commit != "":
+			return f.numbers(cmd, e, s, filter)
+		}
+		filter.Limit = f.limit
+		return f.runs(cmd, e, s, filter)
+	})
+}
+
+// runs prints runs and their workloads.
+func (f *listFlags) runs(cmd *cobra.Command, e *cmdenv.Env, s *history.Store, filter history.Filter) error {
+	runs, err := s.Runs(cmd.Context(), filter)
+	if err != nil {
+		return err
+	}
+	workloads, err := s.Workloads(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if f.format == "json" {
+		return cmdenv.JSON(e.Out, struct {
+			Schema    string                      `json:"schema"`
+			Workloads map[string]history.Workload `json:"workloads"`
+			Runs      []history.Run               `json:"runs"`
+		}{"explain.history.runs/1", workloads, append([]history.Run{}, runs...)})
+	}
+	return render.Terminal(e.Out, runsPage(runs, workloads), e.Terminal())
+}
+
+// numbers prints the numbers of each run of a commit.
+func (f *listFlags) numbers(cmd *cobra.Command, e *cmdenv.Env, s *history.Store, filter history.Filter) error {
+	runs, err := s.Runs(cmd.Context(), filter)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writeReports(cmd, s, runs, f.out); err != nil {
+			return err
+		}
+	}
+	points := []history.Point{}
+	if err := s.Points(cmd.Context(), filter, func(p *history.Point) error {
+		points = append(points, *p)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if f.format == "json" {
+		return cmdenv.JSON(e.Out, struct {
+			Schema string          `json:"schema"`
+			Runs   []history.Run   `json:"runs"`
+			Points []history.Point `json:"points"`
+		}{"explain.history.points/1", append([]history.Run{}, runs...), points})
+	}
+	return render.Terminal(e.Out, pointsPage(runs, points), e.Terminal())
+}
+
+// runsPage lists workloads and runs.
+func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Document {
+	var d doc.Document
+	d.Add(doc.H(1, "runs", cmdenv.Counted(len(runs), "run")))
+	var fields doc.Fields
+	for _, id := range slices.Sorted(maps.Keys(workloads)) {
+		if !slices.ContainsFunc(runs, func(r history.Run) bool { return r.Workload == id }) {
+			continue
+		}
+		var value []doc.Span
+		for i, k := range slices.Sorted(maps.Keys(workloads[id])) {
+			if i > 0 {
+				value = append(value, doc.Text(", "))
+			}
+			value = append(value, doc.Text(k+" "), doc.Name(workloads[id][k]))
+		}
+		fields.Items = append(fields.Items, doc.Field{Label: id, Value: value})
+	}
+	if len(fields.Items) == 0 {
+		d.Add(doc.P(doc.Text("No run matches.")))
+		return d
+	}
+	d.Add(fields)
+	t := doc.Table{ID: "runs", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"}, {Title: "Branch"},
+		{Title: "Workload"},
+		{Title: "Environment"}, {Title: "Capture"}}}
+	for _, r := range slices.Backward(runs) {
+		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(r.Time.Format("2006-01-02 15:04"))),
+			doc.Spans(doc.Code(history.Short(r.Commit))),
+			doc.Spans(doc.Text(r.Branch)), doc.Spans(doc.Code(r.Workload)), doc.Spans(doc.Code(r.Epoch)),
+			doc.Spans(doc.Name(r.Name))})
+	}
+	d.Add(t)
+	return d
+}
+
+// writeReports writes the kept reports of runs into a folder.
+func writeReports(cmd *cobra.Command, s *history.Store, runs []history.Run, dir string) error {
+	reports, err := s.Reports(cmd.Context(), runs)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for i, r := range reports {
+		name := filepath.Join(dir, runs[i].Commit+"-"+runs[i].Key[:8]+".json")
+		if err := atomicfile.File(name, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pointsPage shows the numbers of runs side by side.
+func pointsPage(runs []history.Run, points []history.Point) doc.Document {
+	var d doc.Document
+	for i := range runs {
+		r := &runs[i]
+		d.Add(doc.Heading{Level: 1, ID: r.Key,
+			Spans: doc.Spans(doc.Text(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", "), doc.Name(r.Name))})
+		t := doc.Table{ID: "points", Columns: []doc.Column{{Title: "Metric"}, {Title: "Of"},
+			{Title: "Value", Align: doc.Right},
+			{Title: "Reference", Align: doc.Right}}}
+		for k := range points {
+			p := &points[k]
+			if p.Capture != r.Capture || p.Commit != r.Commit || p.Workload != r.Workload || p.Epoch != r.Epoch ||
+				p.Branch != r.Branch {
+				continue
+			}
+			of, beside := p.Kind, ""
+			if of == "" {
+				of = labelText(p.Labels)
+			}
+			if p.Pinned != nil {
+				beside = unit.Format(*p.Pinned, p.Unit)
+			}
+			t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Code(p.Metric)), doc.Spans(doc.Name(of)),
+				doc.Spans(doc.Text(unit.Format(p.Value, p.Unit))), doc.Spans(doc.Text(beside))})
+		}
+		d.Add(t)
+	}
+	return d
+}
+
+func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, format string, w io.Writer) error {
+	if format == "ndjson" {
+		return s.Points(cmd.Context(), filter, func(p *history.Point) error {
+			line, err := p.Line()
+			if err == nil {
+				_, err = w.Write(line)
+			}
+			return err
+		})
+	}
+	c := csv.NewWriter(w)
+	err := c.Write([]string{"repository", "branch", "commit", "time", "workload", "epoch", "capture", "metric", "labels", "kind",
+		"unit", "value", "pinned_commit", "pinned"})
+	if err != nil {
+		return err
+	}
+	err = s.Points(cmd.Context(), filter, func(p *history.Point) error {
+		number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+		commit, pinned := "", ""
+		if p.Pinned != nil {
+			commit, pinned = *p.PinnedCommit, number(*p.Pinned)
+		}
+		return c.Write([]string{p.Repository, p.Branch, p.Commit, p.Time.Format("2006-01-02T15:04:05Z"), p.Workload, p.Epoch,
+			p.Capture, p.Metric,
+			cell(p.Labels.String()), cell(p.Kind), p.Unit, number(p.Value), commit, pinned})
+	})
+	c.Flush()
+	if err == nil {
+		err = c.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
+}
+
+// cell keeps a spreadsheet from taking text of a capture for a formula.
+func cell(s string) string {
+	s = render.Visible(s)
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}

@@ -1,0 +1,265 @@
+// Package mergecmd is explain partial and explain merge: captures of one run, analysed one by one, made one report.
+package mergecmd
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// NewMerge is explain merge.
+func NewMerge(e *cmdenv.Env) *cobra.Command {
+	var f Run
+	cmd := &cobra.Command{
+		Use:    "merge FILE…",
+		Short:  "Make one report of the captures of one run",
+		Hidden: true, // explain report does it of several captures
+		Long: `merge makes one report of what all captures of a run say together: counts and times added up,
+percentiles over all events, the slowest step, and above all who waits for whom ("explain doc ranks").
+It is a report like any other: explain diff and gate take it on either side.
+
+FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
+way. Where a trace is gone the folder of its report does, or its report.json: counts and times stay
+exact, percentiles and what the ranks did in collectives become unknown.
+
+The same captures give the same bytes, in whatever order and by whatever tree of merges: --out
+NAME.partial writes a partial of them all, to be merged further.
+
+The rank of a process comes from MPI, from the environment of its launcher or from NCCL. --rank takes
+it from the names of files, by the first group of a REGEX, where nothing else says it.`,
+		Example: `  explain merge parts/ --out report/
+  explain merge 'ranks/*.sqlite' --rank 'rank(\d+)' --out report/
+  explain merge node0/*.partial --out node0.partial
+  explain merge parts/ --role 'prefill=prefill' --role '^decode=decode' --out report/
+  explain diff base/report.json head/report.json     of two merged runs`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage.Errorf("name the partials of one run: explain merge parts/ --out report/")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.Report(cmd, e, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// Run is what explain merge is asked for, and explain report of several captures.
+type Run struct {
+	Analysis    cmdenv.AnalysisFlags
+	Out, Format string
+	Rank        string   // REGEX
+	Roles       []string // REGEX=NAME
+	Top         int      // rows of ranked tables
+	Apart       bool     // two captures have to be of two ranks: else two sides of a comparison are meant
+}
+
+func (f *Run) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.Out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
+	fl.StringVar(&f.Format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
+	RegisterRanks(fl, &f.Rank, &f.Roles)
+	fl.IntVar(&f.Top, "top-kernels", 30, "rows of ranked tables, `N` at most")
+	f.Analysis.Register(cmd)
+	_ = cmd.MarkFlagDirname("out")
+	cmdenv.Complete(cmd, "format", output.Formats)
+}
+
+// RegisterRanks adds the flags that say which capture of a run is which rank.
+func RegisterRanks(fl *pflag.FlagSet, rank *string, roles *[]string) {
+	fl.StringVar(rank, "rank", "", "of a run: the rank, in the names of captures that do not say it: first group of a `REGEX`")
+	fl.StringArrayVar(roles, "role", nil, "of a run: call the ranks whose captures' names match a `REGEX=NAME` by a role: prefill, decode, …")
+}
+
+// options turns flags into the options of a merged report.
+func (f *Run) options(e *cmdenv.Env) (opt merge.Options, err error) {
+	opt = merge.Options{Version: e.Version, Rules: analyze.MergeRules(), Top: f.Top}
+	if f.Top < 1 {
+		return opt, usage.Errorf("--top-kernels must be at least 1, got %d", f.Top)
+	}
+	if f.Format != "" {
+		if err := cmdenv.Format(f.Format, output.Formats); err != nil {
+			return opt, err
+		}
+	}
+	if f.Rank != "" {
+		if opt.Rank, err = regexp.Compile(f.Rank); err != nil {
+			return opt, usage.Errorf("--rank %q is not a regular expression: %w", f.Rank, err)
+		}
+		if opt.Rank.NumSubexp() < 1 {
+			return opt, usage.Errorf(`--rank %q has no group around the number: write e.g. 'rank(\d+)'`, f.Rank)
+		}
+	}
+	for _, r := range f.Roles {
+		at := strings.LastIndexByte(r, '=')
+		if at <= 0 || at == len(r)-1 {
+			return opt, usage.Errorf("--role %q is not REGEX=NAME", r)
+		}
+		of, err := regexp.Compile(r[:at])
+		if err != nil {
+			return opt, usage.Errorf("--role %q is not a regular expression: %w", r[:at], err)
+		}
+		opt.Roles = append(opt.Roles, merge.Role{Name: r[at+1:], Of: of})
+	}
+	return opt, nil
+}
+
+// Report makes the report of a run of partials, folders of partials, traces and reports.
+func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
+	opt, err := f.options(e)
+	if err != nil {
+		return err
+	}
+	union := strings.HasSuffix(f.Out, ".partial")
+	if f.Out != "" && !union {
+		if err := output.Check(f.Out); err != nil {
+			return err
+		}
+	}
+	sources, err := f.sources(cmd, e, args)
+	if err != nil {
+		return err
+	}
+	if union {
+		err := atomicfile.File(f.Out, func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
+		if err == nil && !f.Analysis.Quiet {
+			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", render.Visible(f.Out))
+		}
+		return err
+	}
+	r, err := merge.Report(cmd.Context(), sources, opt)
+	if err != nil {
+		return err
+	}
+	res := &analyze.Result{Report: r}
+	if f.Out != "" {
+		if err := output.Write(cmd.Context(), f.Out, output.Report(res)); err != nil {
+			return err
+		}
+	}
+	if f.Analysis.Quiet && f.Format == "" {
+		return nil
+	}
+	return output.Print(e.Out, res, f.Format, f.Out, e.Terminal())
+}
+
+// sources are the partials that files and folders hold; traces are analysed, one after the other.
+func (f *Run) sources(cmd *cobra.Command, e *cmdenv.Env, args []string) ([]merge.Source, error) {
+	paths, err := input.Expand("merge", args)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := f.Analysis.Options(e, 1)
+	if err != nil {
+		return nil, err
+	}
+	var list []merge.Source
+	known := make([][]int64, 0, len(paths)) // ranks in each that is no partial
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			found, _ := filepath.Glob(filepath.Join(path, "*.partial"))
+			for _, p := range found {
+				list = append(list, fileSource(p))
+			}
+			if len(found) > 0 {
+				continue
+			}
+			trace, _ := output.TraceIn(path)
+			if trace == path {
+				trace = filepath.Join(path, "report.json")
+			}
+			if !input.Exists(trace) {
+				return nil, fmt.Errorf("%s is a folder without partials, a trace or a report: name what explain partial wrote", path)
+			}
+			path = trace
+		}
+		if !fetch.Remote(path) && startsAsPartial(path) {
+			list = append(list, fileSource(path))
+			continue
+		}
+		c, err := f.capture(cmd, e, path, opt)
+		if err != nil {
+			return nil, err
+		}
+		var ranks []int64
+		for _, t := range c.Tracks {
+			if t.Rank >= 0 {
+				ranks = append(ranks, t.Rank)
+			}
+		}
+		known = append(known, ranks)
+		var b bytes.Buffer
+		p := merge.NewWriter(&b)
+		if err := p.Capture(c); err != nil {
+			return nil, err
+		}
+		if err := p.Close(); err != nil {
+			return nil, err
+		}
+		list = append(list, merge.Source{Name: fetch.Shown(path),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }})
+	}
+	if f.Apart && f.Rank == "" && len(known) == 2 && (len(known[0]) == 0 || len(known[1]) == 0 || slices.Equal(known[0], known[1])) {
+		a, b := render.Visible(fetch.Shown(paths[0])), render.Visible(fetch.Shown(paths[1]))
+		return nil, usage.Errorf("%s and %s do not say that they are two ranks of one run: to compare them, run explain diff %s %s; if they are of one run, --rank REGEX reads ranks from their names", a, b, a, b)
+	}
+	return list, nil
+}
+
+// capture is what a report.json says of its capture, or what the analysis of a trace says.
+func (f *Run) capture(
+	cmd *cobra.Command, e *cmdenv.Env, path string, opt analyze.Options,
+) (*merge.Capture, error) {
+	if fetch.Remote(path) || !strings.EqualFold(filepath.Ext(path), ".json") {
+		return digest(cmd, e, path, opt, &f.Analysis)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r, err := report.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return analyze.OfReport(path, r)
+}
+
+func fileSource(path string) merge.Source {
+	return merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+// startsAsPartial tells a partial, of this version or another, from a trace: by its name or its first line.
+func startsAsPartial(path string) bool {
+	if strings.HasSuffix(path, ".partial") {
+		return true
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = merge.NewReader(path, f)
+	return err == nil
+}

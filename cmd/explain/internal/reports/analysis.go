@@ -1,0 +1,125 @@
+// Package reports gives the reports of traces and reports that people name, each trace analysed with the same options,
+// and all that can be cut alike.
+package reports
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+)
+
+// Parallel is how many traces are analysed at a time: each is held in memory.
+const Parallel = 2
+
+// Beyond manyInputs reports are kept as far as they are compared, and garbage is collected when there is manyGC percent
+// of it.
+const (
+	manyInputs = 8
+	manyGC     = 25
+)
+
+// All are the reports of all inputs in their order, with the detail tables of those that were made here from traces,
+// from the index whole on: these can be large. reads says which metrics of many reports will be looked at; nil: all.
+func All(
+	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, reads func(*report.Metric) bool,
+	bar *progress.Bar,
+) ([]*analyze.Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
+	lean := report.Lean{Reads: reads}
+	if len(inputs) > manyInputs {
+		debug.SetGCPercent(manyGC) // from here on: what compares the reports holds them all
+	}
+	slots := make(chan struct{}, Parallel)
+	var wg sync.WaitGroup
+	for i, in := range inputs {
+		slots <- struct{}{}
+		wg.Add(1)
+		go func() {
+			defer func() { <-slots; wg.Done() }()
+			if list[i], errs[i] = One(ctx, in, opt, bar); errs[i] != nil {
+				cancel()
+			} else if i < whole {
+				list[i].Details = nil
+				if len(inputs) > manyInputs {
+					lean.Compared(list[i].Report)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	for _, err := range errs { // the first that was not caused by another
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
+}
+
+// oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more
+// places than a report carries.
+func oneUnit(
+	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
+) error {
+	for _, r := range list {
+		if opt.Anchor = r.Report.Unit.Used(); opt.Anchor != nil {
+			break
+		}
+	}
+	if opt.Anchor == nil {
+		return nil
+	}
+	for i, in := range inputs {
+		if in.Kind != input.Trace || !slices.Contains([]string{"kernel", "none"}, list[i].Report.Unit.Kind) {
+			continue
+		}
+		if _, ok := list[i].Report.CutAt(opt.Anchor); ok {
+			continue
+		}
+		again, err := One(ctx, in, opt, bar)
+		if err != nil {
+			return err
+		}
+		if list[i] = again; i < whole {
+			again.Details = nil
+		}
+	}
+	return nil
+}
+
+// One reads or makes one report.
+func One(ctx context.Context, in input.File, opt analyze.Options, bar *progress.Bar) (*analyze.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if in.Kind == input.Report {
+		b, err := input.ReadText(in.Path)
+		if err != nil {
+			return nil, err
+		}
+		r, err := report.Read(bytes.NewReader(b))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.Path, err)
+		}
+		return &analyze.Result{Report: r}, nil
+	}
+	opt.Progress = func(stage string, done int64) { bar.Update(filepath.Base(in.Path)+": "+stage, done) }
+	opt.Overhead = capturesession.OverheadBeside(in.Path)
+	res, err := analyze.Run(ctx, in.Path, opt)
+	return res, input.AsTyped(err, in.Path)
+}

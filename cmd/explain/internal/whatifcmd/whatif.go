@@ -1,0 +1,235 @@
+// Package whatifcmd is explain whatif.
+package whatifcmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// New is explain whatif.
+func New(e *cmdenv.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "whatif TRACE",
+		Short: "Say how much a step could gain at most if something were faster or gone",
+		Long: `whatif replays every step of a capture with a change: all work starts as soon as everything that it
+waits for is done (its launch, its stream, events, collectives, the calls of the host), with the
+latencies that were measured. The result is an upper bound of the gain: a real change rarely reaches
+it, and what it costs elsewhere is not included.
+
+Several changes are shown together and one by one. Without any, whatif shows the usual ones.
+
+SELECTOR is one of
+  kernel:GLOB    kernels by name, as displayed or in full; also "[CUDA memset]", "[CUDA memcpy …]"
+  category:NAME  kernels by category, see "explain doc categories"
+  copy:GLOB      copies: HtoD, DtoH, DtoD, PtoP, memset
+  api:GLOB       CUDA calls: the time that they take themselves, without waiting
+
+Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input that cannot be analysed,
+4 no unit of work to replay.`,
+		Example: `  explain whatif trace.sqlite
+  explain whatif trace.sqlite --speedup 'category:gemm=2x'
+  explain whatif trace.sqlite --remove 'kernel:*memset*' --no-sync cudaStreamSynchronize
+  explain whatif trace.sqlite --host-free --overlap comm --format json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage.Errorf("name one trace: explain whatif TRACE")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// flags are the flags of explain whatif.
+type flags struct {
+	analysis                         cmdenv.AnalysisFlags
+	remove, speedup, noSync, overlap []string
+	hostFree, graph                  bool
+	format                           string
+}
+
+// formats of --format, in the order of the help text.
+var formats = []string{"text", "md", "json"}
+
+func (f *flags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove work or calls: `SELECTOR`")
+	fl.StringArrayVar(&f.speedup, "speedup", nil, "make work or calls faster: `SELECTOR=2x`")
+	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls that no longer wait for the GPU, by name: `GLOB`")
+	fl.StringArrayVar(&f.overlap, "overlap", nil, "communication that runs beside everything else: `comm`")
+	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time; it still waits where it waits for the GPU")
+	fl.BoolVar(&f.graph, "graph", false, "launches between two waits become one, as of a CUDA graph: their calls and latencies, nothing else")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	f.analysis.RegisterFor(cmd, "")
+	cmdenv.Complete(cmd, "format", formats)
+	cmdenv.Complete(cmd, "overlap", []string{"comm"})
+}
+
+// scenarios are all changes together and, of several, each by itself.
+func (f *flags) scenarios() ([][]analyze.Change, error) {
+	var all []analyze.Change
+	add := func(kind string, texts ...string) error {
+		for _, text := range texts {
+			c, err := analyze.ParseChange(kind, text)
+			if err != nil {
+				return err
+			}
+			all = append(all, c)
+		}
+		return nil
+	}
+	var host, graph []string
+	if f.hostFree {
+		host = []string{""}
+	}
+	if f.graph {
+		graph = []string{""}
+	}
+	err := errors.Join(add("remove", f.remove...), add("speedup", f.speedup...), add("no-sync", f.noSync...),
+		add("overlap", f.overlap...), add("host-free", host...), add("graph", graph...))
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	list := [][]analyze.Change{all}
+	if len(all) > 1 {
+		for i := range all {
+			list = append(list, all[i:i+1])
+		}
+	}
+	return list, nil
+}
+
+func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
+	if f.format != "" && !slices.Contains(formats, f.format) {
+		return usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
+	}
+	scenarios, err := f.scenarios()
+	if err != nil {
+		return err
+	}
+	in, err := input.Find(path)
+	if err != nil {
+		return err
+	}
+	if in.Kind != input.Trace {
+		return usage.Errorf("%s holds numbers and no events to replay: name the trace that it was made of", path)
+	}
+	opt, err := f.analysis.Options(e, 1)
+	if err != nil {
+		return err
+	}
+	path, _ = output.TraceIn(in.Path)
+	bar := progress.New(e.Err, f.analysis.Quiet, f.analysis.Verbose)
+	opt.Progress = bar.Update
+	res, err := analyze.WhatIf(cmd.Context(), path, scenarios, opt)
+	bar.Stop()
+	var none *analyze.NoUnitError
+	switch {
+	case errors.As(err, &none):
+		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(none.Error())); err != nil {
+			return err
+		}
+		return cmdenv.Exit(cmdenv.Inconclusive)
+	case err != nil:
+		return err
+	}
+	switch f.format {
+	case "json":
+		enc := json.NewEncoder(e.Out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(res)
+	case "md":
+		return render.Markdown(e.Out, page(res), render.MarkdownOptions{})
+	}
+	return render.Terminal(e.Out, page(res), render.TerminalOptions{Color: e.Coloured()})
+}
+
+// page is what explain whatif prints.
+func page(r *analyze.WhatIfResult) doc.Document {
+	var d doc.Document
+	d.Add(doc.H(1, "whatif", "How much a step could gain at most"))
+	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(".")))
+	t := doc.Table{ID: "ceilings", Columns: []doc.Column{{Title: "Change"}, {Title: "Step"},
+		{Title: "Steps", Align: doc.Right}, {Title: "Mean", Align: doc.Right}, {Title: "At least", Align: doc.Right},
+		{Title: "Gain up to", Align: doc.Right}, {Title: "95 % over steps", Align: doc.Right}}}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		for k := range s.Steps {
+			x := &s.Steps[k]
+			change := doc.Cell{}
+			if k == 0 {
+				change = doc.Cell{doc.Name(strings.Join(s.Changes, " "))}
+			}
+			gain, between := unit.Format(x.UpTo, "ns"), "–"
+			if x.Time > 0 {
+				gain += " (" + unit.Percent(x.UpTo/x.Time) + ")"
+			}
+			if x.Interval != nil {
+				between = unit.Format(x.Interval[0], "ns") + " … " + unit.Format(x.Interval[1], "ns")
+			}
+			t.Rows = append(t.Rows, []doc.Cell{change, {doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens))},
+				{doc.Text(unit.Int(x.N))}, {doc.Text(unit.Format(x.Time, "ns"))}, {doc.Text(unit.Format(x.Time-x.UpTo, "ns"))},
+				{doc.Text(gain)}, {doc.Text(between)}})
+		}
+	}
+	d.Add(t)
+	p := &r.Replay
+	fit := "Replayed with typical latencies alone, steps are " + unit.Percent(p.Error) + " off (median); host, calls and " +
+		"latencies are " + unit.Percent(p.OnHost) + " of the critical path, and without them a step gains " +
+		unit.Percent(p.Bare) + "; " + unit.Percent(p.Unknown) + " of the path is unknown."
+	if p.Fits {
+		d.Add(doc.P(doc.Text("These are upper bounds: a real change rarely reaches them. " + fit)))
+	} else {
+		d.Add(doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(doc.Text(
+			"The graph of dependencies does not fit: what held steps back is partly not in the capture, and these " +
+				"ceilings may be too high or too low. " + fit))}})
+	}
+	if p.Threads+p.InferredThreads > 0 {
+		d.Add(doc.P(doc.Text(present.Plural(p.Threads+p.InferredThreads, "wait") + " of a thread for another, " +
+			unit.Int(p.InferredThreads) + " of them inferred from the order of CUDA calls alone.")))
+	}
+	if p.Unresolved > 0 {
+		d.Add(doc.P(doc.Text(present.Plural(p.Unresolved, "wait") + " of streams for events could not be resolved.")))
+	}
+	return d
+}
+
+func stepName(r *analyze.WhatIfResult) string {
+	if r.Unit.Name == "" {
+		return r.Unit.Kind
+	}
+	return r.Unit.Kind + " " + r.Unit.Name
+}
+
+// kindOfSteps is the kind of steps in words.
+func kindOfSteps(phase string, batch, tokens *int64) string {
+	text := phase
+	if batch != nil {
+		text += fmt.Sprintf(" bs=%d", *batch)
+	}
+	if tokens != nil {
+		text += fmt.Sprintf(" tokens=%d", *tokens)
+	}
+	return text
+}

@@ -1,0 +1,195 @@
+package diffdoc
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// attributionTable splits the change twice: by class, and, indented, each class into what it is made of: idle time by
+// cause, compute and exposed communication by kernel, those that changed most and the rest of the class in one row. The
+// shares of each of the two levels sum to 100 %.
+func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.Table, bool) {
+	a := &c.Attribution
+	if len(a.Rows) == 0 || a.TotalDelta == 0 {
+		return doc.Table{}, false
+	}
+	rows := attributionRows(a, kernels)
+	var values, deltas []float64
+	for i := range rows {
+		values = append(values, rows[i].Base, rows[i].Head)
+		deltas = append(deltas, rows[i].Delta)
+	}
+	scale, change := unit.Common(
+		report.Nanoseconds,
+		append(values, a.Base, a.Head)...), unit.Common(
+		report.Nanoseconds,
+		append(deltas, a.TotalDelta)...)
+	t := doc.Table{ID: "attribution", Columns: []doc.Column{
+		{Title: "Part of one unit"}, {Title: scale.Header("Base"), Align: doc.Right},
+		{Title: scale.Header("Head"), Align: doc.Right},
+		{Title: change.Header("Change"), Align: doc.Right}, {Title: "Share of change", Align: doc.Right},
+	}}
+	if effects {
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true})
+	}
+	t.Caption = doc.Spans(doc.Text(
+		"Where the change of " + unit.Delta(a.TotalDelta,
+			report.Nanoseconds) + " comes from (mean " + a.Metric + ")",
+	))
+	t.Columns[3].Bars = deltaBars(deltas)
+	effect := func(v *float64) doc.Cell {
+		if v == nil {
+			return nil
+		}
+		return doc.Cell{doc.Text(change.Delta(*v))}
+	}
+	for i := range rows {
+		r := &rows[i]
+		var name doc.Cell
+		switch r.Kind {
+		case comparison.KindClass:
+			name = doc.Cell{doc.Text(strings.ReplaceAll(r.ID, "_", " "))}
+		case comparison.KindKernel:
+			name = doc.Cell{doc.Text(partOf + "kernel "), doc.Name(display(c, r.ID))}
+		case comparison.KindHost:
+			name = doc.Cell{doc.Text(partOfPart + strings.ReplaceAll(r.ID, "_", " "))}
+		default:
+			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
+		}
+		row := []doc.Cell{
+			name, {doc.Text(scale.Format(r.Base))}, {doc.Text(scale.Format(r.Head))}, {doc.Text(change.Delta(r.Delta))},
+			{doc.Text(unit.Percent(r.Delta / a.TotalDelta))},
+		}
+		if effects {
+			row = append(row, effect(r.CountEffect), effect(r.PerCallEffect))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Foot = append(t.Foot, []doc.Cell{
+		{doc.Text("all classes")}, {doc.Text(scale.Format(a.Base))}, {doc.Text(scale.Format(a.Head))},
+		{doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
+	})
+	return t, true
+}
+
+// deltaBars are how far a bar behind each change reaches: the largest fills its half.
+func deltaBars(deltas []float64) []float64 {
+	most := 0.0
+	for _, d := range deltas {
+		most = max(most, math.Abs(d))
+	}
+	if most == 0 {
+		return nil
+	}
+	list := make([]float64, len(deltas))
+	for i, d := range deltas {
+		list[i] = d / most
+	}
+	return list
+}
+
+// partOf begins a row that is a part of the class above it.
+const partOf = "└ "
+
+// partOfPart begins a row that is a part of the part above it; spaces in front would be lost in tables of markdown.
+const partOfPart = "└─ "
+
+// attributionRows are the classes, each with its parts behind it.
+func attributionRows(a *comparison.Attribution, kernels int) []comparison.AttributionRow {
+	shown := movedKernels(a, kernels)
+	var rows []comparison.AttributionRow
+	for i := range a.Rows {
+		class := a.Rows[i]
+		if class.Kind != comparison.KindClass || class.Base == 0 && class.Head == 0 {
+			continue
+		}
+		rows = append(rows, class)
+		switch class.ID {
+		case comparison.ClassIdle:
+			for _, cause := range a.Rows {
+				if cause.Kind == comparison.KindCause && (cause.Base != 0 || cause.Head != 0) {
+					rows = append(rows, cause)
+					if cause.ID == "host" {
+						rows = append(rows, hostCauses(a)...)
+					}
+				}
+			}
+		case comparison.ClassCompute, comparison.ClassComm:
+			rest := comparison.AttributionRow{ID: "other kernels", Kind: comparison.KindOthers,
+				Base: class.Base, Head: class.Head, Delta: class.Delta}
+			n := len(rows)
+			for _, k := range shown {
+				if (k.Category == "comm") == (class.ID == comparison.ClassComm) {
+					rows = append(rows, k)
+					rest.Base, rest.Head, rest.Delta = rest.Base-k.Base, rest.Head-k.Head, rest.Delta-k.Delta
+				}
+			}
+			if len(rows) > n && (math.Abs(rest.Base) >= 0.5 || math.Abs(rest.Head) >= 0.5) { // ns: less is rounding
+				rows = append(rows, rest)
+			}
+		}
+	}
+	return rows
+}
+
+// hostCauses are what the launching thread did, where the captures tell more than that they do not know.
+func hostCauses(a *comparison.Attribution) (rows []comparison.AttributionRow) {
+	told := false
+	for _, r := range a.Rows {
+		if r.Kind == comparison.KindHost {
+			rows = append(rows, r)
+			told = told || r.ID != "unknown"
+		}
+	}
+	if !told {
+		return nil
+	}
+	return rows
+}
+
+// movedKernels are the kernels that make up a part of the change worth showing, those that changed most first.
+func movedKernels(a *comparison.Attribution, limit int) []comparison.AttributionRow {
+	var list []comparison.AttributionRow
+	for _, r := range a.Rows {
+		if r.Kind == comparison.KindKernel && math.Abs(r.Delta) >= kernelMatters*math.Abs(a.TotalDelta) {
+			list = append(list, r)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y comparison.AttributionRow) int {
+		return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta))
+	})
+	return list[:min(len(list), limit)]
+}
+
+// display is the display name of a kernel of either side.
+func display(c *comparison.Comparison, name string) string {
+	for i := range c.Kernels {
+		k := &c.Kernels[i]
+		if k.BaseName != nil && comparison.Value(k.BaseName) == name && k.BaseShort != nil {
+			return comparison.Value(k.BaseShort)
+		}
+		if k.HeadName != nil && comparison.Value(k.HeadName) == name && k.HeadShort != nil {
+			return comparison.Value(k.HeadShort)
+		}
+	}
+	return name
+}
+
+// kernelMatters is the share of the change below which a kernel's part is not shown with the causes.
+const kernelMatters = 0.05
+
+func attributionText(c *comparison.Comparison) string {
+	text := "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, kernels to compute and exposed communication."
+	if math.Abs(c.Attribution.Residual) < 0.5 { // the clock counts nanoseconds: less is the rounding of means
+		return text + " Nothing is left over."
+	}
+	return text + " Residual " + unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
+}

@@ -1,0 +1,155 @@
+package diffdoc
+
+import (
+	"io"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// WriteHTML writes the comparison as one page for a browser, which loads nothing from elsewhere.
+func WriteHTML(w io.Writer, c *comparison.Comparison) error {
+	title := "explain: " + string(c.Verdict)
+	if len(c.Base.Names) > 0 && len(c.Head.Names) > 0 {
+		title += ", " + c.Base.Names[0] + " → " + c.Head.Names[0]
+	}
+	return render.HTML(w, Browser(c), render.HTMLOptions{Title: title})
+}
+
+// The groups of the page's contents, as the report's page has them.
+const (
+	groupAnswer   = "Answer"
+	groupStep     = "Step"
+	groupGPU      = "GPU"
+	groupHost     = "Host"
+	groupEvidence = "Evidence"
+)
+
+// Browser is the comparison for a browser: the answer, the step before and after, how sure it is, and every row.
+func Browser(c *comparison.Comparison) doc.Document {
+	var d doc.Document
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)})
+	if p := sidesOf(&c.Answer); len(p) > 0 {
+		d.Add(doc.P(p...))
+	}
+	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
+		d.Add(t)
+	} else if n := c.Answer.Notes; len(n) > 0 {
+		d.Add(doc.P(doc.Text(sentence(n[:1]))))
+	}
+	d.Add(reasons(c)...)
+	part := func(group, id, title string, blocks ...doc.Block) {
+		if len(blocks) > 0 {
+			h := doc.H(2, id, title)
+			h.Group = group
+			d.Add(h)
+			d.Add(blocks...)
+		}
+	}
+	if t, ok := obstacles(c); ok {
+		part(groupAnswer, "obstacles", "What to change so that the sides can be compared", t)
+	}
+	if c.Comparable {
+		part(groupAnswer, "step", "The step, before and after", stepBlocks(c)...)
+	}
+	part(groupAnswer, "judged", "How sure", sure(c)...)
+	if c.Comparable {
+		part(groupStep, "causes", "Where the change comes from", causeBlocks(c)...)
+		if s := structureList(c); len(s) > 1 {
+			part(groupStep, "structure", "Structure", s[1:]...)
+		}
+		part(groupGPU, "kernels", "Kernels", kernelBlocks(c)...)
+		part(groupHost, "api", "Host calls per unit", apiBlocks(c)...)
+	}
+	part(groupStep, "ranks", "Ranks", rankBlocks(c, pageRanks)...)
+	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
+		part(groupEvidence, "metrics", "Every metric, and how it was decided", named(t), decisions(c))
+	}
+	if t, ok := gateTable(c, c.Gates, len(c.Gates)); ok && (shows(c) || len(noticedGates(c)) > 0) {
+		t.Caption = nil
+		part(groupEvidence, "gates", "Gates", t)
+	}
+	if l := waiverList(c, len(c.Waivers)); len(l) > 1 {
+		part(groupEvidence, "waivers", "Waivers", l[1:]...)
+	}
+	if t, ok := mixTable(c); ok {
+		t.Caption = nil
+		part(groupEvidence, "mix", "Mix of units", t)
+	}
+	if t, ok := unjudgedTable(c); ok {
+		part(groupEvidence, "unjudged", "Tokens, and time outside the units", named(t))
+	}
+	if len(c.Residue) > 0 && c.Comparable {
+		part(groupEvidence, "residue", "What differs and was not compared", residue(c, len(c.Residue))...)
+	}
+	return d
+}
+
+// named gives the column of relative changes a name, which on a page is a button and is read aloud.
+func named(t doc.Table) doc.Table {
+	for i := range t.Columns {
+		if t.Columns[i].Title == "" {
+			t.Columns[i].Title = "%"
+		}
+	}
+	return t
+}
+
+// opening is what every page begins with: the verdict and its size, the values, the causes, what was compared, and what
+// limits the answer.
+func opening(c *comparison.Comparison) []doc.Block {
+	list := append([]doc.Block{doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}}, answerBlocks(c)...)
+	return append(append(list, doc.P(sides(c)...)), reasons(c)...)
+}
+
+// shows reports whether numbers of both sides may stand beside each other: those of different work or of different
+// machines say nothing.
+func shows(c *comparison.Comparison) bool { return c.Comparable || c.FirstRun() || c.Identical }
+
+// sure is what the answer stands on: what was judged, the times of single units, and what was looked at.
+func sure(c *comparison.Comparison) (list []doc.Block) {
+	if f, ok := forest(c); ok {
+		list = append(list, f)
+	}
+	if c.Comparable {
+		list = append(list, distribution(c)...)
+	}
+	if n := c.Answer.Notes; len(n) > 0 && len(c.Answer.Rows) > 0 {
+		list = append(list, doc.P(doc.Text(sentence(n))))
+	}
+	return append(list, doc.P(sides(c)...), doc.P(checkedText(c)...))
+}
+
+// verdictSymbol is the verdict with a sign that is told apart without colour.
+func verdictSymbol(v comparison.Verdict) []doc.Span {
+	sign := map[comparison.Verdict]string{comparison.Pass: "✓ ", comparison.Warn: "! ", comparison.Inconclusive: "? "}[v]
+	if sign == "" {
+		sign = "✗ "
+	}
+	return doc.Spans(doc.Strong(sign + strings.ToUpper(string(v))).With(verdictTone(v)))
+}
+
+// causeTable has a bar for each cause, as long as its change, and a row for what they leave.
+func causeTable(a *comparison.Answer) doc.Table {
+	t := doc.Table{ID: "answer", Columns: []doc.Column{{Title: "Change", Align: doc.Right}, {Title: "Cause"}}}
+	var deltas []float64
+	add := func(d float64, text string, with []string) {
+		deltas = append(deltas, d)
+		cell := doc.Cell{doc.Text(text)}
+		if len(with) > 0 {
+			cell = append(cell, doc.Text(": "+strings.Join(with, ", ")).With(doc.Muted))
+		}
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Strong(delta(d))}, cell})
+	}
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		add(r.Delta, strings.TrimSuffix(r.What+" "+r.Where, " "), r.With)
+	}
+	if a.RestText() != "" {
+		add(comparison.Value(a.Rest), "the rest", nil)
+	}
+	t.Columns[0].Bars = deltaBars(deltas)
+	return t
+}

@@ -1,0 +1,151 @@
+package diffdoc
+
+import (
+	"io"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/noise"
+)
+
+// Bounds of the terminal's tables of a calibration.
+const (
+	calibrationKernels = 8
+	calibrationCounts  = 5
+)
+
+// WriteCalibrationText writes a calibration for a terminal. out is the file it was written to, or empty.
+func WriteCalibrationText(w io.Writer, c *noise.Calibration, out string, o render.TerminalOptions) error {
+	return render.Terminal(w, CalibrationPage(c, out), o)
+}
+
+// CalibrationPage is what explain calibrate prints.
+func CalibrationPage(c *noise.Calibration, out string) doc.Document {
+	var d doc.Document
+	d.Add(doc.H(1, "calibration", "Noise of "+comparison.Count(c.Captures, "capture")+" of one commit"))
+	spans := doc.Spans()
+	for i, n := range c.Names {
+		if i > 0 {
+			spans = append(spans, doc.Text(", "))
+		}
+		spans = append(spans, doc.Name(n))
+	}
+	d.Add(doc.P(spans...))
+	if c.Captures < 5 {
+		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(doc.Text("The floors of " + comparison.Count(
+			c.Captures, "capture") + " are wide, since little is known of the noise; 5 or more give useful ones."))}})
+	}
+	var list []*noise.Metric
+	for _, id := range []string{"unit.time", "unit.time.mean", "unit.gpu_busy.mean", "unit.gpu_idle.mean",
+		"unit.compute_time.mean", "unit.exposed_comm_time.mean"} {
+		if m := c.Find(id, report.Labels{}); m != nil {
+			list = append(list, m)
+		}
+	}
+	list = append(list, largest(c)...)
+	if len(list) > 0 {
+		d.Add(noiseTable(list))
+		d.Add(
+			doc.P(
+				doc.Text("Noise is the standard deviation between captures; floor what a change between two single captures must exceed; then the smallest change found with a power of " +
+					unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the suggested threshold.").
+					With(doc.Muted),
+			),
+		)
+	}
+	if m := c.CommonMode; m != nil {
+		d.Add(doc.P(doc.Text(
+			"All kernels of a capture move together by " + unit.Percent(
+				m.Noise) + " (standard deviation over captures, " + comparison.Count(m.Kernels,
+				"kernel") + "): clocks or temperature.",
+		)))
+	}
+	if n := len(c.Unsteady); n > 0 {
+		var l doc.List
+		for _, u := range c.Unsteady[:min(n, calibrationCounts)] {
+			l.Items = append(l.Items, doc.Item{
+				Spans: append(doc.Spans(metricCell(u.Metric, u.Labels)...),
+					doc.Text(": "+unit.Format(u.Min, "count")+" to "+unit.Format(u.Max, "count"))),
+			})
+		}
+		if n > calibrationCounts {
+			l.Items = append(l.Items,
+				doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n-calibrationCounts)) + " more"))})
+		}
+		d.Add(doc.P(doc.Text("Counts that should repeat and did not:")), l)
+	}
+	d.Add(leftOutBlocks(c)...)
+	d.Add(doc.P(doc.Text(
+		comparison.Count(int64(len(c.Metrics)),
+			"metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor.",
+	)))
+	if out != "" {
+		d.Add(
+			doc.P(doc.Text("Wrote "), doc.Name(out), doc.Text(": explain diff "), doc.Code("--noise"),
+				doc.Text(" reads it.")),
+		)
+	}
+	return d
+}
+
+// largest are the kernels with most time per unit.
+func largest(c *noise.Calibration) []*noise.Metric {
+	list := c.LargestKernels()
+	return list[:min(len(list), calibrationKernels)]
+}
+
+func noiseTable(list []*noise.Metric) doc.Table {
+	t := doc.Table{ID: "noise", Columns: []doc.Column{
+		{Title: "Metric"}, {Title: "Noise", Align: doc.Right}, {Title: "Floor", Align: doc.Right},
+		{Title: "1 capture", Align: doc.Right},
+		{Title: "2", Align: doc.Right}, {Title: "3", Align: doc.Right}, {Title: "Threshold", Align: doc.Right},
+	}}
+	for _, m := range list {
+		name := metricCell(m.Metric, m.Labels)
+		if k, ok := m.Labels["kernel"]; ok {
+			name = doc.Cell{doc.Text("kernel "), doc.Name(k)}
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			name, {doc.Text(unit.Percent(m.Noise))}, {doc.Text(unit.Percent(m.Floor))},
+			{doc.Text(unit.Percent(m.MDE[0]))},
+			{doc.Text(unit.Percent(m.MDE[1]))}, {doc.Text(unit.Percent(m.MDE[2]))},
+			{doc.Text(unit.Percent(m.Threshold))},
+		})
+	}
+	return t
+}
+
+// leftOut says what the suggested rules would have made of each capture against the others.
+func leftOutBlocks(c *noise.Calibration) []doc.Block {
+	text := "Each capture against the others, by the suggested thresholds: " + comparison.Count(c.FalseAlarms,
+		"false alarm") + " in " + comparison.Count(int64(len(c.LeaveOneOut)), "comparison") + "."
+	tone := doc.Good
+	if c.FalseAlarms > 0 {
+		tone = doc.Warn
+	}
+	blocks := []doc.Block{doc.P(doc.Text(text).With(tone))}
+	var l doc.List
+	for i := range c.LeaveOneOut {
+		o := &c.LeaveOneOut[i]
+		if o.Verdict == comparison.Pass && len(o.Alarms) == 0 {
+			continue
+		}
+		spans := doc.Spans(doc.Name(o.Name), doc.Text(": "+string(o.Verdict)))
+		for k, a := range slices.Clone(o.Alarms) {
+			if k == calibrationCounts {
+				spans = append(spans, doc.Text(", …"))
+				break
+			}
+			spans = append(spans, doc.Text([]string{" on ", ", "}[min(k, 1)]), doc.Name(a))
+		}
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	if len(l.Items) > 0 {
+		blocks = append(blocks, l)
+	}
+	return blocks
+}

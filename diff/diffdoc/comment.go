@@ -1,0 +1,325 @@
+package diffdoc
+
+import (
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// CommentOptions say what stands around a comparison in a comment, and how long it may be. Strings may hold anything:
+// what is not explain's own is escaped like the names of a capture.
+type CommentOptions struct {
+	Limit int    // bytes of the markdown, which are never fewer than characters; 0 means 60,000
+	Title string // names this comment where a pull request has several; may be empty
+	// what the reader has to know before the numbers: a first run, another policy at the base, …
+	Notes      [][]doc.Span
+	Provenance Provenance
+	// AcceptLabel is the label that accepts a failure, and Reproduce the command that compares again. Empty: not said.
+	AcceptLabel, Reproduce string
+	Today                  time.Time // a month from which suggested waivers end; zero: they have no day
+}
+
+// What Provenance calls the policy where no file was given.
+const (
+	DefaultRules = "default rules"
+	FlagRules    = "rules of --fail-on"
+)
+
+// Provenance says where a comparison comes from. Empty fields are left out.
+type Provenance struct {
+	BaseSHA, HeadSHA string // commits
+	Baseline         string // where the base's captures were found
+	Nearness         string // of the base's commit to the head: merge base
+	Hardware         string // of the head: 2 × NVIDIA H100
+	Policy           string // which policy judged
+	RunURL           string // of the workflow run, http or https
+	BaseRunURL       string // of the run that measured the base
+	PageURL          string // of diff.html, or of the page of artifacts that lists it
+	Artifact         string // that holds the whole report
+}
+
+// Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict, counts,
+// cause, the judged numbers and what to do next, and the rest folded. Where it does not fit, it loses in this order:
+// rows of long tables, with the number of rows left out in their place; the folded parts; everything but the verdict.
+// It is never cut inside a row or a folded part.
+func Comment(c *comparison.Comparison, o CommentOptions) string {
+	p := commentPage{c: c, o: &o}
+	return fit(o.Limit, []func() doc.Document{
+		func() doc.Document { return p.document(p.whyFolded(), p.details()) },
+		func() doc.Document { return p.document(p.whyFolded(), p.leftOut()) },
+		func() doc.Document { return p.document(nil, p.leftOut()) },
+		p.headlineOnly,
+		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(symbol(p.c.Verdict), p.verdict())}} },
+	})
+}
+
+// ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
+func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
+	o.Provenance.PageURL = "" // there is none of a comparison that was not made
+	p := commentPage{o: &o}
+	title := doc.Spans(doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v)),
+		doc.Text(" nothing was judged"))
+	if o.Title != "" {
+		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
+	}
+	title = append(doc.Spans(symbol(v)), title...)
+	d := doc.Document{
+		Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}, doc.P(doc.Text(clipTo(text, causeText)))}}
+	var footer []doc.Span
+	for i, part := range p.provenance() {
+		if i > 0 {
+			footer = append(footer, doc.Text(" · "))
+		}
+		footer = append(footer, part...)
+	}
+	if len(footer) > 0 {
+		d.Add(doc.P(footer...))
+	}
+	return fit(o.Limit, []func() doc.Document{
+		func() doc.Document { return d },
+		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(title...)}} },
+	})
+}
+
+// fit renders the first of several documents, each shorter than the one before, that fits or does when rows of its
+// tables and lists are cut. The last one is taken as it is.
+func fit(limit int, stages []func() doc.Document) string {
+	if limit <= 0 {
+		limit = commentLimit
+	}
+	text := ""
+	for _, stage := range stages {
+		page := stage()
+		if text = markdownText(page); len(text) <= limit {
+			return text
+		}
+		if short, ok := fitRows(page, limit); ok {
+			return short
+		}
+	}
+	return text
+}
+
+// fitRows cuts every table and list to the same number of rows, the largest with which the page fits, so that the
+// longest ones lose rows first.
+func fitRows(page doc.Document, limit int) (string, bool) {
+	best := ""
+	for low, high := leastRows, limit/8; low <= high; { // a row has more than 8 bytes, which bounds the search
+		rows := (low + high) / 2
+		if text := markdownText(cutRows(page, rows)); len(text) <= limit {
+			best, low = text, rows+1
+		} else {
+			high = rows - 1
+		}
+	}
+	return best, best != ""
+}
+
+// leastRows is how many rows of a table are worth showing: a page that fits with fewer only loses its folded
+// parts instead.
+const leastRows = 3
+
+func markdownText(d doc.Document) string {
+	var b strings.Builder
+	_ = render.Markdown(&b, d, render.MarkdownOptions{Compact: true}) // a strings.Builder takes everything
+	return b.String()
+}
+
+// cutRows keeps the first rows of every table and list, and says how many it left out.
+func cutRows(d doc.Document, rows int) doc.Document {
+	return doc.Document{Blocks: cutBlocks(d.Blocks, rows)}
+}
+
+func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
+	out := make([]doc.Block, len(blocks))
+	for i, b := range blocks {
+		switch b := b.(type) {
+		case doc.Table:
+			if n := len(b.Rows) - rows; n > 0 {
+				b.Rows = b.Rows[:rows]
+				foot := make([][]doc.Cell, 0, len(b.Foot)+1)
+				b.Foot = append(append(foot, b.Foot...), []doc.Cell{doc.Spans(leftOutText(n, "row"))})
+			}
+			out[i] = b
+		case doc.List:
+			if n := len(b.Items) - rows; n > 0 {
+				items := make([]doc.Item, 0, rows+1)
+				b.Items = append(append(items, b.Items[:rows]...), doc.Item{Spans: doc.Spans(leftOutText(n, "line"))})
+			}
+			out[i] = b
+		case doc.Details:
+			b.Blocks = cutBlocks(b.Blocks, rows)
+			out[i] = b
+		case doc.Note:
+			b.Blocks = cutBlocks(b.Blocks, rows)
+			out[i] = b
+		default:
+			out[i] = b
+		}
+	}
+	return out
+}
+
+func leftOutText(n int, noun string) doc.Span {
+	return doc.Text(comparison.Count(int64(n), noun) + " left out, full report in the artifact").With(doc.Muted)
+}
+
+// commentPage makes the documents of one comment.
+type commentPage struct {
+	c *comparison.Comparison
+	o *CommentOptions
+}
+
+// document is the comment with the parts it is given between its head and its footer.
+func (p commentPage) document(parts ...[]doc.Block) doc.Document {
+	var d doc.Document
+	d.Add(p.title())
+	d.Add(p.screen()...)
+	for _, blocks := range parts {
+		d.Add(blocks...)
+	}
+	d.Add(p.footer())
+	return d
+}
+
+// whyFolded is the evidence, folded away under the first screen.
+func (p commentPage) whyFolded() []doc.Block {
+	blocks := p.why()
+	if t, ok := p.primary(); ok {
+		blocks = append([]doc.Block{t}, blocks...)
+	}
+	if len(blocks) == 0 {
+		return nil
+	}
+	return []doc.Block{doc.Details{
+		Summary: doc.Spans(doc.Text("Why: all numbers, where the change is, gates that did not pass")),
+		Blocks:  append(blocks, doc.P(checkedText(p.c)...)),
+	}}
+}
+
+// headlineOnly is the least that a comment says.
+func (p commentPage) headlineOnly() doc.Document {
+	var d doc.Document
+	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), p.verdict())})
+	d.Add(causeList(&p.c.Answer))
+	d.Add(p.leftOut()...)
+	return d
+}
+
+func (p commentPage) leftOut() []doc.Block {
+	return []doc.Block{
+		doc.P(doc.Text("Details left out for their length, full report in the artifact.").With(doc.Muted))}
+}
+
+// Bounds of a comment.
+const (
+	commentLimit   = 60_000 // bytes; GitHub takes comments of 65,536 characters, the rest is for a hidden marker
+	commentLevel   = 3      // of its title; the parts are one below
+	causeText      = 700    // characters of the cause
+	commentKernels = 6      // rows of the tables that are not folded
+	commentParts   = 4      // kernels among the parts of the change
+	commentSame    = 10     // kernels that did not change, folded
+	commentGates   = 10
+)
+
+func (p commentPage) verdict() doc.Span {
+	return doc.Strong(strings.ToUpper(string(p.c.Verdict))).With(verdictTone(p.c.Verdict))
+}
+
+// symbol is what a verdict is recognised by.
+func symbol(v comparison.Verdict) doc.Span {
+	text := map[comparison.Verdict]string{comparison.Pass: "✅", comparison.Warn: "⚠", comparison.Inconclusive: "❔", comparison.Fail: "❌"}[v]
+	if text == "" {
+		text = "🛑"
+	}
+	return doc.Text(text + " ")
+}
+
+// title is the verdict with the size of the change that it stands on: "FAIL +13.8 % slower".
+func (p commentPage) title() doc.Block {
+	spans := verdictLine(p.c)
+	if p.c.FirstRun() {
+		spans = doc.Spans(p.verdict(),
+			doc.Text(" no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
+	}
+	spans = append(spans, p.acceptedBy()...)
+	if p.o.Title != "" {
+		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
+	}
+	return doc.Heading{Level: commentLevel, Spans: append(doc.Spans(symbol(p.c.Verdict)), spans...)}
+}
+
+// notes are what the reader has to know before the numbers: what accepted a failure, and what the caller adds.
+func (p commentPage) notes() []doc.Block {
+	n := doc.Note{Kind: doc.Info}
+	if p.c != nil {
+		for _, o := range p.c.Overrides[:min(len(p.c.Overrides), commentGates)] {
+			spans := doc.Spans(doc.Text("Accepted: the label "), doc.Name(o.Label),
+				doc.Text(" turns "+string(o.From)+" into "+string(o.To)))
+			if o.By != "" {
+				spans = append(spans, doc.Text(", set by "), doc.Name(o.By))
+			}
+			n.Blocks = append(n.Blocks, doc.P(append(spans, doc.Text("."))...))
+		}
+	}
+	for _, spans := range p.o.Notes {
+		n.Blocks = append(n.Blocks, doc.P(spans...))
+	}
+	if len(n.Blocks) == 0 {
+		return nil
+	}
+	return []doc.Block{n}
+}
+
+// footer says where the numbers come from.
+func (p commentPage) footer() doc.Block {
+	spans := sides(p.c)
+	for _, part := range append(p.provenance(), doc.Spans(doc.Text("explain "), doc.Name(p.c.Tool.Version))) {
+		spans = append(append(spans, doc.Text(" · ")), part...)
+	}
+	return doc.P(spans...)
+}
+
+// provenance is what is known of where the comparison comes from, part by part.
+func (p commentPage) provenance() [][]doc.Span {
+	var list [][]doc.Span
+	f := &p.o.Provenance
+	switch {
+	case f.BaseSHA != "" && f.HeadSHA != "":
+		list = append(list, doc.Spans(doc.Code(shortSHA(f.BaseSHA)), doc.Text(" → "), doc.Code(shortSHA(f.HeadSHA))))
+	case f.HeadSHA != "":
+		list = append(list, doc.Spans(doc.Code(shortSHA(f.HeadSHA))))
+	}
+	if f.Baseline != "" {
+		list = append(list, doc.Spans(doc.Text("baseline: "), doc.Name(f.Baseline)))
+	}
+	if f.Policy != "" {
+		list = append(list, doc.Spans(doc.Text("policy: "), doc.Name(f.Policy)))
+	}
+	if f.Artifact != "" {
+		list = append(list, doc.Spans(doc.Text("artifact "), doc.Name(f.Artifact)))
+	}
+	page := "diff.html"
+	if strings.HasSuffix(f.PageURL, "#artifacts") {
+		page = "diff.html in the artifacts"
+	}
+	for _, link := range []struct{ text, url string }{
+		{page, f.PageURL}, {"run", f.RunURL}, {"run of the base", f.BaseRunURL},
+	} {
+		if strings.HasPrefix(link.url, "https://") || strings.HasPrefix(link.url, "http://") {
+			list = append(list, doc.Spans(doc.Link(link.text, link.url)))
+		}
+	}
+	return list
+}
+
+// shortSHA is a commit as GitHub shortens it.
+func shortSHA(s string) string {
+	if len(s) > 7 {
+		return s[:7]
+	}
+	return s
+}

@@ -1,0 +1,91 @@
+package diffdoc
+
+import (
+	"io"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// WriteCSV writes one row for each metric, kernel, host call and structural finding that was compared, in base units.
+// kind is metric, kernel, api or structure; name holds the labels of a metric, or what the kernel or the call is called
+// on the base, and head_name what it is called on the head.
+func WriteCSV(w io.Writer, c *comparison.Comparison) error {
+	t := table(c)
+	return render.CSV(w, &t)
+}
+
+func table(c *comparison.Comparison) report.Table {
+	text := func(id string) report.Column { return report.Column{ID: id, Kind: report.Text} }
+	name := func(id string) report.Column { return report.Column{ID: id, Kind: report.Name} }
+	num := func(id string) report.Column { return report.Column{ID: id, Kind: report.Float} }
+	t := report.Table{ID: "comparison", Columns: []report.Column{
+		text("kind"), text("metric"), name("name"), name("head_name"), text("unit"), num("base"), num("head"),
+		num("delta"), num("ratio"), text("class"),
+		num("base_count"), num("head_count"), num("count_effect"), num("per_call_effect"), num("interval_low"),
+		num("interval_high"), num("noise_floor"),
+		num("p"), num("p_adjusted"), text("paired_by"),
+	}}
+	f := func(v *float64) report.Cell {
+		if v == nil {
+			return report.Null
+		}
+		return report.F(*v)
+	}
+	s := func(v *string) report.Cell {
+		if v == nil {
+			return report.Null
+		}
+		return report.S(*v)
+	}
+	null := report.Null
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		low, high := null, null
+		if r.Interval != nil {
+			low, high = report.F(r.Interval.Low), report.F(r.Interval.High)
+		}
+		t.Rows = append(t.Rows, []report.Cell{
+			report.S("metric"), report.S(r.Metric), report.S(r.Labels.String()), null, report.S(r.Unit), f(r.Base),
+			f(r.Head), f(r.Delta), f(r.Ratio), report.S(string(r.Class)),
+			null, null, null, null, low, high, f(r.NoiseFloor), f(r.P), f(r.PAdjusted), null,
+		})
+	}
+	for i := range c.Kernels {
+		k := &c.Kernels[i]
+		t.Rows = append(t.Rows, []report.Cell{
+			report.S("kernel"), report.S("kernel.time_per_unit"), s(k.BaseName), s(k.HeadName),
+			report.S(report.Nanoseconds), f(k.Base), f(k.Head), report.F(k.Delta), f(k.Ratio),
+			report.S(string(k.Class)),
+			f(k.BaseCount), f(k.HeadCount), report.F(k.CountEffect), report.F(k.PerCallEffect), null, null, null,
+			f(k.P), f(k.PAdjusted), report.S(k.PairedBy),
+		})
+	}
+	for i := range c.API {
+		a := &c.API[i]
+		delta := null
+		if a.BaseMean != nil && a.HeadMean != nil {
+			delta = report.F(comparison.Value(a.HeadMean) - comparison.Value(a.BaseMean))
+		}
+		t.Rows = append(t.Rows, []report.Cell{
+			report.S("api"), report.S("api.time.mean"), report.S(a.Name), null, report.S(report.Nanoseconds),
+			f(a.BaseMean), f(a.HeadMean), delta, f(a.Ratio), report.S(string(a.Class)),
+			f(a.BaseCount), f(a.HeadCount), null, null, null, null, null, null, null, null,
+		})
+	}
+	for i := range c.Structure {
+		x := &c.Structure[i]
+		delta := null
+		if x.Base != nil && x.Head != nil {
+			delta = report.F(comparison.Value(x.Head) - comparison.Value(x.Base))
+		}
+		t.Rows = append(t.Rows, []report.Cell{
+			report.S("structure"), report.S(x.ID), report.S(x.Text), null, null, f(x.Base), f(x.Head), delta, null,
+			report.S(string(x.Class)),
+			null, null, null, null, null, null, null, null, null, null,
+		})
+	}
+	t.TotalRows = int64(len(t.Rows))
+	return t
+}

@@ -1,0 +1,42 @@
+package diffdoc
+
+import (
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/stacks"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// flame draws both sides' unit by ranges, kernels and idle time: each box as wide as the side that has more of it, red
+// where the head has more and blue where it has less.
+func flame(c *comparison.Comparison) []doc.Block {
+	s := c.Step
+	if s == nil || !c.Comparable || len(s.Tree) < 2 {
+		return nil
+	}
+	boxes := make([]stacks.Box, len(s.Tree))
+	for i, b := range s.Tree {
+		boxes[i] = stacks.Box{Parent: b.Parent, Kind: b.Kind, Category: b.Category, Boxes: b.Boxes, Base: b.Base,
+			Head: b.Head}
+	}
+	depth, start, width := stacks.Places(boxes)
+	chart := doc.Chart{ID: "step-flame", Title: "The step by ranges and kernels: red is more, blue is less", Kind: "flame",
+		Unit: report.Nanoseconds}
+	short := shortNames(c)
+	for i := range boxes {
+		b := &boxes[i]
+		name := shownName(s, short, s.Tree[i].Name)
+		if s.Tree[i].Name == nil {
+			name = b.Words()
+		}
+		chart.Series = append(chart.Series, doc.Series{Name: name, Category: b.Category,
+			Labels: []string{"depth", "start", "width", "base", "head"},
+			Values: []float64{float64(depth[i]), start[i], width[i], b.Base, b.Head}})
+	}
+	text := "A box is as wide as the side that has more of it, so that what is gone can be seen. A box that holds others is " +
+		"their sum on each side; the whole is one step, " + unit.Format(s.Base, report.Nanoseconds) + " → " +
+		unit.Format(s.Head, report.Nanoseconds) + ". Idle time stands with the ranges whose calls launched what ran next: there " +
+		"the host takes its time."
+	return []doc.Block{chart, doc.P(doc.Text(text).With(doc.Muted))}
+}

@@ -1,0 +1,156 @@
+package diffdoc
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// noticedGates are the gates that did not pass, but for those of which there is nothing more to say than that the sides
+// are not comparable.
+func noticedGates(c *comparison.Comparison) []comparison.Gate {
+	var list []comparison.Gate
+	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn} {
+		for _, g := range c.Gates {
+			if g.Verdict == v && !(len(c.Reasons) > 0 && !c.Comparable && g.Code == c.Reasons[0].Code) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// gateList is the gates that did not pass, in sentences.
+func gateList(c *comparison.Comparison, limit int) []doc.Block {
+	gates := slices.DeleteFunc(noticedGates(c), func(g comparison.Gate) bool {
+		return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
+	}) // in a list of their own
+	if len(gates) == 0 {
+		return nil
+	}
+	var l doc.List
+	for i := range gates[:min(len(gates), limit)] {
+		g := &gates[i]
+		spans := append(
+			doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), doc.Text(" ")),
+			ruleSpans(g)...)
+		spans = append(append(append(spans, doc.Text(" on ")), gateMetric(c, g)...), doc.Text(": "+clip(g.Reason)))
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	if n := len(gates) - limit; n > 0 {
+		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+	}
+	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
+}
+
+// waiverList is what became of the waivers: what they accepted, and which of them need somebody's hand. Without it a
+// change that broke a rule would pass, and a waiver turn the verdict into warn, and nobody could see why.
+func waiverList(c *comparison.Comparison, limit int) []doc.Block {
+	var l doc.List
+	for _, needsHand := range []bool{true, false} {
+		for i := range c.Waivers {
+			if w := &c.Waivers[i]; w.Status != comparison.WaiverNotJudged && w.Warns() == needsHand {
+				l.Items = append(l.Items, doc.Item{Spans: waiverSpans(w)})
+			}
+		}
+	}
+	if len(l.Items) == 0 {
+		return nil
+	}
+	if n := len(l.Items) - limit; n > 0 {
+		l.Items = append(l.Items[:limit:limit],
+			doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+	}
+	return []doc.Block{doc.H(2, "waivers", "Waivers"), l}
+}
+
+// spans is a waiver and what became of it in one sentence.
+func waiverSpans(w *comparison.WaiverUse) []doc.Span {
+	spans := doc.Spans(doc.Text("the waiver of "), doc.Name(w.Rule))
+	if w.Warns() {
+		spans = append(doc.Spans(doc.Strong(string(comparison.Warn)).With(doc.Warn), doc.Text(" ")), spans...)
+	}
+	if w.Match != "" {
+		spans = append(spans, doc.Text(" for "), doc.Name(w.Match))
+	}
+	say := func(text string) { spans = append(spans, doc.Text(text)) }
+	switch w.Status {
+	case comparison.WaiverApplied:
+		say(" accepts " + comparison.Count(w.Gates, "gate") + " that would not pass, until ")
+	case comparison.WaiverUnused:
+		say(" is unused: nothing is there to accept, take it out of the policy. It lasts until ")
+	case comparison.WaiverExpired:
+		say(
+			" no longer accepts anything: fix what it covered, renew it, or remove it from the policy. It expired on ")
+	case comparison.WaiverExceeded:
+		say(" covers more than its ceiling of ")
+		spans = append(spans, doc.Name(w.Ceiling), doc.Text(", until "))
+	}
+	spans = append(spans, doc.Name(w.Expires))
+	if w.Issue != "" {
+		spans = append(spans, doc.Text(", "), doc.Name(w.Issue))
+	}
+	return append(spans, doc.Text(": "+clip(w.Reason)))
+}
+
+// accepted counts the gates that pass by a waiver only.
+func accepted(c *comparison.Comparison) int64 {
+	n := int64(0)
+	for i := range c.Gates {
+		if w := c.Gates[i].Waiver; w != nil && w.Status == comparison.WaiverApplied {
+			n++
+		}
+	}
+	return n
+}
+
+// idleWaivers counts the waivers that warn.
+func idleWaivers(c *comparison.Comparison) int64 {
+	n := int64(0)
+	for i := range c.Waivers {
+		if c.Waivers[i].Warns() {
+			n++
+		}
+	}
+	return n
+}
+
+// gateMetric is what a gate judged; a kernel goes by its display name.
+func gateMetric(c *comparison.Comparison, g *comparison.Gate) doc.Cell {
+	if k, ok := g.Labels["kernel"]; ok && len(g.Labels) == 1 {
+		return doc.Cell{doc.Code(g.Metric), doc.Text(" "), doc.Name(display(c, k))}
+	}
+	return metricCell(g.Metric, g.Labels)
+}
+
+// rule is the rule's name, which is text of the user, and what it tolerates.
+func ruleSpans(g *comparison.Gate) []doc.Span {
+	spans := doc.Spans(doc.Name(g.Rule))
+	if g.Threshold != "" && !strings.Contains(g.Rule, ":") {
+		spans = append(spans, doc.Text(" "+g.Threshold))
+	}
+	return spans
+}
+
+func gateTable(c *comparison.Comparison, gates []comparison.Gate, limit int) (doc.Table, bool) {
+	if len(gates) == 0 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "gates", Caption: doc.Spans(doc.Text("Gates")),
+		Columns: []doc.Column{{Title: "Verdict"}, {Title: "Rule"}, {Title: "Metric"}, {Title: "Reason"}}}
+	for i := range gates[:min(len(gates), limit)] {
+		g := &gates[i]
+		t.Rows = append(
+			t.Rows,
+			[]doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, ruleSpans(g), gateMetric(c, g),
+				{doc.Text(g.Reason)}},
+		)
+	}
+	if n := len(gates) - limit; n > 0 {
+		t.Foot = append(t.Foot, []doc.Cell{nil, {doc.Text("and " + unit.Int(int64(n)) + " more")}})
+	}
+	return t, true
+}

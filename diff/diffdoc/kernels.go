@@ -1,0 +1,110 @@
+package diffdoc
+
+import (
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// changedKernels are the kernels of which something is to be said.
+func changedKernels(c *comparison.Comparison) []comparison.Kernel {
+	var list []comparison.Kernel
+	for _, k := range c.Kernels {
+		if k.Class != comparison.Same || k.Note != "" {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// kernelTable lists kernels; detail adds the effects of count and of time per call, and how they were paired.
+func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit int, detail bool) (doc.Table, bool) {
+	if len(kernels) == 0 {
+		return doc.Table{}, false
+	}
+	shown := kernels[:min(len(kernels), limit)]
+	var values, deltas []float64
+	for i := range shown {
+		values = append(values, comparison.Value(shown[i].Base), comparison.Value(shown[i].Head))
+		deltas = append(deltas, shown[i].Delta, shown[i].CountEffect, shown[i].PerCallEffect)
+	}
+	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
+	t := doc.Table{
+		ID:      "kernels",
+		Caption: doc.Spans(doc.Text("Kernels that changed, or may have")),
+		Columns: []doc.Column{{Title: "Kernel"}, {Title: scale.Header("Base"), Align: doc.Right},
+			{Title: scale.Header("Head"), Align: doc.Right},
+			{Title: change.Header("Change"), Align: doc.Right}, {Title: "%", Align: doc.Right},
+			{Title: "Runs", Align: doc.Right}, {Title: "Class"}},
+	}
+	if detail {
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true},
+			doc.Column{Title: "Paired by", Wide: true})
+	}
+	bars := make([]float64, len(shown))
+	for i := range shown {
+		bars[i] = shown[i].Delta
+	}
+	t.Columns[3].Bars = deltaBars(bars)
+	num := func(v *float64) doc.Cell {
+		if v == nil {
+			return doc.Cell{doc.Text(comparison.NoValue)}
+		}
+		return doc.Cell{doc.Text(scale.Format(*v))}
+	}
+	for i := range shown {
+		k := &shown[i]
+		ratio := ""
+		if k.Ratio != nil {
+			ratio = unit.Change(comparison.Value(k.Ratio) - 1)
+		}
+		row := []doc.Cell{
+			kernelName(k), num(k.Base), num(k.Head), {doc.Text(change.Delta(k.Delta))}, {doc.Text(ratio)},
+			{doc.Text(runs(k))},
+			{doc.Text(string(k.Class)).With(classTone(k.Class))},
+		}
+		if detail {
+			row = append(row, doc.Cell{doc.Text(change.Delta(k.CountEffect))},
+				doc.Cell{doc.Text(change.Delta(k.PerCallEffect))}, doc.Cell{doc.Text(k.PairedBy)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if n := len(kernels) - len(shown); n > 0 {
+		t.Foot = append(t.Foot, []doc.Cell{{doc.Text("and " + unit.Int(int64(n)) + " more")}})
+	}
+	return t, true
+}
+
+// kernelName shows a replacement as "A → B".
+func kernelName(k *comparison.Kernel) doc.Cell {
+	base, head := firstOf(k.BaseShort, k.BaseName), firstOf(k.HeadShort, k.HeadName)
+	switch {
+	case base == nil && head == nil:
+		return nil
+	case base == nil:
+		return doc.Cell{doc.Name(*head)}
+	case head == nil || comparison.Value(k.HeadName) == comparison.Value(k.BaseName):
+		return doc.Cell{doc.Name(*base)}
+	}
+	return doc.Cell{doc.Name(*base), doc.Text(" → "), doc.Name(*head)}
+}
+
+func firstOf(list ...*string) *string {
+	for _, s := range list {
+		if s != nil && *s != "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// runs is how often a kernel runs in one unit.
+func runs(k *comparison.Kernel) string {
+	base, head := format(k.BaseCount, report.Count), format(k.HeadCount, report.Count)
+	if base == head {
+		return base
+	}
+	return base + " → " + head
+}

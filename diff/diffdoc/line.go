@@ -1,0 +1,79 @@
+package diffdoc
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// ownWord is what ids of metrics and codes of reasons look like. Nothing else goes into [Comparison.OneLine].
+var ownWord = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}(\.[a-z0-9_]{1,30}){0,3}$`)
+
+// OneLine is the verdict's number in one line of explain's own words: ids of metrics, codes and numbers, no name out of
+// a capture or a file. It fits where text is dangerous: workflow commands, commit statuses.
+func OneLine(c *comparison.Comparison) string {
+	own := func(s string) string {
+		if ownWord.MatchString(s) {
+			return s
+		}
+		return "a metric"
+	}
+	text := ""
+	a := &c.Answer
+	_, g := c.Headline()
+	why := decisive(c)
+	switch {
+	case c.FirstRun():
+		text = "no baseline"
+	case !c.Comparable && len(c.Reasons) > 0:
+		text = "not comparable"
+		sep := ": "
+		for _, r := range c.Reasons[:min(len(c.Reasons), 5)] {
+			if ownWord.MatchString(string(r.Code)) {
+				text += sep + string(r.Code)
+				sep = ", "
+			}
+		}
+	case why != nil && why.Code == comparison.SameCapture:
+		text = "same_capture: base and head are not two captures"
+	case why != nil:
+		text = own(string(why.Code))
+	case g != nil && (a.Metric == g.Metric || g.Verdict == comparison.Fail):
+		text = own(g.Metric) + ": " + string(g.Verdict)
+	case a.From == nil || a.To == nil:
+		text = "nothing was compared"
+	case comparison.Value(a.From) != comparison.Value(a.To):
+		number := *a
+		number.Metric, number.Per = own(a.Metric), ""
+		text = number.Size() + ", " + number.Sides()
+	default:
+		text = own(a.Metric) + " unchanged"
+	}
+	n := map[comparison.Verdict]int64{}
+	for i := range c.Gates {
+		n[c.Gates[i].Verdict]++
+	}
+	text += "; " + comparison.Count(c.Counts.GatesChecked, "gate") + " checked"
+	for _, v := range []struct {
+		verdict comparison.Verdict
+		word    string
+	}{{comparison.Fail, "failed"}, {comparison.Warn, "warned"}} {
+		if n[v.verdict] > 0 {
+			text += ", " + unit.Int(n[v.verdict]) + " " + v.word
+		}
+	}
+	if a := accepted(c); a > 0 {
+		text += ", " + unit.Int(a) + " accepted by a waiver"
+	}
+	if w := idleWaivers(c); w > 0 {
+		text += "; " + comparison.Count(w, "waiver") + " unused or expired"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,153 @@
+package diffdoc
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Leg is one comparison of several that share a comment: a job of a matrix.
+type Leg struct {
+	Title      string
+	Comparison *comparison.Comparison
+}
+
+// CombinedComment is several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for each
+// leg, worst first, and each leg folded. It loses rows and parts as [Comment] does.
+func CombinedComment(legs []Leg, o CommentOptions) string {
+	legs = slices.Clone(legs)
+	slices.SortStableFunc(legs, func(a, b Leg) int {
+		return comparison.Rank(b.Comparison.Verdict) - comparison.Rank(a.Comparison.Verdict)
+	})
+	p := mergedPage{legs: legs, o: &o}
+	return fit(o.Limit, []func() doc.Document{
+		func() doc.Document { return p.document(p.folded()) },
+		func() doc.Document { return p.document(commentPage{}.leftOut()) },
+		func() doc.Document { return doc.Document{Blocks: []doc.Block{p.title()}} },
+		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(p.verdict())}} },
+	})
+}
+
+// Worst is the comparison with the worst verdict, the first of several. There has to be one.
+func Worst(legs []Leg) *comparison.Comparison {
+	return slices.MaxFunc(legs, func(a, b Leg) int {
+		return comparison.Rank(a.Comparison.Verdict) - comparison.Rank(b.Comparison.Verdict)
+	}).Comparison
+}
+
+type mergedPage struct {
+	legs []Leg
+	o    *CommentOptions
+}
+
+func (p mergedPage) worst() comparison.Verdict {
+	if len(p.legs) == 0 {
+		return comparison.Inconclusive
+	}
+	return p.legs[0].Comparison.Verdict
+}
+
+func (p mergedPage) verdict() doc.Span {
+	return doc.Strong(strings.ToUpper(string(p.worst()))).With(verdictTone(p.worst()))
+}
+
+// title counts the legs by their verdicts, the worst first: "2 failed, 1 error of 7".
+func (p mergedPage) title() doc.Block {
+	var parts []string
+	for _, v := range []struct {
+		verdict comparison.Verdict
+		word    string
+	}{{comparison.Fail, "failed"}, {comparison.Error, "error"}, {comparison.Inconclusive, "inconclusive"}, {comparison.Warn, "warned"}} {
+		n := 0
+		for _, l := range p.legs {
+			if l.Comparison.Verdict == v.verdict {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, unit.Int(int64(n))+" "+v.word)
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"all passed"}
+	}
+	spans := doc.Spans(p.verdict(), doc.Text(" "+strings.Join(parts, ", ")+" of "+unit.Int(int64(len(p.legs)))))
+	if p.o.Title != "" {
+		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
+	}
+	return doc.Heading{Level: commentLevel, Spans: append(doc.Spans(symbol(p.worst())), spans...)}
+}
+
+func (p mergedPage) document(parts []doc.Block) doc.Document {
+	var d doc.Document
+	d.Add(p.title())
+	d.Add(commentPage{o: p.o}.notes()...)
+	t := doc.Table{ID: "legs", Columns: []doc.Column{
+		{Title: "Comparison"}, {Title: "Verdict"}, {Title: "Change", Align: doc.Right},
+		{Title: "Gates not passed", Align: doc.Right}, {Title: "Cause"},
+	}}
+	for _, l := range p.legs {
+		c := l.Comparison
+		verdict := doc.Text(string(c.Verdict)).With(verdictTone(c.Verdict))
+		if c.Verdict == p.worst() && c.Verdict != comparison.Pass {
+			verdict.Kind = doc.KindStrong
+		}
+		change := doc.Text(comparison.NoValue)
+		if size := c.Answer.Size(); c.Comparable && size != "" {
+			change = doc.Text(size)
+		}
+		t.Rows = append(
+			t.Rows,
+			[]doc.Cell{{doc.Name(l.Title)}, {verdict}, {change}, {doc.Text(unit.Int(int64(len(noticedGates(c)))))},
+				{doc.Text(firstCause(c))}},
+		)
+	}
+	d.Add(t)
+	d.Add(parts...)
+	d.Add(p.footer())
+	return d
+}
+
+// firstCause is the cause that explains most, in one line; else what there is to know.
+func firstCause(c *comparison.Comparison) string {
+	if a := &c.Answer; len(a.Rows) > 0 {
+		return unit.Delta(a.Rows[0].Delta, report.Nanoseconds) + " " + clip(a.Rows[0].Text())
+	}
+	if n := c.Answer.Notes; len(n) > 0 {
+		return clip(n[0])
+	}
+	return ""
+}
+
+// folded has the primary numbers and the evidence of each leg.
+func (p mergedPage) folded() []doc.Block {
+	var list []doc.Block
+	for _, l := range p.legs {
+		leg := commentPage{c: l.Comparison, o: &CommentOptions{}}
+		var blocks []doc.Block
+		blocks = append(blocks, reasons(l.Comparison)...)
+		if t, ok := leg.primary(); ok {
+			blocks = append(blocks, t)
+		}
+		blocks = append(append(blocks, leg.why()...), doc.P(checkedText(l.Comparison)...), leg.footer())
+		list = append(list, doc.Details{
+			Summary: doc.Spans(doc.Name(l.Title), doc.Text(": "+string(l.Comparison.Verdict))), Blocks: blocks,
+		})
+	}
+	return list
+}
+
+func (p mergedPage) footer() doc.Block {
+	var spans []doc.Span
+	for _, s := range (commentPage{o: p.o}).provenance() {
+		if len(spans) > 0 {
+			spans = append(spans, doc.Text(" · "))
+		}
+		spans = append(spans, s...)
+	}
+	return doc.P(spans...)
+}

@@ -1,0 +1,373 @@
+package diffdoc
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// WriteText writes the comparison for a terminal of 100 columns.
+func WriteText(w io.Writer, c *comparison.Comparison, o render.TerminalOptions) error {
+	return render.Terminal(w, Terminal(c), o)
+}
+
+// WriteMarkdown writes the comparison as GitHub-flavoured markdown: the verdict and its cause first, details folded.
+func WriteMarkdown(w io.Writer, c *comparison.Comparison, o render.MarkdownOptions) error {
+	return render.Markdown(w, Page(c), o)
+}
+
+// Bounds of the terminal's tables.
+const (
+	maxPrimary    = 6
+	maxMeasuredUp = 16 // where numbers are all there is
+	termKernelMax = 8
+	termGates     = 6
+	termResidue   = 4
+	maxWarnings   = 6
+	termText      = 330 // characters of a sentence
+)
+
+// Terminal is what the command prints.
+func Terminal(c *comparison.Comparison) doc.Document {
+	var d doc.Document
+	d.Add(opening(c)...)
+	add := func(t doc.Table, ok bool) {
+		if ok {
+			d.Add(t)
+		}
+	}
+	if shows(c) {
+		add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
+	}
+	if c.Comparable { // the parts of different work explain nothing
+		if moved(c) {
+			add(attributionTable(c, termKernelMax, false))
+		}
+		add(kernelTable(c, changedKernels(c), termKernelMax, false))
+		add(apiTable(c, true))
+		d.Add(structureList(c)...)
+	}
+	if t, ok := rankTable(c, termRanks); ok {
+		d.Add(rankLine(c)...)
+		d.Add(t)
+	}
+	d.Add(gateList(c, termGates)...)
+	d.Add(waiverList(c, termGates)...)
+	d.Add(residue(c, termResidue)...)
+	d.Add(doc.P(checkedText(c)...))
+	return d
+}
+
+// mostPrimary is how many rows the first table shows.
+func mostPrimary(c *comparison.Comparison) int {
+	if c.Depth == comparison.DepthEvidence {
+		return maxMeasuredUp
+	}
+	return maxPrimary
+}
+
+// Page is the whole comparison, for a pull request.
+func Page(c *comparison.Comparison) doc.Document {
+	var d doc.Document
+	d.Add(opening(c)...)
+	if t, ok := primaryTable(c, rowsToShow(c, mostPrimary(c))); ok && shows(c) {
+		d.Add(t)
+	}
+	if c.Comparable {
+		if t, ok := attributionTable(c, termKernelMax, true); ok {
+			d.Add(doc.H(2, "causes", "Where the change comes from"))
+			t.Caption = nil
+			d.Add(t, doc.P(doc.Text(attributionText(c)).With(doc.Muted)))
+		}
+		d.Add(structureList(c)...)
+		if t, ok := kernelTable(c, changedKernels(c), termKernelMax, false); ok {
+			d.Add(t)
+		}
+		if t, ok := apiTable(c, true); ok {
+			d.Add(t)
+		}
+	}
+	if t, ok := gateTable(c, noticedGates(c), len(c.Gates)); ok {
+		t.Caption = nil
+		d.Add(doc.H(2, "gates", "Gates that did not pass"), t)
+	}
+	d.Add(waiverList(c, len(c.Waivers))...)
+	d.Add(doc.P(checkedText(c)...))
+	d.Add(details(c)...)
+	return d
+}
+
+// details are the folded parts.
+func details(c *comparison.Comparison) []doc.Block {
+	var list []doc.Block
+	fold := func(summary string, blocks ...doc.Block) {
+		if len(blocks) > 0 {
+			list = append(list, doc.Details{Summary: doc.Spans(doc.Text(summary)), Blocks: blocks})
+		}
+	}
+	if t, ok := kernelTable(c, c.Kernels, len(c.Kernels), true); ok {
+		t.Caption = nil
+		fold("All kernels ("+unit.Int(
+			c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)",
+			t)
+	}
+	if t, ok := apiTable(c, false); ok {
+		t.Caption = nil
+		fold("All host calls per unit", t)
+	}
+	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
+		blocks := []doc.Block{decisions(c)}
+		if len(c.Primary) > mostPrimary(c) {
+			blocks = []doc.Block{t, decisions(c)}
+		}
+		fold("How each metric was decided", blocks...)
+	}
+	if t, ok := gateTable(c, c.Gates, len(c.Gates)); ok {
+		t.Caption = nil
+		fold(comparison.Count(int64(len(c.Gates)), "gate"), t)
+	}
+	fold("Ranks", rankBlocks(c, pageRanks)...)
+	if t, ok := mixTable(c); ok {
+		fold("Mix of units", t)
+	}
+	if t, ok := unjudgedTable(c); ok {
+		fold("Tokens, and time outside the units", t)
+	}
+	if len(c.Residue) > 0 {
+		fold("What differs and was not compared", residue(c, len(c.Residue))...)
+	}
+	return list
+}
+
+func verdictTone(v comparison.Verdict) doc.Tone {
+	switch v {
+	case comparison.Pass:
+		return doc.Good
+	case comparison.Warn, comparison.Inconclusive:
+		return doc.Warn
+	case comparison.Fail, comparison.Error:
+		return doc.Bad
+	}
+	return doc.Plain
+}
+
+func classTone(c comparison.Class) doc.Tone {
+	switch c {
+	case comparison.Improved:
+		return doc.Good
+	case comparison.Regressed:
+		return doc.Bad
+	case comparison.Unsettled:
+		return doc.Warn
+	case comparison.Same:
+		return doc.Muted
+	case comparison.Added, comparison.Removed:
+	}
+	return doc.Plain
+}
+
+// verdictLine is the verdict with the number it stands on.
+func verdictLine(c *comparison.Comparison) []doc.Span {
+	spans := doc.Spans(doc.Strong(strings.ToUpper(string(c.Verdict))).With(verdictTone(c.Verdict)))
+	switch {
+	case c.FirstRun():
+		return append(spans, doc.Text(" no baseline"))
+	case !c.Comparable:
+		return append(spans, doc.Text(" not comparable"))
+	}
+	if r := decisive(c); r != nil {
+		why := " " + string(r.Code) + ": " + clip(r.Text)
+		if c.Verdict == comparison.Fail {
+			why += " (the policy lets that fail)"
+		}
+		return append(spans, doc.Text(why))
+	}
+	if _, gate := c.Headline(); gate != nil && (c.Answer.Metric == gate.Metric || gate.Verdict == comparison.Fail) {
+		spans = append(append(spans, doc.Text(" ")), gateMetric(c, gate)...)
+		return append(spans, doc.Text(": "+clip(gate.Reason)))
+	}
+	if size := c.Answer.Size(); size != "" {
+		spans = append(spans, doc.Text(" "+size))
+	}
+	return spans
+}
+
+// decisive is the reason that the verdict stands on where no gate counts as that much; nil where one does.
+func decisive(c *comparison.Comparison) *comparison.Reason {
+	if slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == c.Verdict }) {
+		return nil
+	}
+	at := slices.IndexFunc(c.Reasons, func(r comparison.Reason) bool {
+		return r.Code == comparison.SameCapture || r.Code == comparison.IncompleteCapture ||
+			r.Code == comparison.HighOverhead || r.Code == comparison.MissingKind
+	})
+	if at < 0 {
+		return nil
+	}
+	return &c.Reasons[at]
+}
+
+func format(v *float64, u string) string {
+	if v == nil {
+		return comparison.NoValue
+	}
+	return unit.Format(*v, u)
+}
+
+// sides names what was compared.
+func sides(c *comparison.Comparison) []doc.Span {
+	var spans []doc.Span
+	names := func(s comparison.Side) {
+		for i, n := range s.Names {
+			if i > 0 {
+				spans = append(spans, doc.Text(", "))
+			}
+			spans = append(spans, doc.Name(n))
+		}
+	}
+	if !c.FirstRun() {
+		names(c.Base)
+		spans = append(spans, doc.Text(" → "))
+	}
+	names(c.Head)
+	if c.FirstRun() {
+		return append(spans, doc.Text(" · "+comparison.Count(int64(c.Head.Captures), "capture")))
+	}
+	if c.Unit.Kind != "" && c.Unit.Kind != "none" {
+		spans = append(spans, doc.Text(" · per unit of work ("+c.Unit.Kind))
+		if c.Unit.Name != "" {
+			spans = append(spans, doc.Text(" "), doc.Name(c.Unit.Name))
+		}
+		if c.Unit.Phase != "" {
+			spans = append(spans, doc.Text(", "), doc.Name(c.Unit.Phase))
+		}
+		if c.Unit.Batch != nil {
+			spans = append(spans, doc.Text(", batch "+unit.Int(comparison.Value(c.Unit.Batch))))
+		}
+		if c.Unit.Tokens != nil {
+			spans = append(spans, doc.Text(", "+unit.Int(comparison.Value(c.Unit.Tokens))+" prompt tokens"))
+		}
+		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+comparison.Count(c.Unit.HeadN, "unit")))
+		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {
+			text := unit.Format(*b, report.Ratio)
+			if head := unit.Format(*h, report.Ratio); head != text {
+				text += " → " + head
+			}
+			spans = append(spans, doc.Text(", which cover "+text+" of GPU compute time"))
+		}
+	}
+	if unreplicated(c) {
+		spans = append(spans, doc.Text(" · unreplicated: one capture on a side"))
+	} else {
+		spans = append(spans, doc.Text(
+			" · "+strconv.Itoa(c.Base.Captures)+" → "+comparison.Count(int64(c.Head.Captures), "capture")))
+	}
+	return spans
+}
+
+func unreplicated(c *comparison.Comparison) bool { return c.Base.Captures < 2 || c.Head.Captures < 2 }
+
+// reasons say why the sides are not comparable, or not conclusive, and what limits trust in them.
+func reasons(c *comparison.Comparison) []doc.Block {
+	why, doubts := doc.Note{Kind: doc.Info}, doc.Note{Kind: doc.Caution}
+	if !c.Comparable {
+		why.Kind = doc.Caution
+	}
+	list := c.Reasons
+	if len(list) > 0 && len(c.Answer.Notes) > 0 && !c.Comparable && !c.Identical && !c.FirstRun() {
+		list = list[1:] // the answer says the first one
+	}
+	for _, r := range list {
+		why.Blocks = append(why.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+r.Text)))
+	}
+	for i, r := range c.Warnings {
+		if i == maxWarnings {
+			more := comparison.Count(int64(len(c.Warnings)-i), "more warning")
+			doubts.Blocks = append(doubts.Blocks, doc.P(doc.Text(more+" in the JSON of the comparison")))
+			break
+		}
+		doubts.Blocks = append(doubts.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+clip(r.Text))))
+	}
+	var notes []doc.Block
+	for _, n := range []doc.Note{why, doubts} {
+		if len(n.Blocks) > 0 {
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
+
+// moved reports whether the time of a unit changed, so that there is something to split.
+func moved(c *comparison.Comparison) bool {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; strings.HasPrefix(r.Metric, "unit.time") && r.Class != comparison.Same {
+			return true
+		}
+	}
+	return false
+}
+
+// checked says how much was looked at, even when nothing changed.
+func checkedText(c *comparison.Comparison) []doc.Span {
+	text := gatesText(c)[0].Text + " Compared " + comparison.Count(c.Counts.MetricsCompared, "metric")
+	if c.Counts.KernelsCompared > 0 {
+		text += ", " + comparison.Count(c.Counts.KernelsCompared,
+			"kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
+	}
+	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
+		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + comparison.Count(c.Counts.UnitsHead, "unit")
+	}
+	return doc.Spans(doc.Text(text + "."))
+}
+
+// gatesText counts what came of the gates.
+func gatesText(c *comparison.Comparison) []doc.Span {
+	n := map[comparison.Verdict]int64{}
+	for i := range c.Gates {
+		n[c.Gates[i].Verdict]++
+	}
+	inconclusive := "inconclusive"
+	if !c.Comparable && !c.FirstRun() {
+		inconclusive = "not answered, since the sides are not comparable"
+	}
+	text := comparison.Count(c.Counts.GatesChecked, "gate") + " checked"
+	sep := ": "
+	for _, v := range []struct {
+		verdict comparison.Verdict
+		word    string
+	}{{comparison.Pass, "passed"}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
+		inconclusive}} {
+		if n[v.verdict] > 0 {
+			text += sep + unit.Int(n[v.verdict]) + " " + v.word
+			sep = ", "
+			if a := accepted(c); v.verdict == comparison.Pass && a > 0 {
+				text += " (" + unit.Int(a) + " by a waiver)"
+			}
+		}
+	}
+	if w := idleWaivers(c); w > 0 {
+		text += "; " + comparison.Count(w, "waiver") + " unused or expired"
+	}
+	return doc.Spans(doc.Text(text + "."))
+}
+
+// clip keeps the start of a long sentence.
+func clip(s string) string { return clipTo(s, termText) }
+
+// clipTo keeps at most limit characters.
+func clipTo(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	if r := []rune(s); len(r) > limit {
+		return strings.TrimRight(string(r[:limit-2]), " ,;:.") + " …"
+	}
+	return s
+}

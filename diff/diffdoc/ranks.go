@@ -1,0 +1,123 @@
+package diffdoc
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Bounds of the tables about ranks.
+const (
+	termRanks = 8
+	pageRanks = 256
+	pageSteps = 20
+)
+
+// rankTable is the change of a run rank by rank, or by role: of more than most those that changed most.
+func rankTable(c *comparison.Comparison, most int) (doc.Table, bool) {
+	x := c.Ranks
+	if x == nil || len(x.Rows) == 0 {
+		return doc.Table{}, false
+	}
+	first := "Rank"
+	if x.By == comparison.ByRole {
+		first = "Role"
+	}
+	t := doc.Table{ID: "ranks", Caption: doc.Spans(doc.Text("Steps " + byWords(x) + " (median; mean wait in a collective)")),
+		Columns: []doc.Column{{Title: first}, {Title: "Role", Wide: true}, {Title: "Ranks", Align: doc.Right, Wide: true},
+			{Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right}, {Title: "Change", Align: doc.Right},
+			{Title: "", Align: doc.Right}, {Title: "Steps slower", Align: doc.Right, Wide: true},
+			{Title: "Wait, base", Align: doc.Right}, {Title: "Wait, head", Align: doc.Right},
+			{Title: "Last, base", Align: doc.Right, Wide: true}, {Title: "Last, head", Align: doc.Right, Wide: true}}}
+	order := make([]int, len(x.Rows))
+	for i := range order {
+		order[i] = i
+	}
+	if len(order) > most {
+		slices.SortStableFunc(order, func(a, b int) int {
+			return cmp.Compare(math.Abs(comparison.Value(x.Rows[b].Delta)), math.Abs(comparison.Value(x.Rows[a].Delta)))
+		})
+		order = order[:most]
+		slices.Sort(order)
+	}
+	for _, i := range order {
+		r := &x.Rows[i]
+		change, ratio := comparison.NoValue, ""
+		if r.Delta != nil {
+			change = unit.Delta(comparison.Value(r.Delta), report.Nanoseconds)
+			if comparison.Value(r.Base) > 0 {
+				ratio = unit.Change(comparison.Value(r.Delta) / comparison.Value(r.Base))
+			}
+		}
+		name, ranks, slower := cmp.Or(r.ID, "(none)"), unit.Int(r.BaseRanks), comparison.NoValue
+		if r.HeadRanks != r.BaseRanks {
+			ranks += " → " + unit.Int(r.HeadRanks)
+		}
+		if r.Steps > 0 {
+			slower = unit.Int(r.Slower) + " of " + unit.Int(r.Steps)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(name)}, {doc.Name(r.Role)}, {doc.Text(ranks)},
+			{doc.Text(format(r.Base, report.Nanoseconds))}, {doc.Text(format(r.Head, report.Nanoseconds))},
+			{doc.Text(change)}, {doc.Text(ratio)}, {doc.Text(slower)},
+			{doc.Text(format(r.BaseWait, report.Nanoseconds))}, {doc.Text(format(r.HeadWait, report.Nanoseconds))},
+			{doc.Text(format(r.BaseLast, report.Ratio))}, {doc.Text(format(r.HeadLast, report.Ratio))}})
+	}
+	if rest := len(x.Rows) - len(order); rest > 0 {
+		t.Caption = append(t.Caption, doc.Text(", the "+unit.Int(int64(len(order)))+" that changed most of "+unit.Int(int64(len(x.Rows)))))
+	}
+	return t, true
+}
+
+func byWords(x *comparison.Ranks) string {
+	if x.By == comparison.ByRole {
+		return "by role"
+	}
+	return "rank by rank"
+}
+
+// rankSteps are the steps whose slowest rank changed most.
+func rankSteps(c *comparison.Comparison) (doc.Table, bool) {
+	if c.Ranks == nil || len(c.Ranks.Steps) == 0 {
+		return doc.Table{}, false
+	}
+	list := slices.Clone(c.Ranks.Steps)
+	slices.SortStableFunc(list, func(a, b comparison.RankStep) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
+	list = list[:min(len(list), pageSteps)]
+	slices.SortStableFunc(list, func(a, b comparison.RankStep) int { return cmp.Compare(a.Step, b.Step) })
+	t := doc.Table{ID: "rank-steps", Caption: doc.Spans(doc.Text("Slowest rank of the steps that changed most")),
+		Columns: []doc.Column{{Title: "Step", Align: doc.Right}, {Title: "Slowest, base"}, {Title: "Base", Align: doc.Right},
+			{Title: "Slowest, head"}, {Title: "Head", Align: doc.Right}, {Title: "Change", Align: doc.Right}}}
+	for i := range list {
+		s := &list[i]
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(s.Step))}, {doc.Name(s.BaseRank)},
+			{doc.Text(unit.Format(s.Base, report.Nanoseconds))}, {doc.Name(s.HeadRank)},
+			{doc.Text(unit.Format(s.Head, report.Nanoseconds))}, {doc.Text(unit.Delta(s.Delta, report.Nanoseconds))}})
+	}
+	return t, true
+}
+
+// rankLine is the one line on ranks, where there is one.
+func rankLine(c *comparison.Comparison) []doc.Block {
+	if c.Ranks == nil || c.Ranks.Where == "" {
+		return nil
+	}
+	return []doc.Block{doc.P(doc.Strong("ranks:"), doc.Text(" "+clip(c.Ranks.Where)))}
+}
+
+// rankBlocks are what a page says of ranks, of so many rows at most.
+func rankBlocks(c *comparison.Comparison, most int) []doc.Block {
+	t, ok := rankTable(c, most)
+	if !ok {
+		return nil
+	}
+	list := append(rankLine(c), t)
+	if s, ok := rankSteps(c); ok {
+		list = append(list, s)
+	}
+	return list
+}

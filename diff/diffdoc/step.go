@@ -1,0 +1,278 @@
+package diffdoc
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Bounds of the drawing of a step.
+const (
+	drawnJoins   = 150
+	drawnStreams = 8 // rows of a side; the others are in the last one
+	labelledRows = 5
+	leastLabel   = 0.004 // of the longer unit, a change that is labelled
+)
+
+// stepFigure lays the mean unit of both sides above each other on one time axis: kernels in the colours of their
+// categories, lines between those that are paired, idle time by cause, and in red where only the head waits longer, in
+// green where it waits less.
+func stepFigure(c *comparison.Comparison) []doc.Block {
+	s := c.Step
+	if s == nil || !c.Comparable || s.Delta == 0 && s.Idle == 0 {
+		return nil
+	}
+	t := doc.Timeline{ID: "step", Unit: report.Nanoseconds, Length: max(s.Base, s.Head),
+		Title: "The step, before and after: mean of " + comparison.Count(s.BaseUnits, "unit") + " and of " +
+			unit.Int(s.HeadUnits) + ", GPU " + strconv.FormatInt(s.Device, 10)}
+	used, short := map[string]bool{}, shortNames(c)
+	base := doc.Lane{Title: "base, " + unit.Format(s.Base, report.Nanoseconds), Rows: 1}
+	head := doc.Lane{Title: "head, " + unit.Format(s.Head, report.Nanoseconds), Rows: 1}
+	var joins doc.Lane
+	every := max(1, (len(s.Rows)-1)/drawnJoins+1)
+	streams := 0
+	for i := range s.Rows {
+		streams = max(streams, s.Rows[i].Stream+1)
+	}
+	if base.Rows, head.Rows = min(streams, drawnStreams), min(streams, drawnStreams); streams > 1 {
+		base.Title += ": a row for each of " + strconv.Itoa(streams) + " streams"
+		head.Title += ", likewise"
+	}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		if r.Kind == comparison.RowEnd || r.Kind == comparison.RowRest {
+			continue
+		}
+		used[r.Category] = used[r.Category] || r.Category != ""
+		baseTime, headTime := r.BaseKernel, r.HeadKernel
+		if r.Kind != comparison.RowFolded { // what runs at the same time as others stands in the row of its stream
+			baseTime, headTime = baseTime+r.BaseHidden, headTime+r.HeadHidden
+		}
+		if r.BasePosition != nil && baseTime > 0 {
+			base.Marks = append(base.Marks, stepMark(r, shownName(s, short, r.Name), comparison.Value(r.BasePosition), r.BaseStart, baseTime))
+		}
+		if r.HeadPosition != nil && headTime > 0 {
+			name := r.HeadName
+			if name == nil {
+				name = r.Name
+			}
+			head.Marks = append(head.Marks, stepMark(r, shownName(s, short, name), comparison.Value(r.HeadPosition), r.HeadStart, headTime))
+		}
+		if r.BasePosition != nil && r.HeadPosition != nil && i%every == 0 {
+			joins.Joins = append(joins.Joins, doc.Join{From: r.BaseStart, To: r.HeadStart})
+		}
+	}
+	t.Lanes = append(t.Lanes, base)
+	if len(joins.Joins) > 0 {
+		t.Lanes = append(t.Lanes, joins)
+	}
+	t.Lanes = append(t.Lanes, head)
+	if !moved(c) { // what differs is noise, and would be drawn at full height
+		t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
+		return []doc.Block{t}
+	}
+	t.Lanes = append(t.Lanes, changeLane(s, t.Length))
+	t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
+	t.Note = doc.Spans(doc.Text("Below: idle time that only the head has, in "), doc.Text("red").With(doc.Bad),
+		doc.Text("; that it saved, in "), doc.Text("green").With(doc.Good), doc.Text(". Idle time changed by "+
+			delta(s.Idle)+": "+delta(s.Systematic)+" in every step (medians by position), "+delta(s.Sporadic)+
+			" in single steps."))
+	return []doc.Block{t}
+}
+
+func delta(ns float64) string { return unit.Delta(ns, report.Nanoseconds) }
+
+func stepMark(r *comparison.StepRow, name string, position int64, start, length float64) doc.Mark {
+	m := doc.Mark{Start: start, Length: length, Row: min(r.Stream, drawnStreams-1), Name: "#" +
+		strconv.FormatInt(position, 10) + " " + name,
+		Colour: r.Category, Text: "Δ " + delta(r.HeadKernel-r.BaseKernel)}
+	if r.Kind != comparison.RowPaired {
+		m.Text = r.Kind
+	}
+	if r.Kind == comparison.RowFolded {
+		m.Name = unit.Int(r.Positions) + " kernels from #" + strconv.FormatInt(position, 10)
+		m.Text = "Δ " + delta(r.HeadKernel-r.BaseKernel)
+	}
+	return m
+}
+
+// changeLane is the change of the gap before each kernel, where it is in the head; the largest are labelled.
+func changeLane(s *comparison.Step, length float64) doc.Lane {
+	l := doc.Lane{Title: "idle: head less base", Rows: 1}
+	change := func(i int) float64 { return s.Rows[i].HeadGap - s.Rows[i].BaseGap }
+	order := make([]int, len(s.Rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(change(b)), math.Abs(change(a))) })
+	labels := map[int]string{}
+	for _, i := range order[:min(len(order), labelledRows)] {
+		if math.Abs(change(i)) >= leastLabel*length {
+			labels[i] = changeWords(s, i, change(i))
+		}
+	}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		d := change(i)
+		if d == 0 || r.Kind == comparison.RowRest {
+			continue
+		}
+		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad",
+			Name: "idle before " + rowName(s, i),
+			Text: changeWords(s, i, d), Label: labels[i]}
+		if r.HeadPosition == nil {
+			m.Start = min(r.BaseStart, length-m.Length)
+		}
+		if r.Kind == comparison.RowEnd {
+			m.Start = max(min(r.HeadStart, length-m.Length), 0)
+		}
+		if d < 0 {
+			m.Colour = "good"
+		}
+		l.Marks = append(l.Marks, m)
+	}
+	return l
+}
+
+func rowName(s *comparison.Step, i int) string {
+	switch r := &s.Rows[i]; {
+	case r.Kind == comparison.RowEnd:
+		return "the next step"
+	case r.BasePosition != nil:
+		return "#" + strconv.FormatInt(comparison.Value(r.BasePosition), 10)
+	default:
+		return "#" + strconv.FormatInt(comparison.Value(r.HeadPosition), 10) + " (added)"
+	}
+}
+
+// changeWords say what of a change is in every step, and what in single hiccups.
+func changeWords(s *comparison.Step, i int, d float64) string {
+	r := &s.Rows[i]
+	text := delta(d) + " before " + rowName(s, i)
+	if r.Cause != "" {
+		text += ", " + r.Cause
+	}
+	n, list, of := 0, s.HeadHiccups, ""
+	if d < 0 {
+		list, of = s.BaseHiccups, " of base"
+	}
+	for _, h := range list {
+		if h.Row == i && h.Part == comparison.PartGap {
+			n++
+		}
+	}
+	switch {
+	case math.Abs(r.GapMedian) >= 0.8*math.Abs(d):
+		return text + ", in every step"
+	case n > 0:
+		return text + ": " + delta(r.GapMedian) + " in every step, the rest in " + comparison.Count(int64(n), "hiccup") + of
+	}
+	return text + ": " + delta(r.GapMedian) + " in every step"
+}
+
+// stepTable lists the positions with most change, in their order.
+func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
+	s := c.Step
+	if s == nil {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "step", Caption: doc.Spans(doc.Text("Positions with most change")), Columns: []doc.Column{
+		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right},
+		{Title: "Gap before, base", Align: doc.Right}, {Title: "Gap, head", Align: doc.Right},
+		{Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
+		{Title: "Kernel, base", Align: doc.Right, Wide: true}, {Title: "Kernel, head", Align: doc.Right, Wide: true},
+	}}
+	order := make([]int, 0, len(s.Rows))
+	for i := range s.Rows {
+		if s.Rows[i].Delta != 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(math.Abs(s.Rows[b].Delta), math.Abs(s.Rows[a].Delta))
+	})
+	left := order[min(len(order), most):]
+	order = order[:min(len(order), most)]
+	slices.Sort(order)
+	short := shortNames(c)
+	named := func(n *int) doc.Span { return doc.Name(shownName(s, short, n)) }
+	ns := func(v float64) doc.Cell { return doc.Cell{doc.Text(unit.Format(v, report.Nanoseconds))} }
+	for _, i := range order {
+		r := &s.Rows[i]
+		var number, name doc.Cell
+		switch {
+		case r.Kind == comparison.RowEnd:
+			name = doc.Cell{doc.Text("(until the next unit)")}
+		case r.Kind == comparison.RowRest:
+			name = doc.Cell{doc.Text("(other units' kernels)")}
+		case r.Kind == comparison.RowFolded:
+			name = doc.Cell{doc.Text(comparison.Count(r.Positions, "kernel") + " " + r.Category)}
+		default:
+			name = doc.Cell{named(r.Name)}
+			if r.HeadName != nil {
+				name = append(name, doc.Text(" → "), named(r.HeadName))
+			}
+			if r.Kind != comparison.RowPaired {
+				name = append(name, doc.Text(" ("+r.Kind+")"))
+			}
+		}
+		if r.BasePosition != nil || r.HeadPosition != nil {
+			number = doc.Cell{doc.Text(strings.TrimSuffix(strings.TrimPrefix(rowName(s, i), "#"), " (added)"))}
+		}
+		t.Rows = append(t.Rows, []doc.Cell{number, name, {doc.Text(delta(r.Delta))}, ns(r.BaseGap), ns(r.HeadGap),
+			{doc.Text(delta(r.GapMedian + r.KernelMedian))}, {doc.Text(r.Cause)}, ns(r.BaseKernel), ns(r.HeadKernel)})
+	}
+	if len(left) > 0 {
+		sum := 0.0
+		for _, i := range left {
+			sum += s.Rows[i].Delta
+		}
+		more := unit.Int(int64(len(left))) + " more positions"
+		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(more)}, {doc.Text(delta(sum))}})
+	}
+	return t, len(t.Rows) > 0
+}
+
+// shortNames are the short names of kernels that have one, by the full name.
+func shortNames(c *comparison.Comparison) map[string]string {
+	names := map[string]string{}
+	for i := range c.Kernels {
+		k := &c.Kernels[i]
+		if k.BaseName != nil && k.BaseShort != nil {
+			names[comparison.Value(k.BaseName)] = comparison.Value(k.BaseShort)
+		}
+		if k.HeadName != nil && k.HeadShort != nil {
+			names[comparison.Value(k.HeadName)] = comparison.Value(k.HeadShort)
+		}
+	}
+	return names
+}
+
+// shownName is a name of the step as tables show it.
+func shownName(s *comparison.Step, short map[string]string, n *int) string {
+	full := s.NameOf(n)
+	if text, ok := short[full]; ok {
+		return text
+	}
+	return full
+}
+
+// pageRows are the positions that the page lists.
+const pageRows = 40
+
+// stepBlocks are the figure and the positions with most change.
+func stepBlocks(c *comparison.Comparison) []doc.Block {
+	list := stepFigure(c)
+	if t, ok := stepTable(c, pageRows); ok && moved(c) && len(list) > 0 {
+		list = append(list, t)
+	}
+	return append(list, flame(c)...)
+}

@@ -1,0 +1,355 @@
+package diffdoc
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// primaryTable shows metrics of different units, so that every cell has its own.
+func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, bool) {
+	if len(rows) == 0 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "primary", Columns: []doc.Column{
+		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
+		{Title: intervalTitle(rows), Align: doc.Right, Wide: true}, {Title: "Class"},
+	}}
+	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
+		t.Columns[0].Title = "Metric"
+	}
+	shared := len(rows) > 1 // labels that all rows share name the kind of unit, which is named elsewhere
+	for i := range rows {
+		shared = shared && rows[i].Labels.String() == rows[0].Labels.String()
+	}
+	kinds := severalKinds(c)
+	for i := range rows {
+		r := &rows[i]
+		labels := r.Labels
+		if shared {
+			labels = nil
+		}
+		delta, ratio := comparison.NoValue, ""
+		if r.Delta != nil {
+			delta = unit.Delta(comparison.Value(r.Delta), r.Unit)
+		}
+		if r.Ratio != nil {
+			ratio = unit.Change(comparison.Value(r.Ratio) - 1)
+		}
+		name := metricCell(shown(c, r.Metric), labels)
+		if kinds && r.Kind != "" {
+			name = kindCell(r)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			name, {doc.Text(format(r.Base, r.Unit))},
+			{doc.Text(format(r.Head, r.Unit))},
+			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))},
+			{doc.Text(string(r.Class)).With(classTone(r.Class))},
+		})
+	}
+	return t, true
+}
+
+// severalKinds reports whether the rows are of more than one kind of unit, so that each has to say of which.
+func severalKinds(c *comparison.Comparison) bool {
+	first := ""
+	for i := range c.Primary {
+		switch k := c.Primary[i].Kind; {
+		case k == "" || k == first:
+		case first == "":
+			first = k
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// kindCell is a metric with its kind of unit.
+func kindCell(r *comparison.Row) doc.Cell {
+	return doc.Cell{doc.Code(r.Metric), doc.Text(" "), doc.Name(r.Kind)}
+}
+
+// rowsToShow are at most limit primary rows in their order: those that did not pass before the others.
+func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
+	if len(c.Primary) <= limit {
+		return c.Primary
+	}
+	take := make([]bool, len(c.Primary))
+	left := limit
+	for _, all := range []bool{false, true} {
+		for i := range c.Primary {
+			if left > 0 && !take[i] && (all || objected(c, &c.Primary[i])) {
+				take[i] = true
+				left--
+			}
+		}
+	}
+	var list []comparison.Row
+	for i := range c.Primary {
+		if take[i] {
+			list = append(list, c.Primary[i])
+		}
+	}
+	return list
+}
+
+// objected reports whether a rule that judged the row did not pass it.
+func objected(c *comparison.Comparison, r *comparison.Row) bool {
+	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return g.Of(r) && g.Verdict != comparison.Pass
+	})
+}
+
+// shown is a metric's name as the first table has it. Where all rows are of a server, what they begin with is left out.
+func shown(c *comparison.Comparison, metric string) string {
+	if c.Depth == comparison.DepthEvidence {
+		return strings.TrimPrefix(metric, "serve.")
+	}
+	return metric
+}
+
+// intervalTitle has the level of the intervals where they share one.
+func intervalTitle(rows []comparison.Row) string {
+	level := 0.0
+	for i := range rows {
+		switch x := rows[i].Interval; {
+		case x == nil:
+		case level != 0 && x.Level != level:
+			return "Interval"
+		default:
+			level = x.Level
+		}
+	}
+	if level == 0 {
+		return "Interval"
+	}
+	return strconv.FormatFloat(math.Round(1000*level)/10, 'f', -1, 64) + " % interval" // at most three digits
+}
+
+func intervalText(i *comparison.Interval) string {
+	if i == nil {
+		return ""
+	}
+	return unit.Change(i.Low-1) + " … " + unit.Change(i.High-1)
+}
+
+// metricCell is a metric with its labels, whose values can come out of a capture.
+func metricCell(metric string, l report.Labels) doc.Cell {
+	cell := doc.Cell{doc.Code(metric)}
+	if len(l) > 0 {
+		cell = append(cell, doc.Text(" "), doc.Name(l.String()))
+	}
+	return cell
+}
+
+// sameReason is what was decided of every metric alike, where there are several: a list would say it over and over.
+func sameReason(c *comparison.Comparison) (string, bool) {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; r.Why == "" || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {
+			return "", false
+		}
+	}
+	if len(c.Primary) < 2 {
+		return "", false
+	}
+	return c.Primary[0].Why, true
+}
+
+// decisions say how the class of each row came about.
+func decisions(c *comparison.Comparison) doc.Block {
+	if why, ok := sameReason(c); ok {
+		return doc.List{Items: []doc.Item{{Spans: doc.Spans(doc.Text("Every metric: " + why))}}}
+	}
+	var l doc.List
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		if r.Why == "" {
+			continue
+		}
+		name := metricCell(r.Metric, nil)
+		switch device := r.Labels["device"]; {
+		case device != "":
+			name = metricCell(r.Metric, report.Labels{"device": device})
+		case severalKinds(c) && r.Kind != "":
+			name = kindCell(r)
+		}
+		spans := append(name, doc.Text(": "+r.Why))
+		if r.NeedCaptures != nil {
+			spans = append(spans, doc.Text("; "+comparison.Count(comparison.Value(r.NeedCaptures), "capture")+" a side would settle it"))
+		}
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	return l
+}
+
+// apiTable is the host side: what the calls of a unit cost, calls × mean, those first whose cost changed most. changed
+// leaves out calls of which there is nothing to say, and the time of one call, which stands in its change.
+func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
+	var calls []*comparison.API
+	var values, deltas []float64
+	for i := range c.API {
+		a := &c.API[i]
+		if changed && a.Class == comparison.Same &&
+			format(a.BaseCount, report.Count) == format(a.HeadCount, report.Count) {
+			continue
+		}
+		calls = append(calls, a)
+		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
+		deltas = append(deltas, callCost(a))
+	}
+	slices.SortStableFunc(calls, func(a, b *comparison.API) int {
+		return cmp.Compare(math.Abs(callCost(b)), math.Abs(callCost(a)))
+	})
+	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
+	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls: time of one unit's calls")), Columns: []doc.Column{
+		{Title: "Call"}, {Title: "Calls", Align: doc.Right}, {Title: scale.Header("Base"), Align: doc.Right},
+		{Title: scale.Header("Head"), Align: doc.Right}, {Title: change.Header("Change"), Align: doc.Right},
+		{Title: "% per call", Align: doc.Right}, {Title: "Class"},
+	}}
+	if !changed {
+		t.Columns = append(t.Columns, doc.Column{Title: "Mean of one call", Align: doc.Right})
+	}
+	arrow := func(base, head string) string {
+		if base == head {
+			return base
+		}
+		return base + " → " + head
+	}
+	deltas = deltas[:0] // in the order of the rows
+	for _, a := range calls {
+		deltas = append(deltas, callCost(a))
+	}
+	t.Columns[4].Bars = deltaBars(deltas)
+	for _, a := range calls {
+		ratio := ""
+		if a.Ratio != nil {
+			ratio = unit.Change(comparison.Value(a.Ratio) - 1)
+		}
+		row := []doc.Cell{
+			{doc.Name(a.Name)},
+			{doc.Text(arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)))},
+			{doc.Text(scale.Format(comparison.Value(a.BaseTime)))}, {doc.Text(scale.Format(comparison.Value(a.HeadTime)))},
+			{doc.Text(change.Delta(callCost(a)))},
+			{doc.Text(ratio)},
+			{doc.Text(string(a.Class)).With(classTone(a.Class))},
+		}
+		if !changed {
+			mean := arrow(format(a.BaseMean, report.Nanoseconds), format(a.HeadMean, report.Nanoseconds))
+			row = append(row, doc.Cell{doc.Text(mean)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, len(t.Rows) > 0
+}
+
+func structureList(c *comparison.Comparison) []doc.Block {
+	if len(c.Structure) == 0 {
+		return nil
+	}
+	var l doc.List
+	for _, s := range c.Structure {
+		l.Items = append(l.Items,
+			doc.Item{Spans: doc.Spans(doc.Text(string(s.Class)).With(classTone(s.Class)), doc.Text(": "+s.Text))})
+	}
+	return []doc.Block{doc.H(2, "structure", "Structure"), l}
+}
+
+// residue names what differs and was not compared, what is warned of first.
+func residue(c *comparison.Comparison, limit int) []doc.Block {
+	if len(c.Residue) == 0 {
+		return nil
+	}
+	list := slices.Clone(c.Residue)
+	slices.SortStableFunc(list, func(a, b comparison.Residue) int {
+		switch {
+		case a.Soft == b.Soft:
+			return 0
+		case a.Soft:
+			return -1
+		}
+		return 1
+	})
+	spans := doc.Spans(doc.Text("Differs and was not compared: "))
+	for i, r := range list {
+		if i == limit {
+			spans = append(spans, doc.Text("; and "+unit.Int(int64(len(list)-limit))+" more"))
+			break
+		}
+		if i > 0 {
+			spans = append(spans, doc.Text("; "))
+		}
+		field := doc.Text(strings.ReplaceAll(r.Field, "_", " ") + " ")
+		if r.Soft {
+			field = field.With(doc.Warn)
+		}
+		spans = append(spans, field, residueValue(r.Base), doc.Text(" → "), residueValue(r.Head))
+	}
+	return []doc.Block{doc.P(append(spans, doc.Text("."))...)}
+}
+
+func residueValue(s string) doc.Span {
+	if s == "" {
+		return doc.Text("unknown")
+	}
+	return doc.Name(s)
+}
+
+// mixTable counts the units of each kind: a change of the mix is no change of what a unit costs.
+func mixTable(c *comparison.Comparison) (doc.Table, bool) {
+	if len(c.Mix) < 2 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "mix", Columns: []doc.Column{
+		{Title: "Phase"}, {Title: "Batch", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right, Wide: true},
+		{Title: "Units, base", Align: doc.Right}, {Title: "Units, head", Align: doc.Right},
+		{Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right},
+	}}
+	id := func(v *int64) doc.Cell {
+		if v == nil {
+			return doc.Cell{doc.Text(comparison.NoValue)}
+		}
+		return doc.Cell{doc.Text(unit.Int(*v))}
+	}
+	for i := range c.Mix {
+		m := &c.Mix[i]
+		ratio := ""
+		if m.Ratio != nil {
+			ratio = unit.Change(comparison.Value(m.Ratio) - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			{doc.Name(m.Phase)}, id(m.Batch), id(m.Tokens), {doc.Text(unit.Int(m.BaseCount))},
+			{doc.Text(unit.Int(m.HeadCount))},
+			{doc.Text(format(m.BaseTime, report.Nanoseconds))}, {doc.Text(format(m.HeadTime, report.Nanoseconds))},
+			{doc.Text(ratio)},
+		})
+	}
+	return t, true
+}
+
+// unjudgedTable is what is shown with its change and never judged.
+func unjudgedTable(c *comparison.Comparison) (doc.Table, bool) {
+	t := doc.Table{ID: "unjudged", Columns: []doc.Column{
+		{Title: "Shown, not judged"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
+	}}
+	for i := range c.Unjudged {
+		u := &c.Unjudged[i]
+		ratio := ""
+		if u.Ratio != nil {
+			ratio = unit.Change(comparison.Value(u.Ratio) - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(u.Text)}, {doc.Text(unit.Format(u.Base, u.Unit))},
+			{doc.Text(unit.Format(u.Head, u.Unit))}, {doc.Text(unit.Delta(u.Delta, u.Unit))}, {doc.Text(ratio)}})
+	}
+	return t, len(t.Rows) > 0
+}

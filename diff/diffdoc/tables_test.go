@@ -1,0 +1,92 @@
+package diffdoc
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// A step of 100 µs takes 110: compute 60 → 66, of which attention is 20 → 25 and GEMMs 30 → 30, exposed communication
+// 10 → 9 by the one collective, idle 30 → 35, of which the host is 20 → 26 and launches 10 → 9. By class 60 %, -10 % and
+// 50 % of the change; by parts 50 + 10 (the kernels that are not shown), -10, 60 and -10 %.
+func TestSharesOfEachLevelSumToTheChange(t *testing.T) {
+	row := func(id, kind, category string, base, head float64) comparison.AttributionRow {
+		return comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: base, Head: head, Delta: head - base}
+	}
+	c := &comparison.Comparison{Attribution: comparison.Attribution{
+		Metric: "unit.time", Base: 100e3, Head: 110e3, TotalDelta: 10e3,
+		Rows: []comparison.AttributionRow{
+			row("compute", comparison.KindClass, "", 60e3, 66e3), row("exposed_comm", comparison.KindClass, "", 10e3, 9e3),
+			row("exposed_copy", comparison.KindClass, "", 0, 0), row("idle", comparison.KindClass, "", 30e3, 35e3),
+			row("host", comparison.KindCause, "", 20e3, 26e3), row("launch", comparison.KindCause, "", 10e3, 9e3),
+			row("attention", comparison.KindKernel, "attention", 20e3, 25e3), row("gemm", comparison.KindKernel, "gemm", 30e3, 30e3),
+			row("all_reduce", comparison.KindKernel, "comm", 10e3, 9e3), row("others", comparison.KindOthers, "", 10e3, 11e3),
+		},
+	}}
+	rows := attributionRows(&c.Attribution, 8)
+	var classes, parts float64
+	var names []string
+	for _, r := range rows {
+		names = append(names, r.ID)
+		if r.Kind == comparison.KindClass {
+			classes += r.Delta / c.Attribution.TotalDelta
+		} else {
+			parts += r.Delta / c.Attribution.TotalDelta
+		}
+	}
+	if math.Abs(classes-1) > 1e-9 || math.Abs(parts-1) > 1e-9 {
+		t.Errorf("classes sum to %v, their parts to %v", classes, parts)
+	}
+	if got := strings.Join(names, " "); got != "compute attention other kernels exposed_comm all_reduce idle host launch" {
+		t.Errorf("rows: %s", got)
+	}
+	table, ok := attributionTable(c, 8, false)
+	if !ok {
+		t.Fatal("no table")
+	}
+	want := []string{"60.0 %", "50.0 %", "10.0 %", "-10.0 %", "-10.0 %", "50.0 %", "60.0 %", "-10.0 %"}
+	for i, cells := range table.Rows {
+		if got := text(cells[4]); got != want[i] || strings.HasPrefix(text(cells[0]), partOf) == (rows[i].Kind == comparison.KindClass) {
+			t.Errorf("row %d: %q, share %s, want %s", i, text(cells[0]), got, want[i])
+		}
+	}
+}
+
+// The cost per unit orders the calls, not the change in percent: memsets become 8 times as long and cost 14 µs more,
+// launches 20 % and cost 60 µs more.
+func TestHostCallsLeadByTheirCost(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	call := func(name string, count, base, head float64) comparison.API {
+		return comparison.API{Name: name, BaseCount: v(count), HeadCount: v(count), BaseTime: v(count * base),
+			HeadTime: v(count * head), BaseMean: v(base), HeadMean: v(head), Ratio: v(head / base), Class: comparison.Regressed}
+	}
+	c := &comparison.Comparison{API: []comparison.API{call("cudaMemsetAsync", 1, 2e3, 16e3), call("cudaLaunchKernel", 60, 5e3, 6e3)}}
+	table, _ := apiTable(c, true)
+	var got []string
+	for _, cells := range table.Rows {
+		got = append(got, text(cells[0])+" "+text(cells[2])+" "+text(cells[3])+" "+text(cells[4]))
+	}
+	if want := "cudaLaunchKernel 300.00 360.00 +60.0, cudaMemsetAsync 2.00 16.00 +14.0"; strings.Join(got, ", ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// 34 units of 35 is a level of 97.142857… %.
+func TestIntervalTitle(t *testing.T) {
+	for level, want := range map[float64]string{0.95: "95 % interval", 34.0 / 35: "97.1 % interval", 0.999: "99.9 % interval"} {
+		if got := intervalTitle([]comparison.Row{{Interval: &comparison.Interval{Level: level}}}); got != want {
+			t.Errorf("%v: %q, want %q", level, got, want)
+		}
+	}
+}
+
+func text(cell doc.Cell) string {
+	var b strings.Builder
+	for _, s := range cell {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
