@@ -110,11 +110,15 @@ type Events struct {
 	Count  [Classes]int64
 	Lines  int64 // records at level error or critical, and lines of tracebacks
 	Status map[int64]int64
+	// Stopped: somebody asked the server to stop, and it was not started again. AfterStop are the errors since then:
+	// its parts fall away one after the other, and say so.
+	Stopped   bool
+	AfterStop int64
 	// of the event that goes on
-	open, broken bool
-	class        Class
-	who          string
-	clock        int64
+	open, broken, interrupted bool
+	class                     Class
+	who                       string
+	clock                     int64
 }
 
 // maxStatus bounds the different HTTP status codes.
@@ -130,7 +134,13 @@ func (e *Events) record(m, who []byte, clock int64) {
 		e.open, e.class, e.who = true, OtherError, string(who)
 	}
 	e.broken, e.clock = false, clock
+	e.add(m)
+}
+
+// add takes what one record or line of the event says.
+func (e *Events) add(m []byte) {
 	e.class = min(e.class, classify(m))
+	e.interrupted = e.interrupted || endedBySignal(m)
 }
 
 // more takes a line without a header that belongs to the event that goes on, if there is one.
@@ -140,16 +150,61 @@ func (e *Events) more(m []byte) bool {
 		return false
 	}
 	e.Lines++
-	e.class = min(e.class, classify(m))
+	e.add(m)
 	return true
 }
 
 // end closes the event that goes on.
 func (e *Events) end() {
-	if e.open {
-		e.Count[e.class]++
-		e.open = false
+	if !e.open {
+		return
 	}
+	e.Stopped = e.Stopped || e.interrupted
+	if e.Stopped {
+		e.AfterStop++
+	} else {
+		e.Count[e.class]++
+	}
+	e.open, e.interrupted = false, false
+}
+
+// stop says that somebody asked the server to stop: what it says from here on is of that.
+func (e *Events) stop() {
+	e.end()
+	e.Stopped = true
+}
+
+// stopSigns begin the messages of a server that was asked to stop.
+var stopSigns = []string{
+	"SIGTERM received", "SIGINT received", "Received SIGTERM", "Received SIGINT", "Received signal 15", "Received signal 2",
+	"[shutdown] EngineCore: trigger received signal=", "[shutdown] API server: shutdown triggered", // vLLM since 0.15
+	"Shutting down FastAPI HTTP server", "Gracefully stopping http server", // vLLM
+	"Shutting down", "Finished server process", // uvicorn
+	"Gracefully exiting", "Draining requests",
+	"text_generation_launcher: Terminating webserver", // TGI
+}
+
+func stops(m []byte) bool {
+	for _, s := range stopSigns {
+		if hasPrefix(m, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// endedBySignal reports whether a record says that a process went because it was told to: by SIGINT or SIGTERM.
+func endedBySignal(m []byte) bool {
+	m = m[:min(len(m), 4096)]
+	if hasPrefix(m, "KeyboardInterrupt") {
+		return true
+	}
+	for _, code := range []string{"crashed with exit code -15", "crashed with exit code -2"} {
+		if _, rest, ok := bytes.Cut(m, []byte(code)); ok && (len(rest) == 0 || !isDigit(rest[0])) {
+			return true
+		}
+	}
+	return false
 }
 
 // access takes a line of uvicorn's access log: 127.0.0.1:59234 - "POST /v1/completions HTTP/1.1" 200 OK. generates says

@@ -83,6 +83,9 @@ func (r *reader) message(m []byte, engine int32) bool {
 		if hasPrefix(m, "SpecDecoding metrics: ") || hasPrefix(m, "Speculative metrics: ") {
 			return r.spec(m)
 		}
+		if hasPrefix(m, "Starting vLLM API server") {
+			r.start.ready = true
+		}
 		if hasPrefix(m, "Sequence group ") && bytes.Contains(m[:min(len(m), 300)], []byte(" is preempted by ")) {
 			return r.preempted(m)
 		}
@@ -124,6 +127,10 @@ func (r *reader) name(m []byte) bool {
 		}
 		return false
 	}
+	if begins {
+		r.d.Events.end()
+		r.start.stopped, r.d.Events.Stopped = r.d.Events.Stopped, false
+	}
 	if begins && r.start.named {
 		r.start = newStart(r.file)
 		r.d.Starts = append(r.d.Starts, r.start)
@@ -146,7 +153,7 @@ func (r *reader) iteration(rest []byte) bool {
 	if row.Generation > 0 {
 		r.steps++
 	}
-	row.Line = narrow(r.line)
+	row.Line, r.start.ready = narrow(r.line), true
 	r.d.Iterations.add(row, r.last, r.d.Year)
 	return true
 }
@@ -181,6 +188,7 @@ func (r *reader) batch(rest []byte, prefill bool, engine int32) bool {
 
 // sample keeps one line of statistics.
 func (r *reader) sample(s Sample) {
+	r.start.ready = true
 	if len(r.d.Samples) == maxSamples {
 		r.d.DroppedSamples++
 		return

@@ -69,6 +69,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		}
 	}
 	d.Events.end()
+	r.start.stopped, d.Events.Stopped = d.Events.Stopped, false
 	if l.failed() != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}
@@ -167,6 +168,10 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 		return understood
 	}
 	r.d.Events.broken = true
+	if stops(m) {
+		r.d.Events.stop()
+		return understood
+	}
 	if h.http {
 		return r.server(m)
 	}
@@ -195,11 +200,12 @@ func engineOf(h header, prefix []byte) int32 {
 func (r *reader) server(m []byte) verdict {
 	if generates, ok := r.d.Events.access(m); ok {
 		if generates {
+			r.start.ready = true
 			r.d.Requests.responded(r.last, r.steps)
 		}
 		return understood
 	}
-	if hasPrefix(m, "Application startup complete") && r.start.Engine != "SGLang" {
+	if r.start.Engine != "SGLang" && (hasPrefix(m, "Application startup complete") || hasPrefix(m, "Uvicorn running on")) {
 		r.ready()
 		return understood
 	}
@@ -208,6 +214,7 @@ func (r *reader) server(m []byte) verdict {
 
 // ready says that the server takes requests from here on.
 func (r *reader) ready() {
+	r.start.ready = true
 	if r.start.first != NoClock && r.last != NoClock && math.IsNaN(r.start.Ready) {
 		r.start.Ready = float64(r.last - r.start.first)
 	}
@@ -234,6 +241,9 @@ func (r *reader) bare(line []byte) verdict {
 	}
 	if t, ok := tgiRequest(m, reach); ok {
 		return r.tgi(t)
+	}
+	if r.tgiEvent(m, reach) {
+		return understood
 	}
 	who := process(reach)
 	switch {

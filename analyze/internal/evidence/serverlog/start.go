@@ -38,6 +38,7 @@ type Start struct {
 	LoadTime, CompileTime, WarmupTime, GraphTime, InitTime, Ready float64
 	first                                                         int64 // clock
 	named                                                         bool  // a line said which program this is
+	server, ready, stopped                                        bool  // a line said that it is one, serves, was told to stop
 	preempted                                                     int64 // as vLLM V0 counts
 	// Of the line that is read: SGLang's tags, as DP0 TP0
 	rank  []byte
@@ -83,6 +84,27 @@ func (s *Start) ofRanks() {
 		most(&s.GraphBytes, r.graphBytes)
 	}
 }
+
+// Ends says in what a log ends that begins with the start of a server and never says that it serves: the last step of the
+// start that it states. Empty where the server was ready, or where the log does not say that it is one.
+func (s *Start) Ends() string {
+	switch {
+	case !s.server || s.ready:
+		return ""
+	case !math.IsNaN(s.InitTime), !math.IsNaN(s.GraphTime):
+		return "capturing CUDA graphs"
+	case !math.IsNaN(s.WarmupTime), !math.IsNaN(s.CompileTime):
+		return "torch.compile"
+	case s.KVTokens > 0, !math.IsNaN(s.KVBytes):
+		return "creating the KV cache"
+	case !math.IsNaN(s.LoadTime), !math.IsNaN(s.WeightBytes):
+		return "loading the model"
+	}
+	return "reading its settings"
+}
+
+// Stopped reports whether the server was told to stop at the end of the log.
+func (s *Start) Stopped() bool { return s.stopped }
 
 func newStart(file string) *Start {
 	n := math.NaN()
@@ -150,6 +172,7 @@ func (s *Start) startLine(m []byte) (ok bool) {
 		return s.config(m)
 	case hasPrefix(m, "vLLM API server version "):
 		s.version("vLLM", m[len("vLLM API server version "):])
+		s.server = true
 		return true
 	case hasPrefix(m, "non-default args: "), hasPrefix(m, "args: Namespace("):
 		s.args(m)
@@ -319,7 +342,7 @@ func (s *Start) args(m []byte) {
 
 // serverArgs reads SGLang's arguments.
 func (s *Start) serverArgs(m []byte) {
-	s.Engine, s.named = "SGLang", true
+	s.Engine, s.named, s.server = "SGLang", true, true
 	setText(&s.Model, ModelID(text(field(m, "model_path"))))
 	if d := dtype(text(field(m, "dtype"))); d != "auto" {
 		setText(&s.DType, d)

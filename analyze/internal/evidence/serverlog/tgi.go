@@ -58,9 +58,36 @@ func tgiRequest(m, reach []byte) (t Timed, ok bool) {
 	return t, t.Total >= 0
 }
 
+// tgiEvent takes what the launcher and the router say of the server itself: that it serves, that it was told to stop, and
+// errors, of which what a client sent is no part.
+func (r *reader) tgiEvent(m, reach []byte) bool {
+	if _, rest := tgiLevel(m, reach, " ERROR "); bytes.Contains(rest, []byte("text_generation_")) {
+		at := max(0, bytes.LastIndex(rest, []byte("}: ")))
+		r.d.Events.record(rest[at:], nil, r.last)
+		return true
+	}
+	_, rest := tgiHead(m, reach)
+	switch {
+	case hasPrefix(rest, "text_generation_launcher: Args"):
+		r.start.server = true
+	case !hasPrefix(rest, "text_generation_"):
+		return false
+	case stops(rest), bytes.HasSuffix(bytes.TrimSpace(rest), []byte(": signal received, starting graceful shutdown")):
+		r.d.Events.stop()
+	case bytes.HasSuffix(bytes.TrimSpace(rest), []byte(": Connected")):
+		r.ready()
+	default:
+		return false
+	}
+	setText(&r.start.Engine, tgiEngine)
+	return true
+}
+
 // tgiHead splits a line of a program written in Rust at its level: the time, and what follows.
-func tgiHead(m, reach []byte) (clock, rest []byte) {
-	at := bytes.Index(reach, []byte(" INFO "))
+func tgiHead(m, reach []byte) (clock, rest []byte) { return tgiLevel(m, reach, " INFO ") }
+
+func tgiLevel(m, reach []byte, level string) (clock, rest []byte) {
+	at := bytes.Index(reach, []byte(level))
 	if at < 0 {
 		return nil, nil
 	}
@@ -69,7 +96,7 @@ func tgiHead(m, reach []byte) (clock, rest []byte) {
 	if !bytes.HasSuffix(clock, []byte("Z")) {
 		return nil, nil
 	}
-	return clock, skipSpace(m[at+len(" INFO "):])
+	return clock, skipSpace(m[at+len(level):])
 }
 
 // tgiLine reports whether a line is of text-generation-inference: a request, or its launcher or router.
@@ -85,6 +112,7 @@ func tgiLine(m, reach []byte) bool {
 // tgi takes a request of the router.
 func (r *reader) tgi(t Timed) verdict {
 	setText(&r.start.Engine, tgiEngine)
+	r.start.ready = true
 	if t.Clock != NoClock {
 		t.Clock = r.cal.at(t.Clock, true)
 		r.last, r.d.Year = t.Clock, r.cal.year

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Two requests; the first one's stop string holds what looks like a time, as the log escapes it.
+// The launcher, and two requests; the first one's stop string holds what looks like a time, as the log escapes it.
 func TestTGI(t *testing.T) {
 	const end = `"}: text_generation_router::server: router/src/server.rs:299: Success`
 	d, tally := read(t, []byte(`2026-03-01T10:00:00.100000Z  INFO text_generation_launcher: Args {`+"\n"+
 		`2026-03-01T10:00:01.437631Z  INFO generate{parameters=GenerateParameters { best_of: None, stop: ["total_time=\"9s\"}: text_generation_router"], seed: None } total_time="600.5ms" validation_time="750.5µs" queue_time="125ns" inference_time="600ms" time_per_token="20ms" seed="None`+end+"\n"+
 		"\x1b[2m2026-03-01T10:00:03.478010Z\x1b[0m \x1b[32m INFO\x1b[0m \x1b[1mchat_completions\x1b[0m{"+`total_time="1.5s" validation_time="1ms" queue_time="499ms" inference_time="1s" time_per_token="10ms" seed="Some(7)`+end+"\n"+
 		`2026-03-01T10:00:04.000000Z  INFO generate{parameters=GenerateParameters { stop: ["x"] }}: text_generation_router::server: router/src/server.rs:291: Connected`+"\n"))
-	if tally.Understood != 2 || tally.Format != "TGI" {
+	if tally.Understood != 3 || tally.Format != "TGI" {
 		t.Errorf("tally %+v", *tally)
 	}
 	const ms = time.Millisecond

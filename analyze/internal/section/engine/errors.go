@@ -11,9 +11,12 @@ var Errors = kit.Section{
 	ID: "errors", Title: "Errors of the server", Evidence: []file.Kind{file.ServerLog},
 	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one " +
 		"process that follow each other, or were written in the same second, are one error: a traceback is one, " +
-		"however many lines it has. What the lines say is not shown: they hold paths and what clients sent.",
+		"however many lines it has. Errors after the server was told to stop (SIGTERM, SIGINT, a drain) are counted " +
+		"apart: its parts fall away one after the other, and say so. What the lines say is not shown: they hold paths " +
+		"and what clients sent.",
 	Findings: []kit.FindingDef{
 		{ID: "server_errors", Title: "The log holds errors"},
+		{ID: "never_ready", Title: "The log ends before the server was ready", Failure: true},
 	},
 	Metrics: []report.MetricDef{
 		{
@@ -26,6 +29,11 @@ var Errors = kit.Section{
 			ID: "serve.error_lines", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
 			Scale: report.Total, Merge: report.Leave,
 			Meaning: "lines of the log that belong to errors",
+		},
+		{
+			ID: "serve.errors_after_stop", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Merge: report.Leave,
+			Meaning: "errors after the server was told to stop, which are in no class",
 		},
 	},
 	Tables: []report.Table{
@@ -53,7 +61,7 @@ var errorFindings = [serverlog.Classes]struct {
 	{true, "The engine died",
 		"Look in the log for what came before it: this error only says that the engine is gone. Whatever the log says after it is not about serving."},
 	{true, "A process of the server died",
-		"At the end of a log this may be the way the server was stopped; anywhere else look for what came before."},
+		"Look for what came before it: no line of the log asks the server to stop. An exit code of -9 is mostly the system, which was out of memory."},
 	{false, "Something timed out",
 		"Look at what the log says before it: a long compilation or a rank that hangs are usual causes."},
 	{true, "The model could not be loaded as asked",
@@ -70,6 +78,10 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 	}
 	out.Int("serve.errors", nil, all).N = all
 	out.Int("serve.error_lines", nil, e.Lines)
+	if e.AfterStop > 0 {
+		out.Int("serve.errors_after_stop", nil, e.AfterStop).N = e.AfterStop
+		out.Note("The server was told to stop; what it says of errors after that is in no class and no finding.")
+	}
 	t := out.Table("server_errors")
 	for c, n := range e.Count {
 		if n == 0 {
@@ -83,4 +95,17 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 		out.Find("server_errors", f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice).Fails(f.failure)
 	}
 	t.Add()
+	starts := in.Evidence.Log.Starts
+	last := starts[len(starts)-1]
+	switch ends := last.Ends(); {
+	case ends == "" || all > 0: // what broke is a finding already
+	case last.Stopped():
+		out.Find("never_ready", "The server was stopped before it was ready (the last step in its log: "+ends+")",
+			[]report.MetricRef{kit.Ref("serve.errors")},
+			"Whoever stopped it waited less long than it takes to start: loading, compiling and capturing graphs can take many minutes. Wait for /health.")
+	default:
+		out.Find("never_ready", "The log ends before the server was ready (its last step: "+ends+")",
+			[]report.MetricRef{kit.Ref("serve.errors")},
+			"Nothing in it says why: the log was copied too early, or the process was killed from outside (kubectl describe pod and dmesg name the killer, mostly a lack of memory).")
+	}
 }
