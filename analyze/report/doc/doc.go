@@ -16,8 +16,7 @@ type Document struct {
 // Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
-// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles], [Chart] and
-// [Timeline].
+// Block is one of [Heading], [Answer], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Chart] and [Timeline].
 //
 // Why a closed interface and not one struct with a kind: a renderer is a type switch over ten types, and a block
 // cannot carry fields of another.
@@ -28,6 +27,11 @@ type Heading struct {
 	Level int // 1..6
 	ID    string
 	Group string // of a level 2, in the contents of a page; empty: the group of the heading before it
+	Spans []Span
+}
+
+// Answer is what the page says in one sentence, set so that it is read first.
+type Answer struct {
 	Spans []Span
 }
 
@@ -91,8 +95,10 @@ const (
 // Cell is the content of one field of a table. An empty cell is blank.
 type Cell []Span
 
-// Details are folded away under their summary where the renderer can fold.
+// Details are folded away under their summary where the renderer can fold. With an ID they are a part of their own, which
+// a link can lead to and the contents name.
 type Details struct {
+	ID      string
 	Summary []Span
 	Blocks  []Block
 }
@@ -112,32 +118,6 @@ const (
 	Caution
 	Danger
 )
-
-// Tiles are key numbers at a glance. Renderers without room for them write fields.
-type Tiles struct {
-	Slim  bool // many of them, as a row of small ones
-	Items []Tile
-}
-
-// Tile is one key number.
-type Tile struct {
-	Label  string
-	Value  []Span
-	Detail []Span
-}
-
-// Fields are the tiles for renderers that have no tiles.
-func (t Tiles) Fields() Fields {
-	var f Fields
-	for _, i := range t.Items {
-		value := append([]Span(nil), i.Value...)
-		if len(i.Detail) > 0 {
-			value = append(append(value, Text(" · ")), i.Detail...)
-		}
-		f.Items = append(f.Items, Field{Label: i.Label, Value: value})
-	}
-	return f
-}
 
 // Chart is a drawing as data, see report.Chart. Renderers that cannot draw leave it out.
 type Chart struct {
@@ -171,11 +151,11 @@ type Series struct {
 }
 
 func (Heading) block()   {}
+func (Answer) block()    {}
 func (Paragraph) block() {}
 func (List) block()      {}
 func (Fields) block()    {}
 func (Table) block()     {}
 func (Details) block()   {}
 func (Note) block()      {}
-func (Tiles) block()     {}
 func (Chart) block()     {}

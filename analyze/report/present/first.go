@@ -9,28 +9,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// first is the first screen of the page: what a step costs and what it is made of, what to do about it, and the key
-// numbers.
+// first is the first screen of the page: what a step costs and what it is made of, the step itself, and what to do about
+// it.
 func (v *View) first() []doc.Block {
 	var list []doc.Block
 	if spans := v.answer(); len(spans) > 0 {
-		note := doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(spans...)}}
-		if len(v.Findings) > 0 {
-			kinds := map[report.Severity]doc.NoteKind{report.High: doc.Danger, report.Medium: doc.Caution}
-			note.Kind = kinds[v.Findings[0].Severity]
-		}
-		list = append(list, note)
+		list = append(list, doc.Answer{Spans: spans})
 	}
 	if c, ok := v.stepBar(); ok {
 		list = append(list, c)
 	}
 	list = append(list, v.medianStep()...)
-	list = append(list, v.topFindings()...)
-	if t := v.tiles(); len(t.Items) > 0 {
-		t.Slim = true
-		list = append(list, t)
-	}
-	return list
+	return append(list, v.topFindings()...)
 }
 
 // stepPart is a class of a unit's time, ns, and its share.
@@ -54,34 +44,17 @@ func (v *View) stepParts() []stepPart {
 	return list
 }
 
-// answer is one line: the number, what it is made of, the kernel that takes most of it, and what to do first.
+// answer is one line: the number, what it is made of, and the kernel that takes most of it.
 func (v *View) answer() []doc.Span {
 	for i := range v.Warnings {
 		if c := v.Warnings[i].Code; c == "no_kernels" || c == "no_gpu_work" { // nothing else matters then
 			return Prose(v.Warnings[i].Text)
 		}
 	}
-	spans := v.stepAnswer()
-	if len(spans) == 0 {
-		spans = v.windowAnswer()
-	}
-	if len(v.Findings) == 0 {
+	if spans := v.stepAnswer(); len(spans) > 0 {
 		return spans
 	}
-	if len(spans) > 0 {
-		spans = append(spans, doc.Text(" "))
-	}
-	f := &v.Findings[0]
-	spans = append(spans, doc.Strong("First: "))
-	spans = append(spans, Prose(f.Title)...)
-	if w := worth(f.Worth); w != "" {
-		spans = append(spans, doc.Text(" ("+w+")"))
-	}
-	spans = append(spans, doc.Text("."))
-	if len(f.Advice) > 0 {
-		spans = append(append(spans, doc.Text(" ")), Prose(firstSentence(f.Advice[0]))...)
-	}
-	return spans
+	return v.windowAnswer()
 }
 
 // stepAnswer is the answer where there are units of work.
@@ -100,10 +73,6 @@ func (v *View) stepAnswer() []doc.Span {
 		spans = append(spans, v.word(g.Phase), doc.Text(" "))
 	}
 	spans = append(spans, doc.Text("step"))
-	if m.Summary != nil {
-		text := " (the mean of " + unit.Int(m.Summary.N) + "; median " + unit.Format(m.Summary.P50, m.Unit) + ")"
-		spans = append(spans, doc.Text(text))
-	}
 	idle, cause := 0.0, stepPart{}
 	sep := ": "
 	for _, p := range parts {
@@ -133,7 +102,7 @@ func (v *View) stepAnswer() []doc.Span {
 // namedShare is the share of a unit from which a class is worth a word in the answer.
 const namedShare = 0.02
 
-// topOfStep names the kernel that takes most of a unit.
+// topOfStep names the kernel that takes most of a unit, and its share of it.
 func (v *View) topOfStep() []doc.Span {
 	t := v.Table("unit", "unit_kernels")
 	if Entries(t) == 0 {
@@ -144,7 +113,7 @@ func (v *View) topOfStep() []doc.Span {
 	if !ok || !known {
 		return nil
 	}
-	return doc.Spans(doc.Text(" (most of it "), v.name(name), doc.Text(", "+unit.Percent(share)+" of a step)"))
+	return doc.Spans(doc.Text(" ("), doc.ShortName(v.function(name), name), doc.Text(" "+unit.Percent(share)+")"))
 }
 
 // windowAnswer is the answer where there is GPU work and no unit of work.
@@ -167,19 +136,32 @@ func (v *View) windowAnswer() []doc.Span {
 	return append(spans, doc.Text("."))
 }
 
-// firstSentence is what stands before the first full stop that ends a sentence.
-func firstSentence(s string) string {
-	if i := strings.Index(s, ". "); i >= 0 {
-		return s[:i+1]
+// sentences are the first sentences of an advice that fit into a row: at least one.
+func sentences(s string) string {
+	for i := 0; ; {
+		next := strings.Index(s[i:], ". ")
+		if next < 0 {
+			return s
+		}
+		if i > 0 && i+next > termText {
+			return s[:i-1]
+		}
+		if i += next + 2; i > termText {
+			return s[:i-1]
+		}
 	}
-	return s
 }
 
 // stepBar draws what the mean unit is made of, as one bar.
 func (v *View) stepBar() (doc.Chart, bool) {
 	s := doc.Series{Name: "mean step"}
+	if m := v.Metric("unit.time"); m != nil && m.Summary != nil {
+		s.Name = "mean of " + Plural(m.Summary.N, "step") + "; median " + unit.Format(m.Summary.P50, m.Unit)
+	}
 	for _, p := range v.stepParts() {
-		s.Labels, s.Values = append(s.Labels, p.name), append(s.Values, p.time)
+		if p.time > 0 {
+			s.Labels, s.Values = append(s.Labels, p.name), append(s.Values, p.time)
+		}
 	}
 	return doc.Chart{ID: "step", Title: "What one step is made of", Kind: "stacked", Unit: report.Nanoseconds,
 		Series: []doc.Series{s}}, len(s.Values) > 0
@@ -188,20 +170,35 @@ func (v *View) stepBar() (doc.Chart, bool) {
 // shownFindings is how many findings the first screen has.
 const shownFindings = 3
 
-// topFindings are the findings that come first, each with what it is worth, in one line.
+// topFindings are the findings that come first, a row each: what it could save, what it is and where, what to do.
 func (v *View) topFindings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
 	}
-	l := doc.List{Ordered: true}
+	t := doc.Table{ID: "first-findings", Columns: []doc.Column{{Title: "Saves", Align: doc.Right}, {Title: "What and where"}, {Title: "Do"}}}
 	for i := range v.Findings[:min(len(v.Findings), shownFindings)] {
 		f := &v.Findings[i]
-		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")),
-			Prose(f.Title)...)
-		l.Items = append(l.Items, doc.Item{Spans: append(spans, v.brief(*f)...)})
+		saves := doc.Cell{doc.Strong(severityWord(f.Severity)).With(severityTone(f.Severity))}
+		if f.Worth != nil {
+			saves = doc.Cell{doc.Strong(saving(f.Worth)).With(severityTone(f.Severity))}
+		}
+		var do doc.Cell
+		if len(f.Advice) > 0 {
+			do = Prose(sentences(f.Advice[0]))
+		}
+		what := append(Prose(f.Title), doc.Text(" "), doc.Code(f.ID))
+		t.Rows = append(t.Rows, []doc.Cell{saves, what, do})
 	}
-	all := doc.P(doc.Link(findingCount(v.Findings), "#findings"))
-	return []doc.Block{l, all}
+	return []doc.Block{t, doc.P(doc.Link(findingCount(v.Findings), "#findings"))}
+}
+
+// saving is what a finding could save at most, and its share.
+func saving(w *report.Worth) string {
+	if w.Frame != "" && w.Frame != report.OfWindow {
+		return unit.Percent(w.Share())
+	}
+	time := float64(w.Time) / float64(max(w.Units, 1))
+	return "≤ " + unit.Format(time, report.Nanoseconds) + ", " + unit.Percent(w.Share())
 }
 
 // findingCount is "All 5 findings: 1 high, 1 medium, 3 low".
@@ -231,49 +228,80 @@ const (
 	groupEvidence = "Evidence"
 )
 
-// groups are the sections of the groups of the page, in the order of the page; what is in none is evidence.
-var groups = []struct {
-	title    string
+// part is a part of the page: sections of a group of its contents.
+type part struct {
+	group    string
 	sections []string
-}{
-	{groupStep, []string{"ranks", "unit", "unit_positions", "critical_path", "steady", "device_steps"}},
-	{groupGPU, []string{"gpu_time", "kernels", "ncu", "roofline", "categories", "components", "memcpy", "gpu_memory",
-		"graphs", "comm", "streams", "idle", "activity", "gpu_counters", "gpu_power"}},
-	{groupHost, []string{"host_idle", "launches", "sync", "nvtx", "torch_ops", "regions", "phases", "processes"}},
 }
+
+// parts are the parts of the page, in its order, each under the title of its first section that has something to show:
+// that one is in sight, the others are folded. A section that none names is in the part without names.
+var parts = []part{
+	{groupStep, []string{"ranks"}},
+	{groupStep, []string{"unit", "unit_positions", "critical_path", "device_steps", "steady"}},
+	{groupGPU, []string{"gpu_time", "idle", "activity", "streams", "graphs", "gpu_counters", "gpu_power"}},
+	{groupGPU, []string{"kernels", "categories", "components", "ncu", "roofline"}},
+	{groupGPU, []string{"memcpy", "comm", "gpu_memory"}},
+	{groupHost, []string{"host_idle", "sync", "launches", "processes"}},
+	{groupHost, []string{"nvtx", "torch_ops", "regions", "phases"}},
+	{groupEvidence, nil},
+}
+
+// ofCapture are the sections that stand folded under the whole capture.
+var ofCapture = []string{"overview", "quality"}
 
 // GroupOf is the part of the page's contents that a section stands in.
 func GroupOf(section string) string {
-	for _, g := range groups {
-		if slices.Contains(g.sections, section) {
-			return g.title
+	for _, p := range parts {
+		if slices.Contains(p.sections, section) {
+			return p.group
 		}
 	}
 	return groupEvidence
 }
 
-// grouped are the sections of the page with something to show, by group; within a group they keep the report's order.
-func (v *View) grouped(l layout) []doc.Block {
+// inParts are the sections of the page with something to show, by part.
+func (v *View) inParts(l layout) []doc.Block {
+	var others []string
+	for i := range v.Sections {
+		id := v.Sections[i].ID
+		if named := slices.ContainsFunc(parts, func(p part) bool { return slices.Contains(p.sections, id) }); !named &&
+			!slices.Contains(ofCapture, id) {
+			others = append(others, id)
+		}
+	}
 	var list []doc.Block
-	for _, title := range []string{groupStep, groupGPU, groupHost, groupEvidence} {
-		for i := range v.Sections {
-			s := &v.Sections[i]
-			if without(s) || GroupOf(s.ID) != title {
+	for _, p := range parts {
+		ids := p.sections
+		if ids == nil {
+			ids = others
+		}
+		for i, s := range v.shown(ids) {
+			if i > 0 {
+				list = append(list, v.folded(s, l))
 				continue
 			}
-			list = append(list, inGroup(v.section(s, l), title)...)
+			h := doc.H(2, s.ID, s.Title)
+			h.Group = p.group
+			list = append(append(list, h), v.section(s, l)...)
 		}
 	}
 	return list
 }
 
-// inGroup marks the first heading of blocks as one of a group.
-func inGroup(list []doc.Block, title string) []doc.Block {
-	if len(list) > 0 {
-		if h, ok := list[0].(doc.Heading); ok {
-			h.Group = title
-			list[0] = h
+// shown are the sections of the ids, in their order, that have something to show.
+func (v *View) shown(ids []string) (list []*report.Section) {
+	for _, id := range ids {
+		for i := range v.Sections {
+			if s := &v.Sections[i]; s.ID == id && !without(s) {
+				list = append(list, s)
+			}
 		}
 	}
 	return list
+}
+
+// folded is a section under its title, which unfolds it.
+func (v *View) folded(s *report.Section, l layout) doc.Details {
+	return doc.Details{ID: s.ID, Summary: doc.Spans(doc.Text(s.Title)), Blocks: v.section(s, l)}
 }

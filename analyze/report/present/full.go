@@ -39,6 +39,7 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 	d.Add(v.findings()...)
 	for i := range r.Sections {
 		if !without(&r.Sections[i]) {
+			d.Add(doc.H(2, r.Sections[i].ID, r.Sections[i].Title))
 			d.Add(v.section(&r.Sections[i], l)...)
 		}
 	}
@@ -306,9 +307,9 @@ func (v *View) absent() []doc.Block {
 	return []doc.Block{doc.H(2, "absent", "Sections without data"), l}
 }
 
-// folded are the tables, by section, that are secondary to the page: what other sections show, by process or by device,
+// secondary are the tables, by section, that are secondary to the page: what other sections show, by process or by device,
 // and what the first lines of the page sum up.
-var folded = map[string]map[string]bool{
+var secondary = map[string]map[string]bool{
 	"overview":  {"capture": true, "window": true, "tables": true},
 	"kernels":   {"kernels_per_device": true},
 	"processes": {"processes_kernels": true, "kernels_by_pid": true, "sync_by_pid": true, "nvtx_by_pid": true},
@@ -319,9 +320,9 @@ var folded = map[string]map[string]bool{
 	"regions":   {"regions": true, "region_kernels": true},
 }
 
-// section is one section of the page.
+// section is one section of the page, under its title.
 func (v *View) section(s *report.Section, l layout) []doc.Block {
-	blocks := []doc.Block{doc.H(2, s.ID, s.Title)}
+	var blocks []doc.Block
 	switch s.Status {
 	case report.Partial:
 		blocks = append(blocks, doc.Note{Kind: doc.Caution,
@@ -364,7 +365,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			l.rows = max(n, 1) // a file for the last few rows would be a nuisance
 		}
 		table := v.tableDoc(t, l)
-		if folded[s.ID][t.ID] {
+		if secondary[s.ID][t.ID] {
 			table.Caption = doc.Spans(doc.Text(t.Title))
 			fold, foldTitles = append(fold, table), append(foldTitles, t.Title)
 			if more, ok := moreRows(t, l); ok {

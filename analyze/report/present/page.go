@@ -2,7 +2,6 @@ package present
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // pageRows bounds the rows of a table on the page.
-const pageRows = 1000
+const pageRows = 300
 
 // Page is the report for a browser: the answer first, then findings and warnings, then every section, in groups, with
 // its charts and with more rows and columns than the text renderers have room for. Findings lead to the rows they
@@ -24,16 +23,44 @@ func Page(r *report.Report) doc.Document {
 	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
 		doc.Name(r.Trace.Name))})
 	d.Add(v.first()...)
-	d.Add(v.provenance()...)
-	if e := v.evidenceFiles(); len(e) > 0 {
-		d.Add(doc.Details{Summary: doc.Spans(doc.Text("Evidence: " + Plural(int64(len(v.Evidence)), "file"))),
-			Blocks: e})
+	findings := doc.H(2, "findings", "Findings")
+	findings.Group = groupAnswer
+	d.Add(findings)
+	d.Add(v.findings()[1:]...)
+	if w := v.warnings(); len(w) > 0 {
+		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(doc.Text(Plural(int64(len(v.Warnings)), "warning"))), Blocks: w[1:]})
 	}
-	d.Add(inGroup(v.findings(), groupAnswer)...)
-	d.Add(inGroup(v.warnings(), groupAnswer)...)
-	d.Add(v.grouped(l)...)
-	d.Add(inGroup(v.absent(), groupEvidence)...)
+	d.Add(v.inParts(l)...)
+	d.Add(v.capture(l)...)
 	return d
+}
+
+// capture is what is known of the whole capture: its key numbers, where it comes from, and what it has nothing of.
+func (v *View) capture(l layout) []doc.Block {
+	h := doc.H(2, "capture", "Whole capture")
+	h.Group = groupEvidence
+	list := append([]doc.Block{h}, v.provenance()...)
+	var facts doc.Fields
+	for _, f := range v.facts() {
+		value := append(doc.Spans(doc.Strong(f.value), doc.Text(" ")), f.detail...)
+		facts.Items = append(facts.Items, doc.Field{Label: f.label, Value: value})
+	}
+	if len(facts.Items) > 0 {
+		list = append(list, facts)
+	}
+	fold := func(id, summary string, blocks []doc.Block) {
+		if len(blocks) > 0 {
+			list = append(list, doc.Details{ID: id, Summary: doc.Spans(doc.Text(summary)), Blocks: blocks})
+		}
+	}
+	for _, s := range v.shown(ofCapture) {
+		list = append(list, v.folded(s, l))
+	}
+	fold("evidence", "Evidence: "+Plural(int64(len(v.Evidence)), "file"), v.evidenceFiles())
+	if a := v.absent(); len(a) > 0 {
+		fold("absent", "Sections without data", a[1:])
+	}
+	return list
 }
 
 // drawnHistograms bounds the histograms of a section.
@@ -81,55 +108,6 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 	}
 	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit,
 		XTitle: "Logarithmic bins", Series: []doc.Series{s}}
-}
-
-// tileMetrics are the metrics behind a key number: where a finding stands on one, the tile says so.
-var tileMetrics = map[string][]string{
-	"GPU idle":              {"gpu.idle_ratio", "gpu.idle_time"},
-	"Top kernel":            {"kernel.share"},
-	"Exposed communication": {"gpu.exposed_comm_time", "comm.exposed_ratio"},
-	"Exposed copies":        {"gpu.exposed_copy_time"},
-	"Launch rate":           {"launch.rate", "launch.api_time"},
-	"Blocking sync":         {"sync.total_time", "sync.share"},
-	"Copies":                {"memcpy.time", "memcpy.throughput", "memcpy.rule_count"},
-	"CUDA graphs":           {"graph.coverage"},
-	"NVTX coverage":         {"nvtx.coverage"},
-	"Step (unit of work)":   {"unit.time"},
-}
-
-func (v *View) tiles() doc.Tiles {
-	var t doc.Tiles
-	ids := map[string][]string{}
-	for _, k := range keyEvidence {
-		ids[k.label] = []string{k.id}
-	}
-	for _, f := range v.facts() {
-		tile := doc.Tile{Label: f.label, Value: doc.Spans(doc.Text(f.value)), Detail: f.detail}
-		if found := v.findingOn(append(ids[f.label], tileMetrics[f.label]...)); found != nil {
-			tone := severityTone(found.Severity)
-			tile.Value = doc.Spans(doc.Text(f.value).With(tone))
-			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone),
-				doc.Text(" ")), Prose(found.Title)...), append(doc.Spans(doc.Text("; ")), f.detail...)...)
-		}
-		t.Items = append(t.Items, tile)
-	}
-	return t
-}
-
-// findingOn is the most severe finding, low ones aside, that stands on one of the metrics; nil if there is none.
-func (v *View) findingOn(ids []string) *report.Finding {
-	for i := range v.Findings {
-		f := &v.Findings[i]
-		if f.Severity == report.Low {
-			continue
-		}
-		for _, ref := range f.Evidence {
-			if slices.Contains(ids, ref.ID) {
-				return f
-			}
-		}
-	}
-	return nil
 }
 
 // cite finds for each metric that a finding stands on the row that shows it, or else the section.

@@ -213,6 +213,15 @@ func (v *View) name(s string) doc.Span {
 	return doc.Name(s)
 }
 
+// function is a kernel's display name without its template and its arguments, for where there is little room.
+func (v *View) function(s string) string {
+	name := v.name(s).Text
+	if i := strings.IndexAny(name, "<("); i > 0 {
+		return name[:i]
+	}
+	return name
+}
+
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./+-]{0,31}$`)
 
 // word shows a short value that is usually one of a few words (a device, a cause, a phase) as text, anything else as a

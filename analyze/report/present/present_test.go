@@ -302,22 +302,27 @@ func TestPageAnswersFirst(t *testing.T) {
 	r.Findings = []report.Finding{{ID: "x", Severity: report.High, Title: "The GPU waits", Advice: []string{"Batch more. Or not."},
 		Worth: &report.Worth{Time: 16e6, Of: 80e6, Units: 4}}}
 	blocks := present.Page(r).Blocks
-	note, ok := blocks[1].(doc.Note)
+	answer, ok := blocks[1].(doc.Answer)
 	if !ok {
 		t.Fatalf("the page begins with %T", blocks[1])
 	}
-	text := ""
-	for _, s := range note.Blocks[0].(doc.Paragraph).Spans {
-		text += s.Text
-	}
+	text := spansText(answer.Spans)
 	what := "step"
 	if g := r.Unit.Groups; len(g) > 0 && g[0].Phase != "" {
 		what = g[0].Phase + " step"
 	}
-	want := "20 ms per " + what + " (the mean of 8; median 19 ms): 75.0 % compute (most of it gemm, 40.0 % of a step), " +
-		"5.0 % exposed communication, GPU idle 19.0 %, mostly host. First: The GPU waits (worth up to 4 ms of the 20 ms step, not replayed). Batch more."
+	want := "20 ms per " + what + ": 75.0 % compute (gemm 40.0 %), 5.0 % exposed communication, GPU idle 19.0 %, mostly host."
 	if text != want {
 		t.Errorf("the page begins with\n%q, want\n%q", text, want)
+	}
+	rows, ok := blocks[3].(doc.Table)
+	if !ok || len(rows.Rows) != 1 {
+		t.Fatalf("under the bar stands %+v", blocks[3])
+	}
+	for i, want := range []string{"≤ 4 ms, 20.0 %", "The GPU waits x", "Batch more. Or not."} {
+		if got := spansText(rows.Rows[0][i]); got != want {
+			t.Errorf("the finding says %q, want %q", got, want)
+		}
 	}
 	bar, ok := blocks[2].(doc.Chart)
 	if !ok || bar.Kind != "stacked" || !slices.Equal(bar.Series[0].Values, []float64{15e6, 1e6, 2e5, 3e6, 8e5}) {
@@ -330,14 +335,11 @@ func TestPageOfACaptureWithoutKernels(t *testing.T) {
 	r := valid(t, serve())
 	const none = "No kernel ran in this capture: capture while the workload computes."
 	r.Warnings = append(r.Warnings, report.Warning{Code: "no_kernels", Section: "quality", Text: none})
-	note, ok := present.Page(r).Blocks[1].(doc.Note)
+	answer, ok := present.Page(r).Blocks[1].(doc.Answer)
 	if !ok {
 		t.Fatalf("the page begins with %T", present.Page(r).Blocks[1])
 	}
-	text := ""
-	for _, s := range note.Blocks[0].(doc.Paragraph).Spans {
-		text += s.Text
-	}
+	text := spansText(answer.Spans)
 	if text != none {
 		t.Errorf("the page begins with %q", text)
 	}
@@ -421,40 +423,36 @@ func TestPrimaryColumnsComeFirst(t *testing.T) {
 	}
 }
 
-// TestTilesSayTheVerdict: the tile of a number that a finding stands on has the finding's words and colour, and the page
-// says first what is most severe.
-func TestTilesSayTheVerdict(t *testing.T) {
+// TestPageWithoutSteps: the answer is of the window, and the key numbers of the capture stand in its own part.
+func TestPageWithoutSteps(t *testing.T) {
 	r := valid(t, serve())
 	r.Findings = []report.Finding{
 		{ID: "x", Severity: report.High, Title: "The GPU waits", Doc: "gpu_time", Evidence: []report.MetricRef{{ID: "gpu.idle_ratio", Labels: report.Labels{"device": "0"}}}},
-		{ID: "y", Severity: report.Low, Title: "Copies are small", Doc: "memcpy", Evidence: []report.MetricRef{{ID: "memcpy.time"}}},
 	}
-	text := func(spans []doc.Span) (s string) {
-		for _, p := range spans {
-			s += p.Text
-		}
-		return s
-	}
-	note, tiles := "", map[string]doc.Tile{}
+	answer, facts, part := "", map[string]string{}, ""
 	for _, b := range present.Page(r).Blocks {
 		switch b := b.(type) {
-		case doc.Note:
-			if p, ok := b.Blocks[0].(doc.Paragraph); ok && note == "" {
-				note = text(p.Spans)
-			}
-		case doc.Tiles:
-			for _, tile := range b.Items {
-				tiles[tile.Label] = tile
+		case doc.Heading:
+			part = b.ID
+		case doc.Answer:
+			answer = spansText(b.Spans)
+		case doc.Fields:
+			for _, f := range b.Items {
+				facts[part+"/"+f.Label] = spansText(f.Value)
 			}
 		}
 	}
-	if want := "552 ms of GPU work: idle 20.0 %, mostly host; 34.6 % of the kernel time is flash_fwd_splitkv_kernel<128, 64, 128, 4, bf16>. First: The GPU waits."; note != want {
-		t.Errorf("the page begins with %q", note)
+	if want := "552 ms of GPU work: idle 20.0 %, mostly host; 34.6 % of the kernel time is flash_fwd_splitkv_kernel<128, 64, 128, 4, bf16>."; answer != want {
+		t.Errorf("the page begins with %q", answer)
 	}
-	if idle := tiles["GPU idle"]; len(idle.Value) == 0 || idle.Value[0].Tone != doc.Bad || !strings.HasPrefix(text(idle.Detail), "High: The GPU waits; ") {
-		t.Errorf("tile: %+v", idle)
+	if got := facts["capture/GPU idle"]; !strings.HasPrefix(got, "20.0 % GPU ") {
+		t.Errorf("idle of the whole capture: %q of %v", got, facts)
 	}
-	if copies := tiles["Copies"]; len(copies.Value) == 0 || copies.Value[0].Tone != doc.Plain {
-		t.Errorf("a low finding colours a tile: %+v", copies)
+}
+
+func spansText(spans []doc.Span) (s string) {
+	for _, p := range spans {
+		s += p.Text
 	}
+	return s
 }

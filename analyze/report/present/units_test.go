@@ -104,7 +104,7 @@ func TestPointsUnderTheRoof(t *testing.T) {
 				{Name: "a", Style: "points", Labels: []string{"1"}, Values: []float64{2}}, {Name: "b", Style: "points", Labels: []string{"3"}, Values: []float64{4}}}}}},
 		{ID: "ncu", Title: "ncu", Status: report.OK, Tables: []report.Table{{ID: "ncu_kernels", TotalRows: 2, Columns: []report.Column{text("kernel_name"), text("short"), total},
 			Rows: [][]report.Cell{{report.S("void a()"), report.S("a"), report.I(300)}, {report.S("void b()"), report.S("b"), report.I(100)}}}}}}
-	for _, b := range present.Page(r).Blocks {
+	for _, b := range unfolded(present.Page(r).Blocks) {
 		c, ok := b.(doc.Chart)
 		if !ok || c.ID != "roofline" {
 			continue
@@ -116,4 +116,15 @@ func TestPointsUnderTheRoof(t *testing.T) {
 		return
 	}
 	t.Error("the roofline is not on the page")
+}
+
+// unfolded are the blocks of a page, those that are folded away too.
+func unfolded(blocks []doc.Block) (list []doc.Block) {
+	for _, b := range blocks {
+		list = append(list, b)
+		if d, ok := b.(doc.Details); ok {
+			list = append(list, unfolded(d.Blocks)...)
+		}
+	}
+	return list
 }

@@ -119,7 +119,10 @@ func (p *page) unique(id string) string {
 }
 
 // link leads to a part of the page.
-type link struct{ ID, Text string }
+type link struct {
+	ID, Text string
+	Below    bool // it is folded in the part before it
+}
 
 // linkGroup are the links to parts that belong together.
 type linkGroup struct {
@@ -131,6 +134,10 @@ type linkGroup struct {
 func (p *page) contents(blocks []doc.Block) []linkGroup {
 	list := []linkGroup{{}}
 	for _, b := range blocks {
+		last := &list[len(list)-1]
+		if d, ok := b.(doc.Details); ok && d.ID != "" {
+			last.Links = append(last.Links, link{anchor(d.ID), p.plain(d.Summary), true})
+		}
 		h, ok := b.(doc.Heading)
 		if !ok || h.Level != 2 || h.ID == "" {
 			continue
@@ -138,8 +145,8 @@ func (p *page) contents(blocks []doc.Block) []linkGroup {
 		if h.Group != "" && h.Group != list[len(list)-1].Title {
 			list = append(list, linkGroup{Title: h.Group})
 		}
-		last := &list[len(list)-1]
-		last.Links = append(last.Links, link{anchor(h.ID), p.plain(h.Spans)})
+		last = &list[len(list)-1]
+		last.Links = append(last.Links, link{anchor(h.ID), p.plain(h.Spans), false})
 	}
 	if len(list[0].Links) == 0 {
 		list = list[1:]
@@ -218,12 +225,15 @@ func (p *page) block(b doc.Block) {
 		p.execute("list", view)
 	case doc.Fields:
 		p.execute("fields", view)
-	case doc.Tiles:
-		p.execute("tiles", view)
+	case doc.Answer:
+		p.execute("answer", view)
 	case doc.Table:
 		p.table(b)
 	case doc.Details:
-		p.execute("details", view)
+		p.execute("details", struct {
+			blockView
+			ID string
+		}{view, anchor(b.ID)})
 	case doc.Note:
 		kinds := map[doc.NoteKind]string{doc.Info: "info", doc.Caution: "caution", doc.Danger: "danger"}
 		p.execute("note", struct {

@@ -148,7 +148,7 @@ func TestHostileTextInHTML(t *testing.T) {
 		d := hostilePage(name, name)
 		d.Add(chartsOf(name)...)
 		d.Add(hostileTimeline(name))
-		d.Add(doc.Tiles{Items: []doc.Tile{{Label: name, Value: doc.Spans(doc.Name(name)), Detail: doc.Spans(doc.Text(name))}}})
+		d.Add(doc.Answer{Spans: doc.Spans(doc.Name(name), doc.Text(name))})
 		root := htmlPage(t, d)
 		checkHTML(t, root)
 		if want := render.Visible(name); !strings.Contains(textOf(root), want) {

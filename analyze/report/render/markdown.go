@@ -47,7 +47,7 @@ func (m markdown) blocks(list []doc.Block) []string {
 	for _, b := range list {
 		isList := false
 		switch b.(type) {
-		case doc.List, doc.Fields, doc.Tiles:
+		case doc.List, doc.Fields:
 			isList = true
 		}
 		m.second = isList && marked && !m.second
@@ -87,6 +87,8 @@ func (m markdown) block(b doc.Block) []string {
 			text = text[:i+1] + `\` + text[i+1:] // number signs at the end would close the heading
 		}
 		return notEmpty(strings.Repeat("#", min(max(b.Level, 1), 6))+" ", text)
+	case doc.Answer:
+		return m.block(doc.Paragraph(b))
 	case doc.Paragraph:
 		return notEmpty("", m.inline(b.Spans, place{start: true}))
 	case doc.List:
@@ -99,8 +101,6 @@ func (m markdown) block(b doc.Block) []string {
 				strings.TrimRight(m.bullet()+m.inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
 		}
 		return lines
-	case doc.Tiles:
-		return m.block(b.Fields())
 	case doc.Table:
 		return m.table(b)
 	case doc.Details:

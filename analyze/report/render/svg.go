@@ -193,7 +193,14 @@ func tip(s string) markup { return "<title>" + escape(s) + "</title>" }
 
 // legend says which colour is which; of gives the colour of the i-th name, as the drawing does.
 func (p *page) legend(names []string, of func(i int, name string) markup) {
-	if len(names) < 2 {
+	if len(names) > 1 {
+		p.legendOf(names, of)
+	}
+}
+
+// legendOf is the legend of any number of names.
+func (p *page) legendOf(names []string, of func(i int, name string) markup) {
+	if len(names) == 0 {
 		return
 	}
 	p.put("<ul class=\"legend\">")

@@ -98,7 +98,10 @@ func (p *page) bars(c doc.Chart) {
 	p.legend(names, seriesColour)
 }
 
+// stacked draws a bar of parts for each series. One bar alone has the names of its parts in it and needs no legend but for
+// those that have no room.
 func (p *page) stacked(c doc.Chart) {
+	alone := len(c.Series) == 1
 	most := 0.0
 	var parts []string
 	index := map[string]int{}
@@ -113,7 +116,12 @@ func (p *page) stacked(c doc.Chart) {
 		}
 		most = max(most, sum)
 	}
-	p.put("<div class=\"bars\">\n")
+	class := markup("bars")
+	if alone {
+		class += " alone"
+	}
+	p.put("<div class=\"" + class + "\">\n")
+	var small []string
 	for k, s := range c.Series {
 		sum, at := 0.0, 0.0
 		var words []string
@@ -129,13 +137,35 @@ func (p *page) stacked(c doc.Chart) {
 			p.put("<rect" + mark(k, i) + " x=\"" + percent(at, most) + "\" width=\"" + percent(v, most) +
 				"\" height=\"16\" class=\"" + partColour(index[s.Labels[i]], s.Labels[i]) + "\">" +
 				tip(Visible(s.Labels[i])+": "+unit.Format(v, c.Unit)+", "+unit.Percent(v/sum)) + "</rect>")
+			if alone && !p.inBar(Visible(s.Labels[i]), unit.Format(v, c.Unit), at/most, v/most) {
+				small = append(small, s.Labels[i])
+			}
 			at += v
 		}
 		p.closeBar(unit.Format(sum, c.Unit))
 	}
 	p.put("</div>\n")
-	p.legend(parts, partColour)
+	if alone {
+		parts = small
+	}
+	p.legendOf(parts, func(_ int, name string) markup { return partColour(index[name], name) })
 }
+
+// inBar writes what a part of a bar is into it, with its size or without, where there is room in a window of a common
+// size.
+func (p *page) inBar(name, value string, at, share float64) bool {
+	for _, words := range []string{name + " " + value, name} {
+		if float64(len([]rune(words))) <= inBarRoom*share {
+			p.put("<svg x=\"" + percent(at, 1) + "\" width=\"" + percent(share, 1) + "\" height=\"100%\"><text class=\"in\" x=\"6\" y=\"18\">" +
+				text(words) + "</text></svg>")
+			return true
+		}
+	}
+	return false
+}
+
+// inBarRoom is how many characters a bar has room for in a window of a common size.
+const inBarRoom = 135
 
 // band draws a stretch of the axis behind a row.
 func (p *page) band(b *doc.Band, from, whole float64) {

@@ -134,12 +134,12 @@ func (t terminal) block(b doc.Block) []row {
 	switch b := b.(type) {
 	case doc.Heading:
 		return t.wrap(b.Spans, bold)
+	case doc.Answer:
+		return t.wrap(b.Spans, bold)
 	case doc.Paragraph:
 		return t.wrap(b.Spans, "")
 	case doc.List:
 		return t.list(b)
-	case doc.Tiles:
-		return t.block(b.Fields())
 	case doc.Fields:
 		return t.fields(b)
 	case doc.Table:

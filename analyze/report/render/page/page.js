@@ -83,12 +83,20 @@
   for (const table of document.querySelectorAll("table")) {
     const body = table.tBodies[0];
     if (!table.tHead || !body || body.rows.length < 2) continue;
+    const buttons = [];
     [...table.tHead.rows[0].cells].forEach((head, i) => {
       if (!head.textContent.trim()) return; // a button without a name cannot be told from others
       const b = button("", () => sort(table, head, i));
       b.append(...head.childNodes);
+      b.tabIndex = buttons.length ? -1 : 0; // one stop of the tab key for all; arrows go from one to the next
+      buttons.push(b);
       head.append(b);
     });
+    table.tHead.addEventListener("keydown", (e) => {
+      const to = buttons[buttons.indexOf(e.target) + ({ ArrowRight: 1, ArrowLeft: -1 }[e.key] || NaN)];
+      if (to) to.focus();
+    });
+    if (buttons.length && table.parentElement.className === "scroll") table.parentElement.removeAttribute("tabindex");
   }
   for (const box of document.querySelectorAll("div.table")) {
     const table = box.querySelector("table"), body = table.tBodies[0], tools = box.querySelector(".tools");
@@ -97,35 +105,44 @@
     const t = { box, all, own: "", words: null, count: null };
     tables.push(t);
     if (!table.tHead) continue;
+    const more = make("span", "", { className: "more", hidden: true }), dots = button("\u22ef", () => {
+      more.hidden = !more.hidden;
+      dots.setAttribute("aria-expanded", String(!more.hidden));
+    });
+    dots.className = "dots";
+    dots.setAttribute("aria-expanded", "false");
+    dots.setAttribute("aria-label", "Filter, columns and copies of " + name);
+    more.append(...tools.childNodes);
     if (all.length >= 12) {
       const filter = make("input", "", { type: "search", placeholder: "Filter rows" });
       filter.setAttribute("aria-label", "Filter the rows of " + name);
       filter.addEventListener("input", () => { t.own = filter.value.toLowerCase(); narrow(t); });
       t.count = make("output", "");
-      tools.prepend(filter, t.count);
+      more.prepend(filter, t.count);
     }
     const few = /^p\d/.test(table.className);
     if (few || table.classList.contains("sides")) {
       table.classList.add("few");
       const n = few ? [...table.tHead.rows[0].cells].filter((c) => getComputedStyle(c).display === "none").length : 2;
-      const more = button(n + " more columns", (b) => {
+      const label = n === 1 ? "1 more column" : n + " more columns";
+      const wider = button(label, (b) => {
         const off = table.classList.toggle("few");
         b.setAttribute("aria-expanded", String(!off));
-        b.textContent = off ? n + " more columns" : "Fewer columns";
+        b.textContent = off ? label : "Fewer columns";
       });
-      if (n === 1) more.textContent = "1 more column";
-      if (!few) more.className = "phone"; // wider windows have them all
-      more.setAttribute("aria-expanded", "false");
-      more.setAttribute("aria-label", more.textContent + " of " + name);
-      tools.append(more);
+      if (!few) wider.className = "phone"; // wider windows have them all
+      wider.setAttribute("aria-expanded", "false");
+      wider.setAttribute("aria-label", label + " of " + name);
+      more.append(wider);
     }
     if (all.length >= 2) {
       for (const [what, write] of [["TSV", tsv], ["Markdown", markdown]]) {
         const b = button("Copy " + what, (b) => copy(write(grid(table)), b));
         b.setAttribute("aria-label", "Copy " + what + " of " + name);
-        tools.append(b);
+        more.append(b);
       }
     }
+    if (more.childNodes.length) tools.append(more, dots);
   }
   // A click into a flame graph makes a box as wide as the drawing; the search marks boxes and says what they add up to.
   for (const flame of document.querySelectorAll("svg.flame")) {
