@@ -70,7 +70,7 @@ func (c *client) remedy(status int, permission string) string {
 	case status != http.StatusForbidden && status != http.StatusNotFound:
 		return ""
 	case write && c.fromFork():
-		return "the pull request comes from a fork, whose token can only read, whatever the workflow says: let a second workflow on workflow_run comment (explain comment)"
+		return "the pull request comes from a fork, whose token can only read, whatever the workflow says: let a second workflow on workflow_run comment (explain gate comment)"
 	case status == http.StatusNotFound && !write:
 		return "it does not exist, or the job lacks `permissions: " + permission + "`"
 	case permission != "":

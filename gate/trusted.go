@@ -71,7 +71,7 @@ func (r *Run) CheckTrusted() error {
 
 func (r *Run) untrusted(where string) error {
 	return fmt.Errorf("refused: %s runs with a token that can write, and %s is or was a checkout of the pull request (or cannot be told from one), "+
-		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain comment) that checks nothing out", r.Event, where)
+		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain gate comment) that checks nothing out", r.Event, where)
 }
 
 // checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty

@@ -70,6 +70,9 @@ var (
 // args is the command line that the inputs stand for. Each is one word, whatever is in it.
 func (in actionInputs) args() []string {
 	args := []string{in["command"]}
+	if in["command"] == "comment" {
+		args = []string{"gate", "comment"}
+	}
 	flags := func(of map[string]string) {
 		for _, name := range slices.Sorted(maps.Keys(of)) { // fail-on, the older name, comes after exit-on and wins
 			if in[name] != "" {

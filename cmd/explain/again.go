@@ -59,7 +59,10 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 			return true, err
 		}
 	}
-	return true, output.Print(e.Out, &analyze.Result{Report: r}, f.format, f.out, e.Terminal())
+	if err := output.Print(e.Out, &analyze.Result{Report: r}, f.format, f.out, e.Terminal()); err != nil {
+		return true, err
+	}
+	return true, f.targets(cmd, e, r)
 }
 
 // analyses names a flag that was given and asks for something that only an analysis can do, or is empty.

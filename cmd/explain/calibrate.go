@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,62 +14,72 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff"
 	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
-func newCalibrate(e *env) *cobra.Command {
-	var f calibrateFlags
+// newCalibration is explain policy init, or explain calibrate, its plumbing: the noise of captures of one commit as a
+// policy, as text or as the noise block that --noise of diff and gate reads.
+func newCalibration(e *env, name string) *cobra.Command {
+	f := calibrateFlags{format: "policy"}
+	path, noise := "policy init", "noise"
+	if name == "calibrate" {
+		f.format, path, noise = "text", name, "out"
+	}
 	cmd := &cobra.Command{
-		Use:   "calibrate CAPTURE CAPTURE…",
-		Short: "Measure how much captures of one commit differ, for the noise floors of diff",
-		Long: `calibrate takes several captures of the same commit on the same machine, at least 2, preferably 5,
-and says for each metric how much it differs between them, which change could be found with one, two
-and three captures a side, and what threshold suits it. It also compares each capture to all others,
-as diff would: any alarm there is false.
+		Use:   name + " CAPTURE CAPTURE…",
+		Short: "Measure how much captures of one commit differ, and propose a policy beyond that noise",
+		Long: path + ` takes several captures of the same commit on the same machine, at least 2, preferably 5, and
+measures how much each metric differs between them. It prints a policy file whose thresholds are
+beyond that noise, with the measured figures as comments.
 
-With --out it writes a noise block that "explain diff --noise FILE" reads.
+--format text says for each metric which change could be found with one, two and three captures a
+side, and compares each capture to all others, as diff would: any alarm there is false. The noise
+block of --` + noise + ` is what --noise of diff and gate reads.
 
 Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not
 comparable.`,
-		Example: `  explain calibrate a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite --out noise.json
-  explain diff base.sqlite head.sqlite --noise noise.json`,
+		Example: "  explain " + path + " a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite > policy.yml\n" +
+			"  explain " + path + " a1.sqlite a2.sqlite a3.sqlite --format text --" + noise + " noise.json\n" +
+			"  explain diff base.sqlite head.sqlite --noise noise.json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("name at least 2 captures of one commit, better 5: explain calibrate A1 A2 A3…")
+				return usagef("name at least 2 captures of one commit, better 5: explain %s A1 A2 A3…", path)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
-	f.register(cmd)
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&f.preset, "preset", policy.PresetNames()[0],
+		"start the policy from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
+	fl.StringVarP(&f.out, noise, map[string]string{"out": "o"}[noise], "", "write the noise block into this `FILE`")
+	fl.StringVar(&f.format, "format", f.format,
+		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", "))
+	f.analysis.Register(cmd)
+	_ = cmd.MarkFlagFilename(noise, "json")
+	cmdenv.Complete(cmd, "format", calibrateFormats)
 	return cmd
 }
 
-// calibrateFlags are the flags of explain calibrate.
+// calibrateFlags are the flags of explain policy init.
 type calibrateFlags struct {
-	analysis    analysisFlags
-	format, out string
+	analysis            analysisFlags
+	preset, format, out string
 }
 
 // calibrateFormats of --format, in the order of the help text.
-var calibrateFormats = []string{"text", "json"}
-
-func (f *calibrateFlags) register(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.SortFlags = false
-	fl.StringVarP(&f.out, "out", "o", "", "write the noise block into this `FILE`")
-	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
-	f.analysis.Register(cmd)
-	_ = cmd.MarkFlagFilename("out", "json")
-	cmdenv.Complete(cmd, "format", calibrateFormats)
-}
+var calibrateFormats = []string{"policy", "text", "json"}
 
 func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
-	if f.format != "" && !slices.Contains(calibrateFormats, f.format) {
-		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(calibrateFormats, ", "))
+	if err := cmdenv.Format(f.format, calibrateFormats); err != nil {
+		return err
+	}
+	if _, ok := policy.PresetText(f.preset); !ok {
+		return usagef("--preset %s is unknown; it is one of %s", f.preset, strings.Join(policy.PresetNames(), ", "))
 	}
 	if info, err := os.Stat(f.out); f.out != "" && err == nil && info.IsDir() {
-		return usagef("--out %s is a folder; name a file", f.out)
+		return usagef("%s is a folder; name a file for the noise block", f.out)
 	}
 	c, err := calibrate(cmd, e, &f.analysis, args)
 	if err != nil {
@@ -84,7 +93,14 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	switch {
 	case f.format == "json":
 		return diff.WriteCalibration(e.Out, c)
-	case f.analysis.Quiet && f.format == "":
+	case f.format == "policy":
+		text, err := diff.ProposePolicy(&c.Noise, f.preset, metricFacts())
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(e.Out, text)
+		return err
+	case f.analysis.Quiet && !cmd.Flags().Changed("format"):
 		return nil
 	}
 	return diffrender.WriteCalibrationText(e.Out, c, f.out, e.Terminal())

@@ -98,7 +98,7 @@ func (f *ruleFlags) registerPair(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "with --pair: fail where this `RULE` is broken, see explain diff")
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", completeRule)
 	fl.StringVar(&f.policy, "policy", "", "with --pair: judge by this policy `FILE`")
-	fl.StringVar(&f.noise, "noise", "", "with --pair: noise floors from this `FILE` of explain calibrate")
+	fl.StringVar(&f.noise, "noise", "", "with --pair: noise floors from this `FILE` of explain policy init")
 }
 
 func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {

@@ -20,12 +20,13 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
+// newComment is explain gate comment.
 func newComment(e *env) *cobra.Command {
 	var f commentFlags
 	cmd := &cobra.Command{
 		Use:   "comment [--merge] COMPARISON …",
 		Short: "Write the comment for comparisons that were made elsewhere, and post it in GitHub Actions",
-		Long: `comment writes the comment of a pull request from comparison.json, as gate does: the JSON is
+		Long: `gate comment writes the comment of a pull request from comparison.json, as gate does: the JSON is
 validated and the markdown is made here. It prints the markdown, or writes comment.md into --out; in
 GitHub Actions it posts it.
 
@@ -33,13 +34,13 @@ With --merge it combines several comparisons, for example those of a matrix: the
 for each, the rest folded. --expect names them: a missing one, whose job failed, is an error in the
 comment and exit 3, so that the rest cannot pass for the whole.
 
-For pull requests from forks, use gate on workflow_run: it judges the measurements, while comment
+For pull requests from forks, use gate on workflow_run: it judges the measurements, while gate comment
 would repeat what the fork's own code claims.
 
 In GitHub Actions the exit code is that of the worst verdict, as --exit-on says; elsewhere it is 0, since
 gate has judged, unless --exit-on is given.`,
-		Example: `  explain comment gate/comparison.json > comment.md
-  explain comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
+		Example: `  explain gate comment gate/comparison.json > comment.md
+  explain gate comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
 	}
@@ -47,7 +48,7 @@ gate has judged, unless --exit-on is given.`,
 	return cmd
 }
 
-// commentFlags are the flags of explain comment.
+// commentFlags are the flags of explain gate comment.
 type commentFlags struct {
 	github githubFlags
 	merge  bool

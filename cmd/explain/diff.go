@@ -36,14 +36,9 @@ combination; a quoted glob or a list separated by commas names several captures 
 names a metric and the change that it tolerates: +3% relative, +10us absolute, both where both are
 given. If several rules select a number, the last one judges it. Without --fail-on, these do:
 
-  unit.time.p50:+3%,+10us                          a step takes longer
-  unit.launches:+1                                 more than one extra launch per step
-  graph.coverage:-5pp                              work left the CUDA graphs
-  structure:warn                                   a new blocking call, pageable copies, …
-  kernel.time_per_unit{kernel=*}:+5%,+5us,warn     a kernel got slower
-
+` + defaultRules() + `
 A duration fails only where the change is larger than the rule, larger than the noise floor
-("explain calibrate"; 5 % without calibration) and certain by the units inside the captures
+("explain policy init"; 5 % without calibration) and certain by the units inside the captures
 (explain doc one-capture, several-captures). What cannot be known is inconclusive, never a pass. A
 policy file (--policy) says all of this and more: explain policy --help.
 

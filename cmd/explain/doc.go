@@ -58,7 +58,7 @@ warning, a column, a class, a reason, an exit code, an environment variable, a C
 			for _, found := range entries {
 				from := "explain doc " + found.Page
 				if found.Page == docs.MetricsPage {
-					from = "explain metrics"
+					from = "explain doc metrics"
 				}
 				text := strings.TrimRight(found.Text, "\n")
 				if !strings.Contains(text, "\n") {
@@ -71,6 +71,7 @@ warning, a column, a class, a reason, an exit code, an environment variable, a C
 			return nil
 		},
 	}
+	cmd.AddCommand(newMetrics(e), newSchema(e))
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {

@@ -34,7 +34,7 @@ func newGate(e *env) *cobra.Command {
 		Short: "Judge a change by a policy, on any CI; in GitHub Actions also comment on the pull request",
 		Long: `gate compares two sides as diff does, judges them by a policy, and leaves what a CI system reads:
 
-  comparison.json   the comparison with its verdict, see "explain schema comparison"
+  comparison.json   the comparison with its verdict, see "explain doc schema comparison"
   diff.html         the same for a browser, in one file
   comment.md        the same for a pull request, at most 60,000 bytes
   summary.md        the same at greater length
@@ -72,6 +72,7 @@ inconclusive.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
+	cmd.AddCommand(newComment(e))
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
+// newMetrics is explain doc metrics.
 func newMetrics(e *env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -26,15 +27,15 @@ The scale says what happens when the capture is twice as long: a total doubles, 
 is of one unit of work (step), a level is a ratio, a rate, a setting or a size that holds, and an
 event is a statistic of single events, such as the median duration of a kernel: these three stay as
 they are. A rule of a policy about change needs one of the three.`,
-		Example: `  explain metrics
-  explain metrics gpu.
-  explain metrics --format json | jq '.[].id'`,
-		Args: cobra.MatchAll(func(cmd *cobra.Command, args []string) error {
+		Example: `  explain doc metrics
+  explain doc metrics gpu.
+  explain doc metrics --format json | jq '.[].id'`,
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("one prefix at a time")
 			}
 			return nil
-		}),
+		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return metricIDs(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -52,7 +53,7 @@ they are. A rule of a policy about change needs one of the three.`,
 						_, err := io.WriteString(e.Out, docs.MetricText(id, statistic))
 						return err
 					}
-					return usagef("no metric starts with %q; run explain metrics for the list", args[0])
+					return usagef("no metric starts with %q; run explain doc metrics for the list", args[0])
 				}
 			}
 			switch format {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -42,7 +41,7 @@ A change breaks a rule if it exceeds both the relative and the absolute part of 
 real. Level error fails, warn warns, off does not judge. In a glob only * and ? are special;
 expressions are RE2. Both match the name that tables show, or the full one. A waiver lets what it
 covers pass up to its ceiling through its last day; then the rule fails
-again, and a waiver that nothing needs warns. "explain schema policy" prints the JSON Schema.`,
+again, and a waiver that nothing needs warns. "explain doc schema policy" prints the JSON Schema.`,
 		Example: `  explain policy check policy.yml
   explain policy test policy.yml --on report/report.json
   explain policy explain unit.time.p50 --policy policy.yml
@@ -60,7 +59,7 @@ again, and a waiver that nothing needs warns. "explain schema policy" prints the
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newPolicyInit(e), newPolicyShow(e), newPolicyTest(e))
+	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newCalibration(e, "init"), newPolicyShow(e), newPolicyTest(e))
 	return cmd
 }
 
@@ -215,46 +214,4 @@ func explainRules(w io.Writer, from, metric string, list []policy.Explanation, i
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func newPolicyInit(e *env) *cobra.Command {
-	var f analysisFlags
-	preset := policy.PresetNames()[0]
-	cmd := &cobra.Command{
-		Use:   "init CAPTURE CAPTURE…",
-		Short: "Propose a policy from two or more captures of one commit",
-		Long: `init measures how much captures of one commit differ, at least 2, preferably 5, and prints a policy
-file whose thresholds are beyond that noise. Each rule has the measured figures as a comment.
-
-Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not
-comparable.`,
-		Example: "  explain policy init a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite > policy.yml",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return usagef("name at least 2 captures of one commit, better 5: explain policy init A1 A2 A3…")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, ok := policy.PresetText(preset); !ok {
-				return usagef("--preset %s is unknown; it is one of %s", preset,
-					strings.Join(policy.PresetNames(), ", "))
-			}
-			c, err := calibrate(cmd, e, &f, args)
-			if err != nil {
-				return err
-			}
-			text, err := diff.ProposePolicy(&c.Noise, preset, metricFacts())
-			if err != nil {
-				return err
-			}
-			_, err = io.WriteString(e.Out, text)
-			return err
-		},
-	}
-	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&preset, "preset", preset,
-		"start from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
-	f.Register(cmd)
-	return cmd
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
@@ -27,7 +29,7 @@ make one report, which says who waits for whom ("explain doc ranks"). Two sides 
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
-  report.json             the same as data, see "explain schema report" and "explain metrics"
+  report.json             the same as data, see "explain doc schema report" and "explain doc metrics"
   tables/*.csv            every row of every table; --all-rows of those with a row per event too
   summary.json            profilemate's summary
   kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
@@ -72,6 +74,7 @@ type reportFlags struct {
 	evidence      []string
 	format        string
 	perfetto      string
+	ncuTargets    string
 	rank          string
 	roles         []string
 }
@@ -100,6 +103,8 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"say what a million generated tokens cost where a GPU costs this `PRICE` an hour, in any currency")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
+	fl.StringVar(&f.ncuTargets, "ncu-targets", "",
+		"write the kernels worth measuring with Nsight Compute, 10 or --top, into this YAML `FILE`, and print the ncu command")
 	mergecmd.RegisterRanks(fl, &f.rank, &f.roles)
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
 	_ = cmd.MarkFlagDirname("out")
@@ -203,8 +208,25 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	if f.Quiet && f.format == "" {
+	if !f.Quiet || f.format != "" {
+		if err := output.Print(e.Out, res, f.format, f.out, e.Terminal()); err != nil {
+			return err
+		}
+	}
+	return f.targets(cmd, e, res.Report)
+}
+
+// targets writes what --ncu-targets asks for. The command goes to standard output where only text is there.
+func (f *reportFlags) targets(cmd *cobra.Command, e *env, r *report.Report) error {
+	if f.ncuTargets == "" {
 		return nil
 	}
-	return output.Print(e.Out, res, f.format, f.out, e.Terminal())
+	n, tell := 10, io.Writer(e.Out)
+	if cmd.Flags().Changed("top") {
+		n = f.top
+	}
+	if f.Quiet || f.format != "" && f.format != "text" {
+		tell = nil
+	}
+	return writeTargets(f.ncuTargets, r, n, tell)
 }

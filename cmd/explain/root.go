@@ -15,26 +15,29 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/whatifcmd"
 )
 
+// Help lists commands in the order of the code.
+func init() { cobra.EnableCommandSorting = false }
+
 func newRoot(e *env) *cobra.Command {
 	var f reportFlags
 	e.Version = versionText()
 	cmd := &cobra.Command{
 		Use:   "explain TRACE",
 		Short: "Explain where the time of an LLM inference trace went",
-		Long: `explain reads an Nsight Systems capture of an LLM inference server and says where the time went and
+		Long: `explain reads captures of LLM inference servers: where the time goes, what a change did to it, and
 what to do next.
 
-TRACE is a .sqlite file written by "nsys export", the same compressed with gzip or zstd, or a
-.nsys-rep file where nsys is installed. It is never changed, and nothing is created beside it.
-"explain TRACE" is short for "explain report TRACE".
+  explain demo                                see a regression, its cause and its page; needs no capture
+  explain trace.sqlite --out report/          where does the time go? open report/report.html
+  explain ranks/*.sqlite --out report/        one report of a run of many ranks
+  explain diff base.sqlite head.sqlite        did a change make the step slower, and why?
+  explain doc gpu_idle                        what does a name in an output mean?
 
-"explain doc NAME" explains any name in an output. Exit codes: 0 done, pass or warn; 1 a rule
-failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
-		Example: `  explain trace.sqlite                          a summary on the terminal
-  explain trace.sqlite --out report/            the full report: report.html, report.md, report.json, tables/*.csv
-  explain trace.sqlite --format md | gh pr comment 12 --body-file -
-  explain trace.sqlite --steady --out report/   the steady part of the capture only
-  explain ranks/*.sqlite --out report/          one report of a run of many ranks`,
+A trace is a .sqlite file of "nsys export" (or compressed with gzip or zstd), a .nsys-rep file where
+nsys is installed, or a trace of PyTorch's profiler. It is never changed.
+
+Exit codes: 0 done, pass or warn; 1 a rule failed; 2 wrong usage; 3 input that cannot be analysed; 4
+inconclusive.`,
 		Args:          bareArgs,
 		Version:       versionText(),
 		SilenceErrors: true,
@@ -52,31 +55,29 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 	cmdenv.Complete(cmd, "color", cmdenv.Colours)
 	cmd.SetVersionTemplate(versionLine())
 	help.Install(cmd, e.Width)
-	cmd.AddCommand(
-		newReport(e),
-		newDiff(e),
-		newGate(e),
-		newComment(e),
-		newAction(e),
-		newCalibrate(e),
-		newCapture(e),
-		newLoad(e),
-		newScrub(e),
-		mergecmd.NewPartial(e),
-		mergecmd.NewMerge(e),
-		historycmd.New(e),
-		bisectcmd.NewBisect(e),
-		newPolicy(e),
-		newNCUTargets(e),
-		whatifcmd.New(e),
-		newMetrics(e),
-		newDoc(e),
-		newMCP(e),
-		newDemo(e),
-		newMan(),
-		newSchema(e),
-		newVersion(e),
-	)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Look", []*cobra.Command{newReport(e), newDiff(e), whatifcmd.New(e)}},
+		{"CI", []*cobra.Command{newGate(e), newPolicy(e), historycmd.New(e), bisectcmd.NewBisect(e)}},
+		{"Record", []*cobra.Command{newCapture(e), newLoad(e), newScrub(e)}},
+		{"Help", []*cobra.Command{newDoc(e), newDemo(e), newMCP(e)}},
+	} {
+		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			cmd.AddCommand(c)
+		}
+	}
+	cmd.SetCompletionCommandGroupID("Help")
+	cmd.CompletionOptions.DisableNoDescFlag = true
+	for _, c := range []*cobra.Command{ // plumbing
+		newAction(e), newCalibration(e, "calibrate"), mergecmd.NewPartial(e), mergecmd.NewMerge(e), newMan(), newVersion(e),
+	} {
+		c.Hidden = true
+		cmd.AddCommand(c)
+	}
 	return cmd
 }
 

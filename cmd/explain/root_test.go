@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"maps"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -29,7 +31,7 @@ func commands(root *cobra.Command) []*cobra.Command {
 func TestFlagsAreExplained(t *testing.T) {
 	root := newRoot(&env{Getenv: func(string) string { return "" }})
 	all := commands(root)
-	if len(all) < 18 {
+	if len(all) < 25 {
 		t.Fatalf("only %d commands", len(all))
 	}
 	flags, alone := 0, []string{} // of no group: help lists them first
@@ -69,6 +71,34 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		if texts[0] != texts[1] {
 			t.Errorf("help %s is not %s --help", cmd.Name(), cmd.Name())
 		}
+	}
+}
+
+// TestRootHelpIsShort: what greets a newcomer is at most 45 lines and 14 commands, and all help texts together name at
+// most 110 flags.
+func TestRootHelpIsShort(t *testing.T) {
+	flags := map[string]bool{}
+	for _, cmd := range commands(newRoot(&env{Getenv: func(string) string { return "" }})) {
+		var out bytes.Buffer
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		if code := run(context.Background(), args, &env{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(string) string { return "" }}); code != exitOK {
+			t.Fatalf("%q: exit %d", args, code)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^ +(?:-[a-z], )?--([a-z0-9-]+)`).FindAllStringSubmatch(out.String(), -1) {
+			flags[m[1]] = true
+		}
+		if cmd.HasParent() {
+			continue
+		}
+		if lines := strings.Count(out.String(), "\n"); lines > 45 {
+			t.Errorf("root help has %d lines", lines)
+		}
+		if n := len(regexp.MustCompile(`(?m)^  [a-z]+ {2,}[A-Z]`).FindAllString(out.String(), -1)); n != 14 {
+			t.Errorf("root help lists %d commands", n)
+		}
+	}
+	if len(flags) < 80 || len(flags) > 110 {
+		t.Errorf("%d flags in all help texts: %q", len(flags), slices.Sorted(maps.Keys(flags)))
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,11 +31,23 @@ func (f *ruleFlags) register(cmd *cobra.Command) {
 		"fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
 	fl.StringVar(&f.policy, "policy", "",
 		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
-	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
+	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain policy init")
 	f.past.Register(fl)
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", completeRule)
 	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	_ = cmd.MarkFlagFilename("noise", "json")
+}
+
+// defaultRules lists the rules that judge where nobody wrote one, a line each.
+func defaultRules() string {
+	var b strings.Builder
+	rules := policy.Default().Rules
+	for i := range rules {
+		for _, r := range rules[i].Each() {
+			fmt.Fprintf(&b, "  %-11s %s %s\n", rules[i].ID, r.Selects(), r.Does())
+		}
+	}
+	return b.String()
 }
 
 // completeRule completes what a rule of --fail-on begins with: a metric, with the colon that its threshold follows.
@@ -103,7 +117,7 @@ func readNoise(path string) (*diff.Noise, error) {
 func noiseText(name string, b []byte) (*diff.Noise, error) {
 	n, err := diff.ReadNoise(bytes.NewReader(b))
 	if err != nil {
-		return nil, usagef("--noise %s: %w; explain calibrate writes one", name, err)
+		return nil, usagef("--noise %s: %w; explain policy init writes one", name, err)
 	}
 	return n, nil
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/schema"
 )
 
+// newSchema is explain doc schema.
 func newSchema(e *env) *cobra.Command {
 	return newPrinter(e, "schema", schema.Names(), schema.Text, &cobra.Command{
 		Use:     "schema [NAME]",
 		Short:   "Print the JSON Schema of a file that explain writes or reads",
-		Example: "  explain schema report > report.schema.json",
+		Example: "  explain doc schema report > report.schema.json",
 	})
 }
 

@@ -23,7 +23,7 @@ func WriteCalibrationText(w io.Writer, c *noise.Calibration, out string, o rende
 	return render.Terminal(w, CalibrationPage(c, out), o)
 }
 
-// CalibrationPage is what explain calibrate prints.
+// CalibrationPage is what explain policy init --format text prints.
 func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "calibration", "Noise of "+comparison.Count(c.Captures, "capture")+" of one commit"))

@@ -74,7 +74,7 @@ func parseSubject(s string) (metric string, labels report.Labels, err error) {
 	metric, rest, braced := strings.Cut(strings.TrimSpace(s), "{")
 	metric = strings.TrimSpace(metric)
 	if metric == "" || strings.Trim(metric, "abcdefghijklmnopqrstuvwxyz0123456789_.") != "" {
-		return "", nil, fmt.Errorf("%q is not a metric id; run explain metrics for the list", metric)
+		return "", nil, fmt.Errorf("%q is not a metric id; run explain doc metrics for the list", metric)
 	}
 	if !braced {
 		return metric, labels, nil

@@ -254,7 +254,7 @@ func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
 		{"match", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Match = d.match(n) }, ""},
 		{"labels", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Labels = d.pairs(n, "labels") }, ""},
 		{"metric", func(*policyDoc, ast.Node, *ruleNode) {},
-			"names no metric; explain metrics lists them"}, // see resolve
+			"names no metric; explain doc metrics lists them"}, // see resolve
 	}, more...)
 }
 

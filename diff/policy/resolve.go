@@ -76,7 +76,7 @@ func (d *policyDoc) metric(n ast.Node) (pattern Match, text string) {
 	case strings.ContainsAny(text, "*?"):
 		return Match{Glob: text}, ""
 	case text == "":
-		d.fail(n, "metric is empty; explain metrics lists them")
+		d.fail(n, "metric is empty; explain doc metrics lists them")
 	}
 	return Match{}, text
 }
@@ -128,7 +128,7 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 	case last != nil:
 		d.fail(at, "no metric like %s can be judged so: %w", Cut(r.Metric), last)
 	default:
-		d.fail(at, "no metric is like %s; explain metrics lists them", Cut(r.Metric))
+		d.fail(at, "no metric is like %s; explain doc metrics lists them", Cut(r.Metric))
 	}
 }
 
@@ -157,9 +157,9 @@ func (r *Rule) facts(known []MetricFacts) (MetricFacts, error) {
 			Labels: []string{""}}, nil
 	}
 	if near := nearest(id, known); near != "" {
-		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain metrics lists them", Cut(id), near)
+		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain doc metrics lists them", Cut(id), near)
 	}
-	return MetricFacts{}, fmt.Errorf("no metric %s; explain metrics lists them", Cut(id))
+	return MetricFacts{}, fmt.Errorf("no metric %s; explain doc metrics lists them", Cut(id))
 }
 
 // direct fills in the direction that is bad for the metric, where the rule does not say.

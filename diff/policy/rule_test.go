@@ -112,7 +112,7 @@ func TestRulesAreHeldToTheMetricsThatExist(t *testing.T) {
 		{"kernel.time_per_unit:+3%", "comes with the labels {kernel} | {category} | {kernel,phase}, not (none)"},
 		{"unit.time{device=0,phase=decode}:+3%", "comes with the labels"},
 		{"unit.tine:+3%", "no metric unit.tine; did you mean unit.time?"},
-		{"nothing.like.it:+3%", "no metric nothing.like.it; explain metrics"},
+		{"nothing.like.it:+3%", "no metric nothing.like.it; explain doc metrics"},
 		{"unit.time:+3", "is in ns, and the change is given in count"},
 		{"unit.time:<=3%", "is in ns, and the budget is given in ratio"},
 		{"kernel.total_time:+3%", "grows with the length of the capture"},

@@ -133,7 +133,7 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 	}
 	if o.noKernels || header && !rows {
 		say("ncu_no_kernels",
-			"no kernel was profiled: check --kernel-name, --launch-skip and --nvtx-include; explain ncu-targets writes a filter that fits a trace")
+			"no kernel was profiled: check --kernel-name, --launch-skip and --nvtx-include; explain report --ncu-targets writes a filter that fits a trace")
 	}
 	if o.errors > 0 && !o.permission {
 		say("ncu_errors", "Nsight Compute reports %s", plural(o.errors, "error"))

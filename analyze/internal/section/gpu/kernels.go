@@ -231,8 +231,8 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	claims, _ := s.KernelClaims(func(n int) bool { return n == top })
 	title := kit.Quoted(in.Kinds[top].Display) + " takes " + unit.Percent(s.Share(ns)) + " of the " + s.What()
 	evidence := kernelRefs(in, s, top)
-	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), "`explain ncu-targets "+in.TraceArg()+
-		" --top 1` writes the Nsight Compute command that says whether it is compute, memory or latency bound.")
+	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), "`explain report "+in.TraceArg()+
+		" --ncu-targets kernels.yaml` writes the Nsight Compute command that says whether it is compute, memory or latency bound.")
 	switch {
 	case float64(ns) > dominantKernel*float64(all):
 		out.Find("dominant_kernel", title+", most of its compute", evidence, advice...).At(in.Kinds[top].Display).Costs(s.Worth(ns), claims...)

@@ -33,7 +33,7 @@ func (s *ncuRun) findings(coverage *float64) {
 		s.out.Find("few_measured",
 			"Nsight Compute measured kernels that take less than half of the trace's kernel time",
 			[]report.MetricRef{kit.Ref("ncu.trace_coverage")},
-			"`explain ncu-targets TRACE` lists the kernels that take the time, and writes the command that measures them.")
+			"`explain report TRACE --ncu-targets kernels.yaml` lists the kernels that take the time, and writes the command that measures them.")
 	}
 }
 

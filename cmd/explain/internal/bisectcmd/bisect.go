@@ -71,7 +71,7 @@ nothing changed.`,
 	fl.StringVar(&f.good, "good", "", "a `COMMIT` that is fast")
 	fl.StringVar(&f.bad, "bad", "", "a later `COMMIT` that is slow")
 	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")
-	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain calibrate")
+	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain policy init")
 	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
 	fl.StringVar(&f.store, "history", "", "begin with the captures that this history has, a `FILE` or URL, see explain history")
 	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")

@@ -126,7 +126,7 @@ func nameExpression(name string) string {
 // they stand in double quotes, with everything but plain ASCII escaped.
 func TargetsYAML(list []Target) string {
 	var b strings.Builder
-	b.WriteString("# Kernels with most time, as explain ncu-targets found them. To measure them:\n#\n")
+	b.WriteString("# Kernels with most time, as explain report --ncu-targets found them. To measure them:\n#\n")
 	line, comm := NCUCommand(list), 0
 	for i := range list {
 		if list[i].comm {

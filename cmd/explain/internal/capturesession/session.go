@@ -361,8 +361,8 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 		for i := 1; i <= r.Repeat; i++ {
 			dirs = append(dirs, filepath.Join(r.Out, r.subfolder(0, i)))
 		}
-		text += "How much captures of this program differ: explain calibrate " + render.Visible(strings.Join(dirs, " ")) +
-			" --out noise.json\n"
+		text += "How much captures of this program differ: explain policy init " + render.Visible(strings.Join(dirs, " ")) +
+			" --noise noise.json\n"
 	}
 	_, err := fmt.Fprint(r.Stdout, text)
 	return err

@@ -14,7 +14,7 @@ import (
 // Statistics of a metric, as they follow its id.
 var Statistics = []string{"min", "p50", "p90", "p99", "max", "mean", "stddev"}
 
-// MetricsPage is the page of entries that are metrics: explain metrics prints all of them.
+// MetricsPage is the page of entries that are metrics: explain doc metrics prints all of them.
 const MetricsPage = "metrics"
 
 // Entry is one place where a name is explained.

@@ -17,7 +17,7 @@ import (
 // groups are the flags of all commands, in the order in which help lists them. One flag means one thing everywhere.
 var groups = []struct{ title, flags string }{
 	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
-		"rank role index of good bad name resume"},
+		"rank role index of good bad name resume checkout"},
 	{"Evidence", "ncu server-log prometheus evidence on"},
 	{"What is analysed", "unit window from to steady phase batch phase-map kernel-map min-share names no-nvtx-kernel-map " +
 		"no-kernel-percentiles nvtx-coverage-warn-threshold"},
@@ -32,10 +32,21 @@ var groups = []struct{ title, flags string }{
 		"host gpu-metrics until-decided budget cooldown max-captures with-ncu ncu-kernels ncu-set " +
 		"nvtx-include profiler-path no-profiler nsys grace"},
 	{"History", "store history history-branch history-repository repository branch commit time workload tag ref " +
-		"ref-report limit before keep reason expires metric least checkout codeowners"},
-	{"Output", "out format top top-kernels all-rows open perfetto force dry-run no-report print-schema"},
+		"ref-report limit before keep reason expires metric least codeowners"},
+	{"Output", "out format top top-kernels all-rows open perfetto ncu-targets force dry-run no-report print-schema"},
 	{"Everywhere", "max-memory color quiet verbose version help"},
 }
+
+// window are the flags that say which part of a trace is analysed. Many commands have them; help of all but report names
+// them in one line, and the topic window explains them.
+const window = "unit window from to steady phase-map kernel-map"
+
+// rare are flags that action.yml sets, that only users of older tools know, or that few need: help --all lists them.
+const rare = "artifact base-commit baseline-artifact baseline-branch history-artifact history-branch history-repository " +
+	"comment comment-key pull-request status report-url allow-unsafe accept-by override-label comparison " +
+	"no-kernel-percentiles no-nvtx-kernel-map nvtx-coverage-warn-threshold threshold print-schema " +
+	"profiler-path nvtx-include ncu-kernels ncu-set dtype fail-on-errors health-timeout " +
+	"ref ref-report time least link codeowners device min-share grace cooldown cuda-memory graph-trace nvtx"
 
 // Group is the title of the group that a flag stands in; empty for one that is in none.
 func Group(flag string) string {
@@ -49,12 +60,14 @@ func Group(flag string) string {
 
 // Install makes a command and all below it print help in this package's layout; width says how many columns there are.
 func Install(root *cobra.Command, width func() int) {
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = write(cmd.OutOrStdout(), cmd, width()) })
-	root.SetUsageFunc(func(cmd *cobra.Command) error { return write(cmd.OutOrStderr(), cmd, width()) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = write(cmd.OutOrStdout(), cmd, width(), false) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error { return write(cmd.OutOrStderr(), cmd, width(), false) })
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(&cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Print the help of a command",
+	all := false
+	cmd := &cobra.Command{
+		Use:    "help [COMMAND]",
+		Short:  "Print the help of a command",
+		Hidden: true,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			if at, _, err := root.Find(args); err == nil {
@@ -75,13 +88,34 @@ func Install(root *cobra.Command, width func() int) {
 				}
 				return usage.Errorf("there is no command %q; explain help lists them", name)
 			}
-			return cmd.Help()
+			return write(cmd.OutOrStdout(), cmd, width(), all)
 		},
-	})
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "list every flag, those that few need too")
+	root.SetHelpCommand(cmd)
+	topic := &cobra.Command{Use: "window", Short: "Which part of a trace is analysed", Hidden: true}
+	topic.SetHelpFunc(func(_ *cobra.Command, _ []string) { _ = writeWindow(root.OutOrStdout(), root, width()) })
+	root.AddCommand(topic)
 }
 
-// write prints the help of one command.
-func write(w io.Writer, cmd *cobra.Command, width int) error {
+// writeWindow explains the flags that many commands share.
+func writeWindow(w io.Writer, root *cobra.Command, width int) error {
+	of, _, err := root.Find([]string{"report"})
+	if err != nil {
+		return err
+	}
+	set := pflag.NewFlagSet("window", pflag.ContinueOnError)
+	set.SortFlags = false
+	for _, name := range strings.Fields(window) {
+		set.AddFlag(of.Flags().Lookup(name))
+	}
+	_, err = io.WriteString(w, "The part of a trace that is analysed, and what one step of it is. Commands that read traces take these:\n\n"+
+		set.FlagUsagesWrapped(width))
+	return err
+}
+
+// write prints the help of one command, with all its flags or with those that most people need.
+func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	groups := Flags(cmd) // before the line of usage, which says [flags]
 	var b strings.Builder
 	section := func(title string) { b.WriteString("\n" + title + ":\n") }
@@ -101,20 +135,93 @@ func write(w io.Writer, cmd *cobra.Command, width int) error {
 		section("Examples")
 		b.WriteString(cmd.Example + "\n")
 	}
-	if cmd.HasAvailableSubCommands() {
-		section("Commands")
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.Name() == "help" {
-				fmt.Fprintf(&b, "  %-*s %s\n", cmd.NamePadding(), c.Name(), c.Short)
+	writeCommands(&b, cmd)
+	if !cmd.HasParent() && !all {
+		b.WriteString("\nexplain help COMMAND lists the flags of a command; those of \"explain TRACE\" are report's.\n")
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	left := 0
+	for _, g := range groups {
+		shown, folded := g.Flags, 0
+		if !all {
+			shown, folded = common(cmd, g.Flags)
+			left += folded
+		}
+		if shared := windowLine(cmd, g.Flags); !all && shared != "" {
+			section(g.Title)
+			b.WriteString(shared)
+			if shown.HasAvailableFlags() {
+				b.WriteString(shown.FlagUsagesWrapped(width))
 			}
+		} else if shown.HasAvailableFlags() {
+			section(g.Title)
+			b.WriteString(shown.FlagUsagesWrapped(width))
 		}
 	}
-	for _, g := range groups {
-		section(g.Title)
-		b.WriteString(g.Flags.FlagUsagesWrapped(width))
+	if left > 0 {
+		flags := "flags"
+		if left == 1 {
+			flags = "flag"
+		}
+		fmt.Fprintf(&b, "\n%d more %s that few need: %s help%s --all\n", left, flags, cmd.Root().Name(),
+			strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeCommands lists the commands below a command: by their groups, where it has some, in the order of its code.
+func writeCommands(b *strings.Builder, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	groups := cmd.Groups()
+	if len(groups) == 0 {
+		groups = []*cobra.Group{{Title: "Commands:"}}
+	}
+	for _, g := range groups {
+		b.WriteString("\n" + g.Title + "\n")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() && c.GroupID == g.ID {
+				fmt.Fprintf(b, "  %-*s %s\n", cmd.NamePadding(), c.Name(), c.Short)
+			}
+		}
+	}
+}
+
+// shortens reports whether help of a command leaves out the flags of the window, which report explains.
+func shortens(cmd *cobra.Command) bool { return cmd.HasParent() && cmd.Name() != "report" }
+
+// common are the flags that most people need of a command, and the number of those left out because they are rare.
+func common(cmd *cobra.Command, flags *pflag.FlagSet) (*pflag.FlagSet, int) {
+	set := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	set.SortFlags = false
+	left := 0
+	flags.VisitAll(func(f *pflag.Flag) {
+		switch {
+		case slices.Contains(strings.Fields(rare), f.Name):
+			left++
+		case shortens(cmd) && slices.Contains(strings.Fields(window), f.Name):
+		default:
+			set.AddFlag(f)
+		}
+	})
+	return set, left
+}
+
+// windowLine names the flags of the window that a command has; empty where help explains them, or it has none.
+func windowLine(cmd *cobra.Command, flags *pflag.FlagSet) string {
+	var names []string
+	for _, name := range strings.Fields(window) {
+		if flags.Lookup(name) != nil {
+			names = append(names, "--"+name)
+		}
+	}
+	if len(names) == 0 || !shortens(cmd) {
+		return ""
+	}
+	return "      " + strings.Join(names, " ") + "\n          explained by: explain help window\n"
 }
 
 // FlagGroup is some flags of a command under a title.
