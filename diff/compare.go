@@ -30,6 +30,7 @@ type Options struct {
 	NoBase   policy.NoBase  // why there is no base; JudgeBudgets only
 	Today    time.Time      // the day that waivers are held to; needed where the policy has some
 	Seed     uint64         // of the bootstrap; 0 means DefaultSeed
+	Study    []string       // of [StudyFields], in which the sides differ on purpose: they are compared without a verdict
 }
 
 // Defaults of [Options].
@@ -100,7 +101,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	head = collapse(c, "head", head)
 	both := match.New(base, head,
 		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device,
-			MinShare: opt.MinShare, Top: opt.Top}, c)
+			MinShare: opt.MinShare, Top: opt.Top, Study: opt.Study}, c)
 	x := &comparer{noise.NewDecider(both, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
 	c.Unit.OverlapNeeded = match.OverlapNeeded
@@ -131,7 +132,13 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	x.NameKernels()
 	judge.All(x.Decider, opt.Today)
+	if len(opt.Study) > 0 {
+		x.unjudge()
+	}
 	x.parts().Answer()
+	if c.Study != nil {
+		x.price()
+	}
 	return c, c.Validate()
 }
 

@@ -40,9 +40,6 @@ type payload struct {
 		HeadBranch     string      `json:"head_branch"`
 		HeadRepository repoPayload `json:"head_repository"`
 		Conclusion     string      `json:"conclusion"`
-		PullRequests   []struct {
-			Number int `json:"number"`
-		} `json:"pull_requests"`
 	} `json:"workflow_run"`
 }
 
@@ -83,9 +80,6 @@ func (r *Run) readEvent(from io.Reader) error {
 	if w := p.WorkflowRun; w != nil {
 		t := &Trigger{RunID: w.ID, Attempt: w.RunAttempt, Event: w.Event, HeadSHA: w.HeadSHA, HeadRef: w.HeadBranch,
 			HeadRepo: w.HeadRepository.FullName, HeadRepoID: w.HeadRepository.ID, Conclusion: w.Conclusion}
-		for _, n := range w.PullRequests {
-			t.Numbers = append(t.Numbers, n.Number)
-		}
 		if t.Attempt == 0 {
 			t.Attempt = 1
 		}

@@ -38,10 +38,10 @@ func livePull(p *github.PullRequest) (*Pull, error) {
 	return in.pull(p.GetNumber(), repoPayload{})
 }
 
-// findPull finds the open pull request that a run was for, by head repository, branch and commit: the payload of
+// findPulls finds the open pull requests that a run was for, by head repository, branch and commit: the payload of
 // workflow_run names none for forks. The error is errNoPull where there is none, errHeadMoved where its head is another
 // commit by now. number, when not 0, picks one of several with the same head; it cannot pick any other.
-func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, error) {
+func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull, error) {
 	owner, _, ok := strings.Cut(t.HeadRepo, "/")
 	if !ok || t.HeadRef == "" || !commit.MatchString(t.HeadSHA) {
 		return nil, fmt.Errorf("%w: the run names no head (was the fork deleted?)", errNoPull)
@@ -63,9 +63,10 @@ func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, er
 				continue
 			}
 			switch {
+			case number != 0 && number != pull.Number:
 			case pull.HeadSHA == t.HeadSHA:
 				match = append(match, pull)
-			case number == 0 || number == pull.Number:
+			default:
 				moved = pull.Number
 			}
 		}
@@ -73,14 +74,8 @@ func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, er
 			break
 		}
 	}
-	if number == 0 && len(match) > 1 {
-		return nil, fmt.Errorf("#%d and #%d have the same head %s: say which one", match[0].Number, match[1].Number,
-			short(t.HeadSHA))
-	}
-	for _, p := range match {
-		if number == 0 || p.Number == number {
-			return p, nil
-		}
+	if len(match) > 0 {
+		return match, nil
 	}
 	if moved != 0 {
 		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", errHeadMoved, moved,

@@ -39,13 +39,14 @@ func TestFindPull(t *testing.T) {
 			if c.trigger != nil {
 				tr = c.trigger(tr)
 			}
-			p, err := s.client.findPull(context.Background(), tr, c.number)
+			pulls, err := s.client.findPulls(context.Background(), tr, c.number)
 			if c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
 			if err != nil {
 				s.say("error: %v", err)
-			} else {
+			}
+			for _, p := range pulls {
 				s.say("%+v", *p)
 			}
 			s.golden()

@@ -67,7 +67,6 @@ type Trigger struct {
 	HeadRepo   string // owner/name
 	HeadRepoID int64
 	Conclusion string // success, failure, …
-	Numbers    []int  // its pull requests; GitHub leaves it empty for forks
 }
 
 // Push is what a push to a branch or a merge group brings.

@@ -60,14 +60,14 @@ func TestReadRun(t *testing.T) {
 			event:   "workflow_run",
 			payload: `{"action":"completed","workflow_run":{"id":400,"run_attempt":3,"event":"pull_request","head_sha":"` + a + `","head_branch":"main","head_repository":{"id":2,"full_name":"mallory/llm"},"conclusion":"failure","pull_requests":[]}}`,
 			want: func(r *Run) {
-				r.Action, r.Trigger = "completed", &Trigger{400, 3, "pull_request", a, "main", "mallory/llm", 2, "failure", nil}
+				r.Action, r.Trigger = "completed", &Trigger{400, 3, "pull_request", a, "main", "mallory/llm", 2, "failure"}
 			},
 			head: a, stamp: stamp{a, 400, 3},
 		},
 		"workflow_run_of_the_repository": {
 			event:   "workflow_run",
 			payload: `{"workflow_run":{"id":400,"head_sha":"` + a + `","pull_requests":[{"number":7},{"number":8}]}}`,
-			want:    func(r *Run) { r.Trigger = &Trigger{RunID: 400, Attempt: 1, HeadSHA: a, Numbers: []int{7, 8}} },
+			want:    func(r *Run) { r.Trigger = &Trigger{RunID: 400, Attempt: 1, HeadSHA: a} },
 			head:    a, stamp: stamp{a, 400, 1},
 		},
 		"push": {

@@ -54,7 +54,8 @@ type Session struct {
 	key    string
 	token  bool
 
-	measured int64 // the run of this head whose measurements are judged again; 0: this one
+	measured int64              // the run of this head whose measurements are judged again; 0: this one
+	worst    comparison.Verdict // that was told so far, of pull requests with one head
 }
 
 // Open reads what started the workflow, and asks nothing of GitHub yet. Outside of GitHub Actions the error is
@@ -240,26 +241,25 @@ func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte
 	return s.client.file(ctx, filepath.ToSlash(rel), ref, limit)
 }
 
-// Finished finds the pull request that the run was for that triggered this one. It is false where there is nothing to
-// judge; the log says why. The event must be workflow_run.
-func (s *Session) Finished(ctx context.Context) (bool, error) {
+// Finished finds the pull requests that the run was for that triggered this one: several where they have one head. There is
+// none where there is nothing to judge; the log says why. The event must be workflow_run.
+func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 	t := s.Run.Trigger
 	if t.Event != "pull_request" {
 		s.o.Say("the run that has finished was for " + t.Event + ", not for a pull request: nothing to comment on")
-		return false, nil
+		return nil, nil
 	}
-	pull, err := s.client.findPull(ctx, *t, s.o.Number)
+	pulls, err := s.client.findPulls(ctx, *t, s.o.Number)
 	if errors.Is(err, errNoPull) || errors.Is(err, errHeadMoved) { // no mistake of anybody: a newer run will comment
 		s.o.Say("nothing is posted: " + err.Error())
 		s.log.Annotate(noticeLevel, "explain: comment", "nothing is posted: "+err.Error())
-		return false, nil
+		return nil, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	s.Pull, s.Number = pull, pull.Number
-	return true, nil
+	return pulls, err
 }
+
+// On turns the session to a pull request: one of those with the head that was measured.
+func (s *Session) On(pull *Pull) { s.Pull, s.Number = pull, pull.Number }
 
 // Measured fetches the report.json files that the run left which triggered this one, or, where none did, the newest run of
 // this pull request's head: a label changes nothing that is measured. The author of the change may have

@@ -33,7 +33,6 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	c := r.Comparison
 	regressed, improved, unsettled := c.Classes()
 	for _, o := range [][2]string{
-		{"verdict", string(c.Verdict)}, {"exit-code", strconv.Itoa(r.ExitCode)},
 		{"regressions", strconv.Itoa(regressed)}, {"improvements", strconv.Itoa(improved)},
 		{"inconclusive", strconv.Itoa(unsettled)},
 		{"comparison-json", s.inWorkspace(r.Folder, "comparison.json")},
@@ -43,6 +42,7 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	} {
 		s.output(o[0], o[1])
 	}
+	s.verdict(c.Verdict, r.ExitCode)
 	s.summary(r.Summary(SummaryRoom))
 	s.annotate(c)
 	s.post(ctx, commentOn(c, r.Comment))
@@ -62,9 +62,16 @@ func (s *Session) TellError(ctx context.Context, verdict comparison.Verdict, bod
 
 // Fail sets the outputs of a step that judged nothing, and annotates it with the error.
 func (s *Session) Fail(verdict comparison.Verdict, exitCode int, err error) {
-	s.output("verdict", string(verdict))
-	s.output("exit-code", strconv.Itoa(exitCode))
+	s.verdict(verdict, exitCode)
 	s.log.Annotate(failureLevel, "explain: "+string(verdict), err.Error())
+}
+
+// verdict sets the outputs of that name and of the exit code: of several pull requests with one head those of the worst.
+func (s *Session) verdict(v comparison.Verdict, exitCode int) {
+	if s.worst == "" || comparison.Rank(v) > comparison.Rank(s.worst) {
+		s.output("verdict", string(v))
+		s.output("exit-code", strconv.Itoa(exitCode))
+	}
 }
 
 // Comment puts a text about a comparison into the summary and on the pull request, and sets the output verdict and the
@@ -76,17 +83,23 @@ func (s *Session) Comment(ctx context.Context, c *comparison.Comparison, body fu
 	s.status(ctx, c.Verdict)
 }
 
-// status sets the commit status of the head, where one was asked for.
+// status sets the commit status of the head, where one was asked for: of several pull requests with that head the worst.
 func (s *Session) status(ctx context.Context, v comparison.Verdict) {
+	if s.worst != "" && comparison.Rank(v) <= comparison.Rank(s.worst) {
+		return
+	}
+	s.worst = v
+	state := map[comparison.Verdict]string{comparison.Pass: "success", comparison.Warn: "success",
+		comparison.Error: "error"}[v]
+	s.setStatus(ctx, cmp.Or(state, "failure"), string(v)+s.against())
+}
+
+func (s *Session) setStatus(ctx context.Context, state, text string) {
 	sha := s.HeadSHA()
 	if s.o.Status == "" || !s.token || sha == "" {
 		return
 	}
-	state := map[comparison.Verdict]string{comparison.Pass: "success", comparison.Warn: "success",
-		comparison.Error: "error"}[v]
-	why := s.client.setStatus(ctx, commitStatus{SHA: sha, State: cmp.Or(state, "failure"), Context: s.o.Status,
-		Text: "explain: " + string(v) + s.against(), URL: s.Run.URL()})
-	if why != "" {
+	if why := s.client.setStatus(ctx, commitStatus{SHA: sha, State: state, Context: s.o.Status, Text: "explain: " + text, URL: s.Run.URL()}); why != "" {
 		s.o.Say("status: " + why)
 	}
 }
@@ -101,16 +114,7 @@ func (s *Session) against() string {
 
 // Pending says in the status of the head, where one was asked for, that nothing is known yet: what stands there may have been
 // earned against another base or by another policy.
-func (s *Session) Pending(ctx context.Context) {
-	sha := s.HeadSHA()
-	if s.o.Status == "" || !s.token || sha == "" {
-		return
-	}
-	if why := s.client.setStatus(ctx, commitStatus{SHA: sha, State: "pending", Context: s.o.Status, Text: "explain: being judged",
-		URL: s.Run.URL()}); why != "" {
-		s.o.Say("status: " + why)
-	}
-}
+func (s *Session) Pending(ctx context.Context) { s.setStatus(ctx, "pending", "being judged") }
 
 // commentOn is a comment on a comparison.
 func commentOn(c *comparison.Comparison, body func(int) string) comment {

@@ -42,13 +42,17 @@ A duration fails only where the change is larger than the rule, larger than the 
 (explain doc one-capture, several-captures). What cannot be known is inconclusive, never a pass. A
 policy file (--policy) says all of this and more: explain policy --help.
 
+Sides that differ on purpose (another GPU, tensor parallelism, batch size, engine) are compared with
+--study FIELD: what the step costs and gains, and no verdict.
+
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not
-comparable.`,
+comparable. A study that could be made exits 0.`,
 		Example: `  explain diff base.sqlite head.sqlite
   explain diff base/report.json head/report.json --out comparison/
   explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json
   explain diff 'base/*.sqlite' 'head/*.sqlite' --steady
   explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on 'gpu.idle_ratio{device=0}:<=15%'
+  explain diff a100.sqlite h100.sqlite --study gpu
   explain diff old/summary.json new/summary.json --threshold 10`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
@@ -72,6 +76,7 @@ type diffFlags struct {
 	format     string
 	out        string
 	perfetto   string
+	study      []string
 }
 
 // diffFormats of --format, in the order of the help text.
@@ -92,7 +97,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 		"`FILES` of the base: several captures of one commit (repeatable, commas, globs)")
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
 	fl.StringVarP(&f.out, "out", "o", "",
-		"write diff.html, comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
+		"write diff.html, comparison.json, comparison.md, comparison.csv and, but for a study, junit.xml into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
 	f.rules.register(cmd)
@@ -104,11 +109,14 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.Int64Var(&f.device, "device", 0, "compare units on GPU `N` (default: the one on which they take longest)")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
+	fl.StringSliceVar(&f.study, "study", nil,
+		"the sides differ in this `FIELD` on purpose: compare them without a verdict ("+strings.Join(diff.StudyFields(), ", ")+"; repeatable)")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	cmdenv.Complete(cmd, "format", diffFormats)
+	cmdenv.Complete(cmd, "study", diff.StudyFields())
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
@@ -149,7 +157,14 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err := f.print(e, c); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
-	if code := verdictCode(c.Verdict); code != exitOK {
+	code := verdictCode(c.Verdict)
+	switch {
+	case c.Study != nil && c.Comparable:
+		code = exitOK
+	case c.Study != nil:
+		code = exitInconclusive
+	}
+	if code != exitOK {
 		return exitCode(code)
 	}
 	return nil
@@ -194,6 +209,8 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 		return opt, usagef("--top must be at least 1, got %d", f.top)
 	case f.threshold != "" && len(f.rules.failOn) > 0:
 		return opt, usagef("--threshold and --fail-on exclude each other")
+	case len(f.study) > 0 && (f.rules.policy != "" || f.threshold != "" || len(f.rules.failOn) > 0 || f.format == "junit"):
+		return opt, usagef("--study has no verdict: it goes without --policy, --threshold, --fail-on and --format junit")
 	case f.rules.policy != "" && (f.threshold != "" || len(f.rules.failOn) > 0):
 		return opt, usagef("--policy excludes --threshold and --fail-on")
 	}
@@ -214,6 +231,12 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
 	}
+	for _, field := range f.study {
+		if !slices.Contains(diff.StudyFields(), field) {
+			return opt, usagef("--study %s: a study is of %s", field, strings.Join(diff.StudyFields(), ", "))
+		}
+	}
+	opt.Study = f.study
 	if opt.Rules, err = f.rules.parsed(); err != nil {
 		return opt, err
 	}
@@ -310,8 +333,11 @@ func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
 		return err
 	}
 	if f.out != "" {
-		_, err := fmt.Fprintf(e.Out,
-			"\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
+		files := "diff.html, comparison.md, comparison.json, comparison.csv, junit.xml"
+		if c.Study != nil {
+			files = strings.TrimSuffix(files, ", junit.xml")
+		}
+		_, err := fmt.Fprintf(e.Out, "\nWrote %s: %s\n", clean(f.out), files)
 		return err
 	}
 	return nil

@@ -46,6 +46,20 @@ func errorCode(err error) int {
 	return exitInput
 }
 
+// verdictOf is what a command ended with, as a verdict.
+func verdictOf(err error) comparison.Verdict {
+	code := exitCode(errorCode(err))
+	switch {
+	case err == nil:
+		return comparison.Pass
+	case errors.As(err, &code) && code == exitFail:
+		return comparison.Fail
+	case code == exitInconclusive:
+		return comparison.Inconclusive
+	}
+	return comparison.Error
+}
+
 // verdictCode is the exit code of a verdict.
 func verdictCode(v comparison.Verdict) int {
 	switch v {

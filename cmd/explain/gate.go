@@ -137,21 +137,35 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	if err != nil {
 		return f.failed(ctx, e, session, err)
 	}
-	res, err := f.said(cmd, e, session)
-	switch {
-	case err != nil:
+	pulls, err := f.due(cmd, session)
+	if err != nil {
 		return f.failed(ctx, e, session, err)
-	case res == nil:
-		return nil // nothing to judge: the log says why
 	}
-	code := f.github.exitCode(res.c.Verdict)
-	if err := f.print(e, res.c, session != nil); err != nil {
+	for i, pull := range pulls { // several where they have one head: each is judged against its own base
+		one := *f
+		if i > 0 && f.out != "" {
+			one.out = filepath.Join(f.out, fmt.Sprintf("pull-%d", pull.Number))
+		}
+		if pull != nil {
+			session.On(pull)
+		}
+		if got := one.once(cmd, e, session); err == nil || comparison.Rank(verdictOf(got)) > comparison.Rank(verdictOf(err)) {
+			err = got
+		}
+	}
+	return err
+}
+
+// once judges one change, or nothing but budgets.
+func (f *gateFlags) once(cmd *cobra.Command, e *env, s *gate.Session) error {
+	res, err := f.said(cmd, e, s)
+	if err != nil {
+		return f.failed(cmd.Context(), e, s, err)
+	}
+	if err := f.print(e, res.c, s != nil); err != nil {
 		return err
 	}
-	if code != exitOK {
-		return exitCode(code)
-	}
-	return nil
+	return exitOf(f.github.exitCode(res.c.Verdict))
 }
 
 // said judges, writes the files and tells GitHub. A panic is an error like others, which is told as they are.
@@ -160,7 +174,12 @@ func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judg
 	if err = f.check(cmd); err != nil {
 		return nil, err
 	}
-	if res, err = f.judgeSession(cmd, e, s); err != nil || res == nil {
+	dir, err := os.MkdirTemp("", "explain-gate-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if res, err = f.judge(cmd, e, s, dir); err != nil {
 		return nil, err
 	}
 	if f.out != "" {
@@ -172,28 +191,23 @@ func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judg
 	return res, err
 }
 
-// judgeSession finds the pull request of a workflow_run, and judges. The result is nil where there is nothing to judge.
-func (f *gateFlags) judgeSession(cmd *cobra.Command, e *env, s *gate.Session) (*judged, error) {
-	if s != nil {
-		if err := s.Claim(commandLine(cmd)); err != nil {
-			return nil, usageError{Err: err}
-		}
-		s.Pending(cmd.Context())
-		if s.Run.Trigger != nil {
-			if s.Run.Action == "requested" || s.Run.Action == "in_progress" {
-				return nil, nil // it is being measured: that is all that there is to say
-			}
-			if ok, err := s.Finished(cmd.Context()); err != nil || !ok {
-				return nil, err
-			}
-		}
+// due are the pull requests to judge, nil for what is judged without one. There is none where a run that others wait for has
+// not finished, or was for none; the log says why.
+func (f *gateFlags) due(cmd *cobra.Command, s *gate.Session) ([]*gate.Pull, error) {
+	if s == nil {
+		return []*gate.Pull{nil}, nil
 	}
-	dir, err := os.MkdirTemp("", "explain-gate-")
-	if err != nil {
-		return nil, err
+	if err := s.Claim(commandLine(cmd)); err != nil {
+		return nil, usageError{Err: err}
 	}
-	defer os.RemoveAll(dir)
-	return f.judge(cmd, e, s, dir)
+	s.Pending(cmd.Context())
+	switch {
+	case s.Run.Trigger == nil:
+		return []*gate.Pull{s.Pull}, nil
+	case s.Run.Action == "requested" || s.Run.Action == "in_progress":
+		return nil, nil // it is being measured: that is all that there is to say
+	}
+	return s.Finished(cmd.Context())
 }
 
 // commandLine is what a step judges, and how.

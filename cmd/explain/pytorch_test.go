@@ -97,6 +97,19 @@ func TestPyTorchProfiles(t *testing.T) {
 	if code, said := call(put("other.json", []byte(`{"a":1}`))); code != exitInput {
 		t.Errorf("other JSON: exit %d: %s", code, said)
 	}
+	for pair, fields := range map[[2]string]string{{"hta_control", "hta_test"}: "gpu", {"h100_qwen", "mi300_qwen"}: "gpu,source"} {
+		files := []string{"../../../shared/kineto/" + pair[0] + ".json.gz", "../../../shared/kineto/" + pair[1] + ".json.gz"}
+		if _, err := os.Stat(files[0]); err != nil {
+			t.Logf("%s is not here", files[0])
+			continue
+		}
+		if code, said := call("diff", files[0], files[1]); code != exitInconclusive || !strings.Contains(said, "explain diff --study ") {
+			t.Errorf("%v: exit %d: %s", pair, code, said)
+		}
+		if code, said := call("diff", files[0], files[1], "--study", fields); code != exitOK || !strings.Contains(said, "STUDY of "+strings.ReplaceAll(fields, ",", ", ")+": step × ") {
+			t.Errorf("%v, studied: exit %d: %s", pair, code, said)
+		}
+	}
 	if code, said := call("diff", base, put("one.json", profile(1, 1))); code != exitInconclusive {
 		t.Errorf("a single step: exit %d: %s", code, said)
 	}

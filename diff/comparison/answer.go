@@ -136,7 +136,7 @@ func (a *Answer) OfRow(row *Row, verdict Verdict) {
 		a.Direction = Unchanged
 	case Unsettled:
 		a.Direction = NotSettled
-		if x := row.Interval; verdict == Pass || verdict == Warn {
+		if x := row.Interval; verdict == Pass || verdict == Warn || verdict == None {
 			a.Direction = Unchanged
 			if x != nil && (x.Low-1)*(x.High-1) > 0 {
 				a.Direction = way

@@ -14,6 +14,7 @@ type Comparison struct {
 	Schema     string      `json:"schema"`
 	Tool       report.Tool `json:"tool"`
 	Verdict    Verdict     `json:"verdict"`
+	Study      *Study      `json:"study,omitempty"` // of sides that differ on purpose; absent where they are judged
 	Answer     Answer      `json:"answer"`
 	Cause      string      `json:"cause"` // the answer in one sentence
 	Comparable bool        `json:"comparable"`

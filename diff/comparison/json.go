@@ -22,6 +22,9 @@ func Write(w io.Writer, c *Comparison) error {
 	l.Field("schema", c.Schema)
 	l.Field("tool", c.Tool)
 	l.Field("verdict", c.Verdict)
+	if c.Study != nil {
+		l.Field("study", c.Study)
+	}
 	l.Field("answer", c.Answer)
 	l.Field("cause", c.Cause)
 	l.Field("comparable", c.Comparable)
@@ -210,7 +213,10 @@ func (c *Comparison) Validate() error {
 		c.Policy.Residue == nil {
 		return errors.New("comparison: a list is null")
 	}
-	if !c.Verdict.valid() {
+	if err := c.Study.validate(c); err != nil {
+		return err
+	}
+	if !c.Verdict.valid() && c.Study == nil {
 		return fmt.Errorf("comparison: verdict is %q", c.Verdict)
 	}
 	switch c.Depth {

@@ -16,13 +16,15 @@ const (
 // Verdict of a comparison or of one rule.
 type Verdict string
 
-// Verdicts, from best to worst. Error means that explain itself failed.
+// Verdicts, from best to worst. Error means that explain itself failed; None is that of a study, which judges nothing and
+// passes for nothing.
 const (
 	Pass         Verdict = "pass"
 	Warn         Verdict = "warn"
 	Inconclusive Verdict = "inconclusive"
 	Fail         Verdict = "fail"
 	Error        Verdict = "error"
+	None         Verdict = "none"
 )
 
 // Rank orders verdicts from best to worst.
@@ -36,7 +38,7 @@ func Rank(v Verdict) int {
 		return 2
 	case Fail:
 		return 3
-	case Error:
+	case Error, None:
 	}
 	return 4
 }

@@ -11,7 +11,7 @@ import (
 
 // WriteHTML writes the comparison as one page for a browser, which loads nothing from elsewhere.
 func WriteHTML(w io.Writer, c *comparison.Comparison) error {
-	title := "explain: " + string(c.Verdict)
+	title := "explain: " + strings.ToLower(verdictWord(c.Verdict).Text)
 	if len(c.Base.Names) > 0 && len(c.Head.Names) > 0 {
 		title += ", " + c.Base.Names[0] + " → " + c.Head.Names[0]
 	}
@@ -124,11 +124,12 @@ func sure(c *comparison.Comparison) (list []doc.Block) {
 
 // verdictSymbol is the verdict with a sign that is told apart without colour.
 func verdictSymbol(v comparison.Verdict) []doc.Span {
-	sign := map[comparison.Verdict]string{comparison.Pass: "✓ ", comparison.Warn: "! ", comparison.Inconclusive: "? "}[v]
-	if sign == "" {
+	sign, word := map[comparison.Verdict]string{comparison.Pass: "✓ ", comparison.Warn: "! ", comparison.Inconclusive: "? "}[v], verdictWord(v)
+	if sign == "" && v != comparison.None {
 		sign = "✗ "
 	}
-	return doc.Spans(doc.Strong(sign + strings.ToUpper(string(v))).With(verdictTone(v)))
+	word.Text = sign + word.Text
+	return doc.Spans(word)
 }
 
 // causeTable has a bar for each cause, as long as its change, and a row for what they leave.

@@ -60,7 +60,7 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	o.Provenance.PageURL = "" // there is none of a comparison that was not made
 	p := commentPage{o: &o}
-	title := doc.Spans(doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v)),
+	title := doc.Spans(verdictWord(v),
 		doc.Text(" nothing was judged"))
 	if o.Title != "" {
 		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
@@ -226,7 +226,7 @@ const (
 )
 
 func (p commentPage) verdict() doc.Span {
-	return doc.Strong(strings.ToUpper(string(p.c.Verdict))).With(verdictTone(p.c.Verdict))
+	return verdictWord(p.c.Verdict)
 }
 
 // symbol is what a verdict is recognised by.

@@ -25,6 +25,8 @@ func OneLine(c *comparison.Comparison) string {
 	_, g := c.Headline()
 	why := decisive(c)
 	switch {
+	case c.Study != nil:
+		return "a study: no verdict"
 	case c.FirstRun():
 		text = "no baseline"
 	case !c.Comparable && len(c.Reasons) > 0:

@@ -52,7 +52,7 @@ func (p mergedPage) worst() comparison.Verdict {
 }
 
 func (p mergedPage) verdict() doc.Span {
-	return doc.Strong(strings.ToUpper(string(p.worst()))).With(verdictTone(p.worst()))
+	return verdictWord(p.worst())
 }
 
 // title counts the legs by their verdicts, the worst first: "2 failed, 1 error of 7".

@@ -173,10 +173,20 @@ func classTone(c comparison.Class) doc.Tone {
 	return doc.Plain
 }
 
+// verdictWord is a verdict as headings have it. A study has none.
+func verdictWord(v comparison.Verdict) doc.Span {
+	if v == comparison.None {
+		return doc.Strong("STUDY")
+	}
+	return doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v))
+}
+
 // verdictLine is the verdict with the number it stands on.
 func verdictLine(c *comparison.Comparison) []doc.Span {
-	spans := doc.Spans(doc.Strong(strings.ToUpper(string(c.Verdict))).With(verdictTone(c.Verdict)))
+	spans := doc.Spans(verdictWord(c.Verdict))
 	switch {
+	case c.Study != nil && c.Study.Step != nil:
+		return append(spans, doc.Text(" of "+c.Study.Names()+": "+c.Study.String()))
 	case c.FirstRun():
 		return append(spans, doc.Text(" no baseline"))
 	case !c.Comparable:
@@ -336,6 +346,9 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 	inconclusive := "inconclusive"
 	if !c.Comparable && !c.FirstRun() {
 		inconclusive = "not answered, since the sides are not comparable"
+	}
+	if c.Study != nil {
+		return doc.Spans(doc.Text("A study has no verdict: no gate was asked."))
 	}
 	text := comparison.Count(c.Counts.GatesChecked, "gate") + " checked"
 	sep := ": "

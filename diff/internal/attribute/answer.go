@@ -126,6 +126,9 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 		return nil
 	}
+	if c.Verdict == comparison.None { // what a study is of is the step
+		row = c.Row("unit.time.p50")
+	}
 	if row == nil {
 		row = c.Row("unit.time.mean")
 	}

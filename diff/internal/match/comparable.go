@@ -3,6 +3,7 @@ package match
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,36 @@ type Options struct {
 	Device   *int64  // on this GPU; nil: the slowest
 	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1
 	Top      int     // rows of kernels
+	Study    []string
+}
+
+// What a study can be of beside fields of the environment.
+const (
+	StudyBatch  = "batch"
+	StudyEngine = "engine"
+	StudyWork   = "work"
+)
+
+// studied reports whether the sides differ in a field on purpose. Another split over GPUs is another number of them.
+func (o *Options) studied(field string) bool {
+	return slices.Contains(o.Study, field) || field == gpuCount && (slices.Contains(o.Study, "gpu") || slices.Contains(o.Study, "parallelism"))
+}
+
+// gpuCount is no field of its own: the list of GPUs says it.
+const gpuCount = "gpu count"
+
+// onPurpose is how sides that differ in these fields, and in those that are studied anyway, are compared all the same.
+func (o *Options) onPurpose(fields ...string) string {
+	list := slices.Clone(o.Study)
+	for _, f := range fields {
+		if f == gpuCount {
+			f = "gpu"
+		}
+		if !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	return "; if they differ on purpose: explain diff --study " + strings.Join(list, ",") + " BASE HEAD"
 }
 
 // New puts captures against each other for c.
@@ -50,6 +81,15 @@ func (x *Sides) Reason(code comparison.Code, text string) {
 func (x *Sides) Refuse(code comparison.Code, text string) {
 	x.C.Comparable = false
 	x.Reason(code, text)
+}
+
+// differentWork says that the sides do different work, which makes them not comparable unless that is what is studied.
+func (x *Sides) differentWork(text string) {
+	if len(x.Opt.Study) > 0 {
+		x.Reason(comparison.DifferentWork, text)
+		return
+	}
+	x.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(StudyWork))
 }
 
 // Check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of
@@ -102,7 +142,7 @@ func (x *Sides) ranks() {
 				if other != ok {
 					text = "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
 				}
-				x.Refuse(comparison.DifferentWork, text)
+				x.differentWork(text)
 				return
 			}
 		}
@@ -129,7 +169,11 @@ func differing(a, b string) (string, string) {
 func (x *Sides) Environment() {
 	first := x.Base.Captures[0]
 	seen := map[string]bool{}
-	say := func(code comparison.Code, field, a, b string) {
+	at, fields := 0, []string(nil)
+	say := func(code comparison.Code, name, field, a, b string) {
+		if x.Opt.studied(name) {
+			return
+		}
 		if key := field + a + b; !seen[key] {
 			seen[key] = true
 			a, b = differing(a, b)
@@ -144,6 +188,13 @@ func (x *Sides) Environment() {
 			x.Refuse(code, text)
 			r := &x.C.Reasons[len(x.C.Reasons)-1]
 			r.Field, r.Base, r.Head = field, a, b
+			if code == comparison.GraphCaptureMismatch { // no purpose needs that
+				return
+			}
+			if len(fields) == 0 {
+				at = len(x.C.Reasons) - 1
+			}
+			fields = append(fields, name)
 		}
 	}
 	for _, s := range []*side.Side{x.Base, x.Head} {
@@ -156,7 +207,7 @@ func (x *Sides) Environment() {
 					n > 0 &&
 					m > 0 &&
 					n != m {
-					say(comparison.EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(n),
+					say(comparison.EnvironmentMismatch, gpuCount, "the number of GPUs that did work", strconv.Itoa(n),
 						strconv.Itoa(m))
 					continue
 				}
@@ -165,11 +216,14 @@ func (x *Sides) Environment() {
 					if f.Name == "graph_trace" {
 						code = comparison.GraphCaptureMismatch
 					}
-					say(code, fieldText(f.Name), a, b)
+					say(code, f.Name, fieldText(f.Name), a, b)
 				}
 			}
 			x.unitOfPolicy(c.Report)
 		}
+	}
+	if len(fields) > 0 {
+		x.C.Reasons[at].Text += x.Opt.onPurpose(fields...)
 	}
 }
 

@@ -30,7 +30,7 @@ const judgedShare = 0.02
 // matchKinds finds which kinds of unit of the two sides are the same. Captures of one side are lined up with the first
 // of it, and the first of the head with the first of the base, see [kindMatcher.score].
 func (x *Sides) matchKinds() {
-	m := &kindMatcher{views: map[*side.Capture][]*side.View{}}
+	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, sizes: !slices.Contains(x.Opt.Study, StudyBatch)}
 	base, head := m.lineUp(x.Base.Captures), m.lineUp(x.Head.Captures)
 	first := func(s *side.Side, rows [][]int) []kindRef {
 		list := make([]kindRef, len(rows))
@@ -45,7 +45,7 @@ func (x *Sides) matchKinds() {
 	if !slices.ContainsFunc(of, func(k int) bool { return k >= 0 }) {
 		// One kind each, of other kernels: [Sides.Work] says how they differ.
 		i, k := mainOf(b), mainOf(h)
-		if i >= 0 && k >= 0 && b[i].group().Kind.Plain() && h[k].group().Kind.Plain() {
+		if i >= 0 && k >= 0 && (len(x.Opt.Study) > 0 || b[i].group().Kind.Plain() && h[k].group().Kind.Plain()) {
 			of[i] = k
 		}
 	}
@@ -119,6 +119,7 @@ func mainOf(list []kindRef) int {
 }
 
 type kindMatcher struct {
+	sizes bool // kinds of another batch size are others
 	views map[*side.Capture][]*side.View
 }
 
@@ -220,7 +221,7 @@ const equalWork = 3
 func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	g, h := a.group(), b.group()
 	named := !g.Kind.Plain() || !h.Kind.Plain()
-	if named && g.Kind != h.Kind {
+	if named && (g.Kind.Phase != h.Kind.Phase || m.sizes && g.Kind != h.Kind) {
 		return 0, false
 	}
 	if g.Signature == h.Signature && g.Signature != "" {

@@ -177,12 +177,7 @@ func (x *Sides) Work() {
 			),
 		)
 		if r := h.Time.P50 / b.Time.P50; !(r <= hiddenRange && r >= 1/hiddenRange) {
-			x.Refuse(
-				comparison.DifferentWork,
-				fmt.Sprintf(
-					"a unit takes %.3g times as long, and its kernels cannot be compared: this may be different work",
-					r),
-			)
+			x.differentWork(fmt.Sprintf("a unit takes %.3g times as long, and its kernels cannot be compared: this may be different work", r))
 		}
 		return
 	}
@@ -205,9 +200,10 @@ func (x *Sides) Work() {
 		x.C.Residue = append(x.C.Residue, comparison.Residue{
 			Field: fmt.Sprintf("kernels, %.0f %% of the compute time in common", 100*least), Base: text(b.Work), Head: text(h.Work)})
 	default:
-		x.C.Depth = comparison.DepthUnit
-		x.Refuse(
-			comparison.DifferentWork,
+		if len(x.Opt.Study) == 0 {
+			x.C.Depth = comparison.DepthUnit
+		}
+		x.differentWork(
 			fmt.Sprintf(
 				"different work: only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed); base runs %.4g kernels a unit (%s), head %.4g (%s)",
 				100*least,

@@ -13,13 +13,16 @@ func Comparison(c *comparison.Comparison) []File {
 	format := func(name string, write func(io.Writer, *comparison.Comparison) error) File {
 		return File{name, func(w io.Writer) error { return write(w, c) }}
 	}
-	return []File{
+	list := []File{
 		format("comparison.json", comparison.Write),
 		format("diff.html", diffrender.WriteHTML),
 		format("comparison.md", writeComparisonMD),
 		format("comparison.csv", diffrender.WriteCSV),
-		format("junit.xml", diffrender.WriteJUnit),
 	}
+	if c.Study == nil { // there is nothing that a CI system could take for a test
+		list = append(list, format("junit.xml", diffrender.WriteJUnit))
+	}
+	return list
 }
 
 func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {

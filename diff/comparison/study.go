@@ -1,0 +1,77 @@
+package comparison
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Study is a comparison of sides that differ on purpose. It has no verdict, and no gate is asked.
+type Study struct {
+	Fields []StudyField `json:"fields"`
+	Step   *float64     `json:"step"` // mean time of a unit, head over base; null where it is not known
+	// Throughput is tokens per second where both sides have a batch size, else units per second, head over base.
+	Throughput *float64 `json:"throughput"`
+	BaseGPUs   int      `json:"base_gpus"` // that did work; 0 where unknown
+	HeadGPUs   int      `json:"head_gpus"`
+	Efficiency *float64 `json:"efficiency"` // throughput per GPU, head over base; null where both sides have as many GPUs
+	// Communication is the change of exposed communication, ns per unit, and Collective what it is if it is all of one sort
+	Communication *float64 `json:"communication"`
+	Collective    string   `json:"collective"`
+}
+
+// StudyField is what differs on purpose. Values are empty where they are not known or the field has none.
+type StudyField struct {
+	Name string `json:"name"`
+	Base string `json:"base"`
+	Head string `json:"head"`
+}
+
+// Names of the fields, separated by commas.
+func (s *Study) Names() string {
+	var list []string
+	for _, f := range s.Fields {
+		list = append(list, f.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// String is what a study comes to: step × 0.62, all-reduce +0.4 ms, 1 → 2 GPUs, efficiency 81 %.
+func (s *Study) String() string {
+	var parts []string
+	if s.Step != nil {
+		parts = append(parts, fmt.Sprintf("step × %.3g", Value(s.Step)))
+	}
+	if d := Value(s.Communication); d != 0 {
+		what := s.Collective
+		if what == "" {
+			what = "exposed communication"
+		}
+		parts = append(parts, what+" "+unit.Delta(d, report.Nanoseconds))
+	}
+	if s.Step != nil && s.Throughput != nil && Value(s.Throughput)*Value(s.Step) != 1 {
+		parts = append(parts, fmt.Sprintf("tokens per second × %.3g", Value(s.Throughput)))
+	}
+	if s.Efficiency != nil {
+		parts = append(parts, fmt.Sprintf("%d → %d GPUs, efficiency %.0f %%", s.BaseGPUs, s.HeadGPUs, 100*Value(s.Efficiency)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s *Study) validate(c *Comparison) error {
+	if s == nil {
+		if c.Verdict == None {
+			return fmt.Errorf("comparison: verdict is %q, and it is no study", c.Verdict)
+		}
+		return nil
+	}
+	if c.Verdict != None || len(c.Gates) > 0 || len(c.Overrides) > 0 {
+		return fmt.Errorf("comparison: a study has no verdict, and no gates")
+	}
+	if len(s.Fields) == 0 || len(s.Fields) > maxFewRows || !known(s.Step, s.Throughput, s.Efficiency, s.Communication) {
+		return fmt.Errorf("comparison: its study is not valid")
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// StudyFields are what a study can be of: the fields of the environment that make sides not comparable, and what no field
+// says: the batch size, the engine (its version, say), and the work itself.
+func StudyFields() []string {
+	list := []string{match.StudyBatch, match.StudyEngine, match.StudyWork}
+	for _, f := range report.EnvironmentFields() {
+		if f.Class == report.HardField {
+			list = append(list, f.Name)
+		}
+	}
+	return list
+}
+
+// unjudge takes the verdict of sides that differ on purpose back.
+func (x *comparer) unjudge() {
+	c := x.C
+	s := &comparison.Study{BaseGPUs: gpus(x.Base), HeadGPUs: gpus(x.Head)}
+	for _, name := range x.Opt.Study {
+		f := comparison.StudyField{Name: name}
+		if at := slices.IndexFunc(c.Residue, func(r comparison.Residue) bool { return r.Field == name }); at >= 0 {
+			f.Base, f.Head = c.Residue[at].Base, c.Residue[at].Head
+			c.Residue = slices.Delete(c.Residue, at, at+1)
+		}
+		s.Fields = append(s.Fields, f)
+	}
+	c.Study, c.Verdict, c.Gates, c.Resolution, c.Counts.GatesChecked = s, comparison.None, []comparison.Gate{}, nil, 0
+	c.Waivers = []comparison.WaiverUse{}
+}
+
+// price says what the difference costs and gains, once the change is attributed.
+func (x *comparer) price() {
+	c, s := x.C, x.C.Study
+	row := cmp.Or(c.Row("unit.time.p50"), c.Row("unit.time.mean"))
+	if !c.Comparable || row == nil || comparison.Value(row.Ratio) <= 0 {
+		return
+	}
+	s.Step = row.Ratio
+	throughput := 1 / comparison.Value(row.Ratio)
+	if b, h := x.Kind.Batch, x.Head.Captures[0].Kinds[x.Main.Head[0]].Kind.Batch; b > 0 && h > 0 {
+		throughput *= float64(h) / float64(b)
+	}
+	s.Throughput = &throughput
+	if s.BaseGPUs > 0 && s.HeadGPUs > 0 && s.BaseGPUs != s.HeadGPUs {
+		e := throughput * float64(s.BaseGPUs) / float64(s.HeadGPUs)
+		s.Efficiency = &e
+	}
+	collectives := map[string]bool{}
+	for i := range c.Attribution.Rows {
+		switch r := &c.Attribution.Rows[i]; {
+		case r.Kind == comparison.KindClass && r.ID == comparison.ClassComm:
+			s.Communication = &r.Delta
+		case r.Kind == comparison.KindKernel && r.Category == side.Communication && r.Delta != 0:
+			collectives[collective(r.ID)] = true
+		}
+	}
+	if len(collectives) == 1 {
+		for s.Collective = range collectives {
+		}
+	}
+	c.Cause = "Study of " + s.Names() + ": " + s.String() + ". " + c.Cause
+}
+
+// gpus is how many GPUs did work in a capture of a side, the most of several.
+func gpus(s *side.Side) int {
+	n := 0
+	for _, c := range s.Captures {
+		n = max(n, len(c.Report.Environment.GPUs))
+	}
+	return n
+}
+
+// collective is the sort of a communication kernel by its name; empty where the name does not say.
+func collective(kernel string) string {
+	plain := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(kernel))
+	for _, c := range []struct{ part, name string }{{"allreduce", "all-reduce"}, {"crossdevicereduce", "all-reduce"}, {"allgather", "all-gather"},
+		{"reducescatter", "reduce-scatter"}, {"alltoall", "all-to-all"}, {"broadcast", "broadcast"}, {"sendrecv", "send and receive"}} {
+		if strings.Contains(plain, c.part) {
+			return c.name
+		}
+	}
+	return ""
+}

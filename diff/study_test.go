@@ -1,0 +1,102 @@
+package diff_test
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/difftest"
+)
+
+// studied is a server of one kind of step on some GPUs.
+func studied(gpus int, batch int64, ns float64, kernels map[string]float64) *report.Report {
+	r := difftest.Kinds(difftest.Kind{Phase: "decode", Batch: batch, Units: 40, Time: ns, Signature: "s", Kernels: kernels})
+	r.Environment.GPUs = make([]report.GPU, gpus)
+	return r
+}
+
+// By hand: 2.4 ms → 1.488 ms is × 0.62; on twice the GPUs that is 1/(0.62 × 2) = 80.6 % of what they could do. A batch twice as large
+// in 1.3 times the time is 2/1.3 = 1.538 times the tokens.
+func TestStudy(t *testing.T) {
+	gemm := map[string]float64{"gemm": 4, "attention": 2}
+	text := func(s string) *string { return &s }
+	for _, c := range []struct {
+		name                         string
+		fields                       []string
+		base, head                   *report.Report
+		step, throughput, efficiency float64
+		says                         string
+	}{
+		{"tensor parallelism", []string{"parallelism"}, studied(1, 16, 2.4e6, gemm), studied(2, 16, 1.488e6, gemm), 0.62, 1 / 0.62, 1 / 1.24,
+			"step × 0.62, 1 → 2 GPUs, efficiency 81 %"},
+		{"batch", []string{"batch"}, studied(1, 16, 2e6, gemm), studied(1, 32, 2.6e6, gemm), 1.3, 2 / 1.3, 0, "step × 1.3, tokens per second × 1.54"},
+		{"engine", []string{"engine"}, studied(1, 16, 2e6, gemm), studied(1, 16, 1e6, map[string]float64{"fused": 1}), 0.5, 2, 0, "step × 0.5"},
+		{"GPU", []string{"gpu"}, studied(1, 16, 2e6, gemm), studied(1, 16, 1e6, gemm), 0.5, 2, 0, "step × 0.5"},
+	} {
+		if c.name == "GPU" {
+			c.base.Environment.GPUs[0].Name, c.head.Environment.GPUs[0].Name = text("A100"), text("V100")
+		}
+		got := diffOf(t, c.base, c.head, diff.Options{Study: c.fields})
+		s := got.Study
+		if s == nil || s.Step == nil || got.Verdict != comparison.None || !got.Comparable || len(got.Gates) > 0 {
+			t.Errorf("%s: verdict %s, comparable %v, %d gates, study %+v, reasons %v", c.name, got.Verdict, got.Comparable, len(got.Gates), s, got.Reasons)
+			continue
+		}
+		if s.String() != c.says || math.Abs(*s.Step-c.step) > 1e-9 || math.Abs(*s.Throughput-c.throughput) > 1e-9 ||
+			math.Abs(comparison.Value(s.Efficiency)-c.efficiency) > 1e-9 {
+			t.Errorf("%s: %q, %+v", c.name, s, s)
+		}
+		if !strings.HasPrefix(got.Cause, "Study of "+s.Names()+": "+c.says) {
+			t.Errorf("%s: %q", c.name, got.Cause)
+		}
+		if c.name == "GPU" && s.Fields[0] != (comparison.StudyField{Name: "gpu", Base: "A100", Head: "V100"}) {
+			t.Errorf("fields %+v", s.Fields)
+		}
+	}
+}
+
+// What makes sides not comparable says how they are compared all the same; what is not studied makes a study none.
+func TestStudyIsOffered(t *testing.T) {
+	gemm := map[string]float64{"gemm": 4}
+	text := func(s string) *string { return &s }
+	base, head := studied(1, 16, 2e6, gemm), studied(2, 16, 1e6, gemm)
+	base.Environment.DType, head.Environment.DType = text("bf16"), text("fp8")
+	for _, c := range []struct {
+		study []string
+		want  string
+	}{{nil, "explain diff --study gpu,dtype BASE HEAD"}, {[]string{"gpu"}, "explain diff --study gpu,dtype BASE HEAD"}, {[]string{"batch"}, "--study batch,gpu,dtype BASE HEAD"}} {
+		got := diffOf(t, base, head, diff.Options{Study: c.study})
+		if got.Comparable || !strings.Contains(got.Cause, c.want) || got.Study != nil && got.Study.Step != nil {
+			t.Errorf("%v: comparable %v, %q, %+v", c.study, got.Comparable, got.Cause, got.Study)
+		}
+	}
+	other := diffOf(t, studied(1, 16, 2e6, gemm), studied(1, 16, 2e6, map[string]float64{"a": 1, "b": 2, "c": 30}), diff.Options{})
+	if !other.Comparable && !strings.Contains(other.Reasons[0].Text, "--study work") {
+		t.Errorf("%v", other.Reasons)
+	}
+}
+
+// A study that says that it passes is refused, and so is a verdict of none without a study.
+func TestStudyPassesForNothing(t *testing.T) {
+	c := diffOf(t, studied(1, 16, 2e6, map[string]float64{"gemm": 4}), studied(2, 16, 1e6, map[string]float64{"gemm": 4}), diff.Options{Study: []string{"gpu"}})
+	var b bytes.Buffer
+	if err := comparison.Write(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := comparison.Read(bytes.NewReader(b.Bytes())); err != nil || again.Study.String() != c.Study.String() {
+		t.Errorf("%v", err)
+	}
+	for _, replace := range [][2]string{{`"verdict": "none"`, `"verdict": "pass"`}, {`"study": {`, `"older": {`}} {
+		forged := strings.Replace(b.String(), replace[0], replace[1], 1)
+		if _, err := comparison.Read(strings.NewReader(forged)); err == nil || forged == b.String() {
+			t.Errorf("%s is read", replace[1])
+		}
+	}
+	if comparison.Rank(comparison.None) < comparison.Rank(comparison.Fail) {
+		t.Error("none is better than a failure")
+	}
+}
