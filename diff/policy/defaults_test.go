@@ -48,6 +48,7 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 		rule("ttft", "serve.ttft.mean", "error", 0.10, 0, "", "up"),
 		rule("tpot", "serve.tpot.mean", "error", 0.05, 0, "", "up"),
 		rule("e2e", "serve.e2e.mean", "error", 0.10, 0, "", "up"),
+		rule("token", "serve.request_token_time.mean", "error", 0.05, 0, "", "up"),
 		forward,
 		rule("drafting", "serve.spec_acceptance_rate", "warn", 0, 0.05, "ratio", "down"),
 		ncu,

@@ -68,6 +68,9 @@ var keyEvidence = []struct{ id, label string }{
 	{"serve.ttft", "Time to first token"},
 	{"serve.tpot", "Time per output token"},
 	{"serve.e2e", "Request latency"},
+	{"serve.request_time", "Request time"}, // these three are of text-generation-inference
+	{"serve.request_queue_time", "Request in the queue"},
+	{"serve.request_token_time", "Request time per token"},
 	{"serve.iteration_time", "Engine iteration"},
 	{"serve.kv_cache_usage", "KV cache usage"},
 	{"serve.model_flops", "Estimated FLOP per second, one GPU"},
@@ -89,6 +92,9 @@ var keyEvidence = []struct{ id, label string }{
 func (v *View) evidenceFacts() []fact {
 	var list []fact
 	for _, k := range keyEvidence {
+		if strings.HasPrefix(k.id, "serve.request_") && v.ByID["serve.request_token_time"] == nil {
+			continue // known to the second: no time of a request
+		}
 		for _, m := range v.ByID[k.id] {
 			if len(m.Labels) > 0 {
 				continue

@@ -48,6 +48,7 @@ func Facts() []policy.MetricFacts {
 		{ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
 		{ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
 		{ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
+		{ID: "serve.request_token_time", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
 		{ID: "forward.time", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{"phase"}},
 		{ID: "serve.generation_throughput", Unit: report.PerSecond, Better: report.Higher, Stats: true, Labels: []string{""}},
 		{ID: "serve.prompt_throughput", Unit: report.PerSecond, Better: report.Higher, Stats: true, Labels: []string{""}},

@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var EstimatedFLOPs = kit.Section{
@@ -145,6 +146,17 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		share := v / *most
 		return &share
 	}
+	most := 0.0
+	if flops != nil {
+		most = max(most, value(over(flops.P50, peak)))
+	}
+	if bytes != nil {
+		most = max(most, value(over(bytes.P50, bandwidth)))
+	}
+	if most > 1 {
+		out.Warn("estimate_above_peak", "The log's estimate is "+unit.Percent(most)+
+			" of what this GPU can do: the log is of another GPU, or the estimate is wrong. No share of its peaks is given.")
+	}
 	t := out.Table("estimated_rates")
 	row := func(name string, of func(s *report.Summary) float64) (f, b *float64) {
 		value := func(s *report.Summary) float64 {
@@ -154,7 +166,7 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 			return of(s)
 		}
 		flops, bytes := value(flops), value(bytes)
-		f, b = over(flops, peak), over(bytes, bandwidth)
+		f, b = believed(over(flops, peak), most), believed(over(bytes, bandwidth), most)
 		intensity, side := report.Null, report.Null
 		if name == "median" && flops > 0 && bytes > 0 {
 			intensity = report.F(flops / bytes)
@@ -193,6 +205,14 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		out.Note("Peaks are of " + device.Names[0] + " (" + device.Source + "), dense " + dtype + ": the balance is " +
 			strconv.FormatFloat(*peak / *bandwidth, 'f', 0, 64) + " FLOP per byte.")
 	}
+}
+
+// value is 0 where there is none.
+func value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
 }
 
 // lines is how many lines the summary is over.

@@ -73,3 +73,23 @@ func TestEstimatedRatesOfAKnownDevice(t *testing.T) {
 		t.Errorf("bound by %q", side)
 	}
 }
+
+// 1,200 TFLOP/s are more than an H100 has: the log is of another device.
+func TestEstimatedAboveThePeak(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.log")
+	const line = "INFO 03-01 10:00:10 [loggers.py:257] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 9.0 tokens/s, Running: 8 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 0.0%, MFU: 1200.0 TF/s/GPU 670.0 GB/s/GPU\n"
+	const start = "INFO 03-01 10:00:00 [core.py:93] Initializing a V1 LLM engine (v0.15.0) with config: model='m', dtype=torch.bfloat16, max_seq_len=1\n"
+	if err := os.WriteFile(path, []byte(start+line+line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := sectiontest.Look(t, tracetest.Tiny(), analyze.Options{Evidence: []analyze.Evidence{{Path: path}}}).Report
+	sectiontest.Metric(t, r, 1200e12, "serve.model_flops")
+	for _, id := range []string{"serve.model_flops_ratio", "serve.model_bandwidth_ratio"} {
+		if m := r.Find(id, nil); m == nil || m.Value != nil {
+			t.Errorf("%s is %v", id, sectiontest.ShownValue(m))
+		}
+	}
+	if sectiontest.Warning(r, "estimate_above_peak") == "" {
+		t.Error("no warning")
+	}
+}

@@ -109,3 +109,30 @@ func TestModelOfPrefill(t *testing.T) {
 	near("model.ncu_coverage", "prefill", 0.9)
 	near("model.ncu_flops_ratio", "mixed", 7e12/mixed)
 }
+
+// Steps of 2 ms for which the same model needs 4.8 ms of an H100's memory: no step uses 240 % of it. Steps of 5 ms, 95 %.
+func TestModelThatDoesNotFit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, []byte(llama8B), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for length, fits := range map[int64]bool{2_000_000: false, 5_100_000: true} {
+		b := tracetest.New()
+		b.GPU(tracetest.GPU{Name: "NVIDIA H100 80GB HBM3"})
+		th := b.Process(1, "p").Thread(1, "")
+		for i := range int64(12) {
+			at := i * length
+			th.Range("execute_context_0(0)_generation_8(8)", at, at+length/2)
+			th.Launch("gemm", at+1000, at+2000, tracetest.Kernel{Start: at + length/4, End: at + length - 1000})
+		}
+		r := sectiontest.Analyse(t, b, analyze.Options{Evidence: []analyze.Evidence{{Path: path}}}).Report
+		for _, id := range []string{"model.flops_utilization", "model.bandwidth_utilization"} {
+			if m := r.Find(id, map[string]string{"phase": "decode"}); m == nil || (m.Value != nil) != fits {
+				t.Errorf("steps of %d ns: %s is %v", length, id, sectiontest.ShownValue(m))
+			}
+		}
+		if text := sectiontest.Warning(r, "config_mismatch"); (text == "") != fits {
+			t.Errorf("steps of %d ns: warning %q", length, text)
+		}
+	}
+}

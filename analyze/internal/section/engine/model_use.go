@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // stepUse adds up steps of one phase, or of one size of it. Of several devices each has its own unit of a step.
@@ -36,33 +37,66 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 	n := float64(len(in.Timeline.Devices))
 	all, _ := m.Parameters()
 	t := out.Table("model_use")
-	for _, u := range usesOf(in, m) {
-		seconds := float64(u.time) / 1e9
+	uses := usesOf(in, m)
+	share := func(u *stepUse, each, peak float64) float64 { return each / (float64(u.time) / 1e9 * peak * n) }
+	flopsOf := func(u *stepUse) *float64 {
+		if peak == nil {
+			return nil
+		}
+		v := share(u, u.flops, *peak)
+		return &v
+	}
+	bandwidthOf := func(u *stepUse) *float64 {
+		size := m.BytesOf()
+		if size <= 0 || m.Experts > 0 || device.Bandwidth <= 0 {
+			return nil
+		}
+		v := share(u, all*size*float64(u.units), device.Bandwidth)
+		return &v
+	}
+	most := 0.0
+	for i := range uses {
+		for _, v := range []*float64{flopsOf(&uses[i]), bandwidthOf(&uses[i])} {
+			if v != nil {
+				most = max(most, *v)
+			}
+		}
+	}
+	if most > 1 {
+		out.Warn("config_mismatch", "config.json does not fit this capture: the steps would use "+unit.Percent(most)+
+			" of what the GPU can do. No share of its peaks is given. (Another model, or a model that is spread over more GPUs than were captured.)")
+	}
+	for i := range uses {
+		u := &uses[i]
 		l, batch := kit.Labels("phase", u.phase), report.Null
 		if u.batch >= 0 {
 			l["batch"], batch = strconv.FormatInt(u.batch, 10), report.I(u.batch)
 		}
 		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
 		out.With(trace.RoleNVTX, "text", "textId")
-		var flops, bandwidth *float64
-		if peak != nil {
-			v := u.flops / (seconds * *peak * n)
-			flops = &v
-			out.Metric("model.flops_utilization", l, flops).N = u.units
+		flops, bandwidth := flopsOf(u), bandwidthOf(u)
+		if flops != nil {
+			out.Metric("model.flops_utilization", l, believed(flops, most)).N = u.units
 		}
-		if size := m.BytesOf(); size > 0 && m.Experts == 0 && device.Bandwidth > 0 {
-			v := all * size * float64(u.units) / (seconds * device.Bandwidth * n)
-			bandwidth = &v
-			out.Metric("model.bandwidth_utilization", l, bandwidth).N = u.units
+		if bandwidth != nil {
+			out.Metric("model.bandwidth_utilization", l, believed(bandwidth, most)).N = u.units
 		}
 		each := float64(u.units)
 		t.Row(kit.Text("phase", u.phase), kit.Put("batch", batch), kit.Int("steps", u.units),
 			kit.Float("tokens", u.tokens/each),
-			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each), kit.Maybe("flops", flops),
-			kit.Maybe("bandwidth", bandwidth))
+			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each), kit.Maybe("flops", believed(flops, most)),
+			kit.Maybe("bandwidth", believed(bandwidth, most)))
 	}
 	t.Cut(in.Options.Top, "steps").Add()
 	modelNCU(in, out, m)
+}
+
+// believed is a share of a peak, and unknown where the largest of its kind is more than all.
+func believed(share *float64, most float64) *float64 {
+	if most > 1 {
+		return nil
+	}
+	return share
 }
 
 // usesOf adds up the kept units by phase, and by phase and batch, the phases with most time first.

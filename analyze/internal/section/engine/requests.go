@@ -74,6 +74,15 @@ var Requests = kit.Section{
 			kit.TextCol("status", "HTTP status"),
 			kit.CountCol("count", "Responses"),
 		}},
+		{ID: "request_times", Title: "Times of requests", File: "request_times.csv", Merge: report.Leave, Columns: []report.Column{
+			kit.TextCol("what", "Time"),
+			kit.CountCol("requests", "Requests"),
+			kit.MeanCol("mean", "Mean", "mean_ms"),
+			kit.MeanCol("p50", "p50", "p50_ms"),
+			kit.MeanCol("p90", "p90", "p90_ms"),
+			kit.MeanCol("p99", "p99", "p99_ms"),
+			kit.NsCol("max", "Max.", "max_ms"),
+		}},
 		{ID: "request_list", Title: "Requests", File: "requests.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.NameCol("request_id", "Request"),
 			kit.TextCol("received_time", "Received"),
@@ -153,12 +162,7 @@ func requests(in *kit.Input, out *kit.Output) {
 	if aborted > 0 {
 		out.Int("serve.requests_aborted", nil, aborted)
 	}
-	if len(queue) > 0 {
-		out.Summary("serve.request_queue_time", nil, queue)
-	}
-	if len(total) > 0 {
-		out.Summary("serve.request_time", nil, total)
-	}
+	requestTimes(out, total, queue, nil)
 	out.Note("Timestamps are in whole seconds: a time of 0 is less than one second.")
 	if finished < r.Received {
 		out.Note("The access log has neither request ids nor times. A response ends a request here only if no other request was open and the engine had generated tokens for it; otherwise the end is unknown.")
@@ -197,15 +201,28 @@ func timedRequests(out *kit.Output, log *serverlog.Data) {
 	}
 	t.Attach()
 	out.Int("serve.requests_finished", nil, int64(len(list))).N = int64(len(list))
-	for _, s := range []struct {
-		id     string
-		sample []int64
-	}{{"serve.request_time", total}, {"serve.request_queue_time", queue}, {"serve.request_token_time", token}} {
-		if len(s.sample) > 0 {
-			out.Summary(s.id, nil, s.sample)
-		}
-	}
+	requestTimes(out, total, queue, token)
 	out.Note("The router of text-generation-inference logs a request when it has answered it, and neither its tokens nor how many others run.")
+}
+
+// requestTimes says how long requests took, waited and needed for a token, where that is known.
+func requestTimes(out *kit.Output, total, queue, token []int64) {
+	t := out.Table("request_times")
+	for _, s := range []struct {
+		id, name string
+		sample   []int64
+	}{
+		{"serve.request_time", "whole request", total}, {"serve.request_queue_time", "in the queue", queue},
+		{"serve.request_token_time", "for each token", token},
+	} {
+		if len(s.sample) == 0 {
+			continue
+		}
+		m := out.Summary(s.id, nil, s.sample).Summary
+		t.Row(kit.Text("what", s.name), kit.Int("requests", m.N), kit.Float("mean", m.Mean), kit.Float("p50", m.P50),
+			kit.Float("p90", m.P90), kit.Float("p99", m.P99), kit.Int("max", int64(m.Max)))
+	}
+	t.Add()
 }
 
 // between is the time from one moment to another, unknown where one of them is or they run backwards.
