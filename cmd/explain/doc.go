@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 )
 
 func newDoc(e *env) *cobra.Command {
@@ -21,14 +22,16 @@ func newDoc(e *env) *cobra.Command {
 		Long: `doc prints a page: a section of the report, with definitions, metrics, tables, limits and what to do
 about its findings; how diff tells a change from noise; and everything else about explain.
 
-Any other NAME that an output shows is looked up: a metric with or without a statistic, a finding, a
-warning, a column, a class, a reason, an exit code, an environment variable, a CUDA call, a flag.`,
+Any other NAME that an output shows is looked up: a command, a metric with or without a statistic, a
+finding, a warning, a column, a class, a reason, an exit code, an environment variable, a CUDA call,
+a flag. Other words are searched in the text of all pages.`,
 		Example: `  explain doc                  the list of pages
   explain doc idle             one of them
   explain doc gpu_idle         a finding
   explain doc unit.time.p50    a metric and its statistic
   explain doc wide_interval    a reason
-  explain doc --fail-on        a flag`,
+  explain doc --fail-on        a flag
+  explain doc straggler        a word of the pages`,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, p := range docs.Pages() {
@@ -42,33 +45,7 @@ warning, a column, a class, a reason, an exit code, an environment variable, a C
 			if len(args) == 0 {
 				return listPages(e.Out)
 			}
-			name := strings.Join(args, " ")
-			if page, ok := docs.ByName(name); ok {
-				_, err := io.WriteString(e.Out, page.Text)
-				return err
-			}
-			entries := docs.Find(name)
-			if len(entries) == 0 {
-				if found, err := describeFlag(e.Out, cmd.Root(), name); found {
-					return err
-				}
-				return usagef("nothing is called %q; kernels and NVTX ranges have the names that the program gave them, and "+
-					"explain doc lists the pages", name)
-			}
-			for _, found := range entries {
-				from := "explain doc " + found.Page
-				if found.Page == docs.MetricsPage {
-					from = "explain doc metrics"
-				}
-				text := strings.TrimRight(found.Text, "\n")
-				if !strings.Contains(text, "\n") {
-					text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
-				}
-				if _, err := fmt.Fprintf(e.Out, "%s\n  (%s)\n", text, from); err != nil {
-					return err
-				}
-			}
-			return nil
+			return explained(e.Out, cmd.Root(), strings.Join(args, " "))
 		},
 	}
 	cmd.AddCommand(newMetrics(e), newSchema(e))
@@ -82,6 +59,68 @@ warning, a column, a class, a reason, an exit code, an environment variable, a C
 		return cmd.Root().FlagErrorFunc()(cmd, err)
 	})
 	return cmd
+}
+
+// explained prints a page, or says what a name means: of a command, of anything that an output shows, of a flag; else where
+// the pages use the words.
+func explained(w io.Writer, root *cobra.Command, name string) error {
+	if page, ok := docs.ByName(name); ok {
+		_, err := io.WriteString(w, page.Text)
+		return err
+	}
+	command := commandOf(root, name)
+	if command != nil {
+		_, err := fmt.Fprintf(w, "%s: %s\n  (command: explain help %s)\n", command.CommandPath(), command.Short, name)
+		if err != nil {
+			return err
+		}
+	}
+	entries := docs.Find(name)
+	if len(entries) == 0 {
+		if found, err := describeFlag(w, root, name); found || command != nil {
+			return err
+		}
+		entries = docs.Search(name)
+	}
+	if len(entries) == 0 && command == nil {
+		text := "no entry for %q; kernels and NVTX ranges have the names that the program gave them; explain doc lists the pages"
+		if near := nearest(root, name); near != "" {
+			return usagef("no entry for %q; did you mean %q? (explain doc lists the pages)", name, near)
+		}
+		return usagef(text, name)
+	}
+	for _, found := range entries {
+		text := strings.TrimRight(found.Text, "\n")
+		if !strings.Contains(text, "\n") {
+			text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
+		}
+		if _, err := fmt.Fprintf(w, "%s\n  (explain doc %s)\n", text, found.Page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commandOf is the command of a name such as "history check"; nil where there is none.
+func commandOf(root *cobra.Command, name string) *cobra.Command {
+	words := strings.Fields(strings.TrimPrefix(name, "explain "))
+	cmd, rest, err := root.Find(words)
+	if err != nil || cmd == root || len(rest) > 0 {
+		return nil
+	}
+	return cmd
+}
+
+// nearest is the name of a page, a command, a finding, a metric or a word of a table that is fewest edits away.
+func nearest(root *cobra.Command, name string) string {
+	var names []string
+	for _, p := range docs.Pages() {
+		names = append(names, p.Name)
+	}
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return help.Nearest(name, slices.Concat(names, analyze.FindingIDs(), metricIDs(), docs.Words()))
 }
 
 // describeFlag writes what a flag of any command says, given with or without its dashes: once where several commands say

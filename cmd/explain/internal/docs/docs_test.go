@@ -185,6 +185,26 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestSearch: words are found in the text of pages, marked terms first, parts of ids and plurals too.
+func TestSearch(t *testing.T) {
+	for asked, want := range map[string]Entry{
+		"straggler":       {"ranks", "**rank_straggler**"},
+		"Bubbles":         {MetricsPage, "metric rank.bubble_ratio: "},
+		"tensor parallel": {"comm", "tensor-parallel group"},
+		"since":           {"policy", "A budget with `since` counts from a release"},
+	} {
+		list := Search(asked)
+		if len(list) == 0 || len(list) > maxEntries || list[0].Page != want.Page || !strings.Contains(list[0].Text, want.Text) {
+			t.Errorf("%s: %+v, want %+v", asked, list, want)
+		}
+	}
+	for _, asked := range []string{"", " ", "…", "no_such_word", "tensor xyzzy"} {
+		if list := Search(asked); len(list) != 0 {
+			t.Errorf("%q: %+v", asked, list)
+		}
+	}
+}
+
 // TestPagesAreWhole: each page has a title of its own, and its links to files of the repository lead somewhere.
 func TestPagesAreWhole(t *testing.T) {
 	names := map[string]bool{}

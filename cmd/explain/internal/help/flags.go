@@ -38,21 +38,30 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage.Error{Err: err}
 }
 
-// nearest is the visible flag of a command that is fewest edits from a name: at most two, or the name is a part of it.
+// nearest is the visible flag of a command that is fewest edits from a name.
 func nearest(cmd *cobra.Command, name string) string {
-	best, least := "", 3
+	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		n := edits(name, f.Name)
-		if len(name) > 3 && strings.Contains(f.Name, name) {
-			n = min(n, 2)
-		}
-		if n < least && n < len(f.Name) {
-			best, least = f.Name, n
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
+	return Nearest(name, names)
+}
+
+// Nearest is the name of a list that is fewest edits from a name: at most two, or the name is a part of it. Empty where
+// none is.
+func Nearest(name string, list []string) string {
+	best, least := "", 3
+	for _, other := range list {
+		n := edits(name, other)
+		if len(name) > 3 && strings.Contains(other, name) {
+			n = min(n, 2)
+		}
+		if n < least && n < len(other) {
+			best, least = other, n
+		}
+	}
 	return best
 }
 

@@ -1,0 +1,134 @@
+package docs
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// passage is a paragraph, an item of a list or a row of a table of a page.
+type passage struct {
+	page, heading, text string
+	words               []string // of the text, in lower case, plurals as singulars
+	marked              []string // what the text sets in bold or as code, in lower case
+}
+
+// passages are those of all pages, in the order of the pages.
+var passages = sync.OnceValue(func() []passage {
+	var list []passage
+	for _, p := range Pages() {
+		heading, fenced := "", false
+		var text []string
+		end := func() {
+			if joined := strings.Join(text, " "); joined != "" {
+				list = append(list, newPassage(p.Name, heading, joined))
+			}
+			text = nil
+		}
+		for line := range strings.Lines(p.Text) {
+			line = strings.TrimSpace(line)
+			switch {
+			case strings.HasPrefix(line, "```"):
+				end()
+				fenced = !fenced
+			case fenced || line == "" || strings.HasPrefix(line, "|--") || strings.HasPrefix(line, "|:-"):
+				end()
+			case strings.HasPrefix(line, "#"):
+				end()
+				heading = strings.TrimLeft(line, "# ")
+			case strings.HasPrefix(line, "| "):
+				end()
+				cells := strings.Split(strings.Trim(line, "| "), " | ")
+				list = append(list, newPassage(p.Name, heading, strings.Join(cells, "; ")))
+			case strings.HasPrefix(line, "- "):
+				end()
+				text = []string{strings.TrimPrefix(line, "- ")}
+			default:
+				text = append(text, line)
+			}
+		}
+		end()
+	}
+	return list
+})
+
+var markup = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*")
+
+func newPassage(page, heading, text string) passage {
+	p := passage{page: page, heading: heading, text: text, words: withParts(wordsOf(text))}
+	for _, m := range markup.FindAllStringSubmatch(text, -1) {
+		p.marked = append(p.marked, strings.ToLower(m[1]+m[2]))
+	}
+	return p
+}
+
+// wordsOf are the words of a text in lower case, plurals as singulars. An id is a word as a whole.
+func wordsOf(text string) []string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_.-%", r)
+	})
+	for i, w := range words {
+		w = strings.Trim(w, ".-")
+		if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
+			w = strings.TrimSuffix(w, "s")
+		}
+		words[i] = w
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
+}
+
+// withParts are words, and the parts of those that are ids: of serve.tpot and rank_straggler each.
+func withParts(words []string) []string {
+	for _, w := range words {
+		if parts := strings.FieldsFunc(w, func(r rune) bool { return strings.ContainsRune("._-", r) }); len(parts) > 1 {
+			words = append(words, wordsOf(strings.Join(parts, " "))...)
+		}
+	}
+	return words
+}
+
+// Search finds words in the text of all pages: the passages that have all of them, those first that mark them as a term
+// or stand under a heading that has them; at most as many as Find gives.
+func Search(name string) []Entry {
+	asked := wordsOf(name)
+	if len(asked) == 0 {
+		return nil
+	}
+	type hit struct {
+		rank int
+		Entry
+	}
+	var hits []hit
+	phrase := " " + strings.Join(asked, " ") + " "
+	has := func(words []string) bool {
+		return !slices.ContainsFunc(asked, func(w string) bool { return !slices.Contains(words, w) })
+	}
+	for _, p := range passages() {
+		if !has(p.words) {
+			continue
+		}
+		rank := 3
+		switch {
+		case slices.Contains(p.marked, strings.ToLower(strings.TrimSpace(name))):
+			rank = 0
+		case has(wordsOf(p.heading)):
+			rank = 1
+		case strings.Contains(" "+strings.Join(p.words, " ")+" ", phrase):
+			rank = 2
+		}
+		hits = append(hits, hit{rank, Entry{p.page, p.text}})
+	}
+	for _, m := range metrics() {
+		if has(withParts(wordsOf(m.ID))) {
+			hits = append(hits, hit{1, Entry{MetricsPage, "metric " + m.ID + ": " + m.Meaning}})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return a.rank - b.rank })
+	var list []Entry
+	for _, h := range hits[:min(len(hits), maxEntries)] {
+		list = append(list, h.Entry)
+	}
+	return list
+}
