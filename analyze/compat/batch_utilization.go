@@ -21,46 +21,23 @@ var BatchUtilization = kit.Section{
 		{ID: "requests_wait", Title: "Requests are queued in most steps: the server is overloaded"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "batch.seq_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "phase"},
-			Meaning: "mean share of max_num_seqs that a batch fills; the summary is over batches",
-		},
-		{
-			ID: "batch.token_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "phase"},
-			Meaning: "mean share of max_num_batched_tokens that a batch fills; the summary is over batches",
-		},
-		{
-			ID: "batch.underutilized", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of batches that fill less than half of max_num_batched_tokens",
-		},
-		{
-			ID: "batch.running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "mean requests in the running queue; the summary is over batches",
-		},
-		{
-			ID: "batch.waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "mean requests in the waiting queue; the summary is over batches",
-		},
-		{
-			ID: "batch.waiting_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of batches at which some request waited",
-		},
-		{
-			ID: "batch.max_num_seqs", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "the scheduler's limit of sequences; unknown where rows disagree",
-		},
-		{
-			ID: "batch.max_num_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "the scheduler's limit of tokens; unknown where rows disagree",
-		},
+		report.Define("batch.seq_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"mean share of max_num_seqs that a batch fills; the summary is over batches").Summarised().By("", "phase"),
+		report.Define("batch.token_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"mean share of max_num_batched_tokens that a batch fills; the summary is over batches").
+			Summarised().By("", "phase"),
+		report.Define("batch.underutilized", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of batches that fill less than half of max_num_batched_tokens"),
+		report.Define("batch.running", report.Count, report.None, report.Noisy, report.Level, report.Leave,
+			"mean requests in the running queue; the summary is over batches").Summarised(),
+		report.Define("batch.waiting", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"mean requests in the waiting queue; the summary is over batches").Summarised(),
+		report.Define("batch.waiting_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of batches at which some request waited"),
+		report.Define("batch.max_num_seqs", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"the scheduler's limit of sequences; unknown where rows disagree"),
+		report.Define("batch.max_num_tokens", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"the scheduler's limit of tokens; unknown where rows disagree"),
 	},
 	Tables: []report.Table{
 		{ID: "batches", Title: "Batches by phase", File: "batches.csv", Merge: report.Leave, Columns: []report.Column{

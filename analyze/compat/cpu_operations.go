@@ -22,21 +22,13 @@ var CPUOperations = kit.Section{
 		{ID: "scheduler_slow", Title: "The scheduler takes a large share of each step"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "cpu.op_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"operation", "operation,phase"},
-			Meaning: "median duration of an operation on the host; the summary is over operations",
-		},
-		{
-			ID: "cpu.op_total", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"operation"},
-			Meaning: "operations added up",
-		},
-		{
-			ID: "cpu.scheduling_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "time in the scheduler over time in the scheduler and in model execution",
-		},
+		report.Define("cpu.op_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"median duration of an operation on the host; the summary is over operations").
+			Summarised().By("operation", "operation,phase"),
+		report.Define("cpu.op_total", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"operations added up").By("operation"),
+		report.Define("cpu.scheduling_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"time in the scheduler over time in the scheduler and in model execution"),
 	},
 	Tables: []report.Table{
 		{ID: "cpu_operations", Title: "CPU operations", File: "cpu_operations.csv", Merge: report.Leave,

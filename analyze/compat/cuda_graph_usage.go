@@ -24,26 +24,14 @@ var CUDAGraphUsage = kit.Section{
 		{ID: "cudagraphs_unused", Title: "Most captured CUDA graphs are never replayed"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "cudagraph.captured", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "mode"},
-			Meaning: "graphs captured, by what they are for",
-		},
-		{
-			ID: "cudagraph.replays", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "mode"},
-			Meaning: "replays of graphs; in mode PIECEWISE a step replays a graph for each piece of the model",
-		},
-		{
-			ID: "cudagraph.replay_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"mode"},
-			Meaning: "median duration of a replay; the summary is over replays",
-		},
-		{
-			ID: "cudagraph.unused", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of the captured graphs that were never replayed",
-		},
+		report.Define("cudagraph.captured", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"graphs captured, by what they are for").By("", "mode"),
+		report.Define("cudagraph.replays", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"replays of graphs; in mode PIECEWISE a step replays a graph for each piece of the model").By("", "mode"),
+		report.Define("cudagraph.replay_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"median duration of a replay; the summary is over replays").Summarised().By("mode"),
+		report.Define("cudagraph.unused", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the captured graphs that were never replayed"),
 	},
 	Tables: []report.Table{
 		{ID: "cudagraphs", Title: "Graphs by batch", File: "cudagraphs.csv", Merge: report.Leave, Columns: []report.Column{

@@ -18,21 +18,12 @@ var EncoderDecoder = kit.Section{
 		"inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not " +
 		"used.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "encdec.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"component"},
-			Meaning: "median time of the part in one pass; the summary is over passes",
-		},
-		{
-			ID: "encdec.total_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"component"},
-			Meaning: "passes added up",
-		},
-		{
-			ID: "encdec.share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"component"},
-			Meaning: "share of the time of encoder and decoder together",
-		},
+		report.Define("encdec.time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"median time of the part in one pass; the summary is over passes").Summarised().By("component"),
+		report.Define("encdec.total_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"passes added up").By("component"),
+		report.Define("encdec.share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the time of encoder and decoder together").By("component"),
 	},
 	Tables: []report.Table{
 		{ID: "encoder_decoder", Title: "Parts of the model", File: "encoder_decoder.csv", Merge: report.Leave,

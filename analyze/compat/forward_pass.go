@@ -20,36 +20,18 @@ var ForwardPass = kit.Section{
 		{ID: "prefill_heavy", Title: "Most of the forward time is prefill"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "forward.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "phase"},
-			Meaning: "median duration of a forward pass; the summary is over passes",
-		},
-		{
-			ID: "forward.total_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "phase"},
-			Meaning: "forward passes added up",
-		},
-		{
-			ID: "forward.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "phase"},
-			Meaning: "forward passes",
-		},
-		{
-			ID: "forward.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "phase"},
-			Meaning: "tokens that forward passes computed",
-		},
-		{
-			ID: "forward.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "phase"},
-			Meaning: "tokens per second of forward time",
-		},
-		{
-			ID: "forward.time_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
-			Meaning: "share of the forward time spent in the phase",
-		},
+		report.Define("forward.time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"median duration of a forward pass; the summary is over passes").Summarised().By("", "phase"),
+		report.Define("forward.total_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"forward passes added up").By("", "phase"),
+		report.Define("forward.count", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"forward passes").By("", "phase"),
+		report.Define("forward.tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"tokens that forward passes computed").By("", "phase"),
+		report.Define("forward.token_rate", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
+			"tokens per second of forward time").By("", "phase"),
+		report.Define("forward.time_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the forward time spent in the phase").By("phase"),
 	},
 	Tables: []report.Table{
 		{ID: "forward_passes", Title: "Forward passes by phase", File: "forward_passes.csv", Merge: report.Leave,

@@ -21,36 +21,18 @@ var KVCache = kit.Section{
 		{ID: "kv_blocks_short_lived", Title: "Blocks of the KV cache are evicted soon after they were made"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "kv.usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "mean share of the KV cache in use; the summary is over samples",
-		},
-		{
-			ID: "kv.blocks", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "blocks of the KV cache; unknown where files disagree",
-		},
-		{
-			ID: "kv.blocks_peak", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "most blocks in use at once",
-		},
-		{
-			ID: "kv.evictions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "blocks evicted",
-		},
-		{
-			ID: "kv.block_lifetime", Unit: report.Nanoseconds, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "median time from a block's allocation to its eviction; the summary is over evictions",
-		},
-		{
-			ID: "kv.block_idle", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "median time from a block's last use to its eviction; the summary is over evictions",
-		},
+		report.Define("kv.usage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"mean share of the KV cache in use; the summary is over samples").Summarised(),
+		report.Define("kv.blocks", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"blocks of the KV cache; unknown where files disagree"),
+		report.Define("kv.blocks_peak", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"most blocks in use at once"),
+		report.Define("kv.evictions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+			"blocks evicted"),
+		report.Define("kv.block_lifetime", report.Nanoseconds, report.Higher, report.Noisy, report.Event, report.Leave,
+			"median time from a block's allocation to its eviction; the summary is over evictions").Summarised(),
+		report.Define("kv.block_idle", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
+			"median time from a block's last use to its eviction; the summary is over evictions").Summarised(),
 	},
 	Tables: []report.Table{
 		{ID: "kv_evictions", Title: "Evicted blocks", File: "kv_evictions.csv", Merge: report.Leave, Columns: slices.Concat([]report.Column{

@@ -24,80 +24,41 @@ var MoE = kit.Section{
 		{ID: "experts_uneven", Title: "Expert load is uneven"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "moe.layers", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "layers with experts",
-		},
-		{
-			ID: "moe.experts", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
-			Meaning: "experts of the layer, of all layers; unknown where no file states it",
-		},
-		{
-			ID: "moe.activations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "layer"},
-			Meaning: "times that the router chose an expert of the layer",
-		},
-		{
-			ID: "moe.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
-			Meaning: "share of the experts that some token chose; unknown where it is not known how many there " +
-				"are",
-		},
-		{
-			ID: "moe.dead_experts", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
-			Meaning: "experts that no token chose",
-		},
-		{
-			ID: "moe.load_balance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
-			Meaning: "activations of the busiest expert over those of the least busy one, of the worst layer " +
-				"where unlabelled; unknown where an expert is dead, or may be: it would be infinite",
-		},
-		{
-			ID: "moe.peak_to_mean", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
-			Meaning: "activations of the busiest expert over the mean of all experts, dead ones included, of the " +
-				"worst layer where unlabelled: how much longer the layer takes, with an expert per GPU, than if " +
-				"load were even",
-		},
-		{
-			ID: "moe.top_decile_share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "layer"},
-			Meaning: "share of the activations that the busiest tenth of the experts takes, of the worst layer " +
-				"where unlabelled",
-		},
-		{
-			ID: "moe.imbalance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "layer"},
-			Meaning: "mean over batches of the activations of the busiest expert over those of the least busy " +
-				"chosen one, with a summary over batches; of the whole session, dead experts counted, where no " +
-				"batches were sampled",
-		},
-		{
-			ID: "moe.batch_spread", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"layer"},
-			Meaning: "mean over batches of the standard deviation of activations over the chosen experts; the " +
-				"summary is over batches",
-		},
-		{
-			ID: "moe.coselection_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"layer"},
-			Meaning: "share of the layer's pairs of experts chosen together that is the most frequent pair",
-		},
-		{
-			ID: "moe.routing_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "layer"},
-			Meaning: "mean routing weight of a chosen expert; the summary is over samples",
-		},
-		{
-			ID: "moe.routing_top_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"", "layer"},
-			Meaning: "mean of the largest routing weight of a token: how sure the router is; the summary is over " +
-				"sampled tokens",
-		},
+		report.Define("moe.layers", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"layers with experts"),
+		report.Define("moe.experts", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"experts of the layer, of all layers; unknown where no file states it").By("", "layer"),
+		report.Define("moe.activations", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"times that the router chose an expert of the layer").By("", "layer"),
+		report.Define("moe.coverage", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"share of the experts that some token chose; unknown where it is not known how many there are").
+			By("", "layer"),
+		report.Define("moe.dead_experts", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"experts that no token chose").By("", "layer"),
+		report.Define("moe.load_balance", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"activations of the busiest expert over those of the least busy one, of the worst layer where "+
+				"unlabelled; unknown where an expert is dead, or may be: it would be infinite").By("", "layer"),
+		report.Define("moe.peak_to_mean", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"activations of the busiest expert over the mean of all experts, dead ones included, of the worst layer "+
+				"where unlabelled: how much longer the layer takes, with an expert per GPU, than if load were even").
+			By("", "layer"),
+		report.Define("moe.top_decile_share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of the activations that the busiest tenth of the experts takes, of the worst layer where "+
+				"unlabelled").By("", "layer"),
+		report.Define("moe.imbalance", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"mean over batches of the activations of the busiest expert over those of the least busy chosen one, "+
+				"with a summary over batches; of the whole session, dead experts counted, where no batches were "+
+				"sampled").Summarised().By("", "layer"),
+		report.Define("moe.batch_spread", report.Count, report.Lower, report.Noisy, report.Event, report.Leave,
+			"mean over batches of the standard deviation of activations over the chosen experts; the summary is over "+
+				"batches").Summarised().By("layer"),
+		report.Define("moe.coselection_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the layer's pairs of experts chosen together that is the most frequent pair").By("layer"),
+		report.Define("moe.routing_weight", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"mean routing weight of a chosen expert; the summary is over samples").Summarised().By("", "layer"),
+		report.Define("moe.routing_top_weight", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"mean of the largest routing weight of a token: how sure the router is; the summary is over sampled "+
+				"tokens").Summarised().By("", "layer"),
 	},
 	Tables: []report.Table{
 		{ID: "moe_layers", Title: "Layers, the least balanced first", File: "moe_layers.csv", Merge: report.Leave, Columns: []report.Column{

@@ -14,16 +14,10 @@ var NCURegions = kit.Section{
 	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are " +
 		"numbered.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "ncu_region.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"region"},
-			Meaning: "kernels profiled inside the region",
-		},
-		{
-			ID: "ncu_region.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"region"},
-			Meaning: "their durations added up, if the file is right about its unit",
-		},
+		report.Define("ncu_region.kernels", report.Count, report.None, report.Exact, report.Total, report.Leave,
+			"kernels profiled inside the region").By("region"),
+		report.Define("ncu_region.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"their durations added up, if the file is right about its unit").By("region"),
 	},
 	Tables: []report.Table{
 		{ID: "ncu_regions", Title: "Regions", File: "ncu_regions.csv", Merge: report.Leave, Columns: []report.Column{

@@ -18,21 +18,12 @@ var Operators = kit.Section{
 		"operator's self time to its total, so that one that calls no others counts twice. Operators whose names " +
 		"are not of the usual form are taken together.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "operator.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"operator"},
-			Meaning: "host time of an operator as llm-perf-opt states it, self and total added",
-		},
-		{
-			ID: "operator.cuda_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"operator"},
-			Meaning: "GPU time of an operator as llm-perf-opt states it, self and total added",
-		},
-		{
-			ID: "operator.calls", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"operator"},
-			Meaning: "calls of an operator in the profiled run",
-		},
+		report.Define("operator.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"host time of an operator as llm-perf-opt states it, self and total added").By("operator"),
+		report.Define("operator.cuda_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"GPU time of an operator as llm-perf-opt states it, self and total added").By("operator"),
+		report.Define("operator.calls", report.Count, report.None, report.Exact, report.Total, report.Leave,
+			"calls of an operator in the profiled run").By("operator"),
 	},
 	Tables: []report.Table{
 		{ID: "operators", Title: "Operators", File: "operators.csv", Merge: report.Leave, Columns: []report.Column{

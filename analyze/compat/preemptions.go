@@ -20,37 +20,19 @@ var Preemptions = kit.Section{
 		{ID: "preempted_long", Title: "Preempted requests wait long for their resumption"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "preemption.count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "reason"},
-			Meaning: "requests taken out of the batch before they were done",
-		},
-		{
-			ID: "preemption.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests seen from their start",
-		},
-		{
-			ID: "preemption.rate", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "preemptions over requests seen from their start; unknown where the session recorded " +
-				"preempted requests only",
-		},
-		{
-			ID: "preemption.delay", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "median time from a preemption to the request's resumption; the summary is over resumptions",
-		},
-		{
-			ID: "preemption.run_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "median time that a request had run when it was preempted; the summary is over preemptions",
-		},
-		{
-			ID: "request.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "median time from start to finish of a request; the summary is over requests",
-		},
+		report.Define("preemption.count", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+			"requests taken out of the batch before they were done").By("", "reason"),
+		report.Define("preemption.requests", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"requests seen from their start"),
+		report.Define("preemption.rate", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"preemptions over requests seen from their start; unknown where the session recorded preempted requests "+
+				"only"),
+		report.Define("preemption.delay", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"median time from a preemption to the request's resumption; the summary is over resumptions").Summarised(),
+		report.Define("preemption.run_time", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
+			"median time that a request had run when it was preempted; the summary is over preemptions").Summarised(),
+		report.Define("request.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"median time from start to finish of a request; the summary is over requests").Summarised(),
 	},
 	Tables: []report.Table{
 		{ID: "preemptions", Title: "Preemptions by reason", File: "preemptions.csv", Merge: report.Leave, Columns: []report.Column{

@@ -74,6 +74,23 @@ type MetricDef struct {
 	Meaning   string    // one sentence: what is counted, over what
 }
 
+// Define declares a metric of one value and no labels.
+func Define(id, unit string, better Direction, assume Noise, scale Scale, merge Merge, meaning string) MetricDef {
+	return MetricDef{ID: id, Unit: unit, Better: better, Assume: assume, Scale: scale, Merge: merge, Meaning: meaning}
+}
+
+// By names every set of labels that the metric can carry, each joined by commas; "" is the metric without labels.
+func (d MetricDef) By(labels ...string) MetricDef {
+	d.Labels = labels
+	return d
+}
+
+// Summarised says that the metric can carry a summary.
+func (d MetricDef) Summarised() MetricDef {
+	d.Stats = true
+	return d
+}
+
 // Labels are the dimensions of a metric, never nil in a written report. encoding/json writes them sorted by key.
 type Labels map[string]string
 

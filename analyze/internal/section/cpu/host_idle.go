@@ -25,64 +25,36 @@ var HostIdle = kit.Section{
 		{ID: "host_frame", Title: "One function takes a large part of the time that the GPU waits for the host"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "gpu.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device,cause"},
-			Meaning: "idle time of cause host by what the launching thread did: api (another CUDA call), profiler, os_call, " +
-				"not_scheduled (on no CPU), running, unknown (no switches of the scheduler); they sum to " +
-				"gpu.idle_cause_time of cause host",
-		},
-		{
-			ID: "host.call_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"call,cause"},
-			Meaning: "idle time of cause host inside calls of this name, over all devices; the calls of a cause sum to " +
-				"its gpu.host_cause_time, but for those beyond the 30 with most",
-		},
-		{
-			ID: "host.os_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"group"},
-			Meaning: "idle time of cause host inside calls of the operating system, by what they work with: disk, network, " +
-				"lock, sleep, memory, device, process, other; over all devices",
-		},
-		{
-			ID: "host.range_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"range"},
-			Meaning: "idle time of cause host by the innermost NVTX range open on the launching thread, over all devices",
-		},
-		{
-			ID: "host.gil_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
-			Meaning: "idle time of cause host in which the launching thread waited for Python's global interpreter lock, " +
-				"over all devices; only of captures that trace the lock",
-		},
-		{
-			ID: "host.sample_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
-			Meaning: "samples of launching threads that fall into idle time of cause host: what host.frame_ratio is " +
-				"estimated from",
-		},
-		{
-			ID: "host.frame_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"frame"},
-			Meaning: "share of these samples whose call stack holds the function: an estimate",
-		},
-		{
-			ID: "host.python_sample_count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "samples of the launching threads' Python stacks that fall into idle time of cause host: what " +
-				"host.python_ratio is estimated from; only of captures with --python-sampling",
-		},
-		{
-			ID: "host.python_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"frame"},
-			Meaning: "share of these samples whose Python stack holds the function: an estimate",
-		},
-		{
-			ID: "host.thread_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Meaning: "threads that the scheduler brought onto a CPU in the window, of those that the capture follows",
-		},
-		{
-			ID: "host.cpu_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Meaning: "CPUs that these threads ran on",
-		},
+		report.Define("gpu.host_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"idle time of cause host by what the launching thread did: api (another CUDA call), profiler, os_call, "+
+				"not_scheduled (on no CPU), running, unknown (no switches of the scheduler); they sum to "+
+				"gpu.idle_cause_time of cause host").By("device,cause"),
+		report.Define("host.call_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"idle time of cause host inside calls of this name, over all devices; the calls of a cause sum to its "+
+				"gpu.host_cause_time, but for those beyond the 30 with most").By("call,cause"),
+		report.Define("host.os_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"idle time of cause host inside calls of the operating system, by what they work with: disk, network, "+
+				"lock, sleep, memory, device, process, other; over all devices").By("group"),
+		report.Define("host.range_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"idle time of cause host by the innermost NVTX range open on the launching thread, over all devices").
+			By("range"),
+		report.Define("host.gil_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"idle time of cause host in which the launching thread waited for Python's global interpreter lock, over "+
+				"all devices; only of captures that trace the lock"),
+		report.Define("host.sample_count", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"samples of launching threads that fall into idle time of cause host: what host.frame_ratio is estimated "+
+				"from"),
+		report.Define("host.frame_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of these samples whose call stack holds the function: an estimate").By("frame"),
+		report.Define("host.python_sample_count", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"samples of the launching threads' Python stacks that fall into idle time of cause host: what "+
+				"host.python_ratio is estimated from; only of captures with --python-sampling"),
+		report.Define("host.python_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of these samples whose Python stack holds the function: an estimate").By("frame"),
+		report.Define("host.thread_count", report.Count, report.None, report.Noisy, report.Level, report.Leave,
+			"threads that the scheduler brought onto a CPU in the window, of those that the capture follows"),
+		report.Define("host.cpu_count", report.Count, report.None, report.Noisy, report.Level, report.Leave,
+			"CPUs that these threads ran on"),
 	},
 	Tables: []report.Table{
 		{ID: "host_causes", Title: "Host time by what the launching thread did", File: "host_causes.csv", Merge: report.Leave,

@@ -15,16 +15,11 @@ var Cost = kit.Section{
 	Derivation: "The price of --gpu-price for one GPU and hour, times the GPUs and their time, over the generated tokens of " +
 		"that time. In the currency of the price.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "cost.gpu_hour", Unit: report.Money, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
-			Meaning: "price of one GPU for an hour, as given by --gpu-price",
-		},
-		{
-			ID: "cost.per_million_tokens", Unit: report.Money, Better: report.Lower, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Labels: []string{"source"},
-			Meaning: "price of a million generated tokens: of kept decode units (a token each for every request), of the load " +
-				"that was sent, or of what the server states",
-		},
+		report.Define("cost.gpu_hour", report.Money, report.None, report.Exact, report.Level, report.Leave,
+			"price of one GPU for an hour, as given by --gpu-price"),
+		report.Define("cost.per_million_tokens", report.Money, report.Lower, report.Noisy, report.Level, report.Leave,
+			"price of a million generated tokens: of kept decode units (a token each for every request), of the load "+
+				"that was sent, or of what the server states").By("source"),
 	},
 	Tables: []report.Table{
 		{ID: "cost", Title: "Cost of generated tokens", File: "cost.csv", Merge: report.Leave, Columns: []report.Column{

@@ -19,52 +19,24 @@ var Counters = kit.Section{
 		{ID: "requests_cut_off", Title: "Some requests were aborted or failed"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"kind"},
-			Meaning: "tokens by kind: prompt, generation, cached",
-		},
-		{
-			ID: "serve.requests_ended", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "reason"},
-			Meaning: "requests that ended, by the reason: stop, length, abort, error",
-		},
-		{
-			ID: "serve.preemptions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests that lost their place in the KV cache and were computed again; only where the log " +
-				"says so",
-		},
-		{
-			ID: "serve.prefix_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of prompt tokens found in the prefix cache",
-		},
-		{
-			ID: "serve.kv_cache_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "share of the KV cache that is in use",
-		},
-		{
-			ID: "serve.requests_running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "requests that run",
-		},
-		{
-			ID: "serve.requests_waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "requests that wait to run",
-		},
-		{
-			ID: "serve.kv_cache_tokens", Unit: report.Count, Better: report.Higher, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "tokens that the KV cache holds",
-		},
-		{
-			ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of drafted tokens that was accepted",
-		},
+		report.Define("serve.tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"tokens by kind: prompt, generation, cached").By("kind"),
+		report.Define("serve.requests_ended", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"requests that ended, by the reason: stop, length, abort, error").By("", "reason"),
+		report.Define("serve.preemptions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+			"requests that lost their place in the KV cache and were computed again; only where the log says so"),
+		report.Define("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"share of prompt tokens found in the prefix cache"),
+		report.Define("serve.kv_cache_usage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the KV cache that is in use").Summarised(),
+		report.Define("serve.requests_running", report.Count, report.None, report.Noisy, report.Level, report.Leave,
+			"requests that run").Summarised(),
+		report.Define("serve.requests_waiting", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"requests that wait to run").Summarised(),
+		report.Define("serve.kv_cache_tokens", report.Count, report.Higher, report.Exact, report.Level, report.Leave,
+			"tokens that the KV cache holds"),
+		report.Define("serve.spec_acceptance_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"share of drafted tokens that was accepted"),
 	},
 	Tables: []report.Table{
 		{ID: "server_counters", Title: "Counters", File: "server_counters.csv", Merge: report.Leave, Columns: []report.Column{

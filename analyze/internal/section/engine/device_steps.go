@@ -16,35 +16,18 @@ var DeviceSteps = kit.Section{
 		{ID: "host_bound_steps", Title: "Most steps take longer on the host than on the device"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.step_device_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "type"},
-			Meaning: "time of a step on the device, as the engine logs it (median)",
-		},
-		{
-			ID: "serve.step_host_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "type"},
-			Meaning: "time of the same steps on the host (median)",
-		},
-		{
-			ID: "serve.host_bound_steps", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of the steps that take longer on the host than on the device",
-		},
-		{
-			ID: "serve.joined_steps", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
-			Meaning: "steps that the log and the trace both have, by their number; n counts those of the trace",
-		},
-		{
-			ID: "serve.joined_gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "time of a joined step on the GPU in the trace, from its first to its last work (median)",
-		},
-		{
-			ID: "serve.joined_unit_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "time of a joined step in the trace up to the start of the next one (median)",
-		},
+		report.Define("serve.step_device_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time of a step on the device, as the engine logs it (median)").Summarised().By("", "type"),
+		report.Define("serve.step_host_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time of the same steps on the host (median)").Summarised().By("", "type"),
+		report.Define("serve.host_bound_steps", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of the steps that take longer on the host than on the device"),
+		report.Define("serve.joined_steps", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"steps that the log and the trace both have, by their number; n counts those of the trace"),
+		report.Define("serve.joined_gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time of a joined step on the GPU in the trace, from its first to its last work (median)").Summarised(),
+		report.Define("serve.joined_unit_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time of a joined step in the trace up to the start of the next one (median)").Summarised(),
 	},
 	Tables: []report.Table{
 		{ID: "device_steps", Title: "Host and device time by type", File: "device_steps.csv", Merge: report.Leave, Columns: []report.Column{

@@ -19,22 +19,13 @@ var Errors = kit.Section{
 		{ID: "never_ready", Title: "The log ends before the server was ready", Failure: true},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.errors", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "class"},
-			Meaning: "errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, " +
-				"engine_dead, process_died, timeout, model_load, other",
-		},
-		{
-			ID: "serve.error_lines", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "lines of the log that belong to errors",
-		},
-		{
-			ID: "serve.errors_after_stop", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "errors after the server was told to stop, which are in no class",
-		},
+		report.Define("serve.errors", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+			"errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, engine_dead, "+
+				"process_died, timeout, model_load, other").By("", "class"),
+		report.Define("serve.error_lines", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+			"lines of the log that belong to errors"),
+		report.Define("serve.errors_after_stop", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"errors after the server was told to stop, which are in no class"),
 	},
 	Tables: []report.Table{
 		{ID: "server_errors", Title: "Errors by class", File: "server_errors.csv", Merge: report.Leave, Columns: []report.Column{

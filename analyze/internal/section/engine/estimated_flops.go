@@ -21,49 +21,25 @@ var EstimatedFLOPs = kit.Section{
 		"from the model's dimensions and divide by time: an estimate, not a measurement. Medians are over steady " +
 		"lines, as in the section on serving; the details (VLLM_DEBUG_MFU_METRICS=1) are added up.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.model_flops", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "FLOP per second on one GPU, estimated (median; the summary is over steady lines, n over " +
-				"all)",
-		},
-		{
-			ID: "serve.model_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "bytes of memory traffic per second on one GPU, estimated (median; the summary is over " +
-				"steady lines, n over all)",
-		},
-		{
-			ID: "serve.model_flops_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "that FLOP per second ÷ the device's dense peak for the data type of its products: MFU, where a trace " +
-				"names the device",
-		},
-		{
-			ID: "serve.model_bandwidth_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "those bytes per second ÷ the peak of the device's memory",
-		},
-		{
-			ID: "serve.model_part_flop", Unit: report.Flop, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"part"},
-			Meaning: "FLOP of a part of the model over all detail lines, estimated",
-		},
-		{
-			ID: "serve.model_part_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"part"},
-			Meaning: "bytes that a part of the model reads and writes over all detail lines, estimated",
-		},
-		{
-			ID: "serve.model_prefill_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "prompt tokens of the batches in the detail lines",
-		},
-		{
-			ID: "serve.model_decode_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "generated tokens of the batches in the detail lines",
-		},
+		report.Define("serve.model_flops", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
+			"FLOP per second on one GPU, estimated (median; the summary is over steady lines, n over all)").
+			Summarised(),
+		report.Define("serve.model_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
+			"bytes of memory traffic per second on one GPU, estimated (median; the summary is over steady lines, n "+
+				"over all)").Summarised(),
+		report.Define("serve.model_flops_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"that FLOP per second ÷ the device's dense peak for the data type of its products: MFU, where a trace "+
+				"names the device"),
+		report.Define("serve.model_bandwidth_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"those bytes per second ÷ the peak of the device's memory"),
+		report.Define("serve.model_part_flop", report.Flop, report.None, report.Noisy, report.Total, report.Leave,
+			"FLOP of a part of the model over all detail lines, estimated").By("part"),
+		report.Define("serve.model_part_bytes", report.Bytes, report.None, report.Noisy, report.Total, report.Leave,
+			"bytes that a part of the model reads and writes over all detail lines, estimated").By("part"),
+		report.Define("serve.model_prefill_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"prompt tokens of the batches in the detail lines"),
+		report.Define("serve.model_decode_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"generated tokens of the batches in the detail lines"),
 	},
 	Tables: []report.Table{
 		{ID: "estimated_rates", Title: "Estimated rates of one GPU", File: "mfu.csv", Merge: report.Leave, Columns: []report.Column{

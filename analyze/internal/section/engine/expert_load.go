@@ -14,11 +14,8 @@ var ExpertLoad = kit.Section{
 		{ID: "experts_uneven", Title: "Some ranks work on far more tokens than others, and the others wait for them"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.expert_balance", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)",
-		},
+		report.Define("serve.expert_balance", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)").Summarised(),
 	},
 	Run: expertBalance,
 }

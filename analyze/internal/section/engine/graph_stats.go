@@ -17,21 +17,12 @@ var GraphStats = kit.Section{
 		{ID: "batches_without_graph", Title: "Many batches ran without a CUDA graph"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.graph_batches", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "mode"},
-			Meaning: "batches that ran, in CUDA graphs or not",
-		},
-		{
-			ID: "serve.graph_mode_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"mode"},
-			Meaning: "share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph",
-		},
-		{
-			ID: "serve.graph_padding", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "mode"},
-			Meaning: "share of the tokens of batches that is padding",
-		},
+		report.Define("serve.graph_batches", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"batches that ran, in CUDA graphs or not").By("", "mode"),
+		report.Define("serve.graph_mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph").By("mode"),
+		report.Define("serve.graph_padding", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of the tokens of batches that is padding").By("", "mode"),
 	},
 	Tables: []report.Table{
 		{ID: "cuda_graph_modes", Title: "Modes", File: "cuda_graph_modes.csv", Merge: report.Leave, Columns: []report.Column{

@@ -23,53 +23,27 @@ var Iterations = kit.Section{
 		{ID: "iteration_stall", Title: "A few iterations take many times longer than all others"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.iterations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "type"},
-			Meaning: "iterations of the engine",
-		},
-		{
-			ID: "serve.iteration_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "type"},
-			Meaning: "time of an iteration (median; the summary is over all iterations, those of the first steps " +
-				"included)",
-		},
-		{
-			ID: "serve.iteration_time_max", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "time of the longest iteration",
-		},
-		{
-			ID: "serve.iteration_time_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"type"},
-			Meaning: "share of the time of all iterations",
-		},
-		{
-			ID: "serve.context_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "type"},
-			Meaning: "prompt tokens that iterations worked on",
-		},
-		{
-			ID: "serve.generation_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "type"},
-			Meaning: "tokens that iterations generated",
-		},
-		{
-			ID: "serve.iteration_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "tokens of an iteration, of prefill and decode together (median; the summary is over " +
-				"iterations that are not idle)",
-		},
-		{
-			ID: "unit.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.OfStep, Labels: logUnitLabels,
-			Meaning: "units of work that the numbers are made from: complete, steady and of one kind",
-		},
-		{
-			ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: logUnitLabels,
-			Meaning: "time of an iteration of one kind (median; the summary is over the kept ones)",
-		},
+		report.Define("serve.iterations", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"iterations of the engine").By("", "type"),
+		report.Define("serve.iteration_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time of an iteration (median; the summary is over all iterations, those of the first steps included)").
+			Summarised().By("", "type"),
+		report.Define("serve.iteration_time_max", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"time of the longest iteration"),
+		report.Define("serve.iteration_time_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the time of all iterations").By("type"),
+		report.Define("serve.context_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"prompt tokens that iterations worked on").By("", "type"),
+		report.Define("serve.generation_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"tokens that iterations generated").By("", "type"),
+		report.Define("serve.iteration_tokens", report.Count, report.None, report.Noisy, report.Event, report.Leave,
+			"tokens of an iteration, of prefill and decode together (median; the summary is over iterations that are "+
+				"not idle)").Summarised(),
+		report.Define("unit.count", report.Count, report.None, report.Noisy, report.Total, report.OfStep,
+			"units of work that the numbers are made from: complete, steady and of one kind").By(logUnitLabels...),
+		report.Define("unit.time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time of an iteration of one kind (median; the summary is over the kept ones)").
+			Summarised().By(logUnitLabels...),
 	},
 	Tables: []report.Table{
 		{ID: "iteration_types", Title: "Iterations by type", File: "iteration_types.csv", Merge: report.Leave, Columns: []report.Column{

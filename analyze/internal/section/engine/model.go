@@ -16,52 +16,27 @@ var Model = kit.Section{
 		"section. Use is that cost over the time of the steps and the peak of the devices: of steps whose marker says how " +
 		"many tokens they compute. Attention over what the KV cache holds is left out, so that it is a lower bound.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "model.parameters", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
-			Meaning: "weights of all matrices, embeddings among them",
-		},
-		{
-			ID: "model.active_parameters", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
-			Meaning: "weights that one token is multiplied with",
-		},
-		{
-			ID: "model.flops_per_token", Unit: report.Flop, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
-			Meaning: "FLOP of one token's matrices: two for each active weight",
-		},
-		{
-			ID: "model.flops_per_context", Unit: report.Flop, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
-			Meaning: "FLOP of attention for a token and each token of its context",
-		},
-		{
-			ID: "model.kv_bytes_per_token", Unit: report.Bytes, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
-			Meaning: "bytes of the KV cache for a token, in the type of the config",
-		},
-		{
-			ID: "model.weight_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Exact, Scale: report.Level, Merge: report.Leave,
-			Meaning: "bytes of all weights, in the type of the config",
-		},
-		{
-			ID: "model.flops_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Labels:  []string{"phase", "phase,batch"},
-			Meaning: "FLOP of the steps' tokens over what the devices could do in the steps' time",
-		},
-		{
-			ID: "model.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Labels: []string{"phase", "phase,batch"},
-			Meaning: "bytes of the weights, read once in a step, over what the devices' memory could move in the steps' " +
-				"time; of dense models",
-		},
-		{
-			ID: "model.ncu_flops_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Labels:  []string{"phase"},
-			Meaning: "FLOP that Nsight Compute counted of the phase's kernels, over those of the formulas",
-		},
-		{
-			ID: "model.ncu_coverage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Labels:  []string{"phase"},
-			Meaning: "share of the phase's compute kernel time whose kernels Nsight Compute counted the FLOP of",
-		},
+		report.Define("model.parameters", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"weights of all matrices, embeddings among them"),
+		report.Define("model.active_parameters", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"weights that one token is multiplied with"),
+		report.Define("model.flops_per_token", report.Flop, report.None, report.Exact, report.Level, report.Leave,
+			"FLOP of one token's matrices: two for each active weight"),
+		report.Define("model.flops_per_context", report.Flop, report.None, report.Exact, report.Level, report.Leave,
+			"FLOP of attention for a token and each token of its context"),
+		report.Define("model.kv_bytes_per_token", report.Bytes, report.None, report.Exact, report.Level, report.Leave,
+			"bytes of the KV cache for a token, in the type of the config"),
+		report.Define("model.weight_bytes", report.Bytes, report.None, report.Exact, report.Level, report.Leave,
+			"bytes of all weights, in the type of the config"),
+		report.Define("model.flops_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"FLOP of the steps' tokens over what the devices could do in the steps' time").By("phase", "phase,batch"),
+		report.Define("model.bandwidth_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"bytes of the weights, read once in a step, over what the devices' memory could move in the steps' time; "+
+				"of dense models").By("phase", "phase,batch"),
+		report.Define("model.ncu_flops_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"FLOP that Nsight Compute counted of the phase's kernels, over those of the formulas").By("phase"),
+		report.Define("model.ncu_coverage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the phase's compute kernel time whose kernels Nsight Compute counted the FLOP of").By("phase"),
 	},
 	Tables: []report.Table{
 		{ID: "model_use", Title: "Use of the devices", File: "model_use.csv", Merge: report.Leave, Columns: []report.Column{

@@ -20,54 +20,27 @@ var Requests = kit.Section{
 		{ID: "failed_responses", Title: "Some requests were answered with an error"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests that the server says it received",
-		},
-		{
-			ID: "serve.requests_added", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests that were given to the engine",
-		},
-		{
-			ID: "serve.requests_matched", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests of which both lines were found and belong together",
-		},
-		{
-			ID: "serve.requests_finished", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests whose end the log states, or leaves no doubt about",
-		},
-		{
-			ID: "serve.requests_aborted", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests that the log says were aborted",
-		},
-		{
-			ID: "serve.request_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "time from receiving a request to its end, on a clock of seconds (median; the summary is " +
-				"over requests whose end is known)",
-		},
-		{
-			ID: "serve.request_queue_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "time from receiving a request to giving it to the engine, on a clock of seconds (median; " +
-				"the summary is over matched requests)",
-		},
-		{
-			ID: "serve.request_token_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "time in the engine for each generated token, prefill included, as text-generation-inference " +
-				"states it (median over requests)",
-		},
-		{
-			ID: "serve.responses", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "status"},
-			Meaning: "lines of the access log",
-		},
+		report.Define("serve.requests", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"requests that the server says it received"),
+		report.Define("serve.requests_added", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"requests that were given to the engine"),
+		report.Define("serve.requests_matched", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"requests of which both lines were found and belong together"),
+		report.Define("serve.requests_finished", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"requests whose end the log states, or leaves no doubt about"),
+		report.Define("serve.requests_aborted", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+			"requests that the log says were aborted"),
+		report.Define("serve.request_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time from receiving a request to its end, on a clock of seconds (median; the summary is over requests "+
+				"whose end is known)").Summarised(),
+		report.Define("serve.request_queue_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time from receiving a request to giving it to the engine, on a clock of seconds (median; the summary is "+
+				"over matched requests)").Summarised(),
+		report.Define("serve.request_token_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"time in the engine for each generated token, prefill included, as text-generation-inference states it "+
+				"(median over requests)").Summarised(),
+		report.Define("serve.responses", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"lines of the access log").By("", "status"),
 	},
 	Tables: []report.Table{
 		{ID: "responses", Title: "Responses", File: "responses.csv", Merge: report.Leave, Columns: []report.Column{

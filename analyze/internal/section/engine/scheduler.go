@@ -16,52 +16,29 @@ var Scheduler = kit.Section{
 		"over those that run, preemptions over steps. What lines of statistics state is over the steady ones, as in the " +
 		"section on serving.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.batch_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "tokens of a step ÷ max_num_batched_tokens (median; the summary is over steps that are not idle)",
-		},
-		{
-			ID: "serve.queue_pressure", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "requests that wait ÷ requests that run (median; the summary is over steady lines with any that run)",
-		},
-		{
-			ID: "serve.preemption_rate", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "preemptions ÷ iterations of the engine",
-		},
-		{
-			ID: "serve.requests_deferred", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "requests that wait for something else than a place, such as a KV cache from another server (median; the " +
-				"summary is over steady lines)",
-		},
-		{
-			ID: "serve.pool_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true, Labels: []string{"pool"},
-			Meaning: "share of a pool of the KV cache that is in use (median; the summary is over steady lines)",
-		},
-		{
-			ID: "serve.media_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "share of images and other media found in the cache (median; the summary is over steady lines)",
-		},
-		{
-			ID: "serve.kv_transfers", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "KV caches that were moved between servers",
-		},
-		{
-			ID: "serve.kv_transfer_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "bytes of these, from their logged mean",
-		},
-		{
-			ID: "serve.kv_transfer_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave,
-			Meaning: "mean time of one such transfer",
-		},
+		report.Define("serve.batch_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"tokens of a step ÷ max_num_batched_tokens (median; the summary is over steps that are not idle)").
+			Summarised(),
+		report.Define("serve.queue_pressure", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"requests that wait ÷ requests that run (median; the summary is over steady lines with any that run)").
+			Summarised(),
+		report.Define("serve.preemption_rate", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"preemptions ÷ iterations of the engine"),
+		report.Define("serve.requests_deferred", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"requests that wait for something else than a place, such as a KV cache from another server (median; the "+
+				"summary is over steady lines)").Summarised(),
+		report.Define("serve.pool_usage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of a pool of the KV cache that is in use (median; the summary is over steady lines)").
+			Summarised().By("pool"),
+		report.Define("serve.media_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"share of images and other media found in the cache (median; the summary is over steady lines)").
+			Summarised(),
+		report.Define("serve.kv_transfers", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"KV caches that were moved between servers"),
+		report.Define("serve.kv_transfer_bytes", report.Bytes, report.None, report.Noisy, report.Total, report.Leave,
+			"bytes of these, from their logged mean"),
+		report.Define("serve.kv_transfer_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+			"mean time of one such transfer"),
 	},
 	Tables: []report.Table{
 		{ID: "scheduler", Title: "Batches and queue", File: "scheduler.csv", Merge: report.Leave,

@@ -14,20 +14,13 @@ var Power = kit.Section{
 	Derivation: "Power and energy that an exporter (DCGM, nvidia-smi) states in Prometheus' format, of all GPUs in the dumps " +
 		"together. Power is the mean over the dumps; energy is the difference of two.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Meaning: "power of all GPUs of the dumps together: mean over the dumps",
-		},
-		{
-			ID: "serve.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
-			Meaning: "energy of all GPUs of the dumps between the first and the last one, by the GPUs' own counters",
-		},
-		{
-			ID: "serve.energy_per_token", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "energy for a generated token, prompts included: serve.energy over the tokens between two dumps, else " +
-				"serve.power over the tokens per second that the server states",
-		},
+		report.Define("serve.power", report.Watts, report.None, report.Noisy, report.Level, report.Leave,
+			"power of all GPUs of the dumps together: mean over the dumps"),
+		report.Define("serve.energy", report.Joules, report.Lower, report.Noisy, report.Total, report.Leave,
+			"energy of all GPUs of the dumps between the first and the last one, by the GPUs' own counters"),
+		report.Define("serve.energy_per_token", report.Joules, report.Lower, report.Noisy, report.Level, report.Leave,
+			"energy for a generated token, prompts included: serve.energy over the tokens between two dumps, else "+
+				"serve.power over the tokens per second that the server states"),
 	},
 	Tables: []report.Table{
 		{ID: "server_power", Title: "Power and energy", File: "server_power.csv", Merge: report.Leave, Columns: []report.Column{

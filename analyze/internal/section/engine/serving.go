@@ -31,28 +31,15 @@ var Serving = kit.Section{
 		perLine("serve.kv_cache_usage", report.Ratio, report.None, "share of the KV cache that is in use"),
 		perLine("serve.requests_running", report.Count, report.None, "requests that run"),
 		perLine("serve.requests_waiting", report.Count, report.Lower, "requests that wait to run"),
-		{
-			ID: "serve.steady_samples", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "lines of statistics that are steady",
-		},
-		{
-			ID: "serve.prefix_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over " +
-				"many requests; of SGLang's prefill batches all cached tokens over all tokens",
-		},
-		{
-			ID: "serve.external_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "the same of a KV cache outside of the engine",
-		},
-		{
-			ID: "serve.preemptions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "requests that lost their place in the KV cache and were computed again; only where the log " +
-				"says so",
-		},
+		report.Define("serve.steady_samples", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"lines of statistics that are steady"),
+		report.Define("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over many "+
+				"requests; of SGLang's prefill batches all cached tokens over all tokens"),
+		report.Define("serve.external_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"the same of a KV cache outside of the engine"),
+		report.Define("serve.preemptions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
+			"requests that lost their place in the KV cache and were computed again; only where the log says so"),
 	},
 	Tables: []report.Table{
 		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv", Merge: report.Leave,

@@ -20,32 +20,17 @@ var Speculative = kit.Section{
 		{ID: "spec_low_acceptance", Title: "Most drafted tokens are thrown away"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of drafted tokens that was accepted",
-		},
-		{
-			ID: "serve.spec_acceptance_length", Unit: report.Count, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Stats: true,
-			Meaning: "tokens that one step of the model yields, its own included (the summary is over lines)",
-		},
-		{
-			ID: "serve.spec_accepted_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "drafted tokens that were accepted",
-		},
-		{
-			ID: "serve.spec_drafted_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave,
-			Meaning: "tokens that were drafted",
-		},
-		{
-			ID: "serve.spec_position_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"position"},
-			Meaning: "share of drafts of which the token at this position was accepted, weighted by drafted " +
-				"tokens",
-		},
+		report.Define("serve.spec_acceptance_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"share of drafted tokens that was accepted"),
+		report.Define("serve.spec_acceptance_length", report.Count, report.Higher, report.Noisy, report.Level, report.Leave,
+			"tokens that one step of the model yields, its own included (the summary is over lines)").Summarised(),
+		report.Define("serve.spec_accepted_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"drafted tokens that were accepted"),
+		report.Define("serve.spec_drafted_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
+			"tokens that were drafted"),
+		report.Define("serve.spec_position_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"share of drafts of which the token at this position was accepted, weighted by drafted tokens").
+			By("position"),
 	},
 	Tables: []report.Table{
 		{ID: "spec_positions", Title: "Acceptance by position", File: "spec_positions.csv", Merge: report.Leave, Columns: []report.Column{

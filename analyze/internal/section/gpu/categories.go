@@ -24,21 +24,12 @@ var Categories = kit.Section{
 		{ID: "layout_conversions", Title: "Kernels convert between layouts"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("kernel", "kernel"), Stats: true, Labels: []string{"category", "library"},
-			Meaning: "sum of kernel durations; unlabelled over the whole window",
-		},
-		{
-			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"category", "library"},
-			Meaning: "number of kernels",
-		},
-		{
-			ID: "kernel.unnamed_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "sum of durations of kernels whose names do not say what they do: categories other and triton",
-		},
+		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
+			"sum of kernel durations; unlabelled over the whole window").Summarised().By("category", "library"),
+		report.Define("kernel.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"number of kernels").By("category", "library"),
+		report.Define("kernel.unnamed_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
+			"sum of durations of kernels whose names do not say what they do: categories other and triton"),
 	},
 	Tables: []report.Table{
 		{ID: "categories", Title: "Time by category", File: "categories.csv",

@@ -25,52 +25,29 @@ var Comm = kit.Section{
 		{ID: "comm_skew", Title: "Devices wait in collectives for a slower one"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "comm.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "collective", "collective,device"},
-			Meaning: "sum of the durations of communication kernels; the summary is over kernels",
-		},
-		{
-			ID: "comm.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "collective"},
-			Meaning: "communication kernels",
-		},
-		{
-			ID: "comm.exposed_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "collective", "collective,device"},
-			Meaning: "time in which a communication kernel ran and no compute kernel, summed over devices; on " +
-				"one device collectives sum to gpu.exposed_comm_time",
-		},
-		{
-			ID: "comm.hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "share of the time in which a communication kernel ran that compute hides",
-		},
-		{
-			ID: "comm.wait_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "time the device's collective kernels ran before the last device had joined them; only " +
-				"where the collectives of all devices can be paired",
-		},
-		{
-			ID: "comm.bytes", Unit: report.Bytes, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "collective"},
-			Meaning: "message sizes that NCCL's ranges state, added up over the calls that launched communication " +
-				"kernels; a message is what one rank sends, as NCCL counts it",
-		},
-		{
-			ID: "comm.algorithm_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"collective", "collective,size"},
-			Meaning: "bytes of the collectives over the time of their kernels, waiting for other ranks included; " +
-				"of an all-gather or reduce-scatter the bytes of all ranks; size is the largest power of two up to " +
-				"the size of the message",
-		},
-		{
-			ID: "comm.bus_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"collective", "collective,size"},
-			Meaning: "the same as what each link carries, as nccl-tests count it: an all-reduce times 2(n-1)/n, an " +
-				"all-gather or reduce-scatter times (n-1)/n for n ranks",
-		},
+		report.Define("comm.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"sum of the durations of communication kernels; the summary is over kernels").
+			Summarised().By("", "collective", "collective,device"),
+		report.Define("comm.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"communication kernels").By("", "collective"),
+		report.Define("comm.exposed_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"time in which a communication kernel ran and no compute kernel, summed over devices; on one device "+
+				"collectives sum to gpu.exposed_comm_time").By("", "collective", "collective,device"),
+		report.Define("comm.hidden_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Device,
+			"share of the time in which a communication kernel ran that compute hides").By("device"),
+		report.Define("comm.wait_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"time the device's collective kernels ran before the last device had joined them; only where the "+
+				"collectives of all devices can be paired").By("device"),
+		report.Define("comm.bytes", report.Bytes, report.None, report.Exact, report.Total, report.Sum,
+			"message sizes that NCCL's ranges state, added up over the calls that launched communication kernels; a "+
+				"message is what one rank sends, as NCCL counts it").By("", "collective"),
+		report.Define("comm.algorithm_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
+			"bytes of the collectives over the time of their kernels, waiting for other ranks included; of an "+
+				"all-gather or reduce-scatter the bytes of all ranks; size is the largest power of two up to the "+
+				"size of the message").By("collective", "collective,size"),
+		report.Define("comm.bus_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
+			"the same as what each link carries, as nccl-tests count it: an all-reduce times 2(n-1)/n, an all-gather "+
+				"or reduce-scatter times (n-1)/n for n ranks").By("collective", "collective,size"),
 	},
 	Tables: []report.Table{
 		{ID: "comm", Title: "Collectives", File: "comm.csv", Columns: []report.Column{

@@ -21,17 +21,12 @@ var Components = kit.Section{
 		{ID: "attention_dominates", Title: "Attention takes most of the kernel time", General: true},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "component.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"component", "by,component"},
-			Meaning: "kernel time by component: by NVTX range where one names a component, else by kernel name; " +
-				"with by=nvtx or by=name by that alone (nvtx covers only what lies in such a range)",
-		},
-		{
-			ID: "component.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"component"},
-			Meaning: "kernels by component, assigned as component.gpu_time is",
-		},
+		report.Define("component.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"kernel time by component: by NVTX range where one names a component, else by kernel name; with by=nvtx "+
+				"or by=name by that alone (nvtx covers only what lies in such a range)").
+			By("component", "by,component"),
+		report.Define("component.kernel_count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"kernels by component, assigned as component.gpu_time is").By("component"),
 	},
 	Tables: []report.Table{
 		{ID: "components", Title: "Kernel time by component", File: "components.csv", Columns: []report.Column{

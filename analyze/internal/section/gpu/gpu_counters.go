@@ -20,37 +20,23 @@ var Counters = kit.Section{
 	Derivation: "Counters that nsys samples on the device (GPU_METRICS). A value stands for the time since the one before " +
 		"it; every number is a mean weighted with time. Counters are of the whole device, whichever kernel ran.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "gpu.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
-			Labels:  []string{"counter,device"},
-			Meaning: "mean of a counter over the window, weighted with time, as a share of what the device can do",
-		},
-		{
-			ID: "gpu.counter_in_units", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Labels:  []string{"counter", "counter,phase"},
-			Meaning: "the same within the kept units of the main kind, and of each phase, on the device of the slowest",
-		},
-		{
-			ID: "gpu.bandwidth_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Labels: []string{"", "phase"},
-			Meaning: "share of the device's memory bandwidth that was used within these units: counters of DRAM reads and " +
-				"writes together",
-		},
-		{
-			ID: "kernel.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Labels:  []string{"counter,kernel"},
-			Meaning: "mean of a counter while the kernel ran, weighted with time: of kernels shorter than a sample also their neighbours'",
-		},
-		{
-			ID: "gpu.clock", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
-			Labels:  []string{"clock,device"},
-			Meaning: "frequency of a clock of the device while it worked, Hz: mean weighted with time",
-		},
-		{
-			ID: "gpu.clock_low", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
-			Labels:  []string{"clock,device"},
-			Meaning: "frequency that the clock was at or below for a tenth of the time in which the device worked, Hz",
-		},
+		report.Define("gpu.counter", report.Ratio, report.None, report.Noisy, report.Level, report.Device,
+			"mean of a counter over the window, weighted with time, as a share of what the device can do").
+			By("counter,device"),
+		report.Define("gpu.counter_in_units", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"the same within the kept units of the main kind, and of each phase, on the device of the slowest").
+			By("counter", "counter,phase"),
+		report.Define("gpu.bandwidth_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the device's memory bandwidth that was used within these units: counters of DRAM reads and "+
+				"writes together").By("", "phase"),
+		report.Define("kernel.counter", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"mean of a counter while the kernel ran, weighted with time: of kernels shorter than a sample also their "+
+				"neighbours'").By("counter,kernel"),
+		report.Define("gpu.clock", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Device,
+			"frequency of a clock of the device while it worked, Hz: mean weighted with time").By("clock,device"),
+		report.Define("gpu.clock_low", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Device,
+			"frequency that the clock was at or below for a tenth of the time in which the device worked, Hz").
+			By("clock,device"),
 	},
 	Tables: []report.Table{
 		{ID: "gpu_counters", Title: "Counters", File: "gpu_counters.csv", Merge: report.Leave, Columns: []report.Column{

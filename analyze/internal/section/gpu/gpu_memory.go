@@ -16,30 +16,18 @@ var Memory = kit.Section{
 		"What was allocated before the capture is not known: a free of it counts apart and changes nothing. A " +
 		"caching allocator asks the driver for large pieces, so that this is what it holds, not what tensors use.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "gpu_memory.peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
-			Labels: []string{"device"}, Meaning: "most device memory held at a time, of what the capture saw allocated",
-		},
-		{
-			ID: "gpu_memory.growth", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
-			Labels: []string{"device"}, Meaning: "device memory allocated in the window less what was freed in it",
-		},
-		{
-			ID: "gpu_memory.allocations", Unit: report.Count, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
-			Labels: []string{"device"}, Meaning: "allocations of device memory in the window",
-		},
-		{
-			ID: "gpu_memory.pool_peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
-			Labels: []string{"device"}, Meaning: "largest size of a memory pool",
-		},
-		{
-			ID: "gpu_memory.pool_used_peak", Unit: report.Bytes, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
-			Labels: []string{"device"}, Meaning: "most memory of a pool in use at a time",
-		},
-		{
-			ID: "gpu_memory.unknown_frees", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
-			Labels: []string{"device"}, Meaning: "frees in the capture of memory that it did not see allocated",
-		},
+		report.Define("gpu_memory.peak", report.Bytes, report.Lower, report.Noisy, report.Level, report.Device,
+			"most device memory held at a time, of what the capture saw allocated").By("device"),
+		report.Define("gpu_memory.growth", report.Bytes, report.Lower, report.Noisy, report.Total, report.Device,
+			"device memory allocated in the window less what was freed in it").By("device"),
+		report.Define("gpu_memory.allocations", report.Count, report.Lower, report.Noisy, report.Total, report.Device,
+			"allocations of device memory in the window").By("device"),
+		report.Define("gpu_memory.pool_peak", report.Bytes, report.Lower, report.Noisy, report.Level, report.Device,
+			"largest size of a memory pool").By("device"),
+		report.Define("gpu_memory.pool_used_peak", report.Bytes, report.None, report.Noisy, report.Level, report.Device,
+			"most memory of a pool in use at a time").By("device"),
+		report.Define("gpu_memory.unknown_frees", report.Count, report.None, report.Noisy, report.Total, report.Device,
+			"frees in the capture of memory that it did not see allocated").By("device"),
 	},
 	Tables: []report.Table{
 		{ID: "allocations", Title: "Largest allocations", File: "gpu_allocations.csv", Merge: report.Leave, Columns: []report.Column{

@@ -17,28 +17,17 @@ var Power = kit.Section{
 	Derivation: "Power that NVML states while nsys captures (GENERIC_EVENTS of the plugin nvml_metrics). A value stands for " +
 		"the time since the one before; means are weighted with time, and energy is power times time.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "gpu.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Device,
-			Labels:  []string{"device"},
-			Meaning: "power of the device over the window: mean weighted with time",
-		},
-		{
-			ID: "gpu.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Device,
-			Labels:  []string{"device"},
-			Meaning: "energy of the device in the window: gpu.power times gpu.window; unknown below 90 % of the window sampled",
-		},
-		{
-			ID: "unit.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.PerUnit, Merge: report.OfStep,
-			Labels: []string{"device", "device,phase"},
-			Meaning: "energy that the device takes for a kept unit of the main kind, or of the phase: mean; unknown below 90 % " +
-				"of their time sampled",
-		},
-		{
-			ID: "unit.energy_per_token", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Labels: []string{"device,phase"},
-			Meaning: "energy that the device takes for a token of decode: that of its kept decode units over their requests, a " +
-				"token each; of a model on several devices the sum is that of the token",
-		},
+		report.Define("gpu.power", report.Watts, report.None, report.Noisy, report.Level, report.Device,
+			"power of the device over the window: mean weighted with time").By("device"),
+		report.Define("gpu.energy", report.Joules, report.Lower, report.Noisy, report.Total, report.Device,
+			"energy of the device in the window: gpu.power times gpu.window; unknown below 90 % of the window "+
+				"sampled").By("device"),
+		report.Define("unit.energy", report.Joules, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"energy that the device takes for a kept unit of the main kind, or of the phase: mean; unknown below 90 "+
+				"% of their time sampled").By("device", "device,phase"),
+		report.Define("unit.energy_per_token", report.Joules, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"energy that the device takes for a token of decode: that of its kept decode units over their requests, "+
+				"a token each; of a model on several devices the sum is that of the token").By("device,phase"),
 	},
 	Tables: []report.Table{
 		{ID: "gpu_power", Title: "Power", File: "gpu_power.csv", Columns: []report.Column{

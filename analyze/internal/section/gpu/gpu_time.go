@@ -25,71 +25,35 @@ var Time = kit.Section{
 	},
 	Gaps: func(in *kit.Input) []*attrib.Visitor { return in.StepVisitors() },
 	Metrics: []report.MetricDef{
-		{
-			ID: "unit.idle_range_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Labels: []string{"range"},
-			Meaning: "idle time of a unit of the main kind for which the launching thread was late inside this range, mean; " +
-				"of the ranges that the finding on idle time names",
-		},
-		{
-			ID: "gpu.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "length of the analysed window, common to all devices",
-		},
-		{
-			ID: "gpu.busy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets",
-		},
-		{
-			ID: "gpu.idle_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "window minus busy time",
-		},
-		{
-			ID: "gpu.idle_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "idle time over window",
-		},
-		{
-			ID: "gpu.kernel_idle_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "share of the time between the device's first and last kernel in which no kernel ran, as " +
-				"nsys-llm-explainer defines idle: copies and CUDA graph traces do not count as work",
-		},
-		{
-			ID: "gpu.compute_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "time in which a kernel that is not communication, or a CUDA graph traced as a whole, ran",
-		},
-		{
-			ID: "gpu.comm_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "time in which a communication kernel ran",
-		},
-		{
-			ID: "gpu.exposed_comm_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "time in which a communication kernel ran and no compute kernel",
-		},
-		{
-			ID: "gpu.copy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "time in which a copy or memset ran",
-		},
-		{
-			ID: "gpu.exposed_copy_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "time in which a copy or memset ran and no kernel",
-		},
-		{
-			ID: "gpu.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device,cause"},
-			Meaning: "idle time by cause: sync (a blocking call on the launching thread), host (that thread did " +
-				"something else), launch (the launching call itself), dependency (launched, waiting for an " +
-				"event, a stream or the device), unknown (no API row, or nothing after the gap); causes sum to " +
-				"gpu.idle_time",
-		},
+		report.Define("unit.idle_range_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"idle time of a unit of the main kind for which the launching thread was late inside this range, mean; "+
+				"of the ranges that the finding on idle time names").By("range"),
+		report.Define("gpu.window", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+			"length of the analysed window, common to all devices").By("device"),
+		report.Define("gpu.busy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+			"union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets").By("device"),
+		report.Define("gpu.idle_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"window minus busy time").By("device"),
+		report.Define("gpu.idle_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Device,
+			"idle time over window").By("device"),
+		report.Define("gpu.kernel_idle_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Device,
+			"share of the time between the device's first and last kernel in which no kernel ran, as "+
+				"nsys-llm-explainer defines idle: copies and CUDA graph traces do not count as work").By("device"),
+		report.Define("gpu.compute_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+			"time in which a kernel that is not communication, or a CUDA graph traced as a whole, ran").By("device"),
+		report.Define("gpu.comm_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+			"time in which a communication kernel ran").By("device"),
+		report.Define("gpu.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"time in which a communication kernel ran and no compute kernel").By("device"),
+		report.Define("gpu.copy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+			"time in which a copy or memset ran").By("device"),
+		report.Define("gpu.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"time in which a copy or memset ran and no kernel").By("device"),
+		report.Define("gpu.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"idle time by cause: sync (a blocking call on the launching thread), host (that thread did something "+
+				"else), launch (the launching call itself), dependency (launched, waiting for an event, a stream or "+
+				"the device), unknown (no API row, or nothing after the gap); causes sum to gpu.idle_time").
+			By("device,cause"),
 	},
 	Tables: []report.Table{
 		{ID: "gpu_time", Title: "Time by class", File: "gpu_time.csv", Columns: []report.Column{

@@ -24,39 +24,19 @@ var Graphs = kit.Section{
 		{ID: "few_graphs", Title: "CUDA graphs run only a part of the kernels, and the GPU waits for the host", General: true},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.RatioOf("graph.time", "kernel.total_time").OrMore(),
-			Meaning: "share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its " +
-				"whole duration",
-		},
-		{
-			ID: "graph.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "graph launch calls",
-		},
-		{
-			ID: "graph.time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole",
-		},
-		{
-			ID: "graph.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not " +
-				"counted",
-		},
-		{
-			ID: "graph.unique", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Sum,
-			Meaning: "distinct CUDA graphs that ran, per process and device: executable graphs where they were " +
-				"traced as a whole, else distinct sets of kernels per launch",
-		},
-		{
-			ID: "graph.kernels_per_launch", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Event, Merge: report.Leave, Stats: true,
-			Meaning: "mean number of kernels of one graph launch; the summary is over launches",
-		},
+		report.Define("graph.coverage", report.Ratio, report.Higher, report.Noisy, report.Level, report.RatioOf("graph.time", "kernel.total_time").OrMore(),
+			"share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration"),
+		report.Define("graph.launches", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"graph launch calls"),
+		report.Define("graph.time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
+			"GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole"),
+		report.Define("graph.kernels", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted"),
+		report.Define("graph.unique", report.Count, report.None, report.Exact, report.Level, report.Sum,
+			"distinct CUDA graphs that ran, per process and device: executable graphs where they were traced as a "+
+				"whole, else distinct sets of kernels per launch"),
+		report.Define("graph.kernels_per_launch", report.Count, report.None, report.Exact, report.Event, report.Leave,
+			"mean number of kernels of one graph launch; the summary is over launches").Summarised(),
 	},
 	Tables: []report.Table{
 		{ID: "graphs", Title: "Graphs", File: "graphs.csv", Merge: report.Leave, Columns: []report.Column{

@@ -25,33 +25,18 @@ var Idle = kit.Section{
 		{ID: "gpu_low_use", Title: "For a part of the window the GPU is busy for less than half of the time"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "idle.gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "idle gaps of the device",
-		},
-		{
-			ID: "idle.gap_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Device, Stats: true, Labels: []string{"device"},
-			Meaning: "median length of an idle gap; the summary is over gaps",
-		},
-		{
-			ID: "idle.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "length of the device's longest idle gap",
-		},
-		{
-			ID: "idle.long_gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' " +
-				"rule gpu_gaps counts them",
-		},
-		{
-			ID: "idle.low_use_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "share of the window's 30 equal chunks in which the device was busy for less than half of " +
-				"the time, as nsys' rule gpu_time_util counts them",
-		},
+		report.Define("idle.gap_count", report.Count, report.Lower, report.Noisy, report.Total, report.Device,
+			"idle gaps of the device").By("device"),
+		report.Define("idle.gap_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Device,
+			"median length of an idle gap; the summary is over gaps").Summarised().By("device"),
+		report.Define("idle.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"length of the device's longest idle gap").By("device"),
+		report.Define("idle.long_gap_count", report.Count, report.Lower, report.Noisy, report.Total, report.Device,
+			"gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' rule gpu_gaps "+
+				"counts them").By("device"),
+		report.Define("idle.low_use_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Device,
+			"share of the window's 30 equal chunks in which the device was busy for less than half of the time, as "+
+				"nsys' rule gpu_time_util counts them").By("device"),
 	},
 	Tables: []report.Table{
 		{ID: "idle_gaps", Title: "Longest idle gaps", File: "gpu_idle_gaps.csv", Merge: report.Leave, Columns: []report.Column{

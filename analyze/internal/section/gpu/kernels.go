@@ -26,27 +26,15 @@ var Kernels = kit.Section{
 		{ID: "fp32_math", Title: "Matrix arithmetic runs in FP32, without tensor cores"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("kernel", "kernel"), Stats: true, Labels: []string{"", "device", "kernel"},
-			Meaning: "sum of kernel durations; unlabelled over the whole window",
-		},
-		{
-			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "device", "kernel"},
-			Meaning: "number of kernels",
-		},
-		{
-			ID: "kernel.share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.PartOf("kernel.total_time"), Labels: []string{"kernel"},
-			Meaning: "share of all kernel time",
-		},
-		{
-			ID: "kernel.window_share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
-			Meaning: "time of the kernel on the device where it takes most, as a share of the window; launches that " +
-				"overlap count each. Of the kernel with most time",
-		},
+		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
+			"sum of kernel durations; unlabelled over the whole window").Summarised().By("", "device", "kernel"),
+		report.Define("kernel.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"number of kernels").By("", "device", "kernel"),
+		report.Define("kernel.share", report.Ratio, report.None, report.Noisy, report.Level, report.PartOf("kernel.total_time"),
+			"share of all kernel time").By("kernel"),
+		report.Define("kernel.window_share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"time of the kernel on the device where it takes most, as a share of the window; launches that overlap "+
+				"count each. Of the kernel with most time").By("kernel"),
 	},
 	Tables: []report.Table{
 		{ID: "kernels", Title: "Kernels across devices", File: "kernels.csv", Columns: []report.Column{

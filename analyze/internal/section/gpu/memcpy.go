@@ -25,79 +25,40 @@ var Memcpy = kit.Section{
 		{ID: "read_backs", Title: "Values are read back from the GPU one by one"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "memcpy.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("memcpy"), Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
-			Meaning: "sum of copy durations on the GPU; the summary is over copies",
-		},
-		{
-			ID: "memcpy.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
-			Meaning: "bytes copied, counted once; the summary is over copies",
-		},
-		{
-			ID: "memcpy.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "direction", "kind", "direction,kind"},
-			Meaning: "copies",
-		},
-		{
-			ID: "memcpy.throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.RatioOf("memcpy.bytes", "memcpy.time"), Labels: []string{"direction", "kind", "direction,kind"},
-			Meaning: "bytes per second: bytes copied over the sum of copy durations",
-		},
-		{
-			ID: "memcpy.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "direction"},
-			Meaning: "copies between host and device of at most 4096 bytes, whose cost is latency",
-		},
-		{
-			ID: "memcpy.read_back_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "calls of the judged steps (else of the window) that copy at most 64 bytes from the device while it is idle",
-		},
-		{
-			ID: "memcpy.read_back_idle", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "idle time of the judged device under these calls and those that wait for them",
-		},
-		{
-			ID: "memcpy.sync_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("api", ""), Stats: true, Labels: []string{"", "api"},
-			Meaning: "time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed " +
-				"over threads; the summary is over calls",
-		},
-		{
-			ID: "memcpy.sync_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "api"},
-			Meaning: "synchronous copy calls",
-		},
-		{
-			ID: "memcpy.rule_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"rule"},
-			Meaning: "time spent inside copy and memset calls that one of nsys's expert rules marks: " +
-				"async_pageable, sync_copy, sync_memset",
-		},
-		{
-			ID: "memcpy.rule_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"rule"},
-			Meaning: "copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, " +
-				"sync_memset",
-		},
-		{
-			ID: "memset.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "kind"},
-			Meaning: "sum of memset durations on the GPU; the summary is over memsets",
-		},
-		{
-			ID: "memset.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Stats: true, Labels: []string{"", "kind"},
-			Meaning: "bytes set; the summary is over memsets",
-		},
-		{
-			ID: "memset.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "kind"},
-			Meaning: "memsets",
-		},
+		report.Define("memcpy.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("memcpy"),
+			"sum of copy durations on the GPU; the summary is over copies").
+			Summarised().By("", "direction", "kind", "direction,kind"),
+		report.Define("memcpy.bytes", report.Bytes, report.Lower, report.Exact, report.Total, report.Sum,
+			"bytes copied, counted once; the summary is over copies").
+			Summarised().By("", "direction", "kind", "direction,kind"),
+		report.Define("memcpy.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"copies").By("", "direction", "kind", "direction,kind"),
+		report.Define("memcpy.throughput", report.PerSecond, report.Higher, report.Noisy, report.Level, report.RatioOf("memcpy.bytes", "memcpy.time"),
+			"bytes per second: bytes copied over the sum of copy durations").By("direction", "kind", "direction,kind"),
+		report.Define("memcpy.tiny_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"copies between host and device of at most 4096 bytes, whose cost is latency").By("", "direction"),
+		report.Define("memcpy.read_back_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"calls of the judged steps (else of the window) that copy at most 64 bytes from the device while it is "+
+				"idle"),
+		report.Define("memcpy.read_back_idle", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"idle time of the judged device under these calls and those that wait for them"),
+		report.Define("memcpy.sync_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api", ""),
+			"time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed over threads; "+
+				"the summary is over calls").Summarised().By("", "api"),
+		report.Define("memcpy.sync_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"synchronous copy calls").By("", "api"),
+		report.Define("memcpy.rule_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"time spent inside copy and memset calls that one of nsys's expert rules marks: async_pageable, "+
+				"sync_copy, sync_memset").By("rule"),
+		report.Define("memcpy.rule_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, sync_memset").
+			By("rule"),
+		report.Define("memset.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"sum of memset durations on the GPU; the summary is over memsets").Summarised().By("", "kind"),
+		report.Define("memset.bytes", report.Bytes, report.Lower, report.Exact, report.Total, report.Sum,
+			"bytes set; the summary is over memsets").Summarised().By("", "kind"),
+		report.Define("memset.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"memsets").By("", "kind"),
 	},
 	Tables: []report.Table{
 		{ID: "memcpy", Title: "Copies by direction and memory", File: "memcpy.csv",

@@ -14,26 +14,16 @@ var Steady = kit.Section{
 		"devices. Findings are of it where it leaves out 2 % of the window or more; all metrics but steady.* are of " +
 		"the whole window. Load is the copies that end before the first kernel or CUDA graph starts.",
 	Metrics: slices.Concat([]report.MetricDef{
-		{
-			ID: "steady.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
-			Meaning: "length of the steady part: from the first to the last kept unit of work",
-		},
-		{
-			ID: "steady.before_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Meaning: "time of the window before the steady part: load and warm-up",
-		},
-		{
-			ID: "steady.after_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Meaning: "time of the window after the steady part",
-		},
-		{
-			ID: "steady.load_copy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Meaning: "sum of the copies that end before the first kernel or CUDA graph starts",
-		},
-		{
-			ID: "steady.load_copy_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Meaning: "bytes of the copies that end before the first kernel or CUDA graph starts",
-		},
+		report.Define("steady.window", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"length of the steady part: from the first to the last kept unit of work"),
+		report.Define("steady.before_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"time of the window before the steady part: load and warm-up"),
+		report.Define("steady.after_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"time of the window after the steady part"),
+		report.Define("steady.load_copy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"sum of the copies that end before the first kernel or CUDA graph starts"),
+		report.Define("steady.load_copy_bytes", report.Bytes, report.None, report.Noisy, report.Total, report.Leave,
+			"bytes of the copies that end before the first kernel or CUDA graph starts"),
 	}, steadyTwins()),
 	Run: steady,
 }

@@ -20,26 +20,14 @@ var Streams = kit.Section{
 		{ID: "serial_copies", Title: "Copies run where kernels could have hidden them", General: true, Part: true},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "stream.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "streams of the device that ran work in the window",
-		},
-		{
-			ID: "stream.concurrent_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "time in which two or more streams of the device ran work",
-		},
-		{
-			ID: "stream.concurrency_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "stream.concurrent_time over gpu.busy_time",
-		},
-		{
-			ID: "stream.copy_hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Device, Labels: []string{"device"},
-			Meaning: "share of the time in which a copy or memset ran that kernels hide",
-		},
+		report.Define("stream.count", report.Count, report.None, report.Exact, report.Level, report.Device,
+			"streams of the device that ran work in the window").By("device"),
+		report.Define("stream.concurrent_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Device,
+			"time in which two or more streams of the device ran work").By("device"),
+		report.Define("stream.concurrency_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Device,
+			"stream.concurrent_time over gpu.busy_time").By("device"),
+		report.Define("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Device,
+			"share of the time in which a copy or memset ran that kernels hide").By("device"),
 	},
 	Tables: []report.Table{
 		{ID: "streams", Title: "Streams", File: "streams.csv", Merge: report.Leave, Columns: []report.Column{

@@ -25,64 +25,32 @@ var Launches = kit.Section{
 		{ID: "slow_launches", Title: "One launch call takes long on the host"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "launch.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "pid", "api"},
-			Meaning: "launch API calls",
-		},
-		{
-			ID: "launch.rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "pid", "api"},
-			Meaning: "launch API calls per second of the window",
-		},
-		{
-			ID: "launch.api_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("api"), Stats: true, Labels: []string{"", "pid", "api"},
-			Meaning: "time spent inside launch API calls, summed over threads; the summary is over calls",
-		},
-		{
-			ID: "launch.errors", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "launch API calls that returned an error",
-		},
-		{
-			ID: "launch.queue_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"", "pid"},
-			Meaning: "median time from the return of a launch call to the start of its kernel, over kernels " +
-				"launched one by one that had not started before; the summary is over those kernels. Long: the " +
-				"GPU is behind the host. Short: the host only just keeps up",
-		},
-		{
-			ID: "kernel.rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "pid"},
-			Meaning: "kernels per second of the window, those inside CUDA graphs included",
-		},
-		{
-			ID: "kernel.duration", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.MedianOf("kernel"), Stats: true, Labels: []string{"", "pid"},
-			Meaning: "median duration of one kernel; the summary is over kernels",
-		},
-		{
-			ID: "kernel.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "pid"},
-			Meaning: "kernels of at most 5 µs",
-		},
-		{
-			ID: "kernel.under_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"under"},
-			Meaning: "share of kernels shorter than the given duration",
-		},
-		{
-			ID: "api.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("api", "api"), Stats: true, Labels: []string{"", "api"},
-			Meaning: "time spent inside CUDA API calls of any kind, summed over threads; the summary is over " +
-				"calls",
-		},
-		{
-			ID: "api.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "api"},
-			Meaning: "CUDA API calls of any kind",
-		},
+		report.Define("launch.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"launch API calls").By("", "pid", "api"),
+		report.Define("launch.rate", report.PerSecond, report.None, report.Noisy, report.Level, report.Leave,
+			"launch API calls per second of the window").By("", "pid", "api"),
+		report.Define("launch.api_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
+			"time spent inside launch API calls, summed over threads; the summary is over calls").
+			Summarised().By("", "pid", "api"),
+		report.Define("launch.errors", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"launch API calls that returned an error"),
+		report.Define("launch.queue_time", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
+			"median time from the return of a launch call to the start of its kernel, over kernels launched one by "+
+				"one that had not started before; the summary is over those kernels. Long: the GPU is behind the "+
+				"host. Short: the host only just keeps up").Summarised().By("", "pid"),
+		report.Define("kernel.rate", report.PerSecond, report.None, report.Noisy, report.Level, report.Leave,
+			"kernels per second of the window, those inside CUDA graphs included").By("", "pid"),
+		report.Define("kernel.duration", report.Nanoseconds, report.None, report.Noisy, report.Event, report.MedianOf("kernel"),
+			"median duration of one kernel; the summary is over kernels").Summarised().By("", "pid"),
+		report.Define("kernel.tiny_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"kernels of at most 5 µs").By("", "pid"),
+		report.Define("kernel.under_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of kernels shorter than the given duration").By("under"),
+		report.Define("api.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api", "api"),
+			"time spent inside CUDA API calls of any kind, summed over threads; the summary is over calls").
+			Summarised().By("", "api"),
+		report.Define("api.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"CUDA API calls of any kind").By("", "api"),
 	},
 	Tables: []report.Table{
 		{ID: "launches", Title: "Launch calls", File: "launches.csv", Columns: []report.Column{

@@ -15,16 +15,10 @@ var Overview = kit.Section{
 	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the " +
 		"capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "capture.devices", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Sum,
-			Meaning: "devices that did work in the window",
-		},
-		{
-			ID: "capture.processes", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Sum,
-			Meaning: "processes that called CUDA, did GPU work or opened NVTX ranges in the window",
-		},
+		report.Define("capture.devices", report.Count, report.None, report.Exact, report.Level, report.Sum,
+			"devices that did work in the window"),
+		report.Define("capture.processes", report.Count, report.None, report.Exact, report.Level, report.Sum,
+			"processes that called CUDA, did GPU work or opened NVTX ranges in the window"),
 	},
 	Tables: []report.Table{
 		{ID: "tables", Title: "Tables of events", File: "tables.csv", Columns: []report.Column{

@@ -24,48 +24,24 @@ var Phases = kit.Section{
 		{ID: "phase_launch_storm", Title: "Storm of tiny kernels inside one phase"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "phase.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase", "pid,phase"},
-			Meaning: "kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over " +
-				"phases to all kernel time",
-		},
-		{
-			ID: "phase.gpu_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
-			Meaning: "share of all kernel time in the window",
-		},
-		{
-			ID: "phase.wall_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase", "pid,phase"},
-			Meaning: "host time inside the phase, each moment of a thread counted for the nearest phase only, " +
-				"threads added up; unmapped is the time inside ranges without a phase",
-		},
-		{
-			ID: "phase.wall_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
-			Meaning: "share of the host time inside any NVTX range",
-		},
-		{
-			ID: "phase.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase"},
-			Meaning: "kernels launched inside the phase",
-		},
-		{
-			ID: "phase.kernel_duration", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Merge: report.Leave, Stats: true, Labels: []string{"phase"},
-			Meaning: "median duration of a kernel of the phase; the summary is over kernels",
-		},
-		{
-			ID: "phase.launch_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"phase"},
-			Meaning: "launch API calls inside the phase",
-		},
-		{
-			ID: "phase.launch_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"phase"},
-			Meaning: "launch API calls per second of the phase's wall time",
-		},
+		report.Define("phase.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over phases to all "+
+				"kernel time").By("phase", "pid,phase"),
+		report.Define("phase.gpu_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of all kernel time in the window").By("phase"),
+		report.Define("phase.wall_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"host time inside the phase, each moment of a thread counted for the nearest phase only, threads added "+
+				"up; unmapped is the time inside ranges without a phase").By("phase", "pid,phase"),
+		report.Define("phase.wall_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the host time inside any NVTX range").By("phase"),
+		report.Define("phase.kernel_count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"kernels launched inside the phase").By("phase"),
+		report.Define("phase.kernel_duration", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
+			"median duration of a kernel of the phase; the summary is over kernels").Summarised().By("phase"),
+		report.Define("phase.launch_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"launch API calls inside the phase").By("phase"),
+		report.Define("phase.launch_rate", report.PerSecond, report.None, report.Noisy, report.Level, report.Leave,
+			"launch API calls per second of the phase's wall time").By("phase"),
 	},
 	Tables: []report.Table{
 		{ID: "phases", Title: "Phases", File: "phases.csv", Columns: []report.Column{

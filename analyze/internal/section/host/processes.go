@@ -19,21 +19,12 @@ var Processes = kit.Section{
 		{ID: "shared_device", Title: "Several processes run kernels on the same device"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("kernel", "kernel"), Stats: true, Labels: []string{"pid"},
-			Meaning: "sum of the kernel durations of one process",
-		},
-		{
-			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"pid"},
-			Meaning: "number of kernels of one process",
-		},
-		{
-			ID: "process.busy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"pid"},
-			Meaning: "time in which any GPU work of the process ran: a union per device, devices added up",
-		},
+		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
+			"sum of the kernel durations of one process").Summarised().By("pid"),
+		report.Define("kernel.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"number of kernels of one process").By("pid"),
+		report.Define("process.busy_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"time in which any GPU work of the process ran: a union per device, devices added up").By("pid"),
 	},
 	Tables: []report.Table{
 		{ID: "processes", Title: "Processes", File: "processes.csv", Merge: report.Leave, Columns: []report.Column{

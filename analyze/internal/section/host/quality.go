@@ -18,69 +18,33 @@ var Quality = kit.Section{
 		"pids are plausible, and whether the window shows the steady state. Each check says what it counted; one " +
 		"that could not be made says so.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "quality.unjoined_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.RatioOf("", "kernel.count"),
-			Meaning: "share of the window's kernels whose launch call is not in the capture",
-		},
-		{
-			ID: "quality.lost_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Max,
-			Meaning: "share of the calls that launch a kernel, from the first to the last in the window that has one, " +
-				"whose kernel is not in the capture",
-		},
-		{
-			ID: "quality.incomplete_units", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Max,
-			Meaning: "share of the units of work of which events are missing: launches without their kernel, copy or graph " +
-				"between others that have theirs, kernels without their launch call behind others that have it",
-		},
-		{
-			ID: "quality.skipped_rows", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "rows left out of every sum: NULL times, end before start, or times that no capture can " +
-				"hold (days away from the other rows)",
-		},
-		{
-			ID: "quality.lost_data_messages", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "messages of nsys which say that events are missing from the capture",
-		},
-		{
-			ID: "quality.profiler_overhead", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "time the profiler spent on itself in the application's threads, added up over threads",
-		},
-		{
-			ID: "quality.profiler_overhead_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Max,
-			Meaning: "share of the window that the profiler's own overhead covers in some thread",
-		},
-		{
-			ID: "quality.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Max,
-			Meaning: "longest time in the window in which no device worked",
-		},
-		{
-			ID: "quality.longest_gap_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Max,
-			Meaning: "the same as a share of the window",
-		},
-		{
-			ID: "quality.open_ranges", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Sum,
-			Meaning: "NVTX ranges still open when the capture stopped",
-		},
-		{
-			ID: "quality.unknown_process", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "kernels that name no process",
-		},
-		{
-			ID: "quality.unknown_device", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "kernels that name no device",
-		},
+		report.Define("quality.unjoined_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.RatioOf("", "kernel.count"),
+			"share of the window's kernels whose launch call is not in the capture"),
+		report.Define("quality.lost_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
+			"share of the calls that launch a kernel, from the first to the last in the window that has one, whose "+
+				"kernel is not in the capture"),
+		report.Define("quality.incomplete_units", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
+			"share of the units of work of which events are missing: launches without their kernel, copy or graph "+
+				"between others that have theirs, kernels without their launch call behind others that have it"),
+		report.Define("quality.skipped_rows", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"rows left out of every sum: NULL times, end before start, or times that no capture can hold (days away "+
+				"from the other rows)"),
+		report.Define("quality.lost_data_messages", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"messages of nsys which say that events are missing from the capture"),
+		report.Define("quality.profiler_overhead", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"time the profiler spent on itself in the application's threads, added up over threads"),
+		report.Define("quality.profiler_overhead_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
+			"share of the window that the profiler's own overhead covers in some thread"),
+		report.Define("quality.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Max,
+			"longest time in the window in which no device worked"),
+		report.Define("quality.longest_gap_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
+			"the same as a share of the window"),
+		report.Define("quality.open_ranges", report.Count, report.None, report.Exact, report.Level, report.Sum,
+			"NVTX ranges still open when the capture stopped"),
+		report.Define("quality.unknown_process", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"kernels that name no process"),
+		report.Define("quality.unknown_device", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"kernels that name no device"),
 	},
 	Tables: []report.Table{
 		{ID: "quality", Title: "Checks", File: "quality.csv", Merge: report.Leave, Columns: []report.Column{

@@ -19,11 +19,8 @@ var Regions = kit.Section{
 		"the kernels launched inside it at any depth, once however often its name is on the stack, and the " +
 		"kernels that take most of it. A region named A::B is inside A.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "region.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave,
-			Meaning: "names of NVTX ranges with GPU work launched inside",
-		},
+		report.Define("region.count", report.Count, report.None, report.Exact, report.Level, report.Leave,
+			"names of NVTX ranges with GPU work launched inside"),
 	},
 	Tables: []report.Table{
 		{ID: "regions", Title: "Regions", File: "regions.csv", Merge: report.Leave, Columns: []report.Column{

@@ -23,59 +23,32 @@ var Sync = kit.Section{
 		{ID: "sync", Title: "The host waits in blocking synchronisation calls"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "sync.blocked_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "pid"},
-			Meaning: "time of the window in which a thread was inside a blocking synchronisation call, added up over " +
-				"threads: calls that started before the window or end after it count for the part inside, and never " +
-				"more than the window for each thread",
-		},
-		{
-			ID: "sync.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("api"), Stats: true, Labels: []string{"", "pid", "api"},
-			Meaning: "time spent inside blocking synchronisation calls, summed over threads; the summary is over " +
-				"calls",
-		},
-		{
-			ID: "sync.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"", "pid", "api"},
-			Meaning: "blocking synchronisation calls",
-		},
-		{
-			ID: "sync.share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "pid"},
-			Meaning: "share of the window that the most blocked thread spent in blocking synchronisation calls",
-		},
-		{
-			ID: "sync.gpu_busy_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"", "pid"},
-			Meaning: "share of the time in blocking synchronisation calls during which GPU work of the waiting " +
-				"process ran: what is missing to 1 was not waiting for the GPU",
-		},
-		{
-			ID: "wait.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum.Counting("api"), Stats: true, Labels: []string{"api"},
-			Meaning: "time spent inside calls that query an event or a stream, make a stream wait, or can block " +
-				"without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the " +
-				"summary is over calls",
-		},
-		{
-			ID: "wait.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"api"},
-			Meaning: "calls that query an event or a stream, make a stream wait, or can block without being a " +
-				"Synchronize call (cudaThreadSynchronize, allocating and freeing memory)",
-		},
-		{
-			ID: "sync.record_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "duration of all synchronisation records of the driver, queries and stream waits included: " +
-				"a second source, used where the API calls are missing",
-		},
-		{
-			ID: "sync.record_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum,
-			Meaning: "synchronisation records of the driver, queries and stream waits included",
-		},
+		report.Define("sync.blocked_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
+			"time of the window in which a thread was inside a blocking synchronisation call, added up over threads: "+
+				"calls that started before the window or end after it count for the part inside, and never more than "+
+				"the window for each thread").By("", "pid"),
+		report.Define("sync.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
+			"time spent inside blocking synchronisation calls, summed over threads; the summary is over calls").
+			Summarised().By("", "pid", "api"),
+		report.Define("sync.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"blocking synchronisation calls").By("", "pid", "api"),
+		report.Define("sync.share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+			"share of the window that the most blocked thread spent in blocking synchronisation calls").By("", "pid"),
+		report.Define("sync.gpu_busy_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of the time in blocking synchronisation calls during which GPU work of the waiting process ran: "+
+				"what is missing to 1 was not waiting for the GPU").By("", "pid"),
+		report.Define("wait.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
+			"time spent inside calls that query an event or a stream, make a stream wait, or can block without being "+
+				"a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the summary is over "+
+				"calls").Summarised().By("api"),
+		report.Define("wait.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
+			"calls that query an event or a stream, make a stream wait, or can block without being a Synchronize "+
+				"call (cudaThreadSynchronize, allocating and freeing memory)").By("api"),
+		report.Define("sync.record_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
+			"duration of all synchronisation records of the driver, queries and stream waits included: a second "+
+				"source, used where the API calls are missing"),
+		report.Define("sync.record_count", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"synchronisation records of the driver, queries and stream waits included"),
 	},
 	Tables: []report.Table{
 		{ID: "sync", Title: "Blocking calls", File: "sync.csv", Columns: []report.Column{

@@ -19,34 +19,19 @@ var TorchOps = kit.Section{
 		"Host time is a union per thread; a kernel belongs to the operators open on the launching thread around the " +
 		"call that launched it: to the innermost (self) and to each of them once.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "op.coverage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level, Merge: report.Leave,
-			Meaning: "share of kernel time launched inside some operator",
-		},
-		{
-			ID: "op.count", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total, Merge: report.Leave,
-			Labels: []string{"", "op"}, Meaning: "calls of operators that start in the window",
-		},
-		{
-			ID: "op.host_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
-			Labels:  []string{"op"},
-			Meaning: "host time inside the operator, nested calls of it counted once, threads added up",
-		},
-		{
-			ID: "op.host_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "op"},
-			Meaning: "host time inside the operator and inside no operator that it calls",
-		},
-		{
-			ID: "op.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total, Merge: report.Leave,
-			Labels:  []string{"op"},
-			Meaning: "time of the kernels launched inside the operator at any depth, each once",
-		},
-		{
-			ID: "op.gpu_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"", "op"},
-			Meaning: "time of the kernels for which it was the innermost operator; sums to the kernel time inside operators",
-		},
+		report.Define("op.coverage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"share of kernel time launched inside some operator"),
+		report.Define("op.count", report.Count, report.None, report.Exact, report.Total, report.Leave,
+			"calls of operators that start in the window").By("", "op"),
+		report.Define("op.host_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"host time inside the operator, nested calls of it counted once, threads added up").By("op"),
+		report.Define("op.host_time_self", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"host time inside the operator and inside no operator that it calls").By("", "op"),
+		report.Define("op.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"time of the kernels launched inside the operator at any depth, each once").By("op"),
+		report.Define("op.gpu_time_self", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"time of the kernels for which it was the innermost operator; sums to the kernel time inside operators").
+			By("", "op"),
 	},
 	Tables: []report.Table{
 		{ID: "torch_ops", Title: "Operators", File: "torch_ops.csv", Merge: report.Leave, Columns: []report.Column{

@@ -16,31 +16,16 @@ var Roofline = kit.Section{
 		"device memory, against the device's dense peaks: from its attributes or the roofline section in the " +
 		"file, else from a table of data sheets.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "ncu.flop", Unit: report.Flop, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Leave, Labels: []string{"kernel"},
-			Meaning: "floating point operations of the measured launches of a kernel",
-		},
-		{
-			ID: "ncu.flop_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
-			Meaning: "floating point operations per second",
-		},
-		{
-			ID: "ncu.roofline_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"kernel"},
-			Meaning: "rate of operations, of what the device allows at the kernel's arithmetic intensity",
-		},
-		{
-			ID: "ncu.peak_dram_throughput", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"device"},
-			Meaning: "most bytes per second that device memory can transfer",
-		},
-		{
-			ID: "ncu.peak_flop_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Merge: report.Leave, Labels: []string{"device,precision"},
-			Meaning: "most operations per second of a data type, dense",
-		},
+		report.Define("ncu.flop", report.Flop, report.None, report.Exact, report.Total, report.Leave,
+			"floating point operations of the measured launches of a kernel").By("kernel"),
+		report.Define("ncu.flop_rate", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
+			"floating point operations per second").By("kernel"),
+		report.Define("ncu.roofline_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"rate of operations, of what the device allows at the kernel's arithmetic intensity").By("kernel"),
+		report.Define("ncu.peak_dram_throughput", report.PerSecond, report.None, report.Exact, report.Level, report.Leave,
+			"most bytes per second that device memory can transfer").By("device"),
+		report.Define("ncu.peak_flop_rate", report.PerSecond, report.None, report.Exact, report.Level, report.Leave,
+			"most operations per second of a data type, dense").By("device,precision"),
 	},
 	Tables: []report.Table{
 		{ID: "roofline", Title: "Kernels under the roofline", File: "roofline.csv", Merge: report.Leave, Columns: []report.Column{

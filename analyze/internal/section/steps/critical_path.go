@@ -20,60 +20,38 @@ var CriticalPath = kit.Section{
 		"unit back, the critical path is at each moment what was waited for last; so it is, from each compute kernel " +
 		"back, for the time before it in which nothing computed. An edge that the times contradict is left out.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "gpu.dependency_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"device,reason"},
-			Meaning: "idle time of cause dependency by what the launched work waited for: a kernel, collective or " +
-				"copy before it, an event of another stream, its launch to reach the GPU, or unresolved; reasons sum " +
-				"to gpu.idle_cause_time{cause=dependency}",
-		},
-		{
-			ID: "gpu.no_compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.Device, Labels: []string{"cause,device"},
-			Meaning: "time of the window in which nothing computes, by what the next compute kernel waited for: its " +
-				"launch (launch_starved), communication or copies (blocking_comm, blocking_copy), anything else after " +
-				"its launch (dependency), unknown; causes sum to gpu.window - gpu.compute_time",
-		},
-		{
-			ID: "unit.no_compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: []string{"cause", "cause,device", "cause,phase"},
-			Meaning: "gpu.no_compute_time within a unit (median; the summary is over the kept units); the means of " +
-				"the causes and of unit.compute_time sum to the mean unit.time",
-		},
-		{
-			ID: "unit.path_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: []string{"part"},
-			Meaning: "time of a unit's critical path by what it is: compute, communication, copy, latency (of the " +
-				"GPU), call, host, unknown (median; the summary is over the kept units that another one follows, " +
-				"whose means sum to their mean time)",
-		},
-		{
-			ID: "unit.replay_error", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
-			Meaning: "how far the time of a unit is off when it is replayed with typical latencies in place of those " +
-				"measured: what the graph does not explain (median; the summary is over the kept units, 512 at most)",
-		},
-		{
-			ID: "path.event_waits", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Merge: report.Sum, Labels: []string{"found"},
-			Meaning: "waits of streams for events: recorded (a row says into which stream), by_order (of the calls " +
-				"of the thread), unrecorded (nothing says), contradicted (by the times)",
-		},
-		{
-			ID: "path.inferred", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Sum,
-			Meaning: "work that nothing known explains and that started just after other work of its device: taken " +
-				"to have waited for it",
-		},
-		{
-			ID: "path.thread_waits", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total, Merge: report.Sum,
-			Labels: []string{"found"},
-			Meaning: "waits of a thread, between two CUDA calls, for another thread of its process: recorded (it slept in a " +
-				"call of the operating system or was off the CPU, or it begins here) or inferred from the order of calls",
-		},
-		{
-			ID: "path.collectives", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total, Merge: report.Sum,
-			Meaning: "collectives whose kernels on several devices of the capture were found",
-		},
+		report.Define("gpu.dependency_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"idle time of cause dependency by what the launched work waited for: a kernel, collective or copy before "+
+				"it, an event of another stream, its launch to reach the GPU, or unresolved; reasons sum to "+
+				"gpu.idle_cause_time{cause=dependency}").By("device,reason"),
+		report.Define("gpu.no_compute_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"time of the window in which nothing computes, by what the next compute kernel waited for: its launch "+
+				"(launch_starved), communication or copies (blocking_comm, blocking_copy), anything else after its "+
+				"launch (dependency), unknown; causes sum to gpu.window - gpu.compute_time").By("cause,device"),
+		report.Define("unit.no_compute_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"gpu.no_compute_time within a unit (median; the summary is over the kept units); the means of the causes "+
+				"and of unit.compute_time sum to the mean unit.time").
+			Summarised().By("cause", "cause,device", "cause,phase"),
+		report.Define("unit.path_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
+			"time of a unit's critical path by what it is: compute, communication, copy, latency (of the GPU), call, "+
+				"host, unknown (median; the summary is over the kept units that another one follows, whose means sum "+
+				"to their mean time)").Summarised().By("part"),
+		report.Define("unit.replay_error", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
+			"how far the time of a unit is off when it is replayed with typical latencies in place of those "+
+				"measured: what the graph does not explain (median; the summary is over the kept units, 512 at most)").
+			Summarised(),
+		report.Define("path.event_waits", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"waits of streams for events: recorded (a row says into which stream), by_order (of the calls of the "+
+				"thread), unrecorded (nothing says), contradicted (by the times)").By("found"),
+		report.Define("path.inferred", report.Count, report.None, report.Noisy, report.Total, report.Sum,
+			"work that nothing known explains and that started just after other work of its device: taken to have "+
+				"waited for it"),
+		report.Define("path.thread_waits", report.Count, report.None, report.Noisy, report.Total, report.Sum,
+			"waits of a thread, between two CUDA calls, for another thread of its process: recorded (it slept in a "+
+				"call of the operating system or was off the CPU, or it begins here) or inferred from the order of "+
+				"calls").By("found"),
+		report.Define("path.collectives", report.Count, report.None, report.Exact, report.Total, report.Sum,
+			"collectives whose kernels on several devices of the capture were found"),
 	},
 	Tables: []report.Table{
 		{ID: "no_compute", Title: "Time without compute", File: "no_compute.csv", Merge: report.Leave, Columns: []report.Column{

@@ -41,138 +41,75 @@ var Section = kit.Section{
 		{ID: "unit_imbalance", Title: "Some devices have more work in each unit than others"},
 	},
 	Metrics: []report.MetricDef{
-		{
-			ID: "unit.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Merge: report.OfStep, Labels: unitLabels,
-			Meaning: "units of work that the numbers are made from: complete, steady and of one kind",
-		},
-		{
-			ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "time from the start of a unit's first work to the start of the next unit's (median; the " +
-				"summary is over the kept units)",
-		},
-		{
-			ID: "unit.gpu_busy", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "time in a unit in which anything ran on the device (median; the summary is over the kept " +
-				"units)",
-		},
-		{
-			ID: "unit.gpu_idle", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "time in a unit in which nothing ran on the device (median; the summary is over the kept " +
-				"units)",
-		},
-		{
-			ID: "unit.launches", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "launches a unit's kernels came from, one per CUDA graph launch (median; the summary is " +
-				"over the kept units)",
-		},
-		{
-			ID: "unit.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "kernels of a unit, those inside CUDA graphs where the capture has them (median; the " +
-				"summary is over the kept units)",
-		},
-		{
-			ID: "unit.compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "time in a unit in which a kernel that is not communication, or a CUDA graph traced as a " +
-				"whole, ran (median; the summary is over the kept units)",
-		},
-		{
-			ID: "unit.exposed_comm_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "time in a unit in which a communication kernel ran and no compute (median; the summary is " +
-				"over the kept units)",
-		},
-		{
-			ID: "unit.exposed_copy_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "time in a unit in which a copy or memset ran and no kernel (median; the summary is over " +
-				"the kept units)",
-		},
-		{
-			ID: "unit.between_kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "kernels launched after a unit's marker had ended and before the next began, such as an " +
-				"engine's sampling: no unit.kernels, and their time is in no kernel.time_per_unit (median; the " +
-				"summary is over the kept units)",
-		},
-		{
-			ID: "unit.between_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitLabels,
-			Meaning: "sum of the durations of the kernels that unit.between_kernels counts (median; the summary " +
-				"is over the kept units)",
-		},
-		{
-			ID: "unit.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitCauseLabels(),
-			Meaning: "idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed " +
-				"communication, exposed copies and these causes sum to the mean unit.time",
-		},
-		{
-			ID: "unit.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitCauseLabels(),
-			Meaning: "idle time of cause host in a unit by what the launching thread did, as in " +
-				"gpu.host_cause_time; the means of these causes sum to the mean unit.idle_cause_time of cause host",
-		},
-		{
-			ID: "unit.host_call_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
-			Labels: []string{"call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"},
-			Meaning: "idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 with most " +
-				"of those with 0.1 % of the unit (median; the summary is over the kept units)",
-		},
-		{
-			ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitKernelLabels,
-			Meaning: "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the " +
-				"summary is over units)",
-		},
-		{
-			ID: "kernel.count_per_unit", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitKernelLabels,
-			Meaning: "how often a kernel runs in one unit (median; the summary is over units)",
-		},
-		{
-			ID: "kernel.exclusive_time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true, Labels: unitKernelLabels,
-			Meaning: "time in one unit that is given to this kernel alone: each moment to compute before " +
-				"communication and then to what started first, so that the means over all kernels sum to compute " +
-				"and exposed communication (median; the summary is over units)",
-		},
-		{
-			ID: "api.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
-			Labels: []string{"api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"},
-			Meaning: "time the process spent inside launch, copy, memset or synchronising calls of this name " +
-				"during one unit, summed over threads (median; the summary is over units)",
-		},
-		{
-			ID: "api.count_per_unit", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
-			Labels:  []string{"api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"},
-			Meaning: "calls of this name during one unit (median; the summary is over units)",
-		},
-		{
-			ID: "memcpy.count_per_unit", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
-			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase",
-				"batch,direction,kind,phase,tokens"},
-			Meaning: "copies of one unit by direction and kind of memory, as in memcpy.count (median; the " +
-				"summary is over units)",
-		},
-		{
-			ID: "memcpy.bytes_per_unit", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
-			Scale: report.PerUnit, Merge: report.OfStep, Stats: true,
-			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase",
-				"batch,direction,kind,phase,tokens"},
-			Meaning: "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the " +
-				"summary is over units)",
-		},
+		report.Define("unit.count", report.Count, report.None, report.Noisy, report.Total, report.OfStep,
+			"units of work that the numbers are made from: complete, steady and of one kind").By(unitLabels...),
+		report.Define("unit.time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time from the start of a unit's first work to the start of the next unit's (median; the summary is over "+
+				"the kept units)").Summarised().By(unitLabels...),
+		report.Define("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
+			"time in a unit in which anything ran on the device (median; the summary is over the kept units)").
+			Summarised().By(unitLabels...),
+		report.Define("unit.gpu_idle", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time in a unit in which nothing ran on the device (median; the summary is over the kept units)").
+			Summarised().By(unitLabels...),
+		report.Define("unit.launches", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
+			"launches a unit's kernels came from, one per CUDA graph launch (median; the summary is over the kept "+
+				"units)").Summarised().By(unitLabels...),
+		report.Define("unit.kernels", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
+			"kernels of a unit, those inside CUDA graphs where the capture has them (median; the summary is over the "+
+				"kept units)").Summarised().By(unitLabels...),
+		report.Define("unit.compute_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time in a unit in which a kernel that is not communication, or a CUDA graph traced as a whole, ran "+
+				"(median; the summary is over the kept units)").Summarised().By(unitLabels...),
+		report.Define("unit.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time in a unit in which a communication kernel ran and no compute (median; the summary is over the kept "+
+				"units)").Summarised().By(unitLabels...),
+		report.Define("unit.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time in a unit in which a copy or memset ran and no kernel (median; the summary is over the kept units)").
+			Summarised().By(unitLabels...),
+		report.Define("unit.between_kernels", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
+			"kernels launched after a unit's marker had ended and before the next began, such as an engine's "+
+				"sampling: no unit.kernels, and their time is in no kernel.time_per_unit (median; the summary is "+
+				"over the kept units)").Summarised().By(unitLabels...),
+		report.Define("unit.between_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"sum of the durations of the kernels that unit.between_kernels counts (median; the summary is over the "+
+				"kept units)").Summarised().By(unitLabels...),
+		report.Define("unit.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed communication, "+
+				"exposed copies and these causes sum to the mean unit.time").Summarised().By(unitCauseLabels()...),
+		report.Define("unit.host_cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"idle time of cause host in a unit by what the launching thread did, as in gpu.host_cause_time; the "+
+				"means of these causes sum to the mean unit.idle_cause_time of cause host").
+			Summarised().By(unitCauseLabels()...),
+		report.Define("unit.host_call_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 with most of "+
+				"those with 0.1 % of the unit (median; the summary is over the kept units)").
+			Summarised().By("call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"),
+		report.Define("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over "+
+				"units)").Summarised().By(unitKernelLabels...),
+		report.Define("kernel.count_per_unit", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
+			"how often a kernel runs in one unit (median; the summary is over units)").
+			Summarised().By(unitKernelLabels...),
+		report.Define("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time in one unit that is given to this kernel alone: each moment to compute before communication and "+
+				"then to what started first, so that the means over all kernels sum to compute and exposed "+
+				"communication (median; the summary is over units)").Summarised().By(unitKernelLabels...),
+		report.Define("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, "+
+				"summed over threads (median; the summary is over units)").
+			Summarised().By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+		report.Define("api.count_per_unit", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
+			"calls of this name during one unit (median; the summary is over units)").
+			Summarised().By("api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+		report.Define("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
+			"copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over "+
+				"units)").
+			Summarised().By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
+		report.Define("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact, report.PerUnit, report.OfStep,
+			"bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the summary is "+
+				"over units)").
+			Summarised().By("direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
 	},
 	Tables: []report.Table{
 		{ID: "unit_api", Title: "Host calls per unit", File: "unit_api.csv", Merge: report.OfStep, Columns: []report.Column{

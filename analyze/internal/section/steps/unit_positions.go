@@ -22,12 +22,9 @@ var Positions = kit.Section{
 		"which only copies ran. What comes after the last kernel is at the end, what other units' kernels take is the " +
 		"rest. Over all positions, the end and the rest it sums to unit.time, to the nanosecond.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "unit.hiccup_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.PerUnit, Merge: report.OfStep,
-			Meaning: "idle time before kernels in a mean unit less the sum of the medians by position: what comes in some " +
-				"units only",
-		},
+		report.Define("unit.hiccup_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"idle time before kernels in a mean unit less the sum of the medians by position: what comes in some "+
+				"units only"),
 	},
 	Tables: []report.Table{
 		{ID: "unit_positions", Title: "Positions of the unit", File: "unit_positions.csv", Merge: report.Leave, Columns: []report.Column{
