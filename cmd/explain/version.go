@@ -24,8 +24,8 @@ func newVersion(e *env) *cobra.Command {
 	}
 }
 
-// version is set by the linker in releases (-ldflags "-X main.version=v1.2.3"); otherwise it comes from the build.
-var version string
+// Releases set these by the linker (-ldflags "-X main.version=v1.2.3"); otherwise they come from the build.
+var version, commit, commitDay string
 
 func versionText() string {
 	if version != "" {
@@ -37,14 +37,15 @@ func versionText() string {
 	return "devel"
 }
 
-// versionLine is what explain version and explain --version print: the version, and of a build from a checkout the
-// commit with its day.
+// versionLine is what explain version and explain --version print: the version, and the commit with its day.
 func versionLine() string {
-	commit := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		commit = builtFrom(info.Settings)
+	from := ""
+	if commit != "" {
+		from = builtFrom([]debug.BuildSetting{{Key: "vcs.revision", Value: commit}, {Key: "vcs.time", Value: commitDay}})
+	} else if info, ok := debug.ReadBuildInfo(); ok {
+		from = builtFrom(info.Settings)
 	}
-	return fmt.Sprintf("explain %s%s (%s %s/%s, writes %s)\n", versionText(), commit, runtime.Version(), runtime.GOOS,
+	return fmt.Sprintf("explain %s%s (%s %s/%s, writes %s)\n", versionText(), from, runtime.Version(), runtime.GOOS,
 		runtime.GOARCH, report.SchemaID)
 }
 

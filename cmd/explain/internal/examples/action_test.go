@@ -125,7 +125,7 @@ func TestActionScriptsAreSound(t *testing.T) {
 			t.Errorf("%s", out)
 		}
 	}
-	if out, err := exec.Command("shellcheck", "-x", "-P", "../../../../.ci", "../../../../.ci/run", "../../../../.ci/e2e", "../../../../.ci/release", "../../../../.ci/tools.sh").CombinedOutput(); err != nil {
+	if out, err := exec.Command("shellcheck", "-x", "-P", "../../../../.ci", "../../../../.ci/run", "../../../../.ci/e2e", "../../../../.ci/release", "../../../../.ci/install.sh", "../../../../.ci/tools.sh").CombinedOutput(); err != nil {
 		t.Errorf("%s", out)
 	}
 }
