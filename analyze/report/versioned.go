@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,8 +34,10 @@ func readVersioned(rd io.Reader, what, schema string, limit int64, v any) error 
 	var head struct {
 		Schema string `json:"schema"`
 	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return fmt.Errorf("not a %s: %w", what, err)
+	if head.Schema = SchemaFirst(b); head.Schema == "" {
+		if err := json.Unmarshal(b, &head); err != nil {
+			return fmt.Errorf("not a %s: %w", what, err)
+		}
 	}
 	family, _, _ := strings.Cut(schema, "/")
 	switch {
@@ -49,4 +52,18 @@ func readVersioned(rd io.Reader, what, schema string, limit int64, v any) error 
 		return fmt.Errorf("%s cannot be read: %w", what, err)
 	}
 	return nil
+}
+
+// SchemaFirst is the format of a file, of which b is at least the start, that names it in its first field, as all files
+// of explain do; empty for others.
+func SchemaFirst(b []byte) string {
+	d := json.NewDecoder(bytes.NewReader(b))
+	for _, want := range []json.Token{json.Delim('{'), "schema"} {
+		if t, err := d.Token(); err != nil || t != want {
+			return ""
+		}
+	}
+	t, _ := d.Token() // nil where it fails
+	schema, _ := t.(string)
+	return schema
 }

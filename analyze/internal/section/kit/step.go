@@ -143,8 +143,11 @@ type stepLook struct {
 	markAt  map[int32]int
 	reads   map[string]int64
 	places  *places
-	folded  map[int32]string
 	counted map[int32]bool // calls that were counted
+
+	folds          []int32            // by range name: the number of what it folds to, or None
+	folded         *Numbering[string] // names that differ in their numbers are one
+	inside, around []int64            // by number of those: time innermost in one, and in any
 }
 
 // mark is a call that a copy makes slow.
@@ -166,7 +169,7 @@ func (in *Input) stepLook() *stepLook {
 }
 
 func newStepLook(in *Input) *stepLook {
-	x := &stepLook{in: in, tl: in.Timeline, reads: map[string]int64{}, folded: map[int32]string{}, counted: map[int32]bool{},
+	x := &stepLook{in: in, tl: in.Timeline, reads: map[string]int64{}, counted: map[int32]bool{},
 		markAt: map[int32]int{}}
 	if in.Timeline == nil || len(in.Timeline.Devices) == 0 {
 		return x
@@ -193,6 +196,10 @@ func newStepLook(in *Input) *stepLook {
 	x.Where = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
 		Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
 	x.ranges = NewRangeWalk(in.Trace)
+	x.folds, x.folded = make([]int32, len(in.Trace.Ranges.Names)), NewNumbering[string]()
+	for i := range x.folds {
+		x.folds[i] = trace.None
+	}
 	x.places = NewPlaces(in)
 	x.marks = in.copyMarks()
 	x.idle = make([]*attrib.Visitor, len(x.tl.Devices))
@@ -349,25 +356,26 @@ func (x *stepLook) inRanges(open []int32, ns int64) {
 	if len(open) == 0 {
 		return
 	}
-	x.Where.Ranges[x.fold(open[len(open)-1])] += ns
+	x.inside[x.fold(open[len(open)-1])] += ns
 	for i, name := range open {
-		again := false
+		n, again := x.fold(name), false
 		for _, other := range open[:i] {
-			again = again || x.fold(other) == x.fold(name)
+			again = again || x.folds[other] == n
 		}
 		if !again {
-			x.Where.Within[x.fold(name)] += ns
+			x.around[n] += ns
 		}
 	}
 }
 
-func (x *stepLook) fold(name int32) string {
-	s, ok := x.folded[name]
-	if !ok {
-		s = string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text))
-		x.folded[name] = s
+func (x *stepLook) fold(name int32) int32 {
+	if x.folds[name] == trace.None {
+		n := x.folded.Of(string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text)))
+		if x.folds[name] = n; int(n) == len(x.inside) {
+			x.inside, x.around = append(x.inside, 0), append(x.around, 0)
+		}
 	}
-	return s
+	return x.folds[name]
 }
 
 // marked gives a stretch of a thread's time to the copies that it was in.
@@ -407,12 +415,19 @@ func (x *stepLook) marked(thread int32, lo, hi int64) {
 // finish adds up what ran, and names what was waited for.
 func (x *stepLook) finish() {
 	x.work()
+	for n, name := range x.folded.Keys {
+		x.Where.Within[name] = x.around[n]
+		if x.inside[n] > 0 {
+			x.Where.Ranges[name] = x.inside[n]
+		}
+	}
 	for rng, ns := range x.reads {
 		if rng != "" && float64(ns) >= placeShare*float64(x.ReadBack) && (x.ReadBackAt == "" || ns > x.reads[x.ReadBackAt]) {
 			x.ReadBackAt = rng
 		}
 	}
 	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
+	x.folds, x.folded, x.inside, x.around = nil, nil, nil, nil
 }
 
 // work gives the moments in which kernels ran to one of them, as unit times do.

@@ -62,6 +62,10 @@ func Find(path string) (File, error) {
 	if len(head) == 0 || head[0] != '{' {
 		return in, nil
 	}
+	if strings.HasPrefix(report.SchemaFirst(head), "explain.report/") {
+		in.Kind = Report
+		return in, nil
+	}
 	in.Kind, err = jsonKind(in.Path)
 	return in, err
 }

@@ -5,6 +5,7 @@ package reports
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -113,6 +114,10 @@ func One(ctx context.Context, in input.File, opt analyze.Options, bar *progress.
 			return nil, err
 		}
 		r, err := report.Read(bytes.NewReader(b))
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("%s is not valid JSON (%w); was it cut off?", in.Path, syntax)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.Path, err)
 		}
