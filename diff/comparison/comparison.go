@@ -317,14 +317,18 @@ type Gate struct {
 	Labels    report.Labels `json:"labels"`
 	Level     string        `json:"level"` // error or warn
 	Threshold string        `json:"threshold"`
-	// the relative change from which the rule objects, signed; absent where it has none
+	// Limit is the relative change from which the rule objects, signed: of a relative and an absolute part the larger one
+	// for this base. Absent where the rule has no relative part.
 	Limit *float64 `json:"limit,omitempty"`
-	Base  *float64 `json:"base"`
-	Head  *float64 `json:"head"`
-	Delta *float64 `json:"delta"`
-	Ratio *float64 `json:"ratio"`
-	Class Class    `json:"class"`
-	P     *float64 `json:"p"` // that the change is beyond the rule by noise alone, adjusted over what is judged
+	// Tested is what the rule was held to where noise decides: the estimate less 1 and the ends of its interval. Absent
+	// where the values alone decide.
+	Tested *Tested  `json:"tested,omitempty"`
+	Base   *float64 `json:"base"`
+	Head   *float64 `json:"head"`
+	Delta  *float64 `json:"delta"`
+	Ratio  *float64 `json:"ratio"`
+	Class  Class    `json:"class"`
+	P      *float64 `json:"p"` // that the change is beyond the rule by noise alone, adjusted over what is judged
 	// Resolution is the smallest loss that would have failed, a ratio: 0.061 is "would have failed from +6.1 % on". Null
 	// where that is not known.
 	Resolution *float64   `json:"resolution"`
@@ -333,6 +337,13 @@ type Gate struct {
 	Code       Code       `json:"code"`      // of the reason, where the gate is inconclusive; else empty
 	Reason     string     `json:"reason"`
 	Waiver     *WaiverRef `json:"waiver"` // that covers what the gate found, also one that does not hold
+}
+
+// Tested is a relative change with its interval, equal to it where there is none.
+type Tested struct {
+	Change float64 `json:"change"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
 }
 
 // PolicyInfo is what the comparison was judged by, beside the rules that the gates name.

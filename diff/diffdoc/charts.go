@@ -40,18 +40,22 @@ func forest(c *comparison.Comparison) (doc.Chart, bool) {
 			s := series[style]
 			s.Labels, s.Values = append(s.Labels, label), append(s.Values, v)
 		}
-		add("point", comparison.Value(r.Ratio)-1)
-		series["point"].Tones = append(series["point"].Tones, classTone(r.Class))
-		low, high, noise, limit := math.NaN(), math.NaN(), math.NaN(), math.NaN()
-		if x := r.Interval; x != nil {
+		gate := &c.Gates[g]
+		change, low, high, noise, limit := comparison.Value(r.Ratio)-1, math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		switch x := r.Interval; {
+		case gate.Tested != nil:
+			change, low, high = gate.Tested.Change, gate.Tested.Low, gate.Tested.High
+		case x != nil:
 			low, high = x.Low-1, x.High-1
 		}
-		if r.NoiseFloor != nil {
+		if r.NoiseFloor != nil && gate.Tested != nil { // what repeats exactly has no noise
 			noise = comparison.Value(r.NoiseFloor)
 		}
-		if l := c.Gates[g].Limit; l != nil {
-			limit = *l
+		if gate.Limit != nil {
+			limit = *gate.Limit
 		}
+		add("point", change)
+		series["point"].Tones = append(series["point"].Tones, classTone(r.Class))
 		add("low", low)
 		add("high", high)
 		add("noise", noise)

@@ -9,7 +9,7 @@ import (
 )
 
 // flame draws both sides' unit by ranges, kernels and idle time: each box as wide as the side that has more of it, red
-// where the head has more and blue where it has less.
+// where the head has more and green where it has less.
 func flame(c *comparison.Comparison) []doc.Block {
 	s := c.Step
 	if s == nil || !c.Comparable || len(s.Tree) < 2 {
@@ -21,7 +21,7 @@ func flame(c *comparison.Comparison) []doc.Block {
 			Head: b.Head}
 	}
 	depth, start, width := stacks.Places(boxes)
-	chart := doc.Chart{ID: "step-flame", Title: "The step by ranges and kernels: red is more, blue is less", Kind: "flame",
+	chart := doc.Chart{ID: "step-flame", Title: "The step by ranges and kernels: red is more, green is less", Kind: "flame",
 		Unit: report.Nanoseconds}
 	short := shortNames(c)
 	for i := range boxes {

@@ -28,9 +28,21 @@ const (
 	listedNoise  = 12 // series whose noise a check prints
 )
 
-// CheckPage is what a check says, for terminals and pages.
+// CheckPage is what a check says, for terminals.
 func CheckPage(c *Checks) doc.Document {
-	var d doc.Document
+	d := checkHead(c)
+	for i := range c.Changes {
+		d.Add(changeBlocks(&c.Changes[i])...)
+	}
+	d.Add(borderBlocks(c)...)
+	if noise := noiseList(c.Series); len(noise.Items) > 0 {
+		d.Add(doc.H(2, "noise", "What the nights say of their noise"), noise)
+	}
+	return d
+}
+
+// checkHead is how many changes there are, and in what.
+func checkHead(c *Checks) (d doc.Document) {
 	nights, few := 0, 0
 	for i := range c.Series {
 		nights += c.Series[i].Nights
@@ -43,16 +55,14 @@ func CheckPage(c *Checks) doc.Document {
 	if few > 0 {
 		d.Add(doc.P(doc.Text(fmt.Sprintf("%d series have fewer than %d nights, in which no change can be found.", few, LeastNights)).With(doc.Muted)))
 	}
-	for i := range c.Changes {
-		d.Add(changeBlocks(&c.Changes[i])...)
-	}
-	if len(c.Borders) > 0 {
-		d.Add(doc.H(2, "borders", "Other environments"), borderList(c.Borders))
-	}
-	if noise := noiseList(c.Series); len(noise.Items) > 0 {
-		d.Add(doc.H(2, "noise", "What the nights say of their noise"), noise)
-	}
 	return d
+}
+
+func borderBlocks(c *Checks) []doc.Block {
+	if len(c.Borders) == 0 {
+		return nil
+	}
+	return []doc.Block{doc.H(2, "borders", "Other environments"), borderList(c.Borders)}
 }
 
 // borderList says of each border what changed and what the level did.
@@ -222,9 +232,9 @@ type PageOptions struct {
 	Link func(r *Run) string
 }
 
-// Page is the history as one page: each series over its nights with the band of its noise, what changed and why.
+// Page is the history as one page: each change with its cause over the nights of its series, then the other series.
 func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Document, error) {
-	d := CheckPage(c)
+	d := checkHead(c)
 	workloads, err := s.Workloads(ctx)
 	if err != nil {
 		return d, err
@@ -245,8 +255,20 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 			drawnSeries, n)).With(doc.Muted)))
 		drawn = drawn[:drawnSeries]
 	}
+	shown := map[*Checked]bool{} // with a change of theirs
+	for i := range c.Changes {
+		f := &c.Changes[i]
+		d.Add(changeBlocks(f)...)
+		for k, x := range drawn {
+			if f.of(x) && !shown[x] {
+				shown[x] = true
+				d.Add(chart(x, c, "series-"+strconv.Itoa(k+1), &o))
+			}
+		}
+	}
+	d.Add(borderBlocks(c)...)
 	for i, x := range drawn {
-		d.Add(seriesBlocks(x, i+1, workloads[x.Workload], epochs, &o)...)
+		d.Add(seriesBlocks(x, c, shown[x], i+1, workloads[x.Workload], epochs, &o)...)
 	}
 	d.Add(doc.P(doc.Text("How a change is found, and how often that is wrong: ").With(doc.Muted), doc.Code("explain doc change-points")))
 	return d, nil
@@ -256,10 +278,13 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 func (c *Checked) newest() time.Time { return c.Series.Nights[len(c.Series.Nights)-1].Time }
 
 // seriesBlocks are the part of a page on one series.
-func seriesBlocks(x *Checked, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
+func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
 	id := "series-" + strconv.Itoa(n)
-	blocks := []doc.Block{doc.Heading{Level: 2, ID: id,
-		Spans: doc.Spans(doc.Name(x.Of()), doc.Text(", "+x.Branch+", "), doc.Name(x.Repository))}}
+	title := doc.Spans(doc.Name(x.Of()), doc.Text(", "+x.Branch))
+	if x.Repository != "" {
+		title = append(title, doc.Text(", "), doc.Name(x.Repository))
+	}
+	blocks := []doc.Block{doc.Heading{Level: 2, ID: "of-" + id, Spans: title}}
 	var about []doc.Span
 	for i, k := range slices.Sorted(maps.Keys(w)) {
 		if i > 0 {
@@ -267,48 +292,98 @@ func seriesBlocks(x *Checked, n int, w Workload, epochs map[string]Workload, o *
 		}
 		about = append(about, doc.Text(k+" "), doc.Name(w[k]))
 	}
-	blocks = append(blocks, doc.P(about...), doc.P(doc.Text(noiseText(&x.Noise))), chart(x, id), nightTable(&x.Series, o))
+	noise := noiseText(&x.Noise)
+	if habits := x.habits(); habits != "" {
+		noise += "; " + habits
+	}
+	blocks = append(blocks, doc.P(about...), doc.P(doc.Text(noise)))
+	if !shown {
+		blocks = append(blocks, chart(x, c, id, o))
+	}
+	blocks = append(blocks, nightTable(&x.Series, o))
 	if e := epochList(&x.Series, epochs); len(e.Items) > 0 {
 		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Environments")), Blocks: []doc.Block{e}})
 	}
 	return blocks
 }
 
-// chart draws the newest nights: points, the level between changes, the band of noise about it.
-func chart(x *Checked, id string) doc.Chart {
+// chart draws the newest nights: grey dots, red from a change for the worse on; the level, stepped, with its noise; the
+// changes with commit and date, and the borders of environments.
+func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
 	nights := x.Series.Nights
 	from := max(0, len(nights)-drawnNights)
-	c := doc.Chart{ID: id, Title: x.Of(), Kind: "line", Unit: x.Unit, XTitle: "nights, the newest last"}
+	d := doc.Chart{ID: id, Title: x.Of(), Kind: "trend", Unit: x.Unit, XTitle: "Night"}
 	if x.Pinned != nil {
-		c.Title, c.Unit = x.Of()+", ratio to "+Short(*x.Pinned), ""
+		d.Title, d.Unit = x.Of()+", ratio to "+Short(*x.Pinned), ""
 	}
-	line := func(name, style string) *doc.Series { return &doc.Series{Name: name, Style: style} }
-	points, level, low, high := line("night", "points"), line("level", "line"), line("noise, 2σ below", "line"), line("noise, 2σ above", "line")
-	changed, moved := line("change", "points"), line("another environment", "points")
-	put := func(s *doc.Series, i int, v float64) {
-		s.Labels, s.Values = append(s.Labels, strconv.Itoa(i-from+1)), append(s.Values, v)
+	if noise := 2 * x.Noise.SD; noise > 0 {
+		d.Band = &doc.Band{Low: math.Expm1(-noise), High: math.Expm1(noise), Text: "two standard deviations of the noise to both sides"}
+	}
+	points, level := doc.Series{Name: "night", Style: "points"}, doc.Series{Name: "level", Style: "level"}
+	borders, changes := doc.Series{Name: "environment", Style: "border"}, doc.Series{Name: "change", Style: "change"}
+	tone := doc.Plain
+	at := func(s *doc.Series, i int, words string) {
+		s.Labels, s.Values = append(s.Labels, strconv.Itoa(i-from+1)), append(s.Values, math.Exp(x.told.Levels[i]))
+		s.Words = append(s.Words, words)
 	}
 	for i := from; i < len(nights); i++ {
-		v, at := nights[i].followed(), math.Exp(x.told.Levels[i])
-		put(points, i, v)
-		put(level, i, at)
-		put(low, i, at*math.Exp(-2*x.Noise.SD))
-		put(high, i, at*math.Exp(2*x.Noise.SD))
+		n := &nights[i]
+		day := n.Time.Format(time.DateOnly)
+		if f := c.at(x, n); f != nil {
+			tone = map[bool]doc.Tone{true: doc.Bad, false: doc.Good}[f.Worse]
+			at(&changes, i, unit.Change(f.Ratio-1)+" at "+Short(n.Commit)+", "+day)
+		}
 		if i > 0 && !x.comparable(i, i-1) {
-			put(moved, i, v)
+			tone = doc.Plain
+			at(&borders, i, c.moved(x, n))
 		}
-	}
-	for _, p := range x.told.Changes {
-		if p.At >= from {
-			put(changed, p.At, nights[p.At].followed())
+		value := unit.Format(n.followed(), d.Unit)
+		points.Labels, points.Values = append(points.Labels, day), append(points.Values, n.followed())
+		points.Words, points.Tones = append(points.Words, day+", "+Short(n.Commit)+": "+value), append(points.Tones, tone)
+		link := ""
+		if o.Link != nil && len(n.Runs) > 0 {
+			link = o.Link(&n.Runs[0])
 		}
+		points.Links = append(points.Links, link)
+		level.Labels, level.Values = append(level.Labels, day), append(level.Values, math.Exp(x.told.Levels[i]))
 	}
-	for _, s := range []*doc.Series{level, low, high, points, moved, changed} {
+	for _, s := range []doc.Series{points, level, borders, changes} {
 		if len(s.Values) > 0 {
-			c.Series = append(c.Series, *s)
+			d.Series = append(d.Series, s)
 		}
 	}
-	return c
+	return d
+}
+
+// at is the change of a series that a night begins; nil where it begins none.
+func (c *Checks) at(x *Checked, n *Night) *Found {
+	for i := range c.Changes {
+		if f := &c.Changes[i]; f.After.Commit == n.Commit && f.After.Time.Equal(n.Time) && f.of(x) {
+			return f
+		}
+	}
+	return nil
+}
+
+// of reports whether a change is one of the series.
+func (f *Found) of(x *Checked) bool {
+	return f.Repository == x.Repository && f.Branch == x.Branch && f.Workload == x.Workload && f.Name() == x.Of()
+}
+
+// moved says what of the environment is another from a night on.
+func (c *Checks) moved(x *Checked, n *Night) string {
+	for i := range c.Borders {
+		if b := &c.Borders[i]; b.After.Time.Equal(n.Time) && b.Branch == x.Branch {
+			var parts []string
+			for _, f := range b.Fields {
+				parts = append(parts, f.Name+" "+cmp.Or(f.Before, "unknown")+" → "+cmp.Or(f.After, "unknown"))
+			}
+			if len(parts) > 0 {
+				return strings.Join(parts, ", ")
+			}
+		}
+	}
+	return "another environment"
 }
 
 // nightTable lists the newest nights, with links to their reports.

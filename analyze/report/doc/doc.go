@@ -145,9 +145,11 @@ type Series struct {
 	Values []float64
 	// Category of the kernel that a box of a flame is; empty: it is a range.
 	Category string
-	Share    float64 // of a scatter's point: the part of all time that its area stands for, 0 to 1; 0: not known
-	Note     string  // of a scatter's point: what else there is to say of it
-	Tones    []Tone  // of each value of deltas and of a forest; nil: by its sign
+	Share    float64  // of a scatter's point: the part of all time that its area stands for, 0 to 1; 0: not known
+	Note     string   // of a scatter's point, or of a row of multiples: what else there is to say of it
+	Tones    []Tone   // of each value of deltas, of a forest and of a trend; nil: by its sign
+	Words    []string // of each point of a trend: what it is
+	Links    []string // of each point of a trend: where it leads
 }
 
 func (Heading) block()   {}

@@ -16,10 +16,11 @@ func (v *View) first() []doc.Block {
 	if spans := v.answer(); len(spans) > 0 {
 		list = append(list, doc.Answer{Spans: spans})
 	}
-	if c, ok := v.stepBar(); ok {
-		list = append(list, c)
+	if ranks := v.rankFigures(); len(ranks) > 0 {
+		list = append(list, ranks...)
+	} else {
+		list = append(append(list, v.stepBar()...), v.medianStep()...)
 	}
-	list = append(list, v.medianStep()...)
 	return append(list, v.topFindings()...)
 }
 
@@ -153,7 +154,7 @@ func sentences(s string) string {
 }
 
 // stepBar draws what the mean unit is made of, as one bar.
-func (v *View) stepBar() (doc.Chart, bool) {
+func (v *View) stepBar() []doc.Block {
 	s := doc.Series{Name: "mean step"}
 	if m := v.Metric("unit.time"); m != nil && m.Summary != nil {
 		s.Name = "mean of " + Plural(m.Summary.N, "step") + "; median " + unit.Format(m.Summary.P50, m.Unit)
@@ -163,8 +164,11 @@ func (v *View) stepBar() (doc.Chart, bool) {
 			s.Labels, s.Values = append(s.Labels, p.name), append(s.Values, p.time)
 		}
 	}
-	return doc.Chart{ID: "step", Title: "What one step is made of", Kind: "stacked", Unit: report.Nanoseconds,
-		Series: []doc.Series{s}}, len(s.Values) > 0
+	if len(s.Values) == 0 {
+		return nil
+	}
+	return []doc.Block{doc.Chart{ID: "step", Title: "What one step is made of", Kind: "stacked", Unit: report.Nanoseconds,
+		Series: []doc.Series{s}}}
 }
 
 // shownFindings is how many findings the first screen has.

@@ -334,8 +334,15 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	blocks = append(blocks, coverage(s)...)
 	if s.ID == "unit" && l.wide {
 		blocks = append(blocks, v.unitDots()...)
+		if v.Table("ranks", "ranks") != nil {
+			blocks = append(blocks, v.stepBar()...)
+		}
 	}
+	dots := len(blocks) > 0 && s.ID == "unit" && l.wide
 	for _, c := range s.Charts {
+		if dots && c.ID == "unit_time" {
+			continue // the dots are those units
+		}
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {
 			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels,
@@ -358,12 +365,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			continue
 		}
 		l := l
-		if s.ID != "kernels" || i > 0 {
-			l.rows = (l.rows + 2) / 3
-		}
-		if n := Entries(t); n <= l.rows+5 {
-			l.rows = max(n, 1) // a file for the last few rows would be a nuisance
-		}
+		l.rows = l.of(s, i, t)
 		table := v.tableDoc(t, l)
 		if secondary[s.ID][t.ID] {
 			table.Caption = doc.Spans(doc.Text(t.Title))
@@ -400,6 +402,19 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Method and limits")), Blocks: how})
 	}
 	return blocks
+}
+
+// of is how many rows of the i-th table of a section are shown: all where only a few are left, since a file for those would
+// be a nuisance.
+func (l layout) of(s *report.Section, i int, t *report.Table) int {
+	rows := l.rows
+	if s.ID != "kernels" || i > 0 {
+		rows = (rows + 2) / 3
+	}
+	if n := Entries(t); n <= rows+5 {
+		return max(n, 1)
+	}
+	return rows
 }
 
 // coverage says what share of the data a section covers, unless it is all; in the words of the note that defines it.

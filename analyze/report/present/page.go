@@ -132,7 +132,7 @@ func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	}
 	for i := range s.Tables {
 		t := &s.Tables[i]
-		for n := range min(Entries(t), l.rows) {
+		for n := range min(Entries(t), l.of(s, i, t)) {
 			if !holds(t, n, ref.Labels) {
 				continue
 			}

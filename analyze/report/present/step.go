@@ -17,6 +17,7 @@ const (
 	drawnDepth   = 4 // ranges in each other
 	drawnRanges  = 150
 	labelledGaps = 5
+	otherKinds   = 2    // beside the main one, of devices and kinds of step
 	leastLabel   = 0.01 // of the unit, a gap that is labelled
 	mostSingle   = 500  // marks of a lane that are drawn one by one
 )
@@ -48,7 +49,7 @@ func (v *View) stepFigures(s *report.Section) []doc.Block {
 			switch median := u.Which == "median"; {
 			case i == 0 && !median:
 				list = append(list, v.stepFigure(steps, k, u, i))
-			case i > 0 && median:
+			case i > 0 && median && len(fold) < otherKinds:
 				fold = append(fold, v.stepFigure(steps, k, u, i))
 			}
 		}

@@ -88,15 +88,17 @@ func (v *View) unitDots() []doc.Block {
 	if cause == usual {
 		return blocks
 	}
-	spans := doc.Spans(doc.Text("Slowest: step "+strconv.Itoa(slowest.number)+" with "+
-		unit.Format(float64(slowest.time), report.Nanoseconds)+", "+unit.Delta(float64(slowest.time)-mid, report.Nanoseconds)+
-		" over the median, of it "+unit.Delta(excess, report.Nanoseconds)+" "+cause+". "),
-		doc.Link("Its row", v.anchorOf("units", slowest.row)))
-	if row, gap := v.gapIn(slowest); row >= 0 {
-		spans = append(spans, doc.Text(", "), doc.Link("its longest gap", v.anchorOf("idle_gaps", row)),
-			doc.Text(" ("+unit.Format(float64(gap), report.Nanoseconds)+")"))
+	spans := doc.Spans(doc.Text("Slowest: step " + strconv.Itoa(slowest.number) + " with " +
+		unit.Format(float64(slowest.time), report.Nanoseconds) + ", " + unit.Delta(float64(slowest.time)-mid, report.Nanoseconds) +
+		" over the median, of it " + unit.Delta(excess, report.Nanoseconds) + " " + cause + "."))
+	if slowest.row < pageRows/3 {
+		spans = append(spans, doc.Text(" "), doc.Link("Its row", v.anchorOf("units", slowest.row)), doc.Text("."))
 	}
-	return append(blocks, doc.P(append(spans, doc.Text("."))...))
+	if row, gap := v.gapIn(slowest); row >= 0 && row < pageRows/3 {
+		spans = append(spans, doc.Text(" "), doc.Link("Its longest gap", v.anchorOf("idle_gaps", row)),
+			doc.Text(" ("+unit.Format(float64(gap), report.Nanoseconds)+")."))
+	}
+	return append(blocks, doc.P(spans...))
 }
 
 // anchorOf gives a row of a table an id, and leads to it.
@@ -109,10 +111,13 @@ func (v *View) anchorOf(table string, row int) string {
 	return "#" + id
 }
 
+// drawnUnits bounds the units that are drawn one by one.
+const drawnUnits = 400
+
 // unitPoints are the kept units of the main kind on its slowest device; nil where the table of units lacks some.
 func (v *View) unitPoints() []unitPoint {
 	t := v.Table("unit", "units")
-	if len(v.Unit.Groups) == 0 || t == nil || t.Others || t.TotalRows != int64(len(t.Rows)) || len(t.Rows) > pageRows/3 {
+	if len(v.Unit.Groups) == 0 || t == nil || t.Others || t.TotalRows != int64(len(t.Rows)) || len(t.Rows) > drawnUnits {
 		return nil
 	}
 	g := v.mainGroup()

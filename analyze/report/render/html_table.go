@@ -90,9 +90,8 @@ func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
 		if i >= 0 && i < len(c.Bars) && c.Bars[i] != 0 {
 			p.cellBar(c.Bars[i], c.Bars)
 		}
-		p.put("</td>")
 	}
-	p.put("</tr>\n")
+	p.put("\n") // a row and a cell end where the next one begins
 }
 
 // cellBar draws a bar below a number: from the left, or to both sides of the middle where the column has bars to the

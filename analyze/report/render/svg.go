@@ -58,6 +58,10 @@ func (p *page) draw(c doc.Chart) {
 		p.forest(c)
 	case "treemap":
 		p.treemap(c)
+	case "trend":
+		p.trend(c)
+	case "multiples":
+		p.multiples(c)
 	}
 }
 
@@ -99,7 +103,7 @@ func (p *page) numbers(c doc.Chart) {
 // numbersOfFlame has a row for each box.
 func (p *page) numbersOfFlame(c doc.Chart) {
 	for _, s := range c.Series[:min(len(c.Series), maxNumbers)] {
-		p.put("<tr><th scope=\"row\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th>")
+		p.put("<tr><td>" + text(Shorten(Visible(s.Name), p.limit)))
 		for i, v := range s.Values {
 			u := c.Unit
 			if i == 0 {
@@ -107,18 +111,18 @@ func (p *page) numbersOfFlame(c doc.Chart) {
 			}
 			p.value(u, v)
 		}
-		p.put("</tr>\n")
+		p.put("\n")
 	}
 }
 
 func (p *page) numbersByLabel(c doc.Chart) {
 	labels := c.Series[0].Labels
 	for i, l := range labels[:min(len(labels), maxNumbers)] {
-		p.put("<tr><th scope=\"row\">" + text(p.xText(c, l)) + "</th>")
+		p.put("<tr><td>" + text(p.xText(c, l)))
 		for _, s := range c.Series {
 			p.value(c.Unit, s.Values[i])
 		}
-		p.put("</tr>\n")
+		p.put("\n")
 	}
 }
 
@@ -129,21 +133,19 @@ func (p *page) numbersBySeries(c doc.Chart) {
 			if n++; n > maxNumbers {
 				return
 			}
-			p.put("<tr><th scope=\"row\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th><td>" +
-				text(p.xText(c, l)) + "</td>")
+			p.put("<tr><td>" + text(Shorten(Visible(s.Name), p.limit)) + "<td>" + text(p.xText(c, l)))
 			p.value(c.Unit, s.Values[i])
-			p.put("</tr>\n")
+			p.put("\n")
 		}
 	}
 }
 
 func (p *page) value(u string, v float64) {
 	if math.IsNaN(v) {
-		p.put("<td class=\"r\">unknown</td>")
+		p.put("<td>unknown")
 		return
 	}
-	p.put("<td class=\"r\"><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" +
-		text(unit.Format(v, u)) + "</data></td>")
+	p.put("<td><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" + text(unit.Format(v, u)) + "</data>")
 }
 
 func axisTitle(c doc.Chart) string {

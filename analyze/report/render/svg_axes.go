@@ -122,31 +122,48 @@ const (
 	limitWidth = 120
 )
 
-// frame draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
-func (p *page) frame(y axis, yUnit, describe string) {
-	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(plotHeight) +
+// frame opens a plot of the common height.
+func (p *page) frame(y axis, yUnit, describe string) { p.plot(y, yUnit, plotHeight, describe) }
+
+// stretched is drawn in a square of [svgScale] that takes on the form of its area.
+func (p *page) stretched(draw func()) {
+	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">")
+	draw()
+	p.put("</svg>")
+}
+
+// plot draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
+func (p *page) plot(y axis, yUnit string, height int, describe string) {
+	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(height) +
 		"\" aria-hidden=\"true\">")
 	var grid builder
 	ticks := y.ticks()
 	texts := tickTexts(yUnit, ticks)
 	for i, v := range ticks {
-		at := (1 - y.at(v)) * plotHeight
-		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), plotHeight-1)) + "\" text-anchor=\"end\">" +
+		at := (1 - y.at(v)) * float64(height)
+		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), float64(height)-1)) + "\" text-anchor=\"end\">" +
 			text(texts[i]) + "</text><line data-tick=\"" + float(v) + "\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\"/>")
 		grid.put("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
 	}
-	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(plotHeight) + "\" role=\"img\" aria-label=\"" +
+	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(height) + "\" role=\"img\" aria-label=\"" +
 		text(describe) + "\">" + grid.markup())
 }
 
-func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
-	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
-	texts := tickTexts(c.XUnit, xTicks)
-	for i, v := range xTicks {
-		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(x.at(v)) + "\">" +
-			text(texts[i]) + "</text>")
+// xTicks writes the ticks of a level axis below what was drawn.
+func (p *page) xTicks(x axis, u string) {
+	p.put("<svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	ticks := x.ticks()
+	for i, t := range tickTexts(u, ticks) {
+		at := x.at(ticks[i])
+		p.put("<text x=\"" + percent(at, 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(at) + "\">" + text(t) + "</text>")
 	}
-	p.put("</svg></div>\n")
+	p.put("</svg>")
+}
+
+func (p *page) closeFrame(c doc.Chart, x axis) {
+	p.put("</svg>")
+	p.xTicks(x, c.XUnit)
+	p.put("</div>\n")
 	if c.XTitle != "" {
 		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
 	}
@@ -207,7 +224,6 @@ func (p *page) lines(c doc.Chart) {
 	} else if limits > 0 {
 		y.high *= 2 // room for the names of limits
 	}
-	ticks := x.ticks()
 	p.frame(y, c.Unit,
 		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
 	of := ownColour
@@ -269,7 +285,7 @@ func (p *page) lines(c doc.Chart) {
 			}
 		}
 	}
-	p.closeFrame(c, x, ticks)
+	p.closeFrame(c, x)
 	if !log && y.low > 0 {
 		p.put("<p class=\"muted\">" + text("The axis starts at "+unit.Format(y.low, c.Unit)+", not at zero.") + "</p>\n")
 	}
@@ -299,9 +315,10 @@ func (p *page) path(series int, class markup, at, values []float64, x, y axis) {
 		}
 		b.put(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
 	}
-	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">" +
-		"<polyline data-s=\"" + num(series) + "\" points=\"" + b.markup() + "\" class=\"path " + class +
-		"\" vector-effect=\"non-scaling-stroke\"/></svg>")
+	p.stretched(func() {
+		p.put("<polyline data-s=\"" + num(series) + "\" points=\"" + b.markup() + "\" class=\"path " + class +
+			"\" vector-effect=\"non-scaling-stroke\"/>")
+	})
 }
 
 // histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each

@@ -47,18 +47,13 @@ func (p *page) dots(c doc.Chart) {
 		}
 		p.closeBar("median " + unit.Format(median, c.Unit))
 	}
-	ticks := x.ticks()
-	texts := tickTexts(c.Unit, ticks)
-	p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"16\">")
-	for i, v := range ticks {
-		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"12\" text-anchor=\"" + anchorAt(x.at(v)) + "\">" +
-			text(texts[i]) + "</text>")
-	}
+	p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
+	p.xTicks(x, c.Unit)
 	words := "A dot is one unit; from top to bottom in the order in which they ran. The line is the median."
 	if x.low > 0 {
 		words += " The axis starts at " + unit.Format(x.low, c.Unit) + ", not at zero."
 	}
-	p.put("</svg><span></span></div>\n</div>\n<p class=\"muted\">" + text(words) + "</p>\n")
+	p.put("<span></span></div>\n</div>\n<p class=\"muted\">" + text(words) + "</p>\n")
 }
 
 // sideColour is the colour of a side of a comparison, and of any other row the next of the palette.

@@ -106,7 +106,7 @@ func flameColour(s doc.Series) markup {
 	return "range"
 }
 
-// A change is red where there is more and blue where there is less, in three steps by its share of the whole.
+// A change is red where there is more and green where there is less, in three steps by its share of the whole.
 var (
 	changeSteps   = [3]float64{0.0005, 0.005, 0.02}
 	changeClasses = [7]markup{"less3", "less2", "less1", "even", "more1", "more2", "more3"}

@@ -104,14 +104,25 @@ func stripLength(s doc.Series) float64 {
 	return (at[n-1] - at[0]) * float64(n) / float64(n-1)
 }
 
-// heat is a grid of shades, one row per series.
+// heatCap is the quantile of the shades' values at which they end: one outlier would make all others pale.
+const heatCap = 0.99
+
+// heat is a grid of shades, one row per series. It is as dark as it gets from the 99th percentile of its values on.
 func (p *page) heat(c doc.Chart) {
-	most, columns := 0.0, 0
+	var values []float64
+	columns := 0
 	for _, s := range c.Series {
 		columns = max(columns, len(s.Values))
 		for _, v := range s.Values {
-			most = max(most, v)
+			if v > 0 {
+				values = append(values, v)
+			}
 		}
+	}
+	slices.Sort(values)
+	most, dark := 0.0, 0.0
+	if n := len(values); n > 0 {
+		most, dark = values[n-1], values[int(heatCap*float64(n-1))]
 	}
 	const cell = 14
 	height := num(cell * len(c.Series))
@@ -127,22 +138,30 @@ func (p *page) heat(c doc.Chart) {
 		"\" preserveAspectRatio=\"none\" " +
 		"role=\"img\" aria-label=\"" +
 		text(c.Title+": "+strconv.Itoa(len(c.Series))+" rows of "+strconv.Itoa(columns)+", up to "+unit.Format(most,
-			c.Unit)) + "\"><rect width=\"1000\" height=\"" + height + "\" class=\"track\"/><g class=\"c1\" data-heat=\"" +
+			c.Unit)) + "\"><rect width=\"1000\" height=\"" + height + "\" class=\"track\"/><g class=\"c0\" data-heat=\"" +
 		num(columns) + "\">")
 	w := svgScale / float64(max(columns, 1))
 	for i, s := range c.Series {
 		for k, v := range s.Values {
-			if v <= 0 || most == 0 {
-				continue
+			if v > 0 {
+				p.put("<rect x=\"" + short(float64(k)*w) + "\" y=\"" + num(i*cell) + "\" width=\"" + short(w) +
+					"\" height=\"" + num(cell-1) + "\" fill-opacity=\"" + float(math.Round(min(v/dark, 1)*100)/100) + "\"/>")
 			}
-			p.put("<rect x=\"" + short(float64(k)*w) + "\" y=\"" + num(i*cell) + "\" width=\"" + short(w) +
-				"\" height=\"" + num(cell-1) + "\" fill-opacity=\"" +
-				float(math.Max(0.05, math.Round(v/most*100)/100)) + "\"/>")
 		}
 	}
-	p.put("</g></svg></div>\n<p class=\"muted\">" +
-		text("Darker is more; the darkest is "+unit.Format(most, c.Unit)+". Columns from left to right: "+rangeOf(p,
-			c)+".") + "</p>\n")
+	p.put("</g></svg>")
+	if at := xs(c.Series[0]); c.XUnit != "" && len(at) > 1 {
+		x := axis{low: at[0], high: at[0] + stripLength(c.Series[0])}
+		p.xTicks(x, c.XUnit)
+	}
+	words := "Darker is more, in proportion; as dark as it gets: " + unit.Format(dark, c.Unit)
+	if most > dark {
+		words += " (the 99th percentile) and above, up to " + unit.Format(most, c.Unit)
+	}
+	if c.XUnit == "" {
+		words += ". Columns from left to right: " + rangeOf(p, c)
+	}
+	p.put("</div>\n<p class=\"muted\">" + text(words+".") + "</p>\n")
 }
 
 func rangeOf(p *page, c doc.Chart) string {

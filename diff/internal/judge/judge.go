@@ -328,7 +328,7 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 	row := &s.row
 	g := comparison.Gate{
 		Rule: r.Name(), Metric: s.metric, Labels: row.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(),
-		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class, Limit: limit(r, s),
+		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class, Limit: j.limit(r, s),
 	}
 	switch {
 	case r.Since != "":
@@ -351,11 +351,11 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 }
 
 // limit is the relative change from which a rule objects, in its direction; nil where it has none.
-func limit(r *policy.Rule, s *subject) *float64 {
+func (j *judge) limit(r *policy.Rule, s *subject) *float64 {
 	if r.Rel == nil {
 		return nil
 	}
-	v := *r.Rel
+	v := j.tolerance(r, s)
 	if r.Direction == policy.Down || r.Direction == "" && s.higher {
 		v = -v
 	}

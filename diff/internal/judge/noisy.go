@@ -124,6 +124,7 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	g.Class = noise.ClassOf(v)
 	if v.Ratio != 0 {
 		g.P = &v.PAdjusted
+		g.Tested = &comparison.Tested{Change: v.Ratio - 1, Low: v.Low - 1, High: v.High - 1}
 	}
 	if v.Resolution > 0 && v.Resolution < 10 {
 		g.Resolution = &v.Resolution

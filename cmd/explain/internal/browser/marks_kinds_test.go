@@ -166,27 +166,25 @@ func (m *marksChecker) lines(log bool) {
 }
 
 func (m *marksChecker) heat() {
-	most := 0.0
-	for _, s := range m.c.Series {
-		most = max(most, slices.Max(append([]float64{0}, s.Values...)))
-	}
-	want := 0
+	var shades []float64
 	for _, s := range m.c.Series {
 		for _, v := range s.Values {
 			if v > 0 {
-				want++
+				shades = append(shades, v)
 			}
 		}
 	}
-	if len(m.d.Marks) != want {
-		m.errorf("%d cells, want %d", len(m.d.Marks), want)
+	if len(m.d.Marks) != len(shades) {
+		m.errorf("%d cells, want %d", len(m.d.Marks), len(shades))
 	}
+	slices.Sort(shades)
+	dark := shades[int(0.99*float64(len(shades)-1))] // as dark as it gets
 	for i := range m.d.Marks {
 		mark := &m.d.Marks[i]
 		mark.Series = int(math.Round((mark.Box.Y - mark.Frame.Y) / mark.Frame.H * float64(len(m.c.Series))))
 		mark.Value = int(math.Round((mark.Box.X - mark.Frame.X) / mark.Frame.W * float64(m.d.Heat)))
-		if v := m.value(mark); math.Abs(mark.Opacity-max(0.05, v/most)) > 0.006 {
-			m.errorf("the cell %d of row %d is %g dark, want %g", mark.Value, mark.Series, mark.Opacity, v/most)
+		if v := m.value(mark); math.Abs(mark.Opacity-min(1, v/dark)) > 0.006 {
+			m.errorf("the cell %d of row %d is %g dark, want %g", mark.Value, mark.Series, mark.Opacity, min(1, v/dark))
 		}
 	}
 }

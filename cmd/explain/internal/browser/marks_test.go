@@ -181,6 +181,7 @@ func (m *marksChecker) affine(what string, values, places []float64) (at func(fl
 
 func (m *marksChecker) check() {
 	m.t.Helper()
+	defer m.lie()
 	switch m.d.Kind {
 	case "bar":
 		m.bars()
@@ -210,6 +211,10 @@ func (m *marksChecker) check() {
 		m.forest()
 	case "dots":
 		m.dots()
+	case "multiples":
+		m.multiples()
+	case "trend":
+		m.trend()
 	default:
 		m.errorf("no test knows this kind")
 	}

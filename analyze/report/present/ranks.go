@@ -1,0 +1,126 @@
+package present
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// rankFigures are the first screen of a run of many ranks: who arrived last, what that held up, and how long the steps of
+// each rank took.
+func (v *View) rankFigures() []doc.Block {
+	t := v.Table("ranks", "ranks")
+	if Entries(t) == 0 {
+		return nil
+	}
+	last := doc.Series{Name: "arrived last"}
+	held := doc.Series{Name: "held up the others for"}
+	of := 0.0
+	for _, i := range v.lateFirst(t) {
+		name, _ := CellOf(t, i, "rank").Str()
+		if n, ok := CellOf(t, i, "last").Num(); ok {
+			last.Labels, last.Values = append(last.Labels, "rank "+name), append(last.Values, n)
+		}
+		if ns, ok := CellOf(t, i, "held_up").Num(); ok {
+			held.Labels, held.Values = append(held.Labels, "rank "+name), append(held.Values, ns)
+		}
+		if n, ok := CellOf(t, i, "collectives").Num(); ok {
+			of = max(of, n)
+		}
+	}
+	var list []doc.Block
+	if len(last.Values) > 0 && slices.Max(last.Values) > 0 {
+		list = append(list, doc.Chart{ID: "rank_last", Title: "Who arrived last, of " + unit.Int(int64(of)) + " collectives",
+			Kind: "bar", Unit: report.Count, Series: []doc.Series{last}})
+	}
+	if len(held.Values) > 0 && slices.Max(held.Values) > 0 {
+		list = append(list, doc.Chart{ID: "rank_held", Title: "How long the others waited for it", Kind: "bar",
+			Unit: report.Nanoseconds, Series: []doc.Series{held}})
+	}
+	if c, ok := v.rankSteps(t); ok {
+		list = append(list, c)
+	}
+	return list
+}
+
+// drawnRanks bounds the ranks of a figure.
+const drawnRanks = 16
+
+// lateFirst are the rows of the ranks that arrived last most often; those alone where there are many.
+func (v *View) lateFirst(t *report.Table) []int {
+	rows := make([]int, Entries(t))
+	for i := range rows {
+		rows[i] = i
+	}
+	last := func(i int) float64 { n, _ := CellOf(t, i, "last").Num(); return n }
+	slices.SortStableFunc(rows, func(a, b int) int { return int(last(b) - last(a)) })
+	return rows[:min(len(rows), drawnRanks)]
+}
+
+// Bounds of the distributions of step times.
+const (
+	stepBins  = 60
+	stepReach = 0.995 // quantile of all steps at which the axis ends
+)
+
+// rankSteps are the times of the steps of each rank, as small multiples on one axis, so that two kinds of step are seen
+// as two.
+func (v *View) rankSteps(t *report.Table) (doc.Chart, bool) {
+	if v.Unit.Series == nil || len(v.Unit.Groups) == 0 {
+		return doc.Chart{}, false
+	}
+	units, err := v.Unit.Series.Decode()
+	if err != nil {
+		return doc.Chart{}, false
+	}
+	times, all := map[int64][]float64{}, []float64{}
+	for i := range units {
+		if u := &units[i]; report.UnitStates[u.State] == "kept" {
+			times[u.Device] = append(times[u.Device], float64(u.Duration))
+			all = append(all, float64(u.Duration))
+		}
+	}
+	if len(all) < 2 {
+		return doc.Chart{}, false
+	}
+	slices.Sort(all)
+	low, high := all[0], all[int(stepReach*float64(len(all)-1))]
+	if high <= low {
+		return doc.Chart{}, false
+	}
+	c := doc.Chart{ID: "rank_step_times", Title: "Times of the steps of each rank", Kind: "multiples", Unit: report.Count, XUnit: report.Nanoseconds,
+		XTitle: "Time of a step, from"}
+	seen := map[int64]bool{}
+	for _, i := range v.lateFirst(t) {
+		name, _ := CellOf(t, i, "rank").Str()
+		device, ok := CellOf(t, i, "device_id").Int()
+		if !ok || seen[device] || len(times[device]) == 0 {
+			continue
+		}
+		seen[device] = true
+		s := doc.Series{Name: "rank " + name, Values: make([]float64, stepBins)}
+		beyond := 0
+		for _, ns := range times[device] {
+			if ns > high {
+				beyond++
+				continue
+			}
+			s.Values[min(int((ns-low)/(high-low)*stepBins), stepBins-1)]++
+		}
+		for k := range stepBins {
+			s.Labels = append(s.Labels, strconv.FormatFloat(math.Round(low+(high-low)*float64(k)/stepBins), 'f', -1, 64))
+		}
+		if p50, ok := CellOf(t, i, "step_p50").Num(); ok {
+			s.Note = "median " + unit.Format(p50, report.Nanoseconds)
+		}
+		if beyond > 0 {
+			s.Note += "; " + unit.Int(int64(beyond)) + " longer"
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c, len(c.Series) > 0
+}
