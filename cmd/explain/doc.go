@@ -162,8 +162,9 @@ func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, er
 	return len(texts) > 0, nil
 }
 
-// listPages writes the name and the title of every page, by group.
+// listPages writes what people want to do, and the name and the title of every page, by group.
 func listPages(w io.Writer) error {
+	fmt.Fprintf(w, "I want to …\n  %s\n", strings.ReplaceAll(docs.TaskList(), "\n", "\n  "))
 	group := ""
 	for _, p := range docs.Pages() {
 		if p.Group != group {

@@ -205,6 +205,19 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestTasksAreInTheReadme: the README lists what people want to do as explain doc does, command by command.
+func TestTasksAreInTheReadme(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(readme), "## I want to …\n\n```sh\n")
+	block, _, _ = strings.Cut(block, "```")
+	if want := TaskList(); block != want {
+		t.Errorf("the README has\n%sand explain doc\n%s", block, want)
+	}
+}
+
 // TestPagesAreWhole: each page has a title of its own, and its links to files of the repository lead somewhere.
 func TestPagesAreWhole(t *testing.T) {
 	names := map[string]bool{}

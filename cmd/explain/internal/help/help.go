@@ -17,7 +17,7 @@ import (
 // groups are the flags of all commands, in the order in which help lists them. One flag means one thing everywhere.
 var groups = []struct{ title, flags string }{
 	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
-		"rank role index of good bad name resume checkout"},
+		"rank role index of good bad name resume checkout study"},
 	{"Evidence", "ncu server-log prometheus evidence on"},
 	{"What is analysed", "unit window from to steady phase batch phase-map kernel-map min-share names no-nvtx-kernel-map " +
 		"no-kernel-percentiles nvtx-coverage-warn-threshold"},
