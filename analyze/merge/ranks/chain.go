@@ -15,7 +15,7 @@ type Chain struct {
 	N, Of   int64   // calls of that kind in which it does, of how many that both took part in
 	Kind    string  // of the calls in which the waiter waits most
 	In      string  // kind of the call in which it waits longest
-	Number  int     // which of its calls of this kind that is, counted from 1
+	Number  int     // which of its calls of this kind that is, counted from 1; 0 in a sample
 	Longest int64   // ns that it waits there
 	At      int64   // when First came to the call that others waited in, ns by its own capture
 	Hops    []int   // members between First and Waiter in that call, from First on
@@ -143,6 +143,9 @@ func (x *chains) together(s *Set) {
 	for n := range s.Len() {
 		last := 0
 		for k, m := range s.Members {
+			if s.Calls[k][n] < 0 {
+				continue
+			}
 			x.op[m][s.Calls[k][n]] = x.ops
 			if x.Start(m, s.Calls[k][n]) > x.Start(s.Members[last], s.Calls[last][n]) {
 				last = k
@@ -150,7 +153,7 @@ func (x *chains) together(s *Set) {
 		}
 		x.ops++
 		for k, m := range s.Members {
-			if k != last && int64(n)%x.Every == 0 {
+			if k != last && s.Calls[k][n] >= 0 && int64(n)%x.Every == 0 {
 				x.add(m, s.Calls[k][n], s.Members[last], s.Calls[last][n])
 			}
 		}
@@ -255,12 +258,12 @@ func (x *chains) of(w *wait) []share { return x.shares[w.from:w.to] }
 
 // common are the last calls before two given ones in which two members took part together; -1 where there is none near.
 func (x *chains) common(m int, call int32, d int, other int32) (i, j int32) {
-	for n := call - 1; n >= 0 && n >= call-back; n-- {
+	for n := call - 1; n >= 0 && n >= call-back && !x.Members[m].Calls[n+1].Left; n-- {
 		op := x.op[m][n]
 		if op < 0 {
 			continue
 		}
-		for k := other - 1; k >= 0 && k >= other-back; k-- {
+		for k := other - 1; k >= 0 && k >= other-back && !x.Members[d].Calls[k+1].Left; k-- {
 			if x.op[d][k] == op {
 				return n, k
 			}
@@ -285,7 +288,7 @@ type due struct {
 type dueKind struct {
 	kind int32 // place in the waiter's Kinds
 	time float64
-	n    int64
+	n    float64
 }
 
 func (x *chains) sum() []Chain {
@@ -297,9 +300,9 @@ func (x *chains) sum() []Chain {
 		if w.time < surest*x.off(int(w.member), int(w.peer)) {
 			continue
 		}
-		kind, counts := x.Members[w.member].Calls[w.call].Kind, int64(1)
+		kind, counts := x.Members[w.member].Calls[w.call].Kind, x.Members[w.member].weight(int(w.call))
 		if x.Members[w.member].synchronises(int(w.call)) {
-			counts = x.Every
+			counts *= float64(x.Every)
 		}
 		dues, times = dues[:0], times[:0]
 		for _, s := range x.of(w) {
@@ -309,8 +312,8 @@ func (x *chains) sum() []Chain {
 				u = &due{}
 				of[p] = u
 			}
-			u.time += s.time * float64(counts)
-			u.cause(x.nameOf(s.act), s.time*float64(counts))
+			u.time += s.time * counts
+			u.cause(x.nameOf(s.act), s.time*counts)
 			at := slices.Index(dues, u)
 			if at < 0 {
 				at, dues, times = len(dues), append(dues, u), append(times, 0)
@@ -322,7 +325,7 @@ func (x *chains) sum() []Chain {
 			if at < 0 {
 				at, u.kinds = len(u.kinds), append(u.kinds, dueKind{kind: kind})
 			}
-			u.kinds[at].time += times[k] * float64(counts)
+			u.kinds[at].time += times[k] * counts
 			if 2*times[k] >= float64(w.time) {
 				u.kinds[at].n += counts
 			}
@@ -374,16 +377,18 @@ func (x *chains) chain(p pair, u *due) Chain {
 		Causes: u.causes}
 	m := &x.Members[p.waiter]
 	most := slices.MaxFunc(u.kinds, func(a, b dueKind) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(b.kind, a.kind)) })
-	c.Kind, c.N = m.Kinds[most.kind], most.n
+	c.Kind, c.N = m.Kinds[most.kind], int64(math.Round(most.n))
 	w := &x.waits[u.worst]
+	of := 0.0
 	for call := range m.Calls {
 		if m.Calls[call].Kind == most.kind && (x.op[p.waiter][call] >= 0 || x.at[p.waiter][call] >= 0) {
-			c.Of++ // all of them, followed or not
+			of += m.weight(call) // all of them, followed or not
 		}
-		if m.Calls[call].Kind == m.Calls[w.call].Kind && call <= int(w.call) {
+		if m.Total == nil && m.Calls[call].Kind == m.Calls[w.call].Kind && call <= int(w.call) {
 			c.Number++
 		}
 	}
+	c.Of = int64(math.Round(of))
 	c.N, c.In = min(c.N, c.Of), m.kind(w.call)
 	slices.SortFunc(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
 	for len(c.Hops) < back { // to the wait for the first one

@@ -94,13 +94,23 @@ func (a *Aligned) compare(s *Set, points map[int][]point) {
 	for n := 0; n < s.Len(); n += every {
 		ends = ends[:0]
 		for _, k := range known {
-			ends = append(ends, a.End(s.Members[k], s.Calls[k][n]))
+			if c := s.Calls[k][n]; c >= 0 {
+				ends = append(ends, a.End(s.Members[k], c))
+			}
+		}
+		if len(ends) == 0 {
+			continue
 		}
 		base := middle(ends)
 		for at, list := range own {
 			ends = ends[:0]
 			for _, k := range list {
-				ends = append(ends, a.Members[s.Members[k]].end(s.Calls[k][n]))
+				if c := s.Calls[k][n]; c >= 0 {
+					ends = append(ends, a.Members[s.Members[k]].end(c))
+				}
+			}
+			if len(ends) == 0 {
+				continue
 			}
 			end := middle(ends)
 			points[at] = append(points[at], point{end, end - base})

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ type Member struct {
 type Set struct {
 	Comm    string    // communicator; empty where none is known
 	Members []int     // places of tracks
-	Calls   [][]int32 // by member: the place of its n-th call
+	Calls   [][]int32 // by member: the place of its n-th call; -1 where it is missing, never of the first member
 }
 
 // Len is the number of collectives.
@@ -79,6 +80,29 @@ type line struct {
 	member int
 	comm   string
 	calls  []int32
+	seq    []int32 // of a sample: the numbers of calls; nil: their places
+}
+
+// number of a call by its place.
+func (l *line) number(i int) int {
+	if l.seq == nil {
+		return i
+	}
+	return int(l.seq[i])
+}
+
+// place of the call with a number; -1 where it is not there.
+func (l *line) place(number int) int {
+	if l.seq == nil {
+		if number < 0 || number >= len(l.calls) {
+			return -1
+		}
+		return number
+	}
+	if at, ok := slices.BinarySearch(l.seq, int32(number)); ok && number >= 0 {
+		return at
+	}
+	return -1
 }
 
 // buckets are the lines of all members by communicator; those that name none by whether the host or a device calls.
@@ -103,6 +127,11 @@ func buckets(members []Member) [][]line {
 				continue
 			}
 			l := line{member: i, calls: calls}
+			if t.Total != nil {
+				for _, k := range calls {
+					l.seq = append(l.seq, t.Calls[k].Seq)
+				}
+			}
 			key := "none " + strconv.FormatBool(t.Device < 0)
 			if c < len(t.Comms) {
 				l.comm = t.Comms[c]
@@ -125,8 +154,8 @@ func together(members []Member, list []line) []Set {
 	var sets []Set
 	for seeds := 0; len(list) > 1 && seeds < maxSeeds; seeds++ {
 		seed := list[0]
-		g := group{members: members, seed: seed, clocks: map[int]Line{members[seed.member].clock: {}},
-			lines: []line{seed}, shifts: []int{0}, hi: len(seed.calls)}
+		g := group{members: members, seed: seed, clocks: map[int]Line{members[seed.member].clock: {}}, hi: len(seed.calls)}
+		g.take(seed, 0)
 		var others, rest []line
 		for _, l := range list[1:] {
 			if len(l.calls) != len(seed.calls) || !g.join(l, 0) {
@@ -150,76 +179,224 @@ func together(members []Member, list []line) []Set {
 type group struct {
 	members []Member
 	seed    line
-	lines   []line
-	shifts  []int        // by how many calls each line is ahead of the seed
-	lo, hi  int          // calls of the seed that all lines have
+	lines   []joined
+	lo, hi  int          // places of calls of the seed that all lines reach
 	clocks  map[int]Line // how clocks stand to the seed's
+}
+
+// joined is a line of the group: by place of the seed's calls its own; -1 where one is missing.
+type joined struct {
+	member int
+	calls  []int32
 }
 
 func (g *group) set() Set {
 	s := Set{Comm: g.seed.comm}
-	for i, l := range g.lines {
-		s.Members = append(s.Members, l.member)
-		s.Calls = append(s.Calls, l.calls[g.lo+g.shifts[i]:g.hi+g.shifts[i]])
+	for _, l := range g.lines {
+		s.Members, s.Calls = append(s.Members, l.member), append(s.Calls, l.calls[g.lo:g.hi])
 	}
 	return s
 }
 
-// find joins a line that begins or ends some calls before the seed: the call that ended nearest to the seed's middle
-// one is its counterpart, or a neighbour.
-func (g *group) find(l line) bool {
-	a, b := &g.members[g.seed.member], &g.members[l.member]
-	middle := len(g.seed.calls) / 2
-	clock := g.clocks[b.clock] // of other hosts as they are, where nothing is known
-	end := a.end(g.seed.calls[middle])
-	end += clock.At(end)
-	near, _ := slices.BinarySearchFunc(l.calls, end, func(c int32, t int64) int {
-		if b.end(c) < t {
-			return -1
+// take adds a line that is some calls ahead of the seed.
+func (g *group) take(l line, shift int) {
+	calls := make([]int32, len(g.seed.calls))
+	for n := range calls {
+		calls[n] = -1
+		if at := l.place(g.seed.number(n) + shift); at >= 0 {
+			calls[n] = l.calls[at]
 		}
-		return 1
-	})
-	if _, known := g.clocks[b.clock]; known {
+	}
+	g.lines = append(g.lines, joined{l.member, calls})
+}
+
+// find joins a line that begins or ends some calls before the seed: the call that ended nearest to the seed's middle
+// one is its counterpart, or a neighbour. Where calls are missing in between it goes by time.
+func (g *group) find(l line) bool {
+	b := &g.members[l.member]
+	if l.seq != nil && g.join(l, 0) {
+		return true
+	}
+	middle, near := g.near(&l)
+	shift := func(at int) (int, bool) {
+		if l.seq == nil {
+			return at - middle, true
+		}
+		if at < 0 || at >= len(l.seq) {
+			return 0, false
+		}
+		return l.number(at) - g.seed.number(middle), true
+	}
+	if clock, known := g.clocks[b.clock]; known {
 		for _, at := range []int{near, near - 1, near + 1, near - 2} {
-			if g.join(l, at-middle) {
+			if by, ok := shift(at); ok && g.join(l, by) {
 				return true
 			}
 		}
-		return false
+		return g.byTime(l, clock)
 	}
 	best, least := 0, math.Inf(1)
 	for at := near - maxOff; at <= near+maxOff; at++ {
-		if points := g.points(l, at-middle); len(points) > 0 {
+		by, ok := shift(at)
+		if !ok {
+			continue
+		}
+		if points := g.points(&l, by); len(points) > 0 {
 			if p50, _ := residuals(points, fit(points)); p50 < least {
-				best, least = at-middle, p50
+				best, least = by, p50
 			}
 		}
 	}
-	return !math.IsInf(least, 1) && g.join(l, best)
+	if !math.IsInf(least, 1) && g.join(l, best) {
+		return true
+	}
+	return g.byTime(l, g.guess(&l, middle, near))
 }
+
+// near is the place of the seed's middle call, and that of the line's call which ended nearest to it, or right after.
+func (g *group) near(l *line) (middle, at int) {
+	a, b := &g.members[g.seed.member], &g.members[l.member]
+	middle = len(g.seed.calls) / 2
+	clock := g.clocks[b.clock] // of other hosts as they are, where nothing is known
+	end := a.end(g.seed.calls[middle])
+	end += clock.At(end)
+	at, _ = slices.BinarySearchFunc(l.calls, end, func(c int32, t int64) int { return cmp.Compare(b.end(c), t) })
+	return middle, at
+}
+
+// guess is how a clock that nothing is known of stands to the seed's, by a stretch of calls around the seed's middle one
+// that all follow each other in the line: as they are, or some calls later, whichever leaves least between ends.
+func (g *group) guess(l *line, middle, near int) Line {
+	a, b := &g.members[g.seed.member], &g.members[l.member]
+	from := max(0, middle-stretch/2)
+	var best Line
+	least := math.Inf(1)
+	for by := near - middle - maxOff; by <= near-middle+maxOff; by++ {
+		var points []point
+		for n := from; n < min(from+stretch, len(g.seed.calls)); n++ {
+			if at := n + by; at >= 0 && at < len(l.calls) {
+				end := a.end(g.seed.calls[n])
+				points = append(points, point{end, b.end(l.calls[at]) - end})
+			}
+		}
+		if len(points) < stretch/2 {
+			continue
+		}
+		line := Line{From: points[0].at, Offset: float64(median(points, func(p point) float64 { return float64(p.diff) }))}
+		if p50, _ := residuals(points, line); p50 < least {
+			best, least = line, p50
+		}
+	}
+	return best
+}
+
+// byTime joins a line in which calls are missing: each call of the seed has the one of its kind that overlaps it and
+// ends nearest to it.
+func (g *group) byTime(l line, clock Line) bool {
+	_, known := g.clocks[g.members[l.member].clock]
+	calls, points := g.meet(&l, clock)
+	if !known && len(points) > 0 {
+		clock = fit(points)
+		calls, points = g.meet(&l, clock)
+	}
+	if l.seq != nil {
+		if len(points) < stretch || !g.steady(&l, calls) {
+			return false
+		}
+	} else {
+		lo, hi := 0, len(calls)
+		for ; lo < hi && calls[lo] < 0; lo++ {
+		}
+		for ; lo < hi && calls[hi-1] < 0; hi-- {
+		}
+		lo, hi = max(lo, g.lo), min(hi, g.hi)
+		if n := float64(len(points)); hi <= lo || n < overlapping*float64(hi-lo) || n < common*float64(len(calls)) {
+			return false
+		}
+		g.lo, g.hi = lo, hi
+	}
+	g.clocks[g.members[l.member].clock] = clock
+	g.lines = append(g.lines, joined{l.member, calls})
+	return true
+}
+
+// steady reports whether the numbers of the calls that a sample has in common with the seed are all apart by as much.
+func (g *group) steady(l *line, calls []int32) bool {
+	count, n, most := map[int]int{}, 0, 0
+	for k, c := range calls {
+		if c < 0 {
+			continue
+		}
+		at, _ := slices.BinarySearch(l.calls, c)
+		by := l.number(at) - g.seed.number(k)
+		count[by]++
+		n, most = n+1, max(most, count[by])
+	}
+	return float64(most) >= overlapping*float64(n)
+}
+
+// meet are the calls of a line that meet those of the seed, by its places, and how far their ends are apart.
+func (g *group) meet(l *line, clock Line) (calls []int32, points []point) {
+	a, b := &g.members[g.seed.member], &g.members[l.member]
+	calls = make([]int32, len(g.seed.calls))
+	for n := range calls {
+		calls[n] = -1
+	}
+	far := func(n, k int) int64 {
+		end := a.end(g.seed.calls[n])
+		return abs(b.end(l.calls[k]) - end - clock.At(end))
+	}
+	for n, k := 0, 0; n < len(calls) && k < len(l.calls); {
+		x, y := g.seed.calls[n], l.calls[k]
+		end := a.end(x)
+		ahead := clock.At(end)
+		d := far(n, k)
+		overlap := max(a.start(x), b.start(y)-ahead) < min(end, b.end(y)-ahead)
+		switch {
+		case overlap && a.kind(x) == b.kind(y) && (n+1 == len(calls) || d <= far(n+1, k)) && (k+1 == len(l.calls) || d <= far(n, k+1)):
+			calls[n] = y
+			points = append(points, point{end, b.end(y) - end})
+			n, k = n+1, k+1
+		case end < b.end(y)-ahead:
+			n++
+		default:
+			k++
+		}
+	}
+	return calls, points
+}
+
+func abs(v int64) int64 { return max(v, -v) }
 
 // maxOff is by how many collectives the clocks of two hosts may be apart as they are: the shift that leaves least
 // between ends is taken.
 const maxOff = 16
 
-// shared are the calls of the seed that a line that is some calls ahead has too, none where they are few.
-func (g *group) shared(l line, shift int) (lo, hi int) {
-	lo, hi = max(g.lo, -shift), min(g.hi, len(l.calls)-shift)
-	if float64(hi-lo) < common*float64(len(g.seed.calls)) {
+// shared are the places of the seed's calls that a line that is some calls ahead reaches too, none where they are few.
+func (g *group) shared(l *line, shift int) (lo, hi int) {
+	lo, hi = g.lo, g.hi
+	has := func(n int) bool { return l.place(g.seed.number(n)+shift) >= 0 }
+	for ; lo < hi && !has(lo); lo++ {
+	}
+	for ; lo < hi && !has(hi-1); hi-- {
+	}
+	if l.seq == nil && float64(hi-lo) < common*float64(len(g.seed.calls)) {
 		return 0, 0
 	}
 	return lo, hi
 }
 
 // points are how far the ends of a line that is some calls ahead are from the seed's.
-func (g *group) points(l line, shift int) []point {
+func (g *group) points(l *line, shift int) []point {
 	lo, hi := g.shared(l, shift)
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	every := (hi-lo-1)/maxPoints + 1
 	var points []point
 	for n := lo; n < hi; n += every {
-		end := a.end(g.seed.calls[n])
-		points = append(points, point{end, b.end(l.calls[n+shift]) - end})
+		if at := l.place(g.seed.number(n) + shift); at >= 0 {
+			end := a.end(g.seed.calls[n])
+			points = append(points, point{end, b.end(l.calls[at]) - end})
+		}
 	}
 	return points
 }
@@ -227,33 +404,39 @@ func (g *group) points(l line, shift int) []point {
 // join takes a line in that is some calls ahead, where the kinds of calls agree and calls overlap in time after the
 // clocks were put together.
 func (g *group) join(l line, shift int) bool {
-	lo, hi := g.shared(l, shift)
+	lo, hi := g.shared(&l, shift)
 	if hi <= lo {
 		return false
 	}
 	a, b := &g.members[g.seed.member], &g.members[l.member]
-	as, bs := g.seed.calls[lo:hi], l.calls[lo+shift:hi+shift]
-	for n := range as {
-		if a.kind(as[n]) != b.kind(bs[n]) {
-			return false
-		}
-	}
 	clock, known := g.clocks[b.clock]
 	if !known {
-		clock = fit(g.points(l, shift))
+		clock = fit(g.points(&l, shift))
 	}
-	both := 0
-	for n := range as {
-		ahead := clock.At(a.end(as[n]))
-		if max(a.start(as[n]), b.start(bs[n])-ahead) < min(a.end(as[n]), b.end(bs[n])-ahead) {
+	both, n := 0, 0
+	for k := lo; k < hi; k++ {
+		at := l.place(g.seed.number(k) + shift)
+		if at < 0 {
+			continue
+		}
+		x, y := g.seed.calls[k], l.calls[at]
+		if a.kind(x) != b.kind(y) {
+			return false
+		}
+		n++
+		ahead := clock.At(a.end(x))
+		if max(a.start(x), b.start(y)-ahead) < min(a.end(x), b.end(y)-ahead) {
 			both++
 		}
 	}
-	if float64(both) < overlapping*float64(len(as)) {
+	if float64(both) < overlapping*float64(n) || l.seq == nil && float64(n) < common*float64(len(g.seed.calls)) || n < min(stretch, len(l.calls)) {
 		return false
 	}
 	g.clocks[b.clock] = clock
-	g.lines, g.shifts, g.lo, g.hi = append(g.lines, l), append(g.shifts, shift), lo, hi
+	g.take(l, shift)
+	if l.seq == nil { // samples have their gaps anywhere
+		g.lo, g.hi = lo, hi
+	}
 	return true
 }
 

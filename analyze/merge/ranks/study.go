@@ -64,12 +64,8 @@ func Study(a *Aligned, sets []Set) *Result {
 	}
 	st.finish()
 	for i := range a.Members {
-		for k := range a.Members[i].Calls {
-			if a.Members[i].synchronises(k) {
-				r.Unmatched++
-			}
-		}
-		r.Unmatched -= r.Ranks[i].N
+		all, _ := a.Members[i].Sampled()
+		r.Unmatched += max(0, all-r.Ranks[i].N)
 	}
 	r.Chains = st.chains(sets)
 	return r
@@ -136,13 +132,27 @@ func (st *study) set(s *Set) {
 	for _, m := range s.Members {
 		known = known && st.Clock(m).Known
 	}
-	starts, sorted := make([]int64, len(s.Members)), make([]int64, len(s.Members))
+	there := make([]int, 0, len(s.Members)) // of a collective: who was captured in it
+	starts, sorted := make([]int64, len(s.Members)), make([]int64, 0, len(s.Members))
 	sums := make([]int64, len(st.names))
+	own, more := make([]Rank, len(s.Members)), make([]map[int]float64, len(s.Members)) // by act what the last did more
+	studied := 0
 	for n := range s.Len() {
-		st.Collectives++
+		there = there[:0]
+		for k := range s.Members {
+			if s.Calls[k][n] >= 0 {
+				there = append(there, k)
+			}
+		}
+		if len(there) < 2 || 2*len(there) < len(s.Members) { // few tell nothing of who came last
+			continue
+		}
+		studied++
 		shortest := int64(math.MaxInt64)
 		first, end := int64(math.MaxInt64), int64(math.MinInt64)
-		for k, m := range s.Members {
+		sorted = sorted[:0]
+		for _, k := range there {
+			m := s.Members[k]
 			c := &st.Members[m].Calls[s.Calls[k][n]]
 			shortest = min(shortest, c.End-c.Start)
 			starts[k] = -(c.End - c.Start) // who takes least starts last
@@ -151,31 +161,71 @@ func (st *study) set(s *Set) {
 				at := st.End(m, s.Calls[k][n])
 				first, end = min(first, at), max(end, at)
 			}
+			sorted = append(sorted, starts[k])
 		}
 		if known {
 			st.spreads = append(st.spreads, end-first)
 		}
-		copy(sorted, starts)
 		slices.Sort(sorted)
 		typical := sorted[(len(sorted)-1)/2]
-		last := slices.Index(starts, sorted[len(sorted)-1])
-		for k, m := range s.Members {
-			c, r := &st.Members[m].Calls[s.Calls[k][n]], &st.Ranks[m]
+		last := there[slices.IndexFunc(there, func(k int) bool { return starts[k] == sorted[len(sorted)-1] })]
+		for _, k := range there {
+			c, r := &st.Members[s.Members[k]].Calls[s.Calls[k][n]], &own[k]
 			dur := c.End - c.Start
 			r.N++
-			r.Time += dur
 			r.Transfer += shortest
 			r.Wait += dur - shortest
 			st.warm(s, k, n, starts[k]-typical)
 		}
-		r := &st.Ranks[s.Members[last]]
+		r := &own[last]
 		late := starts[last] - typical
 		r.Last++
 		r.Late += late
 		r.Worst = max(r.Worst, late)
 		r.Blame += starts[last] - sorted[len(sorted)-2]
-		st.why(s, n, last, sums)
+		if more[last] == nil {
+			more[last] = map[int]float64{}
+		}
+		if st.why(s, there, n, last, sums, more[last]) {
+			r.Told++
+		}
 	}
+	st.Collectives += scaled(int64(studied), st.weightOf(s, 0, own[0].N))
+	for k := range own {
+		m, weight := s.Members[k], st.weightOf(s, k, own[k].N)
+		st.Ranks[m].add(&own[k], weight)
+		if own[k].Told > 0 && st.excess[m] == nil {
+			st.excess[m] = map[int]float64{}
+		}
+		for act, ns := range more[k] {
+			st.excess[m][act] += ns * weight
+		}
+	}
+}
+
+// weightOf is how many collectives one of the n of a member stands for that were matched in a set.
+func (st *study) weightOf(s *Set, k int, n int64) float64 {
+	t := st.Members[s.Members[k]].Track
+	if t.Total == nil || n == 0 {
+		return 1
+	}
+	at := slices.IndexFunc(s.Calls[k], func(c int32) bool { return c >= 0 })
+	return float64(t.Total[t.comm(int(s.Calls[k][at]))]) / float64(n)
+}
+
+func scaled(v int64, by float64) int64 { return int64(math.Round(float64(v) * by)) }
+
+// add adds what a member did in one set, each collective for as many as it stands for.
+func (r *Rank) add(x *Rank, weight float64) {
+	r.N += scaled(x.N, weight)
+	r.Wait += scaled(x.Wait, weight)
+	r.Transfer += scaled(x.Transfer, weight)
+	r.Time = r.Wait + r.Transfer
+	r.Last += scaled(x.Last, weight)
+	r.Late += scaled(x.Late, weight)
+	r.Blame += scaled(x.Blame, weight)
+	r.Told += scaled(x.Told, weight)
+	r.Worst = max(r.Worst, x.Worst)
 }
 
 // warm adds to the heat map.
@@ -189,14 +239,16 @@ func (st *study) warm(s *Set, k, n int, late int64) {
 	st.count[m][at]++
 }
 
-// why adds what the last rank did more than the mean of the others since the collective before.
-func (st *study) why(s *Set, n, last int, sums []int64) {
+// why adds what the last rank did more than the mean of the others since the collective before; false where that is
+// not known.
+func (st *study) why(s *Set, there []int, n, last int, sums []int64, more map[int]float64) bool {
 	clear(sums)
 	others := int64(0)
-	for k, m := range s.Members {
+	for _, k := range there {
+		m := s.Members[k]
 		parts := st.since(m, int(s.Calls[k][n]))
 		if k == last && len(parts) == 0 {
-			return
+			return false
 		}
 		if k == last || len(parts) == 0 {
 			continue
@@ -207,21 +259,18 @@ func (st *study) why(s *Set, n, last int, sums []int64) {
 		}
 	}
 	if others == 0 {
-		return
+		return false
 	}
 	m := s.Members[last]
-	st.Ranks[m].Told++
-	if st.excess[m] == nil {
-		st.excess[m] = map[int]float64{}
-	}
 	for _, p := range st.since(m, int(s.Calls[last][n])) {
-		st.excess[m][st.actOf[m][p.Act]] += float64(p.Time)
+		more[st.actOf[m][p.Act]] += float64(p.Time)
 	}
 	for act, sum := range sums {
 		if sum != 0 {
-			st.excess[m][act] -= float64(sum) / float64(others)
+			more[act] -= float64(sum) / float64(others)
 		}
 	}
+	return true
 }
 
 // since is what a member did since the collective before a call. Time in other blocking calls is nobody's doing here:
@@ -229,7 +278,7 @@ func (st *study) why(s *Set, n, last int, sums []int64) {
 func (st *study) since(m, call int) []Part {
 	t := st.Members[m].Track
 	from := call
-	for from > 0 && !t.synchronises(from-1) {
+	for from > 0 && !t.Calls[from].Left && !t.synchronises(from-1) {
 		from--
 	}
 	if from == call {

@@ -29,8 +29,12 @@ type Track struct {
 	Comms []string // communicators, by what identifies them in every rank
 	Acts  []string // what a rank does between collectives
 	Calls []Call   // by start
+	// Total is how many collectives there were in each communicator, of which the track holds a sample; the last are of
+	// none. Nil: it holds all.
+	Total []int64
 
 	parts []Part
+	kept  []int64 // of Total
 }
 
 // Call is one blocking call of a rank: a collective, or a send or receive. Times are in ns on the clock of its host.
@@ -39,6 +43,8 @@ type Call struct {
 	Kind       int32 // place in Kinds
 	Comm       int32 // place in Comms; -1 unknown
 	Peer       int32 // rank of the root, or of the other side, plus 1; 0 unknown
+	Seq        int32 // of a collective in a sample: its number in its communicator, from 0
+	Left       bool  // the calls right before it were left out of the sample
 
 	from, to int32 // of parts
 }
@@ -106,20 +112,31 @@ type trackJSON struct {
 	Peer   []int64  `json:"peer,omitempty"` // runs; none where no call names one
 	Parts  []int64  `json:"parts"`
 	Count  []int64  `json:"part_counts"` // runs
+	Total  []int64  `json:"total,omitempty"`
+	Seq    []int64  `json:"seq,omitempty"`  // of a sample: runs of changes, of all calls
+	Left   []int64  `json:"left,omitempty"` // of a sample: runs
 }
 
 // MarshalJSON writes the track in columns.
 func (t *Track) MarshalJSON() ([]byte, error) {
 	out := trackJSON{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device,
 		Kinds: some(t.Kinds), Comms: some(t.Comms), Acts: some(t.Acts), Gap: []int64{}, Dur: []int64{},
-		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}}
-	var end int64
+		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}, Total: t.Total}
+	var end, seq int64
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		out.Gap, out.Dur = append(out.Gap, c.Start-end), append(out.Dur, c.End-c.Start)
 		out.Kind, out.Comm = addRun(out.Kind, int64(c.Kind)), addRun(out.Comm, int64(c.Comm))
 		out.Count = addRun(out.Count, int64(c.to-c.from))
 		out.Peer = addRun(out.Peer, int64(c.Peer))
+		if t.Total != nil {
+			out.Seq, seq = addRun(out.Seq, int64(c.Seq)-seq), int64(c.Seq)
+			left := int64(0)
+			if c.Left {
+				left = 1
+			}
+			out.Left = addRun(out.Left, left)
+		}
 		for _, p := range t.Parts(i) {
 			out.Parts = append(out.Parts, int64(p.Act), p.Time)
 		}
@@ -168,11 +185,27 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return err
 	}
-	var end int64
+	seq, left := make([]int64, n), make([]int64, n)
+	if t.Total = in.Total; t.Total != nil {
+		if len(t.Total) != len(t.Comms)+1 || slices.ContainsFunc(t.Total, func(v int64) bool { return v < 0 || v > 1<<40 }) {
+			return fmt.Errorf("a sample of %v collectives", t.Total)
+		}
+		if seq, err = runs(in.Seq, n, math.MinInt32, math.MaxInt32); err == nil {
+			left, err = runs(in.Left, n, 0, 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var end, number int64
 	t.Calls, t.parts = make([]Call, n), make([]Part, 0, len(in.Parts)/2)
 	for i := range n {
 		c := Call{Start: end + in.Gap[i], Kind: int32(kind[i]), Comm: int32(comm[i]), Peer: int32(peer[i]), from: int32(len(t.parts))}
-		c.End = c.Start + in.Dur[i]
+		c.End, c.Left = c.Start+in.Dur[i], left[i] == 1
+		if number += seq[i]; number < 0 || number > math.MaxInt32 {
+			return fmt.Errorf("collective %d has the number %d", i, number)
+		}
+		c.Seq = int32(number)
 		if in.Dur[i] < 0 || c.End < c.Start || c.Start > maxTime || c.Start < -maxTime || c.End > maxTime {
 			return fmt.Errorf("collective %d lasts %d ns", i, in.Dur[i])
 		}
@@ -185,6 +218,9 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 		}
 		c.to = int32(len(t.parts))
 		t.Calls[i], end = c, c.End
+	}
+	if t.Total != nil {
+		t.count()
 	}
 	return nil
 }

@@ -1,0 +1,190 @@
+package ranks
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+)
+
+const (
+	// SampleSize is how many collectives of each communicator a sample holds by their numbers.
+	SampleSize = 64
+	// stretch is how many collectives follow each other in a sample: what a rank did between two of them is known, and
+	// captures that begin some collectives apart still share most of a stretch.
+	stretch = 16
+	// byTime is how many more stretches begin at moments that all hosts have in common, multiples of markEvery ns since
+	// 1970: captures that begin many collectives apart share those.
+	byTime    = 2
+	markEvery = 1 << 27
+	// maxBetween is how many calls that are no such collectives a sample holds.
+	maxBetween = 128
+	// maxParts is how many things that the rank did before a call a sample tells; the last of more holds the rest.
+	maxParts = 3
+)
+
+// Sample is the track with some of its collectives, and the calls between them: the same ones in every rank, chosen by a
+// hash of the communicator and the collective's number in it. A track with few calls is its own sample. session is when
+// the capture began, in ns since 1970; 0 unknown.
+func (t *Track) Sample(session int64) *Track {
+	of := make([][]int32, len(t.Comms)+1) // collectives of each communicator; the last are of none
+	for i := range t.Calls {
+		if t.synchronises(i) {
+			c := t.comm(i)
+			of[c] = append(of[c], int32(i))
+		}
+	}
+	keep := make([]bool, len(t.Calls))
+	number := make([]int32, len(t.Calls))
+	out := &Track{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device, Total: make([]int64, len(of))}
+	between := 0
+	for c, calls := range of {
+		out.Total[c] = int64(len(calls))
+		for n, i := range calls {
+			number[i] = int32(n)
+		}
+		name := ""
+		if c < len(t.Comms) {
+			name = t.Comms[c]
+		}
+		for _, from := range t.stretches(name, calls, session) {
+			part := calls[from:min(from+stretch, len(calls))]
+			for _, i := range part {
+				keep[i] = true
+			}
+			for i := part[0]; i < part[len(part)-1]; i++ {
+				if !keep[i] && !t.synchronises(int(i)) && between < maxBetween {
+					keep[i] = true
+					between++
+				}
+			}
+		}
+	}
+	for i := range t.Calls {
+		if !keep[i] {
+			continue
+		}
+		c := t.Calls[i]
+		if c.Comm >= 0 {
+			c.Comm = Place(&out.Comms, t.Comms[c.Comm])
+		}
+		c.Seq, c.Left = number[i], i > 0 && !keep[i-1]
+		c.Kind = Place(&out.Kinds, t.Kinds[c.Kind])
+		out.Add(c, out.fewer(t.Parts(i), t.Acts))
+	}
+	totals := make([]int64, len(out.Comms)+1)
+	for k, name := range out.Comms {
+		totals[k] = out.Total[slices.Index(t.Comms, name)]
+	}
+	totals[len(out.Comms)] = out.Total[len(t.Comms)]
+	out.Total = totals
+	out.count()
+	return out
+}
+
+// stretches are where those of a communicator begin that a sample holds.
+func (t *Track) stretches(comm string, calls []int32, session int64) []int {
+	if len(calls) <= SampleSize {
+		return upTo(0, len(calls))
+	}
+	blocks := upTo(0, len(calls)/stretch*stretch)
+	slices.SortFunc(blocks, func(a, b int) int { return cmp.Compare(hash(comm, int64(a)), hash(comm, int64(b))) })
+	list := blocks[:SampleSize/stretch]
+	if session == 0 {
+		return list
+	}
+	end := func(i int) int64 { return session + t.Calls[calls[i]].End }
+	first, last := (end(0)-1)/markEvery+1, end(len(calls)-stretch)/markEvery
+	var marks []int64
+	for k := first; k <= last && len(marks) < 1<<16; k++ {
+		marks = append(marks, k)
+	}
+	slices.SortFunc(marks, func(a, b int64) int { return cmp.Compare(hash(comm, a), hash(comm, b)) })
+	for _, k := range marks[:min(byTime, len(marks))] {
+		at, _ := slices.BinarySearchFunc(calls, k*markEvery, func(c int32, mark int64) int {
+			return cmp.Compare(session+t.Calls[c].End, mark)
+		})
+		list = append(list, at)
+	}
+	return list
+}
+
+// upTo are the multiples of a stretch from one number to another.
+func upTo(from, to int) (list []int) {
+	for ; from < to; from += stretch {
+		list = append(list, from)
+	}
+	return list
+}
+
+func hash(comm string, n int64) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(comm))
+	h.Write(binary.LittleEndian.AppendUint64([]byte{0}, uint64(n)))
+	v := h.Sum64() // of numbers that follow each other its upper bits do too
+	v ^= v >> 33
+	v *= 0xff51afd7ed558ccd
+	return v ^ v>>33
+}
+
+// fewer are the parts that take longest, the rest in the last of them.
+func (t *Track) fewer(parts []Part, acts []string) []Part {
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Time, a.Time) })
+	for len(parts) > maxParts {
+		last := len(parts) - 1
+		parts[maxParts-1].Time += parts[last].Time
+		parts = parts[:last]
+	}
+	for i := range parts {
+		parts[i].Act = Place(&t.Acts, acts[parts[i].Act])
+	}
+	return parts
+}
+
+// comm is the place of a call's communicator; that behind the last of a call that names none.
+func (t *Track) comm(i int) int {
+	if c := t.Calls[i].Comm; c >= 0 {
+		return int(c)
+	}
+	return len(t.Comms)
+}
+
+// count counts the collectives of a sample by communicator, and all of them.
+func (t *Track) count() {
+	t.kept = make([]int64, len(t.Comms)+1)
+	for i := range t.Calls {
+		if t.synchronises(i) {
+			t.kept[t.comm(i)]++
+		}
+	}
+}
+
+// weight is how many calls one of a sample stands for.
+func (t *Track) weight(i int) float64 {
+	if t.Total == nil {
+		return 1
+	}
+	if t.synchronises(i) {
+		c := t.comm(i)
+		return float64(t.Total[c]) / float64(t.kept[c])
+	}
+	all, kept := t.Sampled()
+	return float64(max(1, all)) / float64(max(1, kept))
+}
+
+// Sampled is how many collectives the track had, and how many are there.
+func (t *Track) Sampled() (all, kept int64) {
+	if t.Total == nil {
+		for i := range t.Calls {
+			if t.synchronises(i) {
+				all++
+			}
+		}
+		return all, all
+	}
+	for c := range t.Total {
+		all, kept = all+t.Total[c], kept+t.kept[c]
+	}
+	return all, kept
+}
