@@ -30,7 +30,8 @@ func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, erro
 	if err != nil {
 		return nil, err
 	}
-	c.Report, c.Own = MergeRules().Lean(res.Report), ownOf(res.Report)
+	MergeRules().Take(c, res.Report)
+	c.Own = ownOf(res.Report)
 	return c, nil
 }
 

@@ -45,13 +45,31 @@ func Report(ctx context.Context, sources []Source, opt Options) (*report.Report,
 	if opt.Top == 0 {
 		opt.Top = defaultTop
 	}
+	l, err := index(ctx, sources)
+	if err != nil {
+		return nil, err
+	}
 	f := newFold(opt)
-	err := each(ctx, sources, func(source string, h *Head, body []byte) error {
-		c, err := decode(source, *h, body)
-		if err == nil {
-			f.add(c)
+	f.sampled = l.sampled
+	err = l.each(ctx, func(s *stored) error {
+		body := s.body
+		if f.sampled {
+			body = s.sample
 		}
-		return err
+		c, err := decode(s.source, s.head, body)
+		if err != nil {
+			return err
+		}
+		steps := c.Report
+		if f.sampled && s.body != nil { // the slowest captures are whole, for what is of a single step
+			whole, err := decode(s.source, s.head, s.body)
+			if err != nil {
+				return err
+			}
+			steps = whole.Report
+		}
+		f.add(c, steps)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -99,6 +117,7 @@ type metricFold struct {
 
 type fold struct {
 	opt      Options
+	sampled  bool // captures are samples: the run has more than MaxExact ranks
 	captures []*captureFold
 	reports  int // captures of which only the report is known
 	metrics  map[string]*metricFold
@@ -111,6 +130,7 @@ type fold struct {
 	inputs   []report.TableCount
 	bytes    int64
 	devices  devices
+	named    map[int64]bool // GPUs beyond maxDevices that have metrics of their own
 	units    unitsFold
 	warnings []report.Warning
 }
@@ -120,8 +140,8 @@ func newFold(opt Options) *fold {
 		tableIDs: map[string][]string{}, units: unitsFold{best: map[string]*bestUnit{}}}
 }
 
-// add takes a capture in.
-func (f *fold) add(c *Capture) {
+// add takes a capture in. steps is the report with the numbers of its steps.
+func (f *fold) add(c *Capture, steps *report.Report) {
 	r, at := c.Report, len(f.captures)
 	k := &captureFold{Head: c.Head, identity: r.Capture, window: r.Window, environ: r.Environment, tracks: c.Tracks,
 		status: map[string]report.Section{}, rows: map[string]bool{}, own: c.Own, unit: r.Unit}
@@ -150,7 +170,7 @@ func (f *fold) add(c *Capture) {
 	for i := range r.Metrics {
 		f.metric(at, r, &r.Metrics[i])
 	}
-	f.units.add(at, r, k.own.Steps, f.opt.Rules)
+	f.units.add(at, steps, k.own.Steps, f.opt.Rules)
 	for i := range r.Sections {
 		f.section(at, k, &r.Sections[i])
 	}

@@ -6,11 +6,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the
+// Take gives a capture its report, as lean as a merged report needs it.
+func (r *Rules) Take(c *Capture, of *report.Report) { c.Report, c.rules = r.lean(of), r }
+
+// lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the
 // unit, metrics and tables that stay with the capture.
-func (r *Rules) Lean(of *report.Report) *report.Report {
+func (r *Rules) lean(of *report.Report) *report.Report {
 	out := *of
-	out.Unit.Cuts = nil
+	out.Unit.Cuts, out.Unit.Steps, out.Unit.Parts = nil, nil, nil
 	out.Findings, out.Remarks = []report.Finding{}, []report.Remark{}
 	out.Evidence = []report.EvidenceFile{}
 	out.Metrics = slices.DeleteFunc(slices.Clone(of.Metrics), func(m report.Metric) bool {

@@ -50,7 +50,9 @@ func OfReport(name string, r *report.Report, rules *Rules, own Own) (*Capture, e
 	}
 	head := HeadOf(r, 0)
 	head.From = fromReport
-	return &Capture{Head: head, Report: rules.Lean(r), Own: own}, nil
+	c := &Capture{Head: head, Own: own}
+	rules.Take(c, r)
+	return c, nil
 }
 
 // noRanges is the flag that leaves out what other reports hold of ranges; sections say so where it was given.

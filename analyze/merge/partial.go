@@ -19,6 +19,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -35,6 +37,14 @@ type Head struct {
 	Session int64  `json:"session"` // when it began, ns since 1970 by the host's clock; 0: unknown
 	// From is [fromReport] where the capture's report is all that is known of it; empty: its trace was there.
 	From string `json:"from,omitempty"`
+	// What tells which captures of many are kept whole: its ranks, the median of its slowest main step and the sum of its
+	// kernels, in ns.
+	Ranks   int64   `json:"ranks,omitempty"`
+	Step    float64 `json:"step,omitempty"`
+	Kernels int64   `json:"kernels,omitempty"`
+	// Sampled: a sample stands before the capture. Left: the capture itself was left out.
+	Sampled bool `json:"sampled,omitempty"`
+	Left    bool `json:"left,omitempty"`
 }
 
 // Capture is all that a merged report needs of one capture.
@@ -44,6 +54,8 @@ type Capture struct {
 	Own    Own            `json:"own"`
 	Counts []Counts       `json:"counts"`
 	Tracks []*ranks.Track `json:"tracks"`
+
+	rules *Rules // of its tables, where a sample is made of it
 }
 
 // Counts are the durations of one kind of event as distinct values, each with how often it occurs.
@@ -70,15 +82,22 @@ type countsJSON struct {
 	Family string  `json:"family"`
 	Key    string  `json:"key"`
 	Coarse bool    `json:"coarse,omitempty"`
-	Values []int64 `json:"values"` // changes
+	Ends   []int64 `json:"ends,omitempty"` // of coarse ones: the least and the most
+	Values []int64 `json:"values"`         // changes; of coarse ones of the numbers of bins
 	Counts []int64 `json:"counts"`
 }
 
 // MarshalJSON writes values as changes.
 func (c Counts) MarshalJSON() ([]byte, error) {
-	out := countsJSON{c.Family, c.Key, c.Coarse, make([]int64, len(c.Of.Values)), c.Of.Counts}
+	out := countsJSON{Family: c.Family, Key: c.Key, Coarse: c.Coarse, Values: make([]int64, len(c.Of.Values)), Counts: c.Of.Counts}
+	if n := len(c.Of.Values); c.Coarse && n > 0 {
+		out.Ends = []int64{c.Of.Values[0], c.Of.Values[n-1]}
+	}
 	last := int64(0)
 	for i, v := range c.Of.Values {
+		if c.Coarse {
+			v = stat.BinOf(v)
+		}
 		out.Values[i], last = v-last, v
 	}
 	if out.Counts == nil {
@@ -97,17 +116,28 @@ func (c *Counts) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
 	}
-	if len(in.Values) != len(in.Counts) || len(in.Values) > 2*maxDistinct {
-		return fmt.Errorf("%d values with %d counts", len(in.Values), len(in.Counts))
+	n := len(in.Values)
+	if n != len(in.Counts) || n > 2*maxDistinct || in.Coarse && n > 0 && len(in.Ends) != 2 {
+		return fmt.Errorf("%d values with %d counts", n, len(in.Counts))
 	}
-	last, n := int64(0), int64(0)
+	change, before := int64(0), int64(-1)
 	for i := range in.Values {
-		v := last + in.Values[i]
-		if i > 0 && in.Values[i] <= 0 || v < last && in.Values[i] > 0 || in.Counts[i] <= 0 || in.Counts[i] > 1<<40 || v < 0 {
+		change += in.Values[i]
+		v := change
+		switch {
+		case change < 0 || change > 1<<62 || in.Coarse && change > 1<<16:
+			v = -1
+		case in.Coarse && i == 0:
+			v = in.Ends[0]
+		case in.Coarse && i == n-1:
+			v = in.Ends[1]
+		case in.Coarse:
+			v = stat.MiddleOf(change)
+		}
+		if v <= before || in.Counts[i] <= 0 || in.Counts[i] > 1<<40 {
 			return fmt.Errorf("value %d of %s does not follow the one before", i, in.Family)
 		}
-		in.Values[i], last = v, v
-		n += in.Counts[i]
+		in.Values[i], before = v, v
 	}
 	*c = Counts{in.Family, in.Key, in.Coarse, stat.Counted{Values: in.Values, Counts: in.Counts}}
 	return nil
@@ -119,23 +149,36 @@ var errPartial = errors.New("not a partial")
 // fileHead is the first line of a partial.
 type fileHead struct {
 	Schema string `json:"schema"`
+	Heads  []Head `json:"heads,omitempty"` // of all captures
 }
 
-// Writer writes a partial: captures by key.
+// Writer writes a partial.
 type Writer struct {
-	zip  *gzip.Writer
-	last string
-	n    int
-	err  error
+	to    io.Writer
+	zip   io.WriteCloser
+	heads []Head
+	parts [][2][]byte // sample and body of captures that are not written yet
+	n     int
+	err   error
 }
 
-// NewWriter begins a partial.
-func NewWriter(w io.Writer) *Writer {
-	zip, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	p := &Writer{zip: zip, err: err}
-	p.line(fileHead{schemaID})
-	return p
+// NewWriter begins a partial, which is written when it is closed.
+func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
+
+// begin writes what comes before captures. Samples of many captures are alike, which gzip does not see from one to the
+// next: they are packed with zstd.
+func (p *Writer) begin(heads []Head, samples bool) {
+	if samples {
+		p.zip, p.err = zstd.NewWriter(p.to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+			zstd.WithWindowSize(window))
+	} else {
+		p.zip, p.err = gzip.NewWriterLevel(p.to, gzip.BestCompression)
+	}
+	p.line(fileHead{schemaID, heads})
 }
+
+// window is how far back, in bytes, what is packed with zstd may repeat itself.
+const window = 4 << 20
 
 func (p *Writer) line(v any) {
 	if p.err != nil {
@@ -146,31 +189,42 @@ func (p *Writer) line(v any) {
 	p.err = e.Encode(v)
 }
 
-// Capture writes a capture. Captures come by key.
+// Capture takes a capture in. Captures come by key.
 func (p *Writer) Capture(c *Capture) error {
+	if n := len(p.heads); n > 0 && c.Key <= p.heads[n-1].Key {
+		return fmt.Errorf("capture %s comes after %s", c.Key, p.heads[n-1].Key)
+	}
+	sample, err := c.sample().encode()
+	if err != nil {
+		return err
+	}
+	body, err := c.encode()
+	if err != nil {
+		return err
+	}
+	p.heads, p.parts = append(p.heads, c.head()), append(p.parts, [2][]byte{sample, body})
+	return nil
+}
+
+// encode is the capture as a line of JSON.
+func (c *Capture) encode() ([]byte, error) {
 	own := *c.Report
 	own.Trace.Name = "" // a copy under another name is the same capture
-	c = &Capture{c.Head, &own, c.Own, c.Counts, c.Tracks}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(c); err != nil {
-		return err
-	}
-	return p.raw(&c.Head, bytes.TrimRight(b.Bytes(), "\n"))
+	err := e.Encode(&Capture{c.Head, &own, c.Own, c.Counts, c.Tracks, nil})
+	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// raw writes a capture whose body is encoded, on one line.
-func (p *Writer) raw(h *Head, body []byte) error {
-	if p.err == nil && p.n > 0 && h.Key <= p.last {
-		p.err = fmt.Errorf("capture %s comes after %s", h.Key, p.last)
-	}
-	p.last = h.Key
+// raw writes a capture that is encoded. Its body is left out where it is nil.
+func (p *Writer) raw(h Head, sample, body []byte) error {
+	h.Sampled, h.Left = sample != nil, body == nil
 	p.n++
 	p.line(h)
-	for _, b := range [][]byte{body, []byte("\n")} {
-		if p.err == nil {
-			_, p.err = p.zip.Write(b)
+	for _, b := range [][]byte{sample, body} {
+		if b != nil && p.err == nil {
+			_, p.err = p.zip.Write(append(b, '\n'))
 		}
 	}
 	return p.err
@@ -183,6 +237,14 @@ type fileEnd struct {
 
 // Close ends the partial; it does not close what it was written to.
 func (p *Writer) Close() error {
+	if p.zip == nil {
+		p.begin(p.heads, false)
+		for i, h := range p.heads {
+			if err := p.raw(h, p.parts[i][0], p.parts[i][1]); err != nil {
+				return err
+			}
+		}
+	}
 	p.line(fileEnd{p.n})
 	if p.err != nil {
 		return p.err
@@ -192,11 +254,13 @@ func (p *Writer) Close() error {
 
 // Reader reads a partial, capture by capture.
 type Reader struct {
-	name string
-	in   *bufio.Reader
-	n    int
-	next *Head
-	body []byte
+	name   string
+	in     *bufio.Reader
+	heads  []Head // of all captures, where the file says it
+	n      int
+	next   *Head
+	sample []byte
+	unread bool // the body of the capture
 }
 
 // maxBody bounds the body of one capture, in bytes of JSON.
@@ -205,11 +269,18 @@ const maxBody = 64 << 20
 // NewReader begins to read a partial. name is of the file, for errors.
 func NewReader(name string, r io.Reader) (*Reader, error) {
 	p := &Reader{name: name}
-	zip, err := gzip.NewReader(r)
+	packed := bufio.NewReaderSize(r, 1<<14)
+	var zip io.Reader
+	var err error
+	if magic, _ := packed.Peek(4); string(magic) == "\x28\xb5\x2f\xfd" {
+		zip, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
+	} else {
+		zip, err = gzip.NewReader(packed)
+	}
 	if err != nil {
 		return nil, p.bad("it is not packed with gzip: name what explain partial wrote")
 	}
-	p.in = bufio.NewReaderSize(zip, 1<<16)
+	p.in = bufio.NewReaderSize(zip, 1<<14)
 	line, err := p.line()
 	if err != nil {
 		return nil, err
@@ -222,6 +293,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 		return nil, fmt.Errorf("%s has format %s, this version reads %s: make it again from its trace, or use the explain that wrote it",
 			name, clip(head.Schema), schemaID)
 	}
+	p.heads = head.Heads
 	return p, nil
 }
 
@@ -246,8 +318,11 @@ func (p *Reader) line() ([]byte, error) {
 	}
 }
 
-// Next reads the next capture without taking it apart; nil at the end.
+// Next reads the head of the next capture, and its sample, without taking it apart; nil at the end.
 func (p *Reader) Next() (*Head, error) {
+	if _, err := p.body(); err != nil {
+		return nil, err
+	}
 	line, err := p.line()
 	if err != nil {
 		return nil, err
@@ -269,12 +344,23 @@ func (p *Reader) Next() (*Head, error) {
 	if end.Key == "" || p.next != nil && end.Key <= p.next.Key {
 		return nil, p.bad("its captures are not in order")
 	}
-	if p.body, err = p.line(); err != nil {
-		return nil, err
+	if p.sample = nil; end.Sampled {
+		if p.sample, err = p.line(); err != nil {
+			return nil, err
+		}
 	}
 	p.n++
-	p.next = &end.Head
+	p.next, p.unread = &end.Head, !end.Left
 	return p.next, nil
+}
+
+// body reads the capture after its head; nil where it was left out.
+func (p *Reader) body() ([]byte, error) {
+	if !p.unread {
+		return nil, nil
+	}
+	p.unread = false
+	return p.line()
 }
 
 func decode(name string, h Head, body []byte) (*Capture, error) {

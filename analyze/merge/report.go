@@ -40,7 +40,7 @@ func (f *fold) report() *report.Report {
 	}
 	if len(f.devices.list) > maxDevices {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "ranks",
-			Text: fmt.Sprintf("Only the first %d of %d GPUs have metrics of their own; metrics without this label count all of them.", maxDevices, len(f.devices.list))})
+			Text: fmt.Sprintf("Only the first %d of %d GPUs have metrics of their own%s; metrics without this label count all of them.", maxDevices, len(f.devices.list), s.named)})
 	}
 	r.Fill()
 	return r
@@ -210,7 +210,7 @@ func (f *fold) merged() []report.Metric {
 		m := x.m
 		if x.rule.How == report.HowDevice {
 			n := f.devices.number(x.of)
-			if n >= maxDevices {
+			if n >= maxDevices && !f.named[n] {
 				continue
 			}
 			m.Labels = m.Labels.Clone()
@@ -225,7 +225,8 @@ func (f *fold) merged() []report.Metric {
 				m.Value, m.N = &m.Summary.P50, m.Summary.N
 			}
 			if coarse {
-				m.Source.Query = "percentiles from log-spaced counts: within 2 %"
+				exactMean(&m)
+				m.Source.Query = "percentiles from log-spaced counts: within 1 %"
 			}
 		}
 		if x.rule.How == report.HowMedian && m.Summary == nil {

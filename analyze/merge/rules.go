@@ -88,6 +88,9 @@ func (f *fold) eventsOf(m *report.Metric, rule *report.Merge) (keep func(key str
 	if len(m.Labels) > 0 || rule.How == report.HowMedian {
 		return func(key string) bool { return has(rule.Events, key, m.Labels) }, true
 	}
+	if f.sampled {
+		return func(string) bool { return true }, true
+	}
 	seen := f.seen[m.ID]
 	return func(key string) bool {
 		return slices.ContainsFunc(seen, func(l report.Labels) bool { return has(rule.Events, key, l) })

@@ -12,6 +12,7 @@ import (
 var testRules = NewRules([]Declared{{Section: "kernels",
 	Metrics: []report.MetricDef{
 		{ID: "kernel.total_time", Merge: report.Sum.Counting("kernel", "kernel"), Labels: []string{"", "kernel", "pid"}},
+		{ID: "gpu.idle_ratio", Merge: report.Device, Labels: []string{"device"}},
 		{ID: "kernel.window_share", Merge: report.Leave}},
 	Tables: []report.Table{
 		{ID: "kernels", Columns: []report.Column{

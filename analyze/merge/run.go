@@ -23,9 +23,10 @@ type rank struct {
 	host    int // number of its clock
 	sum     ranks.Rank
 	steps   []stepTime
-	device  deviceKey // of the steps
-	bubble  *int64    // ns in point-to-point kernels alone; nil unknown
-	experts *int64    // ns in kernels of experts; nil unknown
+	step    *report.Summary // of the steps; nil unknown
+	device  deviceKey       // of the steps
+	bubble  *int64          // ns in point-to-point kernels alone; nil unknown
+	experts *int64          // ns in kernels of experts; nil unknown
 }
 
 // runFold is what the ranks of a run say together.
@@ -296,6 +297,35 @@ func (f *fold) steps(x *runFold) {
 				r.device = deviceKey{r.capture, p.Device}
 			}
 		}
+		var list []int64
+		for _, s := range r.steps {
+			list = append(list, s.ns)
+		}
+		r.step = stat.Summarize(list)
+	}
+	if f.sampled {
+		f.sampledSteps(x)
+	}
+}
+
+// sampledSteps gives ranks that have a capture of their own the median of its main steps.
+func (f *fold) sampledSteps(x *runFold) {
+	alone := x.onlyRanks()
+	for at := range x.ranks {
+		c := f.captures[x.ranks[at].capture]
+		if !alone[x.ranks[at].capture] {
+			continue
+		}
+		for i := range c.unit.Groups {
+			if g := &c.unit.Groups[i]; g.Main {
+				if s, ok := c.own.Steps[g.ID]; ok {
+					x.ranks[at].step = &report.Summary{N: g.Count, P50: s.P50, Mean: s.Mean}
+				}
+				if g.Device != nil {
+					x.ranks[at].device = deviceKey{x.ranks[at].capture, *g.Device}
+				}
+			}
+		}
 	}
 }
 
@@ -327,4 +357,15 @@ func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 	return times, middles, who
 }
 
-func summaryOf(list []int64) *report.Summary { return stat.Summarize(slices.Clone(list)) }
+// onlyRanks are the captures of one rank.
+func (x *runFold) onlyRanks() map[int]bool {
+	n := map[int]int{}
+	for i := range x.ranks {
+		n[x.ranks[i].capture]++
+	}
+	only := map[int]bool{}
+	for c, k := range n {
+		only[c] = k == 1
+	}
+	return only
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -70,6 +71,12 @@ var Metrics = []report.MetricDef{
 		"time of the kernels of experts (component moe); of captures of one rank").By("rank"),
 	report.Define("ranks.expert_imbalance", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 		"rank.expert_time of the rank with most over the mean of all ranks: 1 is even"),
+	report.Define("ranks.gpu_idle_ratio", report.Ratio, report.Lower, report.Noisy, report.Event, report.Leave,
+		"median over GPUs of gpu.idle_ratio, where a run has more GPUs than have metrics of their own; the summary is "+
+			"over GPUs").Summarised(),
+	report.Define("ranks.gpu_kernel_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
+		"median over GPUs of kernel.total_time, where a run has more GPUs than have metrics of their own; the summary is "+
+			"over GPUs").Summarised(),
 	report.Define("ranks.energy", report.Joules, report.Lower, report.Noisy, report.Total, report.Leave,
 		"energy of all GPUs of the run: gpu.energy added up, of a GPU that several captures saw the most; "+
 			"unknown where that of one GPU is"),
@@ -95,6 +102,7 @@ type rankSection struct {
 	metrics  []report.Metric
 	findings []report.Finding
 	warnings []report.Warning
+	named    string // GPUs beyond maxDevices, in words
 }
 
 func (s *rankSection) put(id string, l report.Labels, v *float64, n int64) *report.Metric {
@@ -135,6 +143,10 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 	s.heat()
 	s.chainsOut()
 	s.find()
+	s.gpus()
+	if s.f.sampled {
+		s.sampledNotes()
+	}
 	return s
 }
 
@@ -158,7 +170,12 @@ func (s *rankSection) totals() {
 	}
 	s.int("ranks.clocks", nil, int64(len(s.aligned.Clocks)), n)
 	s.int("ranks.collectives", nil, s.result.Collectives, s.result.Collectives)
-	s.int("ranks.unmatched", nil, s.result.Unmatched, s.result.Unmatched)
+	if s.f.sampled {
+		s.put("ranks.unmatched", nil, nil, n)
+		s.put("ranks.step_time", nil, nil, n)
+	} else {
+		s.int("ranks.unmatched", nil, s.result.Unmatched, s.result.Unmatched)
+	}
 	if s.result.Compared > 0 {
 		s.int("ranks.end_spread", nil, s.result.SpreadP50, s.result.Compared)
 		s.int("ranks.end_spread_p99", nil, s.result.SpreadP99, s.result.Compared)
@@ -253,16 +270,11 @@ func (s *rankSection) ranksOut() {
 		sum := &r.sum
 		l := report.Labels{"rank": r.label}
 		step, kernel, late, because, device := report.Null, report.Null, report.Null, report.Null, report.Null
-		if len(r.steps) > 0 {
+		if r.step != nil {
 			device = report.I(s.f.devices.number(r.device))
 		}
-		var times []int64
-		for _, x := range r.steps {
-			times = append(times, x.ns)
-		}
-		stats := summaryOf(times)
-		if stats != nil {
-			step = report.F(stats.P50)
+		if r.step != nil {
+			step = report.F(r.step.P50)
 		}
 		if alone[r.capture] {
 			kernel = report.I(s.f.captures[r.capture].own.Kernels)
@@ -288,8 +300,10 @@ func (s *rankSection) ranksOut() {
 		if !shown[i] {
 			continue
 		}
-		if stats != nil {
-			s.put("rank.step_time", l, &stats.P50, stats.N).Summary = stats
+		if r.step != nil {
+			if m := s.put("rank.step_time", l, &r.step.P50, r.step.N); !s.f.sampled {
+				m.Summary = r.step
+			}
 		}
 		if v, ok := kernel.Int(); ok {
 			s.int("rank.kernel_time", l, v, 1)
@@ -349,19 +363,6 @@ func orNull(text string) report.Cell {
 		return report.Null
 	}
 	return report.S(text)
-}
-
-// onlyRanks are the captures of one rank.
-func (s *rankSection) onlyRanks() map[int]bool {
-	n := map[int]int{}
-	for i := range s.ranks {
-		n[s.ranks[i].capture]++
-	}
-	only := map[int]bool{}
-	for c, k := range n {
-		only[c] = k == 1
-	}
-	return only
 }
 
 // shown are the ranks that have metrics of their own: all of few, else those that others waited for longest.
@@ -432,7 +433,7 @@ func (s *rankSection) stepsOut() {
 	if times == nil || s.f.reports > 0 {
 		return
 	}
-	stats := summaryOf(times)
+	stats := stat.Summarize(slices.Clone(times))
 	s.put("ranks.step_time", nil, &stats.P50, stats.N).Summary = stats
 	const most = 1000
 	t := report.Table{ID: "steps", Title: "Slowest rank of each step", File: "rank_steps.csv", Rows: [][]report.Cell{},

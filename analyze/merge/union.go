@@ -21,54 +21,120 @@ type entry struct {
 	source, at int // at: how many captures of the source come before
 }
 
+// MaxExact is how many ranks the report of a run is exact of. Of more it is made of samples.
+const MaxExact = 256
+
+// stored is a capture as it was read: its sample, and all of it where that is there.
+type stored struct {
+	source       string
+	head         Head
+	sample, body []byte
+}
+
 // Union writes the captures of all sources into one partial. A capture that several hold is written once, as of its
 // trace where one is; where they differ in what they say of it they were made by other versions or with other flags,
 // which is an error.
 func Union(ctx context.Context, w io.Writer, sources []Source) error {
-	out := NewWriter(w)
-	err := each(ctx, sources, func(_ string, h *Head, body []byte) error { return out.raw(h, body) })
+	l, err := index(ctx, sources)
 	if err != nil {
+		return err
+	}
+	out := &Writer{to: w}
+	out.begin(l.heads(), l.sampled)
+	if err := l.each(ctx, func(s *stored) error { return out.raw(s.head, s.sample, s.body) }); err != nil {
 		return err
 	}
 	return out.Close()
 }
 
+// listing is what captures there are in which sources.
+type listing struct {
+	sources []Source
+	entries []entry         // by key; of copies the one that counts first
+	sampled bool            // the run has more than MaxExact ranks
+	keep    map[string]bool // of a sampled run: captures of which all is kept
+}
+
+// heads of the captures, one of each.
+func (l *listing) heads() (list []Head) {
+	for i := range l.entries {
+		if i == 0 || l.entries[i].Key != l.entries[i-1].Key {
+			list = append(list, l.entries[i].Head)
+		}
+	}
+	return list
+}
+
+// Of many captures those are kept whole that are among the first of any of these orders.
+const (
+	keptSlowest = 8 // by their steps
+	keptMost    = 4 // by the time of their kernels
+	keptLeast   = 4
+	keptAny     = 8 // by their identity, which is a hash
+)
+
+// choose finds out whether the run is sampled, and what is kept whole then. What it keeps of all captures it keeps of
+// every part of them that holds the capture.
+func (l *listing) choose() {
+	heads := l.heads()
+	ranks := int64(0)
+	for i := range heads {
+		ranks += max(1, heads[i].Ranks)
+	}
+	if l.sampled = ranks > MaxExact; !l.sampled {
+		return
+	}
+	l.keep = map[string]bool{}
+	first := func(n int, order func(a, b *Head) int) {
+		slices.SortFunc(heads, func(a, b Head) int { return cmp.Or(order(&a, &b), cmp.Compare(a.Key, b.Key)) })
+		for _, h := range heads[:min(n, len(heads))] {
+			l.keep[h.Key] = true
+		}
+	}
+	first(keptSlowest, func(a, b *Head) int { return cmp.Compare(b.Step, a.Step) })
+	first(keptMost, func(a, b *Head) int { return cmp.Compare(b.Kernels, a.Kernels) })
+	first(keptLeast, func(a, b *Head) int { return cmp.Compare(a.Kernels, b.Kernels) })
+	first(keptAny, func(a, b *Head) int { return 0 })
+}
+
 // each visits every capture once, by key. A source is open for as long as it has captures left, one with a single
 // capture for no longer than it takes to read it.
-func each(ctx context.Context, sources []Source, visit func(source string, h *Head, body []byte) error) error {
-	entries, err := index(ctx, sources)
-	if err != nil {
-		return err
-	}
+func (l *listing) each(ctx context.Context, visit func(s *stored) error) error {
 	open := map[int]*opened{}
 	defer func() {
 		for _, o := range open {
 			o.file.Close()
 		}
 	}()
-	for i := 0; i < len(entries); {
+	for i := 0; i < len(l.entries); {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		e := &entries[i]
-		body, err := bodyOf(sources, open, e)
+		e := &l.entries[i]
+		one, err := l.read(open, e)
 		if err != nil {
 			return err
 		}
-		for i++; i < len(entries) && entries[i].Key == e.Key; i++ {
-			if entries[i].From != e.From {
+		for i++; i < len(l.entries) && l.entries[i].Key == e.Key; i++ {
+			if l.entries[i].From != e.From {
 				continue // a report knows nothing that the trace does not
 			}
-			again, err := bodyOf(sources, open, &entries[i])
+			again, err := l.read(open, &l.entries[i])
 			if err != nil {
 				return err
 			}
-			if !bytes.Equal(body, again) {
+			if !bytes.Equal(one.sample, again.sample) || one.body != nil && again.body != nil && !bytes.Equal(one.body, again.body) {
 				return fmt.Errorf("%s and %s hold the same capture and do not agree about it: make both again with one version of explain and the same flags",
-					sources[e.source].Name, sources[entries[i].source].Name)
+					one.source, again.source)
+			}
+			if one.body == nil {
+				one.body = again.body
 			}
 		}
-		if err := visit(sources[e.source].Name, &e.Head, body); err != nil {
+		if l.sampled && one.sample == nil || one.body == nil && (!l.sampled || l.keep[e.Key]) {
+			return fmt.Errorf("%s: %w: it holds too little of %s: make it again from its trace", one.source, errPartial, e.Name)
+		}
+		if err := visit(one); err != nil {
 			return err
 		}
 	}
@@ -77,8 +143,8 @@ func each(ctx context.Context, sources []Source, visit func(source string, h *He
 
 // index reads what captures the sources hold, and sorts them by key; copies of one with those of traces first, and by
 // the order of names, so that what is said of it is the same in whatever order files are named.
-func index(ctx context.Context, sources []Source) ([]entry, error) {
-	var list []entry
+func index(ctx context.Context, sources []Source) (*listing, error) {
+	l := &listing{sources: sources}
 	for i := range sources {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -87,7 +153,8 @@ func index(ctx context.Context, sources []Source) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		for at := 0; ; at++ {
+		heads := o.in.heads
+		for heads == nil || o.in.n > 0 {
 			h, err := o.in.Next()
 			if err != nil {
 				o.file.Close()
@@ -96,16 +163,24 @@ func index(ctx context.Context, sources []Source) ([]entry, error) {
 			if h == nil {
 				break
 			}
-			list = append(list, entry{*h, i, at})
+			heads = append(heads, *h)
+		}
+		for at, h := range heads {
+			if h.Sampled, h.Left = false, false; h.Key == "" || at > 0 && h.Key <= heads[at-1].Key {
+				o.file.Close()
+				return nil, o.in.bad("its captures are not in order")
+			}
+			l.entries = append(l.entries, entry{h, i, at})
 		}
 		if err := o.file.Close(); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(list, func(a, b entry) int {
+	slices.SortStableFunc(l.entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name))
 	})
-	return list, nil
+	l.choose()
+	return l, nil
 }
 
 // opened is a source that is being read.
@@ -128,28 +203,37 @@ func open(s *Source) (*opened, error) {
 	return &opened{file: f, in: in}, nil
 }
 
-// bodyOf reads the capture of an entry. Entries of one source come in its order.
-func bodyOf(sources []Source, list map[int]*opened, e *entry) ([]byte, error) {
+// read reads the capture of an entry: all of it where it is kept. Entries of one source come in its order.
+func (l *listing) read(list map[int]*opened, e *entry) (*stored, error) {
 	o := list[e.source]
 	if o == nil {
 		var err error
-		if o, err = open(&sources[e.source]); err != nil {
+		if o, err = open(&l.sources[e.source]); err != nil {
 			return nil, err
 		}
 		list[e.source] = o
 	}
 	for ; o.at <= e.at; o.at++ {
 		if h, err := o.in.Next(); err != nil || h == nil {
-			return nil, cmp.Or(err, fmt.Errorf("%s changed while it was read", sources[e.source].Name))
+			return nil, cmp.Or(err, fmt.Errorf("%s changed while it was read", l.sources[e.source].Name))
 		}
 	}
-	body := o.in.body
-	if end, err := o.in.in.Peek(len(endMark)); err != nil || string(end) == endMark {
-		delete(list, e.source) // nothing follows
-		return body, o.file.Close()
+	s := &stored{source: l.sources[e.source].Name, head: e.Head, sample: o.in.sample}
+	if !l.sampled || l.keep[e.Key] {
+		var err error
+		if s.body, err = o.in.body(); err != nil {
+			return nil, err
+		}
 	}
-	return body, nil
+	if last := len(o.in.heads); last > 0 && o.at == last { // nothing follows
+		delete(list, e.source)
+		if !l.sampled { // else what follows is not read
+			if _, err := o.in.Next(); err != nil {
+				o.file.Close()
+				return nil, err
+			}
+		}
+		return s, o.file.Close()
+	}
+	return s, nil
 }
-
-// endMark begins the last line of a partial.
-const endMark = `{"captures":`

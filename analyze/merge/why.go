@@ -62,7 +62,11 @@ func (s *rankSection) findFirst(c *chain) {
 	} else {
 		title += "late for reasons that are not captured "
 	}
-	title += fmt.Sprintf("before %s #%d, %s in %d of %d", c.In, c.Number, unit.Format(float64(c.Time), report.Nanoseconds), c.N, c.Of)
+	call := c.In
+	if c.Number > 0 {
+		call += fmt.Sprintf(" #%d", c.Number)
+	}
+	title += fmt.Sprintf("before %s, %s in %d of %d", call, unit.Format(float64(c.Time), report.Nanoseconds), c.N, c.Of)
 	if c.Kind != c.In {
 		title += " of " + c.Kind
 	}

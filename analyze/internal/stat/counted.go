@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -140,28 +141,51 @@ func (c Counted) Histogram() *report.Histogram {
 	return h
 }
 
-// Coarse puts the observations into log-spaced bins, each at the middle of what it held: percentiles are then off by 1
-// % at most. The ends keep their values.
+// Coarse puts the observations into log-spaced bins, each at the middle of its whole numbers: values, and with them
+// percentiles, are then off by 1 % at most. The ends keep their values. Bins are the same in every sample, so that merging
+// coarse samples and making them coarse again loses no more.
 func (c Counted) Coarse() (out Counted) {
-	last := int64(0)
-	var sum, n int64
-	flush := func() {
-		if n > 0 {
-			out.Values, out.Counts = append(out.Values, sum/n), append(out.Counts, n)
-		}
-		sum, n = 0, 0
-	}
 	for i, v := range c.Values {
-		k := int64(-1 << 62)
-		if v > 0 {
-			k = bin(float64(v))
+		if i > 0 && i < len(c.Values)-1 {
+			v = middleOfBin(v)
 		}
-		if i == 0 || i == 1 || i == len(c.Values)-1 || k != last {
-			flush()
+		if n := len(out.Values); n > 0 && out.Values[n-1] >= v { // one of the ends is in the bin
+			out.Values[n-1], out.Counts[n-1] = max(v, c.Values[0]), out.Counts[n-1]+c.Counts[i]
+			continue
 		}
-		last = k
-		sum, n = sum+v*c.Counts[i], n+c.Counts[i]
+		out.Values, out.Counts = append(out.Values, v), append(out.Counts, c.Counts[i])
 	}
-	flush()
 	return out
+}
+
+func middleOfBin(v int64) int64 { return MiddleOf(BinOf(v)) }
+
+// Bins of coarse samples: values below least stay as they are, and those below fine, an edge, have bins half as wide, since
+// whole numbers are coarse there already.
+const least, fine = 100, 4094
+
+var firstFine, lastFine, firstBin = bin(least * least), bin((fine - 1) * (fine - 1)), bin(fine)
+
+// BinOf is the number of the bin of coarse samples that a value falls into.
+func BinOf(v int64) int64 {
+	switch {
+	case v < least:
+		return v
+	case v < fine:
+		return least + bin(float64(v)*float64(v)) - firstFine
+	}
+	return least + lastFine - firstFine + 1 + bin(float64(v)) - firstBin
+}
+
+// MiddleOf is the value that all of a bin stand at.
+func MiddleOf(number int64) int64 {
+	if number < least {
+		return number
+	}
+	k, power := float64(number-least+firstFine), 2.0
+	if int64(k) > lastFine {
+		k, power = float64(number-least-(lastFine-firstFine+1)+firstBin), 1
+	}
+	lo, hi := math.Ceil(math.Pow(Growth, k/power)), math.Ceil(math.Pow(Growth, (k+1)/power))-1
+	return max(least, int64(math.Round(2*lo*hi/(lo+hi))))
 }

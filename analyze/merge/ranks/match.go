@@ -300,7 +300,7 @@ func (g *group) byTime(l line, clock Line) bool {
 		calls, points = g.meet(&l, clock)
 	}
 	if l.seq != nil {
-		if len(points) < stretch || !g.steady(&l, calls) {
+		if len(points) < stretch/2-2 || !g.steady(&l, calls) {
 			return false
 		}
 	} else {

@@ -13,14 +13,16 @@ const (
 	// stretch is how many collectives follow each other in a sample: what a rank did between two of them is known, and
 	// captures that begin some collectives apart still share most of a stretch.
 	stretch = 16
-	// byTime is how many more stretches begin at moments that all hosts have in common, multiples of markEvery ns since
+	// byTime is how many more stretches, of half as many, begin at moments that all hosts have in common, multiples of markEvery ns since
 	// 1970: captures that begin many collectives apart share those.
 	byTime    = 2
 	markEvery = 1 << 27
 	// maxBetween is how many calls that are no such collectives a sample holds.
-	maxBetween = 128
+	maxBetween = 32
 	// maxParts is how many things that the rank did before a call a sample tells; the last of more holds the rest.
 	maxParts = 3
+	// grain is what the times of a sample are multiples of, in ns: clocks of hosts are further apart.
+	grain = 100
 )
 
 // Sample is the track with some of its collectives, and the calls between them: the same ones in every rank, chosen by a
@@ -35,7 +37,7 @@ func (t *Track) Sample(session int64) *Track {
 		}
 	}
 	keep := make([]bool, len(t.Calls))
-	number := make([]int32, len(t.Calls))
+	number := make([]int32, len(t.Calls)) // of other calls that of the collective before
 	out := &Track{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device, Total: make([]int64, len(of))}
 	between := 0
 	for c, calls := range of {
@@ -48,7 +50,7 @@ func (t *Track) Sample(session int64) *Track {
 			name = t.Comms[c]
 		}
 		for _, from := range t.stretches(name, calls, session) {
-			part := calls[from:min(from+stretch, len(calls))]
+			part := calls[from.at:min(from.at+from.n, len(calls))]
 			for _, i := range part {
 				keep[i] = true
 			}
@@ -61,6 +63,9 @@ func (t *Track) Sample(session int64) *Track {
 		}
 	}
 	for i := range t.Calls {
+		if i > 0 && !t.synchronises(i) {
+			number[i] = number[i-1]
+		}
 		if !keep[i] {
 			continue
 		}
@@ -70,6 +75,7 @@ func (t *Track) Sample(session int64) *Track {
 		}
 		c.Seq, c.Left = number[i], i > 0 && !keep[i-1]
 		c.Kind = Place(&out.Kinds, t.Kinds[c.Kind])
+		c.Start, c.End = round(c.Start), round(c.End)
 		out.Add(c, out.fewer(t.Parts(i), t.Acts))
 	}
 	totals := make([]int64, len(out.Comms)+1)
@@ -82,39 +88,44 @@ func (t *Track) Sample(session int64) *Track {
 	return out
 }
 
-// stretches are where those of a communicator begin that a sample holds.
-func (t *Track) stretches(comm string, calls []int32, session int64) []int {
-	if len(calls) <= SampleSize {
-		return upTo(0, len(calls))
+// run is n collectives that follow each other.
+type run struct{ at, n int }
+
+// stretches are the collectives of a communicator that a sample holds.
+func (t *Track) stretches(comm string, calls []int32, session int64) (list []run) {
+	switch {
+	case len(calls) == 0:
+		return nil
+	case len(calls) <= SampleSize:
+		return []run{{0, len(calls)}}
 	}
-	blocks := upTo(0, len(calls)/stretch*stretch)
-	slices.SortFunc(blocks, func(a, b int) int { return cmp.Compare(hash(comm, int64(a)), hash(comm, int64(b))) })
-	list := blocks[:SampleSize/stretch]
+	var numbers, marks []int64
+	for k := range int64(len(calls) / stretch) {
+		numbers = append(numbers, k)
+	}
+	for _, k := range least(comm, numbers, SampleSize/stretch) {
+		list = append(list, run{int(k) * stretch, stretch})
+	}
 	if session == 0 {
 		return list
 	}
 	end := func(i int) int64 { return session + t.Calls[calls[i]].End }
-	first, last := (end(0)-1)/markEvery+1, end(len(calls)-stretch)/markEvery
-	var marks []int64
-	for k := first; k <= last && len(marks) < 1<<16; k++ {
+	for k := (end(0)-1)/markEvery + 1; k <= end(len(calls)-stretch)/markEvery && len(marks) < 1<<16; k++ {
 		marks = append(marks, k)
 	}
-	slices.SortFunc(marks, func(a, b int64) int { return cmp.Compare(hash(comm, a), hash(comm, b)) })
-	for _, k := range marks[:min(byTime, len(marks))] {
+	for _, k := range least(comm, marks, byTime) {
 		at, _ := slices.BinarySearchFunc(calls, k*markEvery, func(c int32, mark int64) int {
 			return cmp.Compare(session+t.Calls[c].End, mark)
 		})
-		list = append(list, at)
+		list = append(list, run{at, stretch / 2})
 	}
 	return list
 }
 
-// upTo are the multiples of a stretch from one number to another.
-func upTo(from, to int) (list []int) {
-	for ; from < to; from += stretch {
-		list = append(list, from)
-	}
-	return list
+// least are the n numbers with the least hashes.
+func least(comm string, list []int64, n int) []int64 {
+	slices.SortFunc(list, func(a, b int64) int { return cmp.Compare(hash(comm, a), hash(comm, b)) })
+	return list[:min(n, len(list))]
 }
 
 func hash(comm string, n int64) uint64 {
@@ -137,10 +148,13 @@ func (t *Track) fewer(parts []Part, acts []string) []Part {
 		parts = parts[:last]
 	}
 	for i := range parts {
+		parts[i].Time = round(parts[i].Time)
 		parts[i].Act = Place(&t.Acts, acts[parts[i].Act])
 	}
 	return parts
 }
+
+func round(ns int64) int64 { return (ns + grain/2) / grain * grain }
 
 // comm is the place of a call's communicator; that behind the last of a call that names none.
 func (t *Track) comm(i int) int {

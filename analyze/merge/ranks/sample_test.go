@@ -34,15 +34,15 @@ func TestSample(t *testing.T) {
 		t := &Track{Rank: 1, World: 2, Kinds: []string{"AllReduce", "Send"}, Comms: []string{comm, "few"}, Acts: []string{"a", "b", "c", "d", "e"}}
 		now := int64(0)
 		for i := range 1000 {
-			c := Call{Start: now, End: now + 10}
+			c := Call{Start: now, End: now + 1000}
 			switch {
 			case i%10 == 3:
 				c.Kind = 1
 			case i%100 == 4:
 				c.Comm = 1
 			}
-			t.Add(c, []Part{{0, 1}, {1, 50}, {2, 4}, {3, 30}, {4, 5}})
-			now += 100
+			t.Add(c, []Part{{0, 100}, {1, 5000}, {2, 400}, {3, 3000}, {4, 549}})
+			now += 10_000
 		}
 		return t
 	}
@@ -59,14 +59,16 @@ func TestSample(t *testing.T) {
 	if all, kept := s.Sampled(); all != 900 || kept != 74 || s.Total[slices.Index(s.Comms, "many")] != 890 {
 		t.Errorf("%d of %d, %v", kept, all, s.Total)
 	}
-	first := slices.IndexFunc(s.Calls, func(c Call) bool { return c.Kind == int32(slices.Index(s.Kinds, "AllReduce")) && s.Comms[c.Comm] == "many" })
+	first := slices.IndexFunc(s.Calls, func(c Call) bool {
+		return c.Kind == int32(slices.Index(s.Kinds, "AllReduce")) && s.Comms[c.Comm] == "many"
+	})
 	if c := s.Calls[first]; c.Seq%16 != 0 {
 		t.Errorf("a stretch begins with number %d", c.Seq)
 	}
 	for i := range s.Calls {
 		parts := s.Parts(i)
-		if len(parts) != 3 || parts[0].Time != 50 || parts[1].Time != 30 || parts[2].Time != 10 || s.Acts[parts[2].Act] != "e" {
-			t.Fatalf("%+v of %v", parts, s.Acts) // 5 + 4 + 1 in the last
+		if len(parts) != 3 || parts[0].Time != 5000 || parts[1].Time != 3000 || parts[2].Time != 1000 || s.Acts[parts[2].Act] != "e" {
+			t.Fatalf("%+v of %v", parts, s.Acts) // 549 + 400 + 100 in the last, in hundreds
 		}
 	}
 	b, err := json.Marshal(s)

@@ -123,9 +123,10 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 		Kinds: some(t.Kinds), Comms: some(t.Comms), Acts: some(t.Acts), Gap: []int64{}, Dur: []int64{},
 		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}, Total: t.Total}
 	var end, seq int64
+	unit := t.unit()
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		out.Gap, out.Dur = append(out.Gap, c.Start-end), append(out.Dur, c.End-c.Start)
+		out.Gap, out.Dur = append(out.Gap, (c.Start-end)/unit), append(out.Dur, (c.End-c.Start)/unit)
 		out.Kind, out.Comm = addRun(out.Kind, int64(c.Kind)), addRun(out.Comm, int64(c.Comm))
 		out.Count = addRun(out.Count, int64(c.to-c.from))
 		out.Peer = addRun(out.Peer, int64(c.Peer))
@@ -138,7 +139,7 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 			out.Left = addRun(out.Left, left)
 		}
 		for _, p := range t.Parts(i) {
-			out.Parts = append(out.Parts, int64(p.Act), p.Time)
+			out.Parts = append(out.Parts, int64(p.Act), p.Time/unit)
 		}
 		end = c.End
 	}
@@ -146,6 +147,14 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 		out.Peer = nil
 	}
 	return json.Marshal(out)
+}
+
+// unit is what times are written in, in ns.
+func (t *Track) unit() int64 {
+	if t.Total != nil {
+		return grain
+	}
+	return 1
 }
 
 func some(list []string) []string {
@@ -198,10 +207,14 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 		}
 	}
 	var end, number int64
+	unit := t.unit()
 	t.Calls, t.parts = make([]Call, n), make([]Part, 0, len(in.Parts)/2)
 	for i := range n {
-		c := Call{Start: end + in.Gap[i], Kind: int32(kind[i]), Comm: int32(comm[i]), Peer: int32(peer[i]), from: int32(len(t.parts))}
-		c.End, c.Left = c.Start+in.Dur[i], left[i] == 1
+		if in.Gap[i] > maxTime/unit || in.Gap[i] < -maxTime/unit || in.Dur[i] > maxTime/unit {
+			return fmt.Errorf("collective %d is beyond all time", i)
+		}
+		c := Call{Start: end + in.Gap[i]*unit, Kind: int32(kind[i]), Comm: int32(comm[i]), Peer: int32(peer[i]), from: int32(len(t.parts))}
+		c.End, c.Left = c.Start+in.Dur[i]*unit, left[i] == 1
 		if number += seq[i]; number < 0 || number > math.MaxInt32 {
 			return fmt.Errorf("collective %d has the number %d", i, number)
 		}
@@ -211,10 +224,10 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 		}
 		for range count[i] {
 			k := 2 * len(t.parts)
-			if k >= len(in.Parts) || in.Parts[k] < 0 || in.Parts[k] >= int64(len(in.Acts)) || in.Parts[k+1] < 0 {
+			if k >= len(in.Parts) || in.Parts[k] < 0 || in.Parts[k] >= int64(len(in.Acts)) || in.Parts[k+1] < 0 || in.Parts[k+1] > maxTime/unit {
 				return fmt.Errorf("collective %d has parts that are not there", i)
 			}
-			t.parts = append(t.parts, Part{int32(in.Parts[k]), in.Parts[k+1]})
+			t.parts = append(t.parts, Part{int32(in.Parts[k]), in.Parts[k+1] * unit})
 		}
 		c.to = int32(len(t.parts))
 		t.Calls[i], end = c, c.End

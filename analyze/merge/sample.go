@@ -1,0 +1,143 @@
+package merge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// head is the head of the capture, with what tells whether it is kept whole among many.
+func (c *Capture) head() Head {
+	h := c.Head
+	pids := map[int64]bool{}
+	for _, t := range c.Tracks {
+		pids[t.PID] = true
+	}
+	h.Ranks, h.Kernels = int64(max(1, len(pids))), c.Own.Kernels
+	for i := range c.Report.Unit.Groups {
+		if g := &c.Report.Unit.Groups[i]; g.Main {
+			h.Step = c.Own.Steps[g.ID].P50
+		}
+	}
+	return h
+}
+
+// What a sample keeps of a report: metrics with these sets of labels, of single GPUs these alone, and of these tables the
+// first rows, the others summed up.
+var (
+	sampleLabels = []string{"", "component", "cause", "collective"}
+	sampleOfGPU  = []string{"gpu.busy_time", "gpu.idle_ratio", "kernel.total_time"}
+	sampleTables = []string{"kernels/kernels", "components/components"}
+)
+
+const (
+	sampleRows  = 12 // of a table
+	sampleKinds = 12 // of steps
+)
+
+// sample is what is kept of a capture of a run of many: exact counts and times of all that it did, durations by family as
+// log-spaced counts, and some of its collectives.
+func (c *Capture) sample() *Capture {
+	r := *c.Report
+	r.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m report.Metric) bool {
+		keys := m.Labels.Keys()
+		return m.Scale == report.PerUnit || !slices.Contains(sampleLabels, keys) && (keys != "device" || !slices.Contains(sampleOfGPU, m.ID))
+	})
+	r.Unit.Series = nil
+	r.Unit.Groups = slices.Clone(r.Unit.Groups)
+	slices.SortStableFunc(r.Unit.Groups, func(a, b report.UnitGroup) int { return int(min(1, max(-1, b.Count-a.Count))) })
+	r.Unit.Groups = r.Unit.Groups[:min(len(r.Unit.Groups), sampleKinds)]
+	r.Sections = slices.Clone(r.Sections)
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		var tables []report.Table
+		for k := range s.Tables {
+			id := s.ID + "/" + s.Tables[k].ID
+			if slices.Contains(sampleTables, id) && c.rules != nil && c.rules.tables[id] != nil {
+				tables = append(tables, c.rules.tables[id].cut(s.Tables[k], sampleRows))
+			}
+		}
+		s.Tables = append([]report.Table{}, tables...)
+	}
+	out := &Capture{Head: c.Head, Report: &r, Own: c.Own, Counts: sampleCounts(c.Counts)}
+	out.Own.Steps = map[string]Step{}
+	for _, g := range r.Unit.Groups {
+		if s, ok := c.Own.Steps[g.ID]; ok {
+			out.Own.Steps[g.ID] = s
+		}
+	}
+	for _, t := range c.Tracks {
+		out.Tracks = append(out.Tracks, t.Sample(c.Session))
+	}
+	return out
+}
+
+// sampleCounts are the durations of each family together.
+func sampleCounts(list []Counts) (out []Counts) {
+	for _, c := range list {
+		if n := len(out); n > 0 && out[n-1].Family == c.Family {
+			out[n-1].Of = out[n-1].Of.Merge(c.Of)
+		} else {
+			out = append(out, Counts{Family: c.Family, Coarse: true, Of: c.Of})
+		}
+	}
+	for i := range out {
+		out[i].Of = out[i].Of.Coarse()
+	}
+	return out
+}
+
+// cut keeps the first rows of a table, and sums up the others.
+func (r *tableRule) cut(t report.Table, n int) report.Table {
+	if len(t.Rows) <= n+1 {
+		return t
+	}
+	f := newTableFold(r, &t)
+	f.cut = 1
+	var rest []*rowFold
+	for _, cells := range t.Rows[n:] {
+		rest = append(rest, &rowFold{cells: cells})
+	}
+	if !t.Others {
+		t.TotalRows = int64(len(t.Rows))
+	}
+	t.Rows, t.Others = append(slices.Clone(t.Rows[:n]), f.othersOf(rest)), true
+	return t
+}
+
+// sampledNotes say what the report of a run of many cannot.
+func (s *rankSection) sampledNotes() {
+	var all, kept int64
+	for i := range s.members {
+		a, k := s.members[i].Sampled()
+		all, kept = all+a, kept+k
+	}
+	text := "Of more than 256 ranks the report is made of samples. Counts, times and what follows from them are exact, percentiles within 1 %."
+	if all > 0 {
+		share := float64(kept) / float64(all)
+		for i := range s.metrics {
+			if m := &s.metrics[i]; m.Value != nil && slices.Contains(bySample, m.ID) {
+				m.Coverage = &share
+			}
+		}
+		text += " Who waits for whom is told by " + unit.Percent(share) + " of the collectives, the same ones on every rank, each counted for those that are left out."
+	}
+	s.section.Notes = append(s.section.Notes, text, "Unknown of so many ranks: "+strings.Join(unknownOfMany, ", ")+
+		"; and what is of single kernels beyond the first, calls, copies, ranges, processes and steps. It is in the captures' own reports.")
+}
+
+// bySample are metrics that are told by a sample of the collectives, and unknownOfMany those that nothing tells then.
+var (
+	bySample = []string{"ranks.collectives", "ranks.end_spread", "ranks.end_spread_p99", "rank.collective_time", "rank.wait_time",
+		"rank.transfer_time", "rank.last_count", "rank.last_ratio", "rank.late_time", "rank.held_up_time", "rank.cause_time", "rank.first_time"}
+	unknownOfMany = []string{"ranks.unmatched", "ranks.step_time"}
+)
+
+// exactMean gives a summary of log-spaced counts the mean that the metric knows exactly.
+func exactMean(m *report.Metric) {
+	if s := m.Summary; s != nil && m.Value != nil && m.Scale == report.Total && s.N == m.N {
+		s.Mean = *m.Value / float64(m.N)
+	}
+}
