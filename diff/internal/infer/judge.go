@@ -130,8 +130,8 @@ const classTau = 0.03
 //     family, with a least standard error from timer and units;
 //   - else the change must exceed the floor, and be certain at the rule's own tolerance by the units inside the
 //     captures: as pairs where they are tied, else as two samples; and by the noise between captures, where a calibration or one side's captures show it;
-//   - with fewer than MinUnits units only sides that are separated
-//     completely and by three floors are told apart, from 3 units on.
+//   - with fewer than MinUnits units, from LeastUnits on, sides have to lie apart completely besides, by more than the
+//     rule.
 //
 // A mean that one unit of head carries, or fewer than 2 % of them, warns: without them it holds.
 //

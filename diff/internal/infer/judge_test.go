@@ -275,19 +275,30 @@ func TestNeedFromTheCalibration(t *testing.T) {
 	}
 }
 
-// Units of 100, 101, 102 and 150, 151, 152: separated by 150/102, changed by more than three floors of 5 %.
+// Units of 100, 101, 102 and 150, 151, 152: Welch's t interval of ln around the ratio of the medians, whose standard error
+// is √(π/2) that of the mean. They lie apart by 150/102. Below three units nothing is said; what varies by more than it
+// changed does not fail; and what is within the rule passes, with what would have failed.
 func TestFewUnits(t *testing.T) {
 	b, h := []float64{100, 102, 101}, []float64{151, 150, 152}
-	n := infer.Number{Stat: infer.Median, Tolerance: 0.03, Timer: 1, Base: captures(b), Head: captures(h)}
+	n := infer.Number{Stat: infer.Median, Tolerance: 0.03, Timer: 1e-9, Base: captures(b), Head: captures(h)}
 	v := judge(n)
 	if v.Outcome != infer.Fails || v.Class != infer.Regressed {
 		t.Errorf("3 units, +50 %%: %+v", v)
 	}
-	near(t, "low", v.Low, 150./102, 1e-12)
-	near(t, "high", v.High, 152./100, 1e-12)
-	near(t, "level", v.Level, 0.9, 1e-12) // 1 - 2·3!3!/6!
-	near(t, "p", v.P, infer.NormalTail(infer.NormalQuantile(0.01)*(math.Log(151./101)-math.Log(1.03))/math.Log(1.05)), 1e-12)
-	near(t, "resolution", v.Resolution, 0.15, 1e-12) // three floors; separation alone would need 1.03·(102/100)·(151·101…)
+	squares := func(v ...float64) (s float64) {
+		m := (math.Log(v[0]) + math.Log(v[1]) + math.Log(v[2])) / 3
+		for _, x := range v {
+			s += (math.Log(x) - m) * (math.Log(x) - m)
+		}
+		return s
+	}
+	vb, vh := squares(b...)/2/3, squares(h...)/2/3
+	df := (vb + vh) * (vb + vh) / (vb*vb/2 + vh*vh/2)
+	se := math.Sqrt(math.Pi/2) * math.Sqrt(vb+vh)
+	near(t, "low", v.Low, 151./101*math.Exp(-infer.TQuantile(0.05, df)*se), 1e-12)
+	near(t, "high", v.High, 151./101*math.Exp(infer.TQuantile(0.05, df)*se), 1e-12)
+	near(t, "level", v.Level, 0.9, 1e-12)
+	near(t, "p", v.P, infer.TTail(math.Log(151./101)/se, df), 1e-12)
 	swapped := n
 	swapped.Base, swapped.Head = n.Head, n.Base
 	if v := judge(swapped); v.Outcome != infer.Holds || v.Class != infer.Improved {
@@ -298,12 +309,20 @@ func TestFewUnits(t *testing.T) {
 		t.Errorf("2 units: %+v", v)
 	}
 	n.Base, n.Head = captures(b), captures([]float64{112, 111, 113})
+	if v := judge(n); v.Outcome != infer.Fails {
+		t.Errorf("+10 %%: %+v", v)
+	}
+	n.Head = captures([]float64{112, 104, 113}) // not apart by more than 3 %
 	if v := judge(n); v.Outcome != infer.Undecided || v.Code != infer.TooFewUnits {
-		t.Errorf("+10 %%, less than three floors: %+v", v)
+		t.Errorf("+11 %%, not apart: %+v", v)
 	}
 	n.Head = captures([]float64{101, 102.5, 100})
 	if v := judge(n); v.Outcome != infer.Holds || v.Class != infer.Same {
 		t.Errorf("no change: %+v", v)
+	}
+	n.Head = captures([]float64{101, 142, 70}) // the same median, and anything may be behind it
+	if v := judge(n); v.Outcome != infer.Holds || !v.Loose || !(v.Resolution > 0.3) {
+		t.Errorf("no change to be seen: %+v", v)
 	}
 }
 

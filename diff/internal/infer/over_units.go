@@ -6,14 +6,8 @@ import (
 	"slices"
 )
 
-// LeastUnits is how many units a side complete separation takes: of fewer nothing can be told.
+// LeastUnits is how many units a side has to have: of fewer nothing can be told.
 const LeastUnits = 3
-
-// Where units are few.
-const (
-	separation = 3   // floors by which the sides must differ then
-	leastLevel = 0.9 // of the interval between extremes
-)
 
 // measure looks at the units inside the captures.
 func (q *question) measure(o Options) {
@@ -53,13 +47,12 @@ func (q *question) measure(o Options) {
 	if q.overUnits {
 		return
 	}
-	q.few, q.apart = true, math.Inf(-1)
+	q.few, q.apart, q.v.Code = true, math.Inf(-1), TooFewUnits
 	all, other := slices.Concat(base...), slices.Concat(head...)
-	if len(all) < LeastUnits || len(other) < LeastUnits || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
-		q.overUnits = false
+	if min(len(all), len(other)) < LeastUnits || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
 		return
 	}
-	q.extremes(all, other)
+	q.byFew(all, other, o)
 }
 
 // enough reports whether the side with fewer units has what a tail needs: over all its captures where several are
@@ -192,28 +185,22 @@ func (q *question) summaries(o Options) (c contrast, ok bool) {
 	return c, true
 }
 
-// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By
-// chance all of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level.
-func (q *question) extremes(base, head []float64) {
-	chance := 1.0
-	n, m := min(len(base), len(head)), max(len(base), len(head))
-	for k := 1; k <= min(n, 60); k++ {
-		chance *= float64(k) / float64(m+k)
-	}
-	low, high := math.Log(slices.Min(head)/slices.Max(base)), math.Log(slices.Max(head)/slices.Min(base))
-	q.apart = low
+// byFew contrasts units of which a side has fewer than MinUnits: Welch's t interval of the means of ln, as wide as that
+// of the statistic is, around d. apart is the ln of the smallest ratio of any two units of the sides, in the direction of d.
+func (q *question) byFew(base, head []float64, o Options) {
+	lb, lh := logs(base), logs(head)
+	q.apart = slices.Min(lh) - slices.Max(lb)
 	if q.d < 0 {
-		q.apart = -high
+		q.apart = slices.Min(lb) - slices.Max(lh)
 	}
-	q.level = 1 - 2*chance
-	if q.overUnits = q.level >= leastLevel-1e-12; q.overUnits {
-		q.c = contrast{d: q.d, low: low, high: high, least: math.Abs(q.d), alpha: q.c.alpha,
-			method: fmt.Sprintf("ratios of the most extreme of %d and %d units", len(base), len(head))}
+	n, m := float64(len(lb)), float64(len(lh))
+	vb, vh := Deviation(lb)*Deviation(lb)/n, Deviation(lh)*Deviation(lh)/m
+	df := MaxDF
+	if vb+vh > 0 {
+		df = (vb + vh) * (vb + vh) / (vb*vb/(n-1) + vh*vh/(m-1))
 	}
-}
-
-// apartFor reports whether few units are enough: complete separation, by more than tau, of sides that differ by three
-// floors.
-func (q *question) apartFor(tau float64) bool {
-	return q.few && !q.several() && q.apart > tau && math.Abs(q.d) > math.Log1p(separation*math.Expm1(q.floor))
+	half := TQuantile(o.Alpha, df) * max(q.n.Stat.width()*math.Sqrt(vb+vh), q.timer())
+	q.overUnits = true
+	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: df, alpha: o.Alpha,
+		method: fmt.Sprintf("Welch's t interval over %d and %d units", len(base), len(head))}
 }

@@ -32,7 +32,7 @@ const (
 //
 //   - by its mean: Student's t of the mean difference, with n (1-ρ)/(1+ρ) independent units of n where neighbours are
 //     alike with a lag-1 autocorrelation of ρ, adjusted over the parts by Holm; or
-//   - by single units: two at least and 2 % of all, that lie beyond the other side's largest by more than that lies
+//   - by units that stand apart: two at least and 2 % of all, that lie beyond the other side's largest by more than that lies
 //     beyond its median, each by a tenth of a unit, and that are alike within a factor of two. No test of means can
 //     tell those: without one of them the mean is another.
 //
@@ -58,8 +58,13 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 	return list
 }
 
-// few says that single units carry a part, unless all of them changed too.
+// few says that single units carry a part, unless all of them changed too. Where most stand apart, the mean says by how
+// much, however they follow each other.
 func (v *PartVerdict) few(h *hits, sign float64, n int) {
+	if 2*len(h.at) > n {
+		v.Certain = true
+		return
+	}
 	delta := sign * h.excess / float64(n)
 	if v.Certain && math.Abs(delta) < carried*math.Abs(v.Delta) {
 		return
@@ -126,7 +131,7 @@ func (x Part) hits(unit float64) (h hits) {
 			smallest, largest = min(smallest, v-middle), max(largest, v-middle)
 		}
 	}
-	if 2*len(h.at) > n || len(h.at) > 0 && largest > alikeHits*smallest { // most units, or accidents of all sizes
+	if len(h.at) > 0 && largest > alikeHits*smallest { // accidents of all sizes
 		return hits{}
 	}
 	if k := float64(len(h.at)); k > 0 && middle > 0 {

@@ -83,6 +83,11 @@ func TestPartsOfFewSteps(t *testing.T) {
 			t.Errorf("6 of 19 come every third: %+v", v)
 		}
 	}
+	// From the fourth step on the host is 34 ms late: neighbours are too alike for a test of means, and no step of base does it.
+	late := infer.Part{Base: make([]float64, 9), Head: []float64{0, 0, 0, 34, 34, 34, 34, 34, 34}}
+	if v := infer.JudgeParts([]infer.Part{late}, 90, false, 1e-6, 0.05)[0]; !v.Certain || v.Hits != 0 || v.P <= 0.05 {
+		t.Errorf("from the fourth step on: %+v", v)
+	}
 	if v := copies(func(i int) float64 { return map[int]float64{3: 20, 11: 70}[i] }); v.Certain || v.Hits != 0 {
 		t.Errorf("accidents: %+v", v)
 	}

@@ -3,10 +3,8 @@ package infer
 import "math"
 
 // p that the change is beyond tau by noise alone: over captures, or the larger of those over units and over captures.
-// With few units it is that of the floor, as if the difference of two captures were normal and the floor its 99 %
-// point.
+// Few units have to lie apart completely besides, by more than tau.
 func (q *question) p(tau float64) float64 {
-	d := math.Abs(q.d)
 	over := 0.0
 	if q.overCaptures {
 		if q.r.SE == 0 {
@@ -24,10 +22,10 @@ func (q *question) p(tau float64) float64 {
 		}
 		return over
 	case q.few:
-		if !q.apartFor(tau) {
+		if !q.overUnits || q.apart <= tau {
 			return 1
 		}
-		return max(over, NormalTail(NormalQuantile(0.01)*(d-tau)/q.floor))
+		return max(over, q.c.p(q.unitTau(tau)))
 	case q.overUnits:
 		return max(over, q.c.p(q.unitTau(tau)))
 	case q.overCaptures:
@@ -81,11 +79,13 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		if v.Class == Regressed && high > q.tau { // slower for certain, and perhaps by more than the rule allows
 			v.Outcome = Warns
 		}
-	case q.few:
+	case q.few && v.Level == 0:
 		v.Code = TooFewUnits
 	// small and uncertain: the resolution says how much would have been seen; of a count there is no other noise to know of
 	case (v.Level > 0 || q.n.Count) && q.d <= q.tau:
 		v.Outcome, v.Code, v.Loose = Holds, "", true
+	case q.few:
+		v.Code = TooFewUnits
 	case q.drifts:
 		v.Code = Drifting
 	case q.loose && (q.v.Base.drifts(q.unitsOf(q.base)) || q.v.Head.drifts(q.unitsOf(q.head))):
@@ -130,11 +130,6 @@ func (q *question) resolution(o Options) {
 	}
 	switch {
 	case q.several():
-	case q.few:
-		if math.IsInf(q.apart, -1) || q.apart == 0 {
-			return
-		}
-		least = max(least, math.Log1p(separation*math.Expm1(q.floor)), q.tau+math.Abs(q.d)-q.apart)
 	case q.overUnits:
 		least = max(least, q.unitTau(q.tau)+q.c.d-q.c.low)
 	case !q.overCaptures:

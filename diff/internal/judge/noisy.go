@@ -147,7 +147,7 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	case infer.Undecided:
 		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
 	}
-	if (v.Outcome == infer.Undecided || v.Loose || v.Few) && v.Code != infer.Drifting {
+	if v.Outcome == infer.Undecided || v.Loose || v.Few {
 		j.parts(g, r, s)
 	}
 	if floor, most, is := blind(n, v); is && r.Level == comparison.LevelError && g.Verdict != comparison.Fail &&
@@ -175,13 +175,14 @@ func (j *judge) moved() bool {
 }
 
 // parts fails a gate on the unit's time that is not decided by it, where the sum of the parts that changed for certain,
-// falls included, exceeds the rule and the noise floor, and the mean is not lower.
+// falls included, exceeds the rule and the noise floor, and the mean is not lower. Where the work drifts, idle time alone
+// counts: the GPU does not do less of it for other work.
 func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
 		return
 	}
 	mean := j.rowOf("unit.time.mean", s.row.Labels)
-	share, text, ok := j.x.Net(s.row.Labels)
+	share, text, ok := j.x.Net(s.row.Labels, s.verdict.Code == infer.Drifting)
 	if !ok || mean == nil || comparison.Value(mean.Delta) < 0 ||
 		share <= max(s.number.Tolerance, s.verdict.Floor) {
 		return

@@ -3,6 +3,7 @@ package noise
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -21,27 +22,45 @@ const (
 // partKey names a part.
 type partKey struct{ kind, name string }
 
-// partRows judges the parts of one kind of unit, of one capture a side whose reports list them.
+const overUnits = "t interval over units"
+
+// partRows judges the parts of one kind of unit, where the reports list them: over the units of one capture a side, over
+// the means of several.
 func (x *Decider) partRows() {
-	if len(x.Base.Views) != 1 || len(x.Head.Views) != 1 {
-		return
+	var b, h map[partKey][]float64
+	var nb, nh int
+	method, tied := overUnits, false
+	if len(x.Base.Views) == 1 && len(x.Head.Views) == 1 {
+		var base, head []int
+		base, head, tied = x.partUnits()
+		nb, nh = len(base), len(head)
+		if min(nb, nh) < infer.LeastUnits {
+			return
+		}
+		b, h = partTimes(x.Base.Views[0].Parts(), base), partTimes(x.Head.Views[0].Parts(), head)
+	} else {
+		method = "t interval over captures"
+		b, h = partMeans(x.Base.Views), partMeans(x.Head.Views)
+		nb, nh = len(x.Base.Views), len(x.Head.Views)
+		if min(nb, nh) < 2 || b == nil || h == nil {
+			return
+		}
 	}
-	base, head, tied := x.partUnits()
-	if len(base) < infer.LeastUnits || len(head) < infer.LeastUnits {
-		return
-	}
-	b, h := partTimes(x.Base.Views[0].Parts(), base), partTimes(x.Head.Views[0].Parts(), head)
-	keys, parts := pooled(b, h, len(base), len(head))
+	keys, parts := pooled(b, h, nb, nh)
 	total := 0.0
 	for i := range parts {
-		total += sum(parts[i].Base) / float64(len(base))
+		total += sum(parts[i].Base) / float64(nb)
 	}
 	if total <= 0 {
 		return
 	}
-	for i, v := range infer.JudgeParts(parts, total, tied, timer, x.alpha()) {
+	stands := total
+	if method != overUnits {
+		stands = math.Inf(1) // captures are no steps, of which a few stand apart
+	}
+	for i, v := range infer.JudgeParts(parts, stands, tied, timer, x.alpha()) {
 		row := comparison.Part{Unit: x.Kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
-			Base: sum(parts[i].Base) / float64(len(base)), Head: sum(parts[i].Head) / float64(len(head)), Delta: v.Delta,
+			Base: sum(parts[i].Base) / float64(nb), Head: sum(parts[i].Head) / float64(nh), Delta: v.Delta,
 			Share: v.Delta / total, P: v.P, Class: comparison.Unsettled}
 		switch {
 		case v.Certain && v.Delta > 0:
@@ -54,10 +73,41 @@ func (x *Decider) partRows() {
 		if v.Hits > 0 {
 			row.Hits = &comparison.PartHits{Units: int64(v.Hits), Of: int64(len(parts[i].Head)), Every: int64(v.Every), Times: v.Times}
 		} else {
-			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: 1 - 2*x.alpha(), Method: "t interval over units"}
+			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: 1 - 2*x.alpha(), Method: method}
 		}
 		x.C.Parts = append(x.C.Parts, row)
 	}
+}
+
+// partMeans are the mean times of the parts, ns by capture; nil where a report does not list them.
+func partMeans(views []*side.View) map[partKey][]float64 {
+	out := map[partKey][]float64{}
+	for at, v := range views {
+		p := v.Parts()
+		if p == nil {
+			return nil
+		}
+		n, err := p.Numbers()
+		if err != nil || len(n) == 0 {
+			return nil
+		}
+		for key, times := range partTimes(p, upTo(len(n))) {
+			if out[key] == nil {
+				out[key] = make([]float64, len(views))
+			}
+			out[key][at] = sum(times) / float64(len(n))
+		}
+	}
+	return out
+}
+
+// upTo are the places of n units.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
 
 // partUnits are the places of the units, in what each report lists, that are compared: pairs where the units are tied.
@@ -71,16 +121,9 @@ func (x *Decider) partUnits() (base, head []int, tied bool) {
 	if err != nil || err2 != nil {
 		return nil, nil, false
 	}
-	all := func(n int) []int {
-		list := make([]int, n)
-		for i := range list {
-			list[i] = i
-		}
-		return list
-	}
 	switch x.tie() {
 	case infer.TieStart:
-		return all(len(b)), all(len(h)), slices.Equal(b, h)
+		return upTo(len(b)), upTo(len(h)), slices.Equal(b, h)
 	case infer.TieNumber:
 		from, to := stepsOf(x.Base.Views[0], b), stepsOf(x.Head.Views[0], h)
 		at := make(map[int64]int, len(to))
@@ -97,7 +140,7 @@ func (x *Decider) partUnits() (base, head []int, tied bool) {
 		}
 	case infer.TieNone:
 	}
-	return all(len(b)), all(len(h)), false
+	return upTo(len(b)), upTo(len(h)), false
 }
 
 // stepsOf are the numbers that the markers of units carry, by the units' own numbers.
@@ -185,12 +228,12 @@ func sum(values []float64) (s float64) {
 }
 
 // Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
-// unit, and the largest rise among them. ok is false where none rose.
-func (x *Decider) Net(labels report.Labels) (share float64, text string, ok bool) {
+// unit, and the largest rise among them; of idle time alone where idle says so. ok is false where none rose.
+func (x *Decider) Net(labels report.Labels, idle bool) (share float64, text string, ok bool) {
 	var most *comparison.Part
 	for i := range x.C.Parts {
 		p := &x.C.Parts[i]
-		if p.Labels.String() != labels.String() || p.Class != comparison.Regressed && p.Class != comparison.Improved {
+		if idle && p.Kind != report.PartIdle || p.Labels.String() != labels.String() || p.Class != comparison.Regressed && p.Class != comparison.Improved {
 			continue
 		}
 		share += p.Share
