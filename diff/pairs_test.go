@@ -16,10 +16,7 @@ import (
 )
 
 // go test ./diff -run 'TestPairsOfEdits|TestLadders|TestFigures' -timeout 0 -v -args -long
-var (
-	long       = flag.Bool("long", false, "all of what TestPairsOfEdits, TestLadders and TestFigures draw a sample of")
-	subjectsOf = flag.String("subjects", "", "captures of TestFigures, by name; empty: all")
-)
+var long = flag.Bool("long", false, "all of what TestPairsOfEdits, TestLadders and TestFigures draw a sample of")
 
 // severity orders verdicts by how loud they are.
 func severity(c *comparison.Comparison) int {

@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -87,6 +88,42 @@ func TestTheEnvironmentIsThePolicys(t *testing.T) {
 		}
 		if soft != c.soft {
 			t.Errorf("%s: warned of %q, want %q", c.why, soft, c.soft)
+		}
+	}
+}
+
+// TestProposedPolicyKnowsTheNoise: of five captures of one commit that differ by 0.4 % (standard deviation), explain policy
+// init writes a floor of about 0.4 % · √2 · 3.75 = 2.1 %. By it no pair of captures that did not change is judged harder
+// than by the preset, and a step that takes 4.5 % longer fails, which the assumed floor of 5 % leaves open.
+func TestProposedPolicyKnowsTheNoise(t *testing.T) {
+	c, err := diff.Calibrate(each(32, 10e6, 1, 1.004, 0.995, 1.001, 0.997, 1.003))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := diff.ProposePolicy(&c.Noise, "llm-serving", difftest.Facts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proposed, err := policy.Read(strings.NewReader(text), difftest.Facts())
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	if f := proposed.Stats.Floor; f < 0.015 || f > 0.03 {
+		t.Errorf("floor %v:\n%s", f, text)
+	}
+	preset, err := policy.Read(strings.NewReader("version: 1\npreset: llm-serving\n"), difftest.Facts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, pair := range [][2]float64{{1, 1.006}, {0.997, 1.004}, {1.004, 0.994}, {1, 1.011}, {0.996, 1.001}, {1.002, 1.009}} {
+		base, head := each(32, 10e6, uint64(10+i), pair[0]), each(32, 10e6, uint64(20+i), pair[1])
+		by, without := compare(t, base, head, diff.Options{Policy: proposed}), compare(t, base, head, diff.Options{Policy: preset})
+		if severity(by) > severity(without) {
+			t.Errorf("nothing changed, %v: %s, %s without: %s", pair, by.Verdict, without.Verdict, by.Cause)
+		}
+		slower := each(32, 10e6, uint64(30+i), pair[0]*1.045)
+		if by, without := compare(t, base, slower, diff.Options{Policy: proposed}), compare(t, base, slower, diff.Options{Policy: preset}); by.Verdict != comparison.Fail || without.Verdict != comparison.Inconclusive {
+			t.Errorf("+4.5 %%: %s, %s without: %s", by.Verdict, without.Verdict, failing(by))
 		}
 	}
 }

@@ -25,6 +25,7 @@ JSON, and values carry their units.
   unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
   stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: inconclusive, on_not_comparable: inconclusive,
           on_missing: inconclusive, on_missing_baseline: warn}
+                             # also floor: 3%, what two captures of one commit may differ by: explain policy init writes it
                              # also max_overhead: 20%, what profiling may cost: see explain capture --overhead
   ignore: {kernels: ["*memset*"], min_share: 0.5%}
   environment: {hard: [driver], soft: [model], residue: [os]}

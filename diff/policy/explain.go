@@ -220,6 +220,9 @@ func (p *Policy) Summary() string {
 		fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
 			comparison.Count(int64(s.MinCaptures), "capture")),
 	)
+	if s.Floor > 0 {
+		parts = append(parts, fmt.Sprintf("noise floor of the unit's time %.3g %%", 100*s.Floor))
+	}
 	if s.MaxOverhead > 0 {
 		parts = append(parts, fmt.Sprintf("profiling may cost %.3g %%", 100*s.MaxOverhead))
 	}

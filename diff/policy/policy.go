@@ -39,6 +39,7 @@ type Stats struct {
 	Alpha       float64 // adjusted p-value up to which a change of a primary row is real, above 0 and below 0.5
 	FDR         float64 // share of false discoveries among kernels that are found changed, above 0 and below 0.5
 	MinCaptures int     // a side, below which durations cannot fail; at least 1
+	Floor       float64 // noise floor of the unit's time, a ratio that captures of one commit showed; 0: the assumed one
 	MaxOverhead float64 // of profiling, a ratio above which a capture says too little of the program; 0: none
 
 	OnInconclusive    comparison.Verdict // a change that is too large for its rule and not certain
@@ -52,6 +53,9 @@ type Stats struct {
 // the units of one capture a side, 1 - 2 alpha: a gate asks whether it got slower, so that each end is passed by chance
 // in one of twenty.
 const alpha = 0.05
+
+// MostFloor is the noise floor above which no rule could see what it is for.
+const MostFloor = 0.15
 
 // DefaultStats are those of a policy that does not set them.
 func DefaultStats() Stats {
@@ -162,6 +166,8 @@ func (p *Policy) Validate() error {
 		return fmt.Errorf("min_captures %d: expected 1 to %d", s.MinCaptures, maxMinCaptures)
 	case !(s.MaxOverhead >= 0 && s.MaxOverhead < 100):
 		return fmt.Errorf("max_overhead %v: expected a share such as 10%%", s.MaxOverhead)
+	case !(s.Floor >= 0 && s.Floor <= MostFloor):
+		return fmt.Errorf("floor %v: expected a share such as 3%%, of 15%% at most: a larger one hides what rules are for", s.Floor)
 	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) ||
 		s.OnMissingBaseline != "" && !outcome(s.OnMissingBaseline):
 		return errors.New("what inconclusive, not comparable or missing means is one of pass, warn, fail, inconclusive")

@@ -147,19 +147,23 @@ var statsFields = []field[Stats]{
 	{"min_captures", func(d *policyDoc, n ast.Node, s *Stats) {
 		s.MinCaptures = int(*d.wholeOf(n, "min_captures", maxMinCaptures))
 	}, ""},
-	{"max_overhead", func(d *policyDoc, n ast.Node, s *Stats) {
-		q := d.quantity(n, "max_overhead")
-		switch {
-		case d.err != nil:
-		case q.Unit != report.Ratio || !(q.Value > 0 && q.Value < 100):
-			d.fail(n, "max_overhead %s is not a share above 0%%; write one such as 10%%", Cut(d.text(n, "max_overhead")))
-		}
-		s.MaxOverhead = q.Value
-	}, ""},
+	shareField("floor", func(s *Stats) *float64 { return &s.Floor }),
+	shareField("max_overhead", func(s *Stats) *float64 { return &s.MaxOverhead }),
 	outcomeField("on_inconclusive", func(s *Stats) *comparison.Verdict { return &s.OnInconclusive }, outcomes),
 	outcomeField("on_not_comparable", func(s *Stats) *comparison.Verdict { return &s.OnNotComparable }, outcomes),
 	outcomeField("on_missing", func(s *Stats) *comparison.Verdict { return &s.OnMissing }, outcomes[1:]),
 	outcomeField("on_missing_baseline", func(s *Stats) *comparison.Verdict { return &s.OnMissingBaseline }, outcomes),
+}
+
+// shareField is a key with a share above 0.
+func shareField(name string, of func(s *Stats) *float64) field[Stats] {
+	return field[Stats]{name, func(d *policyDoc, n ast.Node, s *Stats) {
+		q := d.quantity(n, name)
+		if d.err == nil && (q.Unit != report.Ratio || !(q.Value > 0 && q.Value < 100)) {
+			d.fail(n, "%s %s is not a share above 0%%; write one such as 10%%", name, Cut(d.text(n, name)))
+		}
+		*of(s) = q.Value
+	}, ""}
 }
 
 // outcomeField is a key that says what stands in for an answer.

@@ -33,7 +33,7 @@ const (
 //   - by its mean: Student's t of the mean difference, with n (1-ρ)/(1+ρ) independent units of n where neighbours are
 //     alike with a lag-1 autocorrelation of ρ, adjusted over the parts by Holm; or
 //   - by units that stand apart: two at least and 2 % of all, that lie beyond the other side's largest by more than that lies
-//     beyond its median, each by a tenth of a unit, and that are alike within a factor of two. No test of means can
+//     beyond its median, each by a tenth of a unit, and that are alike within a factor of two or most of all. No test of means can
 //     tell those: without one of them the mean is another.
 //
 // timer is the resolution of the times.
@@ -131,7 +131,7 @@ func (x Part) hits(unit float64) (h hits) {
 			smallest, largest = min(smallest, v-middle), max(largest, v-middle)
 		}
 	}
-	if len(h.at) > 0 && largest > alikeHits*smallest { // accidents of all sizes
+	if len(h.at) > 0 && 2*len(h.at) <= n && largest > alikeHits*smallest { // accidents of all sizes
 		return hits{}
 	}
 	if k := float64(len(h.at)); k > 0 && middle > 0 {

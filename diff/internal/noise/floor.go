@@ -1,7 +1,10 @@
 package noise
 
-// UnitFloor is the noise floor of the mean unit.time, as a ratio: calibrated, or assumed.
+// UnitFloor is the noise floor of the mean unit.time, as a ratio: calibrated, of the policy, or assumed.
 func (x *Decider) UnitFloor() float64 {
-	floor, _ := x.noise.Floor("unit.time.mean", nil)
+	floor, measured := x.noise.Floor("unit.time.mean", nil)
+	if own := x.Opt.Policy.Stats.Floor; own > 0 && !measured {
+		return own
+	}
 	return floor
 }

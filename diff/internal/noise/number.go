@@ -46,6 +46,9 @@ func (x *Decider) number(metric string, l report.Labels, unit string, st infer.S
 			break
 		}
 	}
+	if x.Opt.Policy.Stats.Floor > 0 && n.History == nil && id == "unit.time" {
+		n.Floor = x.Opt.Policy.Stats.Floor
+	}
 	return n
 }
 

@@ -40,6 +40,9 @@ func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error
 		fmt.Fprintf(&b, "# %s say little of the noise: 5 or more give thresholds to rely on.\n",
 			comparison.Count(n.Captures, "capture"))
 	}
+	if m := n.Find("unit.time", report.Labels{}); m != nil && m.Floor <= policy.MostFloor {
+		fmt.Fprintf(&b, "# What two captures of one commit may differ by; 5%% without it.\nstats: {floor: %s}\n", comparison.ExactPercent(halves(max(m.Floor, 0.005))))
+	}
 	var rules []string
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -81,9 +84,11 @@ func (m *Metric) spread() float64 { return slices.Max(m.Values)/slices.Min(m.Val
 
 // beyond is a threshold above the noise, in half percents, and at least least.
 func (m *Metric) beyond(least float64) float64 {
-	v := max(least, ratioOf(thresholdMADs*m.MAD), m.spread())
-	return math.Ceil(v*200-1e-9) / 200
+	return halves(max(least, ratioOf(thresholdMADs*m.MAD), m.spread()))
 }
+
+// halves rounds a share up to half percents.
+func halves(v float64) float64 { return math.Ceil(v*200-1e-9) / 200 }
 
 func (n *Noise) proposeTime(r *policy.Rule) []string {
 	m := n.Find(r.Metric, report.Labels{})

@@ -24,7 +24,7 @@ func TestProposals(t *testing.T) {
 	labels := report.Labels{}
 	p50 := noise.Metric{Metric: "unit.time", Labels: labels, Unit: "ns", Values: []float64{100e3, 103e3, 108e3}, Noise: 0.0386, MAD: 0.02956, Floor: 0.4}
 	quiet := p50
-	quiet.Values, quiet.MAD, quiet.Noise = []float64{100e3, 100.1e3, 100.2e3}, 0.001, 0.001
+	quiet.Values, quiet.MAD, quiet.Noise, quiet.Floor = []float64{100e3, 100.1e3, 100.2e3}, 0.001, 0.001, 0.0098
 	idle := noise.Metric{Metric: "gpu.idle_ratio", Labels: report.Labels{"device": "0"}, Unit: "ratio", Values: []float64{0.58, 0.59, 0.60}, MAD: 0.001, Noise: 0.017}
 	kernels := []noise.Metric{
 		{Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "loud"}, Unit: "ns", Values: []float64{10e3, 11e3, 12e3}, MAD: 0.01},
@@ -39,6 +39,8 @@ func TestProposals(t *testing.T) {
 		{noiseOf([]noise.Metric{p50}), "llm-serving", []string{
 			"  # measured: 100 µs to 108 µs; standard deviation 3.9 %, spread 8.0 %; two single captures differ by less than 40.0 % in 99 of 100\n" +
 				"  - {id: step, metric: unit.time.p50, level: error, regress: {rel: 14.5%, abs: 10µs}}"}, "launches"},
+		{noiseOf([]noise.Metric{p50}), "llm-serving", nil, "stats"}, // a floor of 40 % would hide everything
+		{noiseOf([]noise.Metric{quiet}), "llm-serving", []string{"stats: {floor: 1%}"}, ""},
 		{noiseOf([]noise.Metric{quiet}), "llm-serving", []string{"{id: step, metric: unit.time.p50, level: error, regress: {rel: 3%, abs: 10µs}}"}, ""},
 		{noiseOf([]noise.Metric{quiet}), "strict", []string{"{id: step, metric: unit.time.p50, level: error, regress: {rel: 2%, abs: 5µs}}"}, ""},
 		{noiseOf([]noise.Metric{p50}, noise.Unsteady{Metric: "unit.launches", Labels: labels, Min: 7, Max: 11}), "llm-serving", []string{
