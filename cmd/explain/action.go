@@ -270,11 +270,8 @@ func (in actionInputs) doctor(ctx context.Context, e *env) error {
 		say(false, "out", err.Error())
 	}
 	if name := in["policy"]; name != "" {
-		b, err := os.ReadFile(name)
-		if err == nil {
-			_, err = policyText(name, b)
-		}
-		if os.IsNotExist(err) {
+		_, err := policyFile(name)
+		if _, missing := os.Stat(name); os.IsNotExist(missing) {
 			fmt.Fprintln(e.Out, "?     policy: it is not in this checkout; the judge reads it at the base")
 		} else if err != nil {
 			say(false, "policy", err.Error())

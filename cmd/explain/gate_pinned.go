@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/nsys-llm/explain/diff"
@@ -33,7 +35,19 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 	if file.Ref != "" {
 		source += " at " + gate.ShortRef(file.Ref)
 	}
-	p, err = policyText(source, file.Data)
+	p, err = policyText(source, file.Data, func(name string) ([]byte, error) {
+		more, err := f.pins.Read(ctx, "policy", filepath.Join(filepath.Dir(f.rules.policy), filepath.FromSlash(name)))
+		if err == nil && !more.There() {
+			err = fmt.Errorf("the base %s has no file %s", gate.ShortRef(more.Ref), more.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return more.Data, nil
+	})
+	if unread := (gate.UnreadError{}); errors.As(err, &unread) {
+		err = unread
+	}
 	return p, source, err
 }
 

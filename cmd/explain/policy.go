@@ -28,9 +28,10 @@ JSON, and values carry their units.
                              # also floor: 3%, what two captures of one commit may differ by: explain policy init writes it
                              # also max_overhead: 20%, what profiling may cost: see explain capture --overhead
   ignore: {kernels: ["*memset*"], min_share: 0.5%}
-  environment: {hard: [driver], soft: [model], residue: [os]}
+  environment: {hard: [driver], soft: [trace_set], residue: [os]}
   rules:                     # after those of the preset; of several that select a number, the last judges it
-    - {id: step, metric: unit.time.p50, level: error, regress: {rel: 3%, abs: 200us}}
+    - {id: step, metric: unit.time.p50, warn: {rel: 3%}, fail: {rel: 5%, abs: 200us}}
+    - {id: token, metric: unit.time_per_output_token, regress: {rel: 5%}, when: {gpu: "*H100*"}, optional: true}
     - {id: attn, metric: kernel.time_per_unit, match: {regex: '(?i)^(flash|fmha)'}, regress: {rel: 5%, abs: 20us}}
     - {id: calls, metric: "api.*_per_unit", level: warn, regress: {rel: 10%}}
   budgets:
@@ -38,7 +39,7 @@ JSON, and values carry their units.
   waivers:
     - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
 
-A change breaks a rule if it exceeds both the relative and the absolute part of the rule, and is
+"extends: FILE" goes on from a policy file in place of a preset. A change breaks a rule if it exceeds both the relative and the absolute part of the rule, and is
 real. Level error fails, warn warns, off does not judge. In a glob only * and ? are special;
 expressions are RE2. Both match the name that tables show, or the full one. A waiver lets what it
 covers pass up to its ceiling through its last day; then the rule fails
@@ -92,7 +93,7 @@ func newPolicyCheck(e *env) *cobra.Command {
 			}
 			for i := range p.Waivers {
 				if wv := &p.Waivers[i]; day.After(wv.Expires) {
-					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule),
+					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(strings.Join(wv.Rules, ", ")),
 						wv.Expires.Format(time.DateOnly))
 				}
 			}
@@ -169,7 +170,7 @@ func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 		}
 	}
 	for i := range p.Waivers {
-		if p.Waivers[i].Rule == id {
+		if slices.Contains(p.Waivers[i].Rules, id) {
 			fmt.Fprintf(&b, "  %s\n", clean(p.Waivers[i].String()))
 		}
 	}

@@ -100,7 +100,7 @@ func asJSON(t *testing.T, text string) any {
 // TestPresetsKnowTheMetrics: with the metrics of this explain, llm-serving is what is judged without a policy.
 func TestPresetsKnowTheMetrics(t *testing.T) {
 	for _, name := range policy.PresetNames() {
-		if _, err := policyText(name, []byte("version: 1\npreset: "+name)); err != nil {
+		if _, err := policyText(name, []byte("version: 1\npreset: "+name), nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"path/filepath"
 	"fmt"
 	"strings"
 
@@ -92,12 +93,14 @@ func policyFile(path string) (*policy.Policy, error) {
 	if err != nil {
 		return nil, usagef("policy: %w", err)
 	}
-	return policyText(path, b)
+	return policyText(path, b, func(name string) ([]byte, error) {
+		return input.ReadText(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
+	})
 }
 
-// policyText reads a policy; name stands in errors.
-func policyText(name string, b []byte) (*policy.Policy, error) {
-	p, err := policy.Read(bytes.NewReader(b), metricFacts())
+// policyText reads a policy; name stands in errors, and open reads what it extends, named as from its folder.
+func policyText(name string, b []byte, open func(string) ([]byte, error)) (*policy.Policy, error) {
+	p, err := policy.Read(bytes.NewReader(b), metricFacts(), open)
 	if err != nil {
 		return nil, usagef("policy %s: %w", name, err)
 	}

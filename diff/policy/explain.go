@@ -54,7 +54,7 @@ func (p *Policy) Explain(
 			for k := range p.Waivers {
 				w := &p.Waivers[k]
 				names := w.Match.Compile()
-				if w.Rule == v.ID &&
+				if slices.Contains(w.Rules, v.ID) &&
 					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(&comparison.Gate{Labels: asked.Labels})) {
 					e.Waivers = append(e.Waivers, *w)
 				}
@@ -190,7 +190,17 @@ func (r *Rule) Does() string {
 	case r.Budgeted():
 		return verb + " unless it is " + r.Threshold() + ", with or without a baseline"
 	}
-	return verb + " beyond " + r.Threshold()
+	text := verb + " beyond " + r.Threshold()
+	if r.Improve {
+		text = verb + " unless it changes for the better: " + r.Threshold()
+	}
+	if r.Milder != nil {
+		text += ", warns beyond " + r.Milder.Threshold()
+	}
+	for _, field := range slices.Sorted(maps.Keys(r.When)) {
+		text += ", where " + field + " is like " + r.When[field]
+	}
+	return text
 }
 
 // Summary is a policy in one line: its preset, how many rules of each kind, and the waiver that ends first.

@@ -6,14 +6,14 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Counts is what a gate contributes to the verdict of the comparison: its own verdict, or what the policy says of an
-// answer that is none, and warn at most where the rule only warns.
-func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
+// Counts is what a gate contributes to the verdict of the comparison: its own verdict, or what its rule or the policy says of
+// an answer that is none, and warn at most where the rule only warns.
+func (p *Policy) Counts(g *comparison.Gate, onInconclusive comparison.Verdict) comparison.Verdict {
 	v := g.Verdict
 	if v == comparison.Inconclusive {
 		switch g.Code {
 		case comparison.WideInterval, comparison.Trend:
-			v = p.Stats.OnInconclusive
+			v = cmp.Or(onInconclusive, p.Stats.OnInconclusive)
 			if g.Class == comparison.Regressed { // for certain; only how much is not
 				v = comparison.Worse(v, comparison.Inconclusive)
 			}

@@ -178,6 +178,9 @@ func (r *Rule) budget(op, text string) error {
 func (r *Rule) Threshold() string {
 	var parts []string
 	sign := map[string]string{Up: "+", Down: "-", Both: "±", "": ""}[r.Direction]
+	if r.Improve {
+		sign = "improve by "
+	}
 	if r.Rel != nil {
 		parts = append(parts, sign+comparison.ExactPercent(*r.Rel))
 	}

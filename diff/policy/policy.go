@@ -66,7 +66,7 @@ func DefaultStats() Stats {
 
 // Waiver accepts, until a day, that a rule is broken. One that has expired accepts nothing any more.
 type Waiver struct {
-	Rule    string    // id of the rule or budget
+	Rules   []string  // ids of the rules and budgets
 	Match   Match     // of the kernel, call, range or finding; empty: all that the rule judges
 	Ceiling *Ceiling  // beyond which it accepts nothing; nil: none
 	Expires time.Time // the last day on which it holds, at 0:00 UTC
@@ -186,7 +186,7 @@ func (p *Policy) Validate() error {
 	}
 	for i := range p.Waivers {
 		if w := &p.Waivers[i]; w.Reason == "" || w.Expires.IsZero() {
-			return fmt.Errorf("waiver of %s: needs a reason and a date on which it expires", w.Rule)
+			return fmt.Errorf("waiver of %s: needs a reason and a date on which it expires", list(w.Rules))
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"io"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,14 +16,16 @@ import (
 // Read reads a policy file: YAML, or JSON, which is a part of it. Values carry their units. Unknown keys, metrics,
 // labels and words and values in the wrong unit are errors that name the line, the column and what is nearest to them.
 // known are the metrics that exist; nil takes metrics as they are written. A metric that only comes with labels is
-// meant with any.
-func Read(r io.Reader, known []MetricFacts) (*Policy, error) {
+// meant with any. open reads a file that the policy extends, by the name that it gives; nil: it extends none.
+func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, error)) (*Policy, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxPolicyBytes+1))
 	if err != nil {
 		return nil, err
 	}
 	p := &Policy{Stats: DefaultStats()}
 	d := &policyDoc{known: known}
+	for _, d.open = range open {
+	}
 	root, err := parsePolicy(b)
 	if err != nil {
 		return nil, err
@@ -79,6 +82,7 @@ func bind[T any](d *policyDoc, n ast.Node, what string, to *T, table []field[T])
 func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
 	table := []field[Policy]{
 		{"version", (*policyDoc).version, "policy has no version; start with `version: 1`"},
+		{"extends", (*policyDoc).extends, ""},
 		{"preset", (*policyDoc).preset, ""},
 		{"unit", (*policyDoc).unit, ""},
 		{"phase", (*policyDoc).phase, ""},
@@ -95,7 +99,7 @@ func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
 		}, ""},
 	}
 	if !top {
-		table = slices.DeleteFunc(table, func(f field[Policy]) bool { return f.key == "preset" || f.key == "waivers" })
+		table = slices.DeleteFunc(table, func(f field[Policy]) bool { return f.key == "preset" || f.key == "extends" || f.key == "waivers" })
 	}
 	bind(d, root, "a policy", p, table)
 }
@@ -106,7 +110,44 @@ func (d *policyDoc) version(n ast.Node, _ *Policy) {
 	}
 }
 
+// maxExtends bounds how many files a policy goes back to.
+const maxExtends = 5
+
+// extends reads the policy of another file, named as from here, first: its rules come before these.
+func (d *policyDoc) extends(n ast.Node, p *Policy) {
+	name := path.Join(d.folder, d.plain(n, "extends", maxPolicyText))
+	switch {
+	case d.err != nil:
+		return
+	case d.open == nil:
+		d.fail(n, "extends: a policy that is not read from a file extends none")
+		return
+	case d.extended == maxExtends:
+		d.fail(n, "extends %q: more than %d files, or the same one again", Cut(name), maxExtends)
+		return
+	}
+	b, err := d.open(name)
+	if err != nil {
+		d.fail(n, "extends %q: %w", Cut(name), err)
+		return
+	}
+	root, err := parsePolicy(b)
+	if err != nil {
+		d.fail(n, "extends %q: %w", Cut(name), err)
+		return
+	}
+	inner := &policyDoc{known: d.known, open: d.open, folder: path.Dir(name), extended: d.extended + 1}
+	inner.policy(root, p, true)
+	if d.ids = inner.ids; inner.err != nil {
+		d.fail(n, "extends %q: %w", Cut(name), inner.err)
+	}
+}
+
 func (d *policyDoc) preset(n ast.Node, p *Policy) {
+	if len(p.Rules) > 0 {
+		d.fail(n, "preset and extends exclude each other: name the preset in the file that this one extends")
+		return
+	}
 	p.Preset = d.word(n, "preset", PresetNames()...)
 	text, ok := PresetText(p.Preset)
 	if !ok || d.err != nil {
@@ -240,7 +281,8 @@ func (d *policyDoc) rules(n ast.Node, what string, read func(n ast.Node) Rule, p
 // ruleNode is a rule and where its parts stand.
 type ruleNode struct {
 	Rule
-	limits ast.Node // that errors of its thresholds are placed at
+	limits   ast.Node // that errors of its thresholds are placed at
+	levelled bool     // it states a level
 }
 
 // ruleFields are what rules and budgets have in common, with the levels that they can have.
@@ -251,7 +293,20 @@ func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
 				d.fail(n, "id %q: letters, digits, spaces and . _ / - are expected", Cut(r.ID))
 			}
 		}, ""},
-		{"level", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Level = d.word(n, "level", levels...) }, ""},
+		{"level", func(d *policyDoc, n ast.Node, r *ruleNode) {
+			r.Level, r.levelled = d.word(n, "level", levels...), true
+		}, ""},
+		{"when", func(d *policyDoc, n ast.Node, r *ruleNode) {
+			r.When = d.pairs(n, "when")
+			for name := range r.When {
+				if names := environmentFields(); !slices.Contains(names, name) && d.err == nil {
+					d.fail(n, "when: no field %q of the environment; it is one of %s", Cut(name), list(names))
+				}
+			}
+		}, ""},
+		{"on_inconclusive", func(d *policyDoc, n ast.Node, r *ruleNode) {
+			r.OnInconclusive = comparison.Verdict(d.word(n, "on_inconclusive", outcomes...))
+		}, ""},
 		{"optional", func(d *policyDoc, n ast.Node, r *ruleNode) {
 			r.Optional = d.word(n, "optional", "true", "false") == "true"
 		}, ""},
@@ -263,7 +318,7 @@ func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
 }
 
 var (
-	changeFields = ruleFields([]field[ruleNode]{{"regress", (*policyDoc).regress, ""},
+	changeFields = ruleFields([]field[ruleNode]{limitField("regress"), limitField("fail"), limitField("warn"), limitField("improve"),
 		{"only_slower", func(d *policyDoc, n ast.Node, r *ruleNode) {
 			r.OnlySlower = d.word(n, "only_slower", "true", "false") == "true"
 		}, ""}},
@@ -296,12 +351,30 @@ var regressFields = []field[ruleNode]{
 		""},
 }
 
-func (d *policyDoc) regress(n ast.Node, r *ruleNode) {
-	r.limits = n
-	bind(d, n, "regress", r, regressFields)
-	if r.Rel == nil && r.Abs == nil {
-		d.fail(n, "regress states no limit; write {rel: 3%%, abs: 200us} or one of them")
-	}
+// limitField is a change that a rule is about: regress is one of the rule's level, fail and warn are one each, and improve is one
+// for the better.
+func limitField(key string) field[ruleNode] {
+	return field[ruleNode]{key, func(d *policyDoc, n ast.Node, r *ruleNode) {
+		to := r
+		if key == "warn" {
+			to = &ruleNode{}
+		}
+		if to.Rel != nil || to.Abs != nil || (key == "fail" || key == "warn") && r.levelled {
+			d.fail(n, "%s beside regress, fail, improve or level: a rule has one limit, or fail and warn", key)
+			return
+		}
+		to.limits = n
+		bind(d, n, key, to, regressFields)
+		if key != "regress" && to.Direction != "" {
+			d.fail(n, "%s: the metric says which way is bad; only regress has a direction", key)
+		}
+		if to.Rel == nil && to.Abs == nil {
+			d.fail(n, "%s states no limit; write {rel: 3%%, abs: 200us} or one of them", key)
+		}
+		if r.Improve = r.Improve || key == "improve"; key == "warn" {
+			r.Milder, r.limits = &to.Rule, n
+		}
+	}, ""}
 }
 
 // boundField is a bound of a budget.
@@ -320,12 +393,27 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 	r := ruleNode{Rule: Rule{Labels: report.Labels{}, Level: comparison.LevelError}, limits: n}
 	f := bind(d, n, "a rule", &r, changeFields)
 	s, ok := f["metric"].(*ast.StringNode)
+	milder := r.Milder
+	if milder != nil && r.Rel == nil && r.Abs == nil { // it only warns
+		r.Rel, r.Abs, r.AbsUnit, r.Direction, r.Level, r.Milder = milder.Rel, milder.Abs, milder.AbsUnit, milder.Direction, comparison.LevelWarn, nil
+	}
 	if structure := ok && s.Value == comparison.MetricStructure; r.Level != comparison.LevelOff && r.Rel == nil &&
 		r.Abs == nil &&
 		!structure {
 		d.fail(n, "a rule states no limit; write regress: {rel: 3%%, abs: 200us} or one of them, or level: off")
 	}
 	d.resolve(n, f, r.limits, &r.Rule)
+	if r.Milder == nil || d.err != nil {
+		return r.Rule
+	}
+	m := r.Rule
+	m.Rel, m.Abs, m.AbsUnit, m.Level, m.Milder = milder.Rel, milder.Abs, milder.AbsUnit, comparison.LevelWarn, nil
+	r.Milder = &m
+	if facts, err := m.facts(d.known); err == nil {
+		if err := m.checkLimits(facts); err != nil {
+			d.fail(r.limits, "warn: %w", err)
+		}
+	}
 	return r.Rule
 }
 

@@ -31,7 +31,7 @@ func TestTheExampleOfTheDesign(t *testing.T) {
 			policy.Rule{ID: "idle", Metric: "gpu.idle_ratio", Labels: report.Labels{"device": "*"}, Level: "error", Max: difftest.Num(0.15), LimitUnit: "ratio"},
 		),
 		Waivers: []policy.Waiver{{
-			Rule: "attn", Match: policy.Match{Regex: "fmha_v2"}, Ceiling: &policy.Ceiling{Value: 0.12, Unit: "ratio", Relative: true, Text: "12%"},
+			Rules: []string{"attn"}, Match: policy.Match{Regex: "fmha_v2"}, Ceiling: &policy.Ceiling{Value: 0.12, Unit: "ratio", Relative: true, Text: "12%"},
 			Expires: difftest.Day("2026-12-31"), Issue: "#412", Reason: "fp8 rollout",
 		}},
 	}

@@ -146,17 +146,24 @@ func (r *Rule) Each() []Rule {
 	return list
 }
 
+// computed are metrics that comparisons have and no report: of decode steps whose batch size is known, the time per output
+// token and what a GPU makes of it.
+var computed = []MetricFacts{
+	{ID: comparison.MetricWork, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Labels: []string{""}},
+	{ID: comparison.MetricToken, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Stats: true, Labels: []string{""}},
+	{ID: comparison.MetricTokenRate, Unit: report.PerSecond, Better: report.Higher, Scale: report.PerUnit, Stats: true, Labels: []string{""}},
+}
+
 // facts of the metric that the rule names.
 func (r *Rule) facts(known []MetricFacts) (MetricFacts, error) {
 	id, _ := SplitStat(r.Metric)
 	if at := slices.IndexFunc(known, func(m MetricFacts) bool { return m.ID == id }); at >= 0 {
 		return known[at], nil
 	}
-	if id == comparison.MetricWork { // which comparisons have and no report
-		return MetricFacts{ID: id, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit,
-			Labels: []string{""}}, nil
+	if at := slices.IndexFunc(computed, func(m MetricFacts) bool { return m.ID == id }); at >= 0 {
+		return computed[at], nil
 	}
-	if near := nearest(id, known); near != "" {
+	if near := nearest(id, slices.Concat(known, computed)); near != "" {
 		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain doc metrics lists them", Cut(id), near)
 	}
 	return MetricFacts{}, fmt.Errorf("no metric %s; explain doc metrics lists them", Cut(id))

@@ -44,6 +44,14 @@ type Rule struct {
 	// of a rule with Since, by the labels of the number, see [Rule.SpentOn]; nil: no history was asked
 	Spent map[string]Spent
 
+	Improve bool  // the change is one that must be made: for the better, by Rel and Abs at least
+	Milder  *Rule // of level warn, asked where this one passes; nil: none
+	// When says on which head the rule is asked: patterns by field of its environment. One that it does not state is no reason
+	// to leave the rule out.
+	When report.Labels
+	// OnInconclusive is what a change means that is too large and not certain; empty: what the policy says
+	OnInconclusive comparison.Verdict
+
 	OnlySlower bool // it fails only where the unit's time got worse too, and warns otherwise
 
 	Optional bool         // it has nothing to say about some captures, and that is no missing metric
@@ -76,6 +84,8 @@ func (r *Rule) Validate() error {
 		return errors.New("counts since " + r.Since + ", and so bounds a change for the worse: write max: 5% and no min")
 	case r.Metric == comparison.MetricStructure && (change || budget):
 		return errors.New("structural findings have no size; write structure:error, structure:warn or structure:off")
+	case r.Improve && (!change || r.Direction == Both || r.OnlySlower || r.Milder != nil):
+		return errors.New("must improve: write improve: {rel: 5%}, without warn, both ways and only_slower")
 	case r.Rel != nil && *r.Rel < 0 || r.Abs != nil && *r.Abs < 0:
 		return errors.New("tolerates a negative change; the direction says which way is bad")
 	case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
@@ -92,6 +102,18 @@ func (r *Rule) Validate() error {
 }
 
 func (r *Rule) Budgeted() bool { return r.Max != nil || r.Min != nil }
+
+// Asked reports whether the rule is asked of a head with this environment.
+func (r *Rule) Asked(e *report.Environment) bool {
+	for _, f := range report.EnvironmentFields() {
+		if pattern, ok := r.When[f.Name]; ok {
+			if v := f.Get(e); v != "" && !glob(pattern, v) {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // Subject is what a rule is about, for which it has one judge: its change, its value, its change since an anchor.
 func (r *Rule) Subject() string {

@@ -15,12 +15,23 @@ import (
 // waiver reads an entry of waivers, which names one of rules.
 func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 	var w Waiver
-	var of *Rule
+	var of []*Rule
 	bind(d, n, "a waiver", &w, []field[Waiver]{
-		{"rule", func(d *policyDoc, n ast.Node, w *Waiver) { w.Rule, of = d.ruleOf(n, rules) },
-			"a waiver needs the id of a rule"},
+		{"rule", func(d *policyDoc, n ast.Node, w *Waiver) {
+			for _, n := range d.several(n, "rule") {
+				id, r := d.ruleOf(n, rules)
+				w.Rules, of = append(w.Rules, id), append(of, r)
+			}
+		}, "a waiver needs the id of a rule, or a list of them"},
 		{"match", func(d *policyDoc, n ast.Node, w *Waiver) { w.Match = d.match(n) }, ""},
-		{"ceiling", func(d *policyDoc, n ast.Node, w *Waiver) { w.Ceiling = d.ceiling(n, of) }, ""},
+		{"ceiling", func(d *policyDoc, n ast.Node, w *Waiver) {
+			for _, r := range of {
+				w.Ceiling = d.ceiling(n, r)
+				if r != nil && r.Budgeted() != of[0].Budgeted() {
+					d.fail(n, "a ceiling of rules is a change and one of budgets a value: make two waivers of it")
+				}
+			}
+		}, ""},
 		{"expires", func(d *policyDoc, n ast.Node, w *Waiver) {
 			day := d.text(n, "expires")
 			var err error
@@ -36,6 +47,14 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 		}, "a waiver needs a reason that people will read"},
 	})
 	return w
+}
+
+// several are the items of a list, or the one that stands in its place.
+func (d *policyDoc) several(n ast.Node, what string) []ast.Node {
+	if _, ok := n.(*ast.SequenceNode); ok {
+		return d.items(n, what)
+	}
+	return []ast.Node{n}
 }
 
 // ruleOf finds the rule or budget that a waiver names.
@@ -63,6 +82,9 @@ func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
 func (d *policyDoc) ceiling(n ast.Node, of *Rule) *Ceiling {
 	text := strings.TrimSpace(d.text(n, "ceiling"))
 	q := d.quantity(n, "ceiling")
+	if of == nil {
+		return nil
+	}
 	c := &Ceiling{Value: q.Value, Unit: q.Unit, Text: text, Relative: !of.Budgeted() && strings.HasSuffix(text, "%")}
 	if d.err != nil {
 		return c

@@ -28,6 +28,9 @@ type policyDoc struct {
 	known    []MetricFacts
 	expanded int             // metrics that patterns mean
 	ids      map[string]bool // of rules and budgets
+	open     func(name string) ([]byte, error)
+	folder   string // of the file, from that of the first one
+	extended int    // files that lead here
 	err      error
 }
 

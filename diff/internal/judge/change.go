@@ -43,6 +43,10 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 		inconclusive(comparison.MissingMetric, "the head's value is not known")
 		return
 	}
+	if r.Improve {
+		j.improved(g, r, s)
+		return
+	}
 	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a count that does not vary has no noise
 		j.noisy(g, r, s)
 		return
@@ -58,6 +62,37 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 		if row.Why != "" {
 			g.Reason += "; " + row.Why
 		}
+	}
+}
+
+// improved judges a change that must be made: for the better, for certain, and by what the rule asks for.
+func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
+	better := *r
+	if better.Direction = policy.Down; r.Direction == policy.Down || r.Direction == "" && s.higher {
+		better.Direction = policy.Up
+	}
+	enough, text := j.exceeds(&better, s)
+	most := s.row.Ratio // that the interval allows
+	if x := s.row.Interval; x != nil && s.row.Base != nil {
+		edge := x.Low
+		if better.Direction == policy.Up {
+			edge = x.High
+		}
+		most = &edge
+	}
+	far := *s
+	if most != nil && s.row.Base != nil {
+		head := comparison.Value(s.row.Base) * comparison.Value(most)
+		far.row.Head = &head
+	}
+	could, _ := j.exceeds(&better, &far)
+	switch {
+	case enough && (s.row.Class == comparison.Improved || !s.noisy):
+		g.Verdict, g.Reason = comparison.Pass, strings.Replace(text, "is more than", "is the improvement that is asked for:", 1)
+	case enough || could && s.noisy:
+		g.Open(comparison.WideInterval, text+", and whether it improves as asked ("+r.Threshold()+") is not certain: "+s.row.Why)
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+": it must "+r.Threshold()
 	}
 }
 

@@ -38,7 +38,7 @@ func (j *judge) judge() {
 			c.Counts.GatesChecked++
 		}
 		settled = settled || g.Verdict == comparison.Pass
-		g.CountsAs = p.Counts(g)
+		g.CountsAs = p.Counts(g, j.rulings[i].onInconclusive)
 		c.Verdict = comparison.Worse(c.Verdict, g.CountsAs)
 	}
 	c.Resolution = resolution(c.Gates)
@@ -111,6 +111,8 @@ type judge struct {
 type ruling struct {
 	also []string // other names of the kernel that the gate judged
 	kind string   // ruledChange, …
+
+	onInconclusive comparison.Verdict // of its rule; empty: the policy's
 }
 
 // Kinds of ruling.
@@ -131,12 +133,22 @@ type subject struct {
 	noisy    bool     // a duration, or what follows from durations: it differs between captures of the same
 	other    string   // why the sides' numbers are of different work, or empty
 	many     bool     // one of dozens: a kernel, a call, a range
+	scaled   bool     // a multiple of the unit's time, or of its inverse
+	inverse  bool     // its number is of a time, and it is a rate
 	kernel   []string // names of the kernel beside that of the label
 	replaced []string // of a kernel that replaced another: the names of the other
 
 	number  *infer.Number  // to be judged; nil where the row's class says all
 	verdict *infer.Verdict // on number, by the rule
 	family  noise.Family   // that it was judged in
+}
+
+// ratio is that of the subject, where its number has this one.
+func (s *subject) ratio(of float64) float64 {
+	if s.inverse && of > 0 {
+		return 1 / of
+	}
+	return of
 }
 
 // also are all names of a kernel and of the one that it replaced, beside that of the label.
@@ -179,7 +191,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	last := map[string]int{}
 	for i := range rules {
 		r := &rules[i]
-		if j.first && !r.Budgeted() && r.Level != comparison.LevelOff {
+		if j.first && !r.Budgeted() && r.Level != comparison.LevelOff || !j.asked(r) {
 			continue
 		}
 		for _, each := range r.Each() {
@@ -203,7 +215,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	for i := range rules {
 		r := &rules[i]
 		kind := r.Subject()
-		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() {
+		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() || !j.asked(r) {
 			continue
 		}
 		for k := range selected[i] {
@@ -222,19 +234,38 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		}
 	}
 	j.ask(list)
+	var milder []*question
+	for _, q := range list {
+		if q.r.Milder != nil && q.s != nil {
+			s := *q.s
+			q.milder = &question{r: q.r.Milder, s: &s}
+			milder = append(milder, q.milder)
+		}
+	}
+	j.ask(milder)
 	gates := []comparison.Gate{}
 	for _, q := range list {
 		if q.s == nil {
-			gates, j.rulings = append(gates, j.unmatched(q.r)), append(j.rulings, ruling{})
+			gates, j.rulings = append(gates, j.unmatched(q.r)), append(j.rulings, ruling{onInconclusive: q.r.OnInconclusive})
 			continue
 		}
 		g := j.gate(q.r, q.s)
+		if m := q.milder; m != nil && g.Verdict == comparison.Pass {
+			if milder := j.gate(m.r, m.s); milder.Verdict != comparison.Pass {
+				g = milder
+			}
+		}
 		if q.r.Optional && g.Code == comparison.TooFewUnits && !q.exceeded {
 			continue // it has nothing to say of so few units
 		}
-		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.also(), ruled(q.r, &g)})
+		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.also(), ruled(q.r, &g), q.r.OnInconclusive})
 	}
 	return append(gates, j.unasked(last)...)
+}
+
+// asked reports whether a rule is asked of this head: of any capture of it.
+func (j *judge) asked(r *policy.Rule) bool {
+	return len(r.When) == 0 || slices.ContainsFunc(j.head.Captures, func(c *side.Capture) bool { return r.Asked(&c.Report.Environment) })
 }
 
 // unmatched is the gate of a rule that selects nothing.
@@ -356,7 +387,7 @@ func (j *judge) limit(r *policy.Rule, s *subject) *float64 {
 		return nil
 	}
 	v := j.tolerance(r, s)
-	if r.Direction == policy.Down || r.Direction == "" && s.higher {
+	if (r.Direction == policy.Down || r.Direction == "" && s.higher) != r.Improve {
 		v = -v
 	}
 	return &v

@@ -18,6 +18,8 @@ type question struct {
 	r        *policy.Rule
 	s        *subject
 	exceeded bool // the rule is, by the values
+
+	milder *question // of the same number, where this rule passes; nil: none
 }
 
 // exactly is the tolerance of a rule that tolerates nothing: no number differs by so little.
@@ -33,16 +35,14 @@ func (j *judge) ask(list []*question) {
 	const many = "" // dozens of them
 	families := map[string][]*question{}
 	for _, q := range list {
-		if q.s == nil || q.s.number == nil || q.r.Budgeted() {
+		if q.s == nil || q.s.number == nil || q.r.Budgeted() || q.r.Improve {
 			continue
 		}
 		n := *q.s.number
 		n.Tolerance = j.tolerance(q.r, q.s)
-		switch q.way() {
-		case policy.Down:
-			n.HigherBetter = true
-		case policy.Up:
-			n.HigherBetter = false
+		n.HigherBetter = q.way() == policy.Down
+		if q.s.inverse { // a rate that falls by t is a time that rises by t / (1 - t)
+			n.HigherBetter, n.Tolerance = !n.HigherBetter, n.Tolerance/max(1-n.Tolerance, exactly)
 		}
 		q.s.number = &n
 		q.exceeded, _ = j.exceeds(q.r, q.s)
@@ -102,7 +102,7 @@ func (j *judge) tolerance(r *policy.Rule, s *subject) float64 {
 // absolute is the absolute tolerance of a rule that has one. In units below 300 us no time may change by more than the
 // relative tolerance allows the whole unit: 10 us are nothing in a step of 10 ms and a third of one of 30 us.
 func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
-	if r.Rel == nil || s.unit != report.Nanoseconds || !s.perUnit() {
+	if r.Rel == nil || s.unit != report.Nanoseconds || !s.perUnit() || s.scaled {
 		return *r.Abs
 	}
 	row := j.c.Row("unit.time.p50")
@@ -135,13 +135,13 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	case infer.Holds:
 		g.Verdict, g.Reason = comparison.Pass, text
 		if g.Resolution != nil && v.Class != infer.Improved {
-			g.Reason += "; would have failed from " + bad(n, *g.Resolution) + " on"
+			g.Reason += "; would have failed from " + bad(n, s, *g.Resolution) + " on"
 		}
 	case infer.Warns:
 		g.Verdict, g.Reason = comparison.Warn, text+"; "+why
 	case infer.Fails:
 		if !more { // pairs of units and strata are judged by another ratio than that of the values
-			text = unit.Change(v.Ratio-1) + " is more than " + r.Threshold()
+			text = unit.Change(s.ratio(v.Ratio)-1) + " is more than " + r.Threshold()
 		}
 		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
 	case infer.Undecided:
@@ -213,7 +213,10 @@ func (j *judge) rowOf(metric string, l report.Labels) *comparison.Row {
 }
 
 // bad is a change for the worse.
-func bad(n *infer.Number, size float64) string {
+func bad(n *infer.Number, s *subject, size float64) string {
+	if s.inverse {
+		return unit.Change(1/(1+size) - 1)
+	}
 	if n.HigherBetter {
 		return unit.Change(-size)
 	}

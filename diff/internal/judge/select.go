@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,8 @@ func (j *judge) selects(r *policy.Rule) []subject {
 		return j.structures(r)
 	case policy.OnKernels(r) && (id == "kernel.time_per_unit" || id == "kernel.count_per_unit") && (stat == "" || stat == "mean"):
 		return j.kernels(r, id)
+	case id == comparison.MetricToken || id == comparison.MetricTokenRate:
+		return j.tokens(r, id, stat)
 	}
 	if list := j.compared(r, id, stat); len(list) > 0 {
 		return list
@@ -38,6 +41,47 @@ func (j *judge) selects(r *policy.Rule) []subject {
 			s.kernel = also
 			list = append(list, s)
 		}
+	}
+	return list
+}
+
+// tokens are the decode steps of each kind whose batch size is known, per output token of their sequences.
+func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
+	of := *r
+	of.Metric = "unit.time." + cmp.Or(stat, "mean")
+	var list []subject
+	for _, s := range j.compared(&of, "unit.time", cmp.Or(stat, "mean")) {
+		kind := j.kindLabels(&s.row)
+		batch, err := strconv.ParseFloat(kind["batch"], 64)
+		if _, device := kind["device"]; err != nil || batch <= 0 || kind["phase"] != "decode" || device {
+			continue
+		}
+		s.metric, s.row.Metric, s.scaled = r.Metric, r.Metric, true
+		gpus := float64(max(1, len(j.head.Captures[0].Report.Environment.GPUs)))
+		scale := func(v *float64) *float64 {
+			if v == nil || *v <= 0 {
+				return nil
+			}
+			x := *v / batch
+			if id == comparison.MetricTokenRate {
+				x = 1e9 * batch / gpus / *v
+			}
+			return &x
+		}
+		s.row.Base, s.row.Head = scale(s.row.Base), scale(s.row.Head)
+		if s.row.Base == nil || s.row.Head == nil {
+			continue
+		}
+		if id == comparison.MetricTokenRate {
+			s.inverse, s.higher, s.unit, s.row.Unit = true, true, report.PerSecond, report.PerSecond
+			if x := s.row.Interval; x != nil {
+				turned := *x
+				turned.Low, turned.High = 1/x.High, 1/x.Low
+				s.row.Interval = &turned
+			}
+		}
+		s.row.Change()
+		list = append(list, s)
 	}
 	return list
 }

@@ -3,6 +3,8 @@ package judge
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -15,7 +17,7 @@ func (j *judge) waive() []comparison.WaiverUse {
 	uses := make([]comparison.WaiverUse, 0, len(j.p.Waivers))
 	for i := range j.p.Waivers {
 		w := &j.p.Waivers[i]
-		use := comparison.WaiverUse{Rule: w.Rule, Match: w.Match.String(),
+		use := comparison.WaiverUse{Rule: strings.Join(w.Rules, ", "), Match: w.Match.String(),
 			Expires: w.Expires.Format(time.DateOnly), Issue: w.Issue, Reason: w.Reason}
 		if w.Ceiling != nil {
 			use.Ceiling = w.Ceiling.Text
@@ -25,7 +27,7 @@ func (j *judge) waive() []comparison.WaiverUse {
 		covered, applied, exceeded, open := 0, int64(0), false, false
 		for k := range j.c.Gates {
 			g := &j.c.Gates[k]
-			if g.Rule != w.Rule || !w.Match.Empty() && !names.Covers(g, j.rulings[k].also...) {
+			if !slices.Contains(w.Rules, g.Rule) || !w.Match.Empty() && !names.Covers(g, j.rulings[k].also...) {
 				continue
 			}
 			covered++
