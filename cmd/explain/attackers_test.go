@@ -173,7 +173,7 @@ func (g *ground) run(t *testing.T, a *attack, head string) (green bool, server *
 	}
 	code := run(context.Background(), args, e)
 	if a.merge {
-		code = run(context.Background(), []string{"comment", "--merge", "explain/comparison.json", "--expect", "explain", "--comment-key", "all"}, e)
+		code = run(context.Background(), []string{"gate", "comment", "--merge", "explain/comparison.json", "--expect", "explain", "--comment-key", "all"}, e)
 	}
 	t.Logf("%s: exit %d\n%s", strings.Join(a.moves, ", "), code, &out)
 	if a.fork && !a.accepted {

@@ -53,7 +53,7 @@ func longTexts(t *testing.T, dir string) map[string][]string {
 		"../../testdata/evidence/ncu/details.csv":     {"report --ncu M", "diff M M --out O"},
 		"../../testdata/evidence/load/load.json":      {"report --evidence M", "diff M M --out O", "gate --base M --head M --out O"},
 		filepath.Join(dir, "report.json"):             {"report M", "report M --format html", "diff T M", "diff M T --out O", "gate --base M --head T --out O", "merge M --out O", "calibrate M T", "policy init M T", "history add M --store O --commit 0123456789abcdef0123456789abcdef01234567 --repository o/r --branch main", "whatif M --host-free"},
-		filepath.Join(dir, "comparison.json"):         {"comment F --out O", "report M", "comment --merge F F"},
+		filepath.Join(dir, "comparison.json"):         {"gate comment F --out O", "report M", "gate comment --merge F F"},
 		filepath.Join(dir, "policy.yaml"):             {"policy check M", "policy explain unit.time.p50 --policy M", "diff T T --policy M", "gate --base T --head T --policy M --out O", "policy test M --on T"},
 		filepath.Join(dir, "noise.json"):              {"diff T T --noise M", "gate --base T --head T --noise M --out O"},
 		filepath.Join(dir, "phases.json"):             {"T --phase-map M", "report T --phase-map M --out O"},
