@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"path/filepath"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
