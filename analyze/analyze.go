@@ -11,15 +11,7 @@
 //
 // Rendering is another room: report/present and report/render.
 //
-// To add a metric to a section, say the 95th percentile of the kernels of a device, touch four files: gpu/kernels.go,
-// whose declaration lists it and which computes it; kernels.md, its page; kernels_test.go, with a value worked out by
-// hand; and testdata/scales.txt, which says how it behaves when the capture is twice as long. Documentation, policy
-// rules, CSV files and the JSON Schema of reports follow from the declaration. Three commands write what is made of
-// them: go test ./analyze -run TestGolden -update the golden of the section, go test ./cmd/explain/internal/docs
-// -update examples/docs, and go test ./cmd/explain -run TestExamplesAreCurrent -update examples/serving.
-//
-// To add a section, touch six: its own file, page and test, named after its id; the list in sections.go; scales.txt;
-// and the groups in report/present/first.go, unless it is about evidence.
+// To add a section, a metric, a column or a finding, follow examples/docs/architecture.md, which a test does too.
 package analyze
 
 import (

@@ -37,7 +37,7 @@ func named(t testing.TB, r *report.Report, to func(id string) string) *report.Re
 	x := report.NewIndex(r)
 	n := cloned(t, r)
 	for i := range n.Metrics {
-		if id := x.GroupOf(&r.Metrics[i]); id != "" {
+		if id := r.Metrics[i].Group; id != "" {
 			n.Metrics[i].Group = to(id)
 		}
 	}

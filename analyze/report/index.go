@@ -7,8 +7,6 @@ import (
 
 // Index is a report, taken apart once for those who look many things up in it: metrics by id and labels, tables by
 // section and id, kinds of unit by id. The report must not change while it is in use.
-//
-// A report.json of a version that gave kinds of unit no ids is read as if it had them: see [Index.Groups].
 type Index struct {
 	Report *Report
 
@@ -16,8 +14,7 @@ type Index struct {
 	byID    map[string][]*Metric
 	tables  map[string]Rows
 	groups  []Group
-	main    int               // of groups; -1 if none
-	of      map[string]string // by key of a metric: the group, where the report does not say
+	main    int // of groups; -1 if none
 }
 
 // Group is one kind of unit with what the report's table of kinds says of it. Unknown numbers are -1.
@@ -88,23 +85,10 @@ func (x *Index) Summary(id string, l Labels) *Summary {
 func (x *Index) Table(section, id string) Rows { return x.tables[section+"/"+id] }
 
 // Groups are the kinds of unit that the report knows the mean time of, those with most time first.
-//
-// A report of a version without ids has them by the rules that it was written by. The k-th row of its table is "k". Its
-// main kind is, for logs, the one with most time; with markers the one with most time of the phase with most time; and
-// else the one with most units. A metric without labels of the kind is of the main one, one with the phase alone of the
-// phase's kind with most time, and one with batch or tokens of the kind that has them.
 func (x *Index) Groups() []Group { return x.groups }
 
 // Main is the kind of unit that unlabelled metrics are of; ok is false where there is none.
 func (x *Index) Main() (g int, ok bool) { return x.main, x.main >= 0 }
-
-// GroupOf is the id of the kind of unit that a metric of this report is of, or empty.
-func (x *Index) GroupOf(m *Metric) string {
-	if x.of == nil {
-		return m.Group
-	}
-	return x.of[MetricKey(m.ID, m.Labels)]
-}
 
 // PhaseMain is the kind that metrics labelled with the phase alone are of, the phase's with most time; -1 if
 // there is none.
@@ -119,7 +103,6 @@ func (x *Index) readGroups() {
 		t = x.Table("iterations", "iteration_groups") // of a log
 	}
 	listed := x.Report.Unit.Groups
-	stated := slices.ContainsFunc(listed, func(g UnitGroup) bool { return g.ID != "" })
 	for i := range t.Len() {
 		mean, ok := t.Num(i, "mean")
 		if !ok {
@@ -131,18 +114,13 @@ func (x *Index) readGroups() {
 			Count:     t.Whole(i, "units"), Kernels: t.Whole(i, "kernels"), Mean: mean, Device: t.Whole(i, "device_id"),
 		}
 		g.Share, _ = t.Num(i, "share")
-		if !stated {
-			g.ID = positionID(i)
-		} else if at := slices.IndexFunc(listed, g.is); at >= 0 {
+		if at := slices.IndexFunc(listed, g.is); at >= 0 {
 			g.ID = listed[at].ID
 			if listed[at].Main {
 				x.main = len(x.groups)
 			}
 		}
 		x.groups = append(x.groups, g)
-	}
-	if !stated {
-		x.assumeGroups()
 	}
 }
 

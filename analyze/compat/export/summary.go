@@ -125,7 +125,7 @@ func phasesOf(v *present.View) []phaseWall {
 	if len(list) > 0 {
 		return list
 	}
-	for _, m := range v.ByID["phase.wall_time"] {
+	for _, m := range v.All("phase.wall_time") {
 		if phase, ok := m.Labels["phase"]; ok && len(m.Labels) == 1 && m.Value != nil {
 			list = append(list, phaseWall{phase, m.N, int64(*m.Value)})
 		}
@@ -171,7 +171,7 @@ func prefillDecode(v *present.View) map[string]*phaseSummary {
 // componentsOf are those found by kernel name, which covers every kernel.
 func componentsOf(v *present.View) map[string]*componentSummary {
 	out, sum := map[string]*componentSummary{}, 0.0
-	for _, m := range v.ByID["component.gpu_time"] {
+	for _, m := range v.All("component.gpu_time") {
 		name, ok := m.Labels["component"]
 		if !ok || len(m.Labels) != 1 || m.Value == nil {
 			continue

@@ -92,10 +92,10 @@ var keyEvidence = []struct{ id, label string }{
 func (v *View) evidenceFacts() []fact {
 	var list []fact
 	for _, k := range keyEvidence {
-		if strings.HasPrefix(k.id, "serve.request_") && v.ByID["serve.request_token_time"] == nil {
+		if strings.HasPrefix(k.id, "serve.request_") && v.All("serve.request_token_time") == nil {
 			continue // known to the second: no time of a request
 		}
-		for _, m := range v.ByID[k.id] {
+		for _, m := range v.All(k.id) {
 			if len(m.Labels) > 0 {
 				continue
 			}

@@ -68,7 +68,7 @@ func (v *View) idle() (fact, bool) {
 // causes are the idle causes of a device, largest first, without zeros.
 func (v *View) causes(device string) []*report.Metric {
 	var list []*report.Metric
-	for _, m := range v.ByID["gpu.idle_cause_time"] {
+	for _, m := range v.All("gpu.idle_cause_time") {
 		if m.Labels["device"] == device && m.Labels["cause"] != "" && m.Value != nil && *m.Value > 0 {
 			list = append(list, m)
 		}

@@ -237,7 +237,7 @@ func (v *View) grounds(item doc.Item, id string, evidence []report.MetricRef, ad
 func (v *View) evidence(refs []report.MetricRef) []doc.Span {
 	var spans []doc.Span
 	for i, ref := range refs {
-		m := v.metrics[key(ref.ID, ref.Labels)]
+		m := v.index.Metric(ref.ID, ref.Labels)
 		if m == nil {
 			continue
 		}
@@ -249,7 +249,7 @@ func (v *View) evidence(refs []report.MetricRef) []doc.Span {
 			value = "unknown"
 		}
 		id := doc.Code(ref.ID)
-		if dest := v.links[key(ref.ID, ref.Labels)]; dest != "" {
+		if dest := v.links[report.MetricKey(ref.ID, ref.Labels)]; dest != "" {
 			id = doc.Link(ref.ID, dest)
 		}
 		spans = append(spans, id, doc.Text(" "+value))

@@ -76,7 +76,7 @@ func (v *View) durations(s *report.Section, l layout) []doc.Block {
 	var charts []doc.Block
 	for i := range min(Entries(t), drawnHistograms) {
 		name, _ := CellOf(t, i, "kernel_name").Str()
-		m := v.metrics[key("kernel.total_time", report.Labels{"kernel": name})]
+		m := v.Metric("kernel.total_time", "kernel", name)
 		if m == nil || m.Histogram == nil || len(m.Histogram.Bins) < 2 {
 			continue
 		}
@@ -115,7 +115,7 @@ func (v *View) cite(l layout) {
 	v.links, v.anchors = map[string]string{}, map[string]map[int]string{}
 	for _, f := range v.Findings {
 		for _, ref := range f.Evidence {
-			v.links[key(ref.ID, ref.Labels)] = "#" + f.Doc
+			v.links[report.MetricKey(ref.ID, ref.Labels)] = "#" + f.Doc
 			for i := range v.Sections {
 				if v.Sections[i].ID == f.Doc {
 					v.citeRow(&v.Sections[i], ref, l)
@@ -141,7 +141,7 @@ func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 				v.anchors[t.ID] = map[int]string{}
 			}
 			v.anchors[t.ID][n] = id
-			v.links[key(ref.ID, ref.Labels)] = "#" + id
+			v.links[report.MetricKey(ref.ID, ref.Labels)] = "#" + id
 			return
 		}
 	}

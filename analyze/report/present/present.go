@@ -19,9 +19,8 @@ import (
 // View is a report with what it takes to find things in it.
 type View struct {
 	*report.Report
-	metrics map[string]*report.Metric   // by id{labels}
-	ByID    map[string][]*report.Metric // in the report's order
-	short   map[string]string           // display name of a kernel
+	index *report.Index
+	short map[string]string // display name of a kernel
 
 	numbered bool                      // some display names carry a number
 	links    map[string]string         // of a metric to where the page shows it
@@ -29,18 +28,10 @@ type View struct {
 }
 
 func NewView(r *report.Report) *View {
-	v := &View{Report: r, metrics: map[string]*report.Metric{}, ByID: map[string][]*report.Metric{},
-		short: map[string]string{}}
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		v.metrics[key(m.ID, m.Labels)] = m
-		v.ByID[m.ID] = append(v.ByID[m.ID], m)
-	}
+	v := &View{Report: r, index: report.NewIndex(r), short: map[string]string{}}
 	v.shortNames()
 	return v
 }
-
-func key(id string, l report.Labels) string { return id + "{" + l.String() + "}" }
 
 // shortNames takes the display names of the kernels table. Kernels that share one, because they differ in what it
 // leaves out, are numbered in the order of the table.
@@ -77,8 +68,11 @@ func (v *View) Metric(id string, pairs ...string) *report.Metric {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		l[pairs[i]] = pairs[i+1]
 	}
-	return v.metrics[key(id, l)]
+	return v.index.Metric(id, l)
 }
+
+// All are the metrics of an id, in the report's order.
+func (v *View) All(id string) []*report.Metric { return v.index.Metrics(id) }
 
 // Num is the value of a metric, and whether it is known.
 func (v *View) Num(id string, pairs ...string) (float64, bool) {
@@ -166,7 +160,7 @@ func Entries(t *report.Table) int {
 func (v *View) devices() []string {
 	seen := map[string]bool{}
 	var list []string
-	for _, m := range v.ByID["gpu.window"] {
+	for _, m := range v.All("gpu.window") {
 		if d := m.Labels["device"]; !seen[d] {
 			seen[d] = true
 			list = append(list, d)
@@ -196,7 +190,7 @@ func (v *View) worst(id string) (device string, m *report.Metric) {
 // ranked returns the metrics of an id that carry exactly one label with this key, largest first, without zeros.
 func (v *View) ranked(id, label string) []*report.Metric {
 	var list []*report.Metric
-	for _, m := range v.ByID[id] {
+	for _, m := range v.All(id) {
 		if _, ok := m.Labels[label]; ok && len(m.Labels) == 1 && m.Value != nil && *m.Value > 0 {
 			list = append(list, m)
 		}

@@ -185,7 +185,7 @@ func (v *View) headline(f report.Finding) []doc.Span {
 		return nil
 	}
 	ref := f.Evidence[0]
-	m := v.metrics[key(ref.ID, ref.Labels)]
+	m := v.index.Metric(ref.ID, ref.Labels)
 	value := ValueOf(m)
 	if value == "" {
 		return nil

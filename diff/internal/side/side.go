@@ -180,7 +180,7 @@ func (c *Capture) Labels(g int) (l report.Labels, ok bool) {
 	id := c.Kinds[g].ID
 	for _, m := range c.Metrics("unit.time") {
 		_, device := m.Labels["device"]
-		if id == "" || c.GroupOf(m) != id || m.Summary == nil || device {
+		if id == "" || m.Group != id || m.Summary == nil || device {
 			continue
 		}
 		if !ok || len(m.Labels) < len(l) {

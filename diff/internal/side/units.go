@@ -180,7 +180,7 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow {
 // UnitsBehind are the units that a metric of the report is of; nil where it belongs to no unit, or to another device
 // than the listed ones.
 func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
-	id := c.GroupOf(m)
+	id := m.Group
 	if _, device := m.Labels["device"]; device || id == "" {
 		return nil
 	}

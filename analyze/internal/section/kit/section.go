@@ -3,17 +3,7 @@
 // families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections
 // run side by side.
 //
-// To add a section, write in its family ID.go with an exported kit.Section, ID_test.go with every metric worked out by
-// hand, and its page ID.md; add one line to the list in package analyze, whose order is that of the report; and run the
-// golden test of package analyze with -update.
-//
-// To add a metric, declare it in the Metrics of its section, with its scale: what happens to it when the capture is
-// twice as long? and its Merge: what is it of a run of many captures? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and
-// emit it with [Output.Metric], Int, Float or Summary. Name it on the section's page, ask for it in the section's test,
-// and list it in testdata/scales.txt of package analyze: tests say what is still missing.
-//
-// To add a column, declare it in the Tables of its section and fill it by its id where [Table.Row] is called. Where a
-// run has the table, the column says how its cells merge.
+// To add a section, a metric, a column or a finding, follow examples/docs/architecture.md, which a test does too.
 package kit
 
 import (
