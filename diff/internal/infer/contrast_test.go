@@ -23,11 +23,8 @@ func TestPairsByHand(t *testing.T) {
 		sb, sh = sb+b[i], sh+h[i]
 	}
 	near(t, "ratio of sums", v.Ratio, sh/sb, 1e-12)
-	if v.Outcome != infer.Fails || len(v.Positions) != 8 {
+	if v.Outcome != infer.Fails {
 		t.Fatalf("%+v", v)
-	}
-	for _, p := range v.Positions {
-		near(t, "by position", p, 1.1, 1e-3)
 	}
 	n.Stat = infer.Median
 	near(t, "median of ratios", judge(n).Ratio, 1.1, 1e-12)

@@ -117,7 +117,6 @@ type Verdict struct {
 	Odd        *Odd    // a capture that lies apart from the others of its side
 	Few        bool    // Warns: outliers alone carry it, see [Judge]
 	Base, Head Trend   // of the first capture of each side
-	Positions  []float64
 }
 
 // classTau is the change up to which a number can be called the same.
@@ -126,8 +125,7 @@ const classTau = 0.03
 // Judge judges the numbers of one family: in the order of the numbers, what each became, and what its rule makes of
 // that. It is the one place where noise is told from change:
 //
-//   - several captures on both sides: [TREAT] over captures at the rule's own tolerance, variances moderated over the
-//     family, with a least standard error from timer and units;
+//   - several captures on both sides: [TREAT] over captures at the rule's own tolerance, with a least standard error from timer and units;
 //   - else the change must exceed the floor, and be certain at the rule's own tolerance by the units inside the
 //     captures: as pairs where they are tied, else as two samples; and by the noise between captures, where a calibration or one side's captures show it;
 //   - with fewer than MinUnits units, from LeastUnits on, sides have to lie apart completely besides, by more than the

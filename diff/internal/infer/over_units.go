@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -52,7 +51,15 @@ func (q *question) measure(o Options) {
 	if min(len(all), len(other)) < LeastUnits || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
 		return
 	}
-	q.byFew(all, other, o)
+	lb, lh := logs(all), logs(other)
+	q.apart = slices.Min(lh) - slices.Max(lb)
+	if q.d < 0 {
+		q.apart = slices.Min(lb) - slices.Max(lh)
+	}
+	q.overUnits = true
+	sb, sh := Deviation(lb), Deviation(lh)
+	n, m := float64(len(lb)), float64(len(lh))
+	q.welch([]float64{sb * sb / n, sh * sh / m}, []float64{n, m}, o)
 }
 
 // enough reports whether the side with fewer units has what a tail needs: over all its captures where several are
@@ -116,7 +123,6 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 			b, h = sameSteps(&q.base[0], &q.head[0])
 			all = len(b) == len(base[0]) && len(h) == len(head[0])
 		}
-		q.v.Positions = Positions(b, h)
 		switch q.n.Tie {
 		case TieNumber:
 			q.c, q.overUnits = pairs(b, h, 0, stat, o.Alpha, q.timer(), seed)
@@ -137,7 +143,7 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0])))
 		return
 	}
-	q.c, q.overUnits = q.summaries(o)
+	q.overUnits = q.summaries(o)
 }
 
 // sameSteps are the units of two captures that carry the same numbers, in the order of base's.
@@ -157,50 +163,39 @@ func sameSteps(base, head *Capture) (b, h []float64) {
 	return b, h
 }
 
-// summaries contrasts numbers of which only the spread over units is known: Welch's interval, with as many units as
-// they are worth by their autocorrelation, n (1-ρ)/(1+ρ), and for quantiles the standard error of [Statistic.width].
-func (q *question) summaries(o Options) (c contrast, ok bool) {
-	var total, pooled float64
+// summaries contrasts numbers of which only the spread over units is known, with as many units as they are worth by their
+// autocorrelation, n (1-ρ)/(1+ρ).
+func (q *question) summaries(o Options) bool {
+	var variance, units []float64
 	for _, side := range [][]Capture{q.base, q.head} {
 		k := float64(len(side))
 		for i := range side {
 			s := &side[i]
 			if len(s.Units) > 0 || s.N < MinUnits || !(s.Value > 0) || !(s.SD >= 0) {
-				return c, false
+				return false
 			}
 			n := max(independent(s.N, within(s.Lag1)), 2)
-			sd := q.n.Stat.width() * s.SD / s.Value
-			v := sd * sd / n / (k * k)
-			total += v
-			pooled += v * v / (n - 1)
+			sd := s.SD / s.Value
+			variance, units = append(variance, sd*sd/n/(k*k)), append(units, n)
 		}
 	}
-	c.d, c.least, c.alpha, c.df = q.d, math.Abs(q.d), o.Alpha, MaxDF
-	if pooled > 0 {
-		c.df = min(max(total*total/pooled, 1), MaxDF)
-	}
-	half := TQuantile(o.Alpha, c.df) * max(math.Sqrt(total), q.timer())
-	c.low, c.high = c.d-half, c.d+half
-	c.method = "Welch's t interval over units"
-	return c, true
+	q.welch(variance, units, o)
+	return true
 }
 
-// byFew contrasts units of which a side has fewer than MinUnits: Welch's t interval of the means of ln, as wide as that
-// of the statistic is, around d. apart is the ln of the smallest ratio of any two units of the sides, in the direction of d.
-func (q *question) byFew(base, head []float64, o Options) {
-	lb, lh := logs(base), logs(head)
-	q.apart = slices.Min(lh) - slices.Max(lb)
-	if q.d < 0 {
-		q.apart = slices.Min(lb) - slices.Max(lh)
+// welch contrasts means of ln by Welch's t interval, from their variances and the units behind each, as wide as that of
+// the statistic is, see [Statistic.width], around d.
+func (q *question) welch(variance, units []float64, o Options) {
+	var total, pooled float64
+	for i, v := range variance {
+		total += v
+		pooled += v * v / (units[i] - 1)
 	}
-	n, m := float64(len(lb)), float64(len(lh))
-	vb, vh := Deviation(lb)*Deviation(lb)/n, Deviation(lh)*Deviation(lh)/m
 	df := MaxDF
-	if vb+vh > 0 {
-		df = (vb + vh) * (vb + vh) / (vb*vb/(n-1) + vh*vh/(m-1))
+	if pooled > 0 {
+		df = min(max(total*total/pooled, 1), MaxDF)
 	}
-	half := TQuantile(o.Alpha, df) * max(q.n.Stat.width()*math.Sqrt(vb+vh), q.timer())
-	q.overUnits = true
+	half := TQuantile(o.Alpha, df) * max(q.n.Stat.width()*math.Sqrt(total), q.timer())
 	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: df, alpha: o.Alpha,
-		method: fmt.Sprintf("Welch's t interval over %d and %d units", len(base), len(head))}
+		method: "Welch's t interval over units"}
 }

@@ -54,24 +54,6 @@ func (t Trend) drifts(n int) bool {
 // which of the other: they drift, and by more than 15 %.
 func (t Trend) strong(n int) bool { return t.Range > 1.15 && t.drifts(n) }
 
-// Positions is the ratio of the means of head and base by eighth of the run: "-10 % at the start, +6 % near the end".
-// nil where a side has fewer than MinUnits units or a mean is not positive.
-func Positions(base, head []float64) []float64 {
-	if len(base) < MinUnits || len(head) < MinUnits {
-		return nil
-	}
-	list := make([]float64, eighths)
-	for k := range list {
-		b, _ := mean(base[k*len(base)/eighths : (k+1)*len(base)/eighths])
-		h, _ := mean(head[k*len(head)/eighths : (k+1)*len(head)/eighths])
-		if !(b > 0 && h > 0) {
-			return nil
-		}
-		list[k] = h / b
-	}
-	return list
-}
-
 func logs(values []float64) []float64 {
 	list := make([]float64, len(values))
 	for i, v := range values {

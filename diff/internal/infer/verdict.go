@@ -106,7 +106,7 @@ func (q *question) interval(o Options) (low, high float64) {
 		v.Level, v.Method = q.level, q.c.method
 	case q.overCaptures && q.r.SE > 0:
 		low, high = q.r.Low, q.r.High
-		v.Level, v.Method = 1-o.Alpha, "t interval over captures, moderated variance"
+		v.Level, v.Method = 1-o.Alpha, "t interval over captures"
 	}
 	v.Ratio, v.Low, v.High = ratio(q.d), ratio(low), ratio(high)
 	return low, high
@@ -174,8 +174,5 @@ func (q *question) verdict() Verdict {
 		t.Effect, t.Low, t.High, t.NBase, t.NHead = -t.Effect, -t.High, -t.Low, t.NHead, t.NBase
 	}
 	v.Base, v.Head = v.Head, v.Base
-	for i, p := range v.Positions {
-		v.Positions[i] = 1 / p
-	}
 	return v
 }

@@ -66,6 +66,10 @@ func (x *Sides) matchKinds() {
 	x.variants(m)
 }
 
+// leastVariant of the kernels of a kind must be in a unit that is priced as one of it: two halves of a step are not two
+// steps.
+const leastVariant = 0.8
+
 // variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then,
 // or with many more, of names that the kind of both does not have.
 func (x *Sides) variants(m *kindMatcher) {
@@ -92,6 +96,9 @@ func (x *Sides) variants(m *kindMatcher) {
 				own, other = ref(x.Base, k.Base), ref(x.Head, o.Head)
 			}
 			score, ok := m.score(own, other)
+			if ok && float64(own.group().Kernels) < leastVariant*float64(other.group().Kernels) {
+				ok = false
+			}
 			if !ok {
 				score, ok = 0, m.adds(own, other)
 			}

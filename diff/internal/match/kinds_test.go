@@ -105,6 +105,19 @@ func TestKindsAreMatchedByTheirWork(t *testing.T) {
 	}
 }
 
+// A step cut into two is not two steps: what does two thirds of a step's work has no price of its own.
+func TestPartsOfAStepAreNoSteps(t *testing.T) {
+	whole, _ := layers()
+	kind := func(phase, signature string, r runs) difftest.Kind {
+		return difftest.Kind{Phase: phase, Units: 40, Time: 20e6, Signature: signature, Kernels: r}
+	}
+	base := difftest.Kinds(kind("step", "aaaaaa", whole))
+	cut := difftest.Kinds(kind("step", "aaaaaa", whole), kind("step:999999", "999999", runs{"gemm_a": 6, "gemm_b": 4, "flash": 4}))
+	if got := pairs(chosen(t, []*report.Report{base}, []*report.Report{cut})); got != "step/step, -/step:999999" {
+		t.Error(got)
+	}
+}
+
 // Kinds that markers name are of one phase and size, whatever else they share.
 func TestMarkersTellKindsApart(t *testing.T) {
 	whole, _ := layers()
