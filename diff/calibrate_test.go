@@ -174,15 +174,3 @@ func TestCalibrateRefuses(t *testing.T) {
 		t.Errorf("one capture: %v", err)
 	}
 }
-
-func TestPages(t *testing.T) {
-	for _, name := range diff.Pages() {
-		page, err := diff.Page(name)
-		if err != nil || !strings.HasPrefix(page, "# ") || name != "policy" && !strings.Contains(page, "## References") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := diff.Page("none"); err == nil {
-		t.Error("there is no such page")
-	}
-}

@@ -39,7 +39,7 @@ given. If several rules select a number, the last one judges it. Without --fail-
 ` + defaultRules() + `
 A duration fails only where the change is larger than the rule, larger than the noise floor
 ("explain policy init"; 5 % without calibration) and certain by the units inside the captures
-(explain doc one-capture, several-captures). What cannot be known is inconclusive, never a pass. A
+(explain doc statistics). What cannot be known is inconclusive, never a pass. A
 policy file (--policy) says all of this and more: explain policy --help.
 
 Sides that differ on purpose (another GPU, tensor parallelism, batch size, engine) are compared with

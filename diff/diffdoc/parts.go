@@ -218,10 +218,8 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 
 // method says by which statistics the numbers were decided, and where these are written down.
 func (p commentPage) method() doc.Block {
-	how := "explain doc several-captures"
 	text := "Several captures a side are tested with the spread between captures. "
 	if unreplicated(p.c) {
-		how = "explain doc one-capture"
 		text = "One capture on a side: a duration fails only where its change is larger than the rule, larger than the noise floor and certain by the units inside the captures. "
 	}
 	methods := map[string]bool{}
@@ -236,5 +234,5 @@ func (p commentPage) method() doc.Block {
 	if len(names) > 0 {
 		text += "Intervals: " + strings.Join(names, "; ") + ". "
 	}
-	return doc.P(doc.Text(text), doc.Code(how), doc.Text(" has the formulae."))
+	return doc.P(doc.Text(text), doc.Code("explain doc statistics"), doc.Text(" has the formulae."))
 }

@@ -63,14 +63,3 @@ func TestDeviations(t *testing.T) {
 		t.Error("edges")
 	}
 }
-
-func TestPages(t *testing.T) {
-	for _, name := range infer.Pages() {
-		if page, err := infer.Page(name); err != nil || len(page) < 20 {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := infer.Page("none"); err == nil {
-		t.Error("there is no such page")
-	}
-}

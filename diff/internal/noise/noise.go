@@ -60,7 +60,7 @@ type Shift struct {
 }
 
 // Metric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
-// page one-capture.
+// page statistics.
 type Metric struct {
 	Metric   string        `json:"metric"`
 	Labels   report.Labels `json:"labels"`

@@ -68,11 +68,7 @@ func allPages() []Page {
 			add(GroupSections, s.ID, text)
 		}
 	}
-	for _, name := range diff.Pages() {
-		if text, err := diff.Page(name); err == nil {
-			add(GroupMore, name, text)
-		}
-	}
+	add(GroupMore, "policy", diff.PolicyPage())
 	add(GroupMore, "change-points", change.Page)
 	mine(GroupMore)
 	return list
