@@ -178,9 +178,20 @@ func (d *Distribution) validate() error {
 		return nil
 	}
 	s := d.Summary
+	for _, v := range []float64{s.P50, s.Max, s.Mean, s.Stddev} {
+		if !(v < maxTime) {
+			return errors.New("a time is longer than thirty years")
+		}
+	}
+	if d.Only == OnlyMedian && s.N >= 1 && s.P50 >= 0 {
+		return nil
+	}
 	if s.N < 1 || !(s.Min >= 0 && s.Min <= s.P50 && s.P50 <= s.P90 && s.P90 <= s.P99 && s.P99 <= s.Max) ||
 		s.Stddev < 0 || s.Mean < 0 {
 		return errors.New("the summary cannot be")
+	}
+	if d.Only == OnlySummary {
+		return nil
 	}
 	n := d.Histogram.Zero
 	for i, b := range d.Histogram.Bins {
@@ -194,6 +205,9 @@ func (d *Distribution) validate() error {
 	}
 	return nil
 }
+
+// maxTime bounds a latency, ns.
+const maxTime = 1e18
 
 // maxModel bounds the name of a model, in runes.
 const maxModel = 120

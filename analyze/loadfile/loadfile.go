@@ -124,7 +124,15 @@ type Latency struct {
 type Distribution struct {
 	Summary   report.Summary   `json:"summary"`
 	Histogram report.Histogram `json:"histogram"`
+	// What is known of it, if not all: of a result of another generator. There is no histogram then.
+	Only string `json:"only,omitempty"`
 }
+
+// What may be known of a distribution alone.
+const (
+	OnlySummary = "summary"
+	OnlyMedian  = "median" // and the count
+)
 
 // Request is one request, times in ns since the first was due. Unknown: null.
 type Request struct {

@@ -85,7 +85,7 @@ type Data interface {
 // form first. What a server says of itself comes before what others measured, for the environment.
 func readers(others []Reader) []Reader {
 	return slices.Concat([]Reader{
-		{file.Load, "a result of explain load", loadmetrics.Is, Reading(loadmetrics.Read)},
+		{file.Load, "a result of explain load or of another load generator", loadmetrics.Is, Reading(loadmetrics.Read)},
 		{file.NCU, "a Nsight Compute CSV", ncu.Is, Reading(ncu.Read)},
 		{file.ModelConfig, "the config.json of a model", modelconfig.Is, Reading(modelconfig.Read)},
 	}, others, []Reader{

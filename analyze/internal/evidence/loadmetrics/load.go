@@ -1,10 +1,11 @@
-// Package loadmetrics reads what explain load measured on the client's side of a server.
+// Package loadmetrics reads what explain load, or another generator of load, measured on the client's side of a server.
 package loadmetrics
 
 import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/loadfile"
@@ -16,12 +17,25 @@ type Data struct {
 	Result *loadfile.Result
 	Name   string // of its file
 	others []string
+	runs   int // in its file, of which the last is read
 }
 
-var start = regexp.MustCompile(`^\s*\{\s*"schema"\s*:\s*"explain\.load/`)
+var (
+	own    = regexp.MustCompile(`^\s*\{\s*"schema"\s*:\s*"explain\.load/`)
+	object = regexp.MustCompile(`^\s*\{\s*"`)
+	// fields near the start of a result of vllm bench serve or bench_serving, of GenAI-Perf or AIPerf, of GuideLLM
+	others = []*regexp.Regexp{
+		regexp.MustCompile(`"(num_prompts|max_concurrency|request_rate)"\s*:(?s:.*)"(duration|completed)"\s*:`),
+		regexp.MustCompile(`"(request_throughput|request_latency|time_to_first_token)"\s*:\s*\{\s*"(unit|avg)"\s*:`),
+		regexp.MustCompile(`"guidellm_version"\s*:|"benchmarks"\s*:\s*\[\s*\{(?s:.*)"(benchmark_id|run_id|scheduler|type_|id_)"\s*:`),
+	}
+)
 
 // Is reports whether a file that starts with head, and is named name, is of this kind.
-func Is(_ string, head []byte) bool { return start.Match(head) }
+func Is(_ string, head []byte) bool {
+	return own.Match(head) || object.Match(head) &&
+		slices.ContainsFunc(others, func(form *regexp.Regexp) bool { return form.Match(head) })
+}
 
 // Read reads the files. Percentiles of two runs cannot be made into one, so the report describes the first; the others
 // are read, and named in a warning.
@@ -31,39 +45,54 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r, err := read(&files[i])
+		r, runs, err := read(&files[i])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", files[i].Name, err)
 		}
 		t := files[i].Tally
 		t.Format, t.Version = loadfile.SchemaID, r.Tool.Version
+		if r.Tool.Name != "explain" {
+			t.Format = r.Tool.Name
+		}
 		t.Records, t.Known = r.Counts.Sent, r.Counts.Cancelled
 		t.Understood = t.Records - t.Known
 		if d.Result != nil {
 			d.others = append(d.others, files[i].Name)
 			continue
 		}
-		d.Result, d.Name = r, files[i].Name
+		d.Result, d.Name, d.runs = r, files[i].Name, runs
 	}
 	return d, nil
 }
 
-func read(in *file.Input) (*loadfile.Result, error) {
+func read(in *file.Input) (r *loadfile.Result, runs int, err error) {
+	head, err := in.Head()
+	if err != nil {
+		return nil, 0, err
+	}
 	f, err := in.Open()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
-	return loadfile.Read(f)
+	if own.Match(head) {
+		r, err = loadfile.Read(f)
+		return r, 1, err
+	}
+	return loadfile.ReadGenerator(f)
 }
 
 // Warnings are what limits trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
-	if len(d.others) == 0 {
-		return nil
+	var list []report.Warning
+	if d.runs > 1 {
+		list = append(list, report.Warning{Code: "load_several", Text: fmt.Sprintf("%s holds %d runs: the report describes the last.", d.Name, d.runs)})
 	}
-	return []report.Warning{{Code: "load_several",
-		Text: fmt.Sprintf("%d results of explain load were given, and percentiles of several runs do not add up: the report describes %s. Make a report of each, and compare them with explain diff.", 1+len(d.others), d.Name)}}
+	if len(d.others) == 0 {
+		return list
+	}
+	return append(list, report.Warning{Code: "load_several",
+		Text: fmt.Sprintf("%d results of explain load were given, and percentiles of several runs do not add up: the report describes %s. Make a report of each, and compare them with explain diff.", 1+len(d.others), d.Name)})
 }
 
 // Environment fills in what the files state and e does not yet.

@@ -177,9 +177,14 @@ func loadLatency(o *kit.Output, r *loadfile.Result) {
 		s := l.d.Summary
 		o.FromEvidence(file.Load, int(s.N), "latency."+l.field)
 		m := o.Float(l.id, nil, s.P50)
-		m.N, m.Summary = s.N, &s
-		h := l.d.Histogram
-		m.Histogram = &h
+		if m.N = s.N; l.d.Only == loadfile.OnlyMedian {
+			t.Row(kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50))
+			continue
+		}
+		if m.Summary = &s; l.d.Only == "" {
+			h := l.d.Histogram
+			m.Histogram = &h
+		}
 		t.Row(
 			kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
 			kit.Float("p99", s.P99), kit.Float("max", s.Max), kit.Float("mean", s.Mean),
@@ -275,7 +280,15 @@ func loadCharts(o *kit.Output, r *loadfile.Result) {
 // loadTrust says what limits trust in the numbers.
 func loadTrust(o *kit.Output, r *loadfile.Result) {
 	c, w := r.Counts, &r.Workload
-	o.Note(workloadText(w))
+	if r.Tool.Name != "explain" {
+		o.Note("Measured by " + r.Tool.Name + ": latencies count from when a request was sent, not from when it was due.")
+		if d := r.Latency.TTFT; d != nil && d.Only == loadfile.OnlyMedian {
+			o.Warn("load_medians_only", "The result of "+r.Tool.Name+" holds no samples, so that means and tails are not judged: "+
+				"run it with --save-detailed (vLLM) or --output-details (SGLang).")
+		}
+	} else {
+		o.Note(workloadText(w))
+	}
 	if c.Succeeded == 0 {
 		o.Status(report.Partial, "no request succeeded: there are no latencies")
 	}
