@@ -17,7 +17,7 @@ import (
 // chartOf is the chart with the id on the comparison's page.
 func chartOf(t *testing.T, c *comparison.Comparison, id string) doc.Chart {
 	t.Helper()
-	for _, b := range diffdoc.Browser(c).Blocks {
+	for _, b := range diffdoc.Browser(c, diffdoc.Links{}).Blocks {
 		if chart, ok := b.(doc.Chart); ok && chart.ID == id {
 			return chart
 		}
@@ -58,7 +58,7 @@ func TestTheChangesClose(t *testing.T) {
 func TestPageSaysTheVerdict(t *testing.T) {
 	var b bytes.Buffer
 	c := slowed(t)
-	if err := diffdoc.WriteHTML(&b, c); err != nil {
+	if err := diffdoc.WriteHTML(&b, c, diffdoc.Links{}); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()

@@ -84,7 +84,7 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 	case "md":
 		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
 	case "html":
-		return diffrender.WriteHTML(e.Out, c)
+		return diffrender.WriteHTML(e.Out, c, diffrender.Links{})
 	case "profilemate":
 		return usagef("--format profilemate is of a report, not of a comparison")
 	}

@@ -146,7 +146,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := output.Write(cmd.Context(), f.out, output.Comparison(c)); err != nil {
+		if err := output.Write(cmd.Context(), f.out, output.Comparison(c, f.pages(base, head))); err != nil {
 			return err
 		}
 		if f.open {
@@ -305,6 +305,17 @@ func (f *diffFlags) compare(
 		err = writeSteps(f.perfetto, reports[0], reports[len(base)], c)
 	}
 	return c, err
+}
+
+// pages are those of the sides' reports, where they lie beside what was given.
+func (f *diffFlags) pages(base, head []input.File) (l diffrender.Links) {
+	if len(base) > 0 {
+		l.Base = output.PageBeside(base[0].Path, f.out)
+	}
+	if len(head) > 0 {
+		l.Head = output.PageBeside(head[0].Path, f.out)
+	}
+	return l
 }
 
 func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {

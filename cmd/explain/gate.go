@@ -407,9 +407,10 @@ func (j *judged) told(code int, folder string) *gate.Result {
 
 // files lists what --out writes.
 func (j *judged) files() []output.File {
+	var links diffrender.Links
 	files := []output.File{
 		{Name: "comparison.json", Write: func(w io.Writer) error { return comparison.Write(w, j.c) }},
-		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, j.c) }},
+		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, j.c, links) }},
 		{Name: "comment.md", Write: writeText(j.markdown, gate.CommentLimit)},
 		{Name: "summary.md", Write: writeText(j.summary, gate.SummaryRoom)},
 		{Name: "gate.junit.xml", Write: func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
@@ -425,6 +426,9 @@ func (j *judged) files() []output.File {
 			files = append(files, output.File{Name: dir + "report.json",
 				Write: func(w io.Writer) error { return output.JSON(w, h.result.Report) }})
 			continue
+		}
+		if links.Head == "" {
+			links.Head = dir + "report.html"
 		}
 		for _, part := range output.Report(h.result) {
 			files = append(files, output.File{Name: dir + part.Name, Write: part.Write})

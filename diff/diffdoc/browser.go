@@ -10,13 +10,16 @@ import (
 )
 
 // WriteHTML writes the comparison as one page for a browser, which loads nothing from elsewhere.
-func WriteHTML(w io.Writer, c *comparison.Comparison) error {
+func WriteHTML(w io.Writer, c *comparison.Comparison, sides Links) error {
 	title := "explain: " + strings.ToLower(verdictWord(c.Verdict).Text)
 	if len(c.Base.Names) > 0 && len(c.Head.Names) > 0 {
 		title += ", " + c.Base.Names[0] + " → " + c.Head.Names[0]
 	}
-	return render.HTML(w, Browser(c), render.HTMLOptions{Title: title})
+	return render.HTML(w, Browser(c, sides), render.HTMLOptions{Title: title})
 }
+
+// Links are where the pages of the reports lie, base and head, as seen from the page of the comparison; empty: nowhere near.
+type Links struct{ Base, Head string }
 
 // The groups of the page's contents, as the report's page has them.
 const (
@@ -28,7 +31,7 @@ const (
 )
 
 // Browser is the comparison for a browser: the answer, the step before and after, how sure it is, and every row.
-func Browser(c *comparison.Comparison) doc.Document {
+func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)})
 	if p := sidesOf(&c.Answer); len(p) > 0 {
@@ -39,7 +42,15 @@ func Browser(c *comparison.Comparison) doc.Document {
 	} else if n := c.Answer.Notes; len(n) > 0 {
 		d.Add(doc.P(doc.Text(sentence(n[:1]))))
 	}
-	d.Add(reasons(c)...)
+	if p := reportsOf(links); len(p) > 0 {
+		d.Add(doc.P(p...))
+	}
+	if c.Comparable || shows(c) {
+		d.Add(reasons(c)...)
+	}
+	if settle := settling(c); settle != "" {
+		d.Add(doc.Command{Text: settle})
+	}
 	part := func(group, id, title string, blocks ...doc.Block) {
 		if len(blocks) > 0 {
 			h := doc.H(2, id, title)
@@ -53,6 +64,10 @@ func Browser(c *comparison.Comparison) doc.Document {
 	}
 	if c.Comparable {
 		part(groupAnswer, "step", "The step, before and after", stepBlocks(c)...)
+	}
+	if !shows(c) {
+		d.Add(doc.P(sides(c)...), doc.P(checkedText(c)...))
+		return d
 	}
 	part(groupAnswer, "judged", "How sure", sure(c)...)
 	if c.Comparable {
@@ -110,16 +125,51 @@ func shows(c *comparison.Comparison) bool { return c.Comparable || c.FirstRun() 
 
 // sure is what the answer stands on: what was judged, the times of single units, and what was looked at.
 func sure(c *comparison.Comparison) (list []doc.Block) {
+	var pair doc.Beside
 	if f, ok := forest(c); ok {
-		list = append(list, f)
+		pair.Blocks = append(pair.Blocks, f)
 	}
 	if c.Comparable {
-		list = append(list, distribution(c)...)
+		pair.Blocks = append(pair.Blocks, distribution(c)...)
+	}
+	if len(pair.Blocks) > 0 {
+		list = append(list, pair)
 	}
 	if n := c.Answer.Notes; len(n) > 0 && len(c.Answer.Rows) > 0 {
 		list = append(list, doc.P(doc.Text(sentence(n))))
 	}
 	return append(list, doc.P(sides(c)...), doc.P(checkedText(c)...))
+}
+
+// reportsOf leads to the reports of both sides.
+func reportsOf(l Links) (spans []doc.Span) {
+	for _, side := range [][2]string{{"report of the base", l.Base}, {"report of the head", l.Head}} {
+		if side[1] != "" {
+			if len(spans) > 0 {
+				spans = append(spans, doc.Text(" · "))
+			}
+			spans = append(spans, doc.Link(side[0], side[1]))
+		}
+	}
+	return spans
+}
+
+// settling is the command that would answer what this comparison does not; empty where it answers, or where other captures
+// of the same would not.
+func settling(c *comparison.Comparison) string {
+	if c.Verdict != comparison.Inconclusive || c.FirstRun() {
+		return ""
+	}
+	for _, r := range c.Reasons {
+		switch r.Code {
+		case comparison.WideInterval, comparison.TooFewUnits, comparison.Trend:
+			return "explain capture --pair --until-decided 'BASE COMMAND' 'HEAD COMMAND'"
+		case comparison.EnvironmentMismatch, comparison.GraphCaptureMismatch, comparison.SameCapture, comparison.OneSession,
+			comparison.IncompleteCapture, comparison.LowCoverage, comparison.EmptySide:
+			return "explain capture --pair 'BASE COMMAND' 'HEAD COMMAND'"
+		}
+	}
+	return ""
 }
 
 // verdictSymbol is the verdict with a sign that is told apart without colour.
@@ -134,7 +184,7 @@ func verdictSymbol(v comparison.Verdict) []doc.Span {
 
 // causeTable has a bar for each cause, as long as its change, and a row for what they leave.
 func causeTable(a *comparison.Answer) doc.Table {
-	t := doc.Table{ID: "answer", Columns: []doc.Column{{Title: "Change", Align: doc.Right}, {Title: "Cause"}}}
+	t := doc.Table{ID: "answer", Columns: []doc.Column{{Title: "Change", Align: doc.Right}, {}, {Title: "Cause"}}}
 	var deltas []float64
 	add := func(d float64, text string, with []string) {
 		deltas = append(deltas, d)
@@ -142,7 +192,7 @@ func causeTable(a *comparison.Answer) doc.Table {
 		if len(with) > 0 {
 			cell = append(cell, doc.Text(": "+strings.Join(with, ", ")).With(doc.Muted))
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Strong(delta(d))}, cell})
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Strong(delta(d))}, {}, cell})
 	}
 	for i := range a.Rows {
 		r := &a.Rows[i]
@@ -151,6 +201,6 @@ func causeTable(a *comparison.Answer) doc.Table {
 	if a.RestText() != "" {
 		add(comparison.Value(a.Rest), "the rest", nil)
 	}
-	t.Columns[0].Bars = deltaBars(deltas)
+	t.Columns[1].Bars = deltaBars(deltas)
 	return t
 }

@@ -20,6 +20,7 @@ const (
 	drawnStreams = 8 // rows of a side; the others are in the last one
 	labelledRows = 5
 	leastLabel   = 0.004 // of the longer unit, a change that is labelled
+	leastDrawn   = 0.001 // likewise, one that is drawn: less varies from step to step
 )
 
 // stepFigure lays the mean unit of both sides above each other on one time axis: kernels in the colours of their
@@ -31,7 +32,7 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 		return nil
 	}
 	t := doc.Timeline{ID: "step", Unit: report.Nanoseconds, Length: max(s.Base, s.Head),
-		Title: "The step, before and after: mean of " + comparison.Count(s.BaseUnits, "unit") + " and of " +
+		Title: "Mean of " + comparison.Count(s.BaseUnits, "unit") + " and of " +
 			unit.Int(s.HeadUnits) + ", GPU " + strconv.FormatInt(s.Device, 10)}
 	used, short := map[string]bool{}, shortNames(c)
 	base := doc.Lane{Title: "base, " + unit.Format(s.Base, report.Nanoseconds), Rows: 1}
@@ -84,7 +85,8 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 	t.Note = doc.Spans(doc.Text("Below: idle time that only the head has, in "), doc.Text("red").With(doc.Bad),
 		doc.Text("; that it saved, in "), doc.Text("green").With(doc.Good), doc.Text(". Idle time changed by "+
 			delta(s.Idle)+": "+delta(s.Systematic)+" in every step (medians by position), "+delta(s.Sporadic)+
-			" in single steps."))
+			" in single steps. Less than "+
+			unit.Percent(leastDrawn)+" of the step is not drawn."))
 	return []doc.Block{t}
 }
 
@@ -122,7 +124,7 @@ func changeLane(s *comparison.Step, length float64) doc.Lane {
 	for i := range s.Rows {
 		r := &s.Rows[i]
 		d := change(i)
-		if d == 0 || r.Kind == comparison.RowRest {
+		if math.Abs(d) < leastDrawn*length || r.Kind == comparison.RowRest {
 			continue
 		}
 		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad",
@@ -178,7 +180,7 @@ func changeWords(s *comparison.Step, i int, d float64) string {
 	return text + ": " + delta(r.GapMedian) + " in every step"
 }
 
-// stepTable lists the positions with most change, in their order.
+// stepTable lists the positions with most change, those first.
 func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	s := c.Step
 	if s == nil {
@@ -201,7 +203,6 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	})
 	left := order[min(len(order), most):]
 	order = order[:min(len(order), most)]
-	slices.Sort(order)
 	short := shortNames(c)
 	named := func(n *int) doc.Span { return doc.Name(shownName(s, short, n)) }
 	ns := func(v float64) doc.Cell { return doc.Cell{doc.Text(unit.Format(v, report.Nanoseconds))} }

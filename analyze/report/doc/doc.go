@@ -16,7 +16,8 @@ type Document struct {
 // Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
-// Block is one of [Heading], [Answer], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Chart] and [Timeline].
+// Block is one of [Heading], [Answer], [Paragraph], [List], [Fields], [Table], [Details], [Beside], [Command],
+// [Note], [Chart] and [Timeline].
 //
 // Why a closed interface and not one struct with a kind: a renderer is a type switch over ten types, and a block
 // cannot carry fields of another.
@@ -103,6 +104,16 @@ type Details struct {
 	Blocks  []Block
 }
 
+// Beside are blocks that stand next to each other where there is room.
+type Beside struct {
+	Blocks []Block
+}
+
+// Command is a command line for a reader to run.
+type Command struct {
+	Text string
+}
+
 // Note is set apart from the text around it.
 type Note struct {
 	Kind   NoteKind
@@ -154,6 +165,8 @@ type Series struct {
 
 func (Heading) block()   {}
 func (Answer) block()    {}
+func (Beside) block()    {}
+func (Command) block()   {}
 func (Paragraph) block() {}
 func (List) block()      {}
 func (Fields) block()    {}

@@ -225,6 +225,10 @@ func (p *page) block(b doc.Block) {
 		p.execute("list", view)
 	case doc.Fields:
 		p.execute("fields", view)
+	case doc.Beside:
+		p.execute("beside", view)
+	case doc.Command:
+		p.execute("command", view)
 	case doc.Answer:
 		p.execute("answer", view)
 	case doc.Table:

@@ -2,6 +2,7 @@ package render
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -88,28 +89,27 @@ func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
 			p.spans(row[k])
 		}
 		if i >= 0 && i < len(c.Bars) && c.Bars[i] != 0 {
-			p.cellBar(c.Bars[i], c.Bars)
+			p.cellBar(c.Bars[i], c.Bars, k >= len(row) || len(row[k]) == 0)
 		}
 	}
 	p.put("\n") // a row and a cell end where the next one begins
 }
 
-// cellBar draws a bar below a number: from the left, or to both sides of the middle where the column has bars to the
-// left.
-func (p *page) cellBar(v float64, column []float64) {
-	twoSided := false
-	for _, b := range column {
-		twoSided = twoSided || b < 0
+// cellBar draws a bar: from the left, or to both sides of the middle where the column has bars to the left. It is thin below
+// a number, and as high as a line where it stands alone.
+func (p *page) cellBar(v float64, column []float64, alone bool) {
+	class := markup("cb")
+	if alone {
+		class += " wide"
 	}
+	from, way := 0.0, markup("")
 	v = math.Max(-1, math.Min(v, 1))
-	switch {
-	case !twoSided:
-		p.put("<svg class=\"cb\" aria-hidden=\"true\"><rect width=\"" + percent(v, 1) + "\" height=\"3\"/></svg>")
-	case v < 0:
-		p.put("<svg class=\"cb\" aria-hidden=\"true\"><rect x=\"" + percent(0.5+v/2, 1) + "\" width=\"" + percent(-v/2, 1) +
-			"\" height=\"3\" class=\"good\"/></svg>")
-	default:
-		p.put("<svg class=\"cb\" aria-hidden=\"true\"><rect x=\"50%\" width=\"" + percent(v/2, 1) +
-			"\" height=\"3\" class=\"bad\"/></svg>")
+	if slices.ContainsFunc(column, func(b float64) bool { return b < 0 }) || alone {
+		from, v, way = 0.5, v/2, " class=\"bad\""
+		if v < 0 {
+			from, v, way = 0.5+v, -v, " class=\"good\""
+		}
 	}
+	p.put("<svg class=\"" + class + "\" aria-hidden=\"true\"><rect x=\"" + percent(from, 1) + "\" width=\"" + percent(v, 1) +
+		"\" height=\"3\"" + way + "/></svg>")
 }

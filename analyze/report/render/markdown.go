@@ -87,6 +87,10 @@ func (m markdown) block(b doc.Block) []string {
 			text = text[:i+1] + `\` + text[i+1:] // number signs at the end would close the heading
 		}
 		return notEmpty(strings.Repeat("#", min(max(b.Level, 1), 6))+" ", text)
+	case doc.Beside:
+		return markdown{MarkdownOptions: m.MarkdownOptions}.blocks(b.Blocks)
+	case doc.Command:
+		return []string{m.inline(doc.Spans(doc.Code(b.Text)), place{start: true})}
 	case doc.Answer:
 		return m.block(doc.Paragraph(b))
 	case doc.Paragraph:

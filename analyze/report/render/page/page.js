@@ -67,6 +67,7 @@
     b.textContent = "Copied";
     setTimeout(() => { b.textContent = was; }, 1500);
   };
+  for (const c of document.querySelectorAll("p.command")) c.append(button("Copy", (b) => copy(c.firstElementChild.textContent, b)));
   // What is in sight of a table: its head, its rows that are not filtered away, its foot; its columns that are shown.
   const grid = (table) => {
     const shown = (cell) => getComputedStyle(cell).display !== "none";
@@ -142,7 +143,7 @@
         more.append(b);
       }
     }
-    if (more.childNodes.length) tools.append(more, dots);
+    if (more.childNodes.length && all.length > 4) tools.append(more, dots);
   }
   // A click into a flame graph makes a box as wide as the drawing; the search marks boxes and says what they add up to.
   for (const flame of document.querySelectorAll("svg.flame")) {

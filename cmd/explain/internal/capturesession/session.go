@@ -21,6 +21,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
@@ -280,7 +281,7 @@ func (r *Session) compare() (*comparison.Comparison, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
 	}
-	return c, output.Write(r.hard, filepath.Join(r.Out, "comparison"), output.Comparison(c))
+	return c, output.Write(r.hard, filepath.Join(r.Out, "comparison"), output.Comparison(c, diffdoc.Links{}))
 }
 
 // sides are the folders of a pair's captures.

@@ -2,20 +2,23 @@ package output
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
-// Comparison lists what goes into the folder of a comparison.
-func Comparison(c *comparison.Comparison) []File {
+// Comparison lists what goes into the folder of a comparison; links lead to the pages of its sides.
+func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 	format := func(name string, write func(io.Writer, *comparison.Comparison) error) File {
 		return File{name, func(w io.Writer) error { return write(w, c) }}
 	}
 	list := []File{
 		format("comparison.json", comparison.Write),
-		format("diff.html", diffrender.WriteHTML),
+		{"diff.html", func(w io.Writer) error { return diffrender.WriteHTML(w, c, links) }},
 		format("comparison.md", writeComparisonMD),
 		format("comparison.csv", diffrender.WriteCSV),
 	}
@@ -23,6 +26,25 @@ func Comparison(c *comparison.Comparison) []File {
 		list = append(list, format("junit.xml", diffrender.WriteJUnit))
 	}
 	return list
+}
+
+// PageBeside is the page of a report that lies beside what was given for a side, its folder or its JSON, as seen from the
+// folder out; empty where there is none.
+func PageBeside(path, out string) string {
+	if info, err := os.Stat(path); err != nil {
+		return ""
+	} else if !info.IsDir() {
+		path = filepath.Dir(path)
+	}
+	page := filepath.Join(path, "report.html")
+	if !input.Exists(page) || !input.Exists(filepath.Join(path, "report.json")) {
+		return ""
+	}
+	rel, err := filepath.Rel(out, page)
+	if err != nil {
+		return ""
+	}
+	return filepath.ToSlash(rel)
 }
 
 func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {

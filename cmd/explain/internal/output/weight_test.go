@@ -49,7 +49,7 @@ func TestWeight(t *testing.T) {
 			t.Fatal(err)
 		}
 		var page bytes.Buffer
-		if err := diffrender.WriteHTML(&page, c); err != nil {
+		if err := diffrender.WriteHTML(&page, c, diffrender.Links{}); err != nil {
 			t.Fatal(err)
 		}
 		if page.Len() > mostDiffPage {
