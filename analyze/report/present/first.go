@@ -277,6 +277,10 @@ func (v *View) inParts(l layout) []doc.Block {
 	var list []doc.Block
 	for _, p := range parts {
 		ids := p.sections
+		if ids == nil && !v.EvidenceOnly() {
+			list = append(list, v.ofEvidence(others, l)...)
+			continue
+		}
 		if ids == nil {
 			ids = others
 		}
@@ -289,6 +293,32 @@ func (v *View) inParts(l layout) []doc.Block {
 			h.Group = p.group
 			list = append(append(list, h), v.section(s, l)...)
 		}
+	}
+	return list
+}
+
+// inSight are the sections of evidence that are listed; the others are folded together.
+const inSight = 6
+
+// ofEvidence are the sections of what was given beside a trace, all folded.
+func (v *View) ofEvidence(ids []string, l layout) []doc.Block {
+	shown := v.shown(ids)
+	if len(shown) == 0 {
+		return nil
+	}
+	h := doc.H(2, "of-evidence", "Server, load and profiles")
+	h.Group = groupEvidence
+	list, more := []doc.Block{h}, doc.Details{ID: "more-evidence"}
+	for i, s := range shown {
+		if i < inSight {
+			list = append(list, v.folded(s, l))
+		} else {
+			more.Blocks = append(more.Blocks, v.folded(s, l))
+		}
+	}
+	if n := len(more.Blocks); n > 0 {
+		more.Summary = doc.Spans(doc.Text(Plural(int64(n), "more section")))
+		list = append(list, more)
 	}
 	return list
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // pageRows bounds the rows of a table on the page.
-const pageRows = 300
+const pageRows = 200
 
 // Page is the report for a browser: the answer first, then findings and warnings, then every section, in groups, with
 // its charts and with more rows and columns than the text renderers have room for. Findings lead to the rows they
@@ -35,15 +35,22 @@ func Page(r *report.Report) doc.Document {
 	return d
 }
 
+// listedFacts are the key numbers in sight.
+const listedFacts = 10
+
 // capture is what is known of the whole capture: its key numbers, where it comes from, and what it has nothing of.
 func (v *View) capture(l layout) []doc.Block {
 	h := doc.H(2, "capture", "Whole capture")
 	h.Group = groupEvidence
 	list := append([]doc.Block{h}, v.provenance()...)
-	var facts doc.Fields
-	for _, f := range v.facts() {
+	var facts, more doc.Fields
+	for i, f := range v.facts() {
+		of := &facts
+		if i >= listedFacts {
+			of = &more
+		}
 		value := append(doc.Spans(doc.Strong(f.value), doc.Text(" ")), f.detail...)
-		facts.Items = append(facts.Items, doc.Field{Label: f.label, Value: value})
+		of.Items = append(of.Items, doc.Field{Label: f.label, Value: value})
 	}
 	if len(facts.Items) > 0 {
 		list = append(list, facts)
@@ -52,6 +59,9 @@ func (v *View) capture(l layout) []doc.Block {
 		if len(blocks) > 0 {
 			list = append(list, doc.Details{ID: id, Summary: doc.Spans(doc.Text(summary)), Blocks: blocks})
 		}
+	}
+	if n := len(more.Items); n > 0 {
+		fold("more-facts", Plural(int64(n), "more key number"), []doc.Block{more})
 	}
 	for _, s := range v.shown(ofCapture) {
 		list = append(list, v.folded(s, l))

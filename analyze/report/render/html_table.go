@@ -14,12 +14,14 @@ func (p *page) table(t doc.Table) {
 	}
 	view := struct {
 		blockView
+		ID           string
 		Label, Class string
 		HasHead      bool
 		File         string
 		Rows, Foot   markup
 	}{blockView: blockView{p, t}, Label: "Table", Class: primaryClass(t.Columns)}
 	if t.ID != "" {
+		view.ID = p.unique("table-" + anchor(t.ID))
 		view.Label = "Table: " + strings.ReplaceAll(t.ID, "_", " ")
 	}
 	if dest, ok := safeDest(t.File); ok && t.File != "" {

@@ -18,7 +18,7 @@ const (
 	laneHead   = 16
 	joinRow    = 30
 	labelRow   = 14
-	mostMarks  = 160
+	mostMarks  = 110
 	leastMark  = 0.0005 // of the axis
 	namedMark  = 0.07   // of the axis, from which a mark bears its name
 	edgedMark  = 0.005  // likewise, an edge
@@ -45,8 +45,8 @@ func (p *page) timeline(t doc.Timeline) {
 		height += laneHeight(&t.Lanes[i])
 	}
 	p.put("<figure class=\"step\" id=\"" + escape(p.unique("step-"+anchor(t.ID))) + "\"><figcaption>" + text(t.Title) +
-		"</figcaption>\n<div class=\"wide\"><svg width=\"100%\" height=\"" + num(height) + "\" role=\"img\" aria-label=\"" +
-		text(t.Title+": "+describeLanes(&t)) + "\">")
+		"</figcaption>\n<div class=\"wide\"><svg width=\"100%\" height=\"" + num(height) + "\" data-length=\"" + float(t.Length) +
+		"\" role=\"img\" aria-label=\"" + text(t.Title+": "+describeLanes(&t)) + "\">")
 	p.timelineAxis(&t, height)
 	for i := range t.Lanes {
 		p.lane(&t, &t.Lanes[i], tops[i], least)

@@ -145,6 +145,45 @@
     }
     if (more.childNodes.length && all.length > 4) tools.append(more, dots);
   }
+  // A name in a box is as long as there is room for, whatever the width of the window and of the drawing.
+  const letter = 6.6, bold = 7.6;
+  const fit = (e) => {
+    for (const t of e.querySelectorAll("svg svg > text")) {
+      const whole = t.dataset.whole || (t.dataset.whole = t.textContent);
+      const room = Math.floor((t.parentNode.width.baseVal.value - 6) / (t.closest(".bars") ? bold : letter));
+      t.textContent = whole.length <= room ? whole : room < 4 ? "" : whole.slice(0, room - 1) + "\u2026";
+    }
+  };
+  const fitAll = () => { for (const f of document.querySelectorAll("figure")) if (f.checkVisibility()) fit(f); };
+  addEventListener("resize", fitAll);
+  document.addEventListener("toggle", (e) => fit(e.target), true);
+  fitAll();
+  // One kernel in its table, in the step and in the flame graph: pointing at one lights the others. Names are shortened in
+  // the middle, so that both ends tell them apart.
+  const alike = (name) => name.replace(/^#\d+ /, "").replace(/^(.{24}).*(.{8})$/, "$1|$2");
+  const same = new Map(), nameOf = new Map();
+  const known = (e, name) => {
+    const k = alike(name);
+    nameOf.set(e, k);
+    same.has(k) ? same.get(k).push(e) : same.set(k, [e]);
+  };
+  const drawn = [];
+  for (const title of document.querySelectorAll("figure.step rect > title, svg.flame title")) {
+    const e = title.closest("svg.flame > svg") || title.parentNode, name = title.textContent.split(": ")[0];
+    known(e, name);
+    drawn.push({ e, name: name.toLowerCase(), figure: e.closest("figure") });
+  }
+  for (const row of document.querySelectorAll(".table tbody tr")) {
+    const code = row.querySelector("code.name, details.name > summary > code");
+    if (code) known(row, code.textContent);
+  }
+  let bright = [];
+  const light = (e) => {
+    for (const b of bright) b.classList.remove("lit");
+    bright = e && nameOf.has(e) && same.get(nameOf.get(e)).length > 1 ? same.get(nameOf.get(e)) : [];
+    for (const b of bright) b.classList.add("lit");
+  };
+  document.addEventListener("pointerover", (e) => light(e.target.closest && e.target.closest("svg.flame > svg, figure.step rect, .table tbody tr")));
   // A click into a flame graph makes a box as wide as the drawing; the search marks boxes and says what they add up to.
   for (const flame of document.querySelectorAll("svg.flame")) {
     const boxes = [...flame.children].map((e) => ({ e, x: parseFloat(e.getAttribute("x")), w: parseFloat(e.getAttribute("width")),
@@ -161,10 +200,12 @@
           const t = document.createElementNS("http://www.w3.org/2000/svg", "text");
           t.setAttribute("x", "4");
           t.setAttribute("y", "14");
-          t.textContent = b.name.split(": ")[0];
           b.e.append(t);
         }
+        const t = b.e.querySelector("text");
+        if (t) t.dataset.whole = b.name.split(": ")[0];
       }
+      fit(flame.parentNode);
       reset.hidden = !to;
     };
     const reset = button("Whole graph", () => zoom(null));
@@ -206,8 +247,8 @@
     const small = matchMedia("(max-width:60rem)");
     if (links && small.matches) links.open = false;
     if (tables.some((t) => t.all.length > 2)) {
-      const search = make("input", "", { type: "search", placeholder: "Search all tables  /" }), found = make("output", "");
-      search.setAttribute("aria-label", "Search all tables");
+      const search = make("input", "", { type: "search", placeholder: "Search tables, figures  /" }), found = make("output", "");
+      search.setAttribute("aria-label", "Search all tables and figures");
       const opened = [];
       let wait;
       const look = () => {
@@ -224,8 +265,22 @@
           keep.add(t.box.closest("section, header"));
           for (let e = t.box.parentElement; e; e = e.parentElement) if (e.tagName === "DETAILS" && !e.open) { e.open = true; opened.push(e); }
         }
+        let marks = 0;
+        const figures = new Set();
+        for (const d of drawn) {
+          const hit = everywhere !== "" && d.name.includes(everywhere);
+          d.e.classList.toggle("miss", everywhere !== "" && !hit);
+          if (!hit) continue;
+          marks++;
+          figures.add(d.figure);
+          keep.add(d.figure.closest("section, header"));
+        }
         for (const s of document.querySelectorAll("main > section")) s.hidden = everywhere !== "" && !keep.has(s);
-        found.textContent = !everywhere ? "" : rows === 0 ? "Nothing found" : rows + (rows === 1 ? " row in " : " rows in ") + in_ + (in_ === 1 ? " table" : " tables");
+        const of = (n, one) => n + " " + one + (n === 1 ? "" : "s");
+        const parts = [];
+        if (rows) parts.push(of(rows, "row") + " in " + of(in_, "table"));
+        if (marks) parts.push(of(marks, "mark") + " in " + of(figures.size, "figure"));
+        found.textContent = !everywhere ? "" : parts.join(", ") || "Nothing found";
       };
       search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(look, 120); });
       search.addEventListener("keydown", (e) => { if (e.key === "Escape") { search.value = ""; look(); search.blur(); } });
@@ -276,10 +331,27 @@
     const tools = document.createElement("div"), says = document.createElement("output");
     tools.className = "tools";
     let zoom = 1, at = -1;
+    const whole = +svg.dataset.length;
+    // The wider the drawing, the closer its ticks: about seven in sight.
+    const ticks = () => {
+      const least = whole / 7 / zoom, ten = 10 ** Math.floor(Math.log10(least)), step = ten * [1, 2, 5, 10].find((m) => ten * m >= least);
+      const [size, unit] = [[1e9, " s"], [1e6, " ms"], [1e3, " \u00b5s"], [1, " ns"]].find(([size]) => size <= Math.max(step, whole / 100)) || [1, " ns"];
+      for (const old of svg.querySelectorAll("text.tick, line.grid")) old.remove();
+      for (let v = 0; v <= whole; v += step) {
+        const x = (100 * v) / whole + "%";
+        const line = document.createElementNS(svg.namespaceURI, "line"), text = document.createElementNS(svg.namespaceURI, "text");
+        for (const [k, to] of Object.entries({ class: "grid", x1: x, x2: x, y1: 14, y2: "100%" })) line.setAttribute(k, to);
+        for (const [k, to] of Object.entries({ class: "tick", x, y: 11, "text-anchor": v === 0 ? "start" : v > 0.97 * whole ? "end" : "middle" })) text.setAttribute(k, to);
+        text.textContent = v === 0 ? "0" : +(v / size).toPrecision(6) + unit;
+        svg.prepend(line, text);
+      }
+    };
     const to = (z) => {
       const middle = (wide.scrollLeft + wide.clientWidth / 2) / wide.scrollWidth;
       zoom = Math.min(64, Math.max(1, z));
       svg.style.width = 100 * zoom + "%";
+      ticks();
+      fit(figure);
       wide.scrollLeft = middle * wide.scrollWidth - wide.clientWidth / 2;
     };
     for (const [label, name, by] of [["+", "Widen the drawing", 2], ["\u2212", "Narrow the drawing", 0.5]]) {
@@ -295,6 +367,7 @@
       at = i;
       marks[at].classList.add("at");
       says.textContent = marks[at].querySelector("title").textContent;
+      light(marks[at]);
       const box = marks[at].getBoundingClientRect(), frame = wide.getBoundingClientRect();
       if (box.left < frame.left || box.right > frame.right) wide.scrollLeft += box.left - frame.left - wide.clientWidth / 3;
     };
