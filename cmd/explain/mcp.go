@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -48,6 +52,11 @@ explain doc agents has the configurations of well-known agents.`,
 type captures struct{ e *env }
 
 func (c captures) Report(ctx context.Context, path string) (*report.Report, error) {
+	if run := inFolder(path); len(run) > 0 {
+		mcp.Progress(ctx, "reading the captures of a run")
+		return c.run(ctx, run)
+	}
+	mcp.Progress(ctx, "reading "+filepath.Base(path))
 	in, err := input.Find(path)
 	if err != nil {
 		return nil, err
@@ -59,7 +68,29 @@ func (c captures) Report(ctx context.Context, path string) (*report.Report, erro
 	return list[0], nil
 }
 
+// run is the report of the captures of a run, as explain report makes it of several.
+func (c captures) run(ctx context.Context, list []string) (*report.Report, error) {
+	dir, err := os.MkdirTemp("", "explain-mcp-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "report")
+	var errs strings.Builder
+	e := &env{In: strings.NewReader(""), Out: io.Discard, Err: &errs, Getenv: c.e.Getenv}
+	if code := run(ctx, append([]string{"report", "--quiet", "--out", out}, list...), e); code != exitOK {
+		return nil, errors.New(strings.TrimPrefix(strings.TrimSpace(errs.String()), "explain: "))
+	}
+	f, err := os.Open(filepath.Join(out, "report.json"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return report.Read(f)
+}
+
 func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {
+	mcp.Progress(ctx, "reading both sides")
 	var all []input.File
 	for _, path := range append(append([]string{}, base...), head...) {
 		in, err := input.Find(path)
@@ -72,6 +103,7 @@ func (c captures) Compare(ctx context.Context, base, head []string) (*comparison
 	if err != nil {
 		return nil, err
 	}
+	mcp.Progress(ctx, "comparing")
 	day, err := c.e.Today()
 	if err != nil {
 		return nil, err

@@ -89,6 +89,19 @@ func withParts(words []string) []string {
 	return words
 }
 
+// SearchMetrics are the ids of the metrics whose id or meaning has all words that are asked for.
+func SearchMetrics(words string) []string {
+	var ids []string
+	asked := wordsOf(words)
+	for _, m := range metrics() {
+		has := withParts(wordsOf(m.ID + " " + m.Meaning))
+		if len(asked) > 0 && !slices.ContainsFunc(asked, func(w string) bool { return !slices.Contains(has, w) }) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
 // Search finds words in the text of all pages: the passages that have all of them, those first that mark them as a term
 // or stand under a heading that has them; at most as many as Find gives.
 func Search(name string) []Entry {

@@ -73,7 +73,7 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 			}
 		}
 		if longest < 0 { // facts alone are too long: they are never, texts are cut
-			return `{"unknown":[{"what":"the answer","code":"too_long","why":"it does not fit","do":""}]}`
+			return `{"unknown":[{"what":"the answer","code":"too_long","why":"it does not fit","do":""}],"next":[]}`
 		}
 		f := &a.fields[longest]
 		drop := max(1, len(f.rows)/8)

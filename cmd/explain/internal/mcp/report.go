@@ -179,6 +179,14 @@ func (s *Server) metrics(ctx context.Context, a arguments) (string, error) {
 	if exact { // the metric, not those whose ids go on
 		found = slices.DeleteFunc(found, func(m *report.Metric) bool { return m.ID != id })
 	}
+	if len(found) == 0 { // by words of what it measures
+		ids := docs.SearchMetrics(a.ID)
+		for i := range r.Metrics {
+			if m := &r.Metrics[i]; slices.Contains(ids, m.ID) && matches(report.MetricKey(m.ID, m.Labels), a.Match) {
+				found = append(found, m)
+			}
+		}
+	}
 	slices.SortStableFunc(found, func(a, b *report.Metric) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(len(a.Labels), len(b.Labels)), cmp.Compare(number(b), number(a)))
 	})

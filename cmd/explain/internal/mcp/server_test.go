@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -113,6 +115,88 @@ func content(t *testing.T, r response) (string, bool) {
 		t.Fatalf("%s: %v", b, err)
 	}
 	return c.Content[0].Text, c.IsError
+}
+
+// waiting is a source whose reports take until they are cancelled.
+type waiting struct {
+	source
+	began chan struct{}
+}
+
+func (w *waiting) Report(ctx context.Context, path string) (*report.Report, error) {
+	if strings.Contains(path, "broken") {
+		Progress(ctx, "reading")
+		Progress(ctx, "reading")
+		Progress(ctx, "cutting")
+		close(w.began)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return w.source.Report(ctx, path)
+}
+
+// TestCancelAndProgress: a question that is cancelled is never answered, and the server answers others meanwhile and after
+// it. Each stage is told once, to who asked for it.
+func TestCancelAndProgress(t *testing.T) {
+	w := &waiting{began: make(chan struct{})}
+	in, feed := io.Pipe()
+	var out bytes.Buffer
+	dir := t.TempDir()
+	for _, name := range []string{"a.sqlite", "broken.sqlite"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Server{Source: w, Root: dir, Version: "test"}
+	done := make(chan error)
+	go func() { done <- s.Serve(context.Background(), in, &out) }()
+	line := func(text string) {
+		if _, err := io.WriteString(feed, text+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	line(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"report","arguments":{"file":"broken.sqlite"},"_meta":{"progressToken":"p"}}}`)
+	<-w.began
+	line(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	line(call(3, "report", `{"file":"a.sqlite"}`))
+	feed.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for part, want := range map[string]int{`"id":1`: 0, `"id":2`: 1, `"id":3`: 1, `"progressToken":"p"`: 2,
+		`"message":"reading","progress":1`: 1, `"message":"cutting","progress":2`: 1} {
+		if n := strings.Count(text, part); n != want {
+			t.Errorf("%d times %s, want %d, in\n%.2000s", n, part, want, text)
+		}
+	}
+}
+
+// TestStructuredAnswers: each answer is in structuredContent what its text is, with the fields that its schema requires.
+func TestStructuredAnswers(t *testing.T) {
+	for id, r := range ask(t, &source{}, call(1, "report", `{"file":"a.sqlite"}`), call(2, "metrics", `{"file":"a.sqlite","id":"share of idle time"}`),
+		call(3, "doc", `{"name":"straggler"}`)) {
+		text, _ := content(t, r)
+		b, err := json.Marshal(r.Result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c struct {
+			StructuredContent map[string]any
+		}
+		var same map[string]any
+		if json.Unmarshal(b, &c) != nil || json.Unmarshal([]byte(text), &same) != nil || !reflect.DeepEqual(c.StructuredContent, same) {
+			t.Errorf("answer %s: %s", id, b)
+		}
+		if same["unknown"] == nil || same["next"] == nil {
+			t.Errorf("answer %s: %s", id, text)
+		}
+		if id == "3" && !strings.Contains(text, "rank_straggler") {
+			t.Errorf("%s", text)
+		}
+	}
 }
 
 // TestAPanicIsAnAnswer: the server answers the next question.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,10 +22,10 @@ import (
 
 // tool is one question that can be asked.
 type tool struct {
-	name, about string
-	properties  map[string]any
-	required    []string
-	run         func(s *Server, ctx context.Context, a arguments) (string, error)
+	name, title, about string
+	properties         map[string]any
+	required           []string
+	run                func(s *Server, ctx context.Context, a arguments) (string, error)
 }
 
 // arguments of all tools. A tool reads those that its schema names.
@@ -62,7 +63,7 @@ func files(about string) map[string]any {
 }
 
 var (
-	fileArgument   = text("a capture (.sqlite), a report.json or the folder of one, as the tool files names them")
+	fileArgument   = text("a capture (.sqlite), a report.json or the folder of one, as the tool files names them; a folder of captures is a run of many ranks")
 	limitArgument  = map[string]any{"type": "integer", "minimum": 1, "maximum": 200, "description": "rows, 20 by default"}
 	matchArgument  = text("keep rows that hold this text, upper and lower case alike")
 	resultArgument = text("instead of base and head: a comparison.json")
@@ -75,27 +76,49 @@ var tools []tool
 
 func init() {
 	tools = []tool{
-		{"files", "Lists captures, reports and comparisons.", map[string]any{"match": matchArgument}, nil, (*Server).files},
-		{"report", "Says where the time of one capture goes: window, GPUs, unit of work, key numbers, warnings, findings with advice, and what it cannot say.",
+		{"files", "List files", "Lists captures, reports and comparisons.", map[string]any{"match": matchArgument}, nil, (*Server).files},
+		{"report", "Explain one capture", "Says where the time of one capture goes: window, GPUs, unit of work, key numbers, warnings, findings with advice, and what it cannot say.",
 			map[string]any{"file": fileArgument}, []string{"file"}, (*Server).report},
-		{"metrics", "Values of metrics of one capture, largest first.",
-			map[string]any{"file": fileArgument, "id": text("a metric, or how its id begins: gpu., unit.time"),
+		{"metrics", "Look up numbers", "Values of metrics of one capture, largest first: by id, or by words such as tokens per second.",
+			map[string]any{"file": fileArgument, "id": text("a metric, how its id begins, or words of what it measures: gpu., unit.time, time to first token"),
 				"match": matchArgument, "limit": limitArgument},
 			[]string{"file", "id"}, (*Server).metrics},
-		{"table", "Rows of a table of one capture's report; without a table, the list of tables.",
+		{"table", "Read a table", "Rows of a table of one capture's report; without a table, the list of tables.",
 			map[string]any{"file": fileArgument, "table": text("id of a table: kernels, idle_causes, sync"), "match": matchArgument,
 				"sort": text("id of a column, largest first; else the order of the report"), "limit": limitArgument},
 			[]string{"file"}, (*Server).table},
-		{"compare", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
+		{"compare", "Compare two captures", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
 			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument}, nil, (*Server).compare},
-		{"changes", "Rows of a comparison: one part of it in full.",
+		{"changes", "Read one part of a comparison", "Rows of a comparison: one part of it in full.",
 			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument,
 				"part": map[string]any{"type": "string", "enum": parts,
 					"description": "which rows"}, "match": matchArgument, "limit": limitArgument},
 			[]string{"part"}, (*Server).changes},
-		{"doc", "Says what a name means: a metric, a finding, a warning, a column, a class, a reason, an exit code; or a page.",
+		{"doc", "Look up a word", "Says what a name means: a metric, a finding, a warning, a column, a class, a reason, an exit code; or a page.",
 			map[string]any{"name": text("the name; empty lists the pages")}, nil, (*Server).doc},
 	}
+}
+
+// outputSchema is that of every answer: facts and lists of the tool, what cannot be known, and the calls that go on.
+var outputSchema = map[string]any{
+	"type": "object", "required": []string{"unknown", "next"},
+	"properties": map[string]any{
+		"unknown": listOf("what", "code", "why", "do"),
+		"next":    listOf("tool", "arguments", "why"),
+	},
+}
+
+// listOf is the schema of a list of objects with these fields.
+func listOf(fields ...string) map[string]any {
+	properties := map[string]any{}
+	for _, f := range fields {
+		kind := "string"
+		if f == "arguments" {
+			kind = "object"
+		}
+		properties[f] = map[string]any{"type": kind}
+	}
+	return map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": properties, "required": fields}}
 }
 
 // toolList is what tools/list answers.
@@ -106,13 +129,15 @@ func toolList() []any {
 		if len(t.required) > 0 {
 			schema["required"] = t.required
 		}
-		list = append(list, map[string]any{"name": t.name, "description": t.about, "inputSchema": schema,
-			"annotations": map[string]any{"readOnlyHint": true, "openWorldHint": false}})
+		list = append(list, map[string]any{"name": t.name, "title": t.title, "description": t.about, "inputSchema": schema,
+			"outputSchema": outputSchema,
+			"annotations":  map[string]any{"readOnlyHint": true, "openWorldHint": false}})
 	}
 	return list
 }
 
-// tool runs one tool. What is wrong with a file is an answer, not a failure of the protocol: the agent is to read it.
+// tool runs one tool. What is wrong with a file or an argument is an answer, not a failure of the protocol: the agent reads
+// it and asks again.
 func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (any, error) {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
 	if i < 0 {
@@ -125,20 +150,21 @@ func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (an
 	var given map[string]json.RawMessage
 	var a arguments
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, &rpcError{codeParams, "arguments are a JSON object"}
+		return failedAnswer("arguments are a JSON object"), nil
 	}
 	for key := range given {
 		if _, known := t.properties[key]; !known {
-			return nil, &rpcError{codeParams, "tool " + name + " has no argument " + quoted(key)}
+			return failedAnswer("tool " + name + " has no argument " + quoted(key) + "; it takes " +
+				strings.Join(slices.Sorted(maps.Keys(t.properties)), ", ")), nil
 		}
 	}
 	for _, key := range t.required {
 		if _, there := given[key]; !there {
-			return nil, &rpcError{codeParams, "tool " + name + " needs the argument " + key}
+			return failedAnswer("tool " + name + " needs the argument " + key), nil
 		}
 	}
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, &rpcError{codeParams, "arguments of " + name + " are of another type: see tools/list"}
+		return failedAnswer("arguments of " + name + " are of another type: see tools/list"), nil
 	}
 	if a.Limit < 1 || a.Limit > 200 {
 		a.Limit = 20
@@ -147,17 +173,20 @@ func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (an
 		defer crash.Caught("tool "+name, &err) // the agent's next question finds the server alive
 		return t.run(s, ctx, a)
 	}()
-	content := func(text string, failed bool) any {
-		return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": failed}
-	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return content(plain(err.Error()), true), nil
+		return failedAnswer(err.Error()), nil
 	}
-	return content(out, false), nil
+	return map[string]any{"content": textContent(out), "structuredContent": json.RawMessage(out), "isError": false}, nil
 }
+
+func failedAnswer(why string) any {
+	return map[string]any{"content": textContent(plain(why)), "isError": true}
+}
+
+func textContent(text string) []any { return []any{map[string]any{"type": "text", "text": text}} }
 
 // path is a file below the root, whatever links say.
 func (s *Server) path(name string) (string, error) {
@@ -379,6 +408,9 @@ func (s *Server) doc(_ context.Context, a arguments) (string, error) {
 		}
 		out.put("page", body)
 		return out.text(nil, nil), nil
+	}
+	if len(entries) == 0 {
+		entries = docs.Search(name)
 	}
 	if len(entries) == 0 {
 		return out.text([]Unknown{{plain(name), "no_such_name", "no name of explain; kernels and NVTX ranges have the names that the program gave them", "ask with an empty name for the pages"}}, nil), nil
