@@ -21,10 +21,14 @@ func ReadVersioned[T any](rd io.Reader, what, schema string, limit int64) (*T, e
 }
 
 func readVersioned(rd io.Reader, what, schema string, limit int64, v any) error {
-	b, err := io.ReadAll(io.LimitReader(rd, limit+1))
-	if err != nil {
+	var text bytes.Buffer
+	if sized, ok := rd.(interface{ Len() int }); ok {
+		text.Grow(sized.Len() + bytes.MinRead)
+	}
+	if _, err := text.ReadFrom(io.LimitReader(rd, limit+1)); err != nil {
 		return err
 	}
+	b := text.Bytes()
 	if int64(len(b)) > limit {
 		return fmt.Errorf("%s is larger than %d MB", what, limit>>20)
 	}

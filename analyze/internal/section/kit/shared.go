@@ -55,10 +55,10 @@ func Begin(sections []*Section, in *Input) {
 	}
 }
 
-// early works out what sections share and takes long before they run: side by side what several processors do faster.
-// A panic is raised again for the sections that ask for the value.
+// early works out what sections share and takes long before they run: side by side what several processors do faster,
+// first what takes longest. A panic is raised again for the sections that ask for the value.
 func (in *Input) early(list []*Section) {
-	var together []func()
+	together := []func(){func() { quietly(in, (*Input).visitTogether) }}
 	for _, s := range list {
 		if f := s.Early; f != nil {
 			together = append(together, func() { quietly(in, f) })

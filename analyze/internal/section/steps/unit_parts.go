@@ -185,37 +185,40 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 // that started first.
 func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 	d := &in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
-	list, owned := []partTimes{}, owners(in, s)
+	owned, names := owners(in, s), kit.NewNumbering[copySort]()
+	var times [][]int64 // by number of the name and unit
 	type piece struct {
 		from, to int64
-		name     string
+		name     int32
 	}
 	var open []piece // of the time that copies take, in order
+	first := 0       // of those still to be given
 	kernels, copies := int64(math.MinInt64), int64(math.MinInt64)
 	give := func(p piece) {
 		from := max(p.from, kernels)
 		for i := range owned {
 			owned[i].within(from, p.to, func(u int, from, to int64) {
-				k := slices.IndexFunc(list, func(o partTimes) bool { return o.name == p.name })
-				if k < 0 {
-					k = len(list)
-					list = append(list, partTimes{kind: report.PartCopy, name: p.name, times: make([]int64, len(s.units))})
+				for len(times) <= int(p.name) {
+					times = append(times, make([]int64, len(s.units)))
 				}
-				list[k].times[u] += to - from
+				times[p.name][u] += to - from
 			})
 		}
 	}
 	until := func(moment int64) {
-		for len(open) > 0 && open[0].from < moment {
-			p := open[0]
+		for first < len(open) && open[first].from < moment {
+			p := open[first]
 			if p.to > moment {
-				open[0].from, p.to = moment, moment
+				open[first].from, p.to = moment, moment
 			} else {
-				open = open[1:]
+				first++
 			}
 			if p.to > max(p.from, kernels) {
 				give(p)
 			}
+		}
+		if first == len(open) {
+			open, first = open[:0], 0
 		}
 	}
 	for i := range d.Len() {
@@ -229,20 +232,35 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 			continue
 		}
 		if at := max(from, copies); to > at {
-			open = append(open, piece{at, to, copyName(in, d, i)})
+			open = append(open, piece{at, to, names.Of(copySortOf(in, d, i))})
 			copies = to
 		}
 	}
 	until(math.MaxInt64)
+	list := []partTimes{}
+	for n := range times {
+		if slices.ContainsFunc(times[n], func(ns int64) bool { return ns > 0 }) {
+			list = append(list, partTimes{kind: report.PartCopy, name: names.Keys[n].name(), times: times[n]})
+		}
+	}
 	slices.SortFunc(list, func(a, b partTimes) int { return cmp.Compare(a.name, b.name) })
 	return list
 }
 
-// copyName is the direction of a copy and the kind of its memory.
-func copyName(in *kit.Input, d *attrib.Device, i int) string {
+// copySort is the direction of a copy and the kind of its memory; -1 of a memset.
+type copySort struct{ direction, memory int }
+
+func copySortOf(in *kit.Input, d *attrib.Device, i int) copySort {
 	if d.Kind(i) != attrib.CopyWork {
-		return "memset"
+		return copySort{-1, -1}
 	}
 	c, row := &in.Trace.Copies, d.Row(i)
-	return kit.Directions[kit.Direction(c.Kind(row))] + " " + kit.MemKinds[kit.CopySide(c, row)]
+	return copySort{kit.Direction(c.Kind(row)), kit.CopySide(c, row)}
+}
+
+func (c copySort) name() string {
+	if c.direction < 0 {
+		return "memset"
+	}
+	return kit.Directions[c.direction] + " " + kit.MemKinds[c.memory]
 }

@@ -23,11 +23,13 @@ import (
 // Parallel is how many traces are analysed at a time: each is held in memory.
 const Parallel = 2
 
-// Beyond manyInputs reports are kept as far as they are compared, and garbage is collected when there is manyGC percent
-// of it.
+// Beyond manyInputs reports are kept as far as they are compared. Beyond fewReports garbage is collected when there is
+// manyGC percent of it; up to there, where no trace is among them, at fewGC, since a few reports are small.
 const (
 	manyInputs = 8
+	fewReports = 16
 	manyGC     = 25
+	fewGC      = 400
 )
 
 // All are the reports of all inputs in their order, with the detail tables of those that were made here from traces,
@@ -40,8 +42,11 @@ func All(
 	defer cancel()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
 	lean := report.Lean{Reads: reads}
-	if len(inputs) > manyInputs {
-		debug.SetGCPercent(manyGC) // from here on: what compares the reports holds them all
+	switch { // from here on: what compares the reports holds them all
+	case len(inputs) > fewReports:
+		debug.SetGCPercent(manyGC)
+	case !slices.ContainsFunc(inputs, func(in input.File) bool { return in.Kind != input.Report }):
+		debug.SetGCPercent(fewGC)
 	}
 	slots := make(chan struct{}, Parallel)
 	var wg sync.WaitGroup
