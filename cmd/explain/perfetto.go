@@ -35,9 +35,29 @@ func writeSteps(path string, base, head *report.Report, c *comparison.Comparison
 		if err != nil {
 			return noStep(s.of, err)
 		}
+		u.Changes = changesOf(c.Step, s.name == "base")
 		units = append(units, u)
 	}
 	return writePerfetto(path, units)
+}
+
+// changesOf are by how many ns the kernel at each position of a side takes longer on the head.
+func changesOf(s *comparison.Step, base bool) map[int64]float64 {
+	if s == nil {
+		return nil
+	}
+	changes := map[int64]float64{}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		at := r.HeadPosition
+		if base {
+			at = r.BasePosition
+		}
+		if at != nil && r.Kind == comparison.RowPaired {
+			changes[*at] = r.HeadKernel - r.BaseKernel
+		}
+	}
+	return changes
 }
 
 func noStep(r *report.Report, err error) error {

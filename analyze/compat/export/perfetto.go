@@ -1,10 +1,13 @@
 package export
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -20,6 +23,8 @@ type PerfettoUnit struct {
 	Steps *report.UnitSteps
 	Step  *report.UnitStep
 	Shown *report.UnitShown
+	// Changes are by how many ns the kernel at a position, from 0, takes longer on the head; nil where there is one side.
+	Changes map[int64]float64
 }
 
 // PerfettoUnits are the units that a report shows of its main kind: the median one and the slowest.
@@ -63,8 +68,9 @@ type traceEvent struct {
 }
 
 // Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at
-// 0, so that they lie above each other; a track for each depth of NVTX ranges, for the calls of the launching thread,
-// for each stream and for idle time by cause.
+// 0, so that they lie above each other; a track for NVTX ranges in each other, for the calls of the launching thread, for
+// each stream, for idle time by cause and for the critical path. GPU work bears its whole name, its stream, and where the
+// report's positions are those of the events its position and what changed there.
 func Perfetto(w io.Writer, units []PerfettoUnit) error {
 	p := &perfetto{w: w}
 	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)
@@ -113,10 +119,11 @@ func (p *perfetto) track(name string) {
 	p.meta("thread_sort_index", "sort_index", p.thread)
 }
 
-func (p *perfetto) complete(name, category string, start, duration int64) {
+func (p *perfetto) complete(name, category string, start, duration int64, more map[string]any) {
 	from, length := float64(start)/1e3, float64(duration)/1e3
-	p.event(traceEvent{Name: name, Phase: "X", Thread: p.thread, Start: &from, Duration: &length, Category: category,
-		Args: map[string]any{"ns": duration}})
+	args := map[string]any{"ns": duration}
+	maps.Copy(args, more)
+	p.event(traceEvent{Name: name, Phase: "X", Thread: p.thread, Start: &from, Duration: &length, Category: category, Args: args})
 }
 
 func (p *perfetto) unit(process int, u *PerfettoUnit) {
@@ -133,30 +140,76 @@ func (p *perfetto) unit(process int, u *PerfettoUnit) {
 	if u.Shown.Thread != "" {
 		host = u.Shown.Thread
 	}
-	p.lanes(u, host+": NVTX", ranges)
-	for i := range calls {
-		calls[i].Lane = 0
+	slices.SortStableFunc(ranges, func(a, b report.UnitEvent) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Lane, b.Lane)) // the outer one first
+	})
+	for _, list := range [][]report.UnitEvent{ranges, calls} {
+		for i := range list {
+			list[i].Lane = 0
+		}
 	}
-	p.lanes(u, host+": CUDA calls", calls)
-	p.lanes(u, "stream", work)
-	if len(gaps) == 0 {
-		return
+	none := func(report.UnitEvent) map[string]any { return nil }
+	p.lanes(u, host+": NVTX", ranges, none)
+	p.lanes(u, host+": CUDA calls", calls, none)
+	at := positions(u, work)
+	p.lanes(u, "stream", work, func(e report.UnitEvent) map[string]any {
+		args := map[string]any{"name": u.Steps.Names[e.Name], "stream": e.Lane}
+		if n, ok := at[e]; ok {
+			args["position"] = n
+			if d, changed := u.Changes[n]; changed {
+				args["head less base, ns"] = d
+			}
+		}
+		return args
+	})
+	if len(gaps) > 0 {
+		p.track("GPU idle, by cause")
 	}
-	p.track("GPU idle, by cause")
 	for _, g := range gaps {
 		at := g.Start
 		for c, ns := range g.Causes {
 			if ns > 0 {
-				p.complete(report.StepCauses[c], "idle", at, ns)
+				p.complete(report.StepCauses[c], "idle", at, ns, nil)
 				at += ns
 			}
 		}
 	}
+	if len(u.Shown.Path) > 0 {
+		p.track("critical path")
+	}
+	for i, at := 0, int64(0); i+1 < len(u.Shown.Path); i += 2 {
+		p.complete(report.PathParts[u.Shown.Path[i]], "path", at, u.Shown.Path[i+1], nil)
+		at += u.Shown.Path[i+1]
+	}
+}
+
+// positions are the places in the step, from 0, of the kernels that start in the unit; nil where those are not the kernels
+// of the step's positions one by one.
+func positions(u *PerfettoUnit, work []report.UnitEvent) map[report.UnitEvent]int64 {
+	list, err := u.Step.Positions()
+	if err != nil {
+		return nil
+	}
+	at := map[report.UnitEvent]int64{}
+	for _, e := range work {
+		if c := u.Steps.Categories[e.Name]; e.Start < 0 || e.Start >= u.Shown.Duration || c == "copy" {
+			continue
+		}
+		n := len(at)
+		if n >= len(list) || list[n].Name != e.Name {
+			return nil
+		}
+		at[e] = int64(n)
+	}
+	if len(at) != len(list) {
+		return nil
+	}
+	return at
 }
 
 // lanes writes events, a track for each lane. A track holds no events that overlap without one holding the other, which
 // the format does not allow: they go to a further track of the lane.
-func (p *perfetto) lanes(u *PerfettoUnit, title string, events []report.UnitEvent) {
+func (p *perfetto) lanes(u *PerfettoUnit, title string, events []report.UnitEvent, args func(report.UnitEvent) map[string]any) {
 	var order []int64
 	of := map[int64][]report.UnitEvent{}
 	for _, e := range events {
@@ -176,13 +229,15 @@ func (p *perfetto) lanes(u *PerfettoUnit, title string, events []report.UnitEven
 			} else {
 				p.track(name)
 			}
-			list = p.nested(u, list)
+			list = p.nested(u, list, args)
 		}
 	}
 }
 
 // nested writes the events that fit on one track, and returns the others.
-func (p *perfetto) nested(u *PerfettoUnit, list []report.UnitEvent) (left []report.UnitEvent) {
+func (p *perfetto) nested(
+	u *PerfettoUnit, list []report.UnitEvent, args func(report.UnitEvent) map[string]any,
+) (left []report.UnitEvent) {
 	var ends []int64
 	for _, e := range list {
 		for len(ends) > 0 && ends[len(ends)-1] <= e.Start {
@@ -193,7 +248,7 @@ func (p *perfetto) nested(u *PerfettoUnit, list []report.UnitEvent) (left []repo
 			continue
 		}
 		ends = append(ends, e.Start+e.Duration)
-		p.complete(u.Steps.Names[e.Name], u.Steps.Categories[e.Name], e.Start, e.Duration)
+		p.complete(u.Steps.Names[e.Name], u.Steps.Categories[e.Name], e.Start, e.Duration, args(e))
 	}
 	return left
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,11 @@ func TestPerfetto(t *testing.T) {
 	}
 	var lines []string
 	for _, e := range perfettoEvents(t, out.Bytes()) {
+		if e.Cat == "softmax" { // the second of the step's two kernels
+			if want := (map[string]any{"ns": 500.0, "name": `softmax "<b>"`, "stream": 7.0, "position": 1.0}); !maps.Equal(e.Args, want) {
+				t.Errorf("arguments %v, want %v", e.Args, want)
+			}
+		}
 		switch {
 		case e.Ph == "X":
 			lines = append(lines, fmt.Sprintf("%d %s %s %v+%v", *e.Pid, e.Cat, e.Name, *e.Ts, *e.Dur))
@@ -129,7 +135,7 @@ func TestPerfetto(t *testing.T) {
 		}
 	}
 	want := `1 [median unit, number 0 on GPU 0, 10 µs]
-1 [worker: NVTX 0]
+1 [worker: NVTX]
 1 range ProfilerStep# 0+5
 1 range ProfilerStep# 9.8+0.2
 1 [worker: CUDA calls]
@@ -142,8 +148,13 @@ func TestPerfetto(t *testing.T) {
 1 idle host 2.5+7.4
 1 idle launch 9.9+0.05
 1 idle dependency 9.95+0.05
+1 [critical path]
+1 path compute 0+2.5
+1 path host 2.5+7.4
+1 path call 9.9+0.05
+1 path latency 9.95+0.05
 2 [slowest unit, number 3 on GPU 0, 10.5 µs]
-2 [worker: NVTX 0]
+2 [worker: NVTX]
 2 range ProfilerStep# 0+5
 2 range ProfilerStep# 10.3+0.2
 2 [worker: CUDA calls]
@@ -156,8 +167,12 @@ func TestPerfetto(t *testing.T) {
 2 [GPU idle, by cause]
 2 idle host 2.5+7.9
 2 idle launch 10.4+0.05
-2 idle dependency 10.45+0.05`
-	want = strings.ReplaceAll(want, "NVTX 0", "NVTX")
+2 idle dependency 10.45+0.05
+2 [critical path]
+2 path compute 0+2.5
+2 path host 2.5+7.9
+2 path call 10.4+0.05
+2 path latency 10.45+0.05`
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

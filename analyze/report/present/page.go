@@ -27,12 +27,22 @@ func Page(r *report.Report) doc.Document {
 	findings.Group = groupAnswer
 	d.Add(findings)
 	d.Add(v.findings()[1:]...)
+	d.Add(v.goOn()...)
 	if w := v.warnings(); len(w) > 0 {
 		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(doc.Text(Plural(int64(len(v.Warnings)), "warning"))), Blocks: w[1:]})
 	}
 	d.Add(v.inParts(l)...)
 	d.Add(v.capture(l)...)
 	return d
+}
+
+// goOn is what else can be asked of the step, from the file beside the page.
+func (v *View) goOn() []doc.Block {
+	if steps := v.Unit.Steps; steps == nil || len(steps.List) == 0 {
+		return nil
+	}
+	return []doc.Block{doc.P(doc.Text("What a faster kernel, no waits or CUDA graphs would save, and the step in ui.perfetto.dev:")),
+		doc.Command{Text: "explain whatif TRACE"}, doc.Command{Text: "explain report.json --perfetto step.json"}}
 }
 
 // listedFacts are the key numbers in sight.
