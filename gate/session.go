@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-github/v62/github"
+
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -289,6 +291,26 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 			"not believed", artifact, run)
 	}
 	return files, nil
+}
+
+// FailedJob is the first job of the run that failed, and the page of its log: the one that was to measure. Both are empty where
+// none did, or GitHub does not say.
+func (s *Session) FailedJob(ctx context.Context) (name, url string) {
+	if !s.token {
+		return "", ""
+	}
+	jobs, _, err := s.client.api.Actions.ListWorkflowJobs(ctx, s.client.owner, s.client.repo, s.Measures(), &github.ListWorkflowJobsOptions{
+		Filter: "latest", ListOptions: github.ListOptions{PerPage: perPage}})
+	if err != nil {
+		s.o.Say(s.client.trouble("list the jobs of the run", needArtifacts, err).Error())
+		return "", ""
+	}
+	for _, j := range jobs.Jobs {
+		if j.GetConclusion() == "failure" {
+			return oneLine(j.GetName(), 80), j.GetHTMLURL()
+		}
+	}
+	return "", ""
 }
 
 // Say writes a line to the log of the step.

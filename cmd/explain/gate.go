@@ -220,8 +220,11 @@ func commandLine(cmd *cobra.Command) string {
 // failed says everywhere that nothing was judged: what an earlier run said would stand there as if it were today's.
 func (f *gateFlags) failed(ctx context.Context, e *env, s *gate.Session, err error) error {
 	verdict, code := errorVerdict(err), errorCode(err)
+	o := f.github.provenance(s)
+	if s != nil && verdict == comparison.Error && code == exitInput {
+		o.Provenance.FailedJob, o.Provenance.FailedURL = s.FailedJob(ctx)
+	}
 	text := func(limit int) string {
-		o := f.github.provenance(s)
 		o.Limit = limit
 		return diffrender.ErrorComment(verdict, err.Error(), o)
 	}
@@ -360,8 +363,8 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	j.base = base
 	j.options = f.github.provenance(s)
 	at := &j.options.Provenance
-	at.Baseline, at.BaseSHA, at.Nearness, at.BaseRunURL = base.source, base.sha, base.near, base.run
-	at.Hardware = hardware(heads)
+	at.Baseline, at.BaseSHA, at.BaseRunURL = base.source, base.sha, base.run
+	at.Hardware, at.Engines = hardware(heads), engines(base.reports, heads)
 	at.Policy = source
 	j.options.AcceptLabel, j.options.Reproduce, j.options.Today = f.github.label, f.reproduce(s != nil, len(j.base.reports)), opt.Today
 	if said := f.pins.Said(); said != "" {

@@ -28,7 +28,6 @@ type baseline struct {
 	reports []*report.Report
 	source  string
 	sha     string // that was measured, where known
-	near    string // to the head, where known
 	run     string // page of the run that measured it
 	none    policy.NoBase
 	notes   [][]doc.Span
@@ -188,7 +187,7 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 	if err != nil || len(said.Base) == 0 {
 		return said, err
 	}
-	*b = baseline{reports: said.Base, source: "the history", sha: commit, near: said.Near}
+	*b = baseline{reports: said.Base, source: "the history", sha: commit}
 	if said.Near != "merge base" {
 		b.sha = ""
 	}
@@ -280,7 +279,7 @@ func (f *gateFlags) fromArtifact(ctx context.Context, s *gate.Session) (baseline
 	case len(reports) == 0:
 		return baseline{}, &gate.NoBaseline{Reason: found.Source + " holds no report.json"}
 	}
-	b := baseline{reports: reports, source: found.Source, sha: found.SHA, near: found.Nearness,
+	b := baseline{reports: reports, source: found.Source, sha: found.SHA,
 		run: s.Run.RunURL(found.RunID)}
 	for _, warning := range found.Warnings {
 		b.notes = append(b.notes, []doc.Span{doc.Text("Baseline: " + warning)})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -56,6 +57,31 @@ func hardware(heads []*report.Report) string {
 		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// engines are those of both sides, with their versions as their logs state them; empty where none does.
+func engines(base, head []*report.Report) string {
+	of := func(side []*report.Report) string {
+		facts := map[string]string{}
+		for _, r := range side {
+			for _, s := range r.Sections {
+				for _, t := range s.Tables {
+					for _, row := range t.Rows {
+						if t.ID == "engine_facts" && len(row) > 1 {
+							fact, _ := row[0].Str()
+							facts[fact], _ = row[1].Str()
+						}
+					}
+				}
+			}
+		}
+		return strings.TrimSpace(facts["engine"] + " " + facts["version"])
+	}
+	b, h := of(base), of(head)
+	if b == h || b == "" {
+		return h
+	}
+	return b + " → " + cmp.Or(h, "unknown")
 }
 
 // reproduce is the command that makes the same comparison from the same files, as a shell takes it: in GitHub Actions from

@@ -32,12 +32,14 @@ const (
 type Provenance struct {
 	BaseSHA, HeadSHA string // commits
 	Baseline         string // where the base's captures were found
-	Nearness         string // of the base's commit to the head: merge base
 	Hardware         string // of the head: 2 × NVIDIA H100
+	Engines          string // of both sides, with their versions: vLLM 0.15.0 → vLLM 0.16.0
 	Policy           string // which policy judged
 	RunURL           string // of the workflow run, http or https
 	BaseRunURL       string // of the run that measured the base
 	PageURL          string // of diff.html, or of the page of artifacts that lists it
+	FailedJob        string // that left nothing to judge, and FailedURL its log
+	FailedURL        string
 	Artifact         string // that holds the whole report
 }
 
@@ -67,7 +69,11 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	}
 	title = append(doc.Spans(symbol(v)), title...)
 	d := doc.Document{
-		Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}, doc.P(doc.Text(clipTo(text, causeText)))}}
+		Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}}}
+	if f := &o.Provenance; f.FailedURL != "" {
+		d.Add(doc.P(doc.Text("Measuring failed: "), doc.Link("log of the job "+f.FailedJob, f.FailedURL), doc.Text(".")))
+	}
+	d.Add(doc.P(doc.Text(clipTo(text, causeText))))
 	var footer []doc.Span
 	for i, part := range p.provenance() {
 		if i > 0 {
@@ -177,7 +183,8 @@ type commentPage struct {
 func (p commentPage) document(parts ...[]doc.Block) doc.Document {
 	var d doc.Document
 	d.Add(p.title())
-	d.Add(p.screen()...)
+	first, _ := p.screen()
+	d.Add(first...)
 	for _, blocks := range parts {
 		d.Add(blocks...)
 	}
@@ -187,17 +194,13 @@ func (p commentPage) document(parts ...[]doc.Block) doc.Document {
 
 // whyFolded is the evidence, folded away under the first screen.
 func (p commentPage) whyFolded() []doc.Block {
-	blocks := p.why()
+	_, blocks := p.screen()
+	blocks = append(blocks, reasons(p.c)...)
 	if t, ok := p.primary(); ok {
-		blocks = append([]doc.Block{t}, blocks...)
+		blocks = append(blocks, t)
 	}
-	if len(blocks) == 0 {
-		return nil
-	}
-	return []doc.Block{doc.Details{
-		Summary: doc.Spans(doc.Text("Why: all numbers, where the change is, gates that did not pass")),
-		Blocks:  append(blocks, doc.P(checkedText(p.c)...)),
-	}}
+	blocks = append(append(blocks, p.why()...), doc.P(checkedText(p.c)...))
+	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Why: " + strings.TrimSuffix(gatesText(p.c)[0].Text, "."))), Blocks: blocks}}
 }
 
 // headlineOnly is the least that a comment says.
@@ -244,6 +247,13 @@ func (p commentPage) title() doc.Block {
 	if p.c.FirstRun() {
 		spans = doc.Spans(p.verdict(),
 			doc.Text(" no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
+	}
+	if a := &p.c.Answer; a.Sides() != "" && a.Size() != "" && strings.HasSuffix(spans[len(spans)-1].Text, a.Size()) {
+		text := ", " + a.Sides()
+		if a.Of != nil {
+			text += ", in " + comparison.Value(a.Of)
+		}
+		spans = append(spans, doc.Text(text))
 	}
 	spans = append(spans, p.acceptedBy()...)
 	if p.o.Title != "" {
@@ -293,14 +303,12 @@ func (p commentPage) provenance() [][]doc.Span {
 	case f.HeadSHA != "":
 		list = append(list, doc.Spans(doc.Code(shortSHA(f.HeadSHA))))
 	}
-	if f.Baseline != "" {
-		list = append(list, doc.Spans(doc.Text("baseline: "), doc.Name(f.Baseline)))
-	}
-	if f.Policy != "" {
-		list = append(list, doc.Spans(doc.Text("policy: "), doc.Name(f.Policy)))
-	}
-	if f.Artifact != "" {
-		list = append(list, doc.Spans(doc.Text("artifact "), doc.Name(f.Artifact)))
+	for _, part := range []struct{ what, name string }{
+		{"baseline: ", f.Baseline}, {"policy: ", f.Policy}, {"", f.Hardware}, {"", f.Engines}, {"artifact ", f.Artifact},
+	} {
+		if part.name != "" {
+			list = append(list, doc.Spans(doc.Text(part.what), doc.Name(part.name)))
+		}
 	}
 	page := "diff.html"
 	if strings.HasSuffix(f.PageURL, "#artifacts") {

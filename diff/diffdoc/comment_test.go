@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/nsys-llm/explain/diff/internal/difftest"
 
@@ -35,7 +36,7 @@ func surroundings() diffdoc.CommentOptions {
 		Notes: [][]doc.Span{{doc.Text("The label "), doc.Name("perf:accept"), doc.Text(" turns fail into warn.")}},
 		Provenance: diffdoc.Provenance{
 			BaseSHA: strings.Repeat("a1", 20), HeadSHA: strings.Repeat("b2", 20), Baseline: "artifact explain-baseline of run 7 (merge base)", Policy: "policy.yml at main",
-			RunURL: "https://github.com/o/r/actions/runs/8", Artifact: "explain-report", PageURL: "https://github.com/o/r/actions/runs/9#artifacts", BaseRunURL: "https://github.com/o/r/actions/runs/6", Nearness: "merge base", Hardware: "2 × NVIDIA H100",
+			RunURL: "https://github.com/o/r/actions/runs/8", Artifact: "explain-report", PageURL: "https://github.com/o/r/actions/runs/9#artifacts", BaseRunURL: "https://github.com/o/r/actions/runs/6", Hardware: "2 × NVIDIA H100",
 		},
 		AcceptLabel: "perf:accept", Reproduce: "explain gate --base base.json --head head.json",
 	}
@@ -193,7 +194,7 @@ func hostileOptions() []diffdoc.CommentOptions {
 	for _, n := range tracetest.HostileNames() {
 		list = append(list, diffdoc.CommentOptions{Title: n, Notes: [][]doc.Span{{doc.Text("label "), doc.Name(n)}},
 			AcceptLabel: n, Reproduce: n,
-			Provenance: diffdoc.Provenance{BaseSHA: n, HeadSHA: n, Baseline: n, Policy: n, RunURL: n, BaseRunURL: n, PageURL: n, Artifact: n, Nearness: n, Hardware: n}})
+			Provenance: diffdoc.Provenance{BaseSHA: n, HeadSHA: n, Baseline: n, Policy: n, RunURL: n, BaseRunURL: n, PageURL: n, Artifact: n, Hardware: n}})
 	}
 	return list
 }
@@ -320,22 +321,60 @@ func spoil(v reflect.Value, text string) {
 	}
 }
 
-// TestTheFirstScreen has at most 15 lines, as a browser shows them, with everything that a reader needs to decide.
-func TestTheFirstScreen(t *testing.T) {
-	page := diffdoc.Comment(difftest.Regression(), surroundings())
-	screen, _, _ := strings.Cut(page, "<details>")
-	lines := 0
-	for _, l := range strings.Split(screen, "\n") {
-		if l != "" && !strings.HasPrefix(l, "| ---") && !strings.HasPrefix(l, "> [!") {
-			lines++
+// firstScreen is what stands before the first fold, and how many words that are.
+func firstScreen(page string) (screen string, words int) {
+	screen, _, _ = strings.Cut(page, "<details>")
+	for _, w := range strings.FieldsFunc(screen, func(r rune) bool { return r == ' ' || r == '\n' || r == '|' }) {
+		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			words++
 		}
 	}
-	if lines > 15 {
-		t.Errorf("%d lines:\n%s", lines, screen)
-	}
-	for _, want := range []string{"**FAIL** +15.0 % slower", "**10 → 11.5 ms per decode step, batch 32**", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize", "`a1a1a1a` vs `b2b2b2b` (`merge base`) · `2 × NVIDIA H100`", "2 failed", "🟥🟥🟥", "the label `perf:accept`", "- {rule: step, ceiling: 15%, expires: YYYY-MM-DD, reason: say why}", "explain gate --base base.json --head head.json"} {
+	return screen, words
+}
+
+// TestTheFirstScreen has at most 120 words, whatever was compared, with everything that a reader needs to decide: symbol, verdict,
+// change and unit in its first line, causes, the failed gate as the first row, what to do.
+func TestTheFirstScreen(t *testing.T) {
+	page := diffdoc.Comment(difftest.Regression(), surroundings())
+	screen, _ := firstScreen(page)
+	for _, want := range []string{"### ❌ `h100-decode`: **FAIL** +15.0 % slower, 10 → 11.5 ms per decode step, batch 32\n", "**+1 ms** GPU waits before `#60` sample: new blocking call cudaStreamSynchronize",
+		"| --- |\n| `step` `unit.time.p50` | 10 ms | 11.5 ms | +15.0 % | 3 % and 10 µs |", "the label `perf:accept`", "- {rule: [step, mean], ceiling: 15%, expires: YYYY-MM-DD, reason: say why}", "explain gate --base base.json --head head.json"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("no %q in\n%s", want, screen)
+		}
+	}
+	for _, want := range []string{"`a1a1a1a` → `b2b2b2b` · ", "`2 × NVIDIA H100`", "2 failed"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	wordy := strings.Repeat("many words ", 40)
+	for name, spoiled := range map[string]func(c *comparison.Comparison){
+		"as it is": func(*comparison.Comparison) {},
+		"causes": func(c *comparison.Comparison) {
+			for i := range c.Answer.Rows {
+				c.Answer.Rows[i].What, c.Answer.Rows[i].With = wordy, []string{wordy}
+			}
+		},
+		"notes": func(c *comparison.Comparison) { c.Answer.Notes = []string{wordy, wordy} },
+		"reasons": func(c *comparison.Comparison) {
+			c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.Trend, Text: wordy})
+		},
+		"gates": func(c *comparison.Comparison) {
+			for i := range 20 {
+				g := c.Gates[0]
+				g.Rule = fmt.Sprintf("rule %d", i)
+				c.Gates = append(c.Gates, g)
+			}
+		},
+	} {
+		c, o := difftest.Regression(), surroundings()
+		spoiled(c)
+		for range 3 {
+			o.Notes = append(o.Notes, []doc.Span{doc.Text(wordy)})
+		}
+		if screen, n := firstScreen(diffdoc.Comment(c, o)); n > 120 || !strings.Contains(screen, "**FAIL** +15.0 %") || !strings.Contains(screen, "`unit.time.p50`") {
+			t.Errorf("%s: %d words:\n%s", name, n, screen)
 		}
 	}
 	for _, want := range []string{"[diff.html in the artifacts](https://github.com/o/r/actions/runs/9#artifacts)",
@@ -352,14 +391,10 @@ func TestTheFirstScreen(t *testing.T) {
 	if page := diffdoc.ErrorComment(comparison.Error, "no capture", surroundings()); strings.Contains(page, "diff.html") {
 		t.Errorf("a link to a comparison that was not made:\n%s", page)
 	}
-	better := difftest.Regression()
-	for i := range better.Primary {
-		if r := &better.Primary[i]; r.Class == comparison.Regressed {
-			r.Class = comparison.Improved
-		}
-	}
-	if page := diffdoc.Comment(better, surroundings()); !strings.Contains(page, "🟩🟩🟩") || strings.Contains(page, "🟥") {
-		t.Errorf("an improvement does not look like one:\n%s", page)
+	failed := surroundings()
+	failed.Provenance.FailedJob, failed.Provenance.FailedURL = "measure", "https://github.com/o/r/actions/runs/8/job/3"
+	if page := diffdoc.ErrorComment(comparison.Error, "no capture", failed); !strings.Contains(page, "Measuring failed: [log of the job measure](https://github.com/o/r/actions/runs/8/job/3).") {
+		t.Errorf("no link to the log:\n%s", page)
 	}
 }
 

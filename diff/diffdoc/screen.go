@@ -3,141 +3,168 @@ package diffdoc
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// The first screen of a comment: what a reader sees before anything is unfolded, at most screenLines lines.
+// screenWords bounds the first screen of a comment: what a reader sees before anything is unfolded.
 const (
-	screenLines = 15
-	screenRows  = 4 // of the numbers that were judged
-	barWidth    = 8 // squares of a change of maxBar or more
-	maxBar      = 0.4
+	screenWords = 120
+	screenRows  = 3 // of gates
 )
 
-// screen is the first screen under its title: what was compared, what was judged, the cause, the judged numbers, how to
-// accept and how to see it again.
-func (p commentPage) screen() []doc.Block {
-	c := p.c
-	var list []doc.Block
-	if spans := p.compared(); len(spans) > 0 {
-		list = append(list, doc.P(spans...))
+// screen is what stands before the first fold under the title: causes, the gates that the verdict stands on, what to know and what
+// to do. What does not fit into its words is folded, the least important first.
+func (p commentPage) screen() (first, folded []doc.Block) {
+	type part struct {
+		rank   int // what has a higher one is folded first
+		blocks []doc.Block
 	}
-	list = append(list, doc.P(gatesText(c)...))
-	list = append(list, answerBlocks(c)...)
-	list = append(list, p.notes()...)
-	list = append(list, reasons(c)...)
-	if t, ok := p.judged(); ok {
-		list = append(list, t)
+	var causes []doc.Block
+	if l := causeList(&p.c.Answer); len(l.Items) > 0 {
+		for i := range l.Items {
+			l.Items[i].Spans = clipSpans(l.Items[i].Spans, causeWords)
+		}
+		causes = []doc.Block{l}
 	}
-	return append(list, p.next()...)
+	parts := []part{{0, causes}}
+	if t, ok := p.failing(); ok {
+		parts = append(parts, part{1, []doc.Block{t}})
+	}
+	parts = append(parts, part{3, p.notes()})
+	if n := p.c.Answer.Notes; len(n) > 0 {
+		parts = append(parts, part{4, []doc.Block{doc.P(doc.Text(clipTo(sentence(n), causeText)))}})
+	}
+	accept, reproduce := p.next()
+	parts = append(parts, part{2, accept}, part{5, reproduce})
+	left := screenWords - words([]doc.Block{p.title()})
+	keep := make([]bool, len(parts))
+	for rank := range 6 {
+		for i := range parts {
+			if n := words(parts[i].blocks); parts[i].rank == rank && n <= left {
+				keep[i], left = true, left-n
+			}
+		}
+	}
+	for i := range parts {
+		if keep[i] {
+			first = append(first, parts[i].blocks...)
+		} else {
+			folded = append(folded, parts[i].blocks...)
+		}
+	}
+	return first, folded
 }
 
-// compared is the line of what was compared: commits, GPUs, captures, and as of when the policy judged.
-func (p commentPage) compared() []doc.Span {
-	f := &p.o.Provenance
-	var parts [][]doc.Span
-	switch {
-	case f.BaseSHA != "" && f.HeadSHA != "":
-		spans := doc.Spans(doc.Code(shortSHA(f.BaseSHA)), doc.Text(" vs "), doc.Code(shortSHA(f.HeadSHA)))
-		if f.Nearness != "" {
-			spans = append(spans, doc.Text(" ("), doc.Name(f.Nearness), doc.Text(")"))
+// causeWords bounds the line of a cause.
+const causeWords = 16
+
+// words counts those of some blocks, as a reader does.
+func words(blocks []doc.Block) (n int) {
+	for _, w := range strings.Fields(strings.ReplaceAll(markdownText(doc.Document{Blocks: blocks}), "|", " ")) {
+		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
 		}
-		parts = append(parts, spans)
-	case f.HeadSHA != "":
-		parts = append(parts, doc.Spans(doc.Code(shortSHA(f.HeadSHA))))
 	}
-	if f.Hardware != "" {
-		parts = append(parts, doc.Spans(doc.Name(f.Hardware)))
-	}
-	b, h := int64(p.c.Base.Captures), int64(p.c.Head.Captures)
-	switch {
-	case b == h && b > 0:
-		parts = append(parts, doc.Spans(doc.Text(comparison.Count(b, "capture")+" a side")))
-	case b > 0:
-		parts = append(parts, doc.Spans(doc.Text(unit.Int(b)+" → "+comparison.Count(h, "capture"))))
-	}
-	if f.Policy != "" {
-		parts = append(parts, doc.Spans(doc.Text("policy: "), doc.Name(f.Policy)))
-	}
-	var spans []doc.Span
-	for i, part := range parts {
-		if i > 0 {
-			spans = append(spans, doc.Text(" · "))
-		}
-		spans = append(spans, part...)
-	}
-	return spans
+	return n
 }
 
-// judged are the rows that a rule judged, what did not pass first, each with a bar of its change.
-func (p commentPage) judged() (doc.Table, bool) {
-	type row struct {
-		*comparison.Row
-		gate *comparison.Gate
-	}
-	var rows []row
-	for i := range p.c.Primary {
-		r := &p.c.Primary[i]
-		if g := p.gateOf(r); g != nil && p.c.Comparable {
-			rows = append(rows, row{r, g})
+// clipSpans keeps the first words of a line.
+func clipSpans(spans []doc.Span, most int) []doc.Span {
+	var out []doc.Span
+	for _, s := range spans {
+		fields := strings.Fields(s.Text)
+		if len(fields) > most {
+			s.Text = strings.TrimRight(strings.Join(fields[:most], " "), ",:;") + " …"
+			if strings.HasPrefix(spans[len(out)].Text, " ") {
+				s.Text = " " + s.Text
+			}
+			return append(out, s)
 		}
+		most -= len(fields)
+		out = append(out, s)
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
-		return comparison.Rank(b.gate.Verdict) - comparison.Rank(a.gate.Verdict)
-	})
-	t := doc.Table{ID: "judged", Columns: []doc.Column{
-		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
-		{Title: "", Align: doc.Right}, {Title: ""}, {Title: "Limit"}, {Title: "Verdict"},
+	return out
+}
+
+// failing are the gates that the verdict stands on, where that is not a pass.
+func (p commentPage) failing() (doc.Table, bool) {
+	t := doc.Table{ID: "failing", Columns: []doc.Column{
+		{Title: "Gate"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right}, {Title: "Change", Align: doc.Right}, {Title: "Limit"},
 	}}
-	if p.c.Unit.Kind == "" || p.c.Unit.Kind == "none" || p.c.Depth == comparison.DepthEvidence {
-		t.Columns[0].Title = "Metric"
+	if p.c.Verdict == comparison.Pass || !p.c.Comparable && !p.c.FirstRun() {
+		return t, false
 	}
-	kinds := severalKinds(p.c)
-	for _, r := range rows[:min(len(rows), screenRows)] {
-		name, ratio := metricCell(shown(p.c, r.Metric), nil), ""
-		if kinds && r.Kind != "" {
-			name = kindCell(r.Row)
+	more := 0
+	for i := range p.c.Gates {
+		g := &p.c.Gates[i]
+		stands := p.c.Verdict
+		if len(p.c.Overrides) > 0 {
+			stands = p.c.Overrides[0].From
 		}
-		if r.Ratio != nil {
-			ratio = unit.Change(comparison.Value(r.Ratio) - 1)
+		if g.CountsAs != stands || g.Base == nil && g.Head == nil {
+			continue
 		}
-		verdict := doc.Text(string(r.gate.Verdict)).With(verdictTone(r.gate.Verdict))
-		if w := r.gate.Waiver; w != nil {
-			verdict.Text += ", waiver " + w.Status
+		if len(t.Rows) == screenRows {
+			more++
+			continue
 		}
-		if r.gate.Verdict == comparison.Fail {
-			verdict.Kind = doc.KindStrong
+		change, u := comparison.NoValue, p.unitOf(g)
+		if g.Ratio != nil {
+			change = unit.Change(comparison.Value(g.Ratio) - 1)
 		}
-		t.Rows = append(t.Rows, []doc.Cell{name, {doc.Text(format(r.Base, r.Unit))}, {doc.Text(format(r.Head, r.Unit))},
-			{doc.Text(ratio)}, {doc.Text(bar(r.Row))}, {doc.Text(clip(r.gate.Threshold))}, {verdict}})
+		t.Rows = append(t.Rows, []doc.Cell{append(doc.Spans(doc.Name(g.Rule), doc.Text(" ")), gateMetric(p.c, g)...),
+			{doc.Text(format(g.Base, u))}, {doc.Text(format(g.Head, u))}, {doc.Text(change)}, {doc.Text(limitText(g.Threshold))}})
 	}
-	if n := len(rows) - len(t.Rows); n > 0 {
-		t.Foot = append(t.Foot, []doc.Cell{doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+	if more > 0 {
+		t.Foot = append(t.Foot, []doc.Cell{doc.Spans(doc.Text("and " + unit.Int(int64(more)) + " more"))})
 	}
 	return t, len(t.Rows) > 0
 }
 
-// bar draws a change that was found to be one: red where it is worse, green where it is better, a square for each 5 %
-// up to 40 %.
-func bar(r *comparison.Row) string {
-	square := map[comparison.Class]string{comparison.Regressed: "🟥", comparison.Improved: "🟩"}[r.Class]
-	if square == "" || r.Ratio == nil {
-		return ""
+// unitOf is the unit of what a gate judged, by the row of the same name or by what the name says; empty where nothing does.
+func (p commentPage) unitOf(g *comparison.Gate) string {
+	for i := range p.c.Primary {
+		if r := &p.c.Primary[i]; g.Of(r) || r.Metric == g.Metric {
+			return r.Unit
+		}
 	}
-	share := min(math.Abs(comparison.Value(r.Ratio)-1), maxBar) / maxBar
-	return strings.Repeat(square, max(int(math.Round(share*barWidth)), 1))
+	switch {
+	case g.Metric == comparison.MetricTokenRate, strings.Contains(g.Metric, "throughput"):
+		return report.PerSecond
+	case strings.Contains(g.Metric, "time"), strings.Contains(g.Metric, "latency"):
+		return report.Nanoseconds
+	case strings.Contains(g.Metric, "ratio"), strings.Contains(g.Metric, "coverage"):
+		return report.Ratio
+	case strings.Contains(g.Metric, "bytes"):
+		return report.Bytes
+	}
+	return report.Count
+}
+
+// limitText is a threshold as people read it: 3 % and 10 µs.
+func limitText(threshold string) string {
+	parts := strings.Split(threshold, ",")
+	for i, s := range parts {
+		s = strings.TrimLeft(s, "+-±")
+		s = strings.NewReplacer("<=", "at most ", ">=", "at least ").Replace(s)
+		at := strings.LastIndexAny(s, "0123456789") + 1
+		parts[i] = strings.TrimSpace(s[:at] + " " + strings.TrimSpace(s[at:]))
+	}
+	return strings.Join(parts, " and ")
 }
 
 // next says how a verdict is accepted, and when that takes effect, and how to see the comparison again.
-func (p commentPage) next() []doc.Block {
-	var list []doc.Block
-	label := doc.Spans(doc.Text("the label "), doc.Name(p.o.AcceptLabel), doc.Text(" (at once, for what stands here)"))
+func (p commentPage) next() (accept, reproduce []doc.Block) {
+	label := doc.Spans(doc.Text("the label "), doc.Name(p.o.AcceptLabel), doc.Text(" (at once)"))
 	var spans []doc.Span
 	switch {
 	case p.c.Verdict == comparison.Inconclusive && p.o.AcceptLabel != "":
@@ -148,14 +175,14 @@ func (p commentPage) next() []doc.Block {
 		}
 		for i, w := range p.waivers() {
 			switch {
-			case i == 0 && len(spans) > 0:
-				spans = append(spans, doc.Text(", or in the base branch's policy under "), doc.Code("waivers:"), doc.Text(" (once merged)"))
-			case i == 0:
-				spans = append(spans, doc.Text("in the base branch's policy under "), doc.Code("waivers:"), doc.Text(" (once merged)"))
+			case i > 0:
+				spans = append(spans, doc.Text(" and "))
+			case len(spans) > 0:
+				spans = append(spans, doc.Text(", or under "), doc.Code("waivers:"), doc.Text(" of the base's policy (once merged) "))
 			default:
-				spans = append(spans, doc.Text(" and"))
+				spans = doc.Spans(doc.Text("under "), doc.Code("waivers:"), doc.Text(" of the base's policy (once merged) "))
 			}
-			spans = append(spans, doc.Text(" "), doc.Name(w))
+			spans = append(spans, doc.Code(w)) // whole: a name would be cut in its middle
 		}
 		if p.o.Provenance.Policy == DefaultRules && len(p.waivers()) > 0 {
 			spans = append(spans, doc.Text("; a new policy begins with "), doc.Code("version: 1"), doc.Text(" and "),
@@ -163,46 +190,78 @@ func (p commentPage) next() []doc.Block {
 		}
 	}
 	if len(spans) > 0 {
-		list = append(list, doc.P(append(doc.Spans(doc.Text("To accept this: ")), spans...)...))
+		accept = append(accept, doc.P(append(doc.Spans(doc.Text("To accept this: ")), spans...)...))
 	}
 	if p.o.Reproduce != "" {
-		list = append(list, doc.P(doc.Text("To reproduce: "), doc.Name(p.o.Reproduce)))
+		reproduce = append(reproduce, doc.P(doc.Text("To reproduce: "), doc.Name(p.o.Reproduce)))
 	}
-	return list
+	return accept, reproduce
 }
 
-// waivers are the entries of the policy that accept every failure, one for each rule, as a policy file takes them. The
-// ceiling is that of the rule's worst change; what is no relative change, a budget or something that is new, has none.
+// waivers are the entries of the policy that accept every failure, as a policy file takes them: one for the rules with a relative
+// change, up to that of the worst, and one for the others, which have no such size: a budget, something that is new.
 func (p commentPage) waivers() []string {
-	var rules []string
-	worst := map[string]float64{}
+	var sized, others []string
+	worst := 0.0
+	if p.o.Provenance.Policy == FlagRules {
+		return nil
+	}
+	open := map[string]bool{}
 	for i := range p.c.Gates {
 		g := &p.c.Gates[i]
-		if g.Verdict != comparison.Fail && (g.Verdict != comparison.Warn || g.Level != comparison.LevelError) ||
-			p.o.Provenance.Policy == FlagRules {
-			continue
+		switch stands := comparison.Rank(g.CountsAs) >= comparison.Rank(comparison.Inconclusive) || failed(g); {
+		case stands && (!failed(g) || !waivable.MatchString(g.Rule)):
+			return nil // which no waiver accepts: not certain, or a rule without an id
+		case stands && !hasSize(g):
+			open[g.Rule] = true
 		}
-		if _, seen := worst[g.Rule]; !seen {
-			rules = append(rules, g.Rule)
+	}
+	for i := range p.c.Gates {
+		g := &p.c.Gates[i]
+		switch {
+		case !failed(g):
+		case open[g.Rule]:
+			if !slices.Contains(others, g.Rule) {
+				others = append(others, g.Rule)
+			}
+		default:
+			if worst = max(worst, math.Abs(comparison.Value(g.Head)/comparison.Value(g.Base)-1)); !slices.Contains(sized, g.Rule) {
+				sized = append(sized, g.Rule)
+			}
 		}
-		share := math.Inf(1)
-		if b := comparison.Value(g.Base); b != 0 && g.Head != nil && !strings.ContainsAny(g.Threshold, "<>") {
-			share = math.Abs(comparison.Value(g.Head)-b) / math.Abs(b)
-		}
-		worst[g.Rule] = max(worst[g.Rule], share)
 	}
 	day := "YYYY-MM-DD"
 	if !p.o.Today.IsZero() {
 		day = p.o.Today.AddDate(0, 1, 0).Format(time.DateOnly)
 	}
-	for i, rule := range rules {
-		text := "- {rule: " + rule
-		if share := worst[rule]; !math.IsInf(share, 1) {
-			text += fmt.Sprintf(", ceiling: %.0f%%", math.Ceil(share*100))
+	var list []string
+	for _, w := range []struct {
+		rules   []string
+		ceiling string
+	}{{sized, fmt.Sprintf(", ceiling: %.0f%%", math.Ceil(worst*100))}, {others, ""}} {
+		if len(w.rules) == 0 {
+			continue
 		}
-		rules[i] = text + ", expires: " + day + ", reason: say why}"
+		rules := strings.Join(w.rules, ", ")
+		if len(w.rules) > 1 {
+			rules = "[" + rules + "]"
+		}
+		list = append(list, "- {rule: "+rules+w.ceiling+", expires: "+day+", reason: say why}")
 	}
-	return rules
+	return list
+}
+
+// waivable are ids of rules, by which a waiver names them. A rule without one goes by its text.
+var waivable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._/-]{0,99}$`)
+
+// failed reports whether a gate failed, or would have but for a label that accepted it.
+func failed(g *comparison.Gate) bool {
+	return g.Verdict == comparison.Fail || g.Verdict == comparison.Warn && g.Level == comparison.LevelError
+}
+
+// hasSize reports whether what a gate found is a change that a ceiling bounds.
+func hasSize(g *comparison.Gate) bool {
+	return comparison.Value(g.Base) != 0 && g.Head != nil && !strings.ContainsAny(g.Threshold, "<>") && !strings.HasPrefix(g.Threshold, "improve")
 }
 
 // acceptedBy says in the title by what a failure passes; empty where nothing accepted one.

@@ -38,6 +38,7 @@ func (s *Server) api() *http.ServeMux {
 		{"GET " + repo + "/actions/artifacts/{id}/zip", "actions: read", s.downloadArtifact},
 		{"GET " + repo + "/actions/runs/{run}", "actions: read", s.getRun},
 		{"GET " + repo + "/actions/runs/{run}/artifacts", "actions: read", s.listArtifacts},
+		{"GET " + repo + "/actions/runs/{run}/jobs", "actions: read", s.listJobs},
 		{"GET " + repo + "/commits", "contents: read", s.listCommits},
 		{"GET " + repo + "/commits/{ref}", "contents: read", s.getCommit},
 		{"GET " + repo + "/actions/workflows/{file}/runs", "actions: read", s.listRuns},

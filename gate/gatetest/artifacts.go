@@ -52,6 +52,15 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, s.runObject(run))
 }
 
+func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
+	jobs := []object{}
+	if run := s.run(pathNumber(r, "run")); run != nil && run.FailedJob != "" {
+		jobs = append(jobs, object{"name": "lint", "conclusion": "success"},
+			object{"name": run.FailedJob, "conclusion": "failure", "html_url": fmt.Sprintf("https://github.example/octo/llm/actions/runs/%d/job/3", run.ID)})
+	}
+	write(w, http.StatusOK, object{"total_count": len(jobs), "jobs": jobs})
+}
+
 func (s *Server) runObject(run *Run) object {
 	return object{"id": run.ID, "run_attempt": run.Attempt, "event": run.Event, "head_sha": run.HeadSHA,
 		"head_branch": run.HeadBranch, "status": "completed", "repository": object{"id": s.state.RepositoryID},

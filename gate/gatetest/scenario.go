@@ -89,6 +89,7 @@ type Run struct {
 	HeadSHA    string `json:"head_sha"`
 	HeadBranch string `json:"head_branch"`  // empty: main
 	HeadRepoID int64  `json:"head_repo_id"` // 0: the repository
+	FailedJob  string `json:"failed_job"`   // name; empty: none failed
 }
 
 // Artifact of a run. Its zip holds Files, symbolic links of Links and, where Bomb is not 0, bomb.json with so many
