@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // What a report of a real capture must conclude and what it must not, worked out from the event rows: patterns of the
@@ -48,6 +50,21 @@ func TestConclusionsOfRealTraces(t *testing.T) {
 		}
 		if idle > 1 {
 			t.Errorf("%s: the first three findings hold idle time twice", name)
+		}
+	}
+}
+
+// The example: its head reads a value back in every step, for which the GPU idles 131 of 2,678 µs, and that comes first; no
+// kernel of it is a third of the step. The base reads none back.
+func TestConclusionsOfTheExample(t *testing.T) {
+	head, base := runReport(t, "../testdata/head.sqlite", Options{}), runReport(t, "../testdata/base.sqlite", Options{})
+	f := &head.Findings[0]
+	if w := f.Worth; f.ID != "read_backs" || f.Severity != report.Medium || w.Time/w.Units < 129_000 || w.Time/w.Units > 133_000 {
+		t.Errorf("head: first %s, %s, worth %+v", f.ID, f.Severity, f.Worth)
+	}
+	for i := range base.Findings {
+		if base.Findings[i].ID == "read_backs" {
+			t.Errorf("base: %s", base.Findings[i].Title)
 		}
 	}
 }

@@ -270,14 +270,18 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	return append(kept, others)
 }
 
-// citeKept takes from findings and remarks the metrics that a limit (--kernel-limit, --top) kept out of the report: what
-// they say was worked out from the whole capture.
+// citeKept takes from findings and remarks the metrics of single kernels, calls and ranges that a limit (--kernel-limit,
+// --top) kept out of the report: what they say was worked out from the whole capture. A metric that no section emitted is
+// a mistake of a section, and stays for the writer to refuse.
 func citeKept(r *report.Report) {
-	kept := make(map[string]bool, len(r.Metrics))
+	kept, ids := make(map[string]bool, len(r.Metrics)), make(map[string]bool, len(r.Metrics))
 	for i := range r.Metrics {
-		kept[report.MetricKey(r.Metrics[i].ID, r.Metrics[i].Labels)] = true
+		m := &r.Metrics[i]
+		kept[report.MetricKey(m.ID, m.Labels)], ids[m.ID] = true, true
 	}
-	gone := func(ref report.MetricRef) bool { return !kept[report.MetricKey(ref.ID, ref.Labels)] }
+	gone := func(ref report.MetricRef) bool {
+		return ids[ref.ID] && len(ref.Labels) > 0 && !kept[report.MetricKey(ref.ID, ref.Labels)]
+	}
 	for i := range r.Findings {
 		r.Findings[i].Evidence = slices.DeleteFunc(r.Findings[i].Evidence, gone)
 	}

@@ -17,8 +17,8 @@ type Change struct {
 	Work func(d *attrib.Device, i int) float64
 	// Call is likewise for the time that calls take themselves, by index of the name; waiting is no part of it.
 	Call func(name int32) float64
-	// NoWait are the calls, by index of the name, that no longer wait for the GPU.
-	NoWait func(name int32) bool
+	// NoWait are the calls, by row, that no longer wait for the GPU.
+	NoWait func(call int32) bool
 	// HostFree: neither calls nor what threads do between them take time. Calls still wait for the GPU.
 	HostFree bool
 	// Overlap: communication runs beside everything else, and nothing waits for it. A unit is never shorter than its
@@ -391,7 +391,7 @@ func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 			t.launching = false
 		}
 	}
-	free := r.c.NoWait != nil && r.c.NoWait(r.api.Name(int(call)))
+	free := r.c.NoWait != nil && r.c.NoWait(call)
 	if !free || !waits {
 		t.is += r.own(call, after)
 	}

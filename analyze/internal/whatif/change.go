@@ -149,7 +149,7 @@ func (in *Input) Compile(changes []Change) (*stepgraph.Change, error) {
 		return nil, err
 	}
 	if free != nil {
-		out.NoWait = func(name int32) bool { return free[name] == 0 }
+		out.NoWait = func(call int32) bool { return free[in.Trace.API.Name(int(call))] == 0 }
 	}
 	return out, nil
 }

@@ -257,7 +257,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 			}
 			return true
 		})
-		if s.Share(ns) < leastCategory || 2*s.Kernels[lead] > ns && lead == top && 4*s.Kernels[lead] >= s.Compute {
+		if s.Share(ns) < leastTold || 2*s.Kernels[lead] > ns && lead == top && 4*s.Kernels[lead] >= s.Compute {
 			continue // the kernel is told
 		}
 		most := "the largest is "

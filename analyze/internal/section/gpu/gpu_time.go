@@ -227,7 +227,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if d := s.Device; s.Units == 0 && s.Share(d.LongestGap) > kit.GapWarn && 2*d.LongestGap > s.Idle {
 		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+in.NarrowFlags()+").")
 	}
-	causes := []int{attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch, attrib.CauseUnknown}
+	causes := []int{attrib.CauseSync, kit.CauseReadBack, attrib.CauseHost, attrib.CauseLaunch, attrib.CauseUnknown}
 	if x.Cause == attrib.CauseDependency || s.Share(s.Cause[attrib.CauseDependency]) < waitsShare { // else told apart
 		causes = append(causes, attrib.CauseDependency)
 	}

@@ -94,6 +94,9 @@ const (
 const (
 	dominantKernel = 0.50
 	largeKernel    = 0.25
+	// leastTold is the share of the judged time from which kernels are a finding for their size alone: to save a tenth
+	// of the time they would have to run half as fast again. That nobody knows of smaller ones.
+	leastTold = 1.0 / 3
 )
 
 func kernels(in *kit.Input, out *kit.Output) {
@@ -221,11 +224,16 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	evidence := kernelRefs(in, s, top)
 	advice := append(slices.Clone(kernelAdvice[in.Kinds[top].Category]), "`explain report "+in.TraceArg()+
 		" --ncu-targets kernels.yaml` writes the Nsight Compute command that says whether it is compute, memory or latency bound.")
+	id := "large_kernel"
 	switch {
 	case float64(ns) > dominantKernel*float64(all):
-		out.Find("dominant_kernel", title+", most of its compute", evidence, advice...).At(in.Kinds[top].Display).Costs(s.Worth(ns), claims...)
-	case float64(ns) >= largeKernel*float64(all):
-		out.Find("large_kernel", title, evidence, advice...).At(in.Kinds[top].Display).Costs(s.Worth(ns), claims...)
+		id, title = "dominant_kernel", title+", most of its compute"
+	case float64(ns) < largeKernel*float64(all):
+		return
+	}
+	f := out.Find(id, title, evidence, advice...).At(in.Kinds[top].Display)
+	if s.Share(ns) >= leastTold {
+		f.Costs(s.Worth(ns), claims...)
 	}
 }
 

@@ -41,7 +41,12 @@ var Memcpy = kit.Section{
 			"calls of the judged steps (else of the window) that copy at most 64 bytes from the device while it is "+
 				"idle"),
 		report.Define("memcpy.read_back_idle", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
-			"idle time of the judged device under these calls and those that wait for them"),
+			"idle time of the judged device that these calls lead to: in them and in those that wait for them, and after "+
+				"them until the next launch, for at most as long as they waited"),
+		report.Define("unit.read_back_count", report.Count, report.Lower, report.Exact, report.PerUnit, report.OfStep,
+			"memcpy.read_back_count by judged step"),
+		report.Define("unit.read_back_idle", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"memcpy.read_back_idle by judged step"),
 		report.Define("memcpy.sync_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api", ""),
 			"time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed over threads; "+
 				"the summary is over calls").Summarised().By("", "api"),

@@ -156,18 +156,22 @@ func readBacks(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleMemcpy, int(s.ReadBacks), "bytes", "copyKind", "correlationId")
 	out.With(trace.RoleAPI, "start", "end", "globalTid")
 	out.Int("memcpy.read_back_count", nil, s.ReadBacks)
-	out.Int("memcpy.read_back_idle", nil, s.ReadBack)
-	title := "Values of up to 64 bytes are read back"
+	out.Int("memcpy.read_back_idle", nil, s.ReadBackIdle())
+	title := "The host reads values back from the GPU"
 	if s.ReadBackAt != "" {
 		title += " in " + kit.Quoted(s.ReadBackAt)
 	}
 	each := ", " + strconv.FormatInt(s.ReadBacks, 10) + " in the window"
+	evidence := []report.MetricRef{kit.Ref("memcpy.read_back_idle"), kit.Ref("memcpy.read_back_count")}
 	if s.Units > 0 {
+		out.Float("unit.read_back_count", nil, float64(s.ReadBacks)/float64(s.Units)).N = s.Units
+		out.Float("unit.read_back_idle", nil, float64(s.ReadBackIdle())/float64(s.Units)).N = s.Units
+		evidence = []report.MetricRef{kit.Ref("unit.read_back_idle"), kit.Ref("unit.read_back_count")}
 		each = ", " + strconv.FormatFloat(float64(s.ReadBacks)/float64(s.Units), 'f', 1, 64) + " per step"
 	}
-	out.Find("read_backs", title+each+": the GPU runs dry meanwhile",
-		[]report.MetricRef{kit.Ref("memcpy.read_back_idle"), kit.Ref("memcpy.read_back_count")},
-		"Each is a .item(), .cpu() or .tolist() (or a condition on a GPU value) that waits for all launched work: keep the value on the GPU, or read it one step later.",
+	out.Find("read_backs", title+each+", and the GPU idles meanwhile: "+s.Each(s.ReadBackIdle()),
+		evidence,
+		"Each, of up to 64 bytes, is a .item(), .cpu() or .tolist() (or a condition on a GPU value) that waits for all launched work: keep the value on the GPU, or read it one step later.",
 		"Pinning does not help copies of this size.",
-	).At(s.ReadBackAt).OfIdle(s, s.ReadBack, attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch)
+	).At(s.ReadBackAt).OfIdle(s, s.ReadBackIdle(), kit.CauseReadBack)
 }

@@ -262,7 +262,8 @@ func TestMemcpyOracle(t *testing.T) {
 
 // Ten steps of 1 ms: the GPU works for 600 µs, then the host reads 4 bytes back (a copy that takes 100 µs from 600 on, and a
 // synchronisation to 800), and launches the next step at 1000. Of the 200 µs that the call and its wait last all
-// but the 50 of the copy are idle. A copy of 1 kB is none.
+// but the 50 of the copy are idle, and of what follows as much again is of them: 200 to the next launch. A copy of 1 kB
+// is none.
 func TestReadBacks(t *testing.T) {
 	const ms = 1000 * sectiontest.Us
 	for bytes, want := range map[int64]int64{4: 10, 1024: 0} {
@@ -284,7 +285,9 @@ func TestReadBacks(t *testing.T) {
 			continue
 		}
 		sectiontest.Metric(t, r, float64(want), "memcpy.read_back_count")
-		sectiontest.Metric(t, r, float64(want)*150*sectiontest.Us, "memcpy.read_back_idle") // 600 to 620, 670 to 800
+		sectiontest.Metric(t, r, float64(want)*350*sectiontest.Us, "memcpy.read_back_idle") // 600 to 620, 670 to 1000
+		sectiontest.Metric(t, r, 1, "unit.read_back_count")
+		sectiontest.Metric(t, r, 350*sectiontest.Us, "unit.read_back_idle")
 		if f == nil || f.Place != "optimizer" || f.Severity != report.High || !strings.Contains(f.Title, "in `optimizer`, 1.0 per step") {
 			t.Errorf("%+v", f)
 		}

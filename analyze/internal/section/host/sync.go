@@ -248,7 +248,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	step, site := in.Step(), in.SyncSite()
 	var advice []string
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
-	case step.Share(step.Cause[attrib.CauseSync]) >= syncIdleWindow:
+	case step.Share(step.SyncIdle()) >= syncIdleWindow:
 		advice = append(advice, "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one."+in.AsyncScheduling())
 	case busy != nil && *busy >= syncGPUWait:
 		advice = append(advice, "Most of the wait is for GPU work that is running: the barrier costs little by itself, and that work is where the time is.")
@@ -259,10 +259,10 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	title := "The host waits in blocking synchronisation calls"
 	if site != "" {
 		title = "The host waits in " + kit.Quoted(site) + " before it launches more, and the GPU idles until then"
-		if 2*step.Cause[attrib.CauseSync] >= step.Idle {
+		if 2*step.SyncIdle() >= step.Idle {
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		}
 	}
 	out.Find("sync", title, evidence, advice...).At(site).
-		OfIdle(step, step.Cause[attrib.CauseSync], attrib.CauseSync, attrib.CauseLaunch, attrib.CauseHost)
+		OfIdle(step, step.SyncIdle(), attrib.CauseSync, attrib.CauseLaunch, attrib.CauseHost)
 }

@@ -77,8 +77,11 @@ func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 		return list
 	}
 	names := in.Trace.API.Names
-	calls := func(are func(n *trace.APIName) bool) func(name int32) bool {
-		return func(name int32) bool { return are(&names[name]) }
+	step := in.Step()
+	calls := func(are func(n *trace.APIName) bool) func(call int32) bool {
+		return func(call int32) bool {
+			return are(&names[in.Trace.API.Name(int(call))]) && !(step.ReadBacksTold() && step.readWaits[call])
+		}
 	}
 	kernels := func(are func(name int32) bool) *stepgraph.Change {
 		return &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
@@ -105,6 +108,8 @@ func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 		}}
 	case "sync":
 		return &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.Sync })}
+	case "read_backs":
+		return &stepgraph.Change{NoWait: func(call int32) bool { return step.readWaits[call] }}
 	case "sync_old":
 		return &stepgraph.Change{NoWait: calls(func(n *trace.APIName) bool { return n.OldSync })}
 	case "exposed_comm":

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -76,10 +77,30 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 func (s *Step) CommClaim() Claim { return Claim{"comm", 0, s.Comm} }
 func (s *Step) CopyClaim() Claim { return Claim{"copy", 0, s.Copy} }
 
+// CauseReadBack stands for the idle time that reading values back leads to, where a finding is about it: it is not of
+// the other causes then.
+const CauseReadBack = attrib.Causes
+
+// idleOf is the idle time of a cause.
+func (s *Step) idleOf(cause int) int64 {
+	switch {
+	case cause == CauseReadBack && s.ReadBacksTold():
+		return s.ReadBackIdle()
+	case cause == CauseReadBack:
+		return 0
+	case s.ReadBacksTold():
+		return s.Cause[cause] - s.ReadBackBy[cause]
+	}
+	return s.Cause[cause]
+}
+
+// SyncIdle is the idle time of cause sync that waits for no value read back.
+func (s *Step) SyncIdle() int64 { return s.idleOf(attrib.CauseSync) }
+
 // IdleClaims are ns of idle time of some causes, taken in their order.
 func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {
 	for _, c := range causes {
-		part := min(ns, s.Cause[c])
+		part := min(ns, s.idleOf(c))
 		list, ns = append(list, Claim{"idle", int32(c), part}), ns-part
 	}
 	return list
@@ -113,7 +134,7 @@ func (s *Step) has(c *Claim) int64 {
 	case "copy":
 		return s.Copy
 	}
-	return s.Cause[c.name]
+	return s.idleOf(int(c.name))
 }
 
 // rankFindings gives each piece of the judged time to one finding: of those about the same time to the one that is worth
@@ -131,8 +152,15 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 		}
 		return 1
 	}
+	for _, f := range list { // no finding is worth more than there is
+		if w := f.Worth; w != nil && w.Of <= 0 {
+			f.Worth = nil
+		} else if w != nil {
+			w.Time = min(max(w.Time, 0), w.Of)
+		}
+	}
 	share := func(f *Finding) float64 {
-		if f.Worth == nil || f.Worth.Of == 0 {
+		if f.Worth == nil {
 			return 0
 		}
 		return f.Worth.Share()

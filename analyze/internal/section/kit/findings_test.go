@@ -8,6 +8,26 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
+// No finding is worth more than the time that there is, less than nothing, or a share of nothing.
+func TestWorthIsPartOfWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		worth, want *report.Worth
+	}{
+		{&report.Worth{Time: 250, Of: 200}, &report.Worth{Time: 200, Of: 200}},
+		{&report.Worth{Time: 50, Of: 200}, &report.Worth{Time: 50, Of: 200}},
+		{&report.Worth{Time: -50, Of: 200}, nil}, {&report.Worth{Time: 5}, nil},
+	} {
+		f := &Finding{Finding: &report.Finding{ID: "x"}, def: &FindingDef{ID: "x"}}
+		found, remarks := rankFindings(&Step{}, []*Finding{f.Costs(c.worth)})
+		switch {
+		case c.want == nil && (len(found) > 0 || len(remarks) != 1):
+			t.Errorf("%+v: %+v", c.worth, found)
+		case c.want != nil && (len(found) != 1 || *found[0].Worth != *c.want):
+			t.Errorf("%+v: %+v, want %+v", c.worth, found, c.want)
+		}
+	}
+}
+
 // Of 1,000 ns a kernel takes 500, another 200, waiting for the host 250 and communication 50. The specific finding on the
 // first kernel holds the time of the general one; a failure comes first; what is worth less than 1 % is a remark.
 func TestFindingsHoldEachPieceOfTimeOnce(t *testing.T) {

@@ -34,6 +34,11 @@ type Step struct {
 	ReadBack, Staged, Blocked    int64
 	ReadBacks, Stages, Blockings int64
 	ReadBackAt                   string // the range that at least 30 % of that time is in, or empty
+	// ReadBackBy is idle time that read-backs lead to, by cause: the GPU has done all that was launched when such a call
+	// returns, and idles until the thread has launched again.
+	ReadBackBy [attrib.Causes]int64
+	readWaits  map[int32]bool  // calls that wait for a value read back, by row
+	readSyncs  map[int32]int64 // of Where.Syncs, what these take
 }
 
 // Limits of copies: a read-back fetches a value, and staging costs where a copy is large.
@@ -201,7 +206,8 @@ func newStepLook(in *Input) *stepLook {
 		x.folds[i] = trace.None
 	}
 	x.places = NewPlaces(in)
-	x.marks = in.copyMarks()
+	x.readWaits, x.readSyncs = map[int32]bool{}, map[int32]int64{}
+	x.marks = in.copyMarks(x.readWaits)
 	x.idle = make([]*attrib.Visitor, len(x.tl.Devices))
 	for i := range x.idle {
 		x.idle[i] = &attrib.Visitor{}
@@ -213,8 +219,8 @@ func newStepLook(in *Input) *stepLook {
 	return x
 }
 
-// copyMarks are the calls that copies make slow, by thread.
-func (in *Input) copyMarks() map[int32][]mark {
+// copyMarks are the calls that copies make slow, by thread; those that wait for a value read back are added to waits.
+func (in *Input) copyMarks(waits map[int32]bool) map[int32][]mark {
 	list := map[int32][]mark{}
 	c, api := &in.Trace.Copies, &in.Trace.API
 	for i := range c.Len() {
@@ -234,6 +240,7 @@ func (in *Input) copyMarks() map[int32][]mark {
 		switch {
 		case dir == "DtoH" && c.Bytes(i) <= ReadBackBytes:
 			kind = markReadBack
+			waits[call] = n.SyncCopy
 		case n.AsyncCopy && staged && c.Bytes(i) >= StagedBytes:
 			kind = markStaged
 		case n.SyncCopy && c.Bytes(i) > ReadBackBytes:
@@ -246,13 +253,13 @@ func (in *Input) copyMarks() map[int32][]mark {
 	for th := range list {
 		slices.SortFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
 	}
-	in.addSyncs(list)
+	in.addSyncs(list, waits)
 	return list
 }
 
 // addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits for
 // it: the next call of the thread, where it is one of these.
-func (in *Input) addSyncs(list map[int32][]mark) {
+func (in *Input) addSyncs(list map[int32][]mark, waits map[int32]bool) {
 	api := &in.Trace.API
 	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
 	for i := range api.Len() {
@@ -269,7 +276,7 @@ func (in *Input) addSyncs(list map[int32][]mark) {
 		}
 		if n, ok := next[th]; ok && marks[n].call != int32(i) {
 			if sync && api.Start(i) >= marks[n].end {
-				marks[n].end = api.End(i)
+				marks[n].end, waits[int32(i)] = api.End(i), true
 			}
 			delete(next, th)
 		}
@@ -349,6 +356,20 @@ func (x *stepLook) judge(g *attrib.Gap) {
 		x.ranges.Each(thread, lo, hi, func(open []int32, ns int64) { x.inRanges(open, ns) })
 		x.marked(thread, lo, hi)
 	})
+	from, to := x.readBackIn(thread, g.Start, late)
+	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
+}
+
+// readBackIn is the part of a stretch that a read-back of the thread leads to: what lies in the call and its wait, and of
+// what follows at most as long again, which is all that the thread could have done meanwhile. Empty where there is none.
+func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
+	marks := x.marks[thread]
+	for at := x.markAt[thread]; at < len(marks) && marks[at].start < hi; at++ {
+		if m := &marks[at]; m.kind == markReadBack && m.end > lo {
+			return max(lo, m.start), min(hi, m.end+m.end-m.start)
+		}
+	}
+	return hi, hi
 }
 
 // inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one.
@@ -401,7 +422,11 @@ func (x *stepLook) marked(thread int32, lo, hi int64) {
 		case markBlocked:
 			sum, count = &x.Blocked, &x.Blockings
 		case markSync:
-			x.Where.Syncs[x.in.Trace.API.Name(int(m.call))] += ns
+			name := x.in.Trace.API.Name(int(m.call))
+			x.Where.Syncs[name] += ns
+			if x.readWaits[m.call] {
+				x.readSyncs[name] += ns
+			}
 			continue
 		}
 		*sum += ns
@@ -479,6 +504,17 @@ func (s *Step) Worth(ns int64) *report.Worth {
 		return nil
 	}
 	return &report.Worth{Time: min(max(ns, 0), s.Of), Of: s.Of, Units: s.Units}
+}
+
+// ReadBacksTold reports whether reading values back costs enough to be told by itself.
+func (s *Step) ReadBacksTold() bool { return s.Share(s.ReadBackIdle()) >= leastWorth }
+
+// ReadBackIdle is the idle time that read-backs lead to.
+func (s *Step) ReadBackIdle() (ns int64) {
+	for _, part := range s.ReadBackBy {
+		ns += part
+	}
+	return ns
 }
 
 // What the judged time is called.

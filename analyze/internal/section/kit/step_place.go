@@ -298,9 +298,12 @@ func (in *Input) graphFlag() string {
 func (in *Input) SyncSite() string {
 	s, calls := in.Step(), map[string]int64{}
 	for name, ns := range s.Where.Syncs {
+		if s.ReadBacksTold() {
+			ns -= s.readSyncs[name]
+		}
 		calls[in.Trace.API.Names[name].Name] += ns
 	}
-	if list, _ := leading(calls, s.Cause[attrib.CauseSync]); len(list) > 0 {
+	if list, _ := leading(calls, s.idleOf(attrib.CauseSync)); len(list) > 0 {
 		return list[0]
 	}
 	return ""

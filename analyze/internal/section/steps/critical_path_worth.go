@@ -59,7 +59,10 @@ func (r *pathRun) candidates() []whatIf {
 	list := []whatIf{{text: "--host-free", change: &stepgraph.Change{HostFree: true}},
 		{text: "--graph", change: &stepgraph.Change{Graph: true}}}
 	names := in.Trace.API.Names
-	blocks := func(name int32) bool { return names[name].Sync || names[name].OldSync }
+	blocks := func(call int32) bool {
+		n := &names[in.Trace.API.Name(int(call))]
+		return n.Sync || n.OldSync
+	}
 	if slices.ContainsFunc(names, func(n trace.APIName) bool { return n.Sync || n.OldSync }) {
 		list = append(list, whatIf{text: "--no-sync *Synchronize", change: &stepgraph.Change{NoWait: blocks}})
 	}
