@@ -19,13 +19,16 @@ type fact struct {
 	tabled bool       // the terminal summary leaves it out: a table says it, or there is nothing to say
 }
 
-// facts are the key numbers of a report, those that it has, in the order in which a reader asks for them.
+// facts are the key numbers of a capture, those that it has, in the order in which a reader asks for them. Idle time and
+// the top kernel are those of a step where there are steps, and stand with it.
 func (v *View) facts() []fact {
 	var list []fact
-	for _, f := range []func() (fact, bool){
-		v.idle, v.topKernel, v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
-		v.unitOfWork, v.steady, v.load,
-	} {
+	ask := []func() (fact, bool){v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
+		v.steady, v.load}
+	if !v.hasStep() {
+		ask = append(append([]func() (fact, bool){v.idle, v.topKernel}, ask...), v.unitOfWork)
+	}
+	for _, f := range ask {
 		if f, ok := f(); ok {
 			list = append(list, f)
 		}

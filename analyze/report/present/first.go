@@ -58,6 +58,9 @@ func (v *View) answer() []doc.Span {
 	return v.windowAnswer()
 }
 
+// hasStep reports whether a step is judged: what stands first is of it then, and what is of the whole capture says so.
+func (v *View) hasStep() bool { return len(v.stepAnswer()) > 0 }
+
 // stepAnswer is the answer where there are units of work.
 func (v *View) stepAnswer() []doc.Span {
 	parts := v.stepParts()

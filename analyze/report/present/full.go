@@ -32,11 +32,14 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 		doc.Name(r.Trace.Name))})
 	d.Add(v.provenance()...)
 	d.Add(v.evidenceFiles()...)
-	if t, ok := v.keyTable(); ok {
-		d.Add(t)
+	if answer := v.stepAnswer(); len(answer) > 0 {
+		d.Add(doc.P(answer...))
 	}
-	d.Add(v.warnings()...)
 	d.Add(v.findings()...)
+	d.Add(v.warnings()...)
+	if t, ok := v.keyTable(); ok {
+		d.Add(doc.H(2, "key", "Whole capture"), t)
+	}
 	for i := range r.Sections {
 		if !without(&r.Sections[i]) {
 			d.Add(doc.H(2, r.Sections[i].ID, r.Sections[i].Title))

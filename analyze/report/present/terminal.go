@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strconv"
@@ -41,14 +42,31 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	if f := v.termWarnings(); len(f.Items) > 0 {
 		d.Add(f)
 	}
+	answer := v.stepAnswer()
+	if len(answer) > 0 {
+		d.Add(doc.P(answer...))
+	}
 	d.Add(v.termFindings()...)
-	if t, ok := v.deviceTable(); ok {
-		d.Add(t)
-	}
-	if t, ok := v.topKernels(); ok {
-		d.Add(t)
-	}
 	facts := doc.Table{ID: "key", Columns: []doc.Column{{}, {Align: doc.Right}, {}}}
+	if len(answer) > 0 {
+		d.Add(v.stepTable())
+		if t, ok := v.stepKernels(); ok && !v.measured() {
+			d.Add(t)
+		}
+		facts.Caption = doc.Spans(doc.Text("Whole capture"))
+	}
+	if t, ok := v.deviceTable(); ok && (len(answer) == 0 || len(v.devices()) > 1) {
+		if len(answer) > 0 {
+			t.Caption = append(doc.Spans(doc.Text("Whole capture: ")), t.Caption...)
+		}
+		d.Add(t)
+	}
+	if t, ok := v.topKernels(); ok && (len(answer) == 0 || v.measured()) {
+		if len(answer) > 0 {
+			t.Caption = append(doc.Spans(doc.Text("Whole capture: ")), t.Caption...)
+		}
+		d.Add(t)
+	}
 	for _, f := range v.facts() {
 		if !f.tabled && len(f.brief) > 0 {
 			facts.Rows = append(facts.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.brief})
@@ -72,6 +90,30 @@ func windowMode(w report.Window) string {
 		return ", no GPU work in the capture"
 	}
 	return ""
+}
+
+// stepTable is where the time of the mean step went, as the answer says it.
+func (v *View) stepTable() doc.Table {
+	parts := v.stepParts()
+	times := make([]float64, len(parts))
+	for i, p := range parts {
+		times[i] = p.time
+	}
+	scale := unit.Common(report.Nanoseconds, times...)
+	t := doc.Table{ID: "step", Columns: []doc.Column{{Title: "Mean step"}},
+		Rows: [][]doc.Cell{{{doc.Text(scale.Symbol)}}, {{doc.Text("%")}}}}
+	for _, p := range parts {
+		title := map[string]string{"exposed communication": "comm.", "exposed copy": "copy", "idle: dependency": "idle: dep."}[p.name]
+		t.Columns = append(t.Columns, doc.Column{Title: cmp.Or(title, p.name), Align: doc.Right})
+		t.Rows[0] = append(t.Rows[0], doc.Cell{doc.Text(scale.Format(p.time))})
+		t.Rows[1] = append(t.Rows[1], doc.Cell{doc.Text(unit.Common(report.Ratio, p.share).Format(p.share))})
+	}
+	return t
+}
+
+// stepKernels are the kernels that take most of a step.
+func (v *View) stepKernels() (doc.Table, bool) {
+	return v.headOf(v.Table("unit", "unit_kernels"), "Kernels of a step", "kernel_name", "exclusive", "share", "count")
 }
 
 // deviceTable is where the time of each device went. With many devices it shows the most idle ones.
@@ -148,12 +190,30 @@ func (v *View) topKernels() (doc.Table, bool) {
 	if Entries(t) == 0 {
 		return doc.Table{}, false
 	}
-	head := report.Table{ID: t.ID, TotalRows: t.TotalRows}
-	var pick []int
 	ids := []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"}
-	if column(t, "bound") >= 0 { // Nsight Compute's word takes the place of the spread
+	if v.measured() { // Nsight Compute's word takes the place of the spread
 		ids = append(ids[:len(ids)-1], "bound", "dram_ratio", "sm_ratio")
 	}
+	text := "Top kernels"
+	if m := v.value("kernel.total_time"); m != "" {
+		text += " of " + m + " kernel time"
+	}
+	return v.headOf(t, text, ids...)
+}
+
+// measured reports whether Nsight Compute says of the top kernels what bounds them.
+func (v *View) measured() bool {
+	t := v.Table("kernels", "kernels")
+	return t != nil && column(t, "bound") >= 0
+}
+
+// headOf are the first rows of a table, and of its columns those named.
+func (v *View) headOf(t *report.Table, caption string, ids ...string) (doc.Table, bool) {
+	if Entries(t) == 0 {
+		return doc.Table{}, false
+	}
+	head := report.Table{ID: t.ID, TotalRows: t.TotalRows}
+	var pick []int
 	for _, id := range ids {
 		if i := column(t, id); i >= 0 {
 			c := t.Columns[i]
@@ -170,11 +230,7 @@ func (v *View) topKernels() (doc.Table, bool) {
 		head.Rows = append(head.Rows, cells)
 	}
 	out := v.tableDoc(&head, layout{rows: termKernels})
-	text := "Top kernels"
-	if m := v.value("kernel.total_time"); m != "" {
-		text += " of " + m + " kernel time"
-	}
-	out.Caption = doc.Spans(doc.Text(text))
+	out.Caption = doc.Spans(doc.Text(caption))
 	return out, true
 }
 
