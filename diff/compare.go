@@ -227,7 +227,7 @@ func (x *comparer) totals() {
 		}
 		row.Class, row.Why = comparison.Unsettled,
 			"a total grows with the length of the capture: nothing follows from a change"
-		if *row.Delta == 0 {
+		if comparison.Value(row.Delta) == 0 {
 			row.Class, row.Why = comparison.Same, "both sides are equal"
 		}
 		x.C.Primary = append(x.C.Primary, row)

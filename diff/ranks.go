@@ -157,7 +157,7 @@ func rankRow(id, by string, base, head []*rankOf, baseRuns, headRuns int) compar
 	row.Base, row.BaseWait, row.BaseLast = together(base)
 	row.Head, row.HeadWait, row.HeadLast = together(head)
 	if row.Base != nil && row.Head != nil {
-		d := *row.Head - *row.Base
+		d := comparison.Value(row.Head) - comparison.Value(row.Base)
 		row.Delta = &d
 	}
 	return row
@@ -246,11 +246,11 @@ func whereRanks(x *comparison.Ranks) string {
 	slices.Sort(deltas)
 	middle := deltas[(len(deltas)-1)/2]
 	worst := slices.MaxFunc(x.Rows, func(a, b comparison.RankRow) int { return cmp.Compare(apartBy(&a, middle), apartBy(&b, middle)) })
-	if worst.Delta == nil || apartBy(&worst, middle) < apartShare**worst.Base {
+	if worst.Delta == nil || apartBy(&worst, middle) < apartShare*comparison.Value(worst.Base) {
 		return ""
 	}
 	return fmt.Sprintf("%s %s: %s a step, where the middle one changes by %s", x.By, cmp.Or(worst.ID, "(none)"),
-		unit.Delta(*worst.Delta, report.Nanoseconds), unit.Delta(middle, report.Nanoseconds))
+		unit.Delta(comparison.Value(worst.Delta), report.Nanoseconds), unit.Delta(middle, report.Nanoseconds))
 }
 
 // apartBy is how far a row's change is from the middle one's, ns.
@@ -258,5 +258,5 @@ func apartBy(r *comparison.RankRow, middle float64) float64 {
 	if r.Delta == nil {
 		return -1
 	}
-	return max(*r.Delta-middle, middle-*r.Delta)
+	return max(comparison.Value(r.Delta)-middle, middle-comparison.Value(r.Delta))
 }

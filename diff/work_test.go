@@ -166,3 +166,58 @@ func TestAKindOfTwoUnits(t *testing.T) {
 		}
 	}
 }
+
+// W2: the same 1,280 tokens in half the batch and twice the steps. Base: 30 steps of batch 32 at 10 ms and 20 of batch 16 at
+// 6 ms, 420 ms in all; head: 80 steps of batch 16 at 6 ms, 480 ms: 14.3 % more a token, though a step of batch 16 takes what
+// it took. With 50 of these steps the tokens differ, and what batch 32 would take is not known.
+func TestHalfTheBatchIsALossPerToken(t *testing.T) {
+	base := difftest.Kinds(serving("decode", 32, 30, 10), serving("decode", 16, 20, 6))
+	c := ofReports(t, base, difftest.Kinds(serving("decode", 16, 80, 6)))
+	row := c.Row("work.time")
+	if row == nil || math.Abs(*row.Ratio-480./420) > 1e-9 || !strings.Contains(row.Why, "priced by the token") || c.Verdict != comparison.Fail {
+		t.Errorf("%s: %+v", c.Verdict, row)
+	}
+	if !strings.Contains(c.Cause, "+14.3 %") {
+		t.Errorf("told first: %s", c.Cause)
+	}
+	if c := ofReports(t, base, difftest.Kinds(serving("decode", 16, 50, 6))); c.Verdict != comparison.Inconclusive || !c.Has(comparison.MissingKind) {
+		t.Errorf("other tokens: %s %+v", c.Verdict, c.Reasons)
+	}
+}
+
+// W4: four sizes of prefill, four units of each, all 10.2 % slower; decode as it was. Each size is too few for the usual
+// intervals, and none of them varies: the phase fails by +10.2 %, all work by 0.102 · 320/620.
+func TestPhasesOfFewUnitsFail(t *testing.T) {
+	side := func(factor float64) *report.Report {
+		kinds := []difftest.Kind{serving("decode", 32, 30, 10)}
+		for i := range int64(4) {
+			kinds = append(kinds, serving("prefill", i+1, 4, 20*factor))
+		}
+		return difftest.Kinds(kinds...)
+	}
+	c := ofReports(t, side(1), side(1.102))
+	if c.Verdict != comparison.Fail {
+		t.Errorf("%s: %s %+v", c.Verdict, c.Cause, c.Reasons)
+	}
+	phase := false
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		switch {
+		case r.Metric == "work.time" && r.Labels["phase"] == "prefill":
+			phase = true
+			if math.Abs(*r.Ratio-1.102) > 1e-9 || r.Class != comparison.Regressed {
+				t.Errorf("%+v", r)
+			}
+		case r.Metric == "work.time":
+			if math.Abs(*r.Ratio-(1+0.102*320/620)) > 1e-9 {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	if !phase {
+		t.Errorf("no row of the phase: %+v", c.Primary)
+	}
+	if same := ofReports(t, side(1), side(1.001)); same.Verdict != comparison.Pass {
+		t.Errorf("no change: %s %s", same.Verdict, same.Cause)
+	}
+}

@@ -93,7 +93,7 @@ func judgedAs(c *comparison.Comparison) comparison.Verdict {
 func suspected(g *comparison.Gate) bool {
 	switch g.Code {
 	case comparison.WideInterval, comparison.Trend, comparison.TooFewUnits:
-		return g.CountsAs == comparison.Inconclusive && g.Ratio != nil && *g.Ratio > 0
+		return g.CountsAs == comparison.Inconclusive && g.Ratio != nil && comparison.Value(g.Ratio) > 0
 	}
 	return false
 }
@@ -101,8 +101,8 @@ func suspected(g *comparison.Gate) bool {
 func failed(leg string, g *comparison.Gate) failure {
 	sum := sha256.Sum256([]byte(leg + "\x00" + g.Rule + "\x00" + g.Metric + "\x00" + g.Labels.String()))
 	f := failure{Gate: hex.EncodeToString(sum[:8]), Rule: oneLine(g.Rule, 80)}
-	if g.Ratio != nil && *g.Ratio > 0 && (g.Verdict == comparison.Fail || suspected(g)) {
-		worse := math.Exp(math.Abs(math.Log(*g.Ratio)))
+	if g.Ratio != nil && comparison.Value(g.Ratio) > 0 && (g.Verdict == comparison.Fail || suspected(g)) {
+		worse := math.Exp(math.Abs(math.Log(comparison.Value(g.Ratio))))
 		f.Worse = &worse
 	}
 	return f

@@ -52,7 +52,7 @@ func forest(c *comparison.Comparison) (doc.Chart, bool) {
 			noise = comparison.Value(r.NoiseFloor)
 		}
 		if gate.Limit != nil {
-			limit = *gate.Limit
+			limit = comparison.Value(gate.Limit)
 		}
 		add("point", change)
 		series["point"].Tones = append(series["point"].Tones, classTone(r.Class))

@@ -38,9 +38,10 @@ func (s *story) computeRows() []comparison.AnswerRow {
 		if c := s.category(d); c != nil {
 			rows = append([]comparison.AnswerRow{s.categoryRow(c)}, s.kernelRowsBut(c.ID)...)
 		} else if math.Abs(rows[0].Delta) < toldPart*math.Abs(s.C.Attribution.TotalDelta) {
+			at := max(slices.IndexFunc(rows, func(r comparison.AnswerRow) bool { return r.Delta*d > 0 }), 0)
 			return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
 				What: "GPU compute " + s.classChange(comparison.ClassCompute) + ", spread over many kernels",
-				With: []string{s.mostOfAll(&rows[0])}}}
+				With: []string{s.mostOfAll(&rows[at])}}}
 		}
 	}
 	if s.Shift != nil && math.Abs(math.Expm1(comparison.Value(s.Shift))) >= commonLeast && len(rows) > 0 {

@@ -8,9 +8,10 @@ const assumedClock = 0.01
 
 // What makes a common shift plausible noise.
 const (
-	shiftLimit = 3   // standard deviations
-	shiftAlike = 0.8 // share of kernel time that moved with it
-	alikeLimit = 3   // standard errors within which a kernel moved with it
+	shiftLimit = 3     // standard deviations
+	shiftAlike = 0.8   // share of kernel time that moved with it
+	alikeLimit = 3     // standard errors within which a kernel moved with it
+	alikeWidth = 0.003 // or within so much of it, ln
 )
 
 // Shift is what moved all kernels of head against base, and whether that may be taken for noise.
@@ -50,7 +51,7 @@ func PlausibleShift(samples []Sample, weights []float64, sd float64, history ...
 			continue
 		}
 		total += weights[i]
-		if math.Abs(r.Effect) <= max(alikeLimit*r.SE, controlWidth) {
+		if math.Abs(r.Effect) <= max(alikeLimit*r.SE, alikeWidth) {
 			alike += weights[i]
 		}
 	}

@@ -398,7 +398,7 @@ func ruled(r *policy.Rule, g *comparison.Gate) string {
 	switch {
 	case !r.Budgeted():
 		return ruledChange
-	case r.Min != nil && g.Head != nil && *g.Head < *r.Min:
+	case r.Min != nil && g.Head != nil && comparison.Value(g.Head) < *r.Min:
 		return ruledMin
 	}
 	return ruledMax
@@ -428,11 +428,11 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 		g.Open(comparison.MissingMetric, "the head's value is not known")
 		return
 	}
-	text := unit.Format(*g.Head, s.unit)
+	text := unit.Format(comparison.Value(g.Head), s.unit)
 	switch {
-	case r.Max != nil && *g.Head > *r.Max:
+	case r.Max != nil && comparison.Value(g.Head) > *r.Max:
 		g.Verdict, g.Reason = verdictOf(r.Level), text+" is above the budget of "+unit.Format(*r.Max, s.unit)
-	case r.Min != nil && *g.Head < *r.Min:
+	case r.Min != nil && comparison.Value(g.Head) < *r.Min:
 		g.Verdict, g.Reason = verdictOf(r.Level), text+" is below the budget of "+unit.Format(*r.Min, s.unit)
 	default:
 		g.Verdict, g.Reason = comparison.Pass, text+" is within the budget"
@@ -454,7 +454,7 @@ func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and there is no base that this change is compared with")
 		return
 	}
-	own := *g.Ratio
+	own := comparison.Value(g.Ratio)
 	total := spent.Ratio * own
 	worse := func(ratio float64) float64 { return ratio - 1 }
 	if s.higher {

@@ -106,10 +106,10 @@ func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
 		return *r.Abs
 	}
 	row := j.c.Row("unit.time.p50")
-	if row == nil || row.Base == nil || *row.Base <= 0 || *row.Base >= shortUnit {
+	if row == nil || row.Base == nil || comparison.Value(row.Base) <= 0 || comparison.Value(row.Base) >= shortUnit {
 		return *r.Abs
 	}
-	return min(*r.Abs, *r.Rel**row.Base)
+	return min(*r.Abs, *r.Rel*comparison.Value(row.Base))
 }
 
 // perUnit reports whether a number is of one unit of work.
@@ -167,7 +167,7 @@ func (j *judge) moved() bool {
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
 		if ofTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
-			row.Class == comparison.Unsettled && row.Ratio != nil && *row.Ratio > 1+noise.Tau) {
+			row.Class == comparison.Unsettled && row.Ratio != nil && comparison.Value(row.Ratio) > 1+noise.Tau) {
 			return true
 		}
 	}

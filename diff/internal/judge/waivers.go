@@ -81,13 +81,13 @@ func holds(c *policy.Ceiling, g *comparison.Gate, kind string) bool {
 	case c == nil:
 		return true
 	case kind == ruledMax:
-		return g.Head != nil && policy.Within(*g.Head, c.Value)
+		return g.Head != nil && policy.Within(comparison.Value(g.Head), c.Value)
 	case kind == ruledMin:
-		return g.Head != nil && *g.Head >= c.Value
+		return g.Head != nil && comparison.Value(g.Head) >= c.Value
 	}
 	size := math.Abs(comparison.Value(g.Head) - comparison.Value(g.Base))
 	if !c.Relative {
 		return policy.Within(size, c.Value)
 	}
-	return g.Base != nil && *g.Base != 0 && policy.Within(size/math.Abs(*g.Base), c.Value)
+	return g.Base != nil && comparison.Value(g.Base) != 0 && policy.Within(size/math.Abs(comparison.Value(g.Base)), c.Value)
 }

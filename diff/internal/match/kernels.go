@@ -91,7 +91,7 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 		k.Class, k.Why = comparison.Removed, "runs on the base's side only"
 	case k.Delta == 0:
 		k.Class, k.Why = comparison.Same, "both sides are equal"
-	case k.Ratio == nil || *k.Ratio <= 0:
+	case k.Ratio == nil || comparison.Value(k.Ratio) <= 0:
 		k.Why = "one side is 0"
 	}
 	return k

@@ -25,8 +25,8 @@ func (x *Sides) Mix() {
 			Compared: len(x.Base.Views) > 0 && k == x.Main}
 		m.BaseCount, m.BaseTime, m.BaseShare = x.Base.OfKind(k.Base)
 		m.HeadCount, m.HeadTime, m.HeadShare = x.Head.OfKind(k.Head)
-		if m.BaseTime != nil && m.HeadTime != nil && *m.BaseTime > 0 {
-			ratio := *m.HeadTime / *m.BaseTime
+		if m.BaseTime != nil && m.HeadTime != nil && comparison.Value(m.BaseTime) > 0 {
+			ratio := comparison.Value(m.HeadTime) / comparison.Value(m.BaseTime)
 			m.Ratio = &ratio
 		}
 		x.C.Mix = append(x.C.Mix, m)

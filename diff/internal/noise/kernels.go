@@ -39,7 +39,6 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 	var history []infer.History
 	var place []int // by number: the row
 	several := len(x.Base.Captures) > 1 && len(x.Head.Captures) > 1
-	own := x.control(base, head, pairs)
 	for i, p := range pairs {
 		if p.Base < 0 || p.Head < 0 {
 			continue
@@ -47,9 +46,6 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 		b, h := base[p.Base], head[p.Head]
 		l := report.Labels{"kernel": b.Name}
 		n := x.number("kernel.time_per_unit", l, report.Nanoseconds, infer.Mean)
-		if n.History == nil {
-			n.Floor = own
-		}
 		var ok, ok2 bool
 		n.Base, ok = kernelOf(x.Base, b.Name)
 		n.Head, ok2 = kernelOf(x.Head, h.Name)
@@ -84,39 +80,17 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 	}
 }
 
-// control is the floor that the kernels of two single captures give each other, see [infer.Controls]; 0 where they do
-// not.
-func (x *Decider) control(base, head []side.Work, pairs []match.Pair) float64 {
-	if len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
-		return 0
-	}
-	var effects []float64
-	for _, p := range pairs {
-		if p.Base < 0 || p.Head < 0 || base[p.Base].Category == side.Communication {
-			continue
-		}
-		if b, h := base[p.Base], head[p.Head]; b.Time > 0 && h.Time > 0 && b.Count == h.Count {
-			effects = append(effects, math.Log(h.Time/b.Time))
-		}
-	}
-	c, ok := infer.Controls(effects)
-	if !ok || c.Floor > comparison.DefaultFloor {
-		return 0
-	}
-	return c.Floor
-}
-
 // kernelRow fills in what became of a row.
 func (x *Decider) kernelRow(k *comparison.Kernel, n *infer.Number, v *infer.Verdict, f Family, note string) {
 	k.Class, k.Why = ClassOf(v), x.Why(n, v, f)+note
 	k.P, k.PAdjusted, k.Test = &v.P, &v.PAdjusted, Tested(n, v)
 	if v.Level > 0 && v.Ratio > 0 { // around the change that is shown, the common shift included
-		shift := *k.Ratio / v.Ratio
+		shift := comparison.Value(k.Ratio) / v.Ratio
 		k.Interval = &comparison.Interval{Low: v.Low * shift, High: v.High * shift, Level: v.Level, Method: v.Method}
 	}
 	counts := comparison.Value(k.HeadCount) - comparison.Value(k.BaseCount)
-	beyond := math.Abs(math.Log(*k.Ratio)) > math.Log1p(v.Floor)
-	change := unit.Change(*k.Ratio - 1)
+	beyond := math.Abs(math.Log(comparison.Value(k.Ratio))) > math.Log1p(v.Floor)
+	change := unit.Change(comparison.Value(k.Ratio) - 1)
 	switch {
 	case math.Abs(counts) > 0.01*comparison.Value(k.BaseCount) && beyond:
 		k.Class = comparison.Better(k.Delta)

@@ -129,7 +129,7 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	x.Settle(&row, m, n.stat)
 	if row.Class == comparison.Regressed && m.Better == report.None {
 		row.Class = comparison.Added
-		if *row.Delta < 0 {
+		if comparison.Value(row.Delta) < 0 {
 			row.Class = comparison.Removed
 		}
 	}
@@ -150,9 +150,9 @@ func (x *Decider) Settle(row *comparison.Row, m *report.Metric, stat string) {
 	case size == 0:
 		row.Class, row.Why = comparison.Same, "both sides are equal"
 	case m.Assume == report.Exact:
-		row.Class, row.Why = worseOrBetter(m, *row.Delta), "the number is exact"
+		row.Class, row.Why = worseOrBetter(m, comparison.Value(row.Delta)), "the number is exact"
 	case m.Unit == report.Ratio && size > comparison.DefaultFloor:
-		row.Class, row.Why = worseOrBetter(m, *row.Delta), "a share of 0 on one side only"
+		row.Class, row.Why = worseOrBetter(m, comparison.Value(row.Delta)), "a share of 0 on one side only"
 	}
 }
 

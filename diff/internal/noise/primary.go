@@ -169,7 +169,7 @@ func (x *Decider) kindRows(list []primary) {
 
 // describe says of a part of the unit that it did not change to speak of, and of a count that neither way is better.
 func (x *Decider) describe(p *primary, row *comparison.Row) {
-	if p.part && math.Abs(*row.Delta) < match.LeastPart*x.Shorter() && *row.Delta != 0 {
+	if p.part && math.Abs(comparison.Value(row.Delta)) < match.LeastPart*x.Shorter() && comparison.Value(row.Delta) != 0 {
 		row.Class, row.Why, row.NeedCaptures = comparison.Same, immaterial, nil
 	}
 	switch {

@@ -92,7 +92,7 @@ func (w *workload) judge() {
 		n.Head = append(n.Head, infer.Capture{Value: row.HeadValues[i]})
 	}
 	if row.Unreplicated {
-		n.Given = w.interval(*row.Ratio)
+		n.Given = w.interval(comparison.Value(row.Ratio))
 	}
 	x.decide([]*comparison.Row{&row}, []infer.Number{n}, x.Alone())
 	row.Why += "; " + w.shares()
