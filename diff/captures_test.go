@@ -252,3 +252,24 @@ func TestMaxOverhead(t *testing.T) {
 		}
 	}
 }
+
+// W1: of three captures of the base one took 20 % longer. The head takes 10 % longer than the other two, which the mean of
+// all three hides: it fails, and the capture is named. An odd one of the head, without a change, fails nothing and is named.
+func TestOneOddCapture(t *testing.T) {
+	for name, c := range map[string]struct {
+		base, head []float64
+		fails      bool
+		side       string
+	}{
+		"odd base, +10 %":            {[]float64{1.2, 1, 1.002}, []float64{1.101, 1.099, 1.1}, true, "base: "},
+		"odd base, no change":        {[]float64{1.2, 1, 1.002}, []float64{1.001, 0.999, 1}, false, "base: "},
+		"odd head, no change":        {[]float64{1, 1.001, 0.999}, []float64{1, 1.2, 1.001}, false, "head: "},
+		"odd head, +10 % in the two": {[]float64{1, 1.001, 0.999}, []float64{1.1, 1.32, 1.102}, true, "head: "},
+	} {
+		got := compare(t, each(32, 10e6, 1, c.base...), each(32, 10e6, 2, c.head...), diff.Options{})
+		at := slices.IndexFunc(got.Warnings, func(w comparison.Reason) bool { return w.Code == comparison.OddCapture })
+		if (got.Verdict == comparison.Fail) != c.fails || at < 0 || !strings.HasPrefix(got.Warnings[max(at, 0)].Text, c.side) {
+			t.Errorf("%s: %s, %s, %+v", name, got.Verdict, got.Cause, got.Warnings)
+		}
+	}
+}

@@ -237,3 +237,32 @@ func TestTheCommentOfARealPairIsShort(t *testing.T) {
 		t.Errorf("%d bytes, %d of them before the folded parts: %s", len(text), len(first), text[:min(len(text), 100)])
 	}
 }
+
+// TestStepsOfTwoKinds: half of the steps take 8 to 20 ms and every other one 235, so that a median between them is no size.
+// The pair is judged, told and attributed by the mean, in both orders: 153.8 → 117.0 ms, by the host's wait in poll.
+func TestStepsOfTwoKinds(t *testing.T) {
+	base, head := sharedReport(t, "aip_baseline_nvtx"), sharedReport(t, "aip_opt1")
+	if base == nil || head == nil {
+		t.Skip("the shared captures are not there")
+	}
+	for _, way := range []struct {
+		base, head *report.Report
+		ratio      float64
+		fails      bool
+		says       string
+	}{{base, head, 117.0 / 153.8, false, "-24.0 % faster"}, {head, base, 153.8 / 117.0, true, "+31.6 % slower"}} {
+		c := diffOf(t, way.base, way.head, diff.Options{})
+		if row := c.Row("unit.time.mean"); row == nil || math.Abs(*row.Ratio-way.ratio) > 0.015 {
+			t.Errorf("mean: %+v", row)
+		}
+		if (c.Verdict == comparison.Fail) != way.fails || c.Verdict == comparison.Inconclusive {
+			t.Errorf("%s: %s", c.Verdict, failing(c))
+		}
+		says(t, c, way.says, "poll", "GPU compute unchanged")
+		for i := range c.Gates {
+			if g := &c.Gates[i]; g.CountsAs == comparison.Fail && !strings.HasPrefix(g.Metric, "unit.time") && !strings.HasPrefix(g.Metric, "work.time") {
+				t.Errorf("fails by %s: %s", g.Metric, g.Reason)
+			}
+		}
+	}
+}
