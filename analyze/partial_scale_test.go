@@ -14,7 +14,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -134,9 +133,5 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// cpuTime is the time that this process has computed for.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
+// cpuTime is the time that this process has computed for, where that is known.
+var cpuTime = func() time.Duration { return 0 }

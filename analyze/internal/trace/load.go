@@ -88,6 +88,9 @@ func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Opt
 // check refuses what is not a capture.
 func (l *loader) check(tables []source.Table, in *source.Input) error {
 	switch nsys, data := isNsys(tables, l.tables); {
+	case !nsys && slices.ContainsFunc(tables, func(t source.Table) bool { return strings.HasPrefix(t.Name, "rocpd_") }):
+		return in.Fail("is a database of ROCm's rocprofv3 (rocpd), which explain does not read",
+			"profile with torch.profiler, which writes a trace.json on ROCm too, and name that", nil)
 	case !nsys:
 		return in.Fail("is a SQLite database, but not an Nsight Systems export",
 			"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)

@@ -151,6 +151,7 @@ type Meta struct {
 	Source                         string // nsys, pytorch or pytorch-rocm
 	Cut                            bool   // the file was read up to where it is cut off
 	Resolution                     int64  // of times in ns; 0: not stated
+	Loose                          int64  // places of the file that are no JSON, or say a thing twice
 	CaptureStart, CaptureStop      int64  // ANALYSIS_DETAILS, on the host's clock; only their difference is used
 }
 

@@ -58,7 +58,7 @@ func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 		src.Close()
 		return nil, err
 	}
-	t.Meta.Cut, t.Meta.Resolution = facts.Cut, facts.Resolution
+	t.Meta.Cut, t.Meta.Resolution, t.Meta.Loose = facts.Cut, facts.Resolution, facts.Loose
 	if facts.ROCm {
 		t.Meta.Source = "pytorch-rocm"
 	}
@@ -109,15 +109,21 @@ func profile(in *source.Input) (source.Source, kineto.Facts, error) {
 	src, facts, err := kineto.Read(rd)
 	switch {
 	case errors.Is(err, kineto.ErrForeign):
-		return nil, facts, in.Fail("is JSON, but neither a trace of the PyTorch profiler nor a report of explain",
-			"name a .sqlite or .nsys-rep file of Nsight Systems, or the trace.json that torch.profiler wrote", nil)
+		return nil, facts, notProfile(in)
+	case in.Context().Err() != nil:
+		return nil, facts, in.Context().Err()
 	case err != nil:
-		return nil, facts, err
+		return nil, facts, in.Fail("cannot be read: it is damaged, or larger than a trace can be", "copy it again", err)
 	case src.Empty():
 		return nil, facts, in.Fail("is a trace of the PyTorch profiler without GPU work, CUDA calls or ranges",
 			"record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], several steps after a warm-up", nil)
 	}
 	return src, facts, nil
+}
+
+func notProfile(in *source.Input) error {
+	return in.Fail("is JSON, but neither a trace of the PyTorch profiler nor a report of explain",
+		"name a .sqlite or .nsys-rep file of Nsight Systems, or the trace.json that torch.profiler wrote", nil)
 }
 
 // Close releases the file and removes scratch copies.

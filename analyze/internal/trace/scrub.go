@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace/kineto"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/report/secret"
@@ -90,6 +91,12 @@ type Scrubbed struct {
 func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
 	in := source.NewInput(ctx, path, opt.input())
 	defer in.Cleanup()
+	if err := in.Resolve(); err != nil {
+		return done, err
+	}
+	if in.File.Kind == source.PyTorch {
+		return scrubProfile(in, out, show)
+	}
 	src, err := in.Open()
 	if err != nil {
 		return done, err
@@ -121,15 +128,56 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 		}
 		return done, in.Damaged(err)
 	}
-	if err := os.Link(name, out); err != nil { // fails where out exists, which a rename does not
-		if errors.Is(err, os.ErrExist) {
-			return done, err
-		}
-		if err := os.Rename(name, out); err != nil {
-			return done, err
-		}
+	if err := place(name, out); err != nil {
+		return done, err
 	}
 	return Scrubbed{s.tables, s.rows, s.looks()}, nil
+}
+
+// place puts a file that is whole where it belongs.
+func place(name, out string) error {
+	err := os.Link(name, out) // fails where out exists, which a rename does not
+	if err == nil || errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Rename(name, out)
+}
+
+// scrubProfile writes a copy of a trace of the PyTorch profiler.
+func scrubProfile(in *source.Input, out string, show func(string) string) (done Scrubbed, err error) {
+	rd, err := in.JSON()
+	if err != nil {
+		return done, err
+	}
+	defer rd.Close()
+	dir, err := os.MkdirTemp(filepath.Dir(out), ".explain-")
+	if err != nil {
+		return done, err
+	}
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "scrubbed.json")
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return done, err
+	}
+	defer f.Close()
+	s := &scrubber{show: show, kinds: map[string]secret.Kind{}}
+	device := func(name string) string {
+		if !safeValue(name) {
+			return ""
+		}
+		return name
+	}
+	if s.rows, err = kineto.Scrub(rd, f, kineto.Names{Work: secret.Tokens, Personal: s.personal, Device: device}); err != nil {
+		if errors.Is(err, kineto.ErrForeign) {
+			err = notProfile(in)
+		}
+		return done, err
+	}
+	if err := f.Close(); err != nil {
+		return done, err
+	}
+	return Scrubbed{1, s.rows, s.looks()}, place(name, out)
 }
 
 // writeError is about the file that is written rather than the one that is read.

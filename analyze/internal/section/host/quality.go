@@ -424,6 +424,9 @@ func (c *checks) skippedRows() {
 	if m := &c.in.Trace.Meta; m.Resolution > 1 {
 		c.out.Warn("coarse_times", "Times are whole multiples of "+formatCount(m.Resolution)+" ns: a single duration may be off by as much.")
 	}
+	if m := &c.in.Trace.Meta; m.Loose > 0 {
+		c.out.Warn("loose_json", formatCount(m.Loose)+" places of the file are no JSON or state a key twice: NaN counts as unknown, and the last of two counts.")
+	}
 	tables := c.in.Trace.Tables
 	if len(tables) == 0 {
 		c.unchecked(check, "no event tables")

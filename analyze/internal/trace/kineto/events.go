@@ -40,28 +40,42 @@ func (e *event) reset() {
 // read reads one element of traceEvents. What has another shape than an event is empty.
 func (r *reader) read(e *event) error {
 	e.reset()
+	var seen uint8 // keys
 	return r.object(func(key []byte) error {
 		var err error
+		bit := uint8(0)
 		switch string(key) {
 		case "ph":
+			bit = 1
 			e.phase, err = r.word()
 		case "cat":
+			bit = 2
 			e.category, err = r.word()
 		case "name":
+			bit = 4
 			e.name, err = r.word()
 		case "pid":
+			bit = 8
 			e.pid, err = r.whole(unknown)
 		case "tid":
+			bit = 16
 			e.tid, err = r.whole(unknown)
 		case "ts":
+			bit = 32
 			e.start, err = r.nanoseconds(unknown)
 		case "dur":
+			bit = 64
 			e.length, err = r.nanoseconds(-1)
 		case "args":
+			bit = 128
 			err = r.object(func(key []byte) error { return r.arg(&e.args, key) })
 		default:
 			err = r.skip()
 		}
+		if seen&bit != 0 {
+			r.loose++
+		}
+		seen |= bit
 		return err
 	})
 }

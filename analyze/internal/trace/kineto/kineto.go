@@ -21,6 +21,7 @@ import (
 type Facts struct {
 	Cut        bool  // the file ends, or stops to be JSON, before its end
 	Skipped    int64 // events of a kind that is read, whose times or places cannot be
+	Loose      int64 // places that are no JSON or say a thing twice: NaN, Infinity, a comma before a bracket, a key again
 	Resolution int64 // of the times in ns: 1, 10, 100 or 1000
 	ROCm       bool  // it was recorded with a GPU of AMD
 }
@@ -34,8 +35,9 @@ type reader struct {
 	words    map[string]string
 	decimals int
 	facts    Facts
-	events   bool  // there is a list of events
-	origin   int64 // ns of the first event; every time counts from it
+	events   bool         // there is a list of events
+	each     func(*event) // what becomes of events
+	origin   int64        // ns of the first event; every time counts from it
 	begun    bool
 	base     int64 // ns since 1970 that times count from; 0 unknown
 	rank     int64 // of the run; -1 unknown
@@ -53,22 +55,36 @@ type reader struct {
 	calls   [][2]int64 // correlation id and pid of every call
 }
 
-// Read reads a whole trace. An error is of rd, or [ErrForeign].
-func Read(rd io.Reader) (*Source, Facts, error) {
+func newReader(rd io.Reader) *reader {
 	r := &reader{tokens: newTokens(rd), words: map[string]string{}, rank: -1, world: -1, names: map[string]int64{},
 		tables: map[string]*table{}, threads: map[[2]int64]int64{}, procs: map[int64]string{}, called: map[int64]string{}}
+	r.each = r.add
+	return r
+}
+
+// all reads the whole file; its facts say whether that ends before its end.
+func (r *reader) all() error {
 	err := r.document()
 	switch {
 	case r.tokens.err != nil && !errors.Is(r.tokens.err, io.EOF) && !errors.Is(r.tokens.err, io.ErrUnexpectedEOF):
-		return nil, r.facts, r.tokens.err
+		return r.tokens.err
 	case !r.events:
-		return nil, r.facts, ErrForeign
-	case err != nil:
-		r.facts.Cut = true
+		return ErrForeign
 	}
+	r.facts.Cut = err != nil
+	r.facts.Loose = r.loose
 	r.facts.Resolution = 1000
 	for i := 0; i < min(r.decimals, 3); i++ {
 		r.facts.Resolution /= 10
+	}
+	return nil
+}
+
+// Read reads a whole trace. An error is of rd, or [ErrForeign].
+func Read(rd io.Reader) (*Source, Facts, error) {
+	r := newReader(rd)
+	if err := r.all(); err != nil {
+		return nil, r.facts, err
 	}
 	return r.source(), r.facts, nil
 }
@@ -166,7 +182,7 @@ func (r *reader) eventList() error {
 		if err := r.read(&e); err != nil {
 			return err
 		}
-		r.add(&e)
+		r.each(&e)
 		return nil
 	})
 }
@@ -180,32 +196,48 @@ func (r *reader) add(e *event) {
 	if e.phase != "X" {
 		return
 	}
-	switch e.category {
-	case "kernel", "Kernel":
+	switch kinds[e.category] {
+	case kernel:
 		r.work(e, "CUPTI_ACTIVITY_KIND_KERNEL", integer(r.textID(e.name)),
 			integer(e.args.grid[0]), integer(e.args.grid[1]), integer(e.args.grid[2]),
 			integer(e.args.block[0]), integer(e.args.block[1]), integer(e.args.block[2]),
 			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)))
-	case "gpu_memcpy", "Memcpy":
+	case memcpy:
 		kind, from, to := copyOf(e.name)
 		r.work(e, "CUPTI_ACTIVITY_KIND_MEMCPY", known(e.args.bytes), known(kind), known(from), known(to))
-	case "gpu_memset", "Memset":
+	case memset:
 		r.work(e, "CUPTI_ACTIVITY_KIND_MEMSET", known(e.args.bytes))
-	case "cuda_runtime", "cuda_driver", "Runtime", "Driver":
+	case call:
 		r.call(e)
-	case "user_annotation", "cpu_op", "Operator":
+	case annotation:
 		r.annotation(e)
-	case "overhead":
+	case overhead:
 		if e.pid < 0 { // of Kineto itself
 			return
 		}
 		if thread, ok := r.thread(e); ok {
 			r.row(e, "PROFILER_OVERHEAD", -1, integer(thread), integer(r.textID(e.name)))
 		}
-	case "python_function", "cuda_sync":
+	case counted:
 		r.row(e, e.category, -1)
 	}
 }
+
+// What events are, by their category.
+const (
+	other = iota
+	kernel
+	memcpy
+	memset
+	call
+	annotation
+	overhead
+	counted // no more of them
+)
+
+var kinds = map[string]int{"kernel": kernel, "Kernel": kernel, "gpu_memcpy": memcpy, "Memcpy": memcpy, "gpu_memset": memset,
+	"Memset": memset, "cuda_runtime": call, "cuda_driver": call, "Runtime": call, "Driver": call, "user_annotation": annotation,
+	"cpu_op": annotation, "Operator": annotation, "overhead": overhead, "python_function": counted, "cuda_sync": counted}
 
 func (r *reader) metadata(e *event) {
 	if e.pid < 0 || e.args.text == "" || len(r.order) > 1<<16 {

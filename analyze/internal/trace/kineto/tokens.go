@@ -18,6 +18,8 @@ type tokens struct {
 	end  int
 	text []byte // of the last string or scalar
 	err  error  // of rd, once it has one
+	// loose counts what is read although it is no JSON.
+	loose int64
 }
 
 // errCut is the end of what can be read: the file is truncated or is no JSON from there on.
@@ -145,6 +147,9 @@ func (t *tokens) scalar() error {
 			if len(t.text) == 0 {
 				return errCut
 			}
+			if c := t.text[len(t.text)-1]; c == 'N' || c == 'y' { // NaN, Infinity
+				t.loose++
+			}
 			return nil
 		case '"', '{', '[', ':':
 			return errCut
@@ -198,8 +203,9 @@ func (t *tokens) object(each func(key []byte) error) error {
 	if !t.take('{') {
 		return t.skip()
 	}
-	for {
+	for comma := false; ; comma = true {
 		if t.take('}') {
+			t.trailing(comma)
 			return nil
 		}
 		if err := t.string(); err != nil {
@@ -212,9 +218,19 @@ func (t *tokens) object(each func(key []byte) error) error {
 		if err := each(key); err != nil {
 			return err
 		}
-		if !t.take(',') && t.peek() != '}' {
-			return errCut
+		if !t.take(',') {
+			if !t.take('}') {
+				return errCut
+			}
+			return nil
 		}
+	}
+}
+
+// trailing counts a comma before a closing bracket.
+func (t *tokens) trailing(comma bool) {
+	if comma {
+		t.loose++
 	}
 }
 
@@ -223,15 +239,19 @@ func (t *tokens) array(each func() error) error {
 	if !t.take('[') {
 		return t.skip()
 	}
-	for {
+	for comma := false; ; comma = true {
 		if t.take(']') {
+			t.trailing(comma)
 			return nil
 		}
 		if err := each(); err != nil {
 			return err
 		}
-		if !t.take(',') && t.peek() != ']' {
-			return errCut
+		if !t.take(',') {
+			if !t.take(']') {
+				return errCut
+			}
+			return nil
 		}
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // Options say how a file becomes a plain SQLite file.
@@ -49,7 +51,8 @@ type Input struct {
 	opt  Options
 	temp string // scratch folder, if one was needed
 
-	alone    bool // no log belongs to the file
+	alone    bool   // no log belongs to the file
+	packing  string // of JSON that is not unpacked: gzip or zstd
 	resolved bool
 }
 
@@ -81,6 +84,9 @@ func (in *Input) Open() (*SQL, error) {
 	return src, nil
 }
 
+// Context is what reading the input stops with.
+func (in *Input) Context() context.Context { return in.ctx }
+
 // Resolve unpacks or exports the input, and finds out what it is: File.Kind.
 func (in *Input) Resolve() error {
 	if in.resolved {
@@ -90,19 +96,53 @@ func (in *Input) Resolve() error {
 	return in.resolve()
 }
 
-// JSON opens an input that is JSON for reading.
+// JSON opens an input that is JSON for reading; one that is packed is unpacked on the way. Size is then what was read.
 func (in *Input) JSON() (io.ReadCloser, error) {
 	f, err := os.Open(in.path)
 	if err != nil {
 		return nil, in.Fail("cannot be read", "", errors.Unwrap(err))
 	}
-	if info, err := f.Stat(); err == nil {
-		in.Size = info.Size()
-	}
-	return struct {
+	in.Size = 0
+	json := struct {
 		io.Reader
 		io.Closer
-	}{&tracked{r: f, in: in, stage: "read"}, f}, nil
+	}{&tracked{r: f, in: in, stage: "read", size: &in.Size}, f}
+	if in.packing == "" {
+		return json, nil
+	}
+	rd, err := in.unpacker(in.packing, &tracked{r: f, in: in, stage: "read"})
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	most := int64(math.MaxInt64)
+	if info, err := f.Stat(); err == nil {
+		most = limit.Packed(info.Size()).Bytes
+	}
+	json.Reader = &tracked{r: limit.Limit{Bytes: most}.Reader(rd), in: &Input{ctx: in.ctx}, size: &in.Size}
+	return json, nil
+}
+
+// holdsJSON reports whether a packed file holds JSON, by its first byte: it is read as it is unpacked, and not written
+// out first.
+func (in *Input) holdsJSON(kind string) bool {
+	f, err := os.Open(in.path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	rd, err := in.unpacker(kind, f)
+	if err != nil {
+		return false
+	}
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(rd, head) // of a file that is cut off so early nothing can be said
+	return isJSON(head[:n])
+}
+
+func isJSON(head []byte) bool {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	return bytes.HasPrefix(head, []byte{'{'}) || bytes.HasPrefix(head, []byte{'['})
 }
 
 // Fast is the fastest way to read what sql has opened: from its pages where they are as nsys writes them, else sql.
@@ -202,6 +242,12 @@ func (in *Input) resolve() error {
 			return in.checkHeader(head, info.Size())
 		case bytes.HasPrefix([]byte(sqliteMagic), head):
 			return in.Fail("is a truncated SQLite file", "copy or export it again", nil)
+		case bytes.HasPrefix(head, []byte{0x1f, 0x8b}) && in.holdsJSON("gzip"):
+			in.File.Kind, in.packing = PyTorch, "gzip"
+			return nil
+		case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) && in.holdsJSON("zstd"):
+			in.File.Kind, in.packing = PyTorch, "zstd"
+			return nil
 		case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 			err, name = in.unpack("gzip"), strings.TrimSuffix(name, ".gz")
 		case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
@@ -215,10 +261,12 @@ func (in *Input) resolve() error {
 			return in.Fail("is a report of Nsight Compute, not of Nsight Systems",
 				"run `ncu --import FILE --page raw --csv` and give explain what it prints with --ncu, beside a trace or alone",
 				nil)
-		case bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"), []byte{'{'}),
-			bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")):
+		case isJSON(head):
 			in.File.Kind = PyTorch
 			return nil
+		case strings.HasSuffix(name, ".xplane.pb"):
+			return in.Fail("is a profile of XLA (xplane.pb), which explain does not read",
+				"capture the program with nsys, or a PyTorch program with torch.profiler and name its trace.json", nil)
 		case packed(head) != "":
 			return in.Fail("is packed with "+packed(head), "unpack it, and name the .sqlite or .nsys-rep that is in it",
 				nil)

@@ -13,26 +13,32 @@ import (
 	"github.com/nsys-llm/explain/analyze/limit"
 )
 
+// unpacker reads what a file packed with gzip or zstd holds.
+func (in *Input) unpacker(kind string, src io.Reader) (io.Reader, error) {
+	if kind == "gzip" {
+		z, err := gzip.NewReader(src)
+		if err != nil {
+			return nil, in.Fail("is not valid gzip", "copy it again", err)
+		}
+		return z, nil
+	}
+	z, err := zstd.NewReader(src, zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, in.Fail("is not valid zstd", "copy it again", err)
+	}
+	return z, nil
+}
+
+// unpack writes what a packed file holds into a scratch copy.
 func (in *Input) unpack(kind string) error {
 	src, err := os.Open(in.path)
 	if err != nil {
 		return in.Fail("cannot be read", "", errors.Unwrap(err))
 	}
 	defer src.Close()
-	var r io.Reader
-	if kind == "gzip" {
-		z, err := gzip.NewReader(src)
-		if err != nil {
-			return in.Fail("is not valid gzip", "copy it again", err)
-		}
-		r = z
-	} else {
-		z, err := zstd.NewReader(src, zstd.WithDecoderMaxMemory(1<<30))
-		if err != nil {
-			return in.Fail("is not valid zstd", "copy it again", err)
-		}
-		defer z.Close()
-		r = z
+	r, err := in.unpacker(kind, src)
+	if err != nil {
+		return err
 	}
 	path, err := in.scratch(fmt.Sprintf("unpacked-%s-%d", kind, len(in.path)))
 	if err != nil {
@@ -78,6 +84,7 @@ type tracked struct {
 	in    *Input
 	stage string
 	done  int64
+	size  *int64 // set to done, where it is not nil
 }
 
 func (t *tracked) Read(b []byte) (int, error) {
@@ -86,6 +93,9 @@ func (t *tracked) Read(b []byte) (int, error) {
 	}
 	n, err := t.r.Read(b)
 	t.done += int64(n)
+	if t.size != nil {
+		*t.size = t.done
+	}
 	t.in.opt.progress(t.stage, t.done)
 	return n, err
 }

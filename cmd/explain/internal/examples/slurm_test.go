@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,6 +38,26 @@ seq 0 "$((n - 1))" | xargs -P 4 -I{} bash -c 'task {}'
 `
 
 var slurmRanks = flag.Int("ranks", 24, "ranks that TestRanksBySlurm runs; 200 take 40 s of two cores")
+
+// TestMakeFleet writes the captures that .ci/engines analyses into $EXPLAIN_FLEET: $EXPLAIN_FLEET_RANKS ranks, of which
+// rank 9 holds the others up.
+func TestMakeFleet(t *testing.T) {
+	dir := os.Getenv("EXPLAIN_FLEET")
+	if dir == "" {
+		t.Skip("nobody asks for a fleet ($EXPLAIN_FLEET)")
+	}
+	n, err := strconv.Atoi(os.Getenv("EXPLAIN_FLEET_RANKS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet := tracetest.Fleet{Ranks: n, PerHost: 8, Steps: 4, Offset: 1e9, Drift: 50e-6, Jitter: 20_000, EndJitter: 2_000,
+		Slow: 9, SlowBy: 0.5, SlowSteps: 1}.Run()
+	for i := range fleet {
+		if err := fleet[i].Build(tracetest.Schema("3.25.0")).Write(filepath.Join(dir, fmt.Sprintf("rank%d.sqlite", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // TestRanksBySlurm: many ranks by four workers of a stand-in for srun, with the scripts of the examples. Two workers are
 // killed and a third leaves half a file; run again, everything is there, and the merged report is the one that a single

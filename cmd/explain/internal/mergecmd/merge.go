@@ -231,7 +231,7 @@ func (f *Run) sources(cmd *cobra.Command, e *cmdenv.Env, args []string) ([]merge
 func (f *Run) capture(
 	cmd *cobra.Command, e *cmdenv.Env, path string, opt analyze.Options,
 ) (*merge.Capture, error) {
-	if fetch.Remote(path) || !strings.EqualFold(filepath.Ext(path), ".json") {
+	if fetch.Remote(path) || !strings.EqualFold(filepath.Ext(path), ".json") || analyze.IsProfile(path) {
 		return digest(cmd, e, path, opt, &f.Analysis)
 	}
 	file, err := os.Open(path)

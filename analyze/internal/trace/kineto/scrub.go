@@ -1,0 +1,134 @@
+package kineto
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strings"
+)
+
+// Names say how a copy writes the names that reports are made of.
+type Names struct {
+	Work     func(string) string // of kernels, calls and programs
+	Personal func(string) string // of ranges, operators and threads
+	Device   func(string) string // of GPUs
+}
+
+// Scrub writes a copy of a trace with what [Read] reads of it, by the same list of keys, and nothing else. It returns how
+// many events that are. An error is of rd or w, or [ErrForeign].
+func Scrub(rd io.Reader, w io.Writer, names Names) (events int64, err error) {
+	c := &copier{w: bufio.NewWriter(w), names: names}
+	_, _ = c.w.WriteString(`{"schemaVersion":1,"traceEvents":[`)
+	r := newReader(rd)
+	r.each = c.event
+	if err := r.all(); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(c.w, "\n],\"deviceProperties\":[")
+	for i := range r.gpus {
+		g := r.gpus[i]
+		c.after(i > 0, map[string]any{"id": g[1].Bits, "name": names.Device(g[2].S), "numSms": g[3].Bits, "totalGlobalMem": g[4].Bits,
+			"computeMajor": g[5].Bits, "computeMinor": g[6].Bits})
+	}
+	fmt.Fprintf(c.w, "],\"distributedInfo\":{\"rank\":%d,\"world_size\":%d},\"baseTimeNanoseconds\":%d}\n", r.rank, r.world, r.base)
+	if c.err == nil {
+		c.err = c.w.Flush()
+	}
+	return c.events, c.err
+}
+
+type copier struct {
+	w      *bufio.Writer
+	names  Names
+	events int64
+	err    error
+}
+
+// after writes a value, behind a comma where it is not the first one.
+func (c *copier) after(comma bool, v any) {
+	b, err := json.Marshal(v)
+	if comma {
+		_, _ = c.w.WriteString(",")
+	}
+	_, _ = c.w.WriteString("\n")
+	if _, failed := c.w.Write(b); c.err == nil {
+		if c.err = err; err == nil {
+			c.err = failed
+		}
+	}
+}
+
+// event writes an event that is read; c.err is the first error of writing.
+func (c *copier) event(e *event) {
+	out := map[string]any{"ph": e.phase, "pid": e.pid}
+	args := map[string]any{}
+	switch kind := kinds[e.category]; {
+	case e.phase == "M" && (e.name == "process_name" || e.name == "thread_name") && e.pid >= 0:
+		out["name"] = e.name
+		if args["name"] = c.names.Personal(e.args.text); e.name == "process_name" {
+			args["name"] = c.names.Work(e.args.text[strings.LastIndexAny(e.args.text, `/\`)+1:])
+		}
+	case e.phase != "X" || kind == other || e.start == unknown || e.length < 0:
+		return
+	default:
+		out["cat"], out["name"], out["ts"], out["dur"] = e.category, "", micros(e.start), micros(e.length)
+		switch kind {
+		case kernel, memcpy, memset, call, overhead:
+			out["name"] = c.names.Work(e.name)
+		case annotation:
+			out["name"] = c.names.Personal(e.name)
+		}
+		c.args(e, args)
+	}
+	if e.tid != unknown {
+		out["tid"] = e.tid
+	}
+	if e.pid == unknown {
+		delete(out, "pid")
+	}
+	out["args"] = args
+	c.after(c.events > 0, out)
+	c.events++
+}
+
+func (c *copier) args(e *event, out map[string]any) {
+	a := &e.args
+	for key, v := range map[string]int64{"device": a.device, "context": a.context, "stream": a.stream, "correlation": a.correlation,
+		"bytes": a.bytes, "In msg nelems": a.elements, "Group size": a.size} {
+		if v >= 0 {
+			out[key] = v
+		}
+	}
+	for key, v := range map[string]int64{"graph node id": a.node, "registers per thread": a.registers, "shared memory": a.shared} {
+		if v != 0 {
+			out[key] = v
+		}
+	}
+	if a.grid != [3]int64{} {
+		out["grid"], out["block"] = a.grid, a.block
+	}
+	if a.collective == "" {
+		return
+	}
+	out["Collective name"] = "collective" // which one it is its kernel says
+	if _, known := widths[a.dtype]; known {
+		out["dtype"] = a.dtype
+	}
+	if strings.Trim(a.ranks, "[]0123456789, ") == "" {
+		out["Process Group Ranks"] = a.ranks
+	}
+	h := fnv.New64a()
+	h.Write([]byte(a.group))
+	out["Process Group Name"] = fmt.Sprintf("%x", h.Sum64()) // the same in all ranks, whatever it is called
+}
+
+// micros is a time in microseconds, with as many decimals as it needs.
+func micros(ns int64) json.Number {
+	sign := ""
+	if ns < 0 {
+		sign, ns = "-", -ns
+	}
+	return json.Number(strings.TrimRight(strings.TrimRight(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000), "0"), "."))
+}
