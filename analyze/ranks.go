@@ -172,7 +172,7 @@ type comms struct {
 func newComms(t *trace.Trace) *comms {
 	c := &comms{t: t, byThread: map[int64][]int{}}
 	for i := range t.NCCL {
-		if n := &t.NCCL[i]; n.Rank < 0 {
+		if n := &t.NCCL[i]; n.Rank < 0 || n.Bytes >= 0 { // a call; others begin a communicator
 			c.byThread[n.Thread] = append(c.byThread[n.Thread], i)
 		}
 	}
