@@ -47,6 +47,15 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase,
 		"base_n": c.Unit.BaseN, "head_n": c.Unit.HeadN})
 	out.put("smallest_loss_that_would_have_failed", short(c.Resolution))
+	var causes []any
+	for _, r := range c.Answer.Rows {
+		with := make([]string, len(r.With))
+		for i, w := range r.With {
+			with[i] = plain(w)
+		}
+		causes = append(causes, map[string]any{"delta_ns_per_unit": r.Delta, "part": r.Part, "what": plain(r.What), "where": plain(r.Where), "with": with})
+	}
+	add(&out, "causes", causes, 0)
 	add(&out, "numbers", numbers(c), 0)
 	add(&out, "attribution", attribution(c, func(r *comparison.AttributionRow) bool {
 		return r.Kind == comparison.KindClass || r.Kind == comparison.KindCause || largest(c, r)

@@ -199,6 +199,34 @@ func TestStructuredAnswers(t *testing.T) {
 	}
 }
 
+// answered gives a comparison with an answer.
+type answered struct{ source }
+
+func (*answered) Compare(context.Context, []string, []string) (*comparison.Comparison, error) {
+	return &comparison.Comparison{Verdict: comparison.Fail, Comparable: true, Answer: comparison.Answer{Rows: []comparison.AnswerRow{
+		{Delta: 131500, Part: "idle", What: "GPU waits", Where: "before #60\x1b[2J", With: []string{"new blocking call cudaStreamSynchronize, 0 → 1"}},
+	}}}, nil
+}
+
+// TestCausesAreTheAnswersRows: compare gives the rows of the comparison's answer, and no sentence of its own.
+func TestCausesAreTheAnswersRows(t *testing.T) {
+	text, failed := content(t, ask(t, &answered{}, call(1, "compare", `{"base":"a.sqlite","head":"a.sqlite"}`))["1"])
+	var got struct {
+		Causes []struct {
+			Delta             float64 `json:"delta_ns_per_unit"`
+			Part, What, Where string
+			With              []string
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &got); failed || err != nil || len(got.Causes) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if c := got.Causes[0]; c.Delta != 131500 || c.Part != "idle" || c.What != "GPU waits" || !strings.HasPrefix(c.Where, "before #60") ||
+		strings.ContainsRune(c.Where, 0x1b) || len(c.With) != 1 || c.With[0] != "new blocking call cudaStreamSynchronize, 0 → 1" {
+		t.Errorf("%+v", c)
+	}
+}
+
 // TestAPanicIsAnAnswer: the server answers the next question.
 func TestAPanicIsAnAnswer(t *testing.T) {
 	got := ask(t, &source{}, call(1, "report", `{"file":"other/report.json"}`), call(2, "report", `{"file":"a.sqlite"}`))
