@@ -40,7 +40,7 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl := cmd.Flags()
 	f.given = fl
 	fl.StringVar(&f.Unit, "unit", "",
-		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)"+where)
+		"one step of the work, a `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)"+where)
 	fl.StringVar(&f.window, "window", "",
 		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX`"+where)
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)

@@ -153,7 +153,7 @@ func TestFind(t *testing.T) {
 		"unit.time.p50":                        "p50: median",
 		"gpu.idle_cause_time":                  "labels device,cause",
 		"gpu_idle":                             "finding of section gpu_time: (from 5 % of the judged steps",
-		"wide_interval":                        "the interval holds both a change and none",
+		"wide_interval":                        "the interval includes both no change and a real one",
 		"exit code 4":                          "inconclusive; `diff`, `gate`",
 		"NO_COLOR":                             "no colour",
 		"busy_ms":                              `column "Busy" (busy) of table gpu_time in section gpu_time, in ns`,

@@ -88,8 +88,8 @@ func (f *Run) register(cmd *cobra.Command) {
 
 // RegisterRanks adds the flags that say which capture of a run is which rank.
 func RegisterRanks(fl *pflag.FlagSet, rank *string, roles *[]string) {
-	fl.StringVar(rank, "rank", "", "of a run: the rank, in the names of captures that do not say it: first group of a `REGEX`")
-	fl.StringArrayVar(roles, "role", nil, "of a run: call the ranks whose captures' names match a `REGEX=NAME` by a role: prefill, decode, …")
+	fl.StringVar(rank, "rank", "", "read the rank from the names of captures: the first group of `REGEX`")
+	fl.StringArrayVar(roles, "role", nil, "`REGEX=NAME` names the ranks whose captures match: prefill, decode, …")
 }
 
 // options turns flags into the options of a merged report.
