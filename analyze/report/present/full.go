@@ -35,8 +35,8 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 	if answer := v.stepAnswer(); len(answer) > 0 {
 		d.Add(doc.P(answer...))
 	}
-	d.Add(v.findings()...)
 	d.Add(v.warnings()...)
+	d.Add(v.findings()...)
 	if t, ok := v.keyTable(); ok {
 		d.Add(doc.H(2, "key", "Whole capture"), t)
 	}
