@@ -330,8 +330,8 @@ func (s *seedRun) evidenceRows(row func(string, func(*testing.T))) {
 	})
 	row("189_mfu_without_its_metrics_json", func(t *testing.T) {
 		config := filepath.Join(t.TempDir(), "config.json")
-		if err := os.WriteFile(config, []byte(`{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,
-			"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"torch_dtype":"bfloat16"}`), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(`{"model_type":"llama","hidden_size":1024,"num_hidden_layers":16,"num_attention_heads":8,
+			"num_key_value_heads":2,"intermediate_size":3584,"vocab_size":32000,"torch_dtype":"bfloat16"}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		r := seedReport(t, "../../testdata/serving.sqlite", "--evidence", config)

@@ -106,7 +106,7 @@ func (s *seedRun) traceRows(row func(string, func(*testing.T))) {
 		severity(t, twoKernels(t, 490), "dominant_kernel", "")
 	})
 	row("043_top_kernel_of_a_quarter", func(t *testing.T) {
-		severity(t, manyKernels(t, 26), "large_kernel", report.High)
+		severity(t, manyKernels(t, 26), "large_kernel", "remark") // a finding from a third of the time on
 		severity(t, manyKernels(t, 24), "large_kernel", "")
 	})
 	row("044_storm_at_50k", func(t *testing.T) {
