@@ -275,6 +275,19 @@ func TestPackageNamesAreUnique(t *testing.T) {
 	}
 }
 
+// TestEveryRoomOfTheCommandIsTested: each package behind the command has a test beside it, test kits aside.
+func TestEveryRoomOfTheCommandIsTested(t *testing.T) {
+	dirs, err := filepath.Glob("internal/*")
+	if err != nil || len(dirs) < 20 {
+		t.Fatalf("%d folders, %v", len(dirs), err)
+	}
+	for _, dir := range dirs {
+		if tests, err := filepath.Glob(filepath.Join(dir, "*_test.go")); filepath.Base(dir) != "explaintest" && (err != nil || len(tests) == 0) {
+			t.Errorf("%s has no test of its own", dir)
+		}
+	}
+}
+
 // TestNoSQLiteBehindDiff: neither diff nor gate links SQLite, by whatever way, but for the history; their test kits do not either.
 func TestNoSQLiteBehindDiff(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,72 @@
+package historycmd
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+func TestMoments(t *testing.T) {
+	for text, want := range map[string]int64{
+		"2026-01-31": 1769817600, "2026-01-31T01:00:00+01:00": 1769817600, "1769817600": 1769817600,
+	} {
+		if got, err := momentFlag("time", text); err != nil || got.Unix() != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	if got, err := momentFlag("time", ""); err != nil || !got.IsZero() {
+		t.Errorf("empty: %v, %v", got, err)
+	}
+	for _, text := range []string{"yesterday", "2026-13-01", "12h", "-5"} {
+		var wrong usage.Error
+		if _, err := momentFlag("since", text); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--since "+text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A check fails where a change is open, passes where a series was long enough to see one, and else knows nothing.
+func TestExitCodeOfACheck(t *testing.T) {
+	long, short := []history.Checked{{}, {Enough: true}}, []history.Checked{{}}
+	for _, x := range []struct {
+		checks history.Checks
+		want   error
+	}{
+		{history.Checks{Open: 1, Series: long}, cmdenv.Exit(cmdenv.Fail)},
+		{history.Checks{Series: long}, nil},
+		{history.Checks{Series: short}, cmdenv.Exit(cmdenv.Inconclusive)},
+		{history.Checks{}, cmdenv.Exit(cmdenv.Inconclusive)},
+	} {
+		if got := checkCode(&x.checks); !errors.Is(got, x.want) {
+			t.Errorf("%d open, %d series: %v, want %v", x.checks.Open, len(x.checks.Series), got, x.want)
+		}
+	}
+}
+
+func TestCellsAreNoFormulas(t *testing.T) {
+	for text, want := range map[string]string{"=1+1": "'=1+1", "@SUM": "'@SUM", "-x": "'-x", "kernel=a": "kernel=a", "": ""} {
+		if got := cell(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A history that is not there yet is a note, and no error: the first night has none.
+func TestHistoryThatIsNotThere(t *testing.T) {
+	f := Flags{Store: filepath.Join(t.TempDir(), "history.db")}
+	var opt diff.Options
+	said, err := f.Apply(t.Context(), &report.Report{}, "", true, &opt)
+	if err != nil || len(said.Notes) != 1 || !strings.Contains(said.Notes[0], "is not there yet") || opt.Policy != nil {
+		t.Errorf("%+v, %v, policy %v", said, err, opt.Policy)
+	}
+	if said, err := (&Flags{}).Apply(t.Context(), &report.Report{}, "", true, &opt); err != nil || len(said.Notes) != 0 {
+		t.Errorf("without --history: %+v, %v", said, err)
+	}
+}

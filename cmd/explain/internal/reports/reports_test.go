@@ -1,0 +1,42 @@
+package reports
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+)
+
+// The error that is told is that of the input that is wrong, not of those that were cancelled because of it.
+func TestTheFirstErrorIsTold(t *testing.T) {
+	dir := t.TempDir()
+	var files []input.File
+	for _, name := range []string{"a.json", "b.json", "c.json"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(`{"schema": "explain.report`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, input.File{Kind: input.Report, Path: path})
+	}
+	_, err := All(t.Context(), files[1:2], analyze.Options{}, 0, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "b.json is not valid JSON") || !strings.Contains(err.Error(), "was it cut off?") {
+		t.Errorf("error %v", err)
+	}
+	_, err = All(t.Context(), files, analyze.Options{}, 0, nil, nil)
+	if err == nil || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "is not valid JSON") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNothingIsReadAfterTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := One(ctx, input.File{Kind: input.Report, Path: "gone.json"}, analyze.Options{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
