@@ -17,13 +17,31 @@ import (
 // chartOf is the chart with the id on the comparison's page.
 func chartOf(t *testing.T, c *comparison.Comparison, id string) doc.Chart {
 	t.Helper()
-	for _, b := range diffdoc.Browser(c, diffdoc.Links{}).Blocks {
-		if chart, ok := b.(doc.Chart); ok && chart.ID == id {
-			return chart
+	chart, ok := chartIn(diffdoc.Browser(c, diffdoc.Links{}).Blocks, id)
+	if !ok {
+		t.Fatalf("no chart %s", id)
+	}
+	return chart
+}
+
+func chartIn(blocks []doc.Block, id string) (doc.Chart, bool) {
+	for _, b := range blocks {
+		var inner []doc.Block
+		switch b := b.(type) {
+		case doc.Chart:
+			if b.ID == id {
+				return b, true
+			}
+		case doc.Beside:
+			inner = b.Blocks
+		case doc.Details:
+			inner = b.Blocks
+		}
+		if chart, ok := chartIn(inner, id); ok {
+			return chart, true
 		}
 	}
-	t.Fatalf("no chart %s", id)
-	return doc.Chart{}
+	return doc.Chart{}, false
 }
 
 // TestTheChangesClose: on a real comparison of the serving trace with a slowed copy of itself, the parts give the change,

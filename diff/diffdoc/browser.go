@@ -24,9 +24,6 @@ type Links struct{ Base, Head string }
 // The groups of the page's contents, as the report's page has them.
 const (
 	groupAnswer   = "Answer"
-	groupStep     = "Step"
-	groupGPU      = "GPU"
-	groupHost     = "Host"
 	groupEvidence = "Evidence"
 )
 
@@ -70,36 +67,47 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 		return d
 	}
 	part(groupAnswer, "judged", "How sure", sure(c)...)
-	if c.Comparable {
-		part(groupStep, "causes", "Where the change comes from", causeBlocks(c)...)
-		if s := structureList(c); len(s) > 1 {
-			part(groupStep, "structure", "Structure", s[1:]...)
-		}
-		part(groupGPU, "kernels", "Kernels", kernelBlocks(c)...)
-		part(groupHost, "api", "Host calls per unit", apiBlocks(c)...)
-	}
-	part(groupStep, "ranks", "Ranks", rankBlocks(c, pageRanks)...)
-	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
-		part(groupEvidence, "metrics", "Every metric, and how it was decided", named(t), decisions(c))
-	}
-	if t, ok := gateTable(c, c.Gates, len(c.Gates)); ok && (shows(c) || len(noticedGates(c)) > 0) {
-		t.Caption = nil
-		part(groupEvidence, "gates", "Gates", t)
-	}
-	if l := waiverList(c, len(c.Waivers)); len(l) > 1 {
-		part(groupEvidence, "waivers", "Waivers", l[1:]...)
-	}
-	if t, ok := mixTable(c); ok {
-		t.Caption = nil
-		part(groupEvidence, "mix", "Mix of units", t)
-	}
-	if t, ok := unjudgedTable(c); ok {
-		part(groupEvidence, "unjudged", "Tokens, and time outside the units", named(t))
-	}
-	if len(c.Residue) > 0 && c.Comparable {
-		part(groupEvidence, "residue", "What differs and was not compared", residue(c, len(c.Residue))...)
-	}
+	part(groupEvidence, "numbers", "All numbers", everyNumber(c)...)
 	return d
+}
+
+// everyNumber are the parts that are folded: where the change is, and each row that was compared.
+func everyNumber(c *comparison.Comparison) (list []doc.Block) {
+	fold := func(id, title string, blocks ...doc.Block) {
+		if len(blocks) > 0 {
+			list = append(list, doc.Details{ID: id, Summary: doc.Spans(doc.Text(title)), Blocks: blocks})
+		}
+	}
+	table := func(id, title string, t doc.Table, ok bool, more ...doc.Block) {
+		if ok {
+			t.Caption = nil
+			fold(id, title, append([]doc.Block{named(t)}, more...)...)
+		}
+	}
+	if c.Comparable {
+		fold("causes", "Where the change comes from", causeBlocks(c)...)
+		if s := structureList(c); len(s) > 1 {
+			fold("structure", "Structure", s[1:]...)
+		}
+		fold("kernels", "Kernels", kernelBlocks(c)...)
+		fold("api", "Host calls per unit", apiBlocks(c)...)
+	}
+	fold("ranks", "Ranks", rankBlocks(c, pageRanks)...)
+	t, ok := primaryTable(c, c.Primary)
+	table("metrics", "Every metric, and how it was decided", t, ok, decisions(c))
+	t, ok = gateTable(c, c.Gates, len(c.Gates))
+	table("gates", "Gates", t, ok)
+	if l := waiverList(c, len(c.Waivers)); len(l) > 1 {
+		fold("waivers", "Waivers", l[1:]...)
+	}
+	t, ok = mixTable(c)
+	table("mix", "Mix of units", t, ok)
+	t, ok = unjudgedTable(c)
+	table("unjudged", "Tokens, and time outside the units", t, ok)
+	if len(c.Residue) > 0 && c.Comparable {
+		fold("residue", "What differs and was not compared", residue(c, len(c.Residue))...)
+	}
+	return list
 }
 
 // named gives the column of relative changes a name, which on a page is a button and is read aloud.
@@ -157,17 +165,15 @@ func reportsOf(l Links) (spans []doc.Span) {
 // settling is the command that would answer what this comparison does not; empty where it answers, or where other captures
 // of the same would not.
 func settling(c *comparison.Comparison) string {
-	if c.Verdict != comparison.Inconclusive || c.FirstRun() {
+	if c.Verdict != comparison.Inconclusive || c.FirstRun() || len(c.Reasons) == 0 {
 		return ""
 	}
-	for _, r := range c.Reasons {
-		switch r.Code {
-		case comparison.WideInterval, comparison.TooFewUnits, comparison.Trend:
-			return "explain capture --pair --until-decided 'BASE COMMAND' 'HEAD COMMAND'"
-		case comparison.EnvironmentMismatch, comparison.GraphCaptureMismatch, comparison.SameCapture, comparison.OneSession,
-			comparison.IncompleteCapture, comparison.LowCoverage, comparison.EmptySide:
-			return "explain capture --pair 'BASE COMMAND' 'HEAD COMMAND'"
-		}
+	switch c.Reasons[0].Code {
+	case comparison.WideInterval, comparison.TooFewUnits, comparison.Trend:
+		return "explain capture --pair --until-decided 'BASE COMMAND' 'HEAD COMMAND'"
+	case comparison.EnvironmentMismatch, comparison.GraphCaptureMismatch, comparison.SameCapture, comparison.OneSession,
+		comparison.IncompleteCapture, comparison.LowCoverage, comparison.EmptySide:
+		return "explain capture --pair 'BASE COMMAND' 'HEAD COMMAND'"
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ func WriteText(w io.Writer, c *comparison.Comparison, o render.TerminalOptions) 
 
 // WriteMarkdown writes the comparison as GitHub-flavoured markdown: the verdict and its cause first, details folded.
 func WriteMarkdown(w io.Writer, c *comparison.Comparison, o render.MarkdownOptions) error {
-	return render.Markdown(w, Page(c), o)
+	return render.Markdown(w, Browser(c, Links{}), o)
 }
 
 // Bounds of the terminal's tables.
@@ -71,79 +71,6 @@ func mostPrimary(c *comparison.Comparison) int {
 		return maxMeasuredUp
 	}
 	return maxPrimary
-}
-
-// Page is the whole comparison, for a pull request.
-func Page(c *comparison.Comparison) doc.Document {
-	var d doc.Document
-	d.Add(opening(c)...)
-	if t, ok := primaryTable(c, rowsToShow(c, mostPrimary(c))); ok && shows(c) {
-		d.Add(t)
-	}
-	if c.Comparable {
-		if t, ok := attributionTable(c, termKernelMax, true); ok {
-			d.Add(doc.H(2, "causes", "Where the change comes from"))
-			t.Caption = nil
-			d.Add(t, doc.P(doc.Text(attributionText(c)).With(doc.Muted)))
-		}
-		d.Add(structureList(c)...)
-		if t, ok := kernelTable(c, changedKernels(c), termKernelMax, false); ok {
-			d.Add(t)
-		}
-		if t, ok := apiTable(c, true); ok {
-			d.Add(t)
-		}
-	}
-	if t, ok := gateTable(c, noticedGates(c), len(c.Gates)); ok {
-		t.Caption = nil
-		d.Add(doc.H(2, "gates", "Gates that did not pass"), t)
-	}
-	d.Add(waiverList(c, len(c.Waivers))...)
-	d.Add(doc.P(checkedText(c)...))
-	d.Add(details(c)...)
-	return d
-}
-
-// details are the folded parts.
-func details(c *comparison.Comparison) []doc.Block {
-	var list []doc.Block
-	fold := func(summary string, blocks ...doc.Block) {
-		if len(blocks) > 0 {
-			list = append(list, doc.Details{Summary: doc.Spans(doc.Text(summary)), Blocks: blocks})
-		}
-	}
-	if t, ok := kernelTable(c, c.Kernels, len(c.Kernels), true); ok {
-		t.Caption = nil
-		fold("All kernels ("+unit.Int(
-			c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)",
-			t)
-	}
-	if t, ok := apiTable(c, false); ok {
-		t.Caption = nil
-		fold("All host calls per unit", t)
-	}
-	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
-		blocks := []doc.Block{decisions(c)}
-		if len(c.Primary) > mostPrimary(c) {
-			blocks = []doc.Block{t, decisions(c)}
-		}
-		fold("How each metric was decided", blocks...)
-	}
-	if t, ok := gateTable(c, c.Gates, len(c.Gates)); ok {
-		t.Caption = nil
-		fold(comparison.Count(int64(len(c.Gates)), "gate"), t)
-	}
-	fold("Ranks", rankBlocks(c, pageRanks)...)
-	if t, ok := mixTable(c); ok {
-		fold("Mix of units", t)
-	}
-	if t, ok := unjudgedTable(c); ok {
-		fold("Tokens, and time outside the units", t)
-	}
-	if len(c.Residue) > 0 {
-		fold("What differs and was not compared", residue(c, len(c.Residue))...)
-	}
-	return list
 }
 
 func verdictTone(v comparison.Verdict) doc.Tone {

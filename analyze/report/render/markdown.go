@@ -3,6 +3,7 @@ package render
 import (
 	"html"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,9 +41,11 @@ type markdown struct {
 	second bool // the list before this one touches it: use other marks, or they would be one list
 }
 
-// blocks returns the lines of all blocks, with an empty line between two.
+// blocks returns the lines of all blocks, with an empty line between two. A part of the page of which only drawings are known
+// has no heading.
 func (m markdown) blocks(list []doc.Block) []string {
 	var lines []string
+	part := -1      // where a heading begins that nothing stands under yet
 	marked := false // the last block was a list
 	for _, b := range list {
 		isList := false
@@ -51,15 +54,25 @@ func (m markdown) blocks(list []doc.Block) []string {
 			isList = true
 		}
 		m.second = isList && marked && !m.second
-		part := m.block(b)
-		if len(part) == 0 {
+		text := m.block(b)
+		if len(text) == 0 {
 			continue
+		}
+		h, heading := b.(doc.Heading)
+		if heading && h.Level <= 2 && part >= 0 {
+			lines = lines[:part]
+		}
+		if part = -1; heading && h.Level == 2 {
+			part = len(lines)
 		}
 		if len(lines) > 0 {
 			lines = append(lines, "")
 		}
-		lines = append(lines, part...)
+		lines = append(lines, text...)
 		marked = isList
+	}
+	if part > 0 {
+		lines = lines[:part]
 	}
 	return lines
 }
@@ -192,6 +205,7 @@ func (m markdown) summary(spans []doc.Span) string {
 }
 
 func (m markdown) table(t doc.Table) []string {
+	t = withoutBars(t)
 	n := len(t.Columns)
 	if n == 0 {
 		return nil
@@ -224,6 +238,22 @@ func (m markdown) table(t doc.Table) []string {
 		lines = append(lines, m.row(row, t.Columns, width))
 	}
 	return lines
+}
+
+// withoutBars leaves out the columns that hold bars alone.
+func withoutBars(t doc.Table) doc.Table {
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if t.Columns[i].Title != "" || t.Columns[i].Bars == nil {
+			continue
+		}
+		t.Columns = slices.Delete(slices.Clone(t.Columns), i, i+1)
+		rows := make([][]doc.Cell, len(t.Rows))
+		for k, row := range t.Rows {
+			rows[k] = slices.Delete(slices.Clone(row), i, i+1)
+		}
+		t.Rows = rows
+	}
+	return t
 }
 
 // strong emphasises the plain words among spans.
