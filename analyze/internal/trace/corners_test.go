@@ -196,18 +196,88 @@ func TestDictionariesBeyondTwoBytes(t *testing.T) {
 	}
 }
 
-// A file that one byte was changed in is refused by both readers, or read alike.
+// A file that one byte was changed in is refused by both readers, or read alike, or refused since SQLite's own check finds
+// a fault in it.
 func TestDamagedFilesAreReadAlikeOrRefused(t *testing.T) {
 	plain := readFile(t, tracetest.Tiny(tracetest.Schema(tracetest.OldestSchema)).WriteTB(t))
 	dir := t.TempDir()
-	rng := rand.New(rand.NewPCG(3, 4))
+	rng, refused := rand.New(rand.NewPCG(3, 4)), 0
 	for i := range 150 {
 		b := bytes.Clone(plain)
 		page := 4096 * (1 + rng.IntN(len(b)/4096-1))
 		for range 1 + rng.IntN(3) {
 			b[page+rng.IntN([]int{16, 200, 4096}[i%3])] = byte(rng.Uint32())
 		}
-		sameTrace(t, writeFile(t, filepath.Join(dir, "damaged.sqlite"), b), Options{})
+		path := writeFile(t, filepath.Join(dir, "damaged.sqlite"), b)
+		tr, err := Open(context.Background(), path, Options{})
+		if err == nil {
+			tr.Close()
+		} else if strings.Contains(err.Error(), "is damaged: page ") {
+			refused++
+			if checked(t, path) == "ok" {
+				t.Errorf("file %d: %v, and SQLite finds no fault", i, err)
+			}
+			continue
+		}
+		sameTrace(t, path, Options{})
+	}
+	if refused == 0 {
+		t.Error("no file was refused for its pages")
+	}
+}
+
+// checked is what SQLite's check says of a file.
+func checked(t *testing.T, path string) (said string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow("pragma integrity_check(1)").Scan(&said); err != nil {
+		return err.Error()
+	}
+	return said
+}
+
+// A leaf that holds the rows of its neighbour, or of another table, gives no numbers.
+func TestLeavesOfOthersAreRefused(t *testing.T) {
+	plain, err := os.ReadFile("../../../testdata/serving_graph.sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 4096
+	dir, refused, harmless := t.TempDir(), 0, 0
+	rng := rand.New(rand.NewPCG(7, 24))
+	for i := range 60 {
+		b := bytes.Clone(plain)
+		pages := len(b) / size
+		from, to := 1+rng.IntN(pages-1), 1+rng.IntN(pages-1)
+		if i%2 == 0 {
+			to = min(from+1, pages-1)
+		}
+		if b[from*size] != 13 || from == to { // a leaf
+			continue
+		}
+		copy(b[to*size:(to+1)*size], b[from*size:])
+		path := writeFile(t, filepath.Join(dir, "copied.sqlite"), b)
+		tr, err := Open(context.Background(), path, Options{})
+		if err != nil {
+			refused++
+			continue
+		}
+		if harmless++; checked(t, path) == "ok" { // small tables of one shape
+			tr.Close()
+			continue
+		}
+		whole := openPath(t, "../../../testdata/serving_graph.sqlite", Options{})
+		if a, b := contents(t, tr), contents(t, whole); !reflect.DeepEqual(a, b) {
+			t.Errorf("page %d over page %d: read with other rows", from+1, to+1)
+		}
+		tr.Close()
+	}
+	if refused < 30 {
+		t.Errorf("%d were refused, %d harmless", refused, harmless)
 	}
 }
 

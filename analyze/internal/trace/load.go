@@ -37,8 +37,8 @@ type loader struct {
 	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
 }
 
-// load reads a capture. Where the pages of the file are damaged, or cannot be read without SQLite, SQLite has the last
-// word: what it reads is the capture, and if it cannot read it either, the error names the page.
+// load reads a capture. Where the pages of the file cannot be read without SQLite, SQLite reads them; where they look
+// damaged, it does if its own check finds no fault. Else the error names the page.
 func load(ctx context.Context, src source.Source, in *source.Input, opt *Options) (*Trace, error) {
 	t, err := loadFrom(ctx, src, in, opt)
 	var page *pages.PageError
@@ -46,11 +46,31 @@ func load(ctx context.Context, src source.Source, in *source.Input, opt *Options
 	if err == nil || !ok || ctx.Err() != nil || !errors.As(err, &page) && !errors.Is(err, pages.ErrUnusual) {
 		return t, err
 	}
-	t, sqlErr := loadFrom(ctx, fast.GiveUp(), in, opt)
+	slow := fast.GiveUp()
+	if page != nil {
+		if wrong := slow.Check(ctx); wrong != nil && ctx.Err() == nil {
+			var input *source.InputError
+			if errors.As(err, &input) {
+				err = tableOf(input.Err, page)
+			}
+			return nil, in.Fail("is damaged: "+page.Error(), "export it again", err)
+		}
+	}
+	t, sqlErr := loadFrom(ctx, slow, in, opt)
 	if sqlErr == nil || ctx.Err() != nil || page == nil {
 		return t, sqlErr
 	}
 	return nil, err
+}
+
+// tableOf names the table that a damaged page is of, in the error around the page's; nil where none does.
+func tableOf(err error, page *pages.PageError) error {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if name, ok := strings.CutSuffix(err.Error(), ": "+page.Error()); ok && strings.HasPrefix(name, "table ") {
+			return errors.New(name)
+		}
+	}
+	return nil
 }
 
 func loadFrom(ctx context.Context, src source.Source, in *source.Input, opt *Options) (*Trace, error) {

@@ -87,7 +87,7 @@ type Scrubbed struct {
 
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
 // numbers, without what payloads and events of plugins say. Names lose what looks like a token; those of ranges and threads are written as show says, nil as they are.
-// out must not exist; it appears whole or not at all.
+// out must not exist; where there is an error, what is there is no capture.
 func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
 	in := source.NewInput(ctx, path, opt.input())
 	defer in.Cleanup()
@@ -110,15 +110,9 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 	if ok, _ := isNsys(all, found); !ok {
 		return done, in.Fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(out), ".explain-")
-	if err != nil {
-		return done, err
-	}
-	defer os.RemoveAll(dir)
-	name := filepath.Join(dir, "scrubbed.sqlite")
 	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.Size, 1), show: show,
 		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
-	if err := s.write(name, found); err != nil {
+	if err := s.write(out, found); err != nil {
 		var w *writeError
 		if errors.As(err, &w) {
 			return done, w.error
@@ -128,19 +122,7 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 		}
 		return done, in.Damaged(err)
 	}
-	if err := place(name, out); err != nil {
-		return done, err
-	}
 	return Scrubbed{s.tables, s.rows, s.looks()}, nil
-}
-
-// place puts a file that is whole where it belongs.
-func place(name, out string) error {
-	err := os.Link(name, out) // fails where out exists, which a rename does not
-	if err == nil || errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return os.Rename(name, out)
 }
 
 // scrubProfile writes a copy of a trace of the PyTorch profiler.
@@ -150,13 +132,7 @@ func scrubProfile(in *source.Input, out string, show func(string) string) (done 
 		return done, err
 	}
 	defer rd.Close()
-	dir, err := os.MkdirTemp(filepath.Dir(out), ".explain-")
-	if err != nil {
-		return done, err
-	}
-	defer os.RemoveAll(dir)
-	name := filepath.Join(dir, "scrubbed.json")
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return done, err
 	}
@@ -177,7 +153,7 @@ func scrubProfile(in *source.Input, out string, show func(string) string) (done 
 	if err := f.Close(); err != nil {
 		return done, err
 	}
-	return Scrubbed{1, s.rows, s.looks()}, place(name, out)
+	return Scrubbed{1, s.rows, s.looks()}, nil
 }
 
 // writeError is about the file that is written rather than the one that is read.

@@ -18,7 +18,7 @@ func (f *File) Fetch(t *Table, columns []string, rowids []int64, each func(rowid
 	if w.levels, err = w.depth(t.Root); err != nil {
 		return err
 	}
-	return w.below(node{t.Root, 1<<64 - 1}, 0, w.levels, slices.Compact(slices.Sorted(slices.Values(rowids))))
+	return w.below(node{page: t.Root, high: 1<<64 - 1}, w.levels, slices.Compact(slices.Sorted(slices.Values(rowids))))
 }
 
 // fetcher goes down to single rows.
@@ -30,13 +30,12 @@ type fetcher struct {
 	each   func(rowid int64, row []Cell) error
 }
 
-// below fetches rows below a page that stands levels above the leaves. low is the greatest rowid before it, as ordered;
-// ids are in order.
-func (w *fetcher) below(p node, low uint64, levels int, ids []int64) error {
+// below fetches rows below a page that stands levels above the leaves. ids are in order.
+func (w *fetcher) below(p node, levels int, ids []int64) error {
 	if levels == 0 {
-		return w.rows(p.page, ids)
+		return w.rows(p, ids)
 	}
-	children, err := w.children(p, low, nil)
+	children, err := w.children(p, nil)
 	if err != nil {
 		return err
 	}
@@ -46,24 +45,24 @@ func (w *fetcher) below(p node, low uint64, levels int, ids []int64) error {
 			n = len(ids)
 		}
 		if n > 0 {
-			if err := w.below(c, low, levels-1, ids[:n]); err != nil {
+			if err := w.below(c, levels-1, ids[:n]); err != nil {
 				return err
 			}
 		}
-		low, ids = c.high, ids[n:]
+		ids = ids[n:]
 	}
 	return nil
 }
 
-func (w *fetcher) rows(page uint32, ids []int64) error {
-	if err := w.f.read(page, w.leaf[:w.f.page]); err != nil {
+func (w *fetcher) rows(l node, ids []int64) error {
+	if err := w.f.read(l.page, w.leaf[:w.f.page]); err != nil {
 		return err
 	}
-	n, err := w.f.cells(page, w.leaf, w.levels == 0)
+	n, err := w.f.cells(l.page, w.leaf, w.levels == 0)
 	if err != nil {
 		return err
 	}
-	return w.d.rows(page, w.leaf, n, func(row []Cell) error {
+	return w.d.rows(l, w.leaf, n, func(row []Cell) error {
 		last := len(row) - 1
 		rowid := row[last].Bits
 		for len(ids) > 0 && ids[0] < rowid {

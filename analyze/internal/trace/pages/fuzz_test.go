@@ -36,6 +36,7 @@ func interiorOf(children []uint32, keys []byte) []byte {
 		b[at+4] = k
 		binary.BigEndian.PutUint16(b[interiorHeader+2*i:], uint16(at))
 	}
+	binary.BigEndian.PutUint16(b[5:], uint16(at))
 	binary.BigEndian.PutUint32(b[8:], children[len(keys)])
 	return b
 }
@@ -65,7 +66,19 @@ func small() []byte {
 
 func slicesOf(pages ...[]byte) []byte { return bytes.Join(pages, nil) }
 
-var threeColumns = Table{Name: "t", Root: 2, Columns: []Column{NewColumn("a", "INTEGER", ""), NewColumn("b", "TEXT", ""), NewColumn("c", "REAL", "")}}
+// A number in a column that stores numbers as text is of another table; a text, a blob or NULL may be its own.
+func TestNumberInAText(t *testing.T) {
+	columns := []Column{NewColumn("b", "VARCHAR(9)", "")}
+	for kind, wrong := range map[byte]string{0: "", 1: "has a record of another table", 7: "has a record of another table", 9: "has a record of another table", 12: "", 23: ""} {
+		if _, said := newPlan([]byte{2, kind}, columns, []int{0}); said != wrong {
+			t.Errorf("type %d: %q, want %q", kind, said, wrong)
+		}
+	}
+}
+
+func needed(c Column) Column { c.Needs = true; return c }
+
+var threeColumns = Table{Name: "t", Root: 2, Columns: []Column{needed(NewColumn("a", "INTEGER", "")), NewColumn("b", "", ""), NewColumn("c", "REAL", "")}}
 
 func TestRowsByHand(t *testing.T) {
 	b := small()
@@ -124,6 +137,14 @@ func TestDamage(t *testing.T) {
 		"empty leaf":                  {func(b []byte) { b[1024+4] = 0 }, "page 3 holds no rows, and is not the only leaf"},
 		"empty root":                  {func(b []byte) { b[512+4] = 0 }, "page 2 states more cells than it can have, or none"},
 		"interior key order":          {func(b []byte) { copy(b[512:], interiorOf([]uint32{3, 4, 5}, []byte{2, 1})) }, "page 2 has keys out of order"},
+		"rowids out of order":         {func(b []byte) { b[1024+512-11] = 2 }, "page 3 has rows out of order"},
+		"rowid above the key":         {func(b []byte) { b[512+512-1] = 1 }, "page 3 has rows out of order"},
+		"rowid not above the key":     {func(b []byte) { b[512+512-1] = 3 }, "page 4 has rows out of order"},
+		"fewer cells":                 {func(b []byte) { b[1024+4] = 1 }, "page 3 has cells that overlap or are lost"},
+		"fragments":                   {func(b []byte) { b[1024+7] = 2 }, "page 3 has cells that overlap or are lost"},
+		"free block in the header":    {func(b []byte) { b[1024+2] = 9 }, "page 3 has cells that overlap or are lost"},
+		"interior cell lost":          {func(b []byte) { b[512+6]-- }, "page 2 has cells that overlap or are lost"},
+		"NULL where none may be":      {func(b []byte) { b[1024+512-9] = 0; b[1024+512-12]-- }, "page 3 has a record of another table"},
 		"interior cell outside":       {func(b []byte) { b[512+12] = 0xff }, "page 2 has a cell outside of the page"},
 	} {
 		b := small()

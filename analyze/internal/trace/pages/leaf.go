@@ -34,13 +34,15 @@ func (f *File) cells(page uint32, b []byte, alone bool) (int, error) {
 	return n, nil
 }
 
-// rows calls each for each of the n rows of the leaf that begins b. b must have slack bytes behind the page. The cells
-// are valid during the call.
-func (d *decoder) rows(page uint32, b []byte, n int, each func(row []Cell) error) (err error) {
-	usable := d.f.usable
+// rows calls each for each of the n rows of a leaf, whose page begins b: their rowids rise within its bounds. b must have
+// slack bytes behind the page. The cells are valid during the call.
+func (d *decoder) rows(l node, b []byte, n int, each func(row []Cell) error) (err error) {
+	usable, page, last := d.f.usable, l.page, l.low
+	content, rest := d.f.content(b, leafHeader+2*n)
 	for i := range n {
 		at := int(binary.BigEndian.Uint16(b[leafHeader+2*i:]))
-		if at < leafHeader+2*n || at >= usable {
+		rest += at
+		if at < content || at >= usable {
 			return bad(page, "has a cell outside of the page")
 		}
 		size, k := uint64(b[at]), 1 // as a rule; calls cost here
@@ -56,11 +58,21 @@ func (d *decoder) rows(page uint32, b []byte, n int, each func(row []Cell) error
 			return bad(page, "has a cell outside of the page")
 		}
 		at += k
+		if now := ordered(rowid); now > l.high || now <= last && (i > 0 || l.low > 0) {
+			return bad(page, "has rows out of order")
+		} else {
+			last = now
+		}
 		total := int(size)
 		local := d.f.local(total)
-		if at+local > usable {
+		end := at + local
+		if local < total {
+			end += 4 // the number of the page where it goes on
+		}
+		if end > usable {
 			return bad(page, "has a cell that reaches outside of the page")
 		}
+		rest -= end
 		record := b[at:]
 		if local < total {
 			if record, err = d.assemble(page, b[at:at+local+4], total); err != nil {
@@ -86,7 +98,35 @@ func (d *decoder) rows(page uint32, b []byte, n int, each func(row []Cell) error
 			return err
 		}
 	}
+	if rest != 0 {
+		return bad(page, "has cells that overlap or are lost")
+	}
 	return nil
+}
+
+// content is where the cells of a page begin, whose header and pointers take so many bytes, and how many bytes of the
+// page from there on must be in cells; -1 where the page contradicts itself (section 1.6).
+func (f *File) content(b []byte, header int) (begin, cells int) {
+	begin = int(binary.BigEndian.Uint16(b[5:]))
+	if begin == 0 {
+		begin = 1 << 16
+	}
+	cells = f.usable - begin - int(b[7]) // fragments
+	for at := int(binary.BigEndian.Uint16(b[1:])); at != 0; {
+		if at < begin || at+4 > f.usable {
+			return begin, -1
+		}
+		size := int(binary.BigEndian.Uint16(b[at+2:]))
+		next := int(binary.BigEndian.Uint16(b[at:]))
+		if next != 0 && next < at+size || size < 4 {
+			return begin, -1
+		}
+		cells, at = cells-size, next
+	}
+	if begin < header {
+		return header, -1
+	}
+	return begin, cells
 }
 
 // local is how many bytes of a record of total bytes are in its cell; the others are on overflow pages (section 1.6).

@@ -64,8 +64,8 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 			absent[i] = true
 		}
 	}
-	at := uint64(len(header))
-	for column, rest := 0, header[n:]; len(rest) > 0; column++ {
+	at, column := uint64(len(header)), 0
+	for rest := header[n:]; len(rest) > 0; column++ {
 		kind, n := varint(rest)
 		if n == 0 {
 			return nil, "has a record whose header does not end where it says"
@@ -78,6 +78,9 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 		if column < len(columns) {
 			if columns[column].RowID && kind != 0 {
 				return nil, "has a record that holds its rowid twice"
+			}
+			if c := columns[column]; c.Text && kind > 0 && kind < 10 || c.Needs && kind == 0 && !c.RowID {
+				return nil, "has a record of another table"
 			}
 			f.at = int32(at)
 			for i, c := range wanted {
@@ -93,6 +96,11 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 		}
 		if at += bytes; at > maxRecord {
 			return nil, "has a record that is too long"
+		}
+	}
+	for ; column < len(columns); column++ {
+		if c := columns[column]; c.Needs && c.Default != nil && *c.Default == (Cell{}) && !c.RowID {
+			return nil, "has a record of another table"
 		}
 	}
 	if slices.Contains(absent, true) {

@@ -21,12 +21,13 @@ type Part struct {
 	Columns []string // what rows hold
 
 	wanted []int
+	leaves []node
 	slots  []uint32 // by leaf: where its first row goes; behind the last leaf: how many there are
 	first  int      // of its leaves among those of all parts
 }
 
 // Leaves is how many leaves the table has.
-func (p *Part) Leaves() int { return len(p.slots) - 1 }
+func (p *Part) Leaves() int { return len(p.leaves) }
 
 // Slots is how many rows the leaves have room for: at least the rows of the table, and as a rule just that.
 func (p *Part) Slots() int { return int(p.slots[len(p.slots)-1]) }
@@ -71,7 +72,7 @@ func (f *File) Prepare(parts []*Part) (*Scan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", p.Table.Name, err)
 		}
-		p.first = total
+		p.first, p.leaves = total, leaves
 		for i, l := range leaves {
 			s.owner[l.page] = uint32(total + i + 1)
 		}
@@ -250,7 +251,7 @@ func (w *reader) leaf(page uint32, b []byte, at, leaf int) error {
 		return bad(page, "holds more rows than there are rowids for")
 	}
 	r.sink.Leaf(leaf, int(p.slots[leaf]))
-	return r.d.rows(page, b, n, r.sink.Row)
+	return r.d.rows(p.leaves[leaf], b, n, r.sink.Row)
 }
 
 // claim takes an overflow page.
@@ -277,7 +278,7 @@ func (f *File) Rows(t *Table, columns []string, each func(row []Cell) error) err
 		if err != nil {
 			return err
 		}
-		if err := d.rows(l.page, b, n, each); err != nil {
+		if err := d.rows(l, b, n, each); err != nil {
 			return err
 		}
 	}

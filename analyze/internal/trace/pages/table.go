@@ -18,6 +18,8 @@ type Table struct {
 type Column struct {
 	Name  string
 	RowID bool // another name of the rowid (INTEGER PRIMARY KEY); records hold NULL
+	Text  bool // numbers are stored as text
+	Needs bool // NOT NULL
 	// Real says that integers are to be read as floats: SQLite stores whole numbers of a REAL column as integers.
 	Real bool
 	// Default is what records have that were written before the column was added; nil: not known.
@@ -62,7 +64,7 @@ func affinityOf(declared string) affinity {
 // default (empty: none).
 func NewColumn(name, declared, preset string) Column {
 	a := affinityOf(declared)
-	return Column{Name: name, Real: a == real, Default: literal(preset, a)}
+	return Column{Name: name, Real: a == real, Text: a == text, Default: literal(preset, a)}
 }
 
 // literal is the value of a default where it is a plain number or text that the column's affinity leaves as it is.

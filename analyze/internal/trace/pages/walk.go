@@ -20,6 +20,7 @@ const maxDepth = 20
 // node is a page of a table's tree, found but not read.
 type node struct {
 	page uint32
+	low  uint64 // what all rowids in it or below it are above, as ordered; 0: nothing lies before it
 	high uint64 // the greatest rowid that may be in it or below it, as ordered
 }
 
@@ -41,12 +42,8 @@ func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error)
 	for range depth {
 		// An interior cell takes two bytes for its place and up to nine
 		next := make([]node, 0, len(level)*(f.usable/11))
-		for i := range level {
-			low := uint64(0)
-			if i > 0 {
-				low = level[i-1].high
-			}
-			if next, err = w.children(level[i], low, next); err != nil {
+		for _, p := range level {
+			if next, err = w.children(p, next); err != nil {
 				return nil, err
 			}
 		}
@@ -96,9 +93,9 @@ func (w *walker) depth(root uint32) (int, error) {
 }
 
 // children appends the pages below an interior page (section 1.6): for each cell a left child, which holds rowids up to
-// the cell's key, then the right-most child. low is the greatest rowid before this page.
-func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
-	b := w.buf
+// the cell's key, then the right-most child.
+func (w *walker) children(p node, list []node) ([]node, error) {
+	b, low := w.buf, p.low
 	if err := w.f.read(p.page, b); err != nil {
 		return nil, err
 	}
@@ -109,9 +106,10 @@ func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
 	if n == 0 || n > int(w.f.most()) {
 		return nil, bad(p.page, "states more cells than it can have, or none")
 	}
+	content, rest := w.f.content(b, interiorHeader+2*n)
 	for i := range n {
 		at := int(binary.BigEndian.Uint16(b[interiorHeader+2*i:]))
-		if at < interiorHeader+2*n || at+4 > w.f.usable {
+		if at < content || at+4 > w.f.usable {
 			return nil, bad(p.page, "has a cell outside of the page")
 		}
 		key, size := varint(b[at+4 : w.f.usable])
@@ -123,14 +121,18 @@ func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
 		if err := w.take(child, p.page); err != nil {
 			return nil, err
 		}
-		list = append(list, node{child, high})
+		rest -= 4 + size
+		list = append(list, node{child, low, high})
 		low = high
+	}
+	if rest != 0 {
+		return nil, bad(p.page, "has cells that overlap or are lost")
 	}
 	child := binary.BigEndian.Uint32(b[8:])
 	if err := w.take(child, p.page); err != nil {
 		return nil, err
 	}
-	return append(list, node{child, p.high}), nil
+	return append(list, node{child, low, p.high}), nil
 }
 
 // most is how many cells a page can hold at most: SQLite's MX_CELL.

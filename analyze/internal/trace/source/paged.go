@@ -95,7 +95,7 @@ type shape struct {
 	odd     bool  // made in a way that SQLite itself must read
 }
 
-// column takes a row of table_xinfo: name, type, dflt_value, pk, hidden.
+// column takes a row of table_xinfo: name, type, dflt_value, pk, hidden, notnull.
 func (s *shape) column(row []pages.Cell) {
 	declared := strings.ToUpper(row[1].S)
 	switch declared {
@@ -107,7 +107,9 @@ func (s *shape) column(row []pages.Cell) {
 		s.keys = append(s.keys, len(s.columns))
 		s.integer = declared == "INTEGER"
 	}
-	s.columns = append(s.columns, pages.NewColumn(row[0].S, declared, row[2].S))
+	c := pages.NewColumn(row[0].S, declared, row[2].S)
+	c.Needs = row[5].Bits != 0
+	s.columns = append(s.columns, c)
 }
 
 // table is the table as pages read it, or nil.

@@ -57,6 +57,18 @@ func openSQL(path string, immutable bool) (*SQL, error) {
 // Close ends reading.
 func (s *SQL) Close() error { return s.db.Close() }
 
+// Check is SQLite's own check of the file, to the first fault; nil where it finds none.
+func (s *SQL) Check(ctx context.Context) error {
+	var said string
+	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&said); err != nil {
+		return err
+	}
+	if said != "ok" {
+		return errors.New(strings.TrimSpace(said))
+	}
+	return nil
+}
+
 // Tables lists what SQLite lists but its own tables, and views that cannot be read.
 func (s *SQL) Tables() ([]Table, error) {
 	var list []Table
@@ -76,7 +88,7 @@ func (s *SQL) Tables() ([]Table, error) {
 	kept := list[:0]
 	for i, t := range list {
 		shape := &shapes[i]
-		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden"
+		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden", "notnull"
 			from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []pages.Cell) error {
 			if row[4].Bits != 1 { // hidden columns of virtual tables; generated columns count
 				t.Columns = append(t.Columns, row[0].S)
