@@ -11,7 +11,7 @@ import (
 const Redacted = "[redacted]"
 
 // token matches what looks like a token wherever it stands: the prefixes that providers give theirs, at the length that
-// they have, JSON web tokens, and the first line of a private key.
+// they have, JSON web tokens, and private keys to their end.
 var token = regexp.MustCompile(`\b(?:hf_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,}|[sr]k[-_][A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{20,}|` +
 	`gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|rt|dt|ptt|cbt|soat|ft|agent|imt)-[A-Za-z0-9_-]{16,}|` +
 	`npm_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{16,}|` +
@@ -21,7 +21,7 @@ var token = regexp.MustCompile(`\b(?:hf_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,
 	`do[opr]_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|` +
 	`PMAK-[0-9a-f]{24}-[0-9a-f]{32,}|NRAK-[A-Z0-9]{24,}|dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{30,}|` +
 	`sntry[su]_[A-Za-z0-9_=+/-]{30,}|figd_[A-Za-z0-9_-]{30,}|glsa_[A-Za-z0-9]{32}\w*|whsec_[A-Za-z0-9+/=]{24,}|ntn_[A-Za-z0-9]{40,}|` +
-	`[0-9]{8,10}:AA[A-Za-z0-9_-]{30,})|-----BEGIN [A-Z ]*PRIVATE KEY-----`)
+	`[0-9]{8,10}:AA[A-Za-z0-9_-]{30,})|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z))`)
 
 // tokenWord reports whether what stands before a dash, an underscore, a dot or a colon begins a token.
 func tokenWord(w string) bool {
@@ -39,13 +39,16 @@ var (
 	header   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s'"]+@`)
 	hook     = regexp.MustCompile(`\b(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]+`)
-	// keyValue is a value behind a name that only secrets have: password=…, "api_key": …, FOO_TOKEN=…, and what signs a
-	// URL. A bare token=… is not among them: engines count tokens.
-	keyValue = regexp.MustCompile(`((?i:[?&;](?:sig|token|key|auth|code|jwt|[a-z0-9_-]*(?:signature|credential|[_-]token))|` +
-		`passw(?:or)?d|passphrase|pwd|secret|(?:api|access|account|secret|private|encryption|auth)[-_]?key|` +
-		`(?:access|auth|api|refresh|session|security|bearer)[-_]?token|credentials?)|\b[A-Z][A-Z0-9_]*_TOKEN)` +
+	// signed is what signs a URL, up to its next part.
+	signed = regexp.MustCompile(`((?i:[?&;](?:sig|token|key|auth|code|jwt|[a-z0-9_-]*(?:signature|credential|[_-]token))))` +
 		`(["']?\s?(?:=|:\s?)["']?)[^\s"'&#,;:<>(){}\[\]]{4,}`)
-	email = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
+	// keyValue is a value behind a name that only secrets have, up to a blank or a quote: password=…, "api_key": …,
+	// FOO_TOKEN=…. A bare token=… is not among them: engines count tokens.
+	keyValue = regexp.MustCompile(`((?i:passw(?:or)?d|passphrase|pwd|secret|(?:api|access|account|secret|private|encryption|auth)[-_]?key|` +
+		`(?:access|auth|api|refresh|session|security|bearer)[-_]?token|credentials?)|\b[A-Z][A-Z0-9_]*_TOKEN)` +
+		`(["']?\s?(?:=|:\s?)["']?)[^\s"']{4,}`)
+	nextName = regexp.MustCompile(`[&;#][A-Za-z][A-Za-z0-9_.-]*=`)
+	email    = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
 )
 
 // keyWord reports whether what stands before an equals sign or a colon may name a secret.
@@ -69,7 +72,8 @@ func Tokens(name string) string {
 	}
 	name = userInfo.ReplaceAllString(name, "${1}"+Redacted+"@")
 	name = hook.ReplaceAllString(name, "${1}"+Redacted)
-	name = keyValue.ReplaceAllString(name, "${1}${2}"+Redacted)
+	name = signed.ReplaceAllString(name, "${1}${2}"+Redacted)
+	name = values(name)
 	name = header.ReplaceAllStringFunc(name, func(s string) string {
 		if scheme := strings.Fields(s)[0]; hasDigit(s) || len(s) > 24 {
 			return scheme + " " + Redacted
@@ -82,6 +86,19 @@ func Tokens(name string) string {
 		}
 		return s // words behind dashes
 	})
+}
+
+// values replaces what stands behind names that only secrets have. In a URL, or a list of settings, the next name follows.
+func values(name string) string {
+	at := keyValue.FindStringSubmatchIndex(name)
+	if at == nil {
+		return name
+	}
+	head, rest := name[:at[5]]+Redacted, name[at[1]:]
+	if next := nextName.FindStringIndex(name[at[5]:at[1]]); next != nil {
+		rest = name[at[5]+next[0]:]
+	}
+	return head + values(rest)
 }
 
 func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }

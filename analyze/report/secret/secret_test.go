@@ -45,8 +45,13 @@ func TestTokensAreReplaced(t *testing.T) {
 		"-Dspring.password=hunter2":                         "-Dspring.password=[redacted]",
 		`{"aws_secret_access_key": "hunter2", "n": 1}`:      `{"aws_secret_access_key": "[redacted]", "n": 1}`,
 		"X-Api-Key: hunter2":                                "X-Api-Key: [redacted]",
-		"PGPASSWORD=hunter2 psql":                           "PGPASSWORD=[redacted] psql",
-		"GET /o?X-Amz-Signature=0abc&X-Amz-D=1":             "GET /o?X-Amz-Signature=[redacted]&X-Amz-D=1",
+		"password=Tr0ub&dor3long;x done":                    "password=[redacted] done",
+		`run "password=a{b}(c),d" next`:                     `run "password=[redacted]" next`,
+		"password=a&b1&api_key=cdef&n=1":                    "password=[redacted]&api_key=[redacted]&n=1",
+		"a -----BEGIN OPENSSH PRIVATE KEY----- b3Bl\nbn== -----END OPENSSH PRIVATE KEY----- z": "a [redacted] z",
+		"a -----BEGIN RSA PRIVATE KEY----- b3Bl bn":                                            "a [redacted]",
+		"PGPASSWORD=hunter2 psql":                                                              "PGPASSWORD=[redacted] psql",
+		"GET /o?X-Amz-Signature=0abc&X-Amz-D=1":                                                "GET /o?X-Amz-Signature=[redacted]&X-Amz-D=1",
 	} {
 		if got := Tokens(name); got != want {
 			t.Errorf("%s → %s, want %s", name, got, want)

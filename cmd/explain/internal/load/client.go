@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
+	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
 // client talks to one server, over HTTP/1.1, one connection per request in flight, kept for the next. No proxy stands
@@ -26,6 +27,7 @@ type client struct {
 	path   string // of completions
 	stream bool
 	header http.Header
+	key    string // of the API; empty: none
 	sign   func() // called whenever the server sent something
 }
 
@@ -42,7 +44,7 @@ func newClient(base string, opt *Options) *client {
 		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
 	idle := maxConcurrency
-	c := &client{base: base, path: "/v1/completions", stream: !opt.NoStream, sign: func() {}, header: http.Header{
+	c := &client{base: base, key: opt.APIKey, path: "/v1/completions", stream: !opt.NoStream, sign: func() {}, header: http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"explain-load"},
 	}}
 	if opt.Chat {
@@ -85,6 +87,9 @@ var (
 // do sends one request and reads its whole answer.
 func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o outcome) {
 	o.input, o.output = -1, -1
+	if c.key != "" { // a server may repeat what it was sent
+		defer func() { o.detail = strings.ReplaceAll(o.detail, c.key, secret.Redacted) }()
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	var conn *arrival

@@ -185,5 +185,9 @@ func baseURL(text string) (string, error) {
 		return "", failf(ErrUsage,
 			"the server's address holds a user, a query or a fragment; a key comes from the environment, see --api-key-env")
 	}
-	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), nil
+	path := strings.TrimRight(u.Path, "/")
+	for _, asked := range []string{"/chat/completions", "/completions", "/models"} { // copied from a call of the API
+		path = strings.TrimSuffix(path, "/v1"+asked)
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(path, "/v1"), nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -462,8 +464,21 @@ func TestOptionsThatCannotBeMeant(t *testing.T) {
 	}
 }
 
+// A server that repeats what it was sent puts the key on no terminal.
+func TestKeyOfAnEchoIsBlanked(t *testing.T) {
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no such "+r.Header.Get("Authorization"), http.StatusTeapot)
+	}))
+	defer ts.Close()
+	c := newClient(ts.URL, &Options{APIKey: "KEYCANARY-123"})
+	if o := c.do(context.Background(), time.Minute, []byte("{}")); o.detail != "no such Bearer [redacted]" {
+		t.Errorf("said %q", o.detail)
+	}
+}
+
 func TestBaseURL(t *testing.T) {
-	for in, want := range map[string]string{"localhost:8000": "http://localhost:8000", "http://h:1/v1/": "http://h:1", "https://h/proxy/v1": "https://h/proxy", "http://[::1]:8000": "http://[::1]:8000"} {
+	for in, want := range map[string]string{"localhost:8000": "http://localhost:8000", "http://h:1/v1/": "http://h:1", "https://h/proxy/v1": "https://h/proxy", "http://[::1]:8000": "http://[::1]:8000",
+		"http://h/v1/completions": "http://h", "http://h/p/v1/chat/completions/": "http://h/p", "http://h/v1/models": "http://h", "http://h/completions": "http://h/completions"} {
 		if got, err := baseURL(in); got != want || err != nil {
 			t.Errorf("%s: %s, %v", in, got, err)
 		}

@@ -23,6 +23,7 @@ type events struct {
 	at         time.Time // when the bytes last read came out of the socket
 	err        error
 	joined     []byte
+	begun      bool // behind the byte order mark that a stream may begin with
 }
 
 func newEvents(r io.Reader, buf []byte, read func() time.Time) *events {
@@ -38,6 +39,9 @@ func (e *events) next() ([]byte, error) {
 		line, err := e.line(&first)
 		if err != nil {
 			return nil, err
+		}
+		if !e.begun {
+			line, e.begun = bytes.TrimPrefix(line, []byte("\ufeff")), true
 		}
 		if len(line) == 0 {
 			switch {

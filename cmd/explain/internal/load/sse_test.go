@@ -40,6 +40,8 @@ func TestEvents(t *testing.T) {
 		"other fields":     {"event: x\nid: 7\ndata: a\nretry: 3\n\n", []string{"a"}, io.EOF},
 		"empty lines":      {"\n\n\ndata: a\n\n\n\n", []string{"a"}, io.EOF},
 		"cut":              {"data: a\n\ndata: b\n", []string{"a"}, io.EOF},
+		"byte order mark":  {"\ufeffdata: a\n\n", []string{"a"}, io.EOF},
+		"two marks":        {"data: a\n\n\ufeffdata: b\n\n", []string{"a"}, errNotSSE},
 		"garbage":          {"data: a\n\n<html>\n", []string{"a"}, errNotSSE},
 		"nothing":          {"", nil, io.EOF},
 		"empty data":       {"data\n\n", []string{""}, io.EOF},

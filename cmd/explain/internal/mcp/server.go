@@ -235,7 +235,9 @@ func (s *Server) read(line []byte, long bool) (req request, wrong *response) {
 	if long {
 		return req, req.failed(codeRequest, fmt.Sprintf("a request is longer than %d bytes", maxRequest))
 	}
-	if err := json.Unmarshal(line, &req); err != nil {
+	if err := json.Unmarshal(line, &req); err != nil && json.Valid(line) {
+		return req, req.failed(codeRequest, `a request is a JSON object with "jsonrpc": "2.0" and a method, which is text`)
+	} else if err != nil {
 		return req, req.failed(codeParse, "not a JSON object: one request to a line")
 	}
 	if req.JSONRPC != "2.0" || req.Method == "" {
