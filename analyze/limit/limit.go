@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -109,3 +112,19 @@ func Room(dir string, bytes int64) error {
 }
 
 func size(bytes int64) string { return unit.Format(float64(bytes), report.Bytes) }
+
+// fullText is how programs and libraries say that the disk is full.
+var fullText = regexp.MustCompile(`(?i)no space left on device|disk is full|disk quota exceeded`)
+
+// Full reports whether an error is of a full disk.
+func Full(err error) bool {
+	return err != nil && (errors.Is(err, syscall.ENOSPC) || fullText.MatchString(err.Error()))
+}
+
+// FullText says of an error of a full disk that it is one, and what to do.
+func FullText(err error) error {
+	if !Full(err) || strings.Contains(err.Error(), "the disk is full: ") {
+		return err
+	}
+	return fmt.Errorf("the disk is full: free some space, or name another place with --out or TMPDIR (%w)", err)
+}

@@ -43,6 +43,7 @@ type child struct {
 	// left is closed when the program that nsys runs here has ended, and nsys goes on for what it started. Nil where
 	// nobody watches.
 	left   chan struct{}
+	seen   atomic.Bool            // the program ran below it
 	when   atomic.Pointer[string] // what the child is needed for at the moment, as in "before it was ready"
 	record *record
 	book   *book
@@ -197,6 +198,7 @@ func (c *child) watchProgram() {
 				if p := programBelow(c.cmd.Process.Pid); p.pid > 0 {
 					if c.within(pollEvery); p.same(programBelow(c.cmd.Process.Pid)) {
 						program = p
+						c.seen.Store(true)
 					}
 				}
 			case !now.running() || !now.same(program):

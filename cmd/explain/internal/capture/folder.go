@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Folder is an output folder. Captures are made in a scratch folder beside it, .explain-NAME, which is also the claim:
@@ -35,8 +36,20 @@ var (
 // hold a recording, and else removed; Notes says so.
 func NewFolder(out string, force bool) (*Folder, error) {
 	out = filepath.Clean(out)
+	for range 40 { // what a link leads to is written, and the link stays
+		link, err := os.Readlink(out)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(link) {
+			link = filepath.Join(filepath.Dir(out), link)
+		}
+		out = link
+	}
 	entries, err := os.ReadDir(out)
 	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("%s %w: it is no folder; name another with --out", out, ErrAlien)
 	case err == nil && len(entries) > 0 && !force:
 		return nil, fmt.Errorf("%s %w: name another with --out, or replace it with --force", out, ErrExists)
 	case err == nil && len(entries) > 0:
@@ -301,6 +314,7 @@ type Status struct {
 	Out      string `json:"out"` // the name of the folder that it was to be
 	NoReport bool   `json:"no_report"`
 	Unit     string `json:"unit"`
+	Nsys     string `json:"nsys,omitempty"` // as it was named; empty: $NSYS, or the one on PATH
 }
 
 // OverheadFile is where a capture says what profiling cost, for reports that are made later.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +27,10 @@ const (
 	shutdownLimit = 2 * time.Minute
 	importLimit   = 30 * time.Minute
 	exportLimit   = 60 * time.Minute
+	// After an interrupt: for nsys to complete a recording, and for turning it into a trace, which can be done later.
+	completeLimit = 15 * time.Minute
+	afterLimit    = 5 * time.Minute
+	giveUpLimit   = 15 * time.Second // for nsys to complete one, where the user asks twice
 )
 
 // Job is what one capture runs and how.
@@ -49,6 +52,8 @@ type Run struct {
 	// Program is how the program failed, where it did and a recording is there all the same.
 	Program error
 	book    *book
+	soft    context.Context // ends when the user interrupts
+	grace   time.Duration   // of the job: how long a step may still take that the user interrupts
 	getenv  func(string) string
 	say     func(string)
 }
@@ -64,7 +69,7 @@ func NewRun(dir string, environ []string, getenv func(string) string, say func(s
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Dir: full, book: b, getenv: getenv, say: say}, nil
+	return &Run{Dir: full, book: b, soft: context.Background(), getenv: getenv, say: say}, nil
 }
 
 // Note says something to the user and keeps it in metadata.txt, once.
@@ -98,6 +103,7 @@ func (r *Run) Close() error {
 // Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, the recording ends
 // and what there is gets exported; when hard ends, everything does.
 func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
+	r.soft, r.grace = ctx, j.Grace
 	if j.Window.Triggered() {
 		old, err := notYet(ctx, j.Window.Ready)
 		if err != nil {
@@ -150,22 +156,75 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 			return nil
 		case <-left:
 			left = nil
-			what := "is completing the recording"
+			what := "is completing the recording, in at most " + completeLimit.String()
 			if started := remaining(c.cmd.Process.Pid); len(started) > 0 {
 				what = "is waiting for processes that it started: " + list(started)
 			}
-			r.say("The program has ended; nsys " + what + ". Ctrl-C ends the wait and keeps the recording")
+			r.say("The program has ended; nsys " + what + ". Ctrl-C ends them and keeps the recording")
 		case <-limit:
-			c.stop(j.Grace)
+			r.endProgram(hard, c, j.Grace)
 			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
 				j.Limit)
 		case <-ctx.Done():
 			r.Interrupted = true
 			r.say("Interrupted: ending the recording; once more to give up")
-			r.stopUnless(hard, c, j.Grace)
+			r.endProgram(hard, c, j.Grace)
 			return nil
 		}
 	}
+}
+
+// endProgram ends what runs under nsys, and leaves nsys alone, which completes the recording when all of it is gone:
+// interrupted itself, it waits for daemons of the program, and the recording is lost. Who asks twice ends the program at
+// once, and gives nsys little time. Where nothing runs below nsys, it is at that already, or has not begun.
+func (r *Run) endProgram(hard context.Context, c *child, grace time.Duration) {
+	asked := map[int]bool{}
+	grown, twice := time.After(grace), hard.Done()
+	for force := false; c.running(); {
+		left := remaining(c.cmd.Process.Pid)
+		if len(left) == 0 {
+			break
+		}
+		c.seen.Store(true)
+		for _, p := range left {
+			if force {
+				killProcess(p.pid)
+			} else if !asked[p.pid] {
+				asked[p.pid] = true
+				terminate(p.pid)
+			}
+		}
+		select {
+		case <-grown:
+			force = true
+		case <-twice:
+			force, twice = true, nil
+		case <-c.ended:
+		case <-time.After(pollEvery):
+		}
+	}
+	if !c.seen.Load() {
+		r.stopUnless(hard, c, grace)
+		return
+	}
+	for limit, said := completeLimit, "; once more to give up"; ; {
+		if twice = hard.Done(); hard.Err() != nil {
+			limit, said, twice = giveUpLimit, "", nil
+		}
+		c.within(deathDelay)
+		if !c.running() {
+			return
+		}
+		r.say(fmt.Sprintf("Waiting at most %s for nsys to complete the recording%s", limit, said))
+		select {
+		case <-twice:
+			continue
+		case <-c.ended:
+		case <-time.After(limit):
+		}
+		break
+	}
+	c.stop(min(grace, giveUpLimit))
 }
 
 // stopUnless stops a child, faster where the user asks twice.
@@ -239,6 +298,7 @@ func (r *Run) client(ctx context.Context, argv []string, env ...string) error {
 
 // session runs a program under nsys launch, where nothing is recorded until nsys start, and exports what was recorded.
 func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
+	r.soft, r.grace = ctx, j.Grace
 	session := fmt.Sprintf("explain-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
 	argv, notes, err := launchCommand(j.Nsys, &j.Trace, session, j.Program)
 	if err != nil {
@@ -264,7 +324,7 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 			return nil
 		}
 		closed = true
-		return r.book.tool(hard, "nsys-stop", stopCommand(j.Nsys, session), stopLimit)
+		return r.step(hard, "nsys-stop", "nsys to end the recording", stopCommand(j.Nsys, session), stopLimit)
 	}
 	err = r.watched(ctx, c, func(ctx context.Context) error { return work(ctx, c, open, shut) })
 	if ctx.Err() != nil && hard.Err() == nil {
@@ -386,6 +446,29 @@ func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
 	return r.export(hard, n)
 }
 
+// missingLibrary is how the system says that a program lacks one.
+var missingLibrary = regexp.MustCompile(`error while loading shared libraries: ([^:\s]+)`)
+
+// step is one of those that follow a recording, which is kept whatever becomes of them. Where the user interrupts, it is
+// said what is waited for, and how long.
+func (r *Run) step(hard context.Context, name, what string, argv []string, limit time.Duration) error {
+	tool, cancel := context.WithCancelCause(hard)
+	defer cancel(nil)
+	most, interrupted := r.grace, "Interrupted: w"
+	if r.soft.Err() != nil {
+		most, interrupted = afterLimit, "W"
+	}
+	defer context.AfterFunc(r.soft, func() {
+		r.say(fmt.Sprintf("%saiting at most %s for %s; once more to end it, and what was recorded is kept", interrupted, most, what))
+		select {
+		case <-tool.Done():
+		case <-time.After(most):
+			cancel(fmt.Errorf("%w: %s did not end within %s (--grace sets it)", ErrInterrupted, name, most))
+		}
+	})()
+	return r.book.tool(tool, name, argv, limit)
+}
+
 // exportName is what the export is called in logs/children.json.
 const exportName = "nsys-export"
 
@@ -399,8 +482,11 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 		}
 		report = base(r.Dir) + ".nsys-rep"
 		r.say("Importing the raw stream")
-		if err := r.book.tool(hard, "importer", importCommand(importer, stream, report), importLimit); err != nil {
+		if err := r.step(hard, "importer", "the raw stream to be imported", importCommand(importer, stream, report), importLimit); err != nil {
 			os.Remove(report) // half of one would pass for a recording
+			if lib := missingLibrary.FindStringSubmatch(err.Error()); lib != nil {
+				err = fmt.Errorf("%w: install the library %s, or continue on a machine that has it", err, lib[1])
+			}
 			return r.full(err)
 		}
 		if info, err := os.Stat(report); err != nil || info.Size() == 0 {
@@ -418,7 +504,7 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 		}
 	}
 	r.say("Exporting " + filepath.Base(want))
-	if err := r.book.tool(hard, exportName, exportCommand(n, want, r.SQLite()), exportLimit); err != nil {
+	if err := r.step(hard, exportName, "the export", exportCommand(n, want, r.SQLite()), exportLimit); err != nil {
 		return r.full(err)
 	}
 	if err := r.checkSQLite(); err != nil {
@@ -459,21 +545,12 @@ func (r *Run) full(err error) error {
 	return DiskFull(r.Dir, err)
 }
 
-// fullText is how programs say that the disk is full.
-var fullText = regexp.MustCompile(`(?i)no space left on device|disk is full|disk quota exceeded`)
-
-// DiskFull adds to an error that the disk of a folder is full, where it is: programs say so each in its own way, or not
-// at all.
+// DiskFull adds to an error that the disk of a folder is full, where it is and its program does not say so.
 func DiskFull(dir string, err error) error {
-	const full = "the disk is full: "
-	if err == nil || strings.HasPrefix(err.Error(), full) {
-		return err
+	if free, ok := limit.Free(dir); err != nil && ok && free < 16<<10 && !limit.Full(err) {
+		return fmt.Errorf("the disk is full: free some space, or name another place with --out (%w)", err)
 	}
-	if free, ok := limit.Free(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) ||
-		fullText.MatchString(err.Error()) {
-		return fmt.Errorf(full+"free some space, or name another place with --out (%w)", err)
-	}
-	return err
+	return limit.FullText(err)
 }
 
 // SQLite is the path of the exported trace.

@@ -135,11 +135,12 @@ func programBelow(child int) (program process) {
 	return program
 }
 
-// remaining are the processes below a child that are not of its group: what the program under nsys has started.
+// remaining are the processes below a child that are not of its group, nor nsys's own: the program that runs under nsys,
+// and what that has started.
 func remaining(child int) (left []process) {
 	all := processes()
 	for _, p := range all {
-		if p.group != child && below(all, p, child) {
+		if p.group != child && below(all, p, child) && !strings.HasPrefix(p.String(), "nsys") {
 			left = append(left, p)
 		}
 	}

@@ -56,7 +56,7 @@ func (s *Server) sender(r *Session, run *capture.Run) capture.Sender {
 		if c := res.Counts; c.Failed > 0 {
 			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
 		}
-		if werr := atomicfile.File(filepath.Join(l.Dir, "load.json"), res.Write); werr != nil {
+		if werr := atomicfile.File(filepath.Join(l.Dir, "load.json"), atomicfile.Any, res.Write); werr != nil {
 			return werr
 		}
 		return err

@@ -32,7 +32,7 @@ func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 		o, err = overheadOf(run, r.Server != nil && len(r.Window.Client) == 0)
 	}
 	if err == nil {
-		err = atomicfile.File(filepath.Join(run.Dir, capture.OverheadFile), func(w io.Writer) error {
+		err = atomicfile.File(filepath.Join(run.Dir, capture.OverheadFile), atomicfile.Any, func(w io.Writer) error {
 			return json.NewEncoder(w).Encode(o)
 		})
 	}

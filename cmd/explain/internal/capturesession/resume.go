@@ -28,6 +28,7 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
+	r.Nsys = cmp.Or(r.Nsys, status.Nsys)
 	r.Unit, r.NoReport = cmp.Or(r.Unit, status.Unit), r.NoReport || status.NoReport
 	r.Analysis.Unit = r.Unit
 	if r.Out, err = r.resumeTo(dir, status.Out, found); err != nil {

@@ -111,7 +111,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
-	err = (&capture.Status{Out: filepath.Base(r.Out), NoReport: r.NoReport, Unit: r.Unit}).Write(folder.Stage)
+	err = (&capture.Status{Out: filepath.Base(r.Out), NoReport: r.NoReport, Unit: r.Unit, Nsys: r.nsysNamed()}).Write(folder.Stage)
 	if err == nil {
 		err = r.captures(folder, programs)
 	}
@@ -138,6 +138,15 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 		return nil, fmt.Errorf("%w; the captures are in %s", capture.DiskFull(filepath.Dir(r.Out), err), r.Out)
 	}
 	return compared, r.wrote(compared)
+}
+
+// nsysNamed is the program that was asked for, as a later call from another folder finds it; empty: the one on PATH.
+func (r *Session) nsysNamed() string {
+	name := cmp.Or(r.Nsys, r.Getenv("NSYS"))
+	if full, err := filepath.Abs(name); err == nil && strings.ContainsRune(name, filepath.Separator) {
+		return full
+	}
+	return name
 }
 
 // failed keeps what was recorded and says how to continue.
