@@ -228,7 +228,7 @@ func stamp(path string, by *report.MeasuredBy) error {
 		return err
 	}
 	r.Trace.Run = by
-	return atomicfile.File(path, func(w io.Writer) error { return output.JSON(w, r) })
+	return atomicfile.File(path, atomicfile.Any, func(w io.Writer) error { return output.JSON(w, r) })
 }
 
 // doctor looks, before any GPU is used, for what a run would fail for in the end.

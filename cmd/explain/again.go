@@ -55,7 +55,7 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 		return true, fmt.Errorf("%s: %w", file, err)
 	}
 	if f.perfetto != "" {
-		if err := writeStep(f.perfetto, r); err != nil {
+		if err := writeStep(f.perfetto, f.force, r); err != nil {
 			return true, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,6 +55,7 @@ comparable.`,
 	fl.StringVarP(&f.out, noise, map[string]string{"out": "o"}[noise], "", "write the noise block into this `FILE`")
 	fl.StringVar(&f.format, "format", f.format,
 		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", "))
+	cmdenv.Force(fl, &f.force)
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagFilename(noise, "json")
 	cmdenv.Complete(cmd, "format", calibrateFormats)
@@ -66,6 +66,7 @@ comparable.`,
 type calibrateFlags struct {
 	analysis            analysisFlags
 	preset, format, out string
+	force               bool
 }
 
 // calibrateFormats of --format, in the order of the help text.
@@ -78,15 +79,18 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if _, ok := policy.PresetText(f.preset); !ok {
 		return usagef("--preset %s is unknown; it is one of %s", f.preset, strings.Join(policy.PresetNames(), ", "))
 	}
-	if info, err := os.Stat(f.out); f.out != "" && err == nil && info.IsDir() {
-		return usagef("%s is a folder; name a file for the noise block", f.out)
+	over := atomicfile.Over{Begins: `{"schema":"explain.noise/`, Force: f.force}
+	if f.out != "" {
+		if err := atomicfile.Check(f.out, over); err != nil {
+			return err
+		}
 	}
 	c, err := calibrate(cmd, e, &f.analysis, args)
 	if err != nil {
 		return err
 	}
 	if f.out != "" {
-		if err := atomicfile.File(f.out, func(w io.Writer) error { return diff.WriteCalibration(w, c) }); err != nil {
+		if err := atomicfile.File(f.out, over, func(w io.Writer) error { return diff.WriteCalibration(w, c) }); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -190,6 +191,9 @@ func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text 
 	}
 	switch {
 	case f.out != "":
+		if err := atomicfile.Check(filepath.Join(f.out, "comment.md"), atomicfile.Over{Begins: "### "}); err != nil {
+			return err
+		}
 		return output.Write(ctx, f.out, []output.File{{Name: "comment.md", Write: write}})
 	case s == nil:
 		return write(e.Out)

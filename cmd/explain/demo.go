@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 )
@@ -53,18 +54,20 @@ func demo(ctx context.Context, e *env, dir string) error {
 		!input.Exists(filepath.Join(page, "comparison.json")) {
 		return usagef("%s is there, and explain demo did not write it: name another folder with --out", dir)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	base, head := filepath.Join(dir, "base.sqlite"), filepath.Join(dir, "head.sqlite")
+	var captures []atomicfile.Item
 	for _, path := range []string{base, head} {
 		capture, err := demoCapture(filepath.Base(path))
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, capture, 0o644); err != nil {
+		captures = append(captures, atomicfile.Item{Name: filepath.Base(path), Write: func(w io.Writer) error {
+			_, err := w.Write(capture)
 			return err
-		}
+		}})
+	}
+	if err := atomicfile.Folder(ctx, dir, captures); err != nil {
+		return err
 	}
 	alone := *e // outside of GitHub, whatever the machine is: nothing is posted
 	alone.Getenv = func(name string) string {

@@ -77,6 +77,7 @@ type diffFlags struct {
 	out        string
 	perfetto   string
 	study      []string
+	force      bool
 }
 
 // diffFormats of --format, in the order of the help text.
@@ -112,6 +113,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&f.study, "study", nil,
 		"the sides differ in this `FIELD` on purpose: compare them without a verdict ("+strings.Join(diff.StudyFields(), ", ")+"; repeatable)")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
+	cmdenv.Force(fl, &f.force)
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -136,17 +138,15 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if f.open && f.out == "" {
 		return usagef("--open shows the page that --out writes: name a folder")
 	}
-	if f.out != "" {
-		if err := output.Check(f.out); err != nil {
-			return err
-		}
+	if err := checkOuts(f.out, f.perfetto, "", f.force); err != nil {
+		return err
 	}
 	c, err := f.compare(cmd, e, base, head, opt)
 	if err != nil {
 		return err
 	}
 	if f.out != "" {
-		if err := output.Write(cmd.Context(), f.out, output.Comparison(c, f.pages(base, head))); err != nil {
+		if err := output.WriteOver(cmd.Context(), f.out, output.Comparison(c, f.pages(base, head)), f.force); err != nil {
 			return err
 		}
 		if f.open {
@@ -302,7 +302,7 @@ func (f *diffFlags) compare(
 	}
 	c, err := diff.Compare(reports[:len(base)], reports[len(base):], opt)
 	if err == nil && f.perfetto != "" {
-		err = writeSteps(f.perfetto, reports[0], reports[len(base)], c)
+		err = writeSteps(f.perfetto, f.force, reports[0], reports[len(base)], c)
 	}
 	return c, err
 }

@@ -154,7 +154,7 @@ var rooms = []room{
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
 		"analyze/report analyze/report/render cmd/explain/internal/crash cmd/explain/internal/docs diff/comparison diff/diffdoc", nil},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff diff/policy gate/history/change", nil},
-	{"cmd/explain/internal/atomicfile", "writes files", "", noSQL},
+	{"cmd/explain/internal/atomicfile", "writes files", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
 	{"cmd/explain/internal/crash", "a panic as an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},

@@ -23,7 +23,6 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
-	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
@@ -78,6 +77,7 @@ type loadFlags struct {
 	format                   string
 	maxFailures              string
 	failOnErrors, noProfiler bool
+	force                    bool
 	quiet, verbose           bool
 	writing                  sync.Mutex // held while the file is written
 }
@@ -115,6 +115,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&o.SLO.TPOT, "slo-tpot", 0, "… and its later tokens take at most this `TIME` each, on average")
 	fl.DurationVar(&o.SLO.E2E, "slo-e2e", 0, "… and its whole answer comes within this `TIME`")
 	fl.StringVarP(&f.out, "out", "o", "", "write the result to this `FILE`; a folder gets load.json")
+	cmdenv.Force(fl, &f.force)
 	fl.StringVar(&f.format, "format", "text",
 		"print this `FORMAT` to standard output: "+strings.Join(loadFormats, ", "))
 	fl.StringVar(&f.maxFailures, "max-failures", "1%",
@@ -295,27 +296,18 @@ func (f *loadFlags) target() (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() || strings.HasSuffix(path, string(filepath.Separator)) {
 		path = filepath.Join(path, "load.json")
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return "", fmt.Errorf("cannot write %s: it is a folder", path)
-	}
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !output.Ours(path) {
-		return "", usagef("%s is there, and explain did not write it: name another file, or remove it", path)
-	}
-	probe, err := os.CreateTemp(filepath.Dir(path), ".explain-")
-	if err != nil {
-		return "", fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	return path, errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return path, atomicfile.Ready(path, f.over())
+}
+
+func (f *loadFlags) over() atomicfile.Over {
+	return atomicfile.Over{Begins: `{"schema":"explain.load/`, Force: f.force}
 }
 
 // write writes the result, whole, unless ctx ends before.
 func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return atomicfile.File(path,
+	return atomicfile.File(path, f.over(),
 		func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
@@ -70,6 +71,7 @@ func run(ctx context.Context, args []string, e *env) int {
 	cmd.SetOut(e.Out)
 	cmd.SetErr(e.Err)
 	ran, err := cmd.ExecuteContextC(ctx)
+	err = limit.FullText(err)
 	var usage usageError
 	var answer exitCode
 	switch {

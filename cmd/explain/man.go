@@ -29,7 +29,7 @@ func newMan() *cobra.Command {
 
 func writeManuals(cmd *cobra.Command, dir string) error {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
-	err := atomicfile.File(filepath.Join(dir, name), func(w io.Writer) error { return help.Man(w, cmd, versionText()) })
+	err := atomicfile.File(filepath.Join(dir, name), atomicfile.Any, func(w io.Writer) error { return help.Man(w, cmd, versionText()) })
 	if err != nil {
 		return err
 	}

@@ -12,16 +12,16 @@ import (
 )
 
 // writeStep writes the median and the slowest unit of a report for Perfetto.
-func writeStep(path string, r *report.Report) error {
+func writeStep(path string, force bool, r *report.Report) error {
 	units, err := export.PerfettoUnits(r)
 	if err != nil {
 		return noStep(r, err)
 	}
-	return writePerfetto(path, units)
+	return writePerfetto(path, force, units)
 }
 
 // writeSteps writes the median units of both sides of a comparison for Perfetto, of the first capture of each.
-func writeSteps(path string, base, head *report.Report, c *comparison.Comparison) error {
+func writeSteps(path string, force bool, base, head *report.Report, c *comparison.Comparison) error {
 	device := int64(-1)
 	if c.Step != nil {
 		device = c.Step.Device
@@ -38,7 +38,7 @@ func writeSteps(path string, base, head *report.Report, c *comparison.Comparison
 		u.Changes = changesOf(c.Step, s.name == "base")
 		units = append(units, u)
 	}
-	return writePerfetto(path, units)
+	return writePerfetto(path, force, units)
 }
 
 // changesOf are by how many ns the kernel at each position of a side takes longer on the head.
@@ -65,6 +65,11 @@ func noStep(r *report.Report, err error) error {
 		Do: "name a unit with --unit, or record more steps; a report.json of an older version has none: analyse the trace again"}
 }
 
-func writePerfetto(path string, units []export.PerfettoUnit) error {
-	return atomicfile.File(path, func(w io.Writer) error { return export.Perfetto(w, units) })
+// overStep says which file a step may replace.
+func overStep(force bool) atomicfile.Over {
+	return atomicfile.Over{Begins: `{"displayTimeUnit":"ns","traceEvents":[`, Force: force}
+}
+
+func writePerfetto(path string, force bool, units []export.PerfettoUnit) error {
+	return atomicfile.File(path, overStep(force), func(w io.Writer) error { return export.Perfetto(w, units) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
@@ -75,6 +76,7 @@ type reportFlags struct {
 	format        string
 	perfetto      string
 	ncuTargets    string
+	force         bool
 	rank          string
 	roles         []string
 }
@@ -105,6 +107,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.StringVar(&f.ncuTargets, "ncu-targets", "",
 		"write the kernels worth measuring with Nsight Compute, 10 or --top, into this YAML `FILE`, and print the ncu command")
+	cmdenv.Force(fl, &f.force)
 	mergecmd.RegisterRanks(fl, &f.rank, &f.roles)
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
 	_ = cmd.MarkFlagDirname("out")
@@ -178,10 +181,8 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if f.printSchema {
 		return analyze.PrintSchema(cmd.Context(), e.Out, args[0], opt)
 	}
-	if f.out != "" {
-		if err := output.Check(f.out); err != nil {
-			return err
-		}
+	if err := checkOuts(f.out, f.perfetto, f.ncuTargets, f.force); err != nil {
+		return err
 	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	opt.Progress = bar.Update
@@ -196,7 +197,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return input.AsTyped(err, trace)
 	}
 	if f.out != "" {
-		if err := output.Write(cmd.Context(), f.out, output.Report(res)); err != nil {
+		if err := output.WriteOver(cmd.Context(), f.out, output.Report(res), f.force); err != nil {
 			return err
 		}
 		if f.open {
@@ -204,7 +205,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		}
 	}
 	if f.perfetto != "" {
-		if err := writeStep(f.perfetto, res.Report); err != nil {
+		if err := writeStep(f.perfetto, f.force, res.Report); err != nil {
 			return err
 		}
 	}
@@ -228,5 +229,23 @@ func (f *reportFlags) targets(cmd *cobra.Command, e *env, r *report.Report) erro
 	if f.Quiet || f.format != "" && f.format != "text" {
 		tell = nil
 	}
-	return writeTargets(f.ncuTargets, r, n, tell)
+	return writeTargets(f.ncuTargets, f.force, r, n, tell)
+}
+
+// checkOuts finds out before the work whether what a command is to write can be written; what is empty is not.
+func checkOuts(out, perfetto, targets string, force bool) error {
+	if out != "" {
+		if err := output.Check(out); err != nil {
+			return err
+		}
+	}
+	if perfetto != "" {
+		if err := atomicfile.Check(perfetto, overStep(force)); err != nil {
+			return err
+		}
+	}
+	if targets != "" {
+		return atomicfile.Check(targets, overTargets(force))
+	}
+	return nil
 }

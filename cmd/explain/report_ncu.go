@@ -13,13 +13,13 @@ import (
 // extract-top-kernels, and tells the command of Nsight Compute that measures them. Kernels of collective communication
 // are in the list and not in the command: ncu runs each kernel several times, and a collective that runs again on one
 // rank waits for the others for ever.
-func writeTargets(path string, r *report.Report, n int, tell io.Writer) error {
+func writeTargets(path string, force bool, r *report.Report, n int, tell io.Writer) error {
 	list := capture.Targets(r)
 	if len(list) == 0 {
 		return fmt.Errorf("the capture holds no kernels: there is nothing to measure (capture with --trace=cuda, and CUDA graphs by node)")
 	}
 	list = list[:min(n, len(list))]
-	err := atomicfile.File(path, func(to io.Writer) error {
+	err := atomicfile.File(path, overTargets(force), func(to io.Writer) error {
 		_, err := io.WriteString(to, capture.TargetsYAML(list))
 		return err
 	})
@@ -27,4 +27,8 @@ func writeTargets(path string, r *report.Report, n int, tell io.Writer) error {
 		_, err = fmt.Fprintln(tell, "\nMeasure these kernels with:\n"+line)
 	}
 	return err
+}
+
+func overTargets(force bool) atomicfile.Over {
+	return atomicfile.Over{Begins: "# Kernels with most time, as explain report --ncu-targets found them", Force: force}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -12,13 +11,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
 func newScrub(e *env) *cobra.Command {
-	names := "keep"
+	names, force := "keep", false
 	cmd := &cobra.Command{
 		Use:   "scrub IN.sqlite OUT.sqlite",
 		Short: "Write a copy of a capture that is safe to share",
@@ -37,7 +37,7 @@ a prompt. --names says how they are written:
            then not recognised by name
   REGEX    those that match as they are, all others as with hash: 'execute_context|forward|attn'
 
-IN is never changed. OUT must not exist, and appears whole or not at all.`,
+IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
 		Example: "  explain scrub trace.sqlite shareable.sqlite\n  explain scrub --names 'execute_context' trace.sqlite shareable.sqlite",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -45,16 +45,23 @@ IN is never changed. OUT must not exist, and appears whole or not at all.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names) },
+		RunE: func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
 	}
 	cmd.Flags().StringVar(&names, "names", names, "names of ranges and threads: `HOW`, keep, hash or a REGEX of those to keep")
+	cmdenv.Force(cmd.Flags(), &force)
 	cmdenv.Complete(cmd, "names", []string{"keep", "hash"})
 	return cmd
 }
 
-func scrub(cmd *cobra.Command, e *env, in, out, names string) error {
-	if _, err := os.Lstat(out); err == nil {
-		return usagef("%s exists: name another file, or remove it", out)
+func scrub(cmd *cobra.Command, e *env, in, out, names string, force bool) error {
+	if from, err := os.Stat(in); err == nil {
+		if to, err := os.Stat(out); err == nil && os.SameFile(from, to) {
+			return usagef("%s is the capture itself: name another file", out)
+		}
+	}
+	over := atomicfile.Over{Force: force}
+	if err := atomicfile.Check(out, over); err != nil {
+		return err
 	}
 	var show func(string) string
 	how := "names of kernels and ranges are as they were"
@@ -70,12 +77,13 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string) error {
 		show, how = analyze.HideNames(keep), "names of ranges and threads are hidden, but for "+names
 	}
 	bar := progress.New(e.Err, false, false)
-	done, err := analyze.Scrub(cmd.Context(), in, out, show, analyze.Options{Getenv: e.Getenv, Progress: bar.Update})
+	var done analyze.Scrubbed
+	err := atomicfile.Path(out, over, func(name string) (err error) {
+		done, err = analyze.Scrub(cmd.Context(), in, name, show, analyze.Options{Getenv: e.Getenv, Progress: bar.Update})
+		return err
+	})
 	bar.Stop()
-	switch {
-	case errors.Is(err, os.ErrExist):
-		return usagef("%s exists: name another file, or remove it", out)
-	case err != nil:
+	if err != nil {
 		return input.AsTyped(err, in)
 	}
 	for _, kind := range []secret.Kind{secret.Token, secret.Email, secret.Prompt} {
@@ -87,6 +95,9 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string) error {
 			fmt.Fprintf(e.Err, "Note: %s of ranges or threads %s like %s: read them before you share the copy, or hide them with --names hash\n",
 				present.Plural(int64(n), "name"), held, kind.Article())
 		}
+	}
+	if atomicfile.Stdout(out) {
+		return nil
 	}
 	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n", clean(out), done.Tables, unit.Int(done.Rows),
 		clean(how))

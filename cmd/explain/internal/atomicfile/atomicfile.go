@@ -1,4 +1,5 @@
-// Package atomicfile writes files and folders that appear whole or not at all: a reader never meets half of one.
+// Package atomicfile writes what explain leaves on disk: files and folders that appear whole or not at all, so that a reader
+// never meets half of one, and never in place of what somebody else put there.
 package atomicfile
 
 import (
@@ -6,48 +7,66 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
-// Folder writes files, by their names below dir, whole or not at all: everything is written into a scratch folder
-// beside it first, and moved into place when it is complete. A folder that exists keeps what explain did not write.
-func Folder(ctx context.Context, dir string, files map[string]func(io.Writer) error) error {
-	dir = filepath.Clean(dir)
-	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", dir, err) }
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fail(err)
-	}
-	_, statErr := os.Stat(dir)
-	exists := statErr == nil
-	if exists {
-		parent = dir // the same file system, whatever dir is a link to
-	}
-	scratch, err := os.MkdirTemp(parent, ".explain-")
+// Item is one file of a folder.
+type Item struct {
+	Name  string // below the folder
+	Write func(w io.Writer) error
+}
+
+// Folder writes files whole or not at all: everything is written into a scratch folder beside dir first, and moved into
+// place, in this order, when it is complete. A folder that exists keeps what explain did not write.
+func Folder(ctx context.Context, dir string, files []Item) error {
+	named := filepath.Clean(dir)
+	fail := func(err error) error { return failed(named, err) }
+	dir, node, err := target(named)
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(scratch)
-	if err := os.Chmod(scratch, 0o755); err != nil {
+	info, err := os.Stat(dir)
+	exists := err == nil
+	if node != nil || exists && !info.IsDir() {
+		return usage.Errorf("%s is no folder; name a folder", named)
+	}
+	parent := filepath.Dir(dir)
+	if exists {
+		parent = dir // the same file system, whatever dir is a link to
+	}
+	for _, f := range files { // what stands in the way is found before anything is written
+		if info, err := os.Lstat(filepath.Join(dir, f.Name)); err == nil && !info.Mode().IsRegular() {
+			return usage.Errorf("%s is not a file that explain can replace: name another folder, or remove it",
+				filepath.Join(named, f.Name))
+		}
+	}
+	scratch, done, err := scratchIn(parent)
+	if err != nil {
 		return fail(err)
 	}
+	defer done()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, name := range slices.Sorted(maps.Keys(files)) {
+	for _, f := range files {
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(name)), 0o755); err != nil {
+			if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(f.Name)), 0o755); err != nil {
 				return fail(err)
 			}
-			if err := create(filepath.Join(scratch, name), files[name]); err != nil {
+			if err := create(filepath.Join(scratch, f.Name), f.Write); err != nil {
 				return fail(err)
 			}
 			return nil
@@ -65,17 +84,13 @@ func Folder(ctx context.Context, dir string, files map[string]func(io.Writer) er
 			return fail(err)
 		}
 	}
-	for name := range files { // what stands in the way is found before anything is replaced
-		to := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+	for _, f := range files {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(f.Name)), 0o755); err != nil {
 			return fail(err)
 		}
-		if info, err := os.Lstat(to); err == nil && info.IsDir() {
-			return fail(fmt.Errorf("%s is a folder, not a file that a report can replace", name))
-		}
 	}
-	for name := range files {
-		if err := os.Rename(filepath.Join(scratch, name), filepath.Join(dir, name)); err != nil {
+	for _, f := range files {
+		if err := os.Rename(filepath.Join(scratch, f.Name), filepath.Join(dir, f.Name)); err != nil {
 			return fail(err)
 		}
 	}
@@ -90,23 +105,244 @@ func create(path string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// File writes a file whole or not at all.
-func File(path string, write func(io.Writer) error) error {
-	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fail(err)
+func failed(path string, err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
+
+// scratchPrefix begins the names of scratch folders. Whoever writes into one holds a lock on it, so that what a killed
+// explain left behind can be told apart, and goes.
+const scratchPrefix = ".explain-write-"
+
+// scratchIn makes a scratch folder in parent, with the permissions that the user's umask leaves, and removes those of
+// writers that were killed. done removes it.
+func scratchIn(parent string) (dir string, done func(), err error) {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", nil, err
 	}
-	scratch, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
+	if entries, err := os.ReadDir(parent); err == nil {
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), scratchPrefix) && e.IsDir() {
+				old := filepath.Join(parent, e.Name())
+				if unlock, free := lock(old, false); free {
+					os.RemoveAll(old)
+					unlock()
+				}
+			}
+		}
+	}
+	for n := os.Getpid(); ; n++ {
+		dir = filepath.Join(parent, scratchPrefix+strconv.Itoa(n))
+		if err := os.Mkdir(dir, 0o755); errors.Is(err, os.ErrExist) {
+			continue
+		} else if err != nil {
+			return "", nil, err
+		}
+		unlock, _ := lock(dir, true)
+		if _, err := os.Stat(dir); err == nil {
+			return dir, func() { os.RemoveAll(dir); unlock() }, nil
+		}
+		unlock() // somebody took it for a leftover before it was locked
+	}
+}
+
+// Any is for files below a folder that is explain's own.
+var Any = Over{Force: true}
+
+// Over says which file may be replaced: one of explain's own kind, or any.
+type Over struct {
+	Begins string                 // how such a file begins, blanks left out
+	Own    func(path string) bool // asked instead, where it is not nil
+	Force  bool                   // any regular file
+}
+
+// mine reports whether a regular file may be replaced.
+func (o Over) mine(path string, info os.FileInfo) bool {
+	switch {
+	case o.Force || info.Size() == 0:
+		return true
+	case o.Own != nil:
+		return o.Own(path)
+	}
+	return Begins(path, o.Begins)
+}
+
+// Begins reports whether a file begins with a text, blanks left out.
+func Begins(path, text string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(f, head)
+	return text != "" && strings.HasPrefix(strings.Join(strings.Fields(string(head[:n])), ""), strings.Join(strings.Fields(text), ""))
+}
+
+// Check finds out before the work whether [File] will take a path. The error is of a wrong call, but where the path
+// cannot be looked at.
+func Check(path string, over Over) error {
+	_, _, err := over.look(path)
+	return err
+}
+
+// Ready is [Check] before work that is too dear to be lost: it tries whether the folder can be written.
+func Ready(path string, over Over) error {
+	to, node, err := over.look(path)
+	if err != nil || node != nil {
+		return err
+	}
+	if info, err := os.Stat(to); err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	_, done, err := scratchIn(filepath.Dir(to))
+	if err != nil {
+		return failed(path, err)
+	}
+	done()
+	return nil
+}
+
+// look finds where the links of a path end: at a regular file that may be replaced, at nothing, or at a node that is
+// written to.
+func (o Over) look(path string) (to string, node io.WriteCloser, err error) {
+	to, node, err = target(path)
+	if err != nil || node != nil {
+		return to, node, err
+	}
+	info, err := os.Stat(to)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return to, nil, nil
+	case err != nil:
+		return "", nil, failed(path, err)
+	case info.IsDir():
+		return "", nil, usage.Errorf("%s is a folder; name a file", path)
+	case info.Mode().IsRegular() && !o.Force && info.Mode().Perm()&0o200 == 0:
+		return "", nil, usage.Errorf("%s is read-only: name another file, or replace it with --force", path)
+	case info.Mode().IsRegular() && !o.Force && o.Begins == "" && o.Own == nil:
+		return "", nil, usage.Errorf("%s exists: name another file, or replace it with --force", path)
+	case info.Mode().IsRegular() && !o.mine(to, info):
+		return "", nil, usage.Errorf("%s is there, and explain did not write it: name another file, or replace it with --force", path)
+	}
+	return to, nil, nil
+}
+
+// target follows the symbolic links of a path to its end, which need not exist, or to a file that explain has open, as
+// /dev/stdout is.
+func target(path string) (string, io.WriteCloser, error) {
+	named := path
+	for range 40 {
+		for _, dir := range []string{"/dev/fd/", "/proc/self/fd/"} {
+			n, err := strconv.Atoi(strings.TrimPrefix(path, dir))
+			switch {
+			case err != nil || !strings.HasPrefix(path, dir):
+			case n == 1:
+				return path, os.Stdout, nil
+			case n == 2:
+				return path, os.Stderr, nil
+			default:
+				return path, os.NewFile(uintptr(n), named), nil
+			}
+		}
+		link, err := os.Readlink(path)
+		if err != nil { // no link
+			return path, nil, nil
+		}
+		if !filepath.IsAbs(link) {
+			link = filepath.Join(filepath.Dir(path), link)
+		}
+		path = link
+	}
+	return "", nil, failed(named, errors.New("too many symbolic links"))
+}
+
+// Stdout reports whether a path is standard output.
+func Stdout(path string) bool {
+	_, node, err := target(path)
+	return err == nil && node == os.Stdout
+}
+
+// File writes a file. A regular one appears whole or not at all, in place of nothing or of one that over allows, at the
+// end of its symbolic links; devices, pipes, sockets and open files such as /dev/stdout are written to. Anything else is
+// a wrong call.
+func File(path string, over Over, write func(io.Writer) error) error {
+	return Path(path, over, func(name string) error { return create(name, write) })
+}
+
+// Path is [File] for what is made under a name: a database.
+func Path(path string, over Over, put func(name string) error) error {
+	to, node, err := over.look(path)
+	if err != nil {
+		return err
+	}
+	fail := func(err error) error { return failed(path, err) }
+	info, err := os.Stat(to)
+	mode := os.FileMode(0)
+	switch {
+	case node != nil:
+	case err == nil && !info.Mode().IsRegular():
+		if node, err = open(to, info.Mode()); err != nil {
+			return fail(err)
+		}
+	case err == nil:
+		mode = info.Mode().Perm()
+	}
+	parent := filepath.Dir(to)
+	if node != nil {
+		parent = os.TempDir()
+	}
+	scratch, done, err := scratchIn(parent)
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(scratch)
-	name := filepath.Join(scratch, filepath.Base(path))
-	if err := create(name, write); err != nil {
+	defer done()
+	name := filepath.Join(scratch, filepath.Base(to))
+	if err := put(name); err != nil {
 		return fail(err)
 	}
-	if err := os.Rename(name, path); err != nil {
+	switch {
+	case node != nil:
+		err = send(node, name)
+	case Check(path, over) != nil: // somebody put it there meanwhile
+		return Check(path, over)
+	case mode != 0:
+		err = errors.Join(os.Chmod(name, mode), os.Rename(name, to))
+	default:
+		err = os.Rename(name, to)
+	}
+	if err != nil {
 		return fail(err)
 	}
 	return nil
+}
+
+// readerLimit is how long a pipe may take to have a reader.
+const readerLimit = time.Minute
+
+// open opens a device, a pipe or a socket for writing.
+func open(path string, mode os.FileMode) (io.WriteCloser, error) {
+	if mode&os.ModeSocket != 0 {
+		return net.DialTimeout("unix", path, readerLimit)
+	}
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		f, err := os.OpenFile(path, os.O_WRONLY|nonblock, 0)
+		if mode&os.ModeNamedPipe == 0 || !errors.Is(err, syscall.ENXIO) {
+			return f, err
+		}
+		if time.Since(began) > readerLimit {
+			return nil, fmt.Errorf("nobody has read this pipe for %s: start its reader first", readerLimit)
+		}
+	}
+}
+
+// send writes what a file holds to a node.
+func send(node io.WriteCloser, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(node, f)
+	if node != os.Stdout && node != os.Stderr {
+		err = errors.Join(err, node.Close())
+	}
+	return err
 }

@@ -482,11 +482,11 @@ func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
 
 // keep writes bisect.json and the reports.
 func (b *bisection) keep(ctx context.Context, out *kept) error {
-	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return cmdenv.JSON(w, out) }}
+	files := []atomicfile.Item{{Name: "bisect.json", Write: func(w io.Writer) error { return cmdenv.JSON(w, out) }}}
 	for i, c := range b.log {
 		if c.report != nil {
 			name := fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))
-			files[name] = func(w io.Writer) error { return report.Write(w, c.report) }
+			files = append(files, atomicfile.Item{Name: name, Write: func(w io.Writer) error { return report.Write(w, c.report) }})
 		}
 	}
 	return atomicfile.Folder(ctx, b.out, files)

@@ -108,7 +108,7 @@ func (d *Decider) Answer() error {
 	if n := len(d.test.Log); n > 0 {
 		answer = d.test.Log[n-1].Answer
 	}
-	err := atomicfile.File(filepath.Join(d.out, decisionsFile), func(w io.Writer) error {
+	err := atomicfile.File(filepath.Join(d.out, decisionsFile), atomicfile.Any, func(w io.Writer) error {
 		return cmdenv.JSON(w, struct {
 			Schema    string            `json:"schema"`
 			Metric    string            `json:"metric"`

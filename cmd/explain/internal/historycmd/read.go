@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,6 +35,7 @@ type listFlags struct {
 	storeFlags
 	limit       int
 	format, out string
+	force       bool
 }
 
 func newList(e *cmdenv.Env) *cobra.Command {
@@ -65,6 +65,7 @@ duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
 	cmd.Flags().IntVar(&f.limit, "limit", 30, "the newest `N` runs, without a commit and as text or json")
 	cmd.Flags().StringVar(&f.format, "format", listFormats[0], "print this `FORMAT`: "+strings.Join(listFormats, ", "))
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write the reports of the commit into this `FOLDER`, or the lines into this file")
+	cmdenv.Force(cmd.Flags(), &f.force)
 	cmdenv.Complete(cmd, "format", listFormats)
 	return cmd
 }
@@ -86,10 +87,16 @@ func (f *listFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error 
 			return usage.Errorf("name a commit, the beginning of one, or a tag")
 		}
 	}
+	over := atomicfile.Over{Begins: map[string]string{"ndjson": `{"repository":`, "csv": "repository,branch,commit,"}[f.format], Force: f.force}
+	if f.out != "" && lines {
+		if err := atomicfile.Check(f.out, over); err != nil {
+			return err
+		}
+	}
 	return f.with(cmd, history.Read, func(s *history.Store) error {
 		switch {
 		case lines && f.out != "":
-			return atomicfile.File(f.out, func(w io.Writer) error { return exportPoints(cmd, s, filter, f.format, w) })
+			return atomicfile.File(f.out, over, func(w io.Writer) error { return exportPoints(cmd, s, filter, f.format, w) })
 		case lines:
 			return exportPoints(cmd, s, filter, f.format, e.Out)
 		case filter.Commit != "":
@@ -127,7 +134,7 @@ func (f *listFlags) numbers(cmd *cobra.Command, e *cmdenv.Env, s *history.Store,
 		return err
 	}
 	if f.out != "" {
-		if err := writeReports(cmd, s, runs, f.out); err != nil {
+		if err := f.writeReports(cmd, s, runs); err != nil {
 			return err
 		}
 	}
@@ -185,17 +192,14 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 }
 
 // writeReports writes the kept reports of runs into a folder.
-func writeReports(cmd *cobra.Command, s *history.Store, runs []history.Run, dir string) error {
+func (f *listFlags) writeReports(cmd *cobra.Command, s *history.Store, runs []history.Run) error {
 	reports, err := s.Reports(cmd.Context(), runs)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	for i, r := range reports {
-		name := filepath.Join(dir, runs[i].Commit+"-"+runs[i].Key[:8]+".json")
-		if err := atomicfile.File(name, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
+		name := filepath.Join(f.out, runs[i].Commit+"-"+runs[i].Key[:8]+".json")
+		if err := atomicfile.File(name, atomicfile.Over{Begins: `{"schema":"explain.report/`, Force: f.force}, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,8 @@ type Run struct {
 	Rank        string   // REGEX
 	Roles       []string // REGEX=NAME
 	Top         int      // rows of ranked tables
-	Apart       bool     // two captures have to be of two ranks: else two sides of a comparison are meant
+	force       bool
+	Apart       bool // two captures have to be of two ranks: else two sides of a comparison are meant
 }
 
 func (f *Run) register(cmd *cobra.Command) {
@@ -79,6 +80,7 @@ func (f *Run) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.Out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
 	fl.StringVar(&f.Format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
+	cmdenv.Force(fl, &f.force)
 	RegisterRanks(fl, &f.Rank, &f.Roles)
 	fl.IntVar(&f.Top, "top-kernels", 30, "rows of ranked tables, `N` at most")
 	f.Analysis.Register(cmd)
@@ -132,18 +134,21 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 		return err
 	}
 	union := strings.HasSuffix(f.Out, ".partial")
-	if f.Out != "" && !union {
-		if err := output.Check(f.Out); err != nil {
-			return err
-		}
+	if union {
+		err = atomicfile.Check(f.Out, overPartial(f.force))
+	} else if f.Out != "" {
+		err = output.Check(f.Out)
+	}
+	if err != nil {
+		return err
 	}
 	sources, err := f.sources(cmd, e, args)
 	if err != nil {
 		return err
 	}
 	if union {
-		err := atomicfile.File(f.Out, func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
-		if err == nil && !f.Analysis.Quiet {
+		err := atomicfile.File(f.Out, overPartial(f.force), func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
+		if err == nil && !f.Analysis.Quiet && !atomicfile.Stdout(f.Out) {
 			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", render.Visible(f.Out))
 		}
 		return err

@@ -60,7 +60,7 @@ type partialFlags struct {
 	analysis      cmdenv.AnalysisFlags
 	out, of, name string
 	index         int
-	resume        bool
+	resume, force bool
 }
 
 func (f *partialFlags) register(cmd *cobra.Command) {
@@ -69,6 +69,7 @@ func (f *partialFlags) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.out, "out", "o", "", "write the partial into this `FILE`; with --index into this folder")
 	fl.IntVar(&f.index, "index", -1, "analyse line `I` of the manifest, counted from 0")
 	fl.StringVar(&f.of, "of", "", "the manifest: a `FILE` with one trace in each line; # begins a comment")
+	cmdenv.Force(fl, &f.force)
 	fl.BoolVar(&f.resume, "resume", false, "keep a partial that is there and whole")
 	fl.StringVar(&f.name, "name", "", "call the capture `NAME`, if it comes from standard input")
 	f.analysis.RegisterFor(cmd, "")
@@ -86,6 +87,10 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 		}
 		return err
 	}
+	over := overPartial(f.force || f.resume)
+	if err := atomicfile.Check(out, over); err != nil {
+		return err
+	}
 	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return err
@@ -98,14 +103,14 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 		c.Name = f.name
 	}
 	var size counter
-	err = atomicfile.File(out, func(w io.Writer) error {
+	err = atomicfile.File(out, over, func(w io.Writer) error {
 		p := merge.NewWriter(io.MultiWriter(w, &size))
 		if err := p.Capture(c); err != nil {
 			return err
 		}
 		return p.Close()
 	})
-	if err == nil && !f.analysis.Quiet {
+	if err == nil && !f.analysis.Quiet && !atomicfile.Stdout(out) {
 		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n", render.Visible(out), float64(size)/1000)
 	}
 	return err
@@ -142,9 +147,6 @@ func (f *partialFlags) place(args []string) (trace, out string, err error) {
 		if f.of != "" {
 			return "", "", usage.Errorf("--of is a manifest, of which --index names a line")
 		}
-		if info, err := os.Stat(f.out); err == nil && info.IsDir() {
-			return "", "", usage.Errorf("--out %s is a folder; name a file", f.out)
-		}
 		return args[0], f.out, nil
 	}
 	if f.of == "" {
@@ -177,6 +179,19 @@ func readManifest(path string) ([]string, error) {
 		return nil, usage.Errorf("--of %s names no trace", path)
 	}
 	return list, nil
+}
+
+// overPartial says which file a partial may replace.
+func overPartial(force bool) atomicfile.Over {
+	return atomicfile.Over{Force: force, Own: func(path string) bool {
+		f, err := os.Open(path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		_, err = merge.NewReader(path, f)
+		return err == nil
+	}}
 }
 
 // isPartial reports whether a file is a whole partial.

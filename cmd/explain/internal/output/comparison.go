@@ -14,7 +14,7 @@ import (
 // Comparison lists what goes into the folder of a comparison; links lead to the pages of its sides.
 func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 	format := func(name string, write func(io.Writer, *comparison.Comparison) error) File {
-		return File{name, func(w io.Writer) error { return write(w, c) }}
+		return File{Name: name, Write: func(w io.Writer) error { return write(w, c) }}
 	}
 	list := []File{
 		format("comparison.json", comparison.Write),

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +19,7 @@ import (
 )
 
 // File is one file of the output folder.
-type File struct {
-	Name  string
-	Write func(w io.Writer) error
-}
+type File = atomicfile.Item
 
 // mainFiles are the ones a reader opens first.
 var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kernels.csv"}
@@ -31,7 +27,7 @@ var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kern
 // Report lists what goes into the folder of a report.
 func Report(res *analyze.Result) []File {
 	format := func(name string, write func(io.Writer, *report.Report) error) File {
-		return File{name, func(w io.Writer) error { return write(w, res.Report) }}
+		return File{Name: name, Write: func(w io.Writer) error { return write(w, res.Report) }}
 	}
 	files := []File{
 		format("report.json", JSON),
@@ -44,7 +40,7 @@ func Report(res *analyze.Result) []File {
 	}
 	if hasSection(res.Report, "ncu") {
 		files = append(files,
-			File{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
+			File{Name: "ncu_summary.json", Write: func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
 	}
 	if export.HasRegions(res.Report) {
 		files = append(files, format("ncu/regions/report.json", writeRegionsJSON),
@@ -55,7 +51,7 @@ func Report(res *analyze.Result) []File {
 		if t.File != "" && !done[t.File] {
 			done[t.File] = true
 			files = append(files,
-				File{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
+				File{Name: filepath.Join("tables", t.File), Write: func(w io.Writer) error { return render.CSV(w, t) }})
 		}
 	}
 	for i := range res.Details { // whole, where the report has some rows of the table
@@ -75,22 +71,23 @@ func hasSection(r *report.Report, id string) bool {
 
 // Write writes files into dir, whole or not at all.
 func Write(ctx context.Context, dir string, files []File) error {
-	if err := refuseForeign(filepath.Clean(dir), files); err != nil {
+	return WriteOver(ctx, dir, files, false)
+}
+
+// WriteOver writes files into dir, over those of somebody else where force is set.
+func WriteOver(ctx context.Context, dir string, files []File, force bool) error {
+	if err := refuseForeign(filepath.Clean(dir), files); err != nil && !force {
 		return err
 	}
-	writers := map[string]func(io.Writer) error{}
-	for _, f := range files {
-		writers[f.Name] = f.Write
-	}
-	return atomicfile.Folder(ctx, dir, writers)
+	return atomicfile.Folder(ctx, dir, files)
 }
 
 // refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where
-// report.json, or comparison.json, says so.
+// report.json, comparison.json or check.json says so.
 func refuseForeign(dir string, files []File) error {
 	marker, there := "", ""
 	for _, f := range files {
-		if marker == "" && (f.Name == "report.json" || f.Name == "comparison.json") {
+		if marker == "" && (f.Name == "report.json" || f.Name == "comparison.json" || f.Name == "check.json") {
 			marker = f.Name
 		}
 		if info, err := os.Lstat(filepath.Join(dir, f.Name)); err == nil && !info.IsDir() && there == "" {
@@ -105,16 +102,7 @@ func refuseForeign(dir string, files []File) error {
 }
 
 // Ours reports whether a file is JSON of explain: its first member is the schema.
-func Ours(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 64)
-	n, _ := io.ReadFull(f, head)
-	return regexp.MustCompile(`^\s*\{\s*"schema":\s*"explain\.`).Match(head[:n])
-}
+func Ours(path string) bool { return atomicfile.Begins(path, `{"schema":"explain.`) }
 
 // fileNames are the ends of names that people mean a file by.
 var fileNames = []string{".html", ".md", ".json", ".csv", ".txt", ".xml"}
