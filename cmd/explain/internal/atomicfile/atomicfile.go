@@ -166,6 +166,9 @@ func (o Over) mine(path string, info os.FileInfo) bool {
 
 // Begins reports whether a file begins with a text, blanks left out.
 func Begins(path, text string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe would have to be waited for
+		return false
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return false

@@ -31,6 +31,8 @@ var (
 	ErrAlien  = errors.New("holds what explain did not write")
 )
 
+func there(path string) bool { _, err := os.Lstat(path); return err == nil }
+
 // NewFolder claims an output folder. One that exists must be empty, or hold what explain wrote and nothing else, and
 // force be given. Scratch folders that captures left there whose explain is dead are moved to NAME.failed, where they
 // hold a recording, and else removed; Notes says so.
@@ -48,7 +50,7 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	}
 	entries, err := os.ReadDir(out)
 	switch {
-	case errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, syscall.ENOTDIR) && there(out):
 		return nil, fmt.Errorf("%s %w: it is no folder; name another with --out", out, ErrAlien)
 	case err == nil && len(entries) > 0 && !force:
 		return nil, fmt.Errorf("%s %w: name another with --out, or replace it with --force", out, ErrExists)

@@ -162,13 +162,13 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 			}
 			r.say("The program has ended; nsys " + what + ". Ctrl-C ends them and keeps the recording")
 		case <-limit:
-			r.endProgram(hard, c, j.Grace)
+			r.endProgram(hard, c, j.Grace, completeLimit)
 			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
 				j.Limit)
 		case <-ctx.Done():
 			r.Interrupted = true
 			r.say("Interrupted: ending the recording; once more to give up")
-			r.endProgram(hard, c, j.Grace)
+			r.endProgram(hard, c, j.Grace, completeLimit)
 			return nil
 		}
 	}
@@ -176,16 +176,19 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 
 // endProgram ends what runs under nsys, and leaves nsys alone, which completes the recording when all of it is gone:
 // interrupted itself, it waits for daemons of the program, and the recording is lost. Who asks twice ends the program at
-// once, and gives nsys little time. Where nothing runs below nsys, it is at that already, or has not begun.
-func (r *Run) endProgram(hard context.Context, c *child, grace time.Duration) {
+// once, and gives nsys little time. Where nothing runs below nsys, it is at that already, or has not begun: the program
+// is waited for then, since nsys may be recording.
+func (r *Run) endProgram(hard context.Context, c *child, grace, complete time.Duration) {
 	asked := map[int]bool{}
 	grown, twice := time.After(grace), hard.Done()
 	for force := false; c.running(); {
 		left := remaining(c.cmd.Process.Pid)
-		if len(left) == 0 {
+		if len(left) == 0 && (c.seen.Load() || force) {
 			break
 		}
-		c.seen.Store(true)
+		if len(left) > 0 {
+			c.seen.Store(true)
+		}
 		for _, p := range left {
 			if force {
 				killProcess(p.pid)
@@ -207,9 +210,9 @@ func (r *Run) endProgram(hard context.Context, c *child, grace time.Duration) {
 		r.stopUnless(hard, c, grace)
 		return
 	}
-	for limit, said := completeLimit, "; once more to give up"; ; {
+	for limit, said := complete, "; once more to give up"; ; {
 		if twice = hard.Done(); hard.Err() != nil {
-			limit, said, twice = giveUpLimit, "", nil
+			limit, said, twice = min(complete, giveUpLimit), "", nil
 		}
 		c.within(deathDelay)
 		if !c.running() {
@@ -342,10 +345,10 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 	}
 	if err != nil {
 		_ = shut() // what was recorded until then is worth keeping
-		r.endSession(j, c, session)
+		r.endSession(hard, j, c, session)
 		return err
 	}
-	r.endSession(j, c, session)
+	r.endSession(hard, j, c, session)
 	if err := hard.Err(); err != nil {
 		return context.Cause(hard)
 	}
@@ -416,7 +419,7 @@ func (c *child) gone() error {
 }
 
 // endSession ends the program and the session: politely, since a server has files to write, and in the end for good.
-func (r *Run) endSession(j *Job, c *child, session string) {
+func (r *Run) endSession(hard context.Context, j *Job, c *child, session string) {
 	if c.running() {
 		limit := min(shutdownLimit, max(j.Grace, time.Second)*2)
 		argv := shutdownCommand(j.Nsys, session)
@@ -427,7 +430,8 @@ func (r *Run) endSession(j *Job, c *child, session string) {
 	if c.running() {
 		r.note("the server did not end when it was asked to, and was ended by force")
 	}
-	c.stop(j.Grace)
+	r.endProgram(hard, c, j.Grace, j.Grace)
+	c.kill()
 }
 
 // Resume exports what was recorded, where that was not done to the end.

@@ -18,7 +18,7 @@ func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 	}
 	list := []File{
 		format("comparison.json", comparison.Write),
-		{"diff.html", func(w io.Writer) error { return diffrender.WriteHTML(w, c, links) }},
+		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, c, links) }},
 		format("comparison.md", writeComparisonMD),
 		format("comparison.csv", diffrender.WriteCSV),
 	}
