@@ -30,11 +30,11 @@ func names(t *testing.T, dir string) string {
 
 func TestFileThatFailsLeavesWhatWasThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "below", "a.txt")
-	if err := File(path, text("first")); err != nil {
+	if err := File(path, Any, text("first")); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("no more space")
-	err := File(path, func(w io.Writer) error { _, _ = io.WriteString(w, "half"); return broken })
+	err := File(path, Any, func(w io.Writer) error { _, _ = io.WriteString(w, "half"); return broken })
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v", err)
 	}
@@ -50,18 +50,18 @@ func TestFolderIsWholeOrNotThere(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "out")
 	broken := errors.New("no more space")
-	err := Folder(t.Context(), dir, map[string]func(io.Writer) error{
-		"a.txt": text("a"), "b.txt": func(io.Writer) error { return broken }})
+	err := Folder(t.Context(), dir, []Item{
+		{"a.txt", text("a")}, {"b.txt", func(io.Writer) error { return broken }}})
 	if !errors.Is(err, broken) || names(t, parent) != "" {
 		t.Errorf("%v, left %q", err, names(t, parent))
 	}
-	if err := Folder(t.Context(), dir, map[string]func(io.Writer) error{"a.txt": text("a"), "t/b.txt": text("b")}); err != nil {
+	if err := Folder(t.Context(), dir, []Item{{"a.txt", text("a")}, {"t/b.txt", text("b")}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Folder(t.Context(), dir, map[string]func(io.Writer) error{"a.txt": text("new")}); err != nil {
+	if err := Folder(t.Context(), dir, []Item{{"a.txt", text("new")}}); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(b) != "new" {
@@ -80,8 +80,8 @@ func TestFolderReplacesNoFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := Folder(t.Context(), dir, map[string]func(io.Writer) error{"a.txt": text("new"), "b.txt": text("b")})
-	if err == nil || !strings.Contains(err.Error(), "b.txt is a folder") {
+	err := Folder(t.Context(), dir, []Item{{"a.txt", text("new")}, {"b.txt", text("b")}})
+	if err == nil || !strings.Contains(err.Error(), "b.txt is not a file") {
 		t.Errorf("error %v", err)
 	}
 	if b, _ := os.ReadFile(filepath.Join(dir, "a.txt")); string(b) != "old" {
