@@ -127,8 +127,8 @@ type Interval struct {
 }
 
 // Test is what a test over several captures a side gave, in natural logarithms: the effect, its standard error and
-// degrees of freedom, the threshold it was tested against, the variance between captures as pooled over both sides.
-// Moderated is that variance too: other rows have no part in it any more.
+// degrees of freedom, the threshold it was tested against, the variance between captures as pooled over both sides and
+// as moderated by the other rows.
 type Test struct {
 	Effect    float64 `json:"effect"`
 	SE        float64 `json:"se"`

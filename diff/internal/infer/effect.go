@@ -67,16 +67,3 @@ func steadiness(values []float64) float64 {
 	}
 	return min(normalMAD*median(steps)/math.Sqrt2, shortest*normalMAD/2)
 }
-
-// median sorts its argument. The median of nothing is 0.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	switch {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
-}

@@ -36,11 +36,13 @@ type Result struct {
 	ID        string
 	Known     bool
 	Effect    float64 // mean of head minus mean of base, ln
-	SE        float64 // of Effect
+	SE        float64 // of Effect, from the moderated variance
 	DF        float64 // degrees of freedom of SE, at most MaxDF
 	P         float64 // against the threshold, see TREAT
 	Low, High float64 // two-sided confidence interval of Effect
 	S2        float64 // variance between captures of one side, pooled over both sides and the history
+	S2DF      float64 // degrees of freedom of S2
+	Moderated float64 // S2 drawn towards what the other samples have
 	NBase     int     // captures that have the value
 	NHead     int
 }

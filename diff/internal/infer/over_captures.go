@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// test runs TREAT over all numbers that are not settled, each at its own thresholds.
+// test runs TREAT over all numbers that are not settled, each at its own thresholds, with one prior for the family.
 func test(list []question, o Options) {
 	var samples []Sample
 	var history []History
@@ -27,7 +27,7 @@ func test(list []question, o Options) {
 	for k, r := range TREAT(samples, 0, o.Alpha, false, history...) {
 		q := &list[of[k]]
 		if r.Known && (q.several() || q.sdDF > 0 || r.DF >= 2) {
-			q.r, q.overCaptures, q.sd = r, true, math.Sqrt(r.S2)
+			q.r, q.overCaptures, q.sd = r, true, math.Sqrt(r.Moderated)
 		}
 	}
 }

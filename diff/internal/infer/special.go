@@ -2,6 +2,58 @@ package infer
 
 import "math"
 
+// Digamma is the derivative of ln Γ(x), for x > 0. Recurrence up to 10, then the asymptotic series (Abramowitz & Stegun
+// 6.3.5, 6.3.18); exact to about 1e-14.
+func Digamma(x float64) float64 {
+	var v float64
+	for ; x < 10; x++ {
+		v -= 1 / x
+	}
+	r := 1 / (x * x)
+	return v + math.Log(x) - 0.5/x - r*(1./12-r*(1./120-r*(1./252-r*(1./240-r*(1./132-r*(691./32760-r/12))))))
+}
+
+// Trigamma is the second derivative of ln Γ(x), for x > 0 (Abramowitz & Stegun 6.4.6, 6.4.12).
+func Trigamma(x float64) float64 {
+	var v float64
+	for ; x < 10; x++ {
+		v += 1 / (x * x)
+	}
+	r := 1 / (x * x)
+	return v + 1/x + 0.5*r + r/x*(1./6-r*(1./30-r*(1./42-r*(1./30-r*(5./66-r*(691./2730-r*7/6))))))
+}
+
+// tetragamma is the third derivative of ln Γ(x), for x > 0 (Abramowitz & Stegun 6.4.6, 6.4.13).
+func tetragamma(x float64) float64 {
+	var v float64
+	for ; x < 10; x++ {
+		v -= 2 / (x * x * x)
+	}
+	r := 1 / (x * x)
+	return v - r - r/x - r*r*(1./2-r*(1./6-r*(1./6-r*(3./10-r*(5./6-r*691./210)))))
+}
+
+// TrigammaInverse solves Trigamma(y) = x for x > 0, by Newton's method on 1/Trigamma, which is nearly linear and
+// convex, so that it converges from the left without a bracket (Smyth 2004, appendix).
+func TrigammaInverse(x float64) float64 {
+	switch {
+	case x > 1e7:
+		return 1 / math.Sqrt(x)
+	case x < 1e-6:
+		return 1 / x
+	}
+	y := 0.5 + 1/x
+	for range 50 {
+		t := Trigamma(y)
+		d := t * (1 - t/x) / tetragamma(y)
+		y += d
+		if math.Abs(d) < 1e-14*y {
+			break
+		}
+	}
+	return y
+}
+
 // TTail is P(T > t) of Student's t distribution with df > 0 degrees of freedom: half the regularised incomplete beta
 // function I(df/(df+t²); df/2, 1/2) for t > 0 (Abramowitz & Stegun 26.7.1), by its continued fraction (26.5.8). From
 // MaxDF on it is the normal distribution.

@@ -72,3 +72,20 @@ func TestQuantileInvertsTail(t *testing.T) {
 		}
 	})
 }
+
+// ψ(1) = -γ, ψ(1/2) = -γ - 2 ln 2; ψ'(1) = π²/6, ψ'(1/2) = π²/2, ψ'(2) = π²/6 - 1.
+func TestPolygamma(t *testing.T) {
+	const euler = 0.577215664901532861
+	near(t, "ψ(1)", infer.Digamma(1), -euler, 1e-14)
+	near(t, "ψ(1/2)", infer.Digamma(0.5), -euler-2*math.Ln2, 1e-14)
+	near(t, "ψ(100)", infer.Digamma(100), 4.600161852738087400, 1e-14)
+	near(t, "ψ'(1)", infer.Trigamma(1), math.Pi*math.Pi/6, 1e-14)
+	near(t, "ψ'(1/2)", infer.Trigamma(0.5), math.Pi*math.Pi/2, 1e-14)
+	near(t, "ψ'(2)", infer.Trigamma(2), math.Pi*math.Pi/6-1, 1e-14)
+	rapid.Check(t, func(t *rapid.T) {
+		x := math.Exp(rapid.Float64Range(-12, 12).Draw(t, "ln x"))
+		if back := infer.Trigamma(infer.TrigammaInverse(x)); math.Abs(back/x-1) > 1e-6 {
+			t.Fatalf("ψ' of its inverse of %v is %v", x, back)
+		}
+	})
+}

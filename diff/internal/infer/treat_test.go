@@ -2,6 +2,7 @@ package infer_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Base 0, 0.02, -0.02: mean 0, squares 8e-4. Head 0.08, 0.10, 0.06: mean 0.08, squares 8e-4.
+// One sample is not moderated. Base 0, 0.02, -0.02: mean 0, squares 8e-4. Head 0.08, 0.10, 0.06: mean 0.08, squares 8e-4.
 // s² = 16e-4/4 = 4e-4 with 4 degrees of freedom, SE = 0.02 √(2/3). For 4 degrees of freedom
 // P(T > t) = 1/2 - 3/8 u (1 - u²/12) with u = t/√(1+t²/4).
 func TestTREATByHand(t *testing.T) {
@@ -24,7 +25,7 @@ func TestTREATByHand(t *testing.T) {
 	two := infer.TREAT([]infer.Sample{s}, tau, 0.05, false)[0]
 	near(t, "effect", one.Effect, 0.08, 1e-14)
 	near(t, "s²", one.S2, 4e-4, 1e-14)
-	near(t, "s²", one.S2, 4e-4, 1e-14)
+	near(t, "moderated", one.Moderated, 4e-4, 1e-14)
 	near(t, "SE", one.SE, se, 1e-14)
 	near(t, "DF", one.DF, 4, 0)
 	near(t, "one-sided p", one.P, upper((0.08-tau)/se), 1e-12)
@@ -55,7 +56,7 @@ func TestTREATOneCapture(t *testing.T) {
 	// History adds to what the captures say: squares 8e-4 + 8e-4 of 4 degrees of freedom and 4 × 1e-4 of 4 are 20e-4/8.
 	both := infer.TREAT([]infer.Sample{{ID: "k", Base: []float64{0, 0.02, -0.02}, Head: []float64{0.08, 0.10, 0.06}}}, 0, 0.05, true, infer.History{ID: "k", S2: 1e-4, DF: 4})[0]
 	near(t, "pooled", both.S2, 2.5e-4, 1e-14)
-	near(t, "pooled df", both.DF, 8, 0)
+	near(t, "pooled df", both.S2DF, 8, 0)
 }
 
 func TestTREATWithoutVarianceOrValues(t *testing.T) {
@@ -85,6 +86,129 @@ func TestTREATWithoutVarianceOrValues(t *testing.T) {
 	near(t, "s² of what is there", r.S2, 2e-4, 1e-14)
 	if r.NBase != 2 || r.NHead != 2 || r.DF != 2 {
 		t.Errorf("missing values: %+v", r)
+	}
+}
+
+// spread makes a sample of 3 captures a side whose pooled variance is v: deviations -d, 0, d have squares 2d² a side, of 4
+// degrees of freedom together: s² = d².
+func spread(i int, v float64) infer.Sample {
+	d := math.Sqrt(v)
+	return infer.Sample{ID: strconv.Itoa(i), Base: []float64{-d, 0, d}, Head: []float64{d, 0, -d}}
+}
+
+// Ten samples with s² = 1 and 100 in turn, ν = 4. z is 0 and ln 100, so var(z) = (ln 10)² 10/9 and
+// ψ'(D0/2) = (ln 10)² 10/9 - ψ'(2); mean e = ln 10 - ψ(2) + ln 2 with ψ(2) = 1 - γ.
+func TestModerateByHand(t *testing.T) {
+	var samples []infer.Sample
+	for i := range 10 {
+		samples = append(samples, spread(i, []float64{1, 100}[i%2]))
+	}
+	m := infer.Moderate(samples)
+	near(t, "ψ'(D0/2)", infer.Trigamma(m.D0/2), math.Ln10*math.Ln10*10/9-(math.Pi*math.Pi/6-1), 1e-12)
+	near(t, "ln S02", math.Log(m.S02), math.Ln10-(1-0.577215664901532861)+math.Ln2+infer.Digamma(m.D0/2)-math.Log(m.D0/2), 1e-12)
+	near(t, "pooled", m.Pooled, 40, 0)
+	s2, df := m.Squeeze(1, 4)
+	near(t, "squeezed", s2, (m.D0*m.S02+4)/(m.D0+4), 1e-12)
+	near(t, "squeezed df", df, m.D0+4, 1e-12)
+	r := infer.TREAT(samples, 0, 0.05, true)
+	near(t, "in the test", r[0].Moderated, s2, 1e-12)
+}
+
+// Equal variances differ less than chance makes them: D0 would be infinite, and is twice ν. s̃² = (8·4 + 4·4)/12.
+func TestModerateEqualVariances(t *testing.T) {
+	var samples []infer.Sample
+	for i := range 12 {
+		samples = append(samples, spread(i, 4))
+	}
+	m := infer.Moderate(samples)
+	near(t, "D0", m.D0, 8, 1e-12)
+	near(t, "S02", m.S02, 4, 1e-14)
+	s2, df := m.Squeeze(4, 4)
+	near(t, "s²", s2, 4, 1e-14)
+	near(t, "df", df, 12, 1e-12)
+	// A sample that nothing is known of has what the others have.
+	s2, df = m.Squeeze(0, 0)
+	near(t, "s² of the others", s2, 4, 1e-14)
+	near(t, "its df", df, 8, 1e-12)
+	// One that varies ten times as much as the others does not count, and stands on its own variance.
+	samples = append(samples, spread(12, 400))
+	if with := infer.Moderate(samples); with != m {
+		t.Errorf("with an outlier %+v, without %+v", with, m)
+	}
+	r := infer.TREAT(samples, 0, 0.05, false)
+	near(t, "its variance", r[12].Moderated, 400, 1e-12)
+	near(t, "its df", r[12].DF, 4, 0)
+
+	if m := infer.Moderate(samples[:infer.MinModerate-1]); m.D0 != 0 {
+		t.Errorf("too few samples: %+v", m)
+	}
+	for i := range samples {
+		samples[i] = spread(i, 0)
+	}
+	if m := infer.Moderate(samples); m.D0 != 0 {
+		t.Errorf("nothing varies: %+v", m)
+	}
+	samples[0] = spread(0, 1)
+	if m := infer.Moderate(samples); m.D0 != 0 {
+		t.Errorf("next to nothing varies: %+v", m)
+	}
+}
+
+// The prior that variances were drawn from is found again: s² = S02 · F(ν, D0). Of such samples 1.5 % lie above the limit,
+// which makes the rest look a little more alike.
+func TestModerateFindsThePrior(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	chi := func(df int) float64 {
+		var v float64
+		for range df {
+			z := rng.NormFloat64()
+			v += z * z
+		}
+		return v / float64(df)
+	}
+	var samples []infer.Sample
+	for i := range 20000 {
+		samples = append(samples, spread(i, 2.5*chi(4)/chi(4)))
+	}
+	m := infer.Moderate(samples)
+	if math.Abs(m.D0-4) > 1 || math.Abs(m.S02-2.5) > 0.15 {
+		t.Errorf("got %+v, want D0 4, S02 2.5", m)
+	}
+}
+
+// Of tests of no change, 5 % have p ≤ 0.05, also where one sample in a family varies ten times as much as the others, and
+// for that sample.
+func TestModerateKeepsItsLevel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	var all, odd, n float64
+	for range 1000 {
+		var samples []infer.Sample
+		for i := range 20 {
+			s := infer.Sample{ID: strconv.Itoa(i)}
+			sd := 1.0
+			if i == 0 {
+				sd = 10
+			}
+			for range 3 {
+				s.Base, s.Head = append(s.Base, sd*rng.NormFloat64()), append(s.Head, sd*rng.NormFloat64())
+			}
+			samples = append(samples, s)
+		}
+		n++
+		for i, r := range infer.TREAT(samples, 0, 0.05, false) {
+			if r.P <= 0.05 {
+				all++
+				if i == 0 {
+					odd++
+				}
+			}
+		}
+	}
+	if share := all / n / 20; share > 0.055 || share < 0.03 {
+		t.Errorf("%.4f of all tests have p ≤ 0.05", share)
+	}
+	if share := odd / n; share > 0.085 {
+		t.Errorf("%.4f of the tests of the odd one have p ≤ 0.05", share)
 	}
 }
 
@@ -118,7 +242,7 @@ func TestTREATProperties(t *testing.T) {
 			if !(a[i].P >= 0 && a[i].P <= 1) || a[i].P < loose[i].P-1e-12 {
 				t.Fatalf("p against %v is %v, against half of it %v", tau, a[i].P, loose[i].P)
 			}
-			for _, v := range []float64{a[i].SE, a[i].DF, a[i].Low, a[i].High, a[i].S2} {
+			for _, v := range []float64{a[i].SE, a[i].DF, a[i].Low, a[i].High, a[i].S2, a[i].Moderated} {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					t.Fatalf("not finite: %+v", a[i])
 				}

@@ -99,7 +99,7 @@ func Tested(n *infer.Number, v *infer.Verdict) *comparison.Test {
 		return nil
 	}
 	return &comparison.Test{Effect: v.Test.Effect, SE: v.Test.SE, DF: v.Test.DF, Tau: tauOf(n), S2: v.Test.S2,
-		Moderated: v.Test.S2}
+		Moderated: v.Test.Moderated}
 }
 
 // tauOf is what a number was tested against, ln.
