@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -89,14 +88,11 @@ func TestNCUNamesAreLiteral(t *testing.T) {
 // taken for a command to a runner or a shell.
 func TestTargetsOfHostileNames(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"ncu-targets", "../../testdata/hostile.sqlite", "--top", "1000"}, &env{Out: &out, Err: &errs, Getenv: os.Getenv}); code != exitOK {
-		t.Fatalf("exit %d: %s", code, errs.String())
-	}
+	text := targetsOf(t, "../../testdata/hostile.sqlite", "1000")
 	var list struct {
 		Kernels []struct{ Name, Regex, Description string }
 	}
-	if err := yaml.Unmarshal(out.Bytes(), &list); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Kernels) < 20 {
@@ -114,7 +110,7 @@ func TestTargetsOfHostileNames(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range strings.Split(out.String(), "\n") {
+	for _, line := range strings.Split(text, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "::") {
 			t.Errorf("a workflow command: %q", line)
 		}

@@ -39,7 +39,7 @@ var (
 var longCommands = []string{
 	"report M --out O", "M --format json", "M --format md", "M --format profilemate", "M --steady", "M --window nvtx:step", "M --unit graph", "M --print-schema",
 	"M --all-rows --out O", "M --evidence EVIDENCE --out O", "M --perfetto O", "diff T M", "diff M T --out O", "diff M M --format json", "gate --base T --head M --out O",
-	"gate --head M --out O", "calibrate T M --out O", "scrub M O", "scrub --names hash M O", "partial M --out O", "merge M T --out O", "ncu-targets M --top 5", "whatif M --speedup category:gemm=2x",
+	"gate --head M --out O", "calibrate T M --out O", "scrub M O", "scrub --names hash M O", "partial M --out O", "merge M T --out O", "report M --top 5 --ncu-targets O", "whatif M --speedup category:gemm=2x",
 	"whatif M --host-free", "policy init M T", "policy test POLICY --on M", "history add M --store O --commit 0123456789abcdef0123456789abcdef01234567 --repository o/r --branch main",
 	"mcp", "report M --from 0ms --to 200ms --top 3", "capture resume D",
 }
