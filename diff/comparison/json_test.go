@@ -54,7 +54,7 @@ func TestForeignComparisonsAreBounded(t *testing.T) {
 		{`"units_base": 40`, `"units_base": -40`, "a count is -40"},
 		{`"units_base":40`, `"units_base":-40`, "a count is -40"},
 		{`"delta":400000,`, `"delta":1e999,`, "cannot be read"},
-		{`"delta":400000,`, `"delta":NaN,`, "not a comparison"},
+		{`"delta":400000,`, `"delta":NaN,`, "cannot be read"},
 		{`"verdict": "fail"`, `"verdict": "pass"`, "the verdict is pass, and gate 0 counts as fail"},
 		{`"verdict": "fail"`, `"verdict": "great"`, `verdict is "great"`},
 		{`"reasons": [`, `"reasons": [` + strings.Repeat(`{"code":"x","text":"y"},`, 1000) + `{"code":"x","text":"y"}`, "1001 reasons, at most 1000"},
