@@ -11,7 +11,7 @@
 //
 // Rendering is another room: report/present and report/render.
 //
-// To add a section, a metric, a column or a finding, follow examples/docs/architecture.md, which a test does too.
+// To add a section or a metric, follow examples/docs/architecture.md.
 package analyze
 
 import (

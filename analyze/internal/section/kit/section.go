@@ -3,7 +3,7 @@
 // families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections
 // run side by side.
 //
-// To add a section, a metric, a column or a finding, follow examples/docs/architecture.md, which a test does too.
+// To add a section or a metric, follow examples/docs/architecture.md.
 package kit
 
 import (
