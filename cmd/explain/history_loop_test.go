@@ -146,7 +146,7 @@ func TestWholeLoop(t *testing.T) {
 
 	l.explain(exitOK, "history", "page", "--store", store, "--checkout", l.dir, "--out", filepath.Join(work, "page"))
 	page := string(read(t, filepath.Join(work, "page", "index.html")))
-	for _, want := range []string{"3 changes in 1 series of 60 nights, 2 open", "unit.time.p50 of decode/32", "wider heads", "<polyline", "rework scheduler/loop.py"} {
+	for _, want := range []string{"3 changes in 1 series of 60 nights, 2 open", "unit.time.p50 of decode/32", "wider heads", "<svg class=\"area\"", "rework scheduler/loop.py"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -178,7 +178,10 @@ func loadLatency(o *kit.Output, r *loadfile.Result) {
 		o.FromEvidence(file.Load, int(s.N), "latency."+l.field)
 		m := o.Float(l.id, nil, s.P50)
 		if m.N = s.N; l.d.Only == loadfile.OnlyMedian {
-			t.Row(kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50))
+			none := report.Null
+			t.Row(
+				kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50), kit.Put("p90", none), kit.Put("p99", none),
+				kit.Put("max", none), kit.Put("mean", none), kit.Put("stddev", none), kit.Put("min", none))
 			continue
 		}
 		if m.Summary = &s; l.d.Only == "" {

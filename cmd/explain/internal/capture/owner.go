@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,24 +72,34 @@ func EndStale() string {
 			interrupt(p.pid) // nsys writes what it has
 		}
 	}
-	for wait := time.Now().Add(3 * time.Second); time.Now().Before(wait); time.Sleep(50 * time.Millisecond) {
-		left := 0
-		for _, p := range stale {
-			if still(p) {
-				left++
+	ended := func(of []process, within time.Duration) bool {
+		for until := time.Now().Add(within); slices.ContainsFunc(of, still); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(until) {
+				return false
 			}
 		}
-		if left == 0 {
-			return names
-		}
+		return true
 	}
-	for _, p := range stale {
-		if still(p) {
-			killProcess(p.pid)
+	if ended(stale, 3*time.Second) {
+		return names
+	}
+	// nsys waits for what it records: without that it writes the recording.
+	recorder := func(p process) bool { return strings.Contains(p.String(), "nsys") }
+	for _, all := range []bool{false, true} {
+		for _, p := range stale {
+			if (all || !recorder(p)) && still(p) {
+				killProcess(p.pid)
+			}
+		}
+		if !all {
+			ended(stale, writingLimit)
 		}
 	}
 	return names
 }
+
+// writingLimit is how long nsys may take to write a recording whose program was ended.
+const writingLimit = 30 * time.Second
 
 // startedBy reads from the mark of a process which explain began it.
 func startedBy(pid int) (o owner, ok bool) {

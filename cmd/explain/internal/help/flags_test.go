@@ -61,7 +61,7 @@ func TestHelp(t *testing.T) {
 		t.Errorf("%s\nand\n%s", texts[0], texts[1])
 	}
 	at := -1
-	for _, part := range []string{"Compare\n", "Usage:\n  explain diff BASE HEAD [flags]\n", "\nWhat is analysed:\n", "--from TIME",
+	for _, part := range []string{"Compare\n", "Usage:\n  explain diff BASE HEAD [flags]\n", "\nWhat is analysed:\n", "--from\n          explained by: explain help window\n",
 		"\nOutput:\n", "--format FORMAT", "--top N", "\nEverywhere:\n", "--help", "--color WHEN"} {
 		i := strings.Index(texts[0], part)
 		if i <= at {

@@ -88,15 +88,19 @@ func Install(root *cobra.Command, width func() int) {
 				}
 				return usage.Errorf("there is no command %q; explain help lists them", name)
 			}
+			if cmd.Name() == windowTopic {
+				return writeWindow(cmd.OutOrStdout(), root, width())
+			}
 			return write(cmd.OutOrStdout(), cmd, width(), all)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list every flag, those that few need too")
 	root.SetHelpCommand(cmd)
-	topic := &cobra.Command{Use: "window", Short: "Which part of a trace is analysed", Hidden: true}
-	topic.SetHelpFunc(func(_ *cobra.Command, _ []string) { _ = writeWindow(root.OutOrStdout(), root, width()) })
-	root.AddCommand(topic)
+	root.AddCommand(&cobra.Command{Use: windowTopic, Short: "Which part of a trace is analysed", Hidden: true})
 }
+
+// windowTopic is what help calls the flags of the window.
+const windowTopic = "window"
 
 // writeWindow explains the flags that many commands share.
 func writeWindow(w io.Writer, root *cobra.Command, width int) error {
