@@ -22,7 +22,6 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/diffdoc"
-	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // Options are what a command line says of a capture.
@@ -360,7 +359,7 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 		return nil
 	case compared != nil:
 		opt := r.Terminal
-		if err := diffrender.WriteText(r.Stdout, compared, opt); err != nil {
+		if err := diffdoc.WriteText(r.Stdout, compared, opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.Repeat == 1:
