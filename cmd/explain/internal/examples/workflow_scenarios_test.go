@@ -32,7 +32,7 @@ func scenarios() []scenario {
 			b.repository(readmeWorkflow(b.T), b.base, b.slow, nil)
 			ok, log := b.run("pull_request", gatetest.PullEvent)
 			failed(b, ok, log)
-			b.want(b.one(), "explain `.*\\+source`", "`[0-9a-f]{7}` vs `aaaaaaa`")
+			b.want(b.one(), "explain `.*\\+source`", "`[0-9a-f]{7}` → `aaaaaaa`")
 		}},
 		{"a faster head passes, and the comment turns green", func(b *bench) {
 			b.github(nil)
@@ -42,7 +42,7 @@ func scenarios() []scenario {
 			if ok, _ := b.run("pull_request", gatetest.PullEvent); !ok {
 				b.Error("a faster head fails")
 			}
-			b.want(b.one(), `^### ✅ \*\*PASS\*\* -5\.7 % faster`, `🟩`)
+			b.want(b.one(), `^### ✅ \*\*PASS\*\* -5\.7 % faster`, `36 gates checked: 36 passed`)
 		}},
 		{"a capture that fails replaces the last verdict", func(b *bench) {
 			b.github(nil)
