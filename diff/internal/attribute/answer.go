@@ -272,12 +272,14 @@ func (s *story) waitRows() []comparison.AnswerRow {
 	idle, copies := s.part(comparison.ClassIdle).Delta, s.part(comparison.ClassCopy).Delta
 	other := s.part("dependency").Delta + s.part("unknown").Delta
 	var list []comparison.AnswerRow
+	causes := side.Causes()
 	if math.Abs(other) >= toldPart*total && math.Abs(idle-other) >= toldPart*total {
 		idle -= other
+		causes = slices.DeleteFunc(slices.Clone(causes), func(c string) bool { return c == "dependency" || c == "unknown" })
 		list = append(list, comparison.AnswerRow{Delta: other, Part: comparison.AnswerIdle,
 			What: "GPU idle: work waits for other streams or devices"})
 	}
-	row := s.idleRow(idle)
+	row := s.idleRow(idle, causes)
 	moved := s.copied(copies)
 	calls := s.blocked(idle)
 	if len(calls) > 0 {
@@ -336,11 +338,12 @@ func (x *Parts) copied(d float64) []string {
 	return list
 }
 
-// idleRow says which cause of idle time changed most, where, and which calls of the host go with it.
-func (s *story) idleRow(d float64) comparison.AnswerRow {
+// idleRow says which of the causes of a part of the idle time changed most, where, and which calls of the host go with
+// it.
+func (s *story) idleRow(d float64, causes []string) comparison.AnswerRow {
 	row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerIdle, What: "GPU idle"}
 	best, most := 0.0, ""
-	for _, cause := range side.Causes() {
+	for _, cause := range causes {
 		if r := s.part(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {
 			best, most = r.Delta, cause
 		}
