@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// StudyFields are what a study can be of: the fields of the environment that make sides not comparable, and what no field
-// says: the batch size, the engine (its version, say), and the work itself.
+// StudyFields are what a study can be of: the fields of the environment that make sides not comparable, and what no
+// field says: the batch size, the engine (its version, say), and the work itself.
 func StudyFields() []string {
 	list := []string{match.StudyBatch, match.StudyEngine, match.StudyWork}
 	for _, f := range report.EnvironmentFields() {

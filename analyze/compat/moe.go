@@ -102,12 +102,8 @@ var MoE = kit.Section{
 	Run: moe,
 }
 
-// When experts are a finding: profilemate's bound of the balance, and the busiest expert over the mean.
-const (
-	moeUneven   = 2.0
-	moeVeryHot  = 4.0
-	moeDeadHigh = 0.25 // of the experts
-)
+// moeUneven is the balance from which experts are a finding: profilemate's bound.
+const moeUneven = 2.0
 
 // moeLayer is a layer with what is computed of it.
 type moeLayer struct {

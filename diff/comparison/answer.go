@@ -24,7 +24,8 @@ type Answer struct {
 	// Rows are causes, the one that explains most first; together with Rest they sum to the change of the mean unit.
 	Rows []AnswerRow `json:"rows"`
 	Rest *float64    `json:"rest"` // ns, that the rows leave; null where they do not sum to a change
-	// Resolution is the smallest loss that would have failed, 0.03 is 3 %, where the answer is that nothing changed by as much.
+	// Resolution is the smallest loss that would have failed, 0.03 is 3 %, where the answer is that nothing changed by
+	// as much.
 	Resolution *float64 `json:"resolution,omitempty"`
 	Notes      []string `json:"notes"` // what else there is to know, the most important first
 }

@@ -132,8 +132,8 @@ func Read(r io.Reader) (*Comparison, error) {
 	return c, nil
 }
 
-// NewError is the comparison of a run that ended with an error before it compared anything: what a folder holds in place of
-// the comparison of an earlier run. The text may hold anything.
+// NewError is the comparison of a run that ended with an error before it compared anything: what a folder holds in
+// place of the comparison of an earlier run. The text may hold anything.
 func NewError(version string, v Verdict, text string) *Comparison {
 	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: version}, Verdict: v, Cause: text,
 		Depth: DepthNone, Reasons: []Reason{{Code: NotJudged, Text: text}},

@@ -16,9 +16,9 @@ type Override struct {
 // maxOverrideText bounds, in characters, what is kept of a label or a name.
 const maxOverrideText = 100
 
-// Accept records that somebody accepts what was found, by a label on the pull request say: a verdict of fail or inconclusive becomes
-// warn, and the comparison names who said so. The gates stand as they were judged. It reports whether there was
-// anything to accept; if not, nothing is recorded.
+// Accept records that somebody accepts what was found, by a label on the pull request say: a verdict of fail or
+// inconclusive becomes warn, and the comparison names who said so. The gates stand as they were judged. It reports
+// whether there was anything to accept; if not, nothing is recorded.
 func (c *Comparison) Accept(label, by string) bool {
 	if c.Verdict != Fail && c.Verdict != Inconclusive {
 		return false

@@ -17,7 +17,8 @@ type Study struct {
 	BaseGPUs   int      `json:"base_gpus"` // that did work; 0 where unknown
 	HeadGPUs   int      `json:"head_gpus"`
 	Efficiency *float64 `json:"efficiency"` // throughput per GPU, head over base; null where both sides have as many GPUs
-	// Communication is the change of exposed communication, ns per unit, and Collective what it is if it is all of one sort
+	// Communication is the change of exposed communication, ns per unit, and Collective what it is if it is all of one
+	// sort
 	Communication *float64 `json:"communication"`
 	Collective    string   `json:"collective"`
 }

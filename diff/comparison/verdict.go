@@ -16,8 +16,8 @@ const (
 // Verdict of a comparison or of one rule.
 type Verdict string
 
-// Verdicts, from best to worst. Error means that explain itself failed; None is that of a study, which judges nothing and
-// passes for nothing.
+// Verdicts, from best to worst. Error means that explain itself failed; None is that of a study, which judges nothing
+// and passes for nothing.
 const (
 	Pass         Verdict = "pass"
 	Warn         Verdict = "warn"

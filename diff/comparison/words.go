@@ -63,8 +63,8 @@ const (
 	FoundCommunication = "communication"
 )
 
-// Metrics that rules can judge and reports do not hold: of each kind of decode step whose batch size is known, its time by its
-// batch, and the tokens per second by the number of GPUs.
+// Metrics that rules can judge and reports do not hold: of each kind of decode step whose batch size is known, its time
+// by its batch, and the tokens per second by the number of GPUs.
 const (
 	MetricToken     = "unit.time_per_output_token"
 	MetricTokenRate = "unit.tokens_per_second_per_gpu"

@@ -18,7 +18,8 @@ func WriteHTML(w io.Writer, c *comparison.Comparison, sides Links) error {
 	return render.HTML(w, Browser(c, sides), render.HTMLOptions{Title: title})
 }
 
-// Links are where the pages of the reports lie, base and head, as seen from the page of the comparison; empty: nowhere near.
+// Links are where the pages of the reports lie, base and head, as seen from the page of the comparison; empty: nowhere
+// near.
 type Links struct{ Base, Head string }
 
 // The groups of the page's contents, as the report's page has them.
@@ -162,8 +163,8 @@ func reportsOf(l Links) (spans []doc.Span) {
 	return spans
 }
 
-// settling is the command that would answer what this comparison does not; empty where it answers, or where other captures
-// of the same would not.
+// settling is the command that would answer what this comparison does not; empty where it answers, or where other
+// captures of the same would not.
 func settling(c *comparison.Comparison) string {
 	if c.Verdict != comparison.Inconclusive || c.FirstRun() || len(c.Reasons) == 0 {
 		return ""

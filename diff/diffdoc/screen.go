@@ -21,8 +21,8 @@ const (
 	screenRows  = 3 // of gates
 )
 
-// screen is what stands before the first fold under the title: causes, the gates that the verdict stands on, what to know and what
-// to do. What does not fit into its words is folded, the least important first.
+// screen is what stands before the first fold under the title: causes, the gates that the verdict stands on, what to
+// know and what to do. What does not fit into its words is folded, the least important first.
 func (p commentPage) screen() (first, folded []doc.Block) {
 	type part struct {
 		rank   int // what has a higher one is folded first
@@ -130,7 +130,8 @@ func (p commentPage) failing() (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// unitOf is the unit of what a gate judged, by the row of the same name or by what the name says; empty where nothing does.
+// unitOf is the unit of what a gate judged, by the row of the same name or by what the name says; empty where nothing
+// does.
 func (p commentPage) unitOf(g *comparison.Gate) string {
 	for i := range p.c.Primary {
 		if r := &p.c.Primary[i]; g.Of(r) || r.Metric == g.Metric {
@@ -198,8 +199,9 @@ func (p commentPage) next() (accept, reproduce []doc.Block) {
 	return accept, reproduce
 }
 
-// waivers are the entries of the policy that accept every failure, as a policy file takes them: one for the rules with a relative
-// change, up to that of the worst, and one for the others, which have no such size: a budget, something that is new.
+// waivers are the entries of the policy that accept every failure, as a policy file takes them: one for the rules with
+// a relative change, up to that of the worst, and one for the others, which have no such size: a budget, something that
+// is new.
 func (p commentPage) waivers() []string {
 	var sized, others []string
 	worst := 0.0

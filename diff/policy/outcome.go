@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Counts is what a gate contributes to the verdict of the comparison: its own verdict, or what its rule or the policy says of
-// an answer that is none, and warn at most where the rule only warns.
+// Counts is what a gate contributes to the verdict of the comparison: its own verdict, or what its rule or the policy
+// says of an answer that is none, and warn at most where the rule only warns.
 func (p *Policy) Counts(g *comparison.Gate, onInconclusive comparison.Verdict) comparison.Verdict {
 	v := g.Verdict
 	if v == comparison.Inconclusive {

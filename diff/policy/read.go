@@ -351,8 +351,8 @@ var regressFields = []field[ruleNode]{
 		""},
 }
 
-// limitField is a change that a rule is about: regress is one of the rule's level, fail and warn are one each, and improve is one
-// for the better.
+// limitField is a change that a rule is about: regress is one of the rule's level, fail and warn are one each, and
+// improve is one for the better.
 func limitField(key string) field[ruleNode] {
 	return field[ruleNode]{key, func(d *policyDoc, n ast.Node, r *ruleNode) {
 		to := r

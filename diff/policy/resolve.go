@@ -146,8 +146,8 @@ func (r *Rule) Each() []Rule {
 	return list
 }
 
-// computed are metrics that comparisons have and no report: of decode steps whose batch size is known, the time per output
-// token and what a GPU makes of it.
+// computed are metrics that comparisons have and no report: of decode steps whose batch size is known, the time per
+// output token and what a GPU makes of it.
 var computed = []MetricFacts{
 	{ID: comparison.MetricWork, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Labels: []string{""}},
 	{ID: comparison.MetricToken, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Stats: true, Labels: []string{""}},

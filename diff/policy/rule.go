@@ -46,8 +46,8 @@ type Rule struct {
 
 	Improve bool  // the change is one that must be made: for the better, by Rel and Abs at least
 	Milder  *Rule // of level warn, asked where this one passes; nil: none
-	// When says on which head the rule is asked: patterns by field of its environment. One that it does not state is no reason
-	// to leave the rule out.
+	// When says on which head the rule is asked: patterns by field of its environment. One that it does not state is no
+	// reason to leave the rule out.
 	When report.Labels
 	// OnInconclusive is what a change means that is too large and not certain; empty: what the policy says
 	OnInconclusive comparison.Verdict

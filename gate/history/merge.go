@@ -211,9 +211,6 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 	return nil
 }
 
-// LabelText is the labels as one text: phase=decode,batch=32.
-func (p *Point) LabelText() string { return p.Labels.String() }
-
 // Line is the point as a line of NDJSON.
 func (p *Point) Line() ([]byte, error) {
 	b, err := json.Marshal(p)

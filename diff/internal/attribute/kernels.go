@@ -58,8 +58,8 @@ func (s *story) computeRows() []comparison.AnswerRow {
 // guessClocks asks for what moves all kernels of a device alike.
 const guessClocks = " (clocks, power or temperature?)"
 
-// shiftText says that all kernels changed alike, and whether the GPU's clock did: no clock is lower in a few steps, or in
-// one kind of step alone.
+// shiftText says that all kernels changed alike, and whether the GPU's clock did: no clock is lower in a few steps, or
+// in one kind of step alone.
 func (s *story) shiftText(shift float64) string {
 	word := more(shift, "slower", "faster")
 	if !s.inMost() {

@@ -163,8 +163,8 @@ func sameSteps(base, head *Capture) (b, h []float64) {
 	return b, h
 }
 
-// summaries contrasts numbers of which only the spread over units is known, with as many units as they are worth by their
-// autocorrelation, n (1-ρ)/(1+ρ).
+// summaries contrasts numbers of which only the spread over units is known, with as many units as they are worth by
+// their autocorrelation, n (1-ρ)/(1+ρ).
 func (q *question) summaries(o Options) bool {
 	var variance, units []float64
 	for _, side := range [][]Capture{q.base, q.head} {

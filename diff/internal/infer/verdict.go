@@ -81,7 +81,8 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		}
 	case q.few && v.Level == 0:
 		v.Code = TooFewUnits
-	// small and uncertain: the resolution says how much would have been seen; of a count there is no other noise to know of
+	// small and uncertain: the resolution says how much would have been seen; of a count there is no other noise to
+	// know of
 	case (v.Level > 0 || q.n.Count) && q.d <= q.tau:
 		v.Outcome, v.Code, v.Loose = Holds, "", true
 	case q.few:

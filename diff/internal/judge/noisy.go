@@ -175,8 +175,8 @@ func (j *judge) moved() bool {
 }
 
 // parts fails a gate on the unit's time that is not decided by it, where the sum of the parts that changed for certain,
-// falls included, exceeds the rule and the noise floor, and the mean is not lower. Where the work drifts, idle time alone
-// counts: the GPU does not do less of it for other work.
+// falls included, exceeds the rule and the noise floor, and the mean is not lower. Where the work drifts, idle time
+// alone counts: the GPU does not do less of it for other work.
 func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
 		return

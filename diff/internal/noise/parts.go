@@ -24,8 +24,8 @@ type partKey struct{ kind, name string }
 
 const overUnits = "t interval over units"
 
-// partRows judges the parts of one kind of unit, where the reports list them: over the units of one capture a side, over
-// the means of several.
+// partRows judges the parts of one kind of unit, where the reports list them: over the units of one capture a side,
+// over the means of several.
 func (x *Decider) partRows() {
 	var b, h map[partKey][]float64
 	var nb, nh int

@@ -59,7 +59,6 @@ var Graphs = kit.Section{
 
 // When graphs, or the lack of them, are a finding.
 const (
-	hiddenShare    = 0.50 // of kernel time in graphs traced as a whole, for the finding to be high
 	lowCoverage    = 0.70 // profilemate's, below which it advises more graphs
 	graphHostShare = 0.10 // of the window idle for the host or a launch call, without which graphs would not help
 )

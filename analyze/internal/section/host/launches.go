@@ -125,8 +125,8 @@ const (
 
 // A launch call takes 2 to 6 µs on a healthy host, the profiler's part included.
 const (
-	slowLaunch, verySlowLaunch = 10_000.0, 20_000.0 // ns, median of one API
-	slowLaunchCalls            = 100                // below this many calls the median says little
+	slowLaunch      = 10_000.0 // ns, median of one API
+	slowLaunchCalls = 100      // below this many calls the median says little
 )
 
 func isStorm(rate, p50 float64) bool {

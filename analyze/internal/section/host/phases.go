@@ -74,7 +74,6 @@ const (
 	dominantPhase    = 0.70
 	stormMinLaunches = 100
 	stormMinShare    = 0.05 // of wall time, below which a phase is not worth a finding
-	stormMainPhase   = 0.25 // of wall time, from which a storm in a phase is severe
 	maxPhaseMetrics  = 100
 )
 

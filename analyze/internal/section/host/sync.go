@@ -98,13 +98,10 @@ var Sync = kit.Section{
 	Run: syncCalls,
 }
 
-// When blocking calls are a finding. The first is nsys-llm-explainer's.
+// When blocking calls are a finding.
 const (
-	syncMedium     = 1_000_000 // ns of blocking calls
-	syncIdleWindow = 0.05      // of the window idle for the cause sync, and …
-	syncIdleShare  = 0.40      // … of all idle time, for the finding to be high
-	allocShare     = 0.05      // of the window spent allocating and freeing memory
-	allocShareHigh = 0.40
+	syncIdleWindow = 0.05 // of the window idle for the cause sync
+	allocShare     = 0.05 // of the window spent allocating and freeing memory
 	syncGPUWait    = 0.80 // of the blocked time with the GPU at work: the wait is for the GPU
 )
 
