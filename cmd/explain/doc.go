@@ -61,8 +61,8 @@ a flag. Other words are searched in the text of all pages.`,
 	return cmd
 }
 
-// explained prints a page, or says what a name means: of a command, of anything that an output shows, of a flag; else where
-// the pages use the words.
+// explained prints a page, or says what a name means: of a command, of anything that an output shows, of a flag; else
+// where the pages use the words.
 func explained(w io.Writer, root *cobra.Command, name string) error {
 	if page, ok := docs.ByName(name); ok {
 		_, err := io.WriteString(w, page.Text)
@@ -83,11 +83,10 @@ func explained(w io.Writer, root *cobra.Command, name string) error {
 		entries = docs.Search(name)
 	}
 	if len(entries) == 0 && command == nil {
-		text := "no entry for %q; kernels and NVTX ranges have the names that the program gave them; explain doc lists the pages"
 		if near := nearest(root, name); near != "" {
 			return usagef("no entry for %q; did you mean %q? (explain doc lists the pages)", name, near)
 		}
-		return usagef(text, name)
+		return usagef("no entry for %q; kernels and NVTX ranges have the names that the program gave them; explain doc lists the pages", name)
 	}
 	for _, found := range entries {
 		text := strings.TrimRight(found.Text, "\n")

@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/mcp"
+	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -54,7 +52,8 @@ type captures struct{ e *env }
 func (c captures) Report(ctx context.Context, path string) (*report.Report, error) {
 	if run := inFolder(path); len(run) > 0 {
 		mcp.Progress(ctx, "reading the captures of a run")
-		return c.run(ctx, run)
+		of := mergecmd.Run{Analysis: analysisFlags{Quiet: true}, Top: 30, Apart: true}
+		return of.Merged(ctx, c.e, run)
 	}
 	mcp.Progress(ctx, "reading "+filepath.Base(path))
 	in, err := input.Find(path)
@@ -66,27 +65,6 @@ func (c captures) Report(ctx context.Context, path string) (*report.Report, erro
 		return nil, err
 	}
 	return list[0], nil
-}
-
-// run is the report of the captures of a run, as explain report makes it of several.
-func (c captures) run(ctx context.Context, list []string) (*report.Report, error) {
-	dir, err := os.MkdirTemp("", "explain-mcp-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "report")
-	var errs strings.Builder
-	e := &env{In: strings.NewReader(""), Out: io.Discard, Err: &errs, Getenv: c.e.Getenv}
-	if code := run(ctx, append([]string{"report", "--quiet", "--out", out}, list...), e); code != exitOK {
-		return nil, errors.New(strings.TrimPrefix(strings.TrimSpace(errs.String()), "explain: "))
-	}
-	f, err := os.Open(filepath.Join(out, "report.json"))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return report.Read(f)
 }
 
 func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {

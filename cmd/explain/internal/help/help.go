@@ -33,12 +33,12 @@ var groups = []struct{ title, flags string }{
 		"nvtx-include profiler-path no-profiler nsys grace"},
 	{"History", "store history history-branch history-repository repository branch commit time workload tag ref " +
 		"ref-report limit before keep reason expires metric least codeowners"},
-	{"Output", "out format top top-kernels all-rows open perfetto ncu-targets force dry-run no-report print-schema"},
+	{"Output", "out format top all-rows open perfetto ncu-targets force dry-run no-report print-schema"},
 	{"Everywhere", "max-memory color quiet verbose version help"},
 }
 
-// window are the flags that say which part of a trace is analysed. Many commands have them; help of all but report names
-// them in one line, and the topic window explains them.
+// window are the flags that say which part of a trace is analysed. Many commands have them; help of all but report
+// names them in one line, and the topic window explains them.
 const window = "unit window from to steady phase-map kernel-map"
 
 // rare are flags that action.yml sets, that only users of older tools know, or that few need: help --all lists them.

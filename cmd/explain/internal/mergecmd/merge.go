@@ -3,6 +3,7 @@ package mergecmd
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -82,9 +84,10 @@ func (f *Run) register(cmd *cobra.Command) {
 		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
 	cmdenv.Force(fl, &f.force)
 	RegisterRanks(fl, &f.Rank, &f.Roles)
-	fl.IntVar(&f.Top, "top-kernels", 30, "rows of ranked tables, `N` at most")
+	fl.IntVar(&f.Top, "top", 30, "rows of ranked tables, `N` at most")
 	f.Analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
+	help.Renamed(cmd, map[string]string{"top-kernels": "top"})
 	cmdenv.Complete(cmd, "format", output.Formats)
 }
 
@@ -98,7 +101,7 @@ func RegisterRanks(fl *pflag.FlagSet, rank *string, roles *[]string) {
 func (f *Run) options(e *cmdenv.Env) (opt merge.Options, err error) {
 	opt = merge.Options{Version: e.Version, Rules: analyze.MergeRules(), Top: f.Top}
 	if f.Top < 1 {
-		return opt, usage.Errorf("--top-kernels must be at least 1, got %d", f.Top)
+		return opt, usage.Errorf("--top must be at least 1, got %d", f.Top)
 	}
 	if f.Format != "" {
 		if err := cmdenv.Format(f.Format, output.Formats); err != nil {
@@ -127,7 +130,7 @@ func (f *Run) options(e *cmdenv.Env) (opt merge.Options, err error) {
 	return opt, nil
 }
 
-// Report makes the report of a run of partials, folders of partials, traces and reports.
+// Report writes and prints the report of a run, or the union of its partials.
 func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	opt, err := f.options(e)
 	if err != nil {
@@ -142,7 +145,7 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	sources, err := f.sources(cmd, e, args)
+	sources, err := f.sources(cmd.Context(), e, args)
 	if err != nil {
 		return err
 	}
@@ -169,8 +172,21 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	return output.Print(e.Out, res, f.Format, f.Out, e.Terminal())
 }
 
+// Merged is the report of a run of partials, folders of partials, traces and reports.
+func (f *Run) Merged(ctx context.Context, e *cmdenv.Env, args []string) (*report.Report, error) {
+	opt, err := f.options(e)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := f.sources(ctx, e, args)
+	if err != nil {
+		return nil, err
+	}
+	return merge.Report(ctx, sources, opt)
+}
+
 // sources are the partials that files and folders hold; traces are analysed, one after the other.
-func (f *Run) sources(cmd *cobra.Command, e *cmdenv.Env, args []string) ([]merge.Source, error) {
+func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merge.Source, error) {
 	paths, err := input.Expand("merge", args)
 	if err != nil {
 		return nil, err
@@ -203,7 +219,7 @@ func (f *Run) sources(cmd *cobra.Command, e *cmdenv.Env, args []string) ([]merge
 			list = append(list, fileSource(path))
 			continue
 		}
-		c, err := f.capture(cmd, e, path, opt)
+		c, err := f.capture(ctx, e, path, opt)
 		if err != nil {
 			return nil, err
 		}
@@ -234,10 +250,10 @@ func (f *Run) sources(cmd *cobra.Command, e *cmdenv.Env, args []string) ([]merge
 
 // capture is what a report.json says of its capture, or what the analysis of a trace says.
 func (f *Run) capture(
-	cmd *cobra.Command, e *cmdenv.Env, path string, opt analyze.Options,
+	ctx context.Context, e *cmdenv.Env, path string, opt analyze.Options,
 ) (*merge.Capture, error) {
 	if fetch.Remote(path) || !strings.EqualFold(filepath.Ext(path), ".json") || analyze.IsProfile(path) {
-		return digest(cmd, e, path, opt, &f.Analysis)
+		return digest(ctx, e, path, opt, &f.Analysis)
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -2,6 +2,7 @@ package mergecmd
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -95,7 +96,7 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 	if err != nil {
 		return err
 	}
-	c, err := digest(cmd, e, trace, opt, &f.analysis)
+	c, err := digest(cmd.Context(), e, trace, opt, &f.analysis)
 	if err != nil {
 		return err
 	}
@@ -125,9 +126,9 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // digest analyses a trace that may have to be fetched.
 func digest(
-	cmd *cobra.Command, e *cmdenv.Env, trace string, opt analyze.Options, f *cmdenv.AnalysisFlags,
+	ctx context.Context, e *cmdenv.Env, trace string, opt analyze.Options, f *cmdenv.AnalysisFlags,
 ) (*merge.Capture, error) {
-	path, remove, err := fetch.File(cmd.Context(), trace, e.In)
+	path, remove, err := fetch.File(ctx, trace, e.In)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func digest(
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
 	opt.Progress = bar.Update
-	return analyze.Digest(cmd.Context(), path, opt)
+	return analyze.Digest(ctx, path, opt)
 }
 
 // place is the trace to analyse and the file to write.
