@@ -270,7 +270,8 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	return append(kept, others)
 }
 
-// citeKept takes from findings and remarks the metrics of single kernels, calls and ranges that a limit (--kernel-limit,
+// citeKept takes from findings and remarks the metrics of single kernels, calls and ranges that a limit
+// (--kernel-limit,
 // --top) kept out of the report: what they say was worked out from the whole capture. A metric that no section emitted is
 // a mistake of a section, and stays for the writer to refuse.
 func citeKept(r *report.Report) {

@@ -43,7 +43,8 @@ func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, erro
 // profiles of ranks are called worker_rank0.1234.pt.trace.json, 1700000000-TP-0-DECODE.trace.json.gz, …
 var nameOfRank = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:rank|TP)[-_]?(\d{1,6})(?:\D|$)`)
 
-// rankOfName gives a profile that does not say its rank the one that its name says, as the writers of profiles name them.
+// rankOfName gives a profile that does not say its rank the one that its name says, as the writers of profiles name
+// them.
 func rankOfName(c *merge.Capture) {
 	m := nameOfRank.FindStringSubmatch(c.Name)
 	if m == nil {

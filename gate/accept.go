@@ -14,16 +14,16 @@ import (
 // Acceptance is a label that accepts a verdict, and who may set it.
 type Acceptance struct {
 	Label string // empty accepts nothing
-	// By are those who may set it: a role (read, triage, write, maintain, admin) and those above it, a login, @org/team, or
-	// CODEOWNERS, who own File there at the base. None: the role write.
+	// By are those who may set it: a role (read, triage, write, maintain, admin) and those above it, a login,
+	// @org/team, or CODEOWNERS, who own File there at the base. None: the role write.
 	By   []string
 	File string
 }
 
-// Accept accepts what fails, or is inconclusive, where the label is on the pull request (in a merge queue: the last of the
-// group), a person set it who may, and that person has seen it: the newest verdict that stood before the label was as bad,
-// see [record.covers]. It then keeps the verdict of this run for the next one to be held to. The error says why no label
-// could be believed later: the comment should name none.
+// Accept accepts what fails, or is inconclusive, where the label is on the pull request (in a merge queue: the last of
+// the group), a person set it who may, and that person has seen it: the newest verdict that stood before the label was
+// as bad, see [record.covers]. It then keeps the verdict of this run for the next one to be held to. The error says why
+// no label could be believed later: the comment should name none.
 func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 	now := newRecord(legs)
 	number := s.Number

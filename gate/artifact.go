@@ -45,7 +45,8 @@ func (c *client) runArtifact(ctx context.Context, runID int64, name string) ([]F
 	return c.download(ctx, newest)
 }
 
-// headArtifact fetches the newest artifact of a name that a run on a pull request's head left, and says which run that is.
+// headArtifact fetches the newest artifact of a name that a run on a pull request's head left, and says which run that
+// is.
 func (c *client) headArtifact(ctx context.Context, pull *Pull, name string) (int64, []File, error) {
 	if pull == nil {
 		return 0, nil, fmt.Errorf("%w: there is no pull request whose head could have been measured", ErrNotFound)

@@ -18,8 +18,8 @@ import (
 )
 
 // record is a verdict as it stood: what somebody who sets a label has seen. It is the text of a check run on the head,
-// which only an app can write, and only the one that did can be taken for us. The comment shows the same and is no record:
-// whatever else may comment with our token could write one.
+// which only an app can write, and only the one that did can be taken for us. The comment shows the same and is no
+// record: whatever else may comment with our token could write one.
 type record struct {
 	Schema  string             `json:"schema"`
 	Pull    int                `json:"pull"`
@@ -34,8 +34,8 @@ type record struct {
 
 const recordSchema = "explain.verdict/1"
 
-// failure is a gate that failed, or is suspected to. Worse is how much worse it was, a ratio of 1 or more whichever way is worse; null for what
-// has no such size: a change of structure, a budget on a value of 0.
+// failure is a gate that failed, or is suspected to. Worse is how much worse it was, a ratio of 1 or more whichever way
+// is worse; null for what has no such size: a change of structure, a budget on a value of 0.
 type failure struct {
 	Gate  string   `json:"gate"` // hash of leg, rule, metric and labels
 	Rule  string   `json:"rule"`
@@ -108,8 +108,9 @@ func failed(leg string, g *comparison.Gate) failure {
 	return f
 }
 
-// covers reports whether somebody who saw r has seen all that stands in the way of now: each gate that fails, no worse than
-// it was, and each code of what is not settled. What has no size counts for the same head only. why says what was not seen.
+// covers reports whether somebody who saw r has seen all that stands in the way of now: each gate that fails, no worse
+// than it was, and each code of what is not settled. What has no size counts for the same head only. why says what was
+// not seen.
 func (r *record) covers(now *record) (ok bool, why string) {
 	seen := map[string]failure{}
 	for _, f := range r.Failed {
@@ -139,7 +140,8 @@ func (r *record) covers(now *record) (ok bool, why string) {
 
 const needChecks = "checks: write"
 
-// recordName is the check run's: it has the number, so that two pull requests with one head have two, and nobody requires it.
+// recordName is the check run's: it has the number, so that two pull requests with one head have two, and nobody
+// requires it.
 func recordName(number int, key string) string {
 	return oneLine(fmt.Sprintf("explain: seen on #%d (%s)", number, CleanKey(key)), 200)
 }
@@ -153,7 +155,7 @@ func (c *client) writeRecord(ctx context.Context, r *record, url, title string) 
 	options := github.CreateCheckRunOptions{Name: recordName(r.Pull, r.Key), HeadSHA: r.Head,
 		ExternalID: github.String(fmt.Sprintf("explain:v1:%d", r.Run)), Status: github.String("completed"),
 		Conclusion: github.String("neutral"), Output: &github.CheckRunOutput{Title: github.String(oneLine(title, 200)),
-			Summary: github.String("What the label that accepts a verdict is held to. This check says nothing of its own: require the job's."),
+			Summary: github.String("The verdict that a label accepts. This check is always neutral: require the check of the job instead."),
 			Text:    github.String(string(text))}}
 	if url != "" {
 		options.DetailsURL = github.String(url)

@@ -205,7 +205,8 @@ func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Basel
 	return s.client.baseline(ctx, q)
 }
 
-// Evidence finds the newest artifact of a name that a run on a branch left, with what decides beside a baseline: a history.
+// Evidence finds the newest artifact of a name that a run on a branch left, with what decides beside a baseline: a
+// history.
 func (s *Session) Evidence(ctx context.Context, artifact, branch string) (*Baseline, error) {
 	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, Again: true})
 }
@@ -243,8 +244,8 @@ func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte
 	return s.client.file(ctx, filepath.ToSlash(rel), ref, limit)
 }
 
-// Finished finds the pull requests that the run was for that triggered this one: several where they have one head. There is
-// none where there is nothing to judge; the log says why. The event must be workflow_run.
+// Finished finds the pull requests that the run was for that triggered this one: several where they have one head.
+// There is none where there is nothing to judge; the log says why. The event must be workflow_run.
 func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 	t := s.Run.Trigger
 	if t.Event != "pull_request" {
@@ -263,9 +264,9 @@ func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 // On turns the session to a pull request: one of those with the head that was measured.
 func (s *Session) On(pull *Pull) { s.Pull, s.Number = pull, pull.Number }
 
-// Measured fetches the report.json files that the run left which triggered this one, or, where none did, the newest run of
-// this pull request's head: a label changes nothing that is measured. The author of the change may have
-// written them. Nothing else of the artifact is looked at, a comparison or a verdict least of all.
+// Measured fetches the report.json files that the run left which triggered this one, or, where none did, the newest run
+// of this pull request's head: a label changes nothing that is measured. The author of the change may have written
+// them. Nothing else of the artifact is looked at, a comparison or a verdict least of all.
 func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error) {
 	var run int64
 	var files []File
@@ -293,8 +294,8 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 	return files, nil
 }
 
-// FailedJob is the first job of the run that failed, and the page of its log: the one that was to measure. Both are empty where
-// none did, or GitHub does not say.
+// FailedJob is the first job of the run that failed, and the page of its log: the one that was to measure. Both are
+// empty where none did, or GitHub does not say.
 func (s *Session) FailedJob(ctx context.Context) (name, url string) {
 	if !s.token {
 		return "", ""

@@ -66,7 +66,8 @@ func (s *Session) Fail(verdict comparison.Verdict, exitCode int, err error) {
 	s.log.Annotate(failureLevel, "explain: "+string(verdict), err.Error())
 }
 
-// verdict sets the outputs of that name and of the exit code: of several pull requests with one head those of the worst.
+// verdict sets the outputs of that name and of the exit code: of several pull requests with one head those of the
+// worst.
 func (s *Session) verdict(v comparison.Verdict, exitCode int) {
 	if s.worst == "" || comparison.Rank(v) > comparison.Rank(s.worst) {
 		s.output("verdict", string(v))
@@ -83,7 +84,8 @@ func (s *Session) Comment(ctx context.Context, c *comparison.Comparison, body fu
 	s.status(ctx, c.Verdict)
 }
 
-// status sets the commit status of the head, where one was asked for: of several pull requests with that head the worst.
+// status sets the commit status of the head, where one was asked for: of several pull requests with that head the
+// worst.
 func (s *Session) status(ctx context.Context, v comparison.Verdict) {
 	if s.worst != "" && comparison.Rank(v) <= comparison.Rank(s.worst) {
 		return
@@ -112,8 +114,8 @@ func (s *Session) against() string {
 	return fmt.Sprintf(" on #%d against %s at %s", s.Number, oneLine(s.Pull.BaseRef, 40), short(s.Pull.BaseSHA))
 }
 
-// Pending says in the status of the head, where one was asked for, that nothing is known yet: what stands there may have been
-// earned against another base or by another policy.
+// Pending says in the status of the head, where one was asked for, that nothing is known yet: what stands there may
+// have been earned against another base or by another policy.
 func (s *Session) Pending(ctx context.Context) { s.setStatus(ctx, "pending", "being judged") }
 
 // commentOn is a comment on a comparison.

@@ -25,9 +25,9 @@ const (
 // plainName is what an artifact of one file, which is no zip, is read as.
 const plainName = "report.json"
 
-// readZip reads the .json and .db files of a zip, sorted by name; of an artifact that upload-artifact stored as one plain file,
-// that one. What it reads was written by strangers: a path that leaves
-// the archive, a link or a name twice refuses the whole of it, and sizes are counted, never believed.
+// readZip reads the .json and .db files of a zip, sorted by name; of an artifact that upload-artifact stored as one
+// plain file, that one. What it reads was written by strangers: a path that leaves the archive, a link or a name twice
+// refuses the whole of it, and sizes are counted, never believed.
 func readZip(b []byte) ([]File, error) {
 	if len(b) > maxZip {
 		return nil, fmt.Errorf("the zip has more than %d bytes", int64(maxZip))

@@ -15,9 +15,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Generators of load that people have: vllm bench serve, SGLang's bench_serving, GuideLLM, GenAI-Perf and AIPerf write JSON of
-// their own, and ReadGenerator makes a Result of it. They count a latency from the moment a request was sent, not from when
-// it was due.
+// Generators of load that people have: vllm bench serve, SGLang's bench_serving, GuideLLM, GenAI-Perf and AIPerf write
+// JSON of their own, and ReadGenerator makes a Result of it. They count a latency from the moment a request was sent,
+// not from when it was due.
 
 // maxGenerated bounds the result of another generator, which may list every token.
 const maxGenerated = 512 << 20
@@ -92,8 +92,8 @@ type guideStats struct {
 	} `json:"successful"`
 }
 
-// ReadGenerator reads what another generator of load wrote. Runs is how many runs the file holds, of which the last is read.
-// A latency of which the file holds no more than summaries that lack the tails has a median alone.
+// ReadGenerator reads what another generator of load wrote. Runs is how many runs the file holds, of which the last is
+// read. A latency of which the file holds no more than summaries that lack the tails has a median alone.
 func ReadGenerator(rd io.Reader) (r *Result, runs int, err error) {
 	text, err := io.ReadAll(io.LimitReader(rd, maxGenerated+1))
 	switch {
@@ -212,7 +212,8 @@ func (g *generated) samples(r *Result) {
 	r.Latency = Latency{TTFT: distribution(ttft), TPOT: distribution(tpot), ITL: distribution(itl), E2E: distribution(e2e)}
 }
 
-// nvidia fills in what GenAI-Perf or AIPerf measured. Their time between tokens is of each request: serve.tpot.
+// nvidia fills in what GenAI-Perf or AIPerf measured. Their time between tokens has one value for each request, as
+// serve.tpot has.
 func (g *generated) nvidia(r *Result) {
 	r.Tool.Name = "aiperf"
 	if g.BenchmarkSeconds == nil {

@@ -24,8 +24,8 @@ func (c *Capture) head() Head {
 	return h
 }
 
-// What a sample keeps of a report: metrics with these sets of labels, of single GPUs these alone, and of these tables the
-// first rows, the others summed up.
+// What a sample keeps of a report: metrics with these sets of labels, of single GPUs these alone, and of these tables
+// the first rows, the others summed up.
 var (
 	sampleLabels = []string{"", "component", "cause", "collective"}
 	sampleOfGPU  = []string{"gpu.busy_time", "gpu.idle_ratio", "kernel.total_time"}
@@ -37,8 +37,8 @@ const (
 	sampleKinds = 12 // of steps
 )
 
-// sample is what is kept of a capture of a run of many: exact counts and times of all that it did, durations by family as
-// log-spaced counts, and some of its collectives.
+// sample is what is kept of a capture of a run of many: exact counts and times of all that it did, durations by family
+// as log-spaced counts, and some of its collectives.
 func (c *Capture) sample() *Capture {
 	r := *c.Report
 	r.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m report.Metric) bool {

@@ -22,8 +22,8 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-// newAction is what action.yml runs: it reads the inputs of the action from INPUTS, an object of JSON, and does what they
-// say. A value is never a part of a command line that a shell reads.
+// newAction is what action.yml runs: it reads the inputs of the action from INPUTS, an object of JSON, and does what
+// they say. A value is never a part of a command line that a shell reads.
 func newAction(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:    "action",

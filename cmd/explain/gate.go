@@ -191,8 +191,8 @@ func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judg
 	return res, err
 }
 
-// due are the pull requests to judge, nil for what is judged without one. There is none where a run that others wait for has
-// not finished, or was for none; the log says why.
+// due are the pull requests to judge, nil for what is judged without one. There is none where a run that others wait
+// for has not finished, or was for none; the log says why.
 func (f *gateFlags) due(cmd *cobra.Command, s *gate.Session) ([]*gate.Pull, error) {
 	if s == nil {
 		return []*gate.Pull{nil}, nil
@@ -248,7 +248,8 @@ func (f *gateFlags) failed(ctx context.Context, e *env, s *gate.Session, err err
 	return f.github.ended(e, err)
 }
 
-// write writes the files of --out in place of what an earlier run left there: a report of it would be taken for one of this.
+// write writes the files of --out in place of what an earlier run left there: a report of it would be taken for one of
+// this.
 func (f *gateFlags) write(ctx context.Context, files []output.File) error {
 	if output.Ours(filepath.Join(f.out, "comparison.json")) {
 		for _, old := range []string{"diff.html", "reports", "base"} {

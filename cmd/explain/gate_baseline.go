@@ -74,9 +74,9 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 	return nil
 }
 
-// madeHere refuses reports that lie here and that another run of the workflow made: on a runner that keeps its workspace
-// they would be judged in place of a measurement that failed. Reports that no run made, of traces elsewhere, are believed
-// where all are.
+// madeHere refuses reports that lie here and that another run of the workflow made: on a runner that keeps its
+// workspace they would be judged in place of a measurement that failed. Reports that no run made, of traces elsewhere,
+// are believed where all are.
 func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 	if s == nil {
 		return nil
@@ -195,8 +195,8 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 	return said, nil
 }
 
-// trustedHistory takes the history of an artifact that a run on the base branch left. A file of the workspace is believed only
-// where no change is judged: the change can have written it, or the cache that it came from.
+// trustedHistory takes the history of an artifact that a run on the base branch left. A file of the workspace is
+// believed only where no change is judged: the change can have written it, or the cache that it came from.
 func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir string) error {
 	store := f.rules.past.Store
 	if f.historyArtifact != "" {

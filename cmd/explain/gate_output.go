@@ -84,8 +84,8 @@ func engines(base, head []*report.Report) string {
 	return b + " → " + cmp.Or(h, "unknown")
 }
 
-// reproduce is the command that makes the same comparison from the same files, as a shell takes it: in GitHub Actions from
-// the folder that was uploaded, by the policy of a checkout of the base.
+// reproduce is the command that makes the same comparison from the same files, as a shell takes it: in GitHub Actions
+// from the folder that was uploaded, by the policy of a checkout of the base.
 func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 	base, head := f.base, f.head
 	if uploaded {

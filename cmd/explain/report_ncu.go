@@ -9,10 +9,10 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// writeTargets writes the kernels that take most of a report's kernel time, n at most, as YAML in the form of llm-perf-opt's
-// extract-top-kernels, and tells the command of Nsight Compute that measures them. Kernels of collective communication
-// are in the list and not in the command: ncu runs each kernel several times, and a collective that runs again on one
-// rank waits for the others for ever.
+// writeTargets writes the kernels that take most of a report's kernel time, n at most, as YAML in the form of
+// llm-perf-opt's extract-top-kernels, and tells the command of Nsight Compute that measures them. Kernels of collective
+// communication are in the list and not in the command: ncu runs each kernel several times, and a collective that runs
+// again on one rank waits for the others for ever.
 func writeTargets(path string, force bool, r *report.Report, n int, tell io.Writer) error {
 	list := capture.Targets(r)
 	if len(list) == 0 {

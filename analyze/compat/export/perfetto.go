@@ -68,9 +68,9 @@ type traceEvent struct {
 }
 
 // Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at
-// 0, so that they lie above each other; a track for NVTX ranges in each other, for the calls of the launching thread, for
-// each stream, for idle time by cause and for the critical path. GPU work bears its whole name, its stream, and where the
-// report's positions are those of the events its position and what changed there.
+// 0, so that they lie above each other; a track for NVTX ranges in each other, for the calls of the launching thread,
+// for each stream, for idle time by cause and for the critical path. GPU work bears its whole name, its stream, and
+// where the report's positions are those of the events its position and what changed there.
 func Perfetto(w io.Writer, units []PerfettoUnit) error {
 	p := &perfetto{w: w}
 	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)
@@ -123,7 +123,15 @@ func (p *perfetto) complete(name, category string, start, duration int64, more m
 	from, length := float64(start)/1e3, float64(duration)/1e3
 	args := map[string]any{"ns": duration}
 	maps.Copy(args, more)
-	p.event(traceEvent{Name: name, Phase: "X", Thread: p.thread, Start: &from, Duration: &length, Category: category, Args: args})
+	p.event(traceEvent{
+		Name:     name,
+		Phase:    "X",
+		Thread:   p.thread,
+		Start:    &from,
+		Duration: &length,
+		Category: category,
+		Args:     args,
+	})
 }
 
 func (p *perfetto) unit(process int, u *PerfettoUnit) {
@@ -183,8 +191,8 @@ func (p *perfetto) unit(process int, u *PerfettoUnit) {
 	}
 }
 
-// positions are the places in the step, from 0, of the kernels that start in the unit; nil where those are not the kernels
-// of the step's positions one by one.
+// positions are the places in the step, from 0, of the kernels that start in the unit; nil where those are not the
+// kernels of the step's positions one by one.
 func positions(u *PerfettoUnit, work []report.UnitEvent) map[report.UnitEvent]int64 {
 	list, err := u.Step.Positions()
 	if err != nil {
@@ -209,7 +217,9 @@ func positions(u *PerfettoUnit, work []report.UnitEvent) map[report.UnitEvent]in
 
 // lanes writes events, a track for each lane. A track holds no events that overlap without one holding the other, which
 // the format does not allow: they go to a further track of the lane.
-func (p *perfetto) lanes(u *PerfettoUnit, title string, events []report.UnitEvent, args func(report.UnitEvent) map[string]any) {
+func (p *perfetto) lanes(
+	u *PerfettoUnit, title string, events []report.UnitEvent, args func(report.UnitEvent) map[string]any,
+) {
 	var order []int64
 	of := map[int64][]report.UnitEvent{}
 	for _, e := range events {

@@ -142,8 +142,8 @@ func (c Counted) Histogram() *report.Histogram {
 }
 
 // Coarse puts the observations into log-spaced bins, each at the middle of its whole numbers: values, and with them
-// percentiles, are then off by 1 % at most. The ends keep their values. Bins are the same in every sample, so that merging
-// coarse samples and making them coarse again loses no more.
+// percentiles, are then off by 1 % at most. The ends keep their values. Bins are the same in every sample, so that
+// merging coarse samples and making them coarse again loses no more.
 func (c Counted) Coarse() (out Counted) {
 	for i, v := range c.Values {
 		if i > 0 && i < len(c.Values)-1 {
@@ -160,8 +160,8 @@ func (c Counted) Coarse() (out Counted) {
 
 func middleOfBin(v int64) int64 { return MiddleOf(BinOf(v)) }
 
-// Bins of coarse samples: values below least stay as they are, and those below fine, an edge, have bins half as wide, since
-// whole numbers are coarse there already.
+// Bins of coarse samples: values below least stay as they are, and those below fine, an edge, have bins half as wide,
+// since whole numbers are coarse there already.
 const least, fine = 100, 4094
 
 var firstFine, lastFine, firstBin = bin(least * least), bin((fine - 1) * (fine - 1)), bin(fine)

@@ -264,8 +264,8 @@ func (g *group) near(l *line) (middle, at int) {
 	return middle, at
 }
 
-// guess is how a clock that nothing is known of stands to the seed's, by a stretch of calls around the seed's middle one
-// that all follow each other in the line: as they are, or some calls later, whichever leaves least between ends.
+// guess is how a clock that nothing is known of stands to the seed's, by a stretch of calls around the seed's middle
+// one that all follow each other in the line: as they are, or some calls later, whichever leaves least between ends.
 func (g *group) guess(l *line, middle, near int) Line {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	from := max(0, middle-stretch/2)

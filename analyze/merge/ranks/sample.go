@@ -13,8 +13,8 @@ const (
 	// stretch is how many collectives follow each other in a sample: what a rank did between two of them is known, and
 	// captures that begin some collectives apart still share most of a stretch.
 	stretch = 16
-	// byTime is how many more stretches, of half as many, begin at moments that all hosts have in common, multiples of markEvery ns since
-	// 1970: captures that begin many collectives apart share those.
+	// byTime is how many more stretches, of half as many, begin at moments that all hosts have in common, multiples of
+	// markEvery ns since 1970: captures that begin many collectives apart share those.
 	byTime    = 2
 	markEvery = 1 << 27
 	// maxBetween is how many calls that are no such collectives a sample holds.
@@ -25,9 +25,9 @@ const (
 	grain = 100
 )
 
-// Sample is the track with some of its collectives, and the calls between them: the same ones in every rank, chosen by a
-// hash of the communicator and the collective's number in it. A track with few calls is its own sample. session is when
-// the capture began, in ns since 1970; 0 unknown.
+// Sample is the track with some of its collectives, and the calls between them: the same ones in every rank, chosen by
+// a hash of the communicator and the collective's number in it. A track with few calls is its own sample. session is
+// when the capture began, in ns since 1970; 0 unknown.
 func (t *Track) Sample(session int64) *Track {
 	of := make([][]int32, len(t.Comms)+1) // collectives of each communicator; the last are of none
 	for i := range t.Calls {

@@ -96,8 +96,8 @@ const (
 // Cell is the content of one field of a table. An empty cell is blank.
 type Cell []Span
 
-// Details are folded away under their summary where the renderer can fold. With an ID they are a part of their own, which
-// a link can lead to and the contents name.
+// Details are folded away under their summary where the renderer can fold. With an ID they are a part of their own,
+// which a link can lead to and the contents name.
 type Details struct {
 	ID      string
 	Summary []Span

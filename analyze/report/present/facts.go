@@ -19,8 +19,8 @@ type fact struct {
 	tabled bool       // the terminal summary leaves it out: a table says it, or there is nothing to say
 }
 
-// facts are the key numbers of a capture, those that it has, in the order in which a reader asks for them. Idle time and
-// the top kernel are those of a step where there are steps, and stand with it.
+// facts are the key numbers of a capture, those that it has, in the order in which a reader asks for them. Idle time
+// and the top kernel are those of a step where there are steps, and stand with it.
 func (v *View) facts() []fact {
 	var list []fact
 	ask := []func() (fact, bool){v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,

@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// first is the first screen of the page: what a step costs and what it is made of, the step itself, and what to do about
-// it.
+// first is the first screen of the page: what a step costs and what it is made of, the step itself, and what to do
+// about it.
 func (v *View) first() []doc.Block {
 	var list []doc.Block
 	if spans := v.answer(); len(spans) > 0 {
@@ -58,7 +58,8 @@ func (v *View) answer() []doc.Span {
 	return v.windowAnswer()
 }
 
-// hasStep reports whether a step is judged: what stands first is of it then, and what is of the whole capture says so.
+// hasStep reports whether a step is judged. If so, the first numbers are the step's, and those of the whole capture say
+// so.
 func (v *View) hasStep() bool { return len(v.stepAnswer()) > 0 }
 
 // stepAnswer is the answer where there are units of work.

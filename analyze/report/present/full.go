@@ -220,7 +220,7 @@ func (v *View) findings() []doc.Block {
 	return blocks
 }
 
-// grounds adds what a finding or a remark stands on and advises.
+// grounds adds the evidence and the advice of a finding or a remark.
 func (v *View) grounds(item doc.Item, id string, evidence []report.MetricRef, advice []string) doc.Item {
 	item.Spans = append(item.Spans, doc.Text(" "), doc.Code(id))
 	sub := doc.List{}
@@ -310,8 +310,8 @@ func (v *View) absent() []doc.Block {
 	return []doc.Block{doc.H(2, "absent", "Sections without data"), l}
 }
 
-// secondary are the tables, by section, that are secondary to the page: what other sections show, by process or by device,
-// and what the first lines of the page sum up.
+// secondary are the tables, by section, that are secondary to the page: what other sections show, by process or by
+// device, and what the first lines of the page sum up.
 var secondary = map[string]map[string]bool{
 	"overview":  {"capture": true, "window": true, "tables": true},
 	"kernels":   {"kernels_per_device": true},
@@ -407,8 +407,8 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	return blocks
 }
 
-// of is how many rows of the i-th table of a section are shown: all where only a few are left, since a file for those would
-// be a nuisance.
+// of is how many rows of the i-th table of a section are shown: all where only a few are left, since a file for those
+// would be a nuisance.
 func (l layout) of(s *report.Section, i int, t *report.Table) int {
 	rows := l.rows
 	if s.ID != "kernels" || i > 0 {

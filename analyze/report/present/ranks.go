@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// rankFigures are the first screen of a run of many ranks: who arrived last, what that held up, and how long the steps of
-// each rank took.
+// rankFigures are the first screen of a run of many ranks: who arrived last, what that held up, and how long the steps
+// of each rank took.
 func (v *View) rankFigures() []doc.Block {
 	t := v.Table("ranks", "ranks")
 	if Entries(t) == 0 {

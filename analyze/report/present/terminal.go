@@ -293,8 +293,8 @@ func worth(w *report.Worth) string {
 		unit.Format(times[1], report.Nanoseconds) + per
 }
 
-// brief is what stands in brackets behind a finding: its number, where the title does not say it with the place, and what
-// it is worth.
+// brief is what stands in brackets behind a finding: its number, where the title does not say it with the place, and
+// what it is worth.
 func (v *View) brief(f report.Finding) []doc.Span {
 	var spans []doc.Span
 	if f.Place == "" || !strings.Contains(f.Title, f.Place) {

@@ -97,8 +97,8 @@ func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
 	p.put("\n") // a row and a cell end where the next one begins
 }
 
-// cellBar draws a bar: from the left, or to both sides of the middle where the column has bars to the left. It is thin below
-// a number, and as high as a line where it stands alone.
+// cellBar draws a bar: from the left, or to both sides of the middle where the column has bars to the left. It is thin
+// below a number, and as high as a line where it stands alone.
 func (p *page) cellBar(v float64, column []float64, alone bool) {
 	class := markup("cb")
 	if alone {

@@ -41,8 +41,8 @@ type markdown struct {
 	second bool // the list before this one touches it: use other marks, or they would be one list
 }
 
-// blocks returns the lines of all blocks, with an empty line between two. A part of the page of which only drawings are known
-// has no heading.
+// blocks returns the lines of all blocks, with an empty line between two. A part of the page of which only drawings are
+// known has no heading.
 func (m markdown) blocks(list []doc.Block) []string {
 	var lines []string
 	part := -1      // where a heading begins that nothing stands under yet

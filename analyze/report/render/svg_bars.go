@@ -98,8 +98,8 @@ func (p *page) bars(c doc.Chart) {
 	p.legend(names, seriesColour)
 }
 
-// stacked draws a bar of parts for each series. One bar alone has the names of its parts in it and needs no legend but for
-// those that have no room.
+// stacked draws a bar of parts for each series. One bar alone has the names of its parts in it and needs no legend but
+// for those that have no room.
 func (p *page) stacked(c doc.Chart) {
 	alone := len(c.Series) == 1
 	most := 0.0

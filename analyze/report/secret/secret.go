@@ -88,7 +88,8 @@ func Tokens(name string) string {
 	})
 }
 
-// values replaces what stands behind names that only secrets have. In a URL, or a list of settings, the next name follows.
+// values replaces what stands behind names that only secrets have. In a URL, or a list of settings, the next name
+// follows.
 func values(name string) string {
 	at := keyValue.FindStringSubmatchIndex(name)
 	if at == nil {

@@ -168,7 +168,7 @@ func (e *Events) end() {
 	e.open, e.interrupted = false, false
 }
 
-// stop says that somebody asked the server to stop: what it says from here on is of that.
+// stop says that somebody asked the server to stop: errors from here on are a consequence.
 func (e *Events) stop() {
 	e.end()
 	e.Stopped = true

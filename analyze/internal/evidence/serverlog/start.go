@@ -85,8 +85,8 @@ func (s *Start) ofRanks() {
 	}
 }
 
-// Ends says in what a log ends that begins with the start of a server and never says that it serves: the last step of the
-// start that it states. Empty where the server was ready, or where the log does not say that it is one.
+// Ends says in what a log ends that begins with the start of a server and never says that it serves: the last step of
+// the start that it states. Empty where the server was ready, or where the log does not say that it is one.
 func (s *Start) Ends() string {
 	switch {
 	case !s.server || s.ready:

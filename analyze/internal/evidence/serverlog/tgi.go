@@ -58,8 +58,8 @@ func tgiRequest(m, reach []byte) (t Timed, ok bool) {
 	return t, t.Total >= 0
 }
 
-// tgiEvent takes what the launcher and the router say of the server itself: that it serves, that it was told to stop, and
-// errors, of which what a client sent is no part.
+// tgiEvent takes what the launcher and the router say of the server itself: that it serves, that it was told to stop,
+// and errors, of which what a client sent is no part.
 func (r *reader) tgiEvent(m, reach []byte) bool {
 	if _, rest := tgiLevel(m, reach, " ERROR "); bytes.Contains(rest, []byte("text_generation_")) {
 		at := max(0, bytes.LastIndex(rest, []byte("}: ")))

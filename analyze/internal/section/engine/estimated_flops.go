@@ -131,7 +131,7 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 	}
 	if most > 1 {
 		out.Warn("estimate_above_peak", "The log's estimate is "+unit.Percent(most)+
-			" of what this GPU can do: the log is of another GPU, or the estimate is wrong. No share of its peaks is given.")
+			" of this GPU's peak: the log comes from another GPU, or the estimate is wrong. No share of the peak is given.")
 	}
 	t := out.Table("estimated_rates")
 	row := func(name string, of func(s *report.Summary) float64) (f, b *float64) {

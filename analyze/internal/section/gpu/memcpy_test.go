@@ -261,9 +261,9 @@ func TestMemcpyOracle(t *testing.T) {
 }
 
 // Ten steps of 1 ms: the GPU works for 600 µs, then the host reads 4 bytes back (a copy that takes 100 µs from 600 on, and a
-// synchronisation to 800), and launches the next step at 1000. Of the 200 µs that the call and its wait last all
-// but the 50 of the copy are idle, and of what follows as much again is of them: 200 to the next launch. A copy of 1 kB
-// is none.
+// synchronisation to 800), and launches the next step at 1000. The call and its wait last 200 µs, of which the
+// GPU copies 50 and idles 150. The read-back also costs the idle time that follows, up to as long as it lasted: the 200 µs to
+// the next launch. A copy of 1 kB is not a read-back.
 func TestReadBacks(t *testing.T) {
 	const ms = 1000 * sectiontest.Us
 	for bytes, want := range map[int64]int64{4: 10, 1024: 0} {

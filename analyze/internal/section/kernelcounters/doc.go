@@ -1,5 +1,5 @@
-// Package kernelcounters holds the sections about what Nsight Compute measured of single kernels. It knows the kit and no other
-// family.
+// Package kernelcounters holds the sections about what Nsight Compute measured of single kernels. It knows the kit and
+// no other family.
 package kernelcounters
 
 import "embed"

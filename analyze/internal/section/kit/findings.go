@@ -137,9 +137,9 @@ func (s *Step) has(c *Claim) int64 {
 	return s.idleOf(int(c.name))
 }
 
-// rankFindings gives each piece of the judged time to one finding: of those about the same time to the one that is worth
-// most, and to what could win it before what only says where time goes. Order and severity follow from what is left;
-// failures come first. What has no worth, or next to none, is a remark.
+// rankFindings gives each piece of the judged time to one finding: of those about the same time to the one that is
+// worth most, and to what could win it before what only says where time goes. Order and severity follow from what is
+// left; failures come first. What has no worth, or next to none, is a remark.
 func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks []report.Remark) {
 	found, remarks = []report.Finding{}, []report.Remark{}
 	taken := map[[2]any]int64{}

@@ -14,8 +14,8 @@ import (
 )
 
 // Step is the judged time, which all findings of a capture are of, and an account of it in which every nanosecond is
-// once: the kept units of the main kind on the device where they take longest, or the window of the busiest device where
-// there are none.
+// once: the kept units of the main kind on the device where they take longest, or the window of the busiest device
+// where there are none.
 type Step struct {
 	Device *attrib.Device // nil where the capture holds no GPU work
 	Units  int64          // 0: the window
@@ -121,8 +121,8 @@ func (in *Input) Step() *Step {
 	})
 }
 
-// StepVisitors are the visitors of [Input.Step], one for each device of the input's timeline; none where the step is cut
-// from another.
+// StepVisitors are the visitors of [Input.Step], one for each device of the input's timeline; none where the step is
+// cut from another.
 func (in *Input) StepVisitors() []*attrib.Visitor {
 	if in.Whole != nil || in.Timeline == nil {
 		return nil
@@ -257,8 +257,8 @@ func (in *Input) copyMarks(waits map[int32]bool) map[int32][]mark {
 	return list
 }
 
-// addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits for
-// it: the next call of the thread, where it is one of these.
+// addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits
+// for it: the next call of the thread, where it is one of these.
 func (in *Input) addSyncs(list map[int32][]mark, waits map[int32]bool) {
 	api := &in.Trace.API
 	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
@@ -360,8 +360,9 @@ func (x *stepLook) judge(g *attrib.Gap) {
 	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
 }
 
-// readBackIn is the part of a stretch that a read-back of the thread leads to: what lies in the call and its wait, and of
-// what follows at most as long again, which is all that the thread could have done meanwhile. Empty where there is none.
+// readBackIn is the part of a stretch that a read-back of the thread leads to: what lies in the call and its wait, and
+// of what follows at most as long again, which is all that the thread could have done meanwhile. Empty where there is
+// none.
 func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
 	marks := x.marks[thread]
 	for at := x.markAt[thread]; at < len(marks) && marks[at].start < hi; at++ {

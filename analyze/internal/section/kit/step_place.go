@@ -80,8 +80,8 @@ func (in *Input) IdleSite() *IdleSite {
 	return x
 }
 
-// leading are the names, two at most, of which each holds at least 30 % of a time: the second only where it holds a third
-// of what the first holds.
+// leading are the names, two at most, of which each holds at least 30 % of a time: the second only where it holds a
+// third of what the first holds.
 func leading(times map[string]int64, of int64) (names []string, ns int64) {
 	for name, t := range times {
 		if of > 0 && float64(t) >= placeShare*float64(of) {

@@ -16,8 +16,8 @@ type Names struct {
 	Device   func(string) string // of GPUs
 }
 
-// Scrub writes a copy of a trace with what [Read] reads of it, by the same list of keys, and nothing else. It returns how
-// many events that are. An error is of rd or w, or [ErrForeign].
+// Scrub writes a copy of a trace with what [Read] reads of it, by the same list of keys, and nothing else. It returns
+// how many events that are. An error is of rd or w, or [ErrForeign].
 func Scrub(rd io.Reader, w io.Writer, names Names) (events int64, err error) {
 	c := &copier{w: bufio.NewWriter(w), names: names}
 	_, _ = c.w.WriteString(`{"schemaVersion":1,"traceEvents":[`)

@@ -34,8 +34,8 @@ func (f *File) cells(page uint32, b []byte, alone bool) (int, error) {
 	return n, nil
 }
 
-// rows calls each for each of the n rows of a leaf, whose page begins b: their rowids rise within its bounds. b must have
-// slack bytes behind the page. The cells are valid during the call.
+// rows calls each for each of the n rows of a leaf, whose page begins b: their rowids rise within its bounds. b must
+// have slack bytes behind the page. The cells are valid during the call.
 func (d *decoder) rows(l node, b []byte, n int, each func(row []Cell) error) (err error) {
 	usable, page, last := d.f.usable, l.page, l.low
 	content, rest := d.f.content(b, leafHeader+2*n)

@@ -1,5 +1,5 @@
-// Package atomicfile writes what explain leaves on disk: files and folders that appear whole or not at all, so that a reader
-// never meets half of one, and never in place of what somebody else put there.
+// Package atomicfile writes what explain leaves on disk: files and folders that appear whole or not at all, so that a
+// reader never meets half of one, and never in place of what somebody else put there.
 package atomicfile
 
 import (
@@ -264,8 +264,8 @@ func Stdout(path string) bool {
 }
 
 // File writes a file. A regular one appears whole or not at all, in place of nothing or of one that over allows, at the
-// end of its symbolic links; devices, pipes, sockets and open files such as /dev/stdout are written to. Anything else is
-// a wrong call.
+// end of its symbolic links; devices, pipes, sockets and open files such as /dev/stdout are written to. Anything else
+// is a wrong call.
 func File(path string, over Over, write func(io.Writer) error) error {
 	return Path(path, over, func(name string) error { return create(name, write) })
 }

@@ -1,5 +1,5 @@
-// Package bisectcmd captures until something is known, and no longer: at which commit a step got slower (explain bisect),
-// and whether the head of a pair is slower (explain capture --until-decided).
+// Package bisectcmd captures until something is known, and no longer: at which commit a step got slower (explain
+// bisect), and whether the head of a pair is slower (explain capture --until-decided).
 package bisectcmd
 
 import (

@@ -175,9 +175,9 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 }
 
 // endProgram ends what runs under nsys, and leaves nsys alone, which completes the recording when all of it is gone:
-// interrupted itself, it waits for daemons of the program, and the recording is lost. Who asks twice ends the program at
-// once, and gives nsys little time. Where nothing runs below nsys, it is at that already, or has not begun: the program
-// is waited for then, since nsys may be recording.
+// interrupted itself, it waits for daemons of the program, and the recording is lost. Who asks twice ends the program
+// at once, and gives nsys little time. Where nothing runs below nsys, it is at that already, or has not begun: the
+// program is waited for then, since nsys may be recording.
 func (r *Run) endProgram(hard context.Context, c *child, grace, complete time.Duration) {
 	asked := map[int]bool{}
 	grown, twice := time.After(grace), hard.Done()
@@ -453,8 +453,8 @@ func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
 // missingLibrary is how the system says that a program lacks one.
 var missingLibrary = regexp.MustCompile(`error while loading shared libraries: ([^:\s]+)`)
 
-// step is one of those that follow a recording, which is kept whatever becomes of them. Where the user interrupts, it is
-// said what is waited for, and how long.
+// step is one of those that follow a recording, which is kept whatever becomes of them. Where the user interrupts, it
+// is said what is waited for, and how long.
 func (r *Run) step(hard context.Context, name, what string, argv []string, limit time.Duration) error {
 	tool, cancel := context.WithCancelCause(hard)
 	defer cancel(nil)

@@ -135,8 +135,8 @@ func programBelow(child int) (program process) {
 	return program
 }
 
-// remaining are the processes below a child that are not of its group, nor nsys's own: the program that runs under nsys,
-// and what that has started.
+// remaining are the processes below a child that are not of its group, nor nsys's own: the program that runs under
+// nsys, and what that has started.
 func remaining(child int) (left []process) {
 	all := processes()
 	for _, p := range all {

@@ -1,5 +1,5 @@
-// Package capturesession is one call of explain capture: every capture that it makes, the load beside it, the report on each
-// trace, and the comparison of a pair, in one folder.
+// Package capturesession is one call of explain capture: every capture that it makes, the load beside it, the report on
+// each trace, and the comparison of a pair, in one folder.
 //
 //	session   the captures in turns, each in its place as soon as it is whole; what is said at the end
 //	plan      what --dry-run prints

@@ -28,8 +28,8 @@ const maxRequest = 1 << 20
 // protocols are the versions of the protocol that the server speaks, the newest first.
 var protocols = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// Source reads what questions are about. Paths are those of files that exist, or of a folder with the captures of a run. What
-// it does is told to [Progress].
+// Source reads what questions are about. Paths are those of files that exist, or of a folder with the captures of a
+// run. What it does is told to [Progress].
 type Source interface {
 	Report(ctx context.Context, path string) (*report.Report, error)
 	Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error)

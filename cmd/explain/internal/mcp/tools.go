@@ -136,8 +136,8 @@ func toolList() []any {
 	return list
 }
 
-// tool runs one tool. What is wrong with a file or an argument is an answer, not a failure of the protocol: the agent reads
-// it and asks again.
+// tool runs one tool. What is wrong with a file or an argument is an answer, not a failure of the protocol: the agent
+// reads it and asks again.
 func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (any, error) {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
 	if i < 0 {

@@ -49,7 +49,7 @@ func TestPlaceOfAPartial(t *testing.T) {
 
 func TestOptionsOfARun(t *testing.T) {
 	for want, f := range map[string]Run{
-		"--top-kernels must be at least 1": {},
+		"--top must be at least 1": {},
 		"is not a regular expression":      {Top: 30, Rank: "rank("},
 		"has no group around the number":   {Top: 30, Rank: "rank[0-9]+"},
 		"is not REGEX=NAME":                {Top: 30, Roles: []string{"prefill="}},
