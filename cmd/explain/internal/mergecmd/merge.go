@@ -22,7 +22,6 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
-	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -87,7 +86,6 @@ func (f *Run) register(cmd *cobra.Command) {
 	fl.IntVar(&f.Top, "top", 30, "rows of ranked tables, `N` at most")
 	f.Analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	help.Renamed(cmd, map[string]string{"top-kernels": "top"})
 	cmdenv.Complete(cmd, "format", output.Formats)
 }
 
