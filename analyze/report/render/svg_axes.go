@@ -123,7 +123,7 @@ const (
 )
 
 // frame opens a plot of the common height.
-func (p *page) frame(y axis, yUnit, describe string) { p.plot(y, yUnit, plotHeight, describe) }
+func (p *page) frame(y axis, yUnit, describe string) { p.plot(y, yUnit, plotHeight, "img", describe) }
 
 // stretched is drawn in a square of [svgScale] that takes on the form of its area.
 func (p *page) stretched(draw func()) {
@@ -132,8 +132,9 @@ func (p *page) stretched(draw func()) {
 	p.put("</svg>")
 }
 
-// plot draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
-func (p *page) plot(y axis, yUnit string, height int, describe string) {
+// plot draws the upright axis of a plot and opens its area; the caller draws inside and closes it. Its role is img, or
+// group where there are links in it, which an image hides from who reads by ear.
+func (p *page) plot(y axis, yUnit string, height int, role markup, describe string) {
 	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(height) +
 		"\" aria-hidden=\"true\">")
 	var grid builder
@@ -145,7 +146,7 @@ func (p *page) plot(y axis, yUnit string, height int, describe string) {
 			text(texts[i]) + "</text><line data-tick=\"" + float(v) + "\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\"/>")
 		grid.put("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
 	}
-	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(height) + "\" role=\"img\" aria-label=\"" +
+	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(height) + "\" role=\"" + role + "\" aria-label=\"" +
 		text(describe) + "\">" + grid.markup())
 }
 

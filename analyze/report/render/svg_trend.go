@@ -30,7 +30,7 @@ func (p *page) trend(c doc.Chart) {
 	room := (y.high - y.low) * dotsEdge * 4 // so that no dot is cut, and marks have room for their words
 	y.low, y.high = max(y.low-room, 0), y.high+3*room
 	x := func(i int) float64 { return (float64(i) + 0.5) / n }
-	p.plot(y, c.Unit, trendHeight, c.Title+": "+unit.Int(int64(n))+" nights; the numbers follow")
+	p.plot(y, c.Unit, trendHeight, "group", c.Title+": "+unit.Int(int64(n))+" nights; the numbers follow")
 	p.stretched(func() {
 		if c.Band != nil {
 			p.put("<path class=\"band\" d=\"" + steps(level.Values, 1+c.Band.High, y, true) + steps(level.Values, 1+c.Band.Low, y, false) + "z\"/>")

@@ -14,10 +14,9 @@ import (
 	"github.com/nsys-llm/explain/gate/history/historytest"
 )
 
-// TestHistoryInABrowser: from the seventeenth of 24 nights on attention takes half as long again. The page shows the
-// nights, the change with its commit and date at the mark, its whole cause, and leads to the report of each night.
-func TestHistoryInABrowser(t *testing.T) {
-	t.Parallel()
+// historyPage is the page of 24 nights, of which the last 8 are slower.
+func historyPage(t *testing.T) string {
+	t.Helper()
 	dir := once(t, "history", func(dir string) error {
 		store := filepath.Join(dir, "history.db")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -38,7 +37,14 @@ func TestHistoryInABrowser(t *testing.T) {
 		}
 		return nil
 	})
-	ctx, complaints := open(t, filepath.Join(dir, "page", "index.html"), true)
+	return filepath.Join(dir, "page", "index.html")
+}
+
+// TestHistoryInABrowser: from the seventeenth of 24 nights on attention takes half as long again. The page shows the
+// nights, the change with its commit and date at the mark, its whole cause, and leads to the report of each night.
+func TestHistoryInABrowser(t *testing.T) {
+	t.Parallel()
+	ctx, complaints := open(t, historyPage(t), true)
 	seen(t, ctx, "light", 1440)
 	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900)); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ const readCharts = `(() => {
   const screen = (e, b) => { const m = e.getScreenCTM(), p = (x, y) => new DOMPoint(x, y).matrixTransform(m),
     a = p(b.x, b.y), c = p(b.x + b.width, b.y + b.height); return { x: a.x, y: a.y, w: c.x - a.x, h: c.y - a.y } };
   const rect = (e) => { const b = e.getBoundingClientRect(); return { x: b.x, y: b.y, w: b.width, h: b.height } };
-  const frame = (e) => rect(e.closest("svg[role=img]"));
+  const frame = (e) => rect(e.closest("svg[role]"));
   return [...document.querySelectorAll("figure.chart")].map((f) => {
     const marks = [...f.querySelectorAll("[data-m]")].map((e) => { const [s, v] = e.dataset.m.split(".").map(Number), row = e.closest(".bar");
       const label = row && row.querySelector(".barlabel span[title]");

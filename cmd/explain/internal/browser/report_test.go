@@ -115,7 +115,7 @@ func checkCharts(t *testing.T, ctx context.Context, r *report.Report) {
 	}
 	list := evaluate[[]drawn](t, ctx, `[...document.querySelectorAll("figure.chart")].map(f => ({
 		id: f.id, values: [...f.querySelectorAll("data")].map(d => +d.value),
-		marks: f.querySelectorAll("svg[role=img] rect, svg[role=img] circle, svg[role=img] polyline").length,
+		marks: f.querySelectorAll("svg[role] rect, svg[role] circle, svg[role] polyline").length,
 		wide: f.scrollWidth > f.clientWidth + 1}))`)
 	byID := map[string]drawn{}
 	for _, d := range list {
@@ -230,10 +230,11 @@ func TestPageIsAccessible(t *testing.T) {
 		name, file, scheme string
 		width              int64
 	}
+	history := historyPage(t)
 	var looks []look
 	for _, width := range []int64{390, 1024, 1440} {
 		for _, scheme := range []string{"light", "dark"} {
-			looks = append(looks, look{"diff", comparison, scheme, width})
+			looks = append(looks, look{"diff", comparison, scheme, width}, look{"history", history, scheme, width})
 			if (scheme == "dark") == (width == 1024) { // the long page takes minutes: each size once
 				looks = append(looks, look{"report", file, scheme, width})
 			}

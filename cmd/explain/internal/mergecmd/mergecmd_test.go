@@ -49,11 +49,11 @@ func TestPlaceOfAPartial(t *testing.T) {
 
 func TestOptionsOfARun(t *testing.T) {
 	for want, f := range map[string]Run{
-		"--top must be at least 1": {},
-		"is not a regular expression":      {Top: 30, Rank: "rank("},
-		"has no group around the number":   {Top: 30, Rank: "rank[0-9]+"},
-		"is not REGEX=NAME":                {Top: 30, Roles: []string{"prefill="}},
-		`--role "("`:                       {Top: 30, Roles: []string{"(=decode"}},
+		"--top must be at least 1":       {},
+		"is not a regular expression":    {Top: 30, Rank: "rank("},
+		"has no group around the number": {Top: 30, Rank: "rank[0-9]+"},
+		"is not REGEX=NAME":              {Top: 30, Roles: []string{"prefill="}},
+		`--role "("`:                     {Top: 30, Roles: []string{"(=decode"}},
 	} {
 		if _, err := f.options(&cmdenv.Env{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", f, err, want)
