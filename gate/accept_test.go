@@ -41,6 +41,11 @@ func TestARecordIsACeiling(t *testing.T) {
 		return r
 	}
 	ratios := func(pairs map[string]float64) *comparison.Comparison { return slower(pairs) }
+	better := func(ratio float64) *comparison.Comparison { // a rule asks for more
+		c := slower(map[string]float64{"faster": ratio})
+		c.Gates[0].Class = comparison.Improved
+		return c
+	}
 	for _, c := range []struct {
 		why       string
 		seen, now *record
@@ -53,6 +58,8 @@ func TestARecordIsACeiling(t *testing.T) {
 		{"another rule", one("a", ratios(map[string]float64{"step": 1.138})), one("a", ratios(map[string]float64{"step": 1.1, "tail": 1.01})), false},
 		{"no size, the same head", one("a", ratios(map[string]float64{"sync": 0})), one("a", ratios(map[string]float64{"sync": 0})), true},
 		{"no size, another head", one("a", ratios(map[string]float64{"sync": 0})), one("e", ratios(map[string]float64{"sync": 0})), false},
+		{"not improved enough, the same head", one("a", better(0.98)), one("a", better(0.98)), true},
+		{"not improved enough, and then worse", one("a", better(0.98)), one("e", ratios(map[string]float64{"faster": 1.01})), false},
 		{"nothing had failed", one("a", &comparison.Comparison{Verdict: comparison.Pass, Comparable: true}), one("a", ratios(map[string]float64{"step": 1.001})), false},
 		{"not comparable, seen", one("a", undecided(comparison.EnvironmentMismatch)), one("a", undecided(comparison.EnvironmentMismatch)), true},
 		{"not comparable, another head", one("a", undecided(comparison.EnvironmentMismatch)), one("e", undecided(comparison.EnvironmentMismatch)), false},

@@ -101,6 +101,9 @@ func suspected(g *comparison.Gate) bool {
 func failed(leg string, g *comparison.Gate) failure {
 	sum := sha256.Sum256([]byte(leg + "\x00" + g.Rule + "\x00" + g.Metric + "\x00" + g.Labels.String()))
 	f := failure{Gate: hex.EncodeToString(sum[:8]), Rule: oneLine(g.Rule, 80)}
+	if g.Class == comparison.Improved || g.Class == comparison.Same {
+		return f // a rule that asks for an improvement: its size is not by how much the head is worse
+	}
 	if g.Ratio != nil && comparison.Value(g.Ratio) > 0 && (g.Verdict == comparison.Fail || suspected(g)) {
 		worse := math.Exp(math.Abs(math.Log(comparison.Value(g.Ratio))))
 		f.Worse = &worse
