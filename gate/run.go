@@ -85,7 +85,8 @@ type stamp struct {
 }
 
 // readRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
-// [ErrNotInActions]; a variable or payload that is not what GitHub writes is an error that names it.
+// [ErrNotInActions]; a variable or payload that is not what GitHub writes is an error that names it. go-githubactions'
+// Context reads the same variables, checks none of them, and decodes a payload of any size into a map.
 func readRun(getenv func(string) string) (*Run, error) {
 	if getenv("GITHUB_ACTIONS") != "true" {
 		return nil, ErrNotInActions
