@@ -214,14 +214,31 @@ const readRows = 256
 
 func (l *loader) readSQL(r *reading) error {
 	sink, st := r.sink(), &r.common().store
+	piece := func(int) (leaf, slot int) { return st.grow(readRows) }
+	held, known := l.src.(rowsHeld)
+	if known {
+		leaves := (held.Rows(r.info.Name) + readRows - 1) / readRows
+		st.reserve(leaves, leaves*readRows)
+		piece = func(n int) (leaf, slot int) { return n / readRows, n }
+	}
 	n := 0
-	return l.scan(r.info, r.names, func(row []cell) error {
+	err := l.scan(r.info, r.names, func(row []cell) error {
 		if n%readRows == 0 {
-			sink.Leaf(st.grow(readRows))
+			sink.Leaf(piece(n))
 		}
 		n++
 		return sink.Row(row)
 	})
+	if known && r.common().Role != RoleNVTX { // the names of some ranges are read once more
+		held.Release(r.info.Name)
+	}
+	return err
+}
+
+// rowsHeld is a source that holds its rows in memory, until they are released.
+type rowsHeld interface {
+	Rows(table string) int
+	Release(table string)
 }
 
 func (l *loader) readPages(src *source.Paged, list []*reading) error {

@@ -132,7 +132,10 @@ func (t *rangeTable) adoptPython(ids *idents) {
 	t.python = nil
 }
 
-// shortPath is a file with the folder it is in.
+// shortPath is a file with the folder it is in; nothing of nothing.
 func shortPath(file string) string {
+	if file == "" {
+		return ""
+	}
 	return path.Join(path.Base(path.Dir(file)), path.Base(file))
 }

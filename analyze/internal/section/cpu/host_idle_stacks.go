@@ -65,7 +65,10 @@ func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 		seen := map[*lines]bool{}
 		for depth, n := range t.Python[i].Frames {
 			f := &t.PythonFrames[n]
-			name := f.Function + " (" + f.File + ")"
+			name := f.Function
+			if f.File != "" {
+				name += " (" + f.File + ")"
+			}
 			l := count[name]
 			if l == nil {
 				l = &lines{lateFrame{name: name, module: f.File}, map[int64]int64{}}

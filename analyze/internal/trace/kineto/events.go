@@ -13,6 +13,7 @@ import (
 type event struct {
 	phase, category, name string
 	pid, tid              int64 // unknown: of a track that is none of a process
+	id                    int64 // of a flow; -1
 	start, length         int64 // ns; unknown, -1
 	args                  args
 }
@@ -26,6 +27,11 @@ type args struct {
 	text                                 string // of a metadata event: the name of a process or thread
 	collective, group, ranks, dtype      string // of record_param_comms
 	elements, size                       int64  // sent by one rank; ranks in the group
+	event, recordedBy, waitStream        int64  // of a synchronization: the CUDA event, the call that recorded it, and where
+	// Of PyTorch's allocator: bytes, negative where they are freed, what the device's pool holds then, and what of it is
+	// in use.
+	allocated, reserved, inUse    int64
+	address, deviceID, deviceType int64
 }
 
 // unknown is a number that an event does not state. A thread may be negative: CUPTI's ids have 32 bits and a sign.
@@ -33,8 +39,9 @@ const unknown = math.MinInt64
 
 // reset forgets the event before.
 func (e *event) reset() {
-	*e = event{pid: unknown, tid: unknown, start: unknown, length: -1,
-		args: args{device: -1, context: -1, stream: -1, correlation: -1, bytes: -1, elements: -1, size: -1}}
+	*e = event{pid: unknown, tid: unknown, id: -1, start: unknown, length: -1,
+		args: args{device: -1, context: -1, stream: -1, correlation: -1, bytes: -1, elements: -1, size: -1,
+			event: -1, recordedBy: -1, waitStream: -1, allocated: unknown, inUse: -1, deviceID: -1}}
 }
 
 // read reads one element of traceEvents. What has another shape than an event is empty.
@@ -69,6 +76,8 @@ func (r *reader) read(e *event) error {
 		case "args":
 			bit = 128
 			err = r.object(func(key []byte) error { return r.arg(&e.args, key) })
+		case "id":
+			e.id, err = r.whole(-1)
 		default:
 			err = r.skip()
 		}
@@ -116,6 +125,24 @@ func (r *reader) arg(a *args, key []byte) (err error) {
 		a.elements, err = r.whole(-1)
 	case "Group size":
 		a.size, err = r.whole(-1)
+	case "event_id", "wait_on_cuda_event_id":
+		a.event, err = r.whole(-1)
+	case "wait_on_cuda_event_record_corr_id":
+		a.recordedBy, err = r.whole(-1)
+	case "wait_on_stream":
+		a.waitStream, err = r.whole(-1)
+	case "Bytes":
+		a.allocated, err = r.whole(unknown)
+	case "Addr":
+		a.address, err = r.whole(0)
+	case "Device Id":
+		a.deviceID, err = r.whole(-1)
+	case "Device Type":
+		a.deviceType, err = r.whole(0)
+	case "Total Reserved":
+		a.reserved, err = r.whole(0)
+	case "Total Allocated":
+		a.inUse, err = r.whole(-1)
 	default:
 		err = r.skip()
 	}

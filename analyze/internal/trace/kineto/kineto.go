@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 )
 
@@ -51,12 +53,29 @@ type reader struct {
 	called  map[int64]string   // name of a thread, by global id
 	order   [][2]int64         // pid and tid of threads that are named, in the order of the file
 	gpus    [][]cell
-	pids    []int64    // of processes that called CUDA
-	calls   [][2]int64 // correlation id and pid of every call
+	pids    []int64 // of processes that called CUDA
+
+	memory   *spill.Arena
+	nameless map[moment]place              // rows without a correlation id
+	frames   map[int32]payload.PythonFrame // of Python, by the index of their text
+	recorded map[int64]recorded            // CUDA events, by the correlation id of the call that recorded each
 }
 
+// moment is what a flow and the event that it ties have in common.
+type moment struct{ pid, tid, start int64 }
+
+// place of a row.
+type place struct {
+	table *table
+	row   int
+}
+
+// recorded is a CUDA event in a stream.
+type recorded struct{ device, stream, event int64 }
+
 func newReader(rd io.Reader) *reader {
-	r := &reader{tokens: newTokens(rd), words: map[string]string{}, rank: -1, world: -1, names: map[string]int64{},
+	r := &reader{memory: spill.New(), nameless: map[moment]place{}, recorded: map[int64]recorded{}, frames: map[int32]payload.PythonFrame{},
+		tokens: newTokens(rd), words: map[string]string{}, rank: -1, world: -1, names: map[string]int64{},
 		tables: map[string]*table{}, threads: map[[2]int64]int64{}, procs: map[int64]string{}, called: map[int64]string{}}
 	r.each = r.add
 	return r
@@ -84,7 +103,7 @@ func (r *reader) all() error {
 func Read(rd io.Reader) (*Source, Facts, error) {
 	r := newReader(rd)
 	if err := r.all(); err != nil {
-		return nil, r.facts, err
+		return nil, r.facts, errors.Join(err, r.memory.Close())
 	}
 	return r.source(), r.facts, nil
 }
@@ -189,24 +208,32 @@ func (r *reader) eventList() error {
 
 // add files an event under what it is.
 func (r *reader) add(e *event) {
-	if e.phase == "M" {
+	switch e.phase {
+	case "M":
 		r.metadata(e)
-		return
+	case "X":
+		r.span(e)
+	case "i", "I":
+		r.instant(e)
+	case "s", "f":
+		if kinds[e.category] == flow {
+			r.tie(e)
+		}
 	}
-	if e.phase != "X" {
-		return
-	}
+}
+
+func (r *reader) span(e *event) {
 	switch kinds[e.category] {
 	case kernel:
-		r.work(e, "CUPTI_ACTIVITY_KIND_KERNEL", integer(r.textID(e.name)),
+		r.work(e, kernels, integer(r.textID(e.name)),
 			integer(e.args.grid[0]), integer(e.args.grid[1]), integer(e.args.grid[2]),
 			integer(e.args.block[0]), integer(e.args.block[1]), integer(e.args.block[2]),
 			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)))
 	case memcpy:
 		kind, from, to := copyOf(e.name)
-		r.work(e, "CUPTI_ACTIVITY_KIND_MEMCPY", known(e.args.bytes), known(kind), known(from), known(to))
+		r.work(e, copies, known(e.args.bytes), known(kind), known(from), known(to))
 	case memset:
-		r.work(e, "CUPTI_ACTIVITY_KIND_MEMSET", known(e.args.bytes))
+		r.work(e, sets, known(e.args.bytes))
 	case call:
 		r.call(e)
 	case annotation:
@@ -216,8 +243,16 @@ func (r *reader) add(e *event) {
 			return
 		}
 		if thread, ok := r.thread(e); ok {
-			r.row(e, "PROFILER_OVERHEAD", -1, integer(thread), integer(r.textID(e.name)))
+			r.row(e, overheads, -1, integer(thread), integer(r.textID(e.name)))
 		}
+	case python:
+		if thread, ok := r.thread(e); ok {
+			r.row(e, e.category, -1, integer(thread), integer(r.textID(withoutAddress(e.name))))
+		}
+	case wait:
+		r.wait(e)
+	case record:
+		r.record(e.args.correlation, recorded{e.args.device, e.args.stream, e.args.event})
 	case counted:
 		r.row(e, e.category, -1)
 	}
@@ -232,12 +267,19 @@ const (
 	call
 	annotation
 	overhead
+	python
+	wait   // a synchronization
+	record // of a CUDA event
+	flow
+	instant
 	counted // no more of them
 )
 
 var kinds = map[string]int{"kernel": kernel, "Kernel": kernel, "gpu_memcpy": memcpy, "Memcpy": memcpy, "gpu_memset": memset,
 	"Memset": memset, "cuda_runtime": call, "cuda_driver": call, "Runtime": call, "Driver": call, "user_annotation": annotation,
-	"cpu_op": annotation, "Operator": annotation, "overhead": overhead, "python_function": counted, "cuda_sync": counted}
+	"cpu_op": annotation, "Operator": annotation, "overhead": overhead, "python_function": python, "cuda_sync": wait,
+	"cuda_event": record, "ac2g": flow, "async_cpu_to_gpu": flow, "cpu_instant_event": instant, "cuda_profiler_range": counted,
+	"collective_comm": counted}
 
 func (r *reader) metadata(e *event) {
 	if e.pid < 0 || e.args.text == "" || len(r.order) > 1<<16 {
@@ -275,8 +317,7 @@ func (r *reader) call(e *event) {
 		r.pids = append(r.pids, e.pid)
 	}
 	r.facts.ROCm = r.facts.ROCm || strings.HasPrefix(e.name, "hip")
-	r.calls = append(r.calls, [2]int64{e.args.correlation, e.pid})
-	r.row(e, "CUPTI_ACTIVITY_KIND_RUNTIME", e.args.correlation, integer(thread), integer(r.textID(e.name)))
+	r.row(e, apiCalls, e.args.correlation, integer(thread), integer(r.textID(e.name)))
 }
 
 // annotation adds a range: a step marker, an operator, what a program puts around its work.
@@ -289,7 +330,78 @@ func (r *reader) annotation(e *event) {
 	if m, ok := e.args.message(); ok {
 		said = text(m.pack())
 	}
-	r.row(e, "NVTX_EVENTS", -1, integer(thread), integer(r.textID(e.name)), said)
+	r.row(e, ranges, -1, integer(thread), integer(r.textID(e.name)), said, integer(payloadDomain), integer(pushPop))
+}
+
+// wait adds a synchronization. The event it names is the record of the call that it names.
+func (r *reader) wait(e *event) {
+	kind, ok := waitKinds[e.name]
+	if !ok {
+		r.row(e, "cuda_sync", -1)
+		return
+	}
+	if e.args.recordedBy >= 0 && e.args.waitStream >= 0 {
+		r.record(e.args.recordedBy, recorded{e.args.device, e.args.waitStream, e.args.event})
+	}
+	r.work(e, waits, integer(kind), known(e.args.event), known(e.args.recordedBy))
+}
+
+// waitKinds are the numbers of CUPTI for kinds of synchronization, by the names that Kineto gives them.
+var waitKinds = map[string]int64{"Event Sync": 1, "Stream Wait Event": 2, "Stream Sync": 3, "Context Sync": 4}
+
+func (r *reader) record(call int64, of recorded) {
+	if call >= 0 && of.event >= 0 && len(r.recorded) < maxKept {
+		r.recorded[call] = of
+	}
+}
+
+// maxKept bounds what is kept of each kind of thing that is no row.
+const maxKept = 1 << 20
+
+// instant adds what PyTorch's allocator of GPU memory did, and marks; those of the profiler itself are of no thread.
+func (r *reader) instant(e *event) {
+	if e.pid < 0 || e.tid == unknown {
+		return
+	}
+	e.length = 0
+	a := &e.args
+	switch {
+	case e.name != "[memory]":
+		r.row(e, ranges, -1, integer(global(e.pid, r.threadOf(e.pid, e.tid))), integer(r.textID(e.name)), cell{},
+			integer(payloadDomain), integer(mark))
+	case a.deviceType != cuda && a.deviceType != hip || a.address == 0 || a.allocated == unknown || a.allocated == 0:
+		r.row(e, "cpu_instant_event", -1)
+	default:
+		bytes, free := a.allocated, int64(0)
+		if bytes < 0 {
+			bytes, free = -bytes, 1
+		}
+		r.row(e, memory, -1, integer(global(e.pid, 0)), known(a.deviceID), integer(bytes), integer(a.address), integer(free),
+			integer(deviceMemory), integer(1), integer(max(a.reserved, 0)), known(a.inUse))
+	}
+}
+
+// Numbers of c10 for types of devices, of CUDA for kinds of memory, and of nsys for kinds of ranges.
+const (
+	cuda, hip    = 1, 6
+	deviceMemory = 2
+	pushPop      = 59
+	mark         = 34
+	domain       = 75
+)
+
+// tie gives a row its correlation id where it has none of its own.
+func (r *reader) tie(e *event) {
+	at := moment{e.pid, e.tid, e.start}
+	p, ok := r.nameless[at]
+	if !ok || e.id < 0 {
+		return
+	}
+	delete(r.nameless, at)
+	if p.table.late == nil {
+		p.table.late = map[int]int64{}
+	}
+	p.table.late[p.row] = e.id
 }
 
 // pack keeps a message in a cell until the rank of the program is known.
@@ -356,25 +468,37 @@ func (r *reader) row(e *event, name string, correlation int64, shape ...cell) {
 	if !r.begun {
 		r.begun, r.origin = true, e.start
 	}
+	t := r.tableOf(name)
+	if correlation < 0 && t.columns[2] != "" && len(r.nameless) < maxKept {
+		r.nameless[moment{e.pid, e.tid, e.start}] = place{t, t.rows}
+	}
+	t.add(r.memory, e.start-r.origin, e.length, correlation, shape)
+}
+
+func (r *reader) tableOf(name string) *table {
 	t := r.tables[name]
 	if t == nil {
-		t = &table{name: name, columns: columns[name], index: map[string]int32{}}
+		t = &table{name: name, columns: columnsOf(name), index: map[string]int32{}}
 		r.tables[name] = t
 	}
-	t.add(e.start-r.origin, e.length, correlation, shape)
+	return t
 }
 
 // source puts the tables together.
 func (r *reader) source() *Source {
-	s := &Source{tables: r.tables}
+	s := &Source{tables: r.tables, memory: r.memory}
 	owner := r.owners()
-	for _, name := range []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"} {
+	for _, name := range []string{kernels, copies, sets, waits} {
 		if t := s.tables[name]; t != nil {
 			t.owner = owner
 		}
 	}
-	if t := s.tables["NVTX_EVENTS"]; t != nil {
-		at := slices.Index(t.columns, "binaryData") - fixedColumns
+	for _, call := range slices.Sorted(maps.Keys(r.recorded)) {
+		e := r.recorded[call]
+		s.plain(records, integer(call), owner(call), known(e.device), known(e.stream), integer(e.event), integer(call))
+	}
+	if t := s.tables[ranges]; t != nil {
+		at := t.place("binaryData")
 		for i, shape := range t.shapes {
 			if packed := shape[at].S; packed != "" {
 				t.shapes[i][at] = r.payload(packed)
@@ -390,14 +514,8 @@ func (r *reader) source() *Source {
 			s.plain("ThreadNames", integer(r.textID(r.called[id])), integer(id))
 		}
 	}
-	pids := slices.Sorted(func(yield func(int64) bool) {
-		for pid := range r.procs {
-			if !yield(pid) {
-				return
-			}
-		}
-	})
-	for _, pid := range pids {
+	r.pythonStacks()
+	for _, pid := range slices.Sorted(maps.Keys(r.procs)) {
 		if slices.Contains(r.pids, pid) {
 			s.plain("PROCESSES", integer(global(pid, 0)), integer(r.textID(r.procs[pid])))
 		}
@@ -439,9 +557,13 @@ func (r *reader) owners() func(correlation int64) cell {
 	if len(r.pids) == 1 {
 		return func(int64) cell { return first }
 	}
-	of := make(map[int64]int64, len(r.calls))
-	for _, c := range r.calls {
-		of[c[0]] = c[1]
+	of := map[int64]int64{} // of calls of the other processes
+	if t := r.tables[apiCalls]; t != nil {
+		for c, thread := (cursor{t: t}), t.place("globalTid"); c.next(); {
+			if pid := c.cell(thread).Bits >> 24; pid != r.pids[0]&0xffffff {
+				of[c.correlation()] = pid
+			}
+		}
 	}
 	return func(correlation int64) cell {
 		if pid, ok := of[correlation]; ok && correlation >= 0 {

@@ -180,7 +180,7 @@ func TestDamage(t *testing.T) {
 		s, facts := read(t, x.text)
 		n := 0
 		if k := s.tables["CUPTI_ACTIVITY_KIND_KERNEL"]; k != nil {
-			n = len(k.rows)
+			n = k.rows
 		}
 		if n != x.kernels || facts != x.facts {
 			t.Errorf("%s: %d kernels, %+v; want %d, %+v", name, n, facts, x.kernels, x.facts)

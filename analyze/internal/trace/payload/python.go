@@ -41,3 +41,15 @@ func Python(b []byte) []PythonFrame {
 	}
 	return frames
 }
+
+// OfPython is the payload of a stack.
+func OfPython(frames []PythonFrame) []byte {
+	b := make([]byte, pythonHead, pythonHead+len(frames)*pythonFrame)
+	binary.LittleEndian.PutUint32(b[Head+12:], uint32(len(frames)))
+	for _, f := range frames {
+		for _, v := range []uint64{f.Function, f.File, f.Line} {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+	}
+	return b
+}
