@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Profile is a trace of the PyTorch profiler of any size, laid out as Kineto writes it: the events of the host by start,
+// Profile is a trace of the PyTorch profiler of any size, laid out as PyTorch writes it: the events of the host by start,
 // then those of the GPU in the order in which they end, each launch and its kernel tied by a flow. Two threads launch
 // into a stream each.
 type Profile struct {

@@ -112,6 +112,7 @@ type Verdict struct {
 	Floor      float64 // noise floor that was reckoned with, a ratio
 	Resolution float64 // the smallest loss that would have failed, a ratio above 0; 0: no loss would have
 	Need       int     // captures a side that would settle it; 0: none would, or it is settled
+	Units      int     // units in each of two captures that would settle it; 0: none would, or there are enough
 	Replicated bool    // several captures on both sides
 	Loose      bool    // Holds: by the estimate alone, the interval reaches further
 	Odd        *Odd    // a capture that lies apart from the others of its side

@@ -60,6 +60,25 @@ func (q *question) measure(o Options) {
 	sb, sh := Deviation(lb), Deviation(lh)
 	n, m := float64(len(lb)), float64(len(lh))
 	q.welch([]float64{sb * sb / n, sh * sh / m}, []float64{n, m}, o)
+	q.v.Units = q.unitsFor(sb, sh, o)
+}
+
+// mostUnits are the most that are advised for one capture.
+const mostUnits = 1 << 12
+
+// unitsFor is how many units a side would show the change that is seen, if they vary as these do, by their standard
+// deviations in ln; 0 where the change is not beyond the floor and the rule, so that no number would, or too many.
+func (q *question) unitsFor(base, head float64, o Options) int {
+	beyond := math.Abs(q.d) - q.unitTau(q.tau)
+	if math.Abs(q.d) <= max(q.floor, q.tau) || beyond <= q.timer() {
+		return 0
+	}
+	for n := MinUnits; n <= mostUnits; n++ {
+		if TQuantile(o.Alpha, float64(2*n-2))*q.n.Stat.width()*math.Sqrt((base*base+head*head)/float64(n)) < beyond {
+			return n
+		}
+	}
+	return 0
 }
 
 // enough reports whether the side with fewer units has what a tail needs: over all its captures where several are

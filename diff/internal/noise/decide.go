@@ -155,7 +155,7 @@ func (x *Decider) warnOdd(v *infer.Verdict) {
 func (x *Decider) overCaptures(n *infer.Number, v *infer.Verdict, f Family) string {
 	tau := unit.Percent(math.Expm1(tauOf(n)))
 	if v.Code == infer.TooFewUnits {
-		return "; " + few(n)
+		return "; " + few(n, v)
 	}
 	if v.Level == 0 {
 		return "; nothing is known of the noise between captures"
@@ -198,7 +198,7 @@ func (x *Decider) overUnits(n *infer.Number, v *infer.Verdict) string {
 	case v.Class == infer.Same:
 		return text + ": within the " + floor
 	case v.Code == infer.TooFewUnits:
-		return text + "; " + few(n)
+		return text + "; " + few(n, v)
 	case v.Code == infer.Drifting:
 		return fmt.Sprintf("%s: the work drifts by %.2g and %.2g times inside the captures, and nothing ties unit to unit",
 			text, v.Base.Range, v.Head.Range)
@@ -208,13 +208,17 @@ func (x *Decider) overUnits(n *infer.Number, v *infer.Verdict) string {
 	return text + ": neither beyond the " + floor + " nor surely within it"
 }
 
-// few says how many units there are, and that they are too few.
-func few(n *infer.Number) string {
+// few says how many units there are, that they are too few, and how many would do.
+func few(n *infer.Number, v *infer.Verdict) string {
 	count := func(side []infer.Capture) (sum int) {
 		for i := range side {
 			sum += max(side[i].N, len(side[i].Units))
 		}
 		return sum
 	}
-	return fmt.Sprintf("%d and %d units are too few to tell", count(n.Base), count(n.Head))
+	text := fmt.Sprintf("%d and %d units are too few to tell", count(n.Base), count(n.Head))
+	if v.Units > 0 {
+		text += fmt.Sprintf("; captures of %d units each would tell, if they vary as these", v.Units)
+	}
+	return text
 }

@@ -358,6 +358,9 @@ func (r *reader) record(call int64, of recorded) {
 // maxKept bounds what is kept of each kind of thing that is no row.
 const maxKept = 1 << 20
 
+// allocation is the name of an instant at which PyTorch's allocator did something.
+const allocation = "[memory]"
+
 // instant adds what PyTorch's allocator of GPU memory did, and marks; those of the profiler itself are of no thread.
 func (r *reader) instant(e *event) {
 	if e.pid < 0 || e.tid == unknown {
@@ -366,7 +369,7 @@ func (r *reader) instant(e *event) {
 	e.length = 0
 	a := &e.args
 	switch {
-	case e.name != "[memory]":
+	case e.name != allocation:
 		r.row(e, ranges, -1, integer(global(e.pid, r.threadOf(e.pid, e.tid))), integer(r.textID(e.name)), cell{},
 			integer(payloadDomain), integer(mark))
 	case a.deviceType != cuda && a.deviceType != hip || a.address == 0 || a.allocated == unknown || a.allocated == 0:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"path"
 	"strings"
 )
 
@@ -64,13 +65,27 @@ func (c *copier) after(comma bool, v any) {
 func (c *copier) event(e *event) {
 	out := map[string]any{"ph": e.phase, "pid": e.pid}
 	args := map[string]any{}
-	switch kind := kinds[e.category]; {
+	kind := kinds[e.category]
+	switch {
 	case e.phase == "M" && (e.name == "process_name" || e.name == "thread_name") && e.pid >= 0:
 		out["name"] = e.name
 		if args["name"] = c.names.Personal(e.args.text); e.name == "process_name" {
 			args["name"] = c.names.Work(e.args.text[strings.LastIndexAny(e.args.text, `/\`)+1:])
 		}
-	case e.phase != "X" || kind == other || e.start == unknown || e.length < 0:
+	case kind == other || e.start == unknown:
+		return
+	case e.phase == "s" || e.phase == "f":
+		if kind != flow || e.id < 0 {
+			return
+		}
+		out["cat"], out["name"], out["ts"], out["id"] = e.category, "ac2g", micros(e.start), e.id
+	case e.phase == "i" || e.phase == "I":
+		out["cat"], out["name"], out["ts"], out["s"] = e.category, e.name, micros(e.start), "t"
+		if e.name != allocation {
+			out["name"] = c.names.Personal(e.name)
+		}
+		c.args(e, args)
+	case e.phase != "X" || e.length < 0:
 		return
 	default:
 		out["cat"], out["name"], out["ts"], out["dur"] = e.category, "", micros(e.start), micros(e.length)
@@ -79,6 +94,12 @@ func (c *copier) event(e *event) {
 			out["name"] = c.names.Work(e.name)
 		case annotation:
 			out["name"] = c.names.Personal(e.name)
+		case python:
+			out["name"] = c.names.Personal(shortFile(withoutAddress(e.name)))
+		case wait:
+			if waitKinds[e.name] != 0 {
+				out["name"] = e.name
+			}
 		}
 		c.args(e, args)
 	}
@@ -96,15 +117,20 @@ func (c *copier) event(e *event) {
 func (c *copier) args(e *event, out map[string]any) {
 	a := &e.args
 	for key, v := range map[string]int64{"device": a.device, "context": a.context, "stream": a.stream, "correlation": a.correlation,
-		"bytes": a.bytes, "In msg nelems": a.elements, "Group size": a.size} {
+		"bytes": a.bytes, "In msg nelems": a.elements, "Group size": a.size, "wait_on_cuda_event_record_corr_id": a.recordedBy,
+		"wait_on_stream": a.waitStream, "wait_on_cuda_event_id": a.event, "Device Id": a.deviceID, "Total Allocated": a.inUse} {
 		if v >= 0 {
 			out[key] = v
 		}
 	}
-	for key, v := range map[string]int64{"graph node id": a.node, "registers per thread": a.registers, "shared memory": a.shared} {
+	for key, v := range map[string]int64{"graph node id": a.node, "registers per thread": a.registers, "shared memory": a.shared,
+		"Addr": a.address, "Device Type": a.deviceType, "Total Reserved": a.reserved} {
 		if v != 0 {
 			out[key] = v
 		}
+	}
+	if a.allocated != unknown {
+		out["Bytes"] = a.allocated
 	}
 	if a.grid != [3]int64{} {
 		out["grid"], out["block"] = a.grid, a.block
@@ -131,4 +157,13 @@ func micros(ns int64) json.Number {
 		sign, ns = "-", -ns
 	}
 	return json.Number(strings.TrimRight(strings.TrimRight(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000), "0"), "."))
+}
+
+// shortFile is a function of Python with no more of its file's path than the folder it is in.
+func shortFile(name string) string {
+	file, function, ok := strings.Cut(name, "(")
+	if !ok || strings.HasPrefix(name, "<") {
+		return name
+	}
+	return path.Join(path.Base(path.Dir(file)), path.Base(file)) + "(" + function
 }
