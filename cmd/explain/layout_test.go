@@ -80,7 +80,7 @@ var rooms = []room{
 	{"analyze/internal/trace/payload", "what libraries write into single events, without tables", "", noSQL},
 	{"analyze/internal/trace/span", "times of events, whatever they are of", "analyze/internal/spill", noSQL},
 	{"analyze/internal/trace/kineto", "the PyTorch profiler's JSON as the tables of an export",
-		"analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source", noSQL},
+		"analyze/internal/spill analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source", noSQL},
 	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname analyze/internal/spill " +
 		"analyze/internal/trace/kineto analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source analyze/internal/trace/span", nil},
 	{"analyze/internal/attrib", "attribution",
