@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/merge"
@@ -172,6 +173,100 @@ func TestALateRootIsNamed(t *testing.T) {
 	want := regexp.MustCompile(`^Rank 0 holds up 1: cudaMemcpy before Broadcast #\d+, 8\.\d+ ms in 20 of 20`)
 	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
 	if at < 0 || !want.MatchString(r.Findings[at].Title) {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// stage is one of three stages of a pipeline: each takes a micro-batch from the one before, computes, and passes it on,
+// with kernels that NCCL runs alone or in a group of the two. The first one's host is late by 1 ms in a call.
+func stage(rank int) *tracetest.Builder {
+	const comm = 77
+	b := tracetest.New(tracetest.Schema("3.25.0"))
+	b.GPU(tracetest.GPU{ID: 0})
+	th := b.Process(int64(1000+rank), "python").Thread(int64(1000+rank), "python")
+	b.NCCLInit(th, 900_000_000, 900_001_000, comm, 3, rank)
+	const kernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+	free := int64(1_000_000_000)
+	for k := range int64(30) {
+		sent := 1_002_000_000 + k*2_000_000 + int64(rank)*120_000 // when the stage passes this micro-batch on
+		if rank > 0 {
+			b.NCCLTo(th, "ncclRecv", free+1_000, free+3_000, comm, rank-1)
+			th.Launch(kernel, free+1_500, free+2_500, tracetest.Kernel{Start: free + 4_000, End: sent - 104_000})
+		} else {
+			b.OSRT(tracetest.OSRT{Thread: th, Name: "read", Start: sent - 1_200_000, End: sent - 120_000})
+		}
+		th.Launch("gemm", sent-112_000, sent-111_000, tracetest.Kernel{Start: sent - 102_000, End: sent - 2_000})
+		if rank < 2 {
+			b.NCCLTo(th, "ncclSend", sent-90_000, sent-80_000, comm, rank+1)
+			th.Launch(kernel, sent-89_000, sent-88_000, tracetest.Kernel{Start: sent, End: sent + 15_000})
+		}
+		free = sent + 20_000
+	}
+	b.Row("TARGET_INFO_SESSION_START_TIME", tracetest.Row{"utcEpochNs": tracetest.Int(1_700_000_000_000_000_000),
+		"utcTime": tracetest.Text("2023-11-14T22:13:20"), "localTime": tracetest.Text("2023-11-14T22:13:20")})
+	return b
+}
+
+// The receives of stages 1 and 2 wait for the host of stage 0: sends and receives are matched by communicator and peer.
+// Each waits some 1.9 ms a micro-batch, which begin 2 ms apart.
+func TestTheLateStageOfAPipelineIsNamed(t *testing.T) {
+	var parts [][]byte
+	for rank := range 3 {
+		parts = append(parts, partialOf(t, stage(rank).WriteTB(t)))
+	}
+	r := mergeReport(t, merge.Options{}, parts...)
+	want := regexp.MustCompile(`^Rank 0 holds up 1, 2: its host is in read before Recv #\d+, 5\d\.?\d* ms in (29|30) of 30$`)
+	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
+	if at < 0 || !want.MatchString(r.Findings[at].Title) {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// A broadcast in a communicator of MPI whose rank 0 is rank 1 of the run: its root is rank 1, which copies longer.
+func TestARootIsTranslated(t *testing.T) {
+	var parts [][]byte
+	for rank := range 3 {
+		b := tracetest.New()
+		b.GPU(tracetest.GPU{ID: 0})
+		th := b.Process(int64(1000+rank), "solver").Thread(int64(1000+rank), "solver")
+		call := func(table, name string, start, end, comm, root int64) {
+			row := tracetest.Row{"start": tracetest.Int(start), "end": tracetest.Int(end), "globalTid": tracetest.Int(th.GlobalTid()),
+				"textId": tracetest.ID(name), "commHandle": tracetest.Int(comm + int64(rank)*0x1000)}
+			if root >= 0 {
+				row["rootRank"] = tracetest.Int(root)
+			}
+			b.Row(table, row)
+		}
+		communicator := func(handle, local, size, root, id int64) {
+			b.Row("MPI_COMMUNICATORS", tracetest.Row{"rank": tracetest.Int(int64(rank)), "commHandle": tracetest.Int(handle + int64(rank)*0x1000),
+				"localRank": tracetest.Int(local), "localSize": tracetest.Int(size), "groupRoot": tracetest.Int(root), "groupRootUid": tracetest.Int(id)})
+		}
+		communicator(7, int64(rank), 3, 0, 0)
+		if rank > 0 {
+			communicator(9, int64(rank)-1, 2, 1, 4)
+		}
+		for k := range int64(20) {
+			t := 1_000_000_000 + k*2_000_000
+			th.Launch("swarm", t-10_000, t-9_000, tracetest.Kernel{Start: t - 8_000, End: t - 7_000})
+			call("MPI_COLLECTIVES_EVENTS", "MPI_Allreduce", t+int64(rank)*300, t+20_000, 7, -1)
+			come := t + 80_000
+			if rank == 1 {
+				come += 500_000
+			}
+			th.Call("cudaMemcpy", t+21_000, come-1_000)
+			if rank > 0 {
+				call("MPI_COLLECTIVES_EVENTS", "MPI_Bcast", come, t+600_000, 9, 0)
+			}
+		}
+		b.Row("MPI_RANKS", tracetest.Row{"globalPid": tracetest.Int(th.GlobalTid() &^ 0xffffff), "rank": tracetest.Int(int64(rank))})
+		b.Row("TARGET_INFO_SESSION_START_TIME", tracetest.Row{"utcEpochNs": tracetest.Int(1_700_000_000_000_000_000),
+			"utcTime": tracetest.Text("2023-11-14T22:13:20"), "localTime": tracetest.Text("2023-11-14T22:13:20")})
+		parts = append(parts, partialOf(t, b.WriteTB(t)))
+	}
+	r := mergeReport(t, merge.Options{}, parts...)
+	const want = "Rank 1 holds up 2: cudaMemcpy before Broadcast #"
+	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
+	if at < 0 || !strings.HasPrefix(r.Findings[at].Title, want) || !strings.Contains(r.Findings[at].Title, "10 ms in 20 of 20") {
 		t.Errorf("%+v", r.Findings)
 	}
 }

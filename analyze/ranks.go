@@ -2,7 +2,9 @@ package analyze
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -30,7 +32,7 @@ func tracks(in *kit.Input) []*ranks.Track {
 		seen[global] = true
 		list = append(list, tr)
 	}
-	comms := newComms(t)
+	comms := newComms(in)
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		for _, p := range processesOn(d) {
@@ -77,16 +79,22 @@ func processesOn(d *attrib.Device) []int32 {
 var actsOfDevice = []string{"compute", "other communication", "copies", "idle: sync", "idle: host", "idle: launch",
 	"idle: dependency", "idle: unknown"}
 
-// deviceTrack is the collectives that a process runs on a device within the window.
+// communicates are the kinds of communication kernel in which a rank may wait for another.
+var communicates = append(slices.Clone(ranks.Synchronising), ranks.Broadcast, ranks.Reduce, ranks.SendRecv)
+
+// deviceTrack is the communication kernels that a process runs on a device within the window.
 func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ranks.Track {
 	tr := &ranks.Track{Device: int64(d.ID), Acts: slices.Clone(actsOfDevice)}
 	var work []int
+	var edges []int64 // when kernels begin and end
 	for j := range d.Len() {
 		if d.Class(j) == attrib.Comm && d.Proc(j) == proc && d.Start(j) >= in.Span.Start && len(work) < ranks.MaxCalls &&
-			slices.Contains(ranks.Synchronising, in.Kinds[in.Trace.Kernels.Name(d.Row(j))].Collective) {
+			slices.Contains(communicates, in.Kinds[in.Trace.Kernels.Name(d.Row(j))].Collective) {
 			work = append(work, j)
+			edges = append(edges, d.Start(j), d.End(j))
 		}
 	}
+	slices.Sort(edges)
 	var moments []int64
 	for k := 1; k < len(work); k++ {
 		if end, start := d.End(work[k-1]), d.Start(work[k]); end <= start {
@@ -94,16 +102,18 @@ func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ran
 		}
 	}
 	late := lateIn{in: in, tr: tr, moments: moments, parts: make([][]ranks.Part, len(moments)/2)}
-	v := attrib.Visitor{Piece: late.piece, Moments: moments}
-	d.Visit(in.Threads, &v)
+	v, all := attrib.Visitor{Piece: late.piece, Moments: moments}, attrib.Visitor{Moments: slices.Compact(edges)}
+	d.Visit(in.Threads, &v, &all)
+	computed := func(at int64) int64 {
+		i, _ := slices.BinarySearch(all.Moments, at)
+		return all.Times[i].Compute
+	}
 	times := v.Times
 	at := 0
 	for k, j := range work {
-		c := ranks.Call{Start: d.Start(j), End: d.End(j), Comm: -1,
-			Kind: ranks.Place(&tr.Kinds, in.Kinds[in.Trace.Kernels.Name(d.Row(j))].Collective)}
-		if name := comms.of(d.Call(j)); name != "" {
-			c.Comm = ranks.Place(&tr.Comms, name)
-		}
+		c := ranks.Call{Start: d.Start(j), End: d.End(j)}
+		c.Hidden = min(c.End-c.Start, computed(c.End)-computed(c.Start))
+		comms.tell(tr, &c, d.Call(j), proc, in.Kinds[in.Trace.Kernels.Name(d.Row(j))].Collective)
 		var parts []ranks.Part
 		if k > 0 && d.End(work[k-1]) <= c.Start {
 			x := times[at+1].Minus(&times[at])
@@ -166,36 +176,139 @@ func (x *lateIn) piece(p *attrib.HostPiece) {
 // one before it on that thread, since calls of a group are launched at the group's end.
 type comms struct {
 	t        *trace.Trace
-	byThread map[int64][]int // by globalTid: places in NCCL, by start
+	byThread map[int64][]int   // by globalTid: places in NCCL, by start
+	launches map[int64][]int64 // by globalTid: when communication kernels were launched, ascending
+	local    map[commOf]int64  // rank in a communicator; -1 where a process has several
+	size     map[uint64]int64
 }
 
-func newComms(t *trace.Trace) *comms {
-	c := &comms{t: t, byThread: map[int64][]int{}}
+// commOf is a communicator in one process.
+type commOf struct {
+	proc int64 // its globalPid
+	comm uint64
+}
+
+func newComms(in *kit.Input) *comms {
+	t := in.Trace
+	c := &comms{t: t, byThread: map[int64][]int{}, launches: map[int64][]int64{}, local: map[commOf]int64{}, size: map[uint64]int64{}}
 	for i := range t.NCCL {
-		if n := &t.NCCL[i]; n.Rank < 0 || n.Bytes >= 0 { // a call; others begin a communicator
+		n := &t.NCCL[i]
+		if n.Rank < 0 || n.Bytes >= 0 { // a call; others begin a communicator
 			c.byThread[n.Thread] = append(c.byThread[n.Thread], i)
+			continue
 		}
+		of, rank := commOf{n.Thread &^ tidBits, n.Comm}, n.Rank
+		if old, ok := c.local[of]; ok && old != rank {
+			rank = -1
+		}
+		c.local[of], c.size[n.Comm] = rank, n.World
+	}
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		for j := range d.Len() {
+			if d.Class(j) == attrib.Comm {
+				if thread, at, ok := c.launch(d.Call(j)); ok {
+					c.launches[thread] = append(c.launches[thread], at)
+				}
+			}
+		}
+	}
+	for _, list := range c.launches {
+		slices.Sort(list)
 	}
 	return c
 }
 
-// of is the communicator of what an API call launched; empty where nothing says it.
-func (c *comms) of(call int32) string {
+// launch is the thread that a kernel was launched on, and when; not ok where that is not known, and of graphs.
+func (c *comms) launch(call int32) (thread, at int64, ok bool) {
 	api := &c.t.API
 	if call == trace.None || api.Thread(int(call)) == trace.None || api.Names[api.Name(int(call))].GraphLaunch {
-		return ""
+		return 0, 0, false
 	}
-	list := c.byThread[c.t.Threads[api.Thread(int(call))].Global]
-	at, exact := slices.BinarySearchFunc(list, api.Start(int(call)), func(n int, start int64) int {
-		return cmp.Compare(c.t.NCCL[n].Start, start)
-	})
-	if !exact {
-		at--
+	return c.t.Threads[api.Thread(int(call))].Global, api.Start(int(call)), true
+}
+
+// tell gives a kernel of a collective its kind and, where payloads say so, its communicator and its root or its other
+// sides.
+func (c *comms) tell(tr *ranks.Track, call *ranks.Call, launched, proc int32, collective string) {
+	call.Comm = -1
+	list := c.calls(launched)
+	if len(list) > 0 {
+		n := &c.t.NCCL[list[len(list)-1]]
+		local, ok := c.local[commOf{c.t.Procs[proc].Global, n.Comm}]
+		if !ok {
+			local = -1
+		}
+		call.Comm = tr.Communicator(strconv.FormatUint(n.Comm, 16), local)
+		switch collective {
+		case ranks.Broadcast, ranks.Reduce:
+			call.Peer = int32(n.Peer + 1)
+		case ranks.SendRecv:
+			collective = c.sides(call, list, local)
+		}
 	}
-	if at < 0 {
-		return ""
+	call.Kind = ranks.Place(&tr.Kinds, collective)
+}
+
+// calls are the ranges of NCCL that a kernel runs: those since the communication kernel before it on its thread, or the
+// last one.
+func (c *comms) calls(launched int32) []int {
+	thread, at, ok := c.launch(launched)
+	if !ok {
+		return nil
 	}
-	return strconv.FormatUint(c.t.NCCL[list[at]].Comm, 16)
+	list := c.byThread[thread]
+	end, _ := slices.BinarySearchFunc(list, at+1, func(n int, start int64) int { return cmp.Compare(c.t.NCCL[n].Start, start) })
+	before, _ := slices.BinarySearch(c.launches[thread], at)
+	from := 0
+	if before > 0 {
+		from, _ = slices.BinarySearchFunc(list, c.launches[thread][before-1]+1, func(n int, start int64) int {
+			return cmp.Compare(c.t.NCCL[n].Start, start)
+		})
+	}
+	return list[max(0, min(from, end-1)):end]
+}
+
+// sides finds whom a kernel sends to and receives from, and returns the kind of call that it is: an AllToAll where that
+// is everybody else. Of others those who name more than one on a side name nobody.
+func (c *comms) sides(call *ranks.Call, list []int, local int64) string {
+	to, from := map[int64]bool{}, map[int64]bool{}
+	for _, i := range list {
+		n := &c.t.NCCL[i]
+		switch {
+		case n.Op == "alltoall":
+			return kernelname.CollAllToAll
+		case n.Peer < 0 || n.Peer == local:
+		case n.Op == "send":
+			to[n.Peer] = true
+		case n.Op == "recv":
+			from[n.Peer] = true
+		}
+	}
+	others := c.size[c.t.NCCL[list[0]].Comm] - 1
+	if n := int64(len(to)); n > 2 && n == int64(len(from)) && (n == others || n > others && local < 0) {
+		return kernelname.CollAllToAll
+	}
+	one := func(side map[int64]bool) int32 {
+		for peer := range side {
+			if len(side) == 1 && peer < math.MaxInt32 {
+				return int32(peer) + 1
+			}
+		}
+		return 0
+	}
+	switch {
+	case len(to)+len(from) == 0:
+		return ranks.SendRecv
+	case len(from) == 0:
+		call.Peer = one(to)
+		return ranks.Send
+	case len(to) == 0:
+		call.Peer = one(from)
+		return ranks.Recv
+	}
+	call.Peer, call.Source = one(to), one(from)
+	return ranks.SendRecv
 }
 
 // mpiBlocking are the calls of MPI in which a rank may wait for another.
@@ -236,7 +349,7 @@ const (
 type hostCall struct {
 	start, end int64
 	name       string
-	peer       int32 // rank plus 1; 0 unknown
+	mpi        *trace.MPICall // nil: another
 }
 
 // mpiTrack is the blocking communication of a process, with what their thread did in between: the calls that are traced,
@@ -244,10 +357,11 @@ type hostCall struct {
 func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	t := in.Trace
 	tr := &ranks.Track{Device: -1, Acts: []string{ownCode}}
+	comms := mpiComms(t, proc)
 	threads := map[int64][]hostCall{}
 	for i := range t.MPI {
 		if c := &t.MPI[i]; c.Thread&^tidBits == proc {
-			threads[c.Thread] = append(threads[c.Thread], hostCall{c.Start, c.End, c.Name, int32(c.Peer + 1)})
+			threads[c.Thread] = append(threads[c.Thread], hostCall{c.Start, c.End, c.Name, c})
 		}
 	}
 	for i := range t.API.Len() {
@@ -256,7 +370,7 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 			continue
 		}
 		if g := t.Threads[th].Global; threads[g] != nil {
-			threads[g] = append(threads[g], hostCall{t.API.Start(i), t.API.End(i), t.API.Names[t.API.Name(i)].Name, 0})
+			threads[g] = append(threads[g], hostCall{t.API.Start(i), t.API.End(i), t.API.Names[t.API.Name(i)].Name, nil})
 		}
 	}
 	type made struct {
@@ -273,6 +387,9 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 		var reached, ended int64 // up to where time is accounted for, and the end of the collective before
 		for _, c := range calls {
 			kind := mpiBlocking[c.name]
+			if c.mpi != nil && comms.alone(c.mpi) {
+				kind = ""
+			}
 			if kind == "" {
 				if known && c.end > reached {
 					parts[c.name] += c.end - max(c.start, reached)
@@ -284,7 +401,8 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 				known = false
 				continue
 			}
-			m := made{call: ranks.Call{Start: c.start, End: c.end, Comm: -1, Peer: c.peer, Kind: ranks.Place(&tr.Kinds, kind)}}
+			m := made{call: ranks.Call{Start: c.start, End: c.end, Kind: ranks.Place(&tr.Kinds, kind)}}
+			comms.tell(tr, &m.call, c.mpi)
 			if known && reached <= c.start {
 				rest := c.start - ended
 				for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -305,6 +423,59 @@ func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 		tr.Add(list[i].call, list[i].parts)
 	}
 	return tr
+}
+
+// handles are the communicators of a process of MPI, by their handles in calls.
+type handles struct {
+	of   map[int64]trace.MPIComm
+	only bool // the export does not say what handles are, and calls have one at most
+}
+
+// mpiComms reads the communicators of a process. A handle that was given to two is of none.
+func mpiComms(t *trace.Trace, proc int64) *handles {
+	h := &handles{of: map[int64]trace.MPIComm{}}
+	rank, ok := t.Ranks[proc]
+	one := len(mpiProcesses(t)) == 1
+	twice := map[int64]bool{}
+	for _, c := range t.MPIComms {
+		if !one && (!ok || rank.Rank != c.Rank) {
+			continue
+		}
+		if old, ok := h.of[c.Handle]; ok && old != c {
+			twice[c.Handle] = true
+		}
+		h.of[c.Handle] = c
+	}
+	for handle := range twice {
+		delete(h.of, handle)
+	}
+	seen := map[int64]bool{}
+	for i := range t.MPI {
+		if c := &t.MPI[i]; c.Thread&^tidBits == proc && c.Comm != 0 {
+			seen[c.Comm] = true
+		}
+	}
+	h.only = len(h.of) == 0 && len(seen) <= 1
+	return h
+}
+
+// alone reports whether a call is within one rank, where nobody waits.
+func (h *handles) alone(c *trace.MPICall) bool { return h.of[c.Comm].Size == 1 }
+
+// tell gives a call its communicator, root or peer, and tag, where the export says what they are. Without communicators
+// ranks are those of the run, if all calls are of one.
+func (h *handles) tell(tr *ranks.Track, call *ranks.Call, c *trace.MPICall) {
+	call.Comm = -1
+	comm, ok := h.of[c.Comm]
+	if ok && comm.Root >= 0 && comm.ID >= 0 {
+		call.Comm = tr.Communicator(fmt.Sprintf("mpi %d.%d of %d", comm.Root, comm.ID, comm.Size), comm.Local)
+	}
+	if call.Comm >= 0 || h.only || c.Comm == 0 {
+		call.Peer = int32(c.Peer + 1)
+	}
+	if c.Tag < math.MaxInt32 {
+		call.Tag = int32(c.Tag + 1)
+	}
 }
 
 // actOf is the place of a call's name among what a rank does; beyond maxActs all others are one, of the name others.

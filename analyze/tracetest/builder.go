@@ -20,6 +20,7 @@ type Builder struct {
 	stacks    int64        // of calls of the operating system so far
 	counters  map[string]int64
 	python    map[string]int64 // ids of names in Python's stacks, and processes whose domain has a name
+	schemas   bool             // of NCCL's payloads are there
 	err       error
 }
 

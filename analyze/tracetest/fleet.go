@@ -125,10 +125,7 @@ func (r *FleetRank) AddTo(b *Builder, pid, device int64) {
 	th := b.Process(pid, "python").Thread(pid, "python")
 	place := Place{Device: device}
 	if !r.fleet.NoPayload {
-		if b.processes[0] == th.p {
-			ncclSchemas(b)
-		}
-		r.commRange(b, th, "ncclCommInitRank", r.Computed[0].Start-50_000, r.Computed[0].Start-40_000, true)
+		b.NCCLInit(th, r.Computed[0].Start-50_000, r.Computed[0].Start-40_000, fleetComm, r.World, r.Rank)
 	}
 	for i, c := range r.Computed {
 		m := r.Met[i]
@@ -138,7 +135,7 @@ func (r *FleetRank) AddTo(b *Builder, pid, device int64) {
 		th.Launch("void gemm_kernel<float>(float*, float*)", c.Start-1_500, c.Start-500,
 			Kernel{Place: place, Start: c.Start, End: c.End})
 		if !r.fleet.NoPayload {
-			r.commRange(b, th, "ncclAllReduce", m.Start-1_400, m.Start-300, false)
+			b.NCCL(th, "ncclAllReduce", m.Start-1_400, m.Start-300, fleetComm)
 		}
 		th.Launch("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", m.Start-1_300, m.Start-400,
 			Kernel{Place: place, Start: m.Start, End: m.End})
@@ -149,20 +146,48 @@ func (r *FleetRank) AddTo(b *Builder, pid, device int64) {
 const (
 	commInitSchema  = 16777218
 	allReduceSchema = 16777223
+	peerSchema      = 16777224
+	rootSchema      = 16777225
 	ncclDomain      = 1
 )
 
-// commRange adds a range of NCCL with its payload: the communicator, and at its creation the rank in it.
-func (r *FleetRank) commRange(b *Builder, th *Thread, text string, start, end int64, create bool) {
-	const comm = 0x5eed5eed00000001
-	schema, body := int64(allReduceSchema), make([]byte, 24)
+// fleetComm is the communicator of a fleet.
+const fleetComm = 0x5eed5eed00000001
+
+// NCCLInit adds the range in which a process becomes a rank of a communicator.
+func (b *Builder) NCCLInit(th *Thread, start, end int64, comm uint64, world, rank int) {
+	body := make([]byte, 24)
+	binary.LittleEndian.PutUint64(body, comm)
+	binary.LittleEndian.PutUint32(body[8:], uint32(world))
+	binary.LittleEndian.PutUint32(body[12:], uint32(rank))
+	b.nccl(th, "ncclCommInitRank", start, end, commInitSchema, body)
+}
+
+// NCCL adds the range of a collective, of 1 MiB.
+func (b *Builder) NCCL(th *Thread, text string, start, end int64, comm uint64) {
+	body := make([]byte, 24)
 	binary.LittleEndian.PutUint64(body, comm)
 	binary.LittleEndian.PutUint64(body[8:], 1<<20)
-	if create {
-		schema = commInitSchema
-		binary.LittleEndian.PutUint32(body[8:], uint32(r.World))
-		binary.LittleEndian.PutUint32(body[12:], uint32(r.Rank))
-		binary.LittleEndian.PutUint32(body[16:], 0)
+	b.nccl(th, text, start, end, allReduceSchema, body)
+}
+
+// NCCLTo adds the range of a send, a receive or a call with a root, with the rank of the other side in the communicator.
+func (b *Builder) NCCLTo(th *Thread, text string, start, end int64, comm uint64, rank int) {
+	body := make([]byte, 24)
+	binary.LittleEndian.PutUint64(body, comm)
+	binary.LittleEndian.PutUint64(body[8:], 1<<20)
+	binary.LittleEndian.PutUint32(body[16:], uint32(rank))
+	schema := int64(peerSchema)
+	if text == "ncclBroadcast" || text == "ncclReduce" {
+		schema = rootSchema
+	}
+	b.nccl(th, text, start, end, schema, body)
+}
+
+func (b *Builder) nccl(th *Thread, text string, start, end, schema int64, body []byte) {
+	if !b.schemas {
+		ncclSchemas(b)
+		b.schemas = true
 	}
 	b.NVTX(NVTX{Thread: th, Type: PushPop, Start: start, End: end, Text: text, ByID: true, Set: Row{
 		"domainId": Int(ncclDomain), "binaryData": Blob(payload(ncclDomain, schema, body)),
@@ -188,7 +213,7 @@ func ncclSchemas(b *Builder) {
 		b.Row("NVTX_PAYLOAD_SCHEMA_ENTRIES", Row{"domainId": Int(ncclDomain), "schemaId": Int(schema), "idx": Int(at),
 			"type": Int(kind), "name": Text(name), "offset": optInt(offset)})
 	}
-	for _, s := range []int64{commInitSchema, allReduceSchema} {
+	for _, s := range []int64{commInitSchema, allReduceSchema, peerSchema, rootSchema} {
 		b.Row("NVTX_PAYLOAD_SCHEMAS", Row{"domainId": Int(ncclDomain), "schemaId": Int(s), "type": Int(1),
 			"numEntries": Int(3), "payloadSize": Int(24)})
 		field(s, 0, u64, "NCCL communicator ID", 0)
@@ -196,5 +221,9 @@ func ncclSchemas(b *Builder) {
 	field(commInitSchema, 1, i32, "No. of ranks", 8)
 	field(commInitSchema, 2, i32, "Rank", 12)
 	field(commInitSchema, 3, i32, "CUDA device", 16)
-	field(allReduceSchema, 1, size, "Message size [bytes]", 8)
+	for _, s := range []int64{allReduceSchema, peerSchema, rootSchema} {
+		field(s, 1, size, "Message size [bytes]", 8)
+	}
+	field(peerSchema, 2, i32, "Peer rank", 16)
+	field(rootSchema, 2, i32, "Root", 16)
 }

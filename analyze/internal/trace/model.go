@@ -55,9 +55,11 @@ type Trace struct {
 	Power       []Power // by adapter and moment (GENERIC_EVENTS of the plugin nvml_metrics)
 	PowerUnread int64   // events about power that state no field in a known unit
 
-	MPI   []MPICall      // by start
-	NCCL  []NCCLCall     // by start
-	Ranks map[int64]Rank // by global pid
+	MPI  []MPICall  // by start
+	NCCL []NCCLCall // by start
+	// MPIComms are in the order of the export.
+	MPIComms []MPIComm
+	Ranks    map[int64]Rank // by global pid
 
 	Events      Events // CUDA events recorded
 	Overhead    []Overhead

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
@@ -12,9 +13,13 @@ import (
 // NCCLCall is a range that NCCL put around one of its own functions, with what its payload says.
 type NCCLCall struct {
 	Start, End int64
-	Thread     int64 // globalTid
+	Thread     int64  // globalTid
+	Op         string // which of the functions that one kernel runs: send, recv or alltoall; empty: another
 	payload.NCCL
 }
+
+// ncclOps are the functions of NCCL that kernels of one name run.
+var ncclOps = map[string]string{"ncclsend": "send", "ncclrecv": "recv", "ncclalltoall": "alltoall"}
 
 // loadPayloadFields reads where the payloads of ranges hold what is wanted of them.
 func (l *loader) loadPayloadFields() (payload.Fields, error) {
@@ -49,7 +54,7 @@ func payloadOf(own []cell) []byte {
 }
 
 // ncclCall is the range of a row of NVTX_EVENTS as its payload describes it, if that is one of NCCL's.
-func ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok bool) {
+func (l *loader) ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok bool) {
 	start, ok1 := row[0].Whole()
 	end, ok2 := row[1].Whole()
 	tid, ok3 := row[3].Whole()
@@ -58,7 +63,14 @@ func ncclCall(fields payload.Fields, row, own []cell) (c NCCLCall, ok bool) {
 	}
 	domain, _ := own[0].Whole()
 	said, ok := fields.NCCL(domain, payloadOf(own))
-	return NCCLCall{start, end, tid, said}, ok
+	if !ok {
+		return c, false
+	}
+	name := textOf(&row[4])
+	if name == "" {
+		name, _ = l.text(&row[5])
+	}
+	return NCCLCall{start, end, tid, ncclOps[strings.ToLower(name)], said}, true
 }
 
 // ncclRow is a call with the row that says so.

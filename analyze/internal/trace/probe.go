@@ -48,6 +48,7 @@ const (
 	RoleMPIP2P        Role = "mpi p2p"
 	RoleMPIWait       Role = "mpi wait"
 	RoleMPIRanks      Role = "mpi ranks"
+	RoleMPIComm       Role = "mpi communicators"
 	RolePayload       Role = "nvtx payload"
 	RoleGenericTypes  Role = "plugin event types"
 )
@@ -104,13 +105,17 @@ var roles = []roleSpec{
 	{RoleMPIP2P, []string{"MPI_P2P_EVENTS"}, mpiColumns, nil},
 	{RoleMPIWait, []string{"MPI_START_WAIT_EVENTS"}, mpiColumns, nil},
 	{RoleMPIRanks, []string{"MPI_RANKS"}, []string{"globalPid", "rank"}, nil},
+	{RoleMPIComm, []string{"MPI_COMMUNICATORS"}, mpiCommKept[:4], nil},
 	{RolePayload, []string{"NVTX_PAYLOAD_SCHEMA_ENTRIES"}, []string{"domainId", "schemaId", "type", "name", "offset"}, nil},
 }
 
 var mpiColumns = []string{"start", "end", "globalTid", "textId"}
 
 // mpiKept are what is read of calls of MPI, where it is there.
-var mpiKept = append(slices.Clone(mpiColumns), "rootRank", "remoteRank")
+var mpiKept = append(slices.Clone(mpiColumns), "rootRank", "remoteRank", "tag", "commHandle")
+
+// mpiCommKept are what is read of communicators of MPI; the first four have to be there.
+var mpiCommKept = []string{"rank", "commHandle", "localRank", "localSize", "groupRoot", "groupRootUid"}
 
 // probe finds the table of each role.
 func probe(tables []source.Table) map[Role]source.Table {

@@ -129,7 +129,7 @@ func (s *rangeSink) Row(row []cell) error {
 	}
 	own := row[rangeColumns:]
 	if len(own) > 0 && own[1].Kind != pages.Null { // few ranges have a payload
-		if c, ok := ncclCall(s.t.payloads, row, own); ok {
+		if c, ok := s.t.l.ncclCall(s.t.payloads, row, own); ok {
 			s.calls = append(s.calls, ncclRow{c, id})
 		}
 	}

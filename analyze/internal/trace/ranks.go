@@ -18,7 +18,17 @@ type MPICall struct {
 	Start, End int64
 	Thread     int64 // globalTid
 	Name       string
-	Peer       int64 // rank of the root, or of the other side; -1 unknown
+	Peer       int64 // rank of the root, or of the other side, in the communicator; -1 unknown
+	Tag        int64 // -1 unknown, or any
+	Comm       int64 // handle of the communicator in this process; 0 unknown
+}
+
+// MPIComm is a communicator as one rank knows it.
+type MPIComm struct {
+	Rank        int64 // of the run
+	Handle      int64 // of calls
+	Local, Size int64 // rank within it, and number of ranks
+	Root, ID    int64 // rank of the run that made it, and its number there: the same in all of its ranks; -1 unknown
 }
 
 // loadRanks reads what tells ranks and their collectives apart: MPI's calls and ranks, NCCL's payloads, and the
@@ -40,7 +50,20 @@ func (l *loader) loadRanks() error {
 			t.Ranks[proc] = r
 		}
 	}
-	err := l.scanRole(RoleMPIRanks, []string{"globalPid", "rank"}, func(row []cell) error {
+	err := l.scanRole(RoleMPIComm, mpiCommKept, func(row []cell) error {
+		var v [6]int64
+		for i := range v {
+			v[i] = orNone(&row[i])
+		}
+		if c := (MPIComm{v[0], v[1], v[2], v[3], v[4], v[5]}); validRank(c.Rank) && c.Local < c.Size && validRank(c.Local) && c.Size < maxRank {
+			t.MPIComms = append(t.MPIComms, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = l.scanRole(RoleMPIRanks, []string{"globalPid", "rank"}, func(row []cell) error {
 		proc, ok1 := row[0].Whole()
 		rank, ok2 := row[1].Whole()
 		if ok1 && ok2 && validRank(rank) {
@@ -92,13 +115,14 @@ func (l *loader) loadMPI(role Role) error {
 			stat.Skipped++
 			return nil
 		}
-		peer := int64(-1)
-		for _, c := range row[4:] {
-			if rank, ok := c.Whole(); ok && validRank(rank) {
-				peer = rank
+		c := MPICall{Start: start, End: end, Thread: tid, Name: name, Peer: -1, Tag: max(-1, orNone(&row[6]))}
+		for _, x := range row[4:6] {
+			if rank, ok := x.Whole(); ok && validRank(rank) {
+				c.Peer = rank
 			}
 		}
-		l.trace.MPI = append(l.trace.MPI, MPICall{start, end, tid, name, peer})
+		c.Comm, _ = row[7].Whole()
+		l.trace.MPI = append(l.trace.MPI, c)
 		return nil
 	})
 	l.trace.Tables = append(l.trace.Tables, stat)

@@ -2,6 +2,8 @@ package trace
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
@@ -96,21 +98,32 @@ func TestNCCLPayloads(t *testing.T) {
 func TestMPICalls(t *testing.T) {
 	b := tracetest.New()
 	th := b.Process(100, "jacobi").Thread(100, "")
-	call := func(table, name string, start, end int64) {
-		b.Row(table, tracetest.Row{"start": tracetest.Int(start), "end": tracetest.Int(end),
-			"globalTid": tracetest.Int(th.GlobalTid()), "textId": tracetest.ID(name)})
+	call := func(table, name string, start, end int64, more ...tracetest.Row) {
+		row := tracetest.Row{"start": tracetest.Int(start), "end": tracetest.Int(end),
+			"globalTid": tracetest.Int(th.GlobalTid()), "textId": tracetest.ID(name)}
+		for _, m := range more {
+			maps.Copy(row, m)
+		}
+		b.Row(table, row)
 	}
 	call("MPI_OTHER_EVENTS", "MPI_Allreduce", 50, 60)
-	call("MPI_COLLECTIVES_EVENTS", "MPI_Barrier", 20, 30)
-	call("MPI_P2P_EVENTS", "MPI_Send", 40, 45)
+	call("MPI_COLLECTIVES_EVENTS", "MPI_Barrier", 20, 30, tracetest.Row{"rootRank": tracetest.Int(-1), "commHandle": tracetest.Int(77)})
+	call("MPI_P2P_EVENTS", "MPI_Send", 40, 45, tracetest.Row{"remoteRank": tracetest.Int(2), "tag": tracetest.Int(9), "commHandle": tracetest.Int(78)})
+	b.Row("MPI_COMMUNICATORS", tracetest.Row{"rank": tracetest.Int(4), "commHandle": tracetest.Int(78), "localRank": tracetest.Int(1),
+		"localSize": tracetest.Int(3), "groupRoot": tracetest.Int(2), "groupRootUid": tracetest.Int(5)})
+	b.Row("MPI_COMMUNICATORS", tracetest.Row{"rank": tracetest.Int(4), "commHandle": tracetest.Int(79), "localRank": tracetest.Int(3),
+		"localSize": tracetest.Int(3)}) // no rank of three is the fourth
 	call("MPI_OTHER_EVENTS", "MPI_Bcast", 70, 10) // ends before it starts: skipped
 	tr, err := Open(context.Background(), b.WriteTB(t), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	want := []MPICall{{20, 30, th.GlobalTid(), "MPI_Barrier", -1}, {40, 45, th.GlobalTid(), "MPI_Send", -1},
-		{50, 60, th.GlobalTid(), "MPI_Allreduce", -1}}
+	want := []MPICall{{20, 30, th.GlobalTid(), "MPI_Barrier", -1, -1, 77}, {40, 45, th.GlobalTid(), "MPI_Send", 2, 9, 78},
+		{50, 60, th.GlobalTid(), "MPI_Allreduce", -1, -1, 0}}
+	if want := []MPIComm{{Rank: 4, Handle: 78, Local: 1, Size: 3, Root: 2, ID: 5}}; !slices.Equal(tr.MPIComms, want) {
+		t.Errorf("%+v", tr.MPIComms)
+	}
 	if len(tr.MPI) != 3 || tr.MPI[0] != want[0] || tr.MPI[1] != want[1] || tr.MPI[2] != want[2] {
 		t.Errorf("%+v", tr.MPI)
 	}

@@ -58,7 +58,7 @@ var kept = map[Role][]string{
 	RoleSession: {"utcEpochNs"},
 
 	RoleMPI: mpiKept, RoleMPICollective: mpiKept, RoleMPIP2P: mpiKept, RoleMPIWait: mpiKept,
-	RoleMPIRanks: {"globalPid", "rank"},
+	RoleMPIRanks: {"globalPid", "rank"}, RoleMPIComm: mpiCommKept,
 }
 
 var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id",

@@ -30,23 +30,27 @@ type slot struct {
 	n    int
 }
 
-// matchRest matches the calls between collectives, by kind and order within an epoch, so that a call that is missing
-// costs this epoch alone, and adds their waits.
+// matchRest matches the calls that are no collectives of sets, and adds their waits: by what they name, and where they
+// name nothing kernels between two ranks by their ends, others by kind and order within an epoch, so that a call that is
+// missing costs this epoch alone.
 func (x *chains) matchRest() {
+	collectives := x.ops
+	x.recorded()
+	x.byEnds()
 	for _, device := range []bool{false, true} {
-		epochs := x.epochs(device)
-		for s := range slots(epochs) {
+		epochs := x.epochs(device, collectives)
+		for _, s := range slots(epochs) {
 			if _, ok := rooted[s.kind]; ok {
-				x.rootedSlot(s, epochs)
+				x.rootedSlot(s.slot, s.epochs)
 			} else {
-				x.peerSlot(s, epochs)
+				x.peerSlot(s.slot, s.epochs)
 			}
 		}
 	}
 }
 
-// epochs of the host's tracks, or of those of devices, in their order.
-func (x *chains) epochs(device bool) []epoch {
+// epochs of the host's tracks, or of those of devices, in their order: of the calls that name nobody.
+func (x *chains) epochs(device bool, collectives int32) []epoch {
 	at := map[int32]int{}
 	var list []epoch
 	for m := range x.Members {
@@ -56,12 +60,12 @@ func (x *chains) epochs(device bool) []epoch {
 		}
 		last := int32(-1)
 		for c := range t.Calls {
-			if op := x.op[m][c]; op >= 0 {
+			op := x.op[m][c]
+			if op >= 0 && op < collectives {
 				last = op
-				continue
 			}
 			kind := t.kind(int32(c))
-			if slices.Contains(Synchronising, kind) {
+			if op >= 0 || x.named[m][c] || slices.Contains(Synchronising, kind) {
 				continue
 			}
 			k, ok := at[last]
@@ -78,34 +82,34 @@ func (x *chains) epochs(device bool) []epoch {
 	return list
 }
 
-// slots of epochs, those with most epochs first.
-func slots(epochs []epoch) func(yield func(slot) bool) {
-	return func(yield func(slot) bool) {
-		count := map[slot]int{}
-		for _, e := range epochs {
-			most := map[string]int{}
-			for _, kinds := range e {
-				for kind, calls := range kinds {
-					most[kind] = max(most[kind], len(calls))
-				}
-			}
-			for kind, n := range most {
-				for k := range n {
-					count[slot{kind, k}]++
-				}
+// slotted is a slot with the epochs that have it.
+type slotted struct {
+	slot
+	epochs []epoch
+}
+
+// slots of epochs, by kind and number.
+func slots(epochs []epoch) []slotted {
+	of := map[slot][]epoch{}
+	for _, e := range epochs {
+		most := map[string]int{}
+		for _, kinds := range e {
+			for kind, calls := range kinds {
+				most[kind] = max(most[kind], len(calls))
 			}
 		}
-		list := make([]slot, 0, len(count))
-		for s := range count {
-			list = append(list, s)
-		}
-		slices.SortFunc(list, func(a, b slot) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n)) })
-		for _, s := range list {
-			if !yield(s) {
-				return
+		for kind, n := range most {
+			for k := range n {
+				of[slot{kind, k}] = append(of[slot{kind, k}], e)
 			}
 		}
 	}
+	var list []slotted
+	for s, epochs := range of {
+		list = append(list, slotted{s, epochs})
+	}
+	slices.SortFunc(list, func(a, b slotted) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n)) })
+	return list
 }
 
 // members of an epoch that have a call of the slot, in their order.
@@ -130,8 +134,8 @@ func (e epoch) even(kind string, members []int) bool {
 	return true
 }
 
-// rootedSlot adds the waits of calls with a root: the recorded one, or else the member for whom nobody left before it
-// came, and who spent least in the calls.
+// rootedSlot adds the waits of calls with a root: the member for whom nobody left before it came, and who spent least in
+// the calls.
 func (x *chains) rootedSlot(s slot, epochs []epoch) {
 	var whole []epoch
 	for _, e := range epochs {
@@ -139,13 +143,9 @@ func (x *chains) rootedSlot(s slot, epochs []epoch) {
 			whole = append(whole, e)
 		}
 	}
-	guess := x.root(s, whole)
+	root := x.root(s, whole)
 	for _, e := range whole {
 		list := e.members(s)
-		root := guess
-		if named := x.named(list[0], e[list[0]][s.kind][s.n], list); named >= 0 {
-			root = named
-		}
 		last := -1
 		for _, m := range list {
 			x.op[m][e[m][s.kind][s.n]] = x.ops
@@ -169,38 +169,32 @@ func (x *chains) rootedSlot(s slot, epochs []epoch) {
 	}
 }
 
-// named is the member of a list that a call names as its root or its other side; -1 where it names none.
-func (x *chains) named(m int, call int32, list []int) int {
-	peer := x.Members[m].Calls[call].Peer
-	if peer == 0 {
-		return -1
-	}
-	at := slices.IndexFunc(list, func(o int) bool { return x.Members[o].Rank == int64(peer)-1 })
-	if at < 0 {
-		return -1
-	}
-	return list[at]
-}
-
 // root is the member that behaves as the root of a slot; -1 where none does in 95 % of the calls.
 func (x *chains) root(s slot, epochs []epoch) int {
 	fits, spent, n := map[int]int{}, map[int]int64{}, map[int]int{}
 	for _, e := range epochs {
 		list := e.members(s)
+		// Who ends first and second, and who begins last and before that: a root of a broadcast has to be there before
+		// anybody else leaves, and everybody before the root of a reduce does.
+		first, last := x.outer(list, func(m int) int64 { return -x.End(m, e[m][s.kind][s.n]) }),
+			x.outer(list, func(m int) int64 { return x.Start(m, e[m][s.kind][s.n]) })
 		for _, q := range list {
 			c := e[q][s.kind][s.n]
 			n[q]++
 			spent[q] += x.End(q, c) - x.Start(q, c)
-			fit := true
-			for _, m := range list {
-				o := e[m][s.kind][s.n]
-				before := x.End(m, o) < x.Start(q, c)-surest*x.off(m, q) // the root of a broadcast has to be there
-				if !rooted[s.kind] {
-					before = x.End(q, c) < x.Start(m, o)-surest*x.off(m, q) // and everybody for that of a reduce
+			other, before := first[0], false
+			if rooted[s.kind] {
+				if other == q {
+					other = first[1]
 				}
-				fit = fit && (m == q || !before)
+				before = x.End(other, e[other][s.kind][s.n]) < x.Start(q, c)-surest*x.off(other, q)
+			} else {
+				if other = last[0]; other == q {
+					other = last[1]
+				}
+				before = x.End(q, c) < x.Start(other, e[other][s.kind][s.n])-surest*x.off(other, q)
 			}
-			if fit {
+			if !before {
 				fits[q]++
 			}
 		}
@@ -218,32 +212,63 @@ func (x *chains) root(s slot, epochs []epoch) int {
 	return best
 }
 
+// outer are the two members of a list of which something is most, that with most first.
+func (x *chains) outer(list []int, of func(m int) int64) [2]int {
+	best := [2]int{-1, -1}
+	for _, m := range list {
+		switch {
+		case best[0] < 0 || of(m) > of(best[0]):
+			best = [2]int{m, best[0]}
+		case best[1] < 0 || of(m) > of(best[1]):
+			best[1] = m
+		}
+	}
+	return best
+}
+
 // other is the kind of call on the other side.
 var other = map[string]string{Send: Recv, Recv: Send, SendRecv: SendRecv, Wait: Wait}
 
-// peerSlot adds the waits of sends and receives: for the recorded peer, for the only other rank, or for the one by
-// whose coming the calls end.
+// coming is when a member came to its call of the other side of a slot.
+type coming struct {
+	at     int64
+	member int
+}
+
+// peerSlot adds the waits of sends and receives: for the only other rank, or for the one by whose coming the calls end.
 func (x *chains) peerSlot(s slot, epochs []epoch) {
-	for _, m := range membersOf(epochs) {
-		guess := -2 // not looked for
-		for _, e := range epochs {
-			if len(e[m][s.kind]) <= s.n {
+	of := map[int][]int{} // by member: places of its epochs
+	var members []int
+	come := make([][]coming, len(epochs))
+	for i, e := range epochs {
+		for _, m := range e.members(s) {
+			if of[m] == nil {
+				members = append(members, m)
+			}
+			of[m] = append(of[m], i)
+		}
+		for _, m := range e.members(slot{other[s.kind], s.n}) {
+			come[i] = append(come[i], coming{x.Start(m, e[m][other[s.kind]][s.n]), m})
+		}
+		slices.SortFunc(come[i], func(a, b coming) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.member, b.member)) })
+	}
+	slices.Sort(members)
+	two := len(members) > 0 && x.tracks(x.Members[members[0]].Device >= 0) == 2
+	for _, m := range members {
+		guess := -1
+		if !two {
+			guess = x.peer(m, s, epochs, of[m], come)
+		}
+		for _, i := range of[m] {
+			e := epochs[i]
+			call, peer := e[m][s.kind][s.n], guess
+			if two {
+				peer = only(e, m, s)
+			}
+			if peer < 0 || len(e[peer][other[s.kind]]) <= s.n {
 				continue
 			}
-			call := e[m][s.kind][s.n]
-			peer, to := x.counterpart(e, m, s, call)
-			if peer < 0 && to < 0 {
-				if guess == -2 {
-					guess = x.peer(m, s, epochs)
-				}
-				if peer = guess; peer < 0 || len(e[peer][other[s.kind]]) <= s.n {
-					continue
-				}
-				to = e[peer][other[s.kind]][s.n]
-			}
-			if peer < 0 {
-				continue
-			}
+			to := e[peer][other[s.kind]][s.n]
 			if x.op[m][call] < 0 && x.op[peer][to] < 0 {
 				x.op[m][call], x.op[peer][to] = x.ops, x.ops
 				x.ops++
@@ -253,54 +278,14 @@ func (x *chains) peerSlot(s slot, epochs []epoch) {
 	}
 }
 
-func membersOf(epochs []epoch) []int {
-	var list []int
-	for _, e := range epochs {
-		for m := range e {
-			if !slices.Contains(list, m) {
-				list = append(list, m)
-			}
+// only is the other one of two members, where it has as many calls of the other side; -1 where not.
+func only(e epoch, m int, s slot) int {
+	for o, kinds := range e {
+		if o != m && len(kinds[other[s.kind]]) == len(e[m][s.kind]) {
+			return o
 		}
 	}
-	slices.Sort(list)
-	return list
-}
-
-// counterpart is the call on the other side where the peer is recorded, or there is one other rank only; to is -1 where
-// neither is known, and peer is -1 where the peer's call is missing.
-func (x *chains) counterpart(e epoch, m int, s slot, call int32) (peer int, to int32) {
-	back := other[s.kind]
-	if rank := x.Members[m].Calls[call].Peer; rank > 0 && s.kind != SendRecv {
-		before := 0 // calls to the same peer
-		for _, c := range e[m][s.kind][:s.n] {
-			if x.Members[m].Calls[c].Peer == rank {
-				before++
-			}
-		}
-		for o, kinds := range e {
-			if x.Members[o].Rank != int64(rank)-1 {
-				continue
-			}
-			for _, c := range kinds[back] {
-				if p := x.Members[o].Calls[c].Peer; p == 0 || int64(p)-1 == x.Members[m].Rank {
-					if before == 0 {
-						return o, c
-					}
-					before--
-				}
-			}
-		}
-		return -1, 0
-	}
-	if x.tracks(x.Members[m].Device >= 0) == 2 {
-		for o, kinds := range e {
-			if o != m && len(kinds[back]) == len(e[m][s.kind]) {
-				return o, kinds[back][s.n]
-			}
-		}
-		return -1, 0
-	}
-	return -1, -1
+	return -1
 }
 
 // tracks counts the tracks of the host, or those of devices, that have calls.
@@ -331,36 +316,63 @@ func deviation(list []float64) float64 {
 	return list[len(list)/2]
 }
 
+// candidates is how many members are looked at for the other side of another's calls.
+const candidates = 32
+
 // peer is the member by whose coming the calls of a slot end, where it came later: never long before it, and the later
-// it comes the later they end; -1 where there is none.
-func (x *chains) peer(m int, s slot, epochs []epoch) int {
+// it comes the later they end; -1 where there is none. It is one of those that came last while the member was in the
+// call in which it spent longest.
+func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) int {
+	span := func(i int) (start, end int64) {
+		c := epochs[i][m][s.kind][s.n]
+		return x.Start(m, c), x.End(m, c)
+	}
+	longest := slices.MaxFunc(of, func(a, b int) int {
+		from, to := span(a)
+		start, end := span(b)
+		return cmp.Compare(to-from, end-start)
+	})
+	start, end := span(longest)
+	room := int64(surest * SameHost)
+	for i := range x.Clocks {
+		room = max(room, int64(surest*x.Clocks[i].P99))
+	}
+	list := come[longest]
+	after, _ := slices.BinarySearchFunc(list, end+room, func(c coming, t int64) int { return cmp.Compare(c.at, t) })
 	best, least := -1, 0.0
-	for _, q := range membersOf(epochs) {
-		if q == m {
-			continue
-		}
-		var after, spent []float64
-		seen, early := 0, 0
-		for _, e := range epochs {
-			if len(e[m][s.kind]) <= s.n || len(e[q][other[s.kind]]) <= s.n {
-				continue
+	for k := after - 1; k >= max(0, after-candidates) && list[k].at > start-room; k-- {
+		if q := list[k].member; q != m {
+			if d, ok := x.ends(m, q, s, epochs, of); ok && (best < 0 || d < least || d == least && q < best) {
+				best, least = q, d
 			}
-			c, o := e[m][s.kind][s.n], e[q][other[s.kind]][s.n]
-			seen++
-			come := x.Start(q, o)
-			switch left := x.End(m, c); {
-			case left < come-surest*x.off(m, q):
-				early++
-			case come > x.Start(m, c):
-				after, spent = append(after, float64(left-come)), append(spent, float64(left-x.Start(m, c)))
-			}
-		}
-		if len(after) < leastWaits || float64(early) > (1-overlapping)*float64(seen) {
-			continue
-		}
-		if d := deviation(after); d <= follows*deviation(spent) && (best < 0 || d < least) {
-			best, least = q, d
 		}
 	}
 	return best
+}
+
+// ends is how much the time varies that a member is in its calls of a slot after another has come to the other side; not
+// ok where the other's coming does not end them.
+func (x *chains) ends(m, q int, s slot, epochs []epoch, of []int) (varies float64, ok bool) {
+	var after, spent []float64
+	seen, early := 0, 0
+	for _, i := range of {
+		e := epochs[i]
+		if len(e[q][other[s.kind]]) <= s.n {
+			continue
+		}
+		c, o := e[m][s.kind][s.n], e[q][other[s.kind]][s.n]
+		seen++
+		come := x.Start(q, o)
+		switch left := x.End(m, c); {
+		case left < come-surest*x.off(m, q):
+			early++
+		case come > x.Start(m, c):
+			after, spent = append(after, float64(left-come)), append(spent, float64(left-x.Start(m, c)))
+		}
+	}
+	if len(after) < leastWaits || float64(early) > (1-overlapping)*float64(seen) {
+		return 0, false
+	}
+	d := deviation(after)
+	return d, d <= follows*deviation(spent)
 }

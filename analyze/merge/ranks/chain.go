@@ -59,6 +59,7 @@ type chains struct {
 	*study
 	op    [][]int32 // by member and call: number of what it was matched with; -1 nothing
 	at    [][]int32 // by member and call: place in waits; -1 does not wait
+	named [][]bool  // by member and call: it says who its root or other side is
 	waits []wait
 	ops   int32
 	// shares of all waits; transfer is the act of what calls of a member's kinds take.
@@ -81,7 +82,7 @@ func (st *study) chains(sets []Set) []Chain {
 		for k := range ops {
 			ops[k], at[k] = -1, -1
 		}
-		x.op, x.at = append(x.op, ops), append(x.at, at)
+		x.op, x.at, x.named = append(x.op, ops), append(x.at, at), append(x.named, make([]bool, n))
 		transfer := make([]int, len(st.Members[i].Kinds))
 		for k, kind := range st.Members[i].Kinds {
 			transfer[k] = st.act(Transfer + kind)
@@ -123,12 +124,13 @@ func (x *chains) off(a, b int) int64 {
 	return SameHost
 }
 
-// add is a wait of a member for a peer, where there is one: it lasts until the peer has come, or until the call returns.
+// add is a wait of a member for a peer, where there is one: it lasts until the peer has come, or until the call returns,
+// less the time in which the member computes as well.
 func (x *chains) add(m int, call int32, peer int, other int32) {
 	start, come := x.Start(m, call), x.Start(peer, other)
 	if end := x.End(m, call); end < come-x.off(m, peer) {
 		return // it did not wait for this one
-	} else if time := min(come, end) - start; time > 0 {
+	} else if time := min(come, end) - start - x.Members[m].Calls[call].Hidden; time > 0 {
 		x.waits = append(x.waits, wait{member: int32(m), peer: int32(peer), call: call, other: other, time: time})
 	}
 }

@@ -109,6 +109,14 @@ func (l *line) place(number int) int {
 func buckets(members []Member) [][]line {
 	at := map[string]int{}
 	var list [][]line
+	hosts := map[string]int{} // tracks of hosts, by communicator
+	for i := range members {
+		if t := members[i].Track; t.Device < 0 {
+			for _, name := range t.Comms {
+				hosts[name]++
+			}
+		}
+	}
 	for i := range members {
 		t := members[i].Track
 		own := make([][]int32, len(t.Comms)+1) // the last is of none
@@ -117,7 +125,7 @@ func buckets(members []Member) [][]line {
 				continue
 			}
 			c := t.Calls[k].Comm
-			if c < 0 {
+			if c < 0 || t.Device < 0 && t.Total == nil && hosts[t.Comms[c]] < 2 { // MPI names it in a way that no other rank knows
 				c = int32(len(t.Comms))
 			}
 			own[c] = append(own[c], int32(k))
@@ -342,26 +350,17 @@ func (g *group) meet(l *line, clock Line) (calls []int32, points []point) {
 	for n := range calls {
 		calls[n] = -1
 	}
-	far := func(n, k int) int64 {
-		end := a.end(g.seed.calls[n])
-		return abs(b.end(l.calls[k]) - end - clock.At(end))
-	}
-	for n, k := 0, 0; n < len(calls) && k < len(l.calls); {
+	pairs := meeting(len(calls), len(l.calls), func(n, k int) (bool, int64) {
 		x, y := g.seed.calls[n], l.calls[k]
 		end := a.end(x)
 		ahead := clock.At(end)
-		d := far(n, k)
 		overlap := max(a.start(x), b.start(y)-ahead) < min(end, b.end(y)-ahead)
-		switch {
-		case overlap && a.kind(x) == b.kind(y) && (n+1 == len(calls) || d <= far(n+1, k)) && (k+1 == len(l.calls) || d <= far(n, k+1)):
-			calls[n] = y
-			points = append(points, point{end, b.end(y) - end})
-			n, k = n+1, k+1
-		case end < b.end(y)-ahead:
-			n++
-		default:
-			k++
-		}
+		return overlap && a.kind(x) == b.kind(y), b.end(y) - ahead - end
+	})
+	for _, p := range pairs {
+		x, y := g.seed.calls[p[0]], l.calls[p[1]]
+		calls[p[0]] = y
+		points = append(points, point{a.end(x), b.end(y) - a.end(x)})
 	}
 	return calls, points
 }

@@ -71,11 +71,11 @@ func (t *Track) Sample(session int64) *Track {
 		}
 		c := t.Calls[i]
 		if c.Comm >= 0 {
-			c.Comm = Place(&out.Comms, t.Comms[c.Comm])
+			c.Comm = out.Communicator(t.Comms[c.Comm], t.local(c.Comm))
 		}
 		c.Seq, c.Left = number[i], i > 0 && !keep[i-1]
 		c.Kind = Place(&out.Kinds, t.Kinds[c.Kind])
-		c.Start, c.End = round(c.Start), round(c.End)
+		c.Start, c.End, c.Hidden = round(c.Start), round(c.End), round(c.Hidden)
 		out.Add(c, out.fewer(t.Parts(i), t.Acts))
 	}
 	totals := make([]int64, len(out.Comms)+1)

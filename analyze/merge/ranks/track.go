@@ -27,6 +27,7 @@ type Track struct {
 
 	Kinds []string // of collectives, see Synchronising
 	Comms []string // communicators, by what identifies them in every rank
+	Local []int32  // by communicator, this rank's rank in it, plus 1; 0 unknown. Nil: of none is it known
 	Acts  []string // what a rank does between collectives
 	Calls []Call   // by start
 	// Total is how many collectives there were in each communicator, of which the track holds a sample; the last are of
@@ -38,11 +39,15 @@ type Track struct {
 }
 
 // Call is one blocking call of a rank: a collective, or a send or receive. Times are in ns on the clock of its host.
+// Ranks are those of its communicator, of the run where that is unknown.
 type Call struct {
 	Start, End int64
+	Hidden     int64 // ns of it in which the rank computed as well: waiting there costs nothing
 	Kind       int32 // place in Kinds
 	Comm       int32 // place in Comms; -1 unknown
 	Peer       int32 // rank of the root, or of the other side, plus 1; 0 unknown
+	Source     int32 // of a SendRecv: the rank that it receives from, plus 1; Peer is the one that it sends to
+	Tag        int32 // of a send or receive, plus 1; 0 unknown, or any
 	Seq        int32 // of a collective in a sample: its number in its communicator, from 0
 	Left       bool  // the calls right before it were left out of the sample
 
@@ -85,6 +90,27 @@ func (t *Track) Add(c Call, parts []Part) {
 // Times add up to the time between.
 func (t *Track) Parts(i int) []Part { return t.parts[t.Calls[i].from:t.Calls[i].to] }
 
+// Communicator is the place of a communicator by what identifies it in every rank, in which the track has a rank; -1
+// where that is unknown.
+func (t *Track) Communicator(name string, local int64) int32 {
+	c := Place(&t.Comms, name)
+	if local >= 0 && local < math.MaxInt32 {
+		for len(t.Local) <= int(c) {
+			t.Local = append(t.Local, 0)
+		}
+		t.Local[c] = int32(local) + 1
+	}
+	return c
+}
+
+// local is the track's rank in a communicator; -1 unknown.
+func (t *Track) local(c int32) int64 {
+	if c < 0 || int(c) >= len(t.Local) {
+		return -1
+	}
+	return int64(t.Local[c]) - 1
+}
+
 // Place is the number of a text in a list that it joins.
 func Place(list *[]string, text string) int32 {
 	at := slices.Index(*list, text)
@@ -105,11 +131,15 @@ type trackJSON struct {
 	Kinds  []string `json:"kinds"`
 	Comms  []string `json:"comms"`
 	Acts   []string `json:"acts"`
-	Gap    []int64  `json:"gap"`            // start minus the end of the call before; of the first, the start
-	Dur    []int64  `json:"dur"`            // ns
-	Kind   []int64  `json:"kind"`           // runs
-	Comm   []int64  `json:"comm"`           // runs
-	Peer   []int64  `json:"peer,omitempty"` // runs; none where no call names one
+	Gap    []int64  `json:"gap"`  // start minus the end of the call before; of the first, the start
+	Dur    []int64  `json:"dur"`  // ns
+	Kind   []int64  `json:"kind"` // runs
+	Comm   []int64  `json:"comm"` // runs
+	Local  []int32  `json:"local,omitempty"`
+	Peer   []int64  `json:"peer,omitempty"` // runs; these four are left out where all are 0
+	Source []int64  `json:"source,omitempty"`
+	Tag    []int64  `json:"tag,omitempty"`
+	Hidden []int64  `json:"hidden,omitempty"`
 	Parts  []int64  `json:"parts"`
 	Count  []int64  `json:"part_counts"` // runs
 	Total  []int64  `json:"total,omitempty"`
@@ -121,7 +151,7 @@ type trackJSON struct {
 func (t *Track) MarshalJSON() ([]byte, error) {
 	out := trackJSON{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device,
 		Kinds: some(t.Kinds), Comms: some(t.Comms), Acts: some(t.Acts), Gap: []int64{}, Dur: []int64{},
-		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}, Total: t.Total}
+		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}, Total: t.Total, Local: t.Local}
 	var end, seq int64
 	unit := t.unit()
 	for i := range t.Calls {
@@ -129,7 +159,8 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 		out.Gap, out.Dur = append(out.Gap, (c.Start-end)/unit), append(out.Dur, (c.End-c.Start)/unit)
 		out.Kind, out.Comm = addRun(out.Kind, int64(c.Kind)), addRun(out.Comm, int64(c.Comm))
 		out.Count = addRun(out.Count, int64(c.to-c.from))
-		out.Peer = addRun(out.Peer, int64(c.Peer))
+		out.Peer, out.Source = addRun(out.Peer, int64(c.Peer)), addRun(out.Source, int64(c.Source))
+		out.Tag, out.Hidden = addRun(out.Tag, int64(c.Tag)), addRun(out.Hidden, c.Hidden/unit)
 		if t.Total != nil {
 			out.Seq, seq = addRun(out.Seq, int64(c.Seq)-seq), int64(c.Seq)
 			left := int64(0)
@@ -143,8 +174,10 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 		}
 		end = c.End
 	}
-	if len(out.Peer) == 2 && out.Peer[0] == 0 {
-		out.Peer = nil
+	for _, list := range []*[]int64{&out.Peer, &out.Source, &out.Tag, &out.Hidden} {
+		if len(*list) == 2 && (*list)[0] == 0 {
+			*list = nil
+		}
 	}
 	return json.Marshal(out)
 }
@@ -180,19 +213,28 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	}
 	n := len(in.Gap)
 	*t = Track{Rank: in.Rank, World: in.World, From: in.From, PID: in.PID, Device: in.Device, Kinds: in.Kinds,
-		Comms: in.Comms, Acts: in.Acts}
+		Comms: in.Comms, Local: in.Local, Acts: in.Acts}
 	if n > MaxCalls || len(in.Dur) != n || len(in.Parts)%2 != 0 {
 		return fmt.Errorf("%d collectives with %d durations", n, len(in.Dur))
 	}
 	kind, err := runs(in.Kind, n, 0, int64(len(in.Kinds))-1)
 	comm, err2 := runs(in.Comm, n, -1, int64(len(in.Comms))-1)
 	count, err3 := runs(in.Count, n, 0, int64(len(in.Parts)/2))
-	if len(in.Peer) == 0 {
-		in.Peer = []int64{0, int64(n)}[:min(n, 1)*2]
+	optional := func(list []int64, most int64) (out []int64) {
+		if len(list) == 0 {
+			return make([]int64, n)
+		}
+		out, at := runs(list, n, 0, most)
+		err = errors.Join(err, at)
+		return out
 	}
-	peer, err4 := runs(in.Peer, n, 0, math.MaxInt32)
-	if err := errors.Join(err, err2, err3, err4); err != nil {
+	peer, source, tag := optional(in.Peer, math.MaxInt32), optional(in.Source, math.MaxInt32), optional(in.Tag, math.MaxInt32)
+	hidden := optional(in.Hidden, maxTime/grain)
+	if err := errors.Join(err, err2, err3); err != nil {
 		return err
+	}
+	if len(in.Local) > len(in.Comms) || slices.ContainsFunc(in.Local, func(v int32) bool { return v < 0 }) {
+		return fmt.Errorf("ranks %v in %d communicators", in.Local, len(in.Comms))
 	}
 	seq, left := make([]int64, n), make([]int64, n)
 	if t.Total = in.Total; t.Total != nil {
@@ -206,14 +248,15 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 			return err
 		}
 	}
-	var end, number int64
 	unit := t.unit()
+	var end, number int64
 	t.Calls, t.parts = make([]Call, n), make([]Part, 0, len(in.Parts)/2)
 	for i := range n {
 		if in.Gap[i] > maxTime/unit || in.Gap[i] < -maxTime/unit || in.Dur[i] > maxTime/unit {
 			return fmt.Errorf("collective %d is beyond all time", i)
 		}
-		c := Call{Start: end + in.Gap[i]*unit, Kind: int32(kind[i]), Comm: int32(comm[i]), Peer: int32(peer[i]), from: int32(len(t.parts))}
+		c := Call{Start: end + in.Gap[i]*unit, Kind: int32(kind[i]), Comm: int32(comm[i]), Peer: int32(peer[i]),
+			Source: int32(source[i]), Tag: int32(tag[i]), Hidden: hidden[i] * unit, from: int32(len(t.parts))}
 		c.End, c.Left = c.Start+in.Dur[i]*unit, left[i] == 1
 		if number += seq[i]; number < 0 || number > math.MaxInt32 {
 			return fmt.Errorf("collective %d has the number %d", i, number)

@@ -21,6 +21,8 @@ const (
 	fieldComm  = "NCCL communicator ID"
 	fieldRank  = "Rank"
 	fieldWorld = "No. of ranks"
+	fieldRoot  = "Root"
+	fieldPeer  = "Peer rank"
 	// MessageSize is the field of the bytes that one rank sends.
 	MessageSize = "Message size [bytes]"
 )
@@ -32,6 +34,7 @@ const MaxMessage = 1 << 50
 type NCCL struct {
 	Comm        uint64 // communicator: the same number in all ranks; 0 where the payload does not say
 	Rank, World int64  // within the communicator; -1 where the payload does not say
+	Peer        int64  // rank within the communicator of the root, or of the other side; -1 where there is none
 	Bytes       int64  // of the message, as NCCL counts it: what one rank sends; -1 where the payload does not say
 }
 
@@ -51,7 +54,7 @@ var widths = map[int64]int64{5: 4, 18: 8, 22: 8}
 // wanted reports whether payloads are read for a field of this name.
 func wanted(name string) bool {
 	switch name {
-	case fieldComm, fieldRank, fieldWorld, MessageSize:
+	case fieldComm, fieldRank, fieldWorld, fieldRoot, fieldPeer, MessageSize:
 		return true
 	}
 	return false
@@ -69,7 +72,7 @@ func (f Fields) Add(domain, schema, kind, offset int64, name string) {
 
 // NCCL reads a payload of a domain; not ok where it is none of NCCL's.
 func (f Fields) NCCL(domain int64, b []byte) (c NCCL, ok bool) {
-	c = NCCL{Rank: -1, World: -1, Bytes: -1}
+	c = NCCL{Rank: -1, World: -1, Peer: -1, Bytes: -1}
 	if len(b) < Head {
 		return c, false
 	}
@@ -89,6 +92,8 @@ func (f Fields) NCCL(domain int64, b []byte) (c NCCL, ok bool) {
 			c.Rank = int64(v)
 		case fieldWorld:
 			c.World = int64(v)
+		case fieldRoot, fieldPeer:
+			c.Peer = int64(int32(v))
 		case MessageSize:
 			if v <= MaxMessage {
 				c.Bytes, ok = int64(v), true

@@ -29,6 +29,8 @@ func TestNCCL(t *testing.T) {
 	fields.Add(1, 9, 5, 8, "Rank")
 	fields.Add(1, 9, 5, 12, "No. of ranks")
 	fields.Add(1, 9, 18, 16, "Message size [bytes]")
+	fields.Add(1, 7, 22, 0, "NCCL communicator ID")
+	fields.Add(1, 7, 5, 8, "Peer rank")
 	fields.Add(1, 9, 22, 24, "tokens")  // nobody asks for it
 	fields.Add(1, 9, 99, 24, "Rank")    // of a type without a width
 	fields.Add(1, 9, 22, -8, "Rank")    // before the payload
@@ -40,12 +42,14 @@ func TestNCCL(t *testing.T) {
 		want   NCCL
 		ok     bool
 	}{
-		"whole":              {1, whole, NCCL{Comm: 77, Rank: 3, World: 8, Bytes: 4096}, true},
-		"another domain":     {2, whole, NCCL{Rank: -1, World: -1, Bytes: -1}, false},
-		"another schema":     {1, append(head(8), numbers(77)...), NCCL{Rank: -1, World: -1, Bytes: -1}, false},
-		"ends after one":     {1, append(head(9), numbers(77)...), NCCL{Comm: 77, Rank: -1, World: -1, Bytes: -1}, true},
-		"no head":            {1, head(9)[:Head-1], NCCL{Rank: -1, World: -1, Bytes: -1}, false},
-		"a message too long": {1, append(head(9), numbers(0, 0, MaxMessage+1)...), NCCL{Bytes: -1}, true},
+		"whole":              {1, whole, NCCL{Comm: 77, Rank: 3, World: 8, Peer: -1, Bytes: 4096}, true},
+		"another domain":     {2, whole, NCCL{Rank: -1, World: -1, Peer: -1, Bytes: -1}, false},
+		"another schema":     {1, append(head(8), numbers(77)...), NCCL{Rank: -1, World: -1, Peer: -1, Bytes: -1}, false},
+		"a peer":             {1, append(head(7), numbers(77, 5)...), NCCL{Comm: 77, Rank: -1, World: -1, Peer: 5, Bytes: -1}, true},
+		"a peer of -1":       {1, append(head(7), numbers(77, 1<<32-1)...), NCCL{Comm: 77, Rank: -1, World: -1, Peer: -1, Bytes: -1}, true},
+		"ends after one":     {1, append(head(9), numbers(77)...), NCCL{Comm: 77, Rank: -1, World: -1, Peer: -1, Bytes: -1}, true},
+		"no head":            {1, head(9)[:Head-1], NCCL{Rank: -1, World: -1, Peer: -1, Bytes: -1}, false},
+		"a message too long": {1, append(head(9), numbers(0, 0, MaxMessage+1)...), NCCL{Peer: -1, Bytes: -1}, true},
 	} {
 		if got, ok := fields.NCCL(c.domain, c.b); got != c.want || ok != c.ok {
 			t.Errorf("%s: got %+v, %v, want %+v, %v", name, got, ok, c.want, c.ok)
