@@ -316,3 +316,22 @@ func (s *Session) FailedJob(ctx context.Context) (name, url string) {
 
 // Say writes a line to the log of the step.
 func (s *Session) Say(line string) { s.o.Say(line) }
+
+// Reads asks for one of each that a gate reads; the error names the permissions that the token lacks.
+func (s *Session) Reads(ctx context.Context) error {
+	c, one := s.client, github.ListOptions{PerPage: 1}
+	_, _, contents := c.api.Repositories.ListCommits(ctx, c.owner, c.repo, &github.CommitsListOptions{ListOptions: one})
+	_, _, pulls := c.api.PullRequests.List(ctx, c.owner, c.repo, &github.PullRequestListOptions{ListOptions: one})
+	_, _, runs := c.api.Actions.ListRepositoryWorkflowRuns(ctx, c.owner, c.repo, &github.ListWorkflowRunsOptions{ListOptions: one})
+	_, _, checks := c.api.Checks.ListCheckRunsForRef(ctx, c.owner, c.repo, s.Run.SHA, &github.ListCheckRunsOptions{ListOptions: one})
+	var wrong []error
+	for _, asked := range []struct {
+		what, needs string
+		err         error
+	}{{"commits", "contents: read", contents}, {"pull requests", needPulls, pulls}, {"runs", needArtifacts, runs}, {"checks", "checks: read", checks}} {
+		if asked.err != nil {
+			wrong = append(wrong, c.trouble("list the "+asked.what, asked.needs, asked.err))
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -16,10 +16,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
-	"github.com/nsys-llm/explain/gate"
 )
 
 // newAction is what action.yml runs: it reads the inputs of the action from INPUTS, an object of JSON, and does what
@@ -230,60 +228,3 @@ func stamp(path string, by *report.MeasuredBy) error {
 	r.Trace.Run = by
 	return atomicfile.File(path, atomicfile.Any, func(w io.Writer) error { return output.JSON(w, r) })
 }
-
-// doctor looks, before any GPU is used, for what a run would fail for in the end.
-func (in actionInputs) doctor(ctx context.Context, e *env) error {
-	var wrong []string
-	say := func(ok bool, what, detail string) {
-		sign := "ok   "
-		if !ok {
-			sign = "WRONG"
-			wrong = append(wrong, what+": "+detail)
-		}
-		fmt.Fprintf(e.Out, "%s %s: %s\n", sign, what, gate.Defuse(clean(detail)))
-	}
-	nsys, err := capture.FindNsys(ctx, "nsys")
-	switch {
-	case err != nil:
-		say(false, "nsys", err.Error())
-	default:
-		say(true, "nsys", nsys.Version+" at "+nsys.Path)
-	}
-	if b, err := os.ReadFile("/proc/driver/nvidia/version"); err == nil {
-		line, _, _ := strings.Cut(string(b), "\n")
-		say(true, "driver", strings.TrimSpace(line))
-	} else {
-		fmt.Fprintln(e.Out, "?     driver: /proc/driver/nvidia/version cannot be read: whether a GPU is here is not known")
-	}
-	scratch, err := os.CreateTemp(".", ".explain-doctor-*")
-	if err == nil {
-		_, err = scratch.Write(make([]byte, doctorBytes))
-		scratch.Close()
-		os.Remove(scratch.Name())
-	}
-	if err != nil {
-		say(false, "disk", err.Error())
-	} else {
-		say(true, "disk", fmt.Sprintf("%d MB could be written to the working directory", doctorBytes>>20))
-	}
-	if err := output.Check(in["out"]); in["out"] != "" && err != nil {
-		say(false, "out", err.Error())
-	}
-	if name := in["policy"]; name != "" {
-		_, err := policyFile(name)
-		if _, missing := os.Stat(name); os.IsNotExist(missing) {
-			fmt.Fprintln(e.Out, "?     policy: it is not in this checkout; the judge reads it at the base")
-		} else if err != nil {
-			say(false, "policy", err.Error())
-		} else {
-			say(true, "policy", name)
-		}
-	}
-	if len(wrong) > 0 {
-		return in.told(e, fmt.Errorf("%s", strings.Join(wrong, "; ")))
-	}
-	return nil
-}
-
-// doctorBytes is what a capture needs at least.
-const doctorBytes = 64 << 20
