@@ -68,3 +68,105 @@ func TestConclusionsOfTheExample(t *testing.T) {
 		}
 	}
 }
+
+// idleFindings are of idle time: together they are worth no more than there is.
+var idleFindings = map[string]bool{"gpu_idle": true, "sync": true, "read_backs": true, "no_graphs": true, "few_graphs": true, "work_waits": true,
+	"launch_storm": true, "launch_rate": true, "slow_launches": true, "async_pageable": true, "sync_copy": true, "sync_old": true,
+	"allocations": true, "host_profiler": true, "host_gil": true}
+
+// The figures that findings are held to, over every real trace and every trace of testdata: what is worth under 5 % is not
+// high, a step of a finding is the mean step, the first three findings hold no time twice, and a range with 30 % of the
+// host's time is named where idle time of the host comes first.
+func TestFiguresOfFindings(t *testing.T) {
+	paths, _ := filepath.Glob(filepath.Join("..", "..", "shared", "traces", "*.sqlite"))
+	more, _ := filepath.Glob(filepath.Join("..", "testdata", "*.sqlite"))
+	high, off, twice, unnamed, named := 0, 0, 0, 0, 0
+	for _, path := range append(paths, more...) {
+		r := runReport(t, path, Options{})
+		var claimed, idle float64 // shares of the judged time
+		first := r.Findings[:min(3, len(r.Findings))]
+		for i := range first {
+			f := &first[i]
+			w := f.Worth
+			if w == nil {
+				continue
+			}
+			if f.Severity == report.High && w.Share() < 0.05 {
+				high++
+				t.Errorf("%s: %s is high and worth %.3f", path, f.ID, w.Share())
+			}
+			if mean := r.Find("unit.time", nil); w.Units > 0 {
+				if per := float64(w.Of) / float64(w.Units); per < 0.98*mean.Summary.Mean || per > 1.02*mean.Summary.Mean {
+					off++
+					t.Errorf("%s: %s is of %.0f ns per step, and the step is %.0f", path, f.ID, per, mean.Summary.Mean)
+				}
+			}
+			claimed += w.Share()
+			if idleFindings[f.ID] {
+				idle += w.Share()
+			}
+		}
+		if is := judgedIdle(r); claimed > 1.001 || idle > is+0.001 {
+			twice++
+			t.Errorf("%s: the first findings are worth %.3f of the judged time, those on idle time %.3f of the %.3f that is idle", path, claimed, idle, is)
+		}
+		switch place, told := leadingRange(r); {
+		case place != "" && told:
+			named++
+		case place != "":
+			unnamed++
+			t.Errorf("%s: %q holds 30 %% of the host's time, and no finding of the first three names it", path, place)
+		}
+	}
+	t.Logf("%d traces: high under 5 %%: %d, steps off: %d, time twice: %d, ranges named %d, not named %d", len(paths)+len(more), high, off, twice, named, unnamed)
+}
+
+// judgedIdle is the share of the judged time in which the GPU idles.
+func judgedIdle(r *report.Report) float64 {
+	if time, idle := r.Find("unit.time", nil), r.Find("unit.gpu_idle", nil); time != nil && idle != nil {
+		return idle.Summary.Mean / time.Summary.Mean
+	}
+	most := 0.0
+	for i := range r.Metrics {
+		if m := &r.Metrics[i]; m.ID == "gpu.idle_ratio" && m.Value != nil {
+			most = max(most, *m.Value)
+		}
+	}
+	return most
+}
+
+// leadingRange is a range that holds 30 % of the host's time in the judged part, where that is most of the idle time and a
+// finding; and whether one of the first three findings names it. Empty where there is none.
+func leadingRange(r *report.Report) (name string, told bool) {
+	judged := r.Window.Length
+	if steady := r.Find("steady.window", nil); steady != nil && *steady.Value < 0.9*float64(judged) {
+		return "", false // the table is of another time
+	}
+	idle, host := 0.0, 0.0
+	for i := range r.Metrics {
+		if m := &r.Metrics[i]; m.ID == "gpu.idle_cause_time" && m.Value != nil {
+			idle += *m.Value
+			if m.Labels["cause"] == "host" {
+				host += *m.Value
+			}
+		}
+	}
+	if judgedIdle(r) < 0.05 || host < 0.5*idle {
+		return "", false
+	}
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		if m.ID != "host.range_time" || *m.Value < 0.3*host {
+			continue
+		}
+		name = m.Labels["range"]
+		for j := range r.Findings[:min(3, len(r.Findings))] {
+			f := &r.Findings[j]
+			told = told || strings.Contains(f.Title+f.Place, name)
+		}
+		if told {
+			return name, true
+		}
+	}
+	return name, told
+}

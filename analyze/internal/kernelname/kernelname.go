@@ -67,6 +67,7 @@ const (
 // Info is what a kernel's name says.
 type Info struct {
 	Category   Category
+	Weak       bool   // Category is hinted at by a word alone that other kernels have too
 	Library    string // who wrote it: a Lib constant
 	Component  string // a Comp constant; a kernel fused of several parts has its first
 	Comm       bool   // Category is Comm
@@ -93,7 +94,7 @@ func classify(name string, ruleOf func(*view) *compiledRule) Info {
 	info := Info{Canonical: Canonical(name)}
 	v := newView(name, info.Canonical)
 	r := ruleOf(&v)
-	info.Category, info.Component = r.cat, r.component()
+	info.Category, info.Component, info.Weak = r.cat, r.component(), r.weak
 	info.Library = v.library()
 	if info.Category == Comm {
 		info.Comm = true

@@ -7,6 +7,15 @@ type compiledRule struct {
 	rule
 	anyOf, noneOf, rawOf patterns
 	wordsOf              []wordPattern
+	weak                 bool
+}
+
+func weak(rs []rule) []compiledRule {
+	list := compile(rs)
+	for i := range list {
+		list[i].weak = true
+	}
+	return list
 }
 
 func compile(rs []rule) []compiledRule {

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // tensorCoreWords say that a kernel computes on tensor cores or in a smaller type than FP32.
 var tensorCoreWords = []string{
@@ -31,6 +34,18 @@ func FP32Math(name string, info *Info) bool {
 		}
 	}
 	return false
+}
+
+// doubleWords say that a matrix product works on FP64.
+var doubleWords = []string{"dgemm", "dgemv", "d884", "f64f64", "_f64_", "double"}
+
+// FP64Math reports whether a name says that a matrix product or a convolution runs in FP64.
+func FP64Math(name string, info *Info) bool {
+	if info.Category != GEMM && info.Category != MoEGEMM {
+		return false
+	}
+	name = strings.ToLower(name[:min(len(name), maxRead)])
+	return slices.ContainsFunc(doubleWords, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // ConvertsLayout reports whether a name says that a kernel only changes a tensor's layout.

@@ -196,7 +196,10 @@ var rules = compile([]rule{
 	{cat: Norm, words: "ln mean_var"},
 	{cat: Elementwise, any: "residual", words: "sub_mean add bias mul scale scales cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
 
-	// What only a word hints at that other kernels have too.
+})
+
+// weakRules come last: what only a word hints at that other kernels have too.
+var weakRules = weak([]rule{
 	{cat: Norm, words: "mean_var var variance rstd"},
 	{cat: Elementwise, words: "sinkhorn* mhc hc"},
 	{cat: Quant, words: "had to_fp8 to_int8 to_fp4 e2m1 e4m3 e5m2 nibble* sf"},
@@ -245,8 +248,11 @@ func (r *compiledRule) component() string {
 // rule returns what the dictionary knows the kernel as, else the first rule that matches.
 func (v *view) rule() *compiledRule {
 	r := v.ruled()
-	if c, ok := known(v.head); ok && c != r.cat {
+	switch c, ok := known(v.head); {
+	case ok && c != r.cat:
 		return &compiledRule{rule: rule{cat: c}}
+	case ok && r.weak:
+		return &compiledRule{rule: r.rule}
 	}
 	return r
 }
@@ -254,8 +260,12 @@ func (v *view) rule() *compiledRule {
 // ruled is what the rules alone say.
 func (v *view) ruled() *compiledRule {
 	for i := range rules {
-		r := &rules[i]
-		if r.matches(v) {
+		if r := &rules[i]; r.matches(v) {
+			return r
+		}
+	}
+	for i := range weakRules {
+		if r := &weakRules[i]; r.matches(v) {
 			return r
 		}
 	}

@@ -159,7 +159,8 @@ func (v *View) launches() (fact, bool) {
 		brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
 	f.detail = f.brief
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
-		f.detail = doc.Spans(f.brief[0], doc.Text(", mostly "), v.word(a[0].Labels["api"]))
+		all, _ := v.Num("launch.api_time")
+		f.detail = doc.Spans(f.brief[0], doc.Text(mostly(*a[0].Value, all)), v.word(a[0].Labels["api"]))
 	}
 	return f, true
 }
@@ -178,7 +179,8 @@ func (v *View) sync() (fact, bool) {
 	case len(a) == 1:
 		f.brief, sep = doc.Spans(v.word(a[0].Labels["api"])), ", "
 	case len(a) > 1:
-		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"])), ", "
+		all, _ := v.Num("sync.total_time")
+		f.brief, sep = doc.Spans(doc.Text(mostly(*a[0].Value, all)[2:]), v.word(a[0].Labels["api"])), ", "
 	}
 	if n, ok := v.Num("sync.count"); ok {
 		f.brief = append(f.brief, doc.Text(sep+Plural(int64(n), "call")))

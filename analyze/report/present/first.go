@@ -78,6 +78,10 @@ func (v *View) stepAnswer() []doc.Span {
 		spans = append(spans, v.word(g.Phase), doc.Text(" "))
 	}
 	spans = append(spans, doc.Text("step"))
+	if short, long := v.value("unit.mode_time", "mode", "short"), v.value("unit.mode_time", "mode", "long"); short != "" && long != "" {
+		spans = append(spans, doc.Text(", the mean of "+v.value("unit.mode_share", "mode", "short")+" that take "+short+" and "+
+			v.value("unit.mode_share", "mode", "long")+" that take "+long))
+	}
 	idle, cause := 0.0, stepPart{}
 	sep := ": "
 	for _, p := range parts {
@@ -99,9 +103,17 @@ func (v *View) stepAnswer() []doc.Span {
 	}
 	spans = append(spans, doc.Text(sep+"GPU idle "+unit.Percent(idle)))
 	if cause.share > 0 {
-		spans = append(spans, doc.Text(", mostly "+cause.name))
+		spans = append(spans, doc.Text(mostly(cause.share, idle)+cause.name))
 	}
 	return append(spans, doc.Text("."))
+}
+
+// mostly leads to the largest part of a whole: "mostly" only where that is more than half.
+func mostly(part, whole float64) string {
+	if 2*part > whole {
+		return ", mostly "
+	}
+	return ", the largest part "
 }
 
 // namedShare is the share of a unit from which a class is worth a word in the answer.
@@ -130,7 +142,8 @@ func (v *View) windowAnswer() []doc.Span {
 	spans := doc.Spans(doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)),
 		doc.Text(" of GPU work: idle "+ValueOf(m)))
 	if c := v.causes(device); len(c) > 0 {
-		spans = append(spans, doc.Text(", mostly "), v.word(c[0].Labels["cause"]))
+		idle, _ := v.Num("gpu.idle_time", "device", device)
+		spans = append(spans, doc.Text(mostly(*c[0].Value, idle)), v.word(c[0].Labels["cause"]))
 	}
 	if t := v.Table("kernels", "kernels"); Entries(t) > 0 {
 		name, _ := CellOf(t, 0, "kernel_name").Str()

@@ -249,7 +249,11 @@ func (v *View) headline(f report.Finding) []doc.Span {
 	if m.Unit == report.Count {
 		value = counted(ref.ID) + " " + value
 	}
+	same := func(other report.MetricRef) bool { return other.ID == ref.ID }
 	for _, name := range []string{"category", "kernel", "api"} {
+		if ref.Labels[name] != "" && slices.ContainsFunc(f.Evidence[1:], same) {
+			return nil // a part of what the title is about
+		}
 		if c := ref.Labels[name]; c != "" && len(ref.Labels) == 1 {
 			return append(doc.Spans(v.word(c)), doc.Text(": "+value))
 		}

@@ -16,6 +16,10 @@ const (
 	MaxBandwidth                   // busiest link between SMs, caches and DRAM, of its peak
 	L1Hits                         // hit rate
 	L2Hits                         // hit rate
+	LoadUse                        // bytes that loads from global memory ask for, of the sectors they fetch
+	StoreUse                       // the same of stores
+	LoadSectors                    // sectors of 32 bytes per request, of loads from global memory
+	StoreSectors                   // the same of stores
 	OccupancyPossible              // warps that fit on an SM, of those it can hold: "theoretical"
 	Occupancy                      // warps that were active, of those it can hold: "achieved"
 	Registers                      // per thread
@@ -44,6 +48,7 @@ var want = [numFields]dim{
 	SMRatio:  ratio, DRAMRatio: ratio, MemoryRatio: ratio, L1Ratio: ratio, L2Ratio: ratio, MemBusy: ratio,
 	MaxBandwidth: ratio,
 	L1Hits:       ratio, L2Hits: ratio, OccupancyPossible: ratio, Occupancy: ratio, TensorRatio: ratio,
+	LoadUse: ratio, StoreUse: ratio, LoadSectors: thing, StoreSectors: thing,
 	Registers: thing, GridSize: thing, BlockSize: thing, Waves: thing,
 	DRAMRead: byteCount, DRAMWrite: byteCount, DRAMBytes: byteCount,
 	DRAMRate: byteRate, DRAMReadRate: byteRate, DRAMWriteRate: byteRate,
@@ -70,6 +75,10 @@ var fieldNames = [numFields][]string{
 	MaxBandwidth:      {"gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed", "Max Bandwidth"},
 	L1Hits:            {"l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate", "L1 Hit Rate"},
 	L2Hits:            {"lts__t_sector_hit_rate.pct", "L2 Hit Rate"},
+	LoadUse:           {"smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"},
+	StoreUse:          {"smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct"},
+	LoadSectors:       {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"},
+	StoreSectors:      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"},
 	OccupancyPossible: {"sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy"},
 	Occupancy:         {"sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"},
 	Registers:         {"launch__registers_per_thread", "Registers Per Thread"},

@@ -186,7 +186,7 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 	for i, c := range x.calls {
 		name, group := c.name, report.Null
 		if c.cause == attrib.HostOS {
-			g := groupOf(name)
+			g := kit.OSGroup(name)
 			byGroup[g] += c.time
 			group = report.S(g)
 		}
@@ -202,7 +202,7 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 	t.Cut(in.Options.Top, "count", "time").Add()
 	if in.Has(trace.RoleOS) {
 		out.From(trace.RoleOS, in.Trace.OS.Len(), "start", "end", "nameId", "globalTid")
-		for _, g := range osGroups {
+		for _, g := range kit.OSGroups {
 			out.Int("host.os_time", kit.Labels("group", g), byGroup[g])
 		}
 	}

@@ -30,6 +30,9 @@ var Categories = kit.Section{
 			"number of kernels").By("category", "library"),
 		report.Define("kernel.unnamed_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
 			"sum of durations of kernels whose names do not say what they do: categories other and triton"),
+		report.Define("kernel.hinted_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
+			"sum of durations of kernels whose category only a word hints at that other kernels have too (gate, score, "+
+				"input): no finding stands on it"),
 	},
 	Tables: []report.Table{
 		{ID: "categories", Title: "Time by category", File: "categories.csv",
@@ -105,6 +108,17 @@ func categories(in *kit.Input, out *kit.Output) {
 	out.Chart(chart)
 	out.Coverage(stat.Ratio(all-unclear, all))
 	out.Note("Coverage is the share of the time whose category the kernel name tells: all but other, triton (compiled by Triton, purpose unknown) and what CUDA graphs hide.")
+	var hinted, launches int64
+	for _, e := range times.Names {
+		if in.Kinds[e.Key].Weak {
+			hinted, launches = hinted+e.Total, launches+e.Count
+		}
+	}
+	out.Rows(launches)
+	out.Int("kernel.hinted_time", nil, hinted)
+	if share := stat.Ratio(hinted, all); hinted > 0 && share != nil {
+		out.Note(unit.Percent(*share) + " of the time is in kernels whose category only a word of the name hints at; `weak` marks them in the file of kernels, and no finding stands on them.")
+	}
 	categoryFindings(in, out)
 	unnamed(in, out, times.Names, unclear-hidden, all)
 }
@@ -223,7 +237,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 	var refs []report.MetricRef
 	seen := map[kernelname.Category]bool{}
 	pointwise, ns := s.KernelClaims(func(n int) bool {
-		if n >= len(in.Kinds) || kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name) {
+		if n >= len(in.Kinds) || in.Kinds[n].Weak || kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name) {
 			return false
 		}
 		c := in.Kinds[n].Category
@@ -249,7 +263,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		}
 		lead := -1
 		claims, ns := s.KernelClaims(func(n int) bool {
-			if n >= len(in.Kinds) || in.Kinds[n].Category != c {
+			if n >= len(in.Kinds) || in.Kinds[n].Category != c || in.Kinds[n].Weak {
 				return false
 			}
 			if lead < 0 || s.Kernels[n] > s.Kernels[lead] {

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -125,4 +126,27 @@ func sumBy(r *report.Report, id string, labels ...string) (sum float64) {
 		}
 	}
 	return sum
+}
+
+// A kernel of which only the word score says that it is attention is most of the step: no category is told, and its time is
+// counted as hinted. One called flash_fwd is told.
+func TestWeakNamesCarryNoFinding(t *testing.T) {
+	for name, want := range map[string]report.Severity{"score_a": "", "flash_fwd_a": report.High} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		for i := range int64(12) {
+			at := i * 1000 * sectiontest.Us
+			for k := range int64(5) { // five names, so that no kernel is told for itself
+				start := at + k*200*sectiontest.Us
+				th.Launch(name+strings.Repeat("b", int(k)), 100*i+2*k, 100*i+2*k+1, tracetest.Kernel{Start: start + 1, End: start + 200*sectiontest.Us})
+			}
+		}
+		l := sectiontest.Look(t, b, analyze.Options{})
+		l.Finding("dominant_category", want)
+		hinted := 0.0
+		if want == "" {
+			hinted = 12 * 5 * (200*sectiontest.Us - 1)
+		}
+		sectiontest.Metric(t, l.Report, hinted, "kernel.hinted_time")
+	}
 }

@@ -23,6 +23,7 @@ var Comm = kit.Section{
 		"collectives sum to gpu.exposed_comm_time.",
 	Findings: []kit.FindingDef{
 		{ID: "comm_skew", Title: "Devices wait in collectives for a slower one"},
+		{ID: "comm_slows", Title: "Communication slows the kernels beside it"},
 	},
 	Metrics: []report.MetricDef{
 		report.Define("comm.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
@@ -38,6 +39,11 @@ var Comm = kit.Section{
 		report.Define("comm.wait_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
 			"time the device's collective kernels ran before the last device had joined them; only where the "+
 				"collectives of all devices can be paired").By("device"),
+		report.Define("unit.comm_slowdown", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
+			"how much longer kernels of a unit of the main kind take with communication beside them than the median of "+
+				"the same launches without it, mean; only of kernels that run both ways"),
+		report.Define("comm.slowdown_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"the same over the window, of captures without units"),
 		report.Define("comm.bytes", report.Bytes, report.None, report.Exact, report.Total, report.Sum,
 			"message sizes that NCCL's ranges state, added up over the calls that launched communication kernels; a "+
 				"message is what one rank sends, as NCCL counts it").By("", "collective"),
@@ -160,6 +166,7 @@ func comm(in *kit.Input, out *kit.Output) {
 	commDevices(in, out, uses, waits)
 	commMessages(in, out)
 	commFindings(in, out, waits)
+	commSlows(in, out)
 }
 
 // commGroups lists the groups that ran in the window, most time first; those without library stand for a collective.

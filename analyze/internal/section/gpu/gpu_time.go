@@ -158,24 +158,21 @@ func kernelIdle(d *attrib.Device) *float64 {
 
 // Shares of the judged time from which something is told.
 const (
-	exposedCommShare = 0.10
+	exposedCommShare = 0.03
 	imbalance        = 0.15 // of the window: compute of the busiest device minus that of the least busy one
-	waitsShare       = 0.10 // of idle time of cause dependency
+	waitsShare       = 0.05 // of idle time of cause dependency
 )
 
 func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	idleFinding(in, out, s)
-	if s.Share(s.Cause[attrib.CauseDependency]) >= waitsShare && in.IdleSite().Cause != attrib.CauseDependency {
-		ns := s.Cause[attrib.CauseDependency]
-		out.Find("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+" behind launched work: what it waits for is not resolved",
-			stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "dependency"),
-			"It waits for an event, another stream or the device: look at cudaStreamWaitEvent calls, and at the stream of the work before the longest gaps.",
-			"Work of another process on the GPU, or a capture without its launches, looks the same.",
+	if ns := s.Cause[attrib.CauseDependency]; s.Share(ns) >= waitsShare && in.IdleSite().Cause != attrib.CauseDependency {
+		out.Find("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+s.BehindLaunch(),
+			stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "dependency"), s.BehindAdvice(in)...,
 		).Costs(s.Worth(ns), s.IdleClaims(ns, attrib.CauseDependency)...)
 	}
 	if s.Share(s.Copy) >= transferBound {
-		out.Find("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them",
+		out.Find("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s),
 			append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"), stepRefs(s, "unit.compute_time", "gpu.compute_time")...),
 			"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one step ahead on a stream of its own.",
 			"The section on copies has direction, kind of memory, size and throughput to hold against the link's rate.",
@@ -191,6 +188,31 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	if s.Units == 0 {
 		deviceImbalance(in, out)
 	}
+}
+
+// mostCopied names the direction and the memory of the copies that hold most of the judged copy time, as the end of a
+// sentence; empty where none do.
+func mostCopied(in *kit.Input, s *kit.Step) string {
+	type sort struct{ direction, kind int }
+	c, times := &in.Trace.Copies, map[sort]int64{}
+	var all int64
+	for i := range c.Len() {
+		if c.Device(i) == s.Device.ID {
+			ns := s.Spans.Within(c.Start(i), c.End(i))
+			times[sort{kit.Direction(c.Kind(i)), kit.CopySide(c, i)}] += ns
+			all += ns
+		}
+	}
+	for k, ns := range times {
+		if 2*ns > all && k.direction > 0 {
+			text := ", most of it " + kit.Directions[k.direction]
+			if d := kit.Directions[k.direction]; in.Trace.Has.CopyKinds && (d == "HtoD" || d == "DtoH") && kit.MemKinds[k.kind] != "unknown" {
+				text += " of " + kit.MemKinds[k.kind] + " memory"
+			}
+			return text
+		}
+	}
+	return ""
 }
 
 // stepRefs point at what a finding of the judged time is about: a metric of a unit of work, or of the judged device.

@@ -24,6 +24,8 @@ var Kernels = kit.Section{
 		{ID: "dominant_kernel", Title: "One kernel takes most of the kernel time", General: true},
 		{ID: "large_kernel", Title: "One kernel takes a large share of the kernel time", General: true},
 		{ID: "fp32_math", Title: "Matrix arithmetic runs in FP32, without tensor cores"},
+		{ID: "fp64_math", Title: "Matrix arithmetic runs in FP64 on a GPU that has little of it"},
+		{ID: "dominant_graph", Title: "CUDA graphs take most of the judged time, and their kernels were not traced", General: true},
 	},
 	Metrics: []report.MetricDef{
 		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
@@ -41,6 +43,7 @@ var Kernels = kit.Section{
 			kit.NameCol("kernel_name", "Kernel").Merged(report.Key),
 			kit.Wide(kit.NameCol("short", "Short name")).Merged(report.Key),
 			kit.TextCol("category", "Category").Merged(report.Key),
+			kit.Wide(report.Column{ID: "weak", Title: "Weak word", Kind: report.Bool}).Merged(report.Key),
 			kit.Wide(kit.TextCol("library", "Library")).Merged(report.Key),
 			kit.Wide(kit.IDCol("device_id", "GPU")).Merged(report.OneDevice),
 			kit.CountCSVCol("count", "Calls", "call_count").Merged(report.Sum),
@@ -157,7 +160,7 @@ func kernels(in *kit.Input, out *kit.Output) {
 		}
 		row := []kit.Field{
 			kit.Text("kernel_name", name), kit.Text("short", kind.Display), kit.Text("category", string(kind.Category)),
-			kit.Text("library", kind.Library), kit.Put("device_id", device),
+			kit.Put("weak", report.B(kind.Weak)), kit.Text("library", kind.Library), kit.Put("device_id", device),
 			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", share),
 			kit.Float("mean", e.Summary.Mean),
 			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)),
@@ -214,6 +217,8 @@ func noKernels(in *kit.Input, out *kit.Output) {
 func topKernelFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	fp32Finding(in, out, s)
+	fp64Finding(in, out, s)
+	graphFinding(out, s)
 	top, ok := topKernel(s)
 	if !ok || in.Options.Top < 1 || len(in.Trace.Kernels.Names[top].Name) > maxKernelNameBytes {
 		return
@@ -261,9 +266,24 @@ func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if !hasTensorCores(in, s.Device.ID) {
 		return
 	}
+	arithmetic(in, out, s, "fp32_math", "Matrix arithmetic in FP32, without tensor cores, takes ", kernelname.FP32Math,
+		"Compute in BF16 or FP16 (torch.autocast, dtype=\"bfloat16\"), which this GPU's tensor cores run many times faster; check accuracy.",
+		"Where FP32 must stay, TF32 uses them too from Ampere on: torch.set_float32_matmul_precision(\"high\").")
+}
+
+// fp64Finding names matrix arithmetic in FP64, where the GPU runs that at a small part of its rate in FP32.
+func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
+	if slowFP64(in, s.Device.ID) {
+		arithmetic(in, out, s, "fp64_math", "Matrix arithmetic in FP64, which this GPU runs at 1/32 of the rate of FP32 or less, takes ",
+			kernelname.FP64Math, "Compute in FP32 or below where accuracy allows (check the type of the arrays: NumPy's default is float64), or run FP64 on a GPU built for it (V100, A100, H100).")
+	}
+}
+
+// arithmetic makes a finding of the kernels whose names tell a type.
+func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, are func(string, *kernelname.Info) bool, advice ...string) {
 	top := -1
 	claims, ns := s.KernelClaims(func(n int) bool {
-		if n >= len(in.Kinds) || !kernelname.FP32Math(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) {
+		if n >= len(in.Kinds) || !are(in.Trace.Kernels.Names[n].Name, &in.Kinds[n]) {
 			return false
 		}
 		if top < 0 || s.Kernels[n] > s.Kernels[top] {
@@ -279,16 +299,36 @@ func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if 2*s.Kernels[top] > ns {
 		most = "most of it "
 	}
-	out.Find("fp32_math", "Matrix arithmetic in FP32, without tensor cores, takes "+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
-		kernelRefs(in, s, top),
-		"Compute in BF16 or FP16 (torch.autocast, dtype=\"bfloat16\"), which this GPU's tensor cores run many times faster; check accuracy.",
-		"Where FP32 must stay, TF32 uses them too from Ampere on: torch.set_float32_matmul_precision(\"high\").",
-	).At(name).Costs(s.Worth(ns), claims...)
+	out.Find(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
+		kernelRefs(in, s, top), advice...).At(name).Costs(s.Worth(ns), claims...)
+}
+
+// mostlyGraphs is the share of the judged time from which CUDA graphs traced as a whole are what there is to tell.
+const mostlyGraphs = 0.80
+
+// graphFinding says that the judged time is that of CUDA graphs traced as a whole: the GPU is busy, and with what is not
+// in the capture.
+func graphFinding(out *kit.Output, s *kit.Step) {
+	last := len(s.Kernels) - 1
+	if ns := s.Kernels[last]; s.Share(ns) >= mostlyGraphs {
+		claims, _ := s.KernelClaims(func(n int) bool { return n == last })
+		out.Find("dominant_graph", "CUDA graphs take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": the GPU sets the pace, and which kernels run in them was not traced",
+			stepRefs(s, "unit.compute_time", "gpu.compute_time"),
+			"Capture again with --cuda-graph-trace=node: the kernels inside say what to make faster.",
+		).Costs(s.Worth(ns), claims...)
+	}
 }
 
 // hasTensorCores reports whether the capture says that a GPU is of compute capability 7.0 or later.
 func hasTensorCores(in *kit.Input, device int32) bool {
 	return in.Trace.GPU(device).CapMajor >= 7
+}
+
+// slowFP64 reports whether a GPU runs FP64 at 1/32 of the rate of FP32 or less: all of compute capability 6 or later but
+// those for data centres, which end in 0.
+func slowFP64(in *kit.Input, device int32) bool {
+	gpu := in.Trace.GPU(device)
+	return gpu.CapMajor >= 6 && gpu.CapMin > 0
 }
 
 // mostOnDevice is the device on which a kernel takes most time, and that time: the sum of its launches.

@@ -17,7 +17,14 @@ var Quality = kit.Section{
 	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and " +
 		"pids are plausible, and whether the window shows the steady state. Each check says what it counted; one " +
 		"that could not be made says so.",
+	Findings: []kit.FindingDef{{ID: "host_place", Title: "No kernel was captured, and one place holds much of the host's time"}},
 	Metrics: []report.MetricDef{
+		report.Define("capture.place_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
+			"of a capture without kernels, the time that one thread was inside this range or this CUDA call, where that "+
+				"is 30 % of capture.host_time or more").By("range", "api"),
+		report.Define("capture.host_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
+			"of a capture without kernels, the time from the first to the last of its ranges, or of its CUDA calls where "+
+				"no range is named"),
 		report.Define("quality.unjoined_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.RatioOf("", "kernel.count"),
 			"share of the window's kernels whose launch call is not in the capture"),
 		report.Define("quality.lost_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
@@ -141,6 +148,9 @@ func quality(in *kit.Input, out *kit.Output) {
 	c.openRanges()
 	c.names()
 	c.table.Add()
+	if !in.RanKernels() && in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) == 0 {
+		hostOnly(in, out)
+	}
 }
 
 // gpuActivity tells "not captured" from "no GPU work".

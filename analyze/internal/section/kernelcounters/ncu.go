@@ -41,6 +41,11 @@ var Kernels = kit.Section{
 			"warps that fit on an SM, of those it can hold: theoretical occupancy").By("kernel"),
 		report.Define("ncu.cache_hit_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
 			"hit rate of a cache: l1, l2").By("kernel,cache"),
+		report.Define("ncu.sector_use_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
+			"bytes that loads or stores of global memory ask for, of the 32-byte sectors that they move").By("kernel,access"),
+		report.Define("ncu.sectors_per_request", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
+			"32-byte sectors per request of a warp to global memory: 4 where each thread has 4 bytes beside its "+
+				"neighbour's").By("kernel,access"),
 		report.Define("ncu.registers", report.Count, report.None, report.Exact, report.Level, report.Leave,
 			"registers per thread").By("kernel"),
 		report.Define("ncu.bound_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
@@ -73,6 +78,8 @@ var Kernels = kit.Section{
 			kit.Wide(kit.RatioCol("occupancy_limit", "Possible occupancy", "theoretical_occupancy_pct")),
 			kit.Wide(kit.RatioCol("l1_hit_ratio", "L1 hits", "l1tex_hit_rate_pct")),
 			kit.Wide(kit.RatioCol("l2_hit_ratio", "L2 hits", "l2_hit_rate_pct")),
+			kit.Wide(kit.RatioCol("load_use", "Load sectors used", "load_efficiency_pct")),
+			kit.Wide(kit.RatioCol("store_use", "Store sectors used", "store_efficiency_pct")),
 			kit.Wide(kit.SizeCol("registers", "Registers")),
 			kit.Wide(kit.TextCol("grid", "Grid")),
 			kit.Wide(kit.TextCol("block", "Block")),
@@ -209,6 +216,17 @@ var caches = []struct {
 }{{"l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}}, {"l2",
 	ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}}}
 
+// sectors are how well accesses to global memory use what they move.
+var sectors = []struct {
+	id, access string
+	from       ncuSource
+}{
+	{"ncu.sector_use_ratio", "load", ncuSource{ncu.LoadUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"}},
+	{"ncu.sector_use_ratio", "store", ncuSource{ncu.StoreUse, "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct"}},
+	{"ncu.sectors_per_request", "load", ncuSource{ncu.LoadSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"}},
+	{"ncu.sectors_per_request", "store", ncuSource{ncu.StoreSectors, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"}},
+}
+
 var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum",
 	"dram__bytes.sum.per_second"}
 
@@ -276,6 +294,12 @@ func (s *ncuRun) kernels() {
 			if v := k.Get(c.from.field); v != nil {
 				s.out.FromEvidence(file.NCU, len(s.data.Values(k, c.from.field)), c.from.column)
 				s.out.Metric("ncu.cache_hit_ratio", kit.Labels("kernel", k.Name, "cache", c.name), v)
+			}
+		}
+		for _, c := range sectors {
+			if v := k.Get(c.from.field); v != nil {
+				s.out.FromEvidence(file.NCU, len(s.data.Values(k, c.from.field)), c.from.column)
+				s.out.Metric(c.id, kit.Labels("kernel", k.Name, "access", c.access), v)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // findings says what limits the measured kernels, and what that asks for.
@@ -89,6 +90,11 @@ func (s *ncuRun) topFinding() {
 		}
 	}
 	evidence = append(evidence, kit.Ref("ncu.duration", "kernel", k.Name))
+	if access, use := worstAccess(k); k.Bound() == ncu.Memory && use < fewUsed && top < maxNCUDetails {
+		words += ", and its " + access + "s use " + unit.Percent(use) + " of each sector"
+		evidence = append(evidence, kit.Ref("ncu.sector_use_ratio", "kernel", k.Name, "access", access))
+		advice = []string{"It moves bytes that nothing asks for: have neighbouring threads touch neighbouring addresses (the innermost index along a warp, structures of arrays), or go through shared memory."}
+	}
 	if v := k.Get(ncu.OccupancyPossible); k.Bound() == ncu.Latency && v != nil && *v < lowOccupancy &&
 		top < maxNCUDetails {
 		evidence = append(evidence, kit.Ref("ncu.occupancy_limit", "kernel", k.Name))
@@ -96,6 +102,20 @@ func (s *ncuRun) topFinding() {
 			"Few of its warps fit on an SM: it needs fewer registers or less shared memory per block.")
 	}
 	s.out.Find("top_kernel_bound", "The top kernel is bound by "+words, evidence, advice...)
+}
+
+// fewUsed is the share of the bytes moved below which the rest is told.
+const fewUsed = 0.80
+
+// worstAccess is the kind of access to global memory that uses least of what it moves; all where it was not measured.
+func worstAccess(k *ncu.Kernel) (access string, use float64) {
+	use = 1
+	for _, c := range sectors {
+		if v := k.Get(c.from.field); c.id == "ncu.sector_use_ratio" && v != nil && *v > 0 && *v < use {
+			access, use = c.access, *v
+		}
+	}
+	return access, use
 }
 
 var boundWords = map[ncu.Bound]string{ncu.Compute: "compute", ncu.Memory: "memory",

@@ -32,6 +32,7 @@ func (s *ncuRun) table() {
 			kit.Maybe("dram_throughput", k.Throughput), kit.Maybe("occupancy", k.Get(ncu.Occupancy)),
 			kit.Maybe("dram_bytes", k.Bytes), kit.Maybe("occupancy_limit", k.Get(ncu.OccupancyPossible)),
 			kit.Maybe("l1_hit_ratio", k.Get(ncu.L1Hits)), kit.Maybe("l2_hit_ratio", k.Get(ncu.L2Hits)),
+			kit.Maybe("load_use", k.Get(ncu.LoadUse)), kit.Maybe("store_use", k.Get(ncu.StoreUse)),
 			kit.Maybe("registers", k.Get(ncu.Registers)), kit.Put("grid", text(k.Grid)),
 			kit.Put("block", text(k.Block)), kit.Put("trace_time", traceTime),
 			kit.Put("trace_share", traceShare))

@@ -260,3 +260,31 @@ func TestNCUBesideATrace(t *testing.T) {
 		}
 	}
 }
+
+// The top kernel is bound by memory, and its loads use 40 % of each sector; of 90 % nothing is said, nor of a kernel that
+// computes.
+func TestSectorsThatAreNotUsed(t *testing.T) {
+	head := "\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"sm__throughput.avg.pct_of_peak_sustained_elapsed\",\"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\"," +
+		"\"smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct\",\"smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct\"," +
+		"\"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio\"\n\"\",\"\",\"us\",\"%\",\"%\",\"%\",\"%\",\"sector/request\"\n"
+	for row, want := range map[string]string{
+		`"0","gather","10","20","80","40","100","10"`:  "The top kernel is bound by memory, and its loads use 40.0 % of each sector",
+		`"0","stream","10","20","80","90","100","4.4"`: "The top kernel is bound by memory",
+		`"0","gemm","10","90","20","40","100","10"`:    "The top kernel is bound by compute",
+	} {
+		l, _ := lookNCU(t, head+row+"\n")
+		said := ""
+		for i := range l.Remarks {
+			if l.Remarks[i].ID == "top_kernel_bound" {
+				said = l.Remarks[i].Title
+			}
+		}
+		if said != want {
+			t.Errorf("%s: %q, want %q", row, said, want)
+		}
+		if strings.Contains(row, "gather") {
+			sectiontest.Metric(t, l.Report, 0.4, "ncu.sector_use_ratio", "kernel", "gather", "access", "load")
+			sectiontest.Metric(t, l.Report, 10, "ncu.sectors_per_request", "kernel", "gather", "access", "load")
+		}
+	}
+}

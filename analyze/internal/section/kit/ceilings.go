@@ -121,7 +121,7 @@ func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 			}
 			return 1
 		}}
-	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math":
+	case "dominant_kernel", "large_kernel", "dominant_category", "pointwise_kernels", "layout_conversions", "fp32_math", "fp64_math":
 		return kernels(func(name int32) bool {
 			return slices.ContainsFunc(f.claims, func(c Claim) bool { return c.of == "kernel" && c.name == name })
 		})

@@ -73,6 +73,9 @@ func (s *Step) KernelClaims(are func(name int) bool) (list []Claim, ns int64) {
 	return list, ns
 }
 
+// KernelClaim is a part of the compute time of a kernel.
+func (s *Step) KernelClaim(name int32, ns int64) Claim { return Claim{"kernel", name, ns} }
+
 // CommClaim and CopyClaim are the exposed communication and copies.
 func (s *Step) CommClaim() Claim { return Claim{"comm", 0, s.Comm} }
 func (s *Step) CopyClaim() Claim { return Claim{"copy", 0, s.Copy} }

@@ -37,12 +37,23 @@ type Step struct {
 	// ReadBackBy is idle time that read-backs lead to, by cause: the GPU has done all that was launched when such a call
 	// returns, and idles until the thread has launched again.
 	ReadBackBy [attrib.Causes]int64
-	readWaits  map[int32]bool  // calls that wait for a value read back, by row
-	readSyncs  map[int32]int64 // of Where.Syncs, what these take
+	// Short is idle time of cause dependency in gaps of which that part is at most ShortGap, and Shorts counts them: the
+	// GPU takes so long to begin what is launched already. Behind is where the work after all such idle time was launched.
+	Short, Shorts int64
+	Behind        IdlePlace
+	// LongLaunch is the longest part of the idle time of cause launch that one call holds, LongCall its name's index.
+	LongLaunch int64
+	LongCall   int32
+	// Spans are the judged stretches, disjoint and ascending.
+	Spans     interval.Set
+	readWaits map[int32]bool  // calls that wait for a value read back, by row
+	readSyncs map[int32]int64 // of Where.Syncs, what these take
 }
 
-// Limits of copies: a read-back fetches a value, and staging costs where a copy is large.
+// Limits of copies: a read-back fetches a value, and staging costs where a copy is large. A GPU begins queued work
+// within ShortGap ns.
 const (
+	ShortGap      = 20_000
 	ReadBackBytes = 64
 	StagedBytes   = 1 << 20
 )
@@ -60,6 +71,15 @@ type IdlePlace struct {
 	Within  map[string]int64
 	Threads map[int32]int64
 	Stacks  map[int64]StackTime
+	// Meanwhile is, of threads without CUDA calls, the range that one of them was in for most of the time.
+	Meanwhile Meanwhile
+}
+
+// Meanwhile is what another thread did while the launching thread was late.
+type Meanwhile struct {
+	Thread int32
+	Range  string  // empty: nothing that holds most of it
+	Share  float64 // of the time
 }
 
 // JudgedUnits are the kept units of the main kind on the device where their median is longest, of one process.
@@ -139,7 +159,6 @@ type stepLook struct {
 	in      *Input
 	tl      *attrib.Timeline
 	index   int
-	spans   interval.Set // disjoint
 	idle    []*attrib.Visitor
 	at      int // of spans: the first that does not end before the gap
 	pieces  []attrib.HostPiece
@@ -153,6 +172,8 @@ type stepLook struct {
 	folds          []int32            // by range name: the number of what it folds to, or None
 	folded         *Numbering[string] // names that differ in their numbers are one
 	inside, around []int64            // by number of those: time innermost in one, and in any
+	launchedIn     []int64            // likewise, of idle time of cause dependency: in any
+	late           interval.Set       // while the launching thread was late
 }
 
 // mark is a call that a copy makes slow.
@@ -182,9 +203,9 @@ func newStepLook(in *Input) *stepLook {
 	if units := in.JudgedUnits(); len(units) > 0 {
 		x.tl, x.index = in.Units.Timeline, int(in.Units.Units[units[0]].Index)
 		for _, u := range units {
-			x.spans = append(x.spans, interval.Interval{Start: in.Units.Units[u].Start, End: in.Units.Units[u].End})
+			x.Spans = append(x.Spans, interval.Interval{Start: in.Units.Units[u].Start, End: in.Units.Units[u].End})
 		}
-		slices.SortFunc(x.spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
+		slices.SortFunc(x.Spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
 		x.Units = int64(len(units))
 	} else {
 		for d := range x.tl.Devices {
@@ -192,14 +213,15 @@ func newStepLook(in *Input) *stepLook {
 				x.index = d
 			}
 		}
-		x.spans = interval.Set{in.Span}
+		x.Spans = interval.Set{in.Span}
 	}
-	for _, s := range x.spans {
+	for _, s := range x.Spans {
 		x.Of += s.Len()
 	}
 	x.Device = &x.tl.Devices[x.index]
 	x.Where = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
 		Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
+	x.Behind.Within = map[string]int64{}
 	x.ranges = NewRangeWalk(in.Trace)
 	x.folds, x.folded = make([]int32, len(in.Trace.Ranges.Names)), NewNumbering[string]()
 	for i := range x.folds {
@@ -295,7 +317,7 @@ func (in *Input) addSyncs(list map[int32][]mark, waits map[int32]bool) {
 
 // within is the part of a stretch that is judged; stretches must not go back further than the gap.
 func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
-	for _, s := range x.spans[x.at:] {
+	for _, s := range x.Spans[x.at:] {
 		if s.Start >= end {
 			return
 		}
@@ -306,10 +328,10 @@ func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
 }
 
 func (x *stepLook) gap(g *attrib.Gap) {
-	for x.at < len(x.spans) && x.spans[x.at].End <= g.Start {
+	for x.at < len(x.Spans) && x.Spans[x.at].End <= g.Start {
 		x.at++
 	}
-	if x.at < len(x.spans) && x.spans[x.at].Start < g.End {
+	if x.at < len(x.Spans) && x.Spans[x.at].Start < g.End {
 		x.judge(g)
 	}
 	x.pieces = x.pieces[:0]
@@ -345,6 +367,7 @@ func (x *stepLook) judge(g *attrib.Gap) {
 	if call == trace.None {
 		return
 	}
+	x.behind(g, call)
 	thread := t.API.Thread(int(call))
 	if thread == trace.None {
 		return
@@ -352,12 +375,39 @@ func (x *stepLook) judge(g *attrib.Gap) {
 	late := g.Start + g.Cause[attrib.CauseSync] + g.Cause[attrib.CauseHost] + g.Cause[attrib.CauseLaunch]
 	x.within(g.Start, late, func(lo, hi int64) {
 		x.Where.Total += hi - lo
+		x.late.Add(lo, hi)
 		x.Where.Threads[thread] += hi - lo
 		x.ranges.Each(thread, lo, hi, func(open []int32, ns int64) { x.inRanges(open, ns) })
 		x.marked(thread, lo, hi)
 	})
 	from, to := x.readBackIn(thread, g.Start, late)
 	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
+}
+
+const deepest = 64 // ranges around a call that are looked at
+
+// behind looks at what of a gap passed in the launching call and after it.
+func (x *stepLook) behind(g *attrib.Gap, call int32) {
+	from := g.End - g.Cause[attrib.CauseDependency]
+	x.within(from-g.Cause[attrib.CauseLaunch], from, func(lo, hi int64) {
+		if hi-lo > x.LongLaunch {
+			x.LongLaunch, x.LongCall = hi-lo, x.in.Trace.API.Name(int(call))
+		}
+	})
+	x.within(from, g.End, func(lo, hi int64) {
+		if g.End-from <= ShortGap {
+			x.Short, x.Shorts = x.Short+hi-lo, x.Shorts+1
+		}
+		x.Behind.Total += hi - lo
+		var seen []int32
+		x.in.Contexts.Walk(call, func(name int32) bool {
+			if n := x.fold(name); !slices.Contains(seen, n) {
+				seen = append(seen, n)
+				x.launchedIn[n] += hi - lo
+			}
+			return len(seen) < deepest
+		})
+	})
 }
 
 // readBackIn is the part of a stretch that a read-back of the thread leads to: what lies in the call and its wait, and
@@ -394,7 +444,7 @@ func (x *stepLook) fold(name int32) int32 {
 	if x.folds[name] == trace.None {
 		n := x.folded.Of(string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text)))
 		if x.folds[name] = n; int(n) == len(x.inside) {
-			x.inside, x.around = append(x.inside, 0), append(x.around, 0)
+			x.inside, x.around, x.launchedIn = append(x.inside, 0), append(x.around, 0), append(x.launchedIn, 0)
 		}
 	}
 	return x.folds[name]
@@ -446,14 +496,50 @@ func (x *stepLook) finish() {
 		if x.inside[n] > 0 {
 			x.Where.Ranges[name] = x.inside[n]
 		}
+		x.Behind.Within[name] = x.launchedIn[n]
 	}
+	x.Where.Meanwhile = x.meanwhile()
 	for rng, ns := range x.reads {
 		if rng != "" && float64(ns) >= placeShare*float64(x.ReadBack) && (x.ReadBackAt == "" || ns > x.reads[x.ReadBackAt]) {
 			x.ReadBackAt = rng
 		}
 	}
 	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
-	x.folds, x.folded, x.inside, x.around = nil, nil, nil, nil
+	x.folds, x.folded, x.inside, x.around, x.launchedIn, x.late = nil, nil, nil, nil, nil, nil
+}
+
+// Another thread's range is named where it holds so much of the time, and is one of several: what is open for most of the
+// judged time says nothing of a step.
+const (
+	meanwhileShare = 0.60
+	meanwhileLong  = 0.50
+)
+
+// meanwhile is the narrowest range of a thread without CUDA calls that holds most of the time in which the launching
+// thread was late.
+func (x *stepLook) meanwhile() (best Meanwhile) {
+	total := x.late.Len()
+	if total == 0 || x.Share(total) < mediumWorth {
+		return best
+	}
+	type key struct{ thread, name int32 }
+	r, times := &x.in.Trace.Ranges, map[key]int64{}
+	from, to := x.Spans[0].Start, x.Spans[len(x.Spans)-1].End
+	for i := range r.Len() {
+		th, start, end := r.Thread(i), max(r.Start(i), from), min(r.End(i), to)
+		if start >= end || th == trace.None || x.in.Threads.Calls(th) || float64(end-start) > meanwhileLong*float64(to-from) {
+			continue
+		}
+		times[key{th, x.fold(r.Name(i))}] += x.late.Within(start, end)
+	}
+	for k, ns := range times {
+		share, name := min(1, float64(ns)/float64(total)), x.folded.Keys[k.name]
+		if share >= meanwhileShare && (best.Range == "" || share < best.Share || share == best.Share &&
+			(name < best.Range || name == best.Range && k.thread < best.Thread)) {
+			best = Meanwhile{Thread: k.thread, Range: name, Share: share}
+		}
+	}
+	return best
 }
 
 // work gives the moments in which kernels ran to one of them, as unit times do.
@@ -470,14 +556,14 @@ func (x *stepLook) work() {
 			continue
 		}
 		given = to
-		for at < len(x.spans) && x.spans[at].End <= from {
+		for at < len(x.Spans) && x.Spans[at].End <= from {
 			at++
 		}
 		name := len(x.Kernels) - 1
 		if d.Kind(i) == attrib.KernelWork {
 			name = int(t.Kernels.Name(d.Row(i)))
 		}
-		for _, s := range x.spans[at:] {
+		for _, s := range x.Spans[at:] {
 			if s.Start >= to {
 				break
 			}
@@ -487,7 +573,7 @@ func (x *stepLook) work() {
 			}
 		}
 	}
-	x.Comm = interval.Intersect(d.CommExposed, x.spans).Len()
+	x.Comm = interval.Intersect(d.CommExposed, x.Spans).Len()
 	x.Copy = max(0, x.Of-x.Compute-x.Comm-x.Idle)
 }
 

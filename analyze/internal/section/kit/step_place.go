@@ -23,6 +23,8 @@ type IdleSite struct {
 	Calls  []string // likewise
 	Chain  string   // callers of the first call of the operating system
 	Thread string   // likewise
+
+	Meanwhile Meanwhile
 }
 
 // IdleSite is what holds most of the judged idle time.
@@ -40,18 +42,15 @@ func (in *Input) IdleSite() *IdleSite {
 		}
 	}
 	w := &s.Where
-	if x.Cause == attrib.CauseDependency || x.Cause == attrib.CauseUnknown {
+	switch x.Cause {
+	case attrib.CauseDependency:
+		x.Ranges, x.In = s.Behind.ranges()
+		return x
+	case attrib.CauseUnknown:
 		return x
 	}
-	x.Ranges, x.In = leading(w.Ranges, w.Total)
-	if len(x.Ranges) == 0 { // many inside of one: the narrowest of those around them
-		for name, ns := range w.Within {
-			if float64(ns) >= placeShare*float64(w.Total) &&
-				(len(x.Ranges) == 0 || ns < x.In || ns == x.In && name < x.Ranges[0]) {
-				x.Ranges, x.In = []string{name}, ns
-			}
-		}
-	}
+	x.Ranges, x.In = w.ranges()
+	x.Meanwhile = w.Meanwhile
 	threads := map[string]int64{}
 	for th, ns := range w.Threads {
 		threads[in.threadText(th)] += ns
@@ -78,6 +77,21 @@ func (in *Input) IdleSite() *IdleSite {
 		x.Chain = CallersOf(t, w.Stacks)[x.Calls[0]].From
 	}
 	return x
+}
+
+// ranges are those that hold at least 30 % of the time, and the time in them: the innermost, or the narrowest of those
+// around them where many are inside of one.
+func (w *IdlePlace) ranges() (names []string, in int64) {
+	if names, in = leading(w.Ranges, w.Total); len(names) > 0 {
+		return names, in
+	}
+	for name, ns := range w.Within {
+		if float64(ns) >= placeShare*float64(w.Total) && ns > 0 &&
+			(len(names) == 0 || ns < in || ns == in && name < names[0]) {
+			names, in = []string{name}, ns
+		}
+	}
+	return names, in
 }
 
 // leading are the names, two at most, of which each holds at least 30 % of a time: the second only where it holds a
@@ -151,7 +165,7 @@ func (x *IdleSite) Title(in *Input) string {
 	calls := Quoted(x.Calls...)
 	switch x.Cause {
 	case attrib.CauseDependency:
-		return text + "launched work does not start, and what it waits for is not resolved"
+		return strings.TrimSuffix(text, ": ") + ", of it " + unit.Percent(s.Share(x.Time)) + s.BehindLaunch()
 	case attrib.CauseUnknown:
 		return text + "the capture does not say why"
 	case attrib.CauseSync:
@@ -161,6 +175,10 @@ func (x *IdleSite) Title(in *Input) string {
 		}
 	case attrib.CauseLaunch:
 		text += "launching takes longer than the work"
+		if x.oneLaunch(in) {
+			text = text[:len(text)-len("launching takes longer than the work")] + "one call of " +
+				quoted(in.Trace.API.Names[s.LongCall].Name) + " takes " + unit.Format(float64(s.LongLaunch), report.Nanoseconds)
+		}
 	default:
 		if len(x.Ranges) > 0 && (x.Host == attrib.HostRunning || x.Host == attrib.HostUnknown) {
 			text += who + " is"
@@ -184,10 +202,54 @@ func (x *IdleSite) Title(in *Input) string {
 	case in.Trace.Ranges.Len() > 0:
 		text += "; no range covers it"
 	}
+	if m := &x.Meanwhile; m.Range != "" {
+		text += "; " + in.otherThread(m.Thread) + " is in " + quoted(m.Range) + " meanwhile, " + unit.Percent(m.Share) + " of that time"
+	}
 	if b := in.Bimodal(); b != nil {
 		text += "; " + b.String()
 	}
 	return text
+}
+
+// BehindLaunch says what is known of idle time after the launch, as the end of a sentence.
+func (s *Step) BehindLaunch() string {
+	text := " behind launched work, and what it waits for is not resolved"
+	if s.MostlyShort() {
+		text = " behind launched work, most of it in short gaps before queued kernels, " +
+			unit.Format(float64(s.Short)/float64(s.Shorts), report.Nanoseconds) + " on average"
+	}
+	if names, _ := s.Behind.ranges(); len(names) > 0 {
+		text += ", launched inside " + Quoted(names...)
+	}
+	return text
+}
+
+// MostlyShort reports whether most of the idle time of cause dependency is how long the GPU takes to begin queued work.
+func (s *Step) MostlyShort() bool {
+	return s.Shorts > 0 && 2*s.Short >= s.Cause[attrib.CauseDependency]
+}
+
+// oneLaunch reports whether one call is most of the idle time of cause launch: its first launch loads a kernel's code.
+func (x *IdleSite) oneLaunch(in *Input) bool {
+	s := in.Step()
+	return s.Units == 0 && 2*s.LongLaunch >= s.Cause[attrib.CauseLaunch]
+}
+
+// otherThread names a thread that launches nothing.
+func (in *Input) otherThread(th int32) string {
+	if name := in.Trace.Threads[th].Name; name != "" {
+		return "thread " + quoted(name)
+	}
+	return "another thread"
+}
+
+// BehindAdvice is what to do about idle time after the launch.
+func (s *Step) BehindAdvice(in *Input) []string {
+	if s.MostlyShort() {
+		return []string{"The GPU takes a few µs to begin each queued kernel: fewer and larger ones have fewer gaps (torch.compile, the engine's fused kernels), and a CUDA graph has shorter ones" + in.graphFlag() + "."}
+	}
+	return []string{"It waits for an event, another stream or the device: look at cudaStreamWaitEvent calls, and at the stream of the work before the longest gaps.",
+		"Work of another process on the GPU, or a capture without its launches, looks the same."}
 }
 
 // Place is the range, else the chain or the call.
@@ -215,18 +277,29 @@ func (x *IdleSite) Advice(in *Input) []string {
 		return []string{
 			"Remove the barrier from the step (.item(), .cpu(), torch.cuda.synchronize()), or read the result one step later through an event." + in.AsyncScheduling(),
 			where}
+	case x.Cause == attrib.CauseLaunch && x.oneLaunch(in):
+		return []string{"The first launch of a kernel loads its code: launch it once before what is measured, or load eagerly (CUDA_MODULE_LOADING=EAGER).", where}
 	case x.Cause == attrib.CauseLaunch:
 		return []string{"One launch per kernel costs more than the kernels: run the step as a CUDA graph" + in.graphFlag() + ", or fuse small kernels (torch.compile).",
 			where}
 	case x.Cause == attrib.CauseDependency:
-		return []string{"Work was launched and waited for an event, another stream or the device: look at stream-wait calls and at which stream the previous work ran on.", where}
+		return in.Step().BehindAdvice(in)
 	case x.Cause == attrib.CauseUnknown:
 		return []string{"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window."}
 	}
+	switch {
+	case x.named("dataload", "data_load", "dataset", "next_batch", "prefetch", "fetch", "reader", "_next_data", "[dali]", "loader"):
+		return []string{"The step waits for its input: load ahead (more workers, a longer prefetch queue, decoded data in memory) so that it finds the next batch ready.", where}
+	case x.named("compile", "nvrtc", "inductor", "ptxas", "cicc", "autotun"):
+		return []string{"Code is compiled or tuned while the program runs: do it before what is measured (warm-up), and keep the compiler's cache between runs.", where}
+	}
 	switch x.Host {
 	case attrib.HostOS:
-		if x.fetches() {
-			return []string{"The step waits for its input: load ahead (more workers, a longer prefetch queue, decoded data in memory) so that it finds the next batch ready.", where}
+		switch x.group() {
+		case OSDisk:
+			return []string{"The thread reads or writes files: read them ahead in large blocks, on a thread that does not launch, or keep the data in memory.", where}
+		case OSSleep:
+			return []string{"The thread sleeps: wait on what it waits for (an event, a condition) instead of asking again after a while.", where}
 		}
 		return []string{"The thread waits for another thread, a file or a sleep: have the result ready before the step asks for it, or hand the work to a thread that does not launch.", where}
 	case attrib.HostAPI:
@@ -250,11 +323,18 @@ func (x *IdleSite) Advice(in *Input) []string {
 	return []string{"Batch more work per step, or run it as a CUDA graph" + in.graphFlag() + ": the thread prepares and launches more slowly than the GPU works." + in.AsyncScheduling(), where}
 }
 
-// fetches reports whether what is waited in is named as a source of input.
-func (x *IdleSite) fetches() bool {
-	text := strings.ToLower(strings.Join(x.Ranges, " ") + " " + x.Chain)
-	return slices.ContainsFunc([]string{"dataload", "data_load", "dataset", "next_batch", "prefetch", "fetch", "reader", "_next_data"},
-		func(word string) bool { return strings.Contains(text, word) })
+// named reports whether what is waited in, or what another thread does meanwhile, has one of the words in its name.
+func (x *IdleSite) named(words ...string) bool {
+	text := strings.ToLower(strings.Join(x.Ranges, " ") + " " + x.Chain + " " + x.Meanwhile.Range)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+}
+
+// group is that of the first call of the operating system; empty where none is named.
+func (x *IdleSite) group() string {
+	if len(x.Calls) == 0 {
+		return ""
+	}
+	return OSGroup(x.Calls[0])
 }
 
 // Engine is the engine that the capture is of: by the markers of its steps or by evidence beside it; empty if neither

@@ -401,6 +401,13 @@ func (r *unitRun) findings() {
 			title := "Steps of the same kernels take very different time"
 			if b := r.in.Bimodal(); b != nil {
 				title = "Steps of the same kernels take two unlike times: " + b.String()
+				for _, m := range []struct {
+					mode        string
+					time, share float64
+				}{{"short", b.Short, 1 - b.Slow}, {"long", b.Long, b.Slow}} {
+					r.out.Float("unit.mode_time", kit.Labels("mode", m.mode), m.time)
+					r.out.Float("unit.mode_share", kit.Labels("mode", m.mode), m.share)
+				}
 			}
 			r.out.Find("unit_uneven", title,
 				[]report.MetricRef{kit.Ref("unit.time"), kit.Ref("unit.gpu_busy"), kit.Ref("unit.gpu_idle")},

@@ -1,25 +1,25 @@
-package cpu
+package kit
 
 import "strings"
 
 // Groups of calls of the operating system, by what they wait for or work with.
 const (
-	groupDisk    = "disk"
+	OSDisk       = "disk"
 	groupNetwork = "network"
 	groupLock    = "lock"
-	groupSleep   = "sleep"
+	OSSleep      = "sleep"
 	groupMemory  = "memory"
 	groupDevice  = "device"
 	groupProcess = "process"
 	groupOther   = "other"
 )
 
-var osGroups = []string{groupDisk, groupNetwork, groupLock, groupSleep, groupMemory, groupDevice, groupProcess,
+var OSGroups = []string{OSDisk, groupNetwork, groupLock, OSSleep, groupMemory, groupDevice, groupProcess,
 	groupOther}
 
-// groupOf is the group of a call of the operating system: of the functions that nsys traces by itself, as its user
+// OSGroup is the group of a call of the operating system: of the functions that nsys traces by itself, as its user
 // guide lists them. What works on any file descriptor counts as disk if it reads or writes, and as network if it waits.
-func groupOf(name string) string {
+func OSGroup(name string) string {
 	name = strings.TrimLeft(name, "_")
 	for _, suffix := range []string{"64", "_chk", "_unlocked", "_nocancel", "2", "4"} {
 		if base, ok := strings.CutSuffix(name, suffix); ok && osGroup[base] != "" {
@@ -39,15 +39,15 @@ func groupOf(name string) string {
 
 var osPrefixes = []struct{ prefix, group string }{
 	{"pthread_mutex", groupLock}, {"pthread_cond", groupLock}, {"pthread_rwlock", groupLock}, {"pthread_spin", groupLock},
-	{"pthread_barrier", groupLock}, {"sem_", groupLock}, {"sigwait", groupSleep}, {"sigtimedwait", groupSleep},
-	{"pthread_", groupProcess}, {"aio_", groupDisk}, {"mq_", groupNetwork}, {"msg", groupNetwork},
+	{"pthread_barrier", groupLock}, {"sem_", groupLock}, {"sigwait", OSSleep}, {"sigtimedwait", OSSleep},
+	{"pthread_", groupProcess}, {"aio_", OSDisk}, {"mq_", groupNetwork}, {"msg", groupNetwork},
 	{"epoll_", groupNetwork},
 	{"posix_spawn", groupProcess}, {"wait", groupProcess},
 }
 
 // osGroup is by name, without what glibc puts before and behind it.
 var osGroup = group(map[string]string{
-	groupDisk: "read write pread pwrite readv writev preadv pwritev open openat open_by_handle_at creat close fopen fclose " +
+	OSDisk: "read write pread pwrite readv writev preadv pwritev open openat open_by_handle_at creat close fopen fclose " +
 		"fdopen freopen fread fwrite fflush fgets fgetc fputs fputc fgetws fgetwc fputws fputwc getc getwc getdelim getline putc " +
 		"putwc ungetc puts printf fprintf vprintf vfprintf dprintf vdprintf fscanf scanf fseek fseeko ftell rewind fsync " +
 		"fdatasync sync syncfs sync_file_range fallocate posix_fallocate ftruncate truncate stat fstat lstat statx fstatat rename " +
@@ -56,8 +56,8 @@ var osGroup = group(map[string]string{
 		"tmpfile readahead posix_fadvise access faccessat chmod chown lseek umount mount name_to_handle_at",
 	groupNetwork: "socket connect accept bind listen send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg shutdown " +
 		"poll ppoll select pselect getaddrinfo gethostbyname socketpair pipe",
-	groupLock:  "futex flockfile ftrylockfile funlockfile semop semtimedop semget semctl",
-	groupSleep: "sleep usleep nanosleep clock_nanosleep pause sched_yield sigsuspend alarm",
+	groupLock: "futex flockfile ftrylockfile funlockfile semop semtimedop semget semctl",
+	OSSleep:   "sleep usleep nanosleep clock_nanosleep pause sched_yield sigsuspend alarm",
 	groupMemory: "mmap munmap mremap mprotect madvise mlock munlock mlockall munlockall brk sbrk malloc free calloc realloc " +
 		"posix_memalign aligned_alloc memalign valloc pvalloc mbind move_pages migrate_pages set_mempolicy shm_open shm_unlink " +
 		"shmat shmdt shmget shmctl msync mincore remap_file_pages process_vm_readv process_vm_writev memfd_create backtrace " +
