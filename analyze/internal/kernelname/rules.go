@@ -195,7 +195,6 @@ var rules = compile([]rule{
 	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll set_value* transfer offload writeback write_back to_cpu to_gpu to_host to_device rearrange reorder"},
 	{cat: Norm, words: "ln mean_var"},
 	{cat: Elementwise, any: "residual", words: "sub_mean add bias mul scale scales cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
-
 })
 
 // weakRules come last: what only a word hints at that other kernels have too.
