@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -29,7 +28,7 @@ func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, erro
 	res, err := run(ctx, path, opt, func(in *kit.Input, res *Result) {
 		c = &merge.Capture{Head: merge.HeadOf(res.Report, in.Trace.Meta.SessionStart), Counts: counts(in), Tracks: tracks(in)}
 		if in.Trace.File.Kind == source.PyTorch {
-			rankOfName(c)
+			c.NamesRank()
 		}
 	})
 	if err != nil {
@@ -38,24 +37,6 @@ func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, erro
 	MergeRules().Take(c, res.Report)
 	c.Own = ownOf(res.Report)
 	return c, nil
-}
-
-// profiles of ranks are called worker_rank0.1234.pt.trace.json, 1700000000-TP-0-DECODE.trace.json.gz, …
-var nameOfRank = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:rank|TP)[-_]?(\d{1,6})(?:\D|$)`)
-
-// rankOfName gives a profile that does not say its rank the one that its name says, as the writers of profiles name
-// them.
-func rankOfName(c *merge.Capture) {
-	m := nameOfRank.FindStringSubmatch(c.Name)
-	if m == nil {
-		return
-	}
-	rank, err := strconv.ParseInt(m[1], 10, 64)
-	for _, t := range c.Tracks {
-		if err == nil && t.Rank < 0 && t.PID == c.Tracks[0].PID {
-			t.Rank, t.From = rank, "name"
-		}
-	}
 }
 
 // OfReport is what a report tells of its capture, see [merge.OfReport].

@@ -51,6 +51,7 @@ func (f *fold) check() error {
 		capture int
 		pid     int64
 	}
+	f.rankProfiles()
 	owners := map[int64]owner{}
 	world, first := int64(-1), 0
 	var twice []int64 // numbers within communicators, which several have

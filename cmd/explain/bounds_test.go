@@ -3,12 +3,18 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"database/sql"
+	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
@@ -37,6 +43,63 @@ func TestTenThousandDevices(t *testing.T) {
 	if peak > 500<<20 {
 		t.Errorf("%d MB", peak>>20)
 	}
+}
+
+// TestMemoryOfProfiles: the report of a trace of PyTorch takes at most 150 MB, and with -long 2000 one of 5 GB takes at most
+// 1 GiB, packed or not. The log has the processor time, and that of taking the first 64 MB apart with encoding/json.
+func TestMemoryOfProfiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	p, most := tracetest.Profile{Steps: 100, Kernels: 500}, int64(150<<20)
+	if *long >= 2000 {
+		p.Steps, most = 7050, 1<<30
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"profile.json", "profile.json.gz"} {
+		path := filepath.Join(dir, name)
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w io.WriteCloser = f
+		if strings.HasSuffix(name, ".gz") {
+			w, _ = gzip.NewWriterLevel(f, gzip.BestSpeed) // the level is one
+		}
+		err = errors.Join(p.Write(w), w.Close())
+		if w != f {
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := explaintest.Process(t, dir, nil, "report", name, "--out", "out", "--force")
+		if said, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		used := c.ProcessState.SysUsage().(*syscall.Rusage)
+		peak := used.Maxrss << 10 // in KiB on Linux
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d MB, %d events: %d MB at most, %v of processor time", name, info.Size()>>20, p.Events(), peak>>20,
+			c.ProcessState.UserTime()+c.ProcessState.SystemTime())
+		if peak > most {
+			t.Errorf("%d MB", peak>>20)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var head bytes.Buffer
+	if err := (tracetest.Profile{Steps: 90, Kernels: 500}).Write(&head); err != nil {
+		t.Fatal(err)
+	}
+	before, tokens := time.Now(), json.NewDecoder(io.LimitReader(&head, 64<<20))
+	for _, err := tokens.Token(); err == nil; _, err = tokens.Token() {
+	}
+	t.Logf("encoding/json takes %v for 64 MB", time.Since(before))
 }
 
 // TestScrubOfAViewWithoutEnd is refused before anything is written.

@@ -213,7 +213,7 @@ func (r *reader) add(e *event) {
 		r.metadata(e)
 	case "X":
 		r.span(e)
-	case "i", "I":
+	case "i":
 		r.instant(e)
 	case "s", "f":
 		if kinds[e.category] == flow {
@@ -361,7 +361,8 @@ const maxKept = 1 << 20
 // allocation is the name of an instant at which PyTorch's allocator did something.
 const allocation = "[memory]"
 
-// instant adds what PyTorch's allocator of GPU memory did, and marks; those of the profiler itself are of no thread.
+// instant adds what PyTorch's allocator of GPU memory did, and marks, whatever they are called; those of the profiler itself
+// are of no thread.
 func (r *reader) instant(e *event) {
 	if e.pid < 0 || e.tid == unknown {
 		return
@@ -370,7 +371,7 @@ func (r *reader) instant(e *event) {
 	a := &e.args
 	switch {
 	case e.name != allocation:
-		r.row(e, ranges, -1, integer(global(e.pid, r.threadOf(e.pid, e.tid))), integer(r.textID(e.name)), cell{},
+		r.row(e, ranges, -1, integer(global(e.pid, r.threadOf(e.pid, e.tid))), integer(r.textID("mark")), cell{},
 			integer(payloadDomain), integer(mark))
 	case a.deviceType != cuda && a.deviceType != hip || a.address == 0 || a.allocated == unknown || a.allocated == 0:
 		r.row(e, "cpu_instant_event", -1)

@@ -72,17 +72,20 @@ func (c *copier) event(e *event) {
 		if args["name"] = c.names.Personal(e.args.text); e.name == "process_name" {
 			args["name"] = c.names.Work(e.args.text[strings.LastIndexAny(e.args.text, `/\`)+1:])
 		}
-	case kind == other || e.start == unknown:
+	case kind == other && e.phase != "i" || e.start == unknown:
 		return
 	case e.phase == "s" || e.phase == "f":
 		if kind != flow || e.id < 0 {
 			return
 		}
 		out["cat"], out["name"], out["ts"], out["id"] = e.category, "ac2g", micros(e.start), e.id
-	case e.phase == "i" || e.phase == "I":
-		out["cat"], out["name"], out["ts"], out["s"] = e.category, e.name, micros(e.start), "t"
-		if e.name != allocation {
-			out["name"] = c.names.Personal(e.name)
+	case e.phase == "i":
+		if e.pid < 0 || e.tid == unknown {
+			return
+		}
+		out["cat"], out["name"], out["ts"], out["s"] = "cpu_instant_event", "mark", micros(e.start), "t"
+		if e.name == allocation {
+			out["name"] = allocation
 		}
 		c.args(e, args)
 	case e.phase != "X" || e.length < 0:

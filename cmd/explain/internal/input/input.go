@@ -234,7 +234,7 @@ func Schema(path string) (schema string, content []byte) {
 	head := make([]byte, 64)
 	n, _ := f.Read(head)
 	f.Close()
-	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("{")) {
+	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("{")) || analyze.IsProfile(path) {
 		return "", nil
 	}
 	content, err = ReadText(path)
