@@ -59,7 +59,7 @@ func TestRunbookCalls(t *testing.T) {
 	calls := 0
 	for _, file := range []string{"docs/capture.md", "github/gpu-runner.yml", "kubernetes/job.yaml", "slurm/capture.sbatch", "slurm/ranks.sbatch", "slurm/merge.sbatch"} {
 		text := strings.ReplaceAll(string(read(t, filepath.Join("../../examples", file))), "\\\n", " ")
-		for _, m := range regexp.MustCompile(`(?m)^[^#\n]*\bexplain ((?:capture|diff|calibrate|report) [^|\n#]+)`).FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^[^#\n]*(?:\bexplain|"\$EXPLAIN") ((?:capture|diff|calibrate|report) [^|\n#]+)`).FindAllStringSubmatch(text, -1) {
 			line := regexp.MustCompile(`\$\(\([^)]*\)\)`).ReplaceAllString(strings.TrimSuffix(strings.TrimSpace(m[1]), "&"), "1")
 			args, err := capture.Words(strings.TrimRight(line, "`']"))
 			if err != nil {

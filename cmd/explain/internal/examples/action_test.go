@@ -107,7 +107,8 @@ func TestActionIsSafe(t *testing.T) {
 		t.Errorf("%s is used and no input", name)
 	}
 	for name, out := range a.Outputs {
-		if out.Description == "" || out.Value != "${{ steps.explain.outputs."+name+" }}" || !kebab.MatchString(name) {
+		step := map[bool]string{true: "install", false: "explain"}[name == "program"]
+		if out.Description == "" || out.Value != "${{ steps."+step+".outputs."+name+" }}" || !kebab.MatchString(name) {
 			t.Errorf("output %s: %+v", name, out)
 		}
 	}
@@ -314,6 +315,9 @@ func TestReadmeWorkflowIsShort(t *testing.T) {
 // pinnedAction is an action of GitHub's own at one commit.
 var pinnedAction = regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
 
+// callsExplain is a line of a script that runs explain, by its name or as a step before has installed it.
+var callsExplain = regexp.MustCompile(`(?m)^\s*(explain|"?\$EXPLAIN"?) `)
+
 // reusable are the inputs of the reusable workflow.
 func reusable(t *testing.T) map[string]bool {
 	t.Helper()
@@ -356,6 +360,7 @@ func TestExampleWorkflows(t *testing.T) {
 					Uses string            `yaml:"uses"`
 					Run  string            `yaml:"run"`
 					With map[string]string `yaml:"with"`
+					Env  map[string]string `yaml:"env"`
 				} `yaml:"steps"`
 			} `yaml:"jobs"`
 		}
@@ -383,14 +388,18 @@ func TestExampleWorkflows(t *testing.T) {
 			if job.Timeout == nil {
 				t.Errorf("%s: job %s has no time limit", file, name)
 			}
-			own := 0
+			own, installed := 0, false
 			for _, s := range job.Steps {
+				if callsExplain.MatchString(s.Run) && (!installed || !strings.Contains(s.Env["EXPLAIN"], ".outputs.program }}")) {
+					t.Errorf("%s: job %s calls explain, and no step before has installed it: %s", file, name, s.Run)
+				}
 				if strings.Contains(s.Run, "${{") {
 					t.Errorf("%s: an expression in a script: %s", file, s.Run)
 				}
 				switch {
 				case strings.HasPrefix(s.Uses, "nsys-llm/explain@"), s.Uses == "./.explain":
-					if s.With["command"] != "doctor" {
+					installed = true
+					if c := s.With["command"]; c != "doctor" && c != "install" {
 						own++
 					}
 					for in := range s.With {
@@ -404,7 +413,7 @@ func TestExampleWorkflows(t *testing.T) {
 					t.Errorf("%s: job %s leaves its token in the checkout", file, name)
 				}
 			}
-			if own != 1 && filepath.Base(file) != "partials.yml" { // which installs the binary to make and merge partials
+			if own != 1 && filepath.Base(file) != "partials.yml" { // which has no gate
 				t.Errorf("%s: job %s uses the action %d times", file, name, own)
 			}
 		}

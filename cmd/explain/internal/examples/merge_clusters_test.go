@@ -182,14 +182,14 @@ func TestRanksOnClusters(t *testing.T) {
 		}
 		for _, i := range indexes { // each on a machine of its own; what it uploads is downloaded into one folder
 			own := t.TempDir()
-			shell(own, script("partial"), "MANIFEST="+manifest.String(), "INDEX="+strconv.Itoa(i))
+			shell(own, script("partial"), "MANIFEST="+manifest.String(), "INDEX="+strconv.Itoa(i), "EXPLAIN=explain")
 			found, err := filepath.Glob(filepath.Join(own, "parts", "*.partial"))
 			if err != nil || len(found) != 1 {
 				t.Fatalf("job %d uploads %v", i, found)
 			}
 			put(t, filepath.Join(parts, filepath.Base(found[0])), explaintest.Read(t, found[0]), 0o600)
 		}
-		shell(dir, script("merge"))
+		shell(dir, script("merge"), "EXPLAIN=explain")
 		same(t, filepath.Join(dir, "report"))
 	})
 
