@@ -75,6 +75,9 @@ func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
+	if b := in.Bimodal(); b != nil {
+		res.Unit.Two = b.String()
+	}
 	version := opt.Version
 	if version == "" {
 		version = "devel"

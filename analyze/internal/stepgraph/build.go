@@ -16,13 +16,17 @@ const (
 	longCall   = 20_000  // from which a cudaFree is asked what it waited for
 	roomCall   = 4_000   // from which a launch is asked whether its queue was full
 	roomAhead  = 100_000 // from its end to the start of what it launched
-	fullQueue  = 128     // pieces ahead of a launch that waits for room; CUDA holds about a thousand
+	fullQueue  = 128     // pieces ahead of a launch that waits for room, at least; CUDA holds about a thousand
+	nearlyFull = 90      // percent of the most pieces that were ahead of a launch into the stream
 	justEnded  = 5_000   // between work that nothing explains and the work before that it seems to wait for
 	unexplain  = 10_000  // beyond the typical latency: from here on something else is sought
 	sampleSize = 4096    // of latencies
 	// mostLatency bounds a typical latency: what starts later waits for something else, known or not.
 	mostLatency = 100_000
 )
+
+// quickest is the share of launches that reach the GPU sooner than the quickest.
+const quickest = 0.05
 
 // latencies where a capture has no sample.
 const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000 // usualLaunch from the start of the call
@@ -33,6 +37,7 @@ type stream struct {
 	d      *attrib.Device
 	base   int32 // the number of the device's first piece
 	pieces []int32
+	full   int     // pieces ahead of a launch that waits for room; 0 until it is asked for
 	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None; nil where that is each piece's
 }
 
@@ -302,6 +307,7 @@ func (b *builder) measure() {
 	for k := range launch {
 		b.typical.launch[k] = [2]int64{min(mostLatency, launch[k][0].at(0.5, usualStream)),
 			min(mostLatency, launch[k][1].at(0.5, usualLaunch))}
+		b.typical.quick[k] = min(b.typical.launch[k][1], launch[k][1].at(quickest, usualLaunch))
 		b.typical.stream[k] = min(mostLatency, stream[k].at(0.5, usualStream))
 	}
 	b.typical.event = usualEvent

@@ -209,16 +209,42 @@ func (w *waiter) room(c, piece int32, quick int64) int32 {
 	}
 	list, end := w.streams[s].pieces, w.api.End(int(c))
 	at, _ := slices.BinarySearch(list, piece)
-	started, _ := slices.BinarySearchFunc(list, end, func(p int32, t int64) int {
+	started := w.started(list, end)
+	full := w.queue(&w.streams[s])
+	if at-started < full || started == 0 || w.start(list[started-1]) <= w.api.Start(int(c)) {
+		return trace.None
+	}
+	return list[started-1]
+}
+
+// started is how many of the pieces of a stream have started by a moment.
+func (w *waiter) started(list []int32, by int64) int {
+	n, _ := slices.BinarySearchFunc(list, by, func(p int32, t int64) int {
 		if w.start(p) < t {
 			return -1
 		}
 		return 1
 	})
-	if at-started < fullQueue || started == 0 || w.start(list[started-1]) <= w.api.Start(int(c)) {
-		return trace.None
+	return n
+}
+
+// queue is how many pieces were ahead of a launch into a stream when its queue was full: nearly as many as ever were.
+func (w *waiter) queue(s *stream) int {
+	if s.full == 0 {
+		most, started := 0, 0
+		for k, piece := range s.pieces {
+			call := s.d.Call(int(piece - s.base))
+			if call == trace.None {
+				continue
+			}
+			for started < k && w.start(s.pieces[started]) < w.api.End(int(call)) {
+				started++
+			}
+			most = max(most, k-started)
+		}
+		s.full = max(fullQueue, most*nearlyFull/100)
 	}
-	return list[started-1]
+	return s.full
 }
 
 // recorded remembers which stream an event was recorded into.

@@ -102,6 +102,7 @@ type collective struct {
 // latencies are typical times, in ns, by the kind of what starts.
 type latencies struct {
 	launch [attrib.SetWork + 1][2]int64 // from the end of the launching call; from its start, where it still runs
+	quick  [attrib.SetWork + 1]int64    // of the quickest from the start of a call that still runs
 	stream [attrib.SetWork + 1]int64    // from the end of the work before on the stream
 	event  int64
 	gap    int64 // between two launches of a thread

@@ -9,7 +9,7 @@ import (
 // Bounds of what is taken for a wait of one thread for another, in ns but for the last.
 const (
 	leastSleep = 2_000   // for which a thread slept between two calls, from which it is asked for what
-	leastGap   = 20_000  // between two calls of a thread of which neither was recorded, from which it is asked
+	leastGap   = 20_000  // the same, where neither was recorded of it; in a shorter time the whole call of the other lies
 	leastTurn  = 100_000 // the same, where nothing was recorded and the other thread did not wait for the GPU
 	mostPeers  = 64      // threads of a process that are looked at; the first ones
 	wakeWithin = 2_000   // by how much a call of the other thread may end after the wait, as the capture has them
@@ -32,6 +32,7 @@ type hands struct {
 // handThread is what is known of a thread at the moment that the walk is at.
 type handThread struct {
 	now, old turn  // after the last call that is in no other, and after the one before
+	launches bool  // it has launched work
 	seen     bool  // calls of the operating system or switches of this thread are in the capture
 	slept    int64 // since the end of the last call: for how long it waited in the operating system or was off the CPU,
 	from, to int64 // from when, and until when
@@ -135,7 +136,7 @@ func (h *hands) start(c, th int32) int32 {
 	if t.now.call == trace.None && len(h.peers[proc]) < mostPeers {
 		h.peers[proc] = append(h.peers[proc], th)
 	}
-	if from, own, inferred := h.waitedFor(t, th, at); from != nil {
+	if from, own, inferred := h.waitedFor(t, c, th, at); from != nil {
 		if inferred {
 			h.Found.HandedInferred++
 		} else {
@@ -161,6 +162,7 @@ func (h *hands) over(k int32) int64 {
 // end notes a call that has started, and whether it waited for the GPU: then it was kept last.
 func (h *hands) end(c, th int32, held bool) {
 	t := &h.threads[th]
+	t.launches = t.launches || h.forRoom(c)
 	end := h.api.End(int(c))
 	if h.api.Start(int(c)) < t.now.end {
 		if end > t.now.end {
@@ -178,18 +180,20 @@ func (h *hands) end(c, th int32, held bool) {
 
 // waitedFor is the thread, after the last of its calls, that a thread waited for which is about to make a call; nil where it
 // is not known to have waited for any. own is for how long it worked itself before its wait was over.
-func (h *hands) waitedFor(t *handThread, th int32, at int64) (from *turn, own int64, inferred bool) {
+func (h *hands) waitedFor(t *handThread, c, th int32, at int64) (from *turn, own int64, inferred bool) {
 	first := t.now.call == trace.None
 	began, until, gap := t.now.end, at, at-t.now.end
 	switch {
 	case first:
 		began = minTime // whoever began the thread
-	case gap < leastSleep, t.seen && t.slept < leastSleep, !t.seen && gap < leastGap:
+	case gap < leastSleep, t.seen && t.slept < leastSleep:
 		return nil, 0, false
 	case t.seen:
 		began, until = t.from, min(at, t.to+wakeWithin)
 	}
 	var held *turn
+	n := &h.api.Names[h.api.Name(int(c))]
+	waiter := (n.Sync || n.OldSync) && !t.launches // what it is about to wait for was launched by another
 	for _, p := range h.peers[h.t.Threads[th].Proc] {
 		if p == th {
 			continue
@@ -204,7 +208,8 @@ func (h *hands) waitedFor(t *handThread, th int32, at int64) (from *turn, own in
 		if from == nil || x.end > from.end {
 			from = x
 		}
-		if x.heldEnd > began && (held == nil || x.end > held.end) {
+		whole := t.seen || gap >= leastGap || h.api.Start(int(x.call)) >= began
+		if whole && (x.heldEnd > began || waiter && h.forRoom(x.call)) && (held == nil || x.end > held.end) {
 			held = x
 		}
 	}

@@ -322,17 +322,23 @@ func (r *replay) startCall(call int32) {
 		r.nextKept++
 	}
 	switch k := call - r.callLo; {
-	case hand == nil && t.launched && r.gone != nil && r.gone[k] && at-t.was <= usualGaps*r.typical.gap:
-		// With a launch goes what led to it from the one before.
 	case hand == nil:
-		t.is += r.own(inside, at-t.was)
+		gap := at - t.was
+		if r.gone != nil && r.gone[k] {
+			gap = r.withoutLaunch(t, gap)
+		}
+		t.is += r.own(inside, gap)
 	default:
 		was := r.api.End(int(hand.from))
 		is := was
-		if k := hand.from - r.callLo; k >= 0 {
-			is = r.callAt[k]
+		if from := hand.from - r.callLo; from >= 0 {
+			is = r.callAt[from]
 		}
-		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), max(is, r.stretch.Start)+r.own(trace.None, at-max(was, r.stretch.Start)))
+		gap := at - max(was, r.stretch.Start)
+		if r.gone != nil && r.gone[k] {
+			gap = r.withoutLaunch(t, gap)
+		}
+		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), max(is, r.stretch.Start)+r.own(trace.None, gap))
 	}
 	t.was, t.launched = at, r.forRoom(call)
 	t.open = append(t.open, call)
@@ -341,6 +347,15 @@ func (r *replay) startCall(call int32) {
 		r.within[call-r.callLo] = true
 	}
 	r.ends.push(pending{r.api.End(int(call)), call, piece})
+}
+
+// withoutLaunch is what is left of the time before a launch that is not there: with it goes what led to it from the launch
+// before, or, of a longer time, as much as usually lies between two launches.
+func (r *replay) withoutLaunch(t *thread, gap int64) int64 {
+	if t.launched && gap <= usualGaps*r.typical.gap {
+		return 0
+	}
+	return gap - min(gap, r.typical.gap)
 }
 
 func (r *replay) endCall(call, piece int32) {
@@ -375,6 +390,9 @@ func (r *replay) endCall(call, piece int32) {
 	}
 }
 
+// noWait is what a call takes, in ns, that finds nothing to wait for.
+const noWait = 1_000
+
 // keep ends a call that waits for a piece of work, of which the last ns are still to come.
 func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 	was := r.until(keptCall{call: call, piece: piece, from: trace.None})
@@ -392,8 +410,11 @@ func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 		}
 	}
 	free := r.c.NoWait != nil && r.c.NoWait(call)
-	if !free || !waits {
+	switch {
+	case !waits:
 		t.is += r.own(call, after)
+	case !free:
+		t.is += r.own(call, min(after, noWait))
 	}
 	switch {
 	case free, r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
@@ -417,8 +438,8 @@ func (r *replay) work(device int, i int32) {
 	}
 	_, h := r.bind(piece)
 	at, over := int64(minTime), int64(minTime) // when it starts; when all that it waits for is over
-	after := func(by Hold, was, is, typical int64) {
-		lag := w.Start - was
+	after := func(by Hold, was, is, typical, inCall int64) {
+		lag := w.Start - was - inCall
 		switch {
 		case by == ByLaunch && r.within != nil && w.Call >= r.callLo && r.within[w.Call-r.callLo]:
 			lag = 0
@@ -435,12 +456,18 @@ func (r *replay) work(device int, i int32) {
 			if k := w.Call - r.callLo; k >= 0 && int(k) < len(r.callAt) {
 				is = r.callAt[k]
 			}
-			after(ByLaunch, was, is, r.typical.launch[w.Kind][still])
+			typical, inCall := r.typical.launch[w.Kind][still], int64(0)
+			if still > 0 && h.by == ByLaunch { // the call's time up to the start of the work is as long as the call
+				inCall = max(0, w.Start-was-r.typical.quick[w.Kind])
+				is += r.own(w.Call, inCall)
+				typical -= min(typical, inCall)
+			}
+			after(ByLaunch, was, is, typical, inCall)
 		}
 	}
 	if p := r.before[piece]; p != trace.None {
 		start, end := r.now(p)
-		after(ByStream, r.end(p), end, r.typical.stream[w.Kind])
+		after(ByStream, r.end(p), end, r.typical.stream[w.Kind], 0)
 		at = max(at, min(start, end))
 	}
 	if p := r.after.of(piece); p != trace.None {
@@ -449,7 +476,7 @@ func (r *replay) work(device int, i int32) {
 			by = BySeeming
 		}
 		_, end := r.now(p &^ inferred)
-		after(by, r.end(p&^inferred), end, r.typical.event)
+		after(by, r.end(p&^inferred), end, r.typical.event, 0)
 	}
 	if at == minTime {
 		at, over = w.Start, w.Start

@@ -77,7 +77,7 @@ func (w *walker) back(piece int32) {
 				w.until = max(until, w.end(ran))
 			}
 		}
-		if h.by != ByNothing && x.start-h.ready > unexplain {
+		if h.by != ByNothing && x.start-h.ready > unexplain && !(h.by == ByLaunch && w.api.End(int(h.call)) > x.start) {
 			w.cut(Unexplained, piece, x.call, h.ready)
 		}
 		next, started := trace.None, false // where the path goes on, and whether from the start of that

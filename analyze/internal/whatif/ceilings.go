@@ -25,6 +25,8 @@ type Ceilings struct {
 	// Unknown is the share of the units' critical paths of which nothing is known, 0 to 1; OnHost that of the host, its
 	// calls and latencies; Bare what units gain without these, as a share of their time.
 	Unknown, OnHost, Bare float64
+	// Unlaunched is the share of the GPU work of which it is not known what call launched it, 0 to 1.
+	Unlaunched float64
 	// Contradicted says that OnHost and Bare of a device are more than 10 points apart, and what is unknown does
 	// not explain it: no path is to be believed.
 	Contradicted bool
@@ -42,7 +44,7 @@ type Ceilings struct {
 const (
 	mostError   = 0.01 // of a replay
 	mostApart   = 0.10 // between the share of a path on the host and what is gained without it
-	mostUnknown = 0.25 // of a path
+	mostUnknown = 0.25 // of a path, and of the work without a call
 	mostKept    = 256  // units that are replayed
 )
 
@@ -62,6 +64,7 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 		return nil
 	}
 	c.stretch = stretchOf(r, c.list)
+	c.Unlaunched = c.unlaunched()
 	fits := false
 	var bare, host, unknown []float64
 	parallel.Do(func() { c.Error, fits = c.fit() },
@@ -73,8 +76,24 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 			c.Contradicted = c.Contradicted || share < host[d]-mostApart || share > host[d]+unknown[d]+mostApart
 		}
 	}
-	c.Resolved = fits && c.Error <= mostError && c.Unknown <= mostUnknown && !c.Contradicted
+	c.Resolved = fits && c.Error <= mostError && max(c.Unknown, c.Unlaunched) <= mostUnknown && !c.Contradicted
 	return c
+}
+
+// unlaunched is the share of the work in the stretch without a call.
+func (c *Ceilings) unlaunched() float64 {
+	var all, without int
+	for d := range c.graph.Timeline.Devices {
+		device := &c.graph.Timeline.Devices[d]
+		for i := range device.Len() {
+			if at := device.Start(i); at >= c.stretch.Start && at < c.stretch.End {
+				if all++; device.Call(i) == trace.None {
+					without++
+				}
+			}
+		}
+	}
+	return float64(without) / float64(max(1, all))
 }
 
 // stretchOf is the time from the first to the last of some units, with the start of what follows the last, and with the

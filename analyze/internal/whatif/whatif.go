@@ -36,6 +36,8 @@ type Unit struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	Why  string `json:"why"`
+	// Two says that the main kind's units take two unlike times, and which; empty where they do not.
+	Two string `json:"two_kinds,omitempty"`
 }
 
 // Replay says how well the graph explains the units.
@@ -43,12 +45,14 @@ type Replay struct {
 	// Error is how far a unit is off, as a share of it, with typical latencies in place of those measured: the median.
 	Error float64 `json:"error"`
 	// Fits says that the ceilings can be believed: the error is at most 1 %, at most 25 % of the units' critical paths are
-	// unknown, and what of them lies on the host, in its calls and latencies is, to 10 points, what a replay without
-	// these gains.
+	// unknown and of their work without a call, and what of them lies on the host, in its calls and latencies is, to
+	// 10 points, what a replay without these gains.
 	Fits    bool    `json:"fits"`
 	Unknown float64 `json:"unknown_path"` // share of the paths, 0 to 1
-	OnHost  float64 `json:"host_path"`    // likewise
-	Bare    float64 `json:"host_gain"`    // share of the units' time
+	// Unlaunched is the share of the GPU work of which it is not known what call launched it.
+	Unlaunched float64 `json:"unlaunched_work"`
+	OnHost     float64 `json:"host_path"` // likewise
+	Bare       float64 `json:"host_gain"` // share of the units' time
 	// Unresolved are the waits of streams for events of which it is not known what they waited for.
 	Unresolved int64 `json:"unresolved_waits"`
 	// Inferred is work that is taken to have waited for what had just ended.
@@ -62,7 +66,10 @@ type Replay struct {
 // Scenario is one or more changes, and what the steps of each kind would take.
 type Scenario struct {
 	Changes []string `json:"changes"`
-	Steps   []Steps  `json:"steps"` // the main kind first
+	// Replayed is false where the replay does not fit: gains are then what the changes are worth on their face, the
+	// time on the GPU that nothing else covers, or idle time.
+	Replayed bool    `json:"replayed"`
+	Steps    []Steps `json:"steps"` // the main kind first
 }
 
 // Steps are the units of one kind on the device where they take longest. Times are means per unit in ns.
@@ -141,19 +148,23 @@ func sets(r *workunit.Result) []set {
 // Run replays the capture from its first kept unit to the last, once per scenario and once for each part of one, and to
 // see how well the graph fits. There must be kept units.
 func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) {
-	out := &Result{Schema: schemaID, Unit: Unit{r.Kind, r.Name, r.Why}, Scenarios: []Scenario{}}
+	out := &Result{Schema: schemaID, Unit: Unit{Kind: r.Kind, Name: r.Name, Why: r.Why}, Scenarios: []Scenario{}}
 	x := &run{in: in, r: r, units: in.Graph.UnitsOf(r), list: sets(r), known: map[string][]*Steps{}}
 	var all []int32
 	for i := range x.list {
 		all = append(all, x.list[i].units...)
 	}
 	x.stretch = stretchOf(r, all)
+	c := NewCeilings(in.Graph, r)
+	if c == nil || !c.Resolved {
+		x.face = &facing{in.Trace, in.Graph, r, x.units, all}
+	}
 	for _, changes := range scenarios {
 		steps, err := x.steps(changes)
 		if err != nil {
 			return nil, err
 		}
-		s := Scenario{Changes: []string{}, Steps: []Steps{}}
+		s := Scenario{Changes: []string{}, Replayed: x.face == nil, Steps: []Steps{}}
 		for i := range changes {
 			s.Changes = append(s.Changes, changes[i].String())
 		}
@@ -167,9 +178,10 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 	found := &in.Graph.Found
 	out.Replay = Replay{Unresolved: found.Unrecorded + found.Contradicted, Inferred: found.Inferred,
 		Threads: found.Handed, InferredThreads: found.HandedInferred}
-	if c := NewCeilings(in.Graph, r); c != nil {
+	if c != nil {
 		p := &out.Replay
 		p.Error, p.Fits, p.Unknown, p.OnHost, p.Bare = c.Error, c.Resolved, c.Unknown, c.OnHost, c.Bare
+		p.Unlaunched = c.Unlaunched
 	}
 	return out, nil
 }
@@ -182,6 +194,7 @@ type run struct {
 	list    []set
 	stretch interval.Interval
 	known   map[string][]*Steps // by the changes
+	face    *facing             // where no replay is believed
 }
 
 // mostParts bounds the changes of a scenario of which every part is replayed; of more, each change.
@@ -203,7 +216,12 @@ func (x *run) steps(changes []Change) ([]*Steps, error) {
 	if err != nil {
 		return nil, err
 	}
-	times := x.in.Graph.Replay(x.stretch, x.units, c)
+	var times []int64
+	if x.face != nil {
+		times = x.face.times(c)
+	} else {
+		times = x.in.Graph.Replay(x.stretch, x.units, c)
+	}
 	list := make([]*Steps, len(x.list))
 	for i := range list {
 		list[i] = stepsOf(x.r, &x.list[i], times)

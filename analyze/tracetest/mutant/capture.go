@@ -20,6 +20,9 @@ type Capture struct {
 	lanes  []lane
 	units  []unit        // by lane, then time
 	onGPU  map[int][]int // work by device, in order of start
+	first  map[int]int   // by call: the first work that it launched
+	full   map[int]bool  // by call: the queue of launches was full
+	quick  map[int]int64 // by table: from the start of a call to its copy, where that waited for nothing else
 	nextID int64         // of a text
 	corr   int64         // the highest correlation id
 }
@@ -63,6 +66,9 @@ type event struct {
 	stall int64          // ns that pass on the host before it
 	fresh bool           // added
 	wait  bool           // added blocking call: waits for all that was launched
+	goes  int64          // ns at most that no longer pass on the host before it
+	free  bool           // call of a host that takes no time
+	loose bool           // blocking call that no longer waits
 	dead  bool           // removed: takes no time and has no row
 	lost  bool           // takes its time, but has no row
 	set   map[string]any // columns that an edit changed; texts by name go through textRef

@@ -18,9 +18,11 @@
 //     call's start plus the base's latency (2.5 µs where it had queued). So a longer kernel pushes what follows,
 //     or fills an idle gap.
 //   - An API call starts as long after the call that ended last before it as in the base. A blocking call ends
-//     when the work it waited for has ended. So the host falls behind where it waits, and nowhere else.
+//     when the work it waited for has ended; so does a copy of pageable memory, and a long launch into a queue that
+//     is nearly as full as it ever was. So the host falls behind where it waits, and nowhere else.
 //   - NVTX ranges and other rows of a thread move with the API calls around them.
-//   - Work that an edit removes takes its gap with it. Work that an edit adds starts when the one before it has
+//   - Work that an edit removes takes its gap with it, and, of the time on the host before a launch that is removed
+//     with it ([Remove]), what usually lies between two launches. Work that an edit adds starts when the one before it has
 //     ended.
 //
 // Without an edit the replay is the identity. Where the host runs ahead of the GPU, its slowness is absorbed until
@@ -28,8 +30,8 @@
 //
 // # Limits
 //
-// Processes do not wait for each other, so a collective that lasts longer on one rank does not slow the others.
-// Kernels that overlap keep their start, not their overlap. The queue of launches has no length.
+// Processes do not wait for each other, so a collective that lasts longer on one rank does not slow the others, but for
+// [Coupled]. Kernels that overlap keep their start, not their overlap.
 // Caches and memory traffic are not modelled: work costs what it cost. CPU samples, scheduling and
 // operating-system calls are left out of the capture when it is read: what they say is no part of a unit.
 //

@@ -1,8 +1,10 @@
 package mutant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -211,6 +213,116 @@ func (d *draft) kill(w int) {
 	if e.call >= 0 && !strings.Contains(d.events[e.call].name, "Graph") {
 		d.events[e.call].dead = true
 	}
+}
+
+// Remove takes every kernel of a family away, with the calls that launched nothing else. With such a call goes what the
+// host usually takes before a launch.
+func Remove(on On, family string) Edit {
+	return Edit{Name: "without " + family, names: []string{family}, on: on, apply: func(d *draft) error {
+		usual := d.usualGap()
+		d.each(on, func(e *event) bool { return d.inFamily(e, family) }, func(i int) {
+			d.kill(i)
+			if by := d.events[i].call; by >= 0 && d.events[by].dead {
+				d.events[by].goes = usual
+			}
+		})
+		return nil
+	}}
+}
+
+// usualGap is the median time between two launches of a thread, ns.
+func (d *draft) usualGap() int64 {
+	var gaps []float64
+	last := map[int]*event{}
+	for _, i := range d.callsByStart() {
+		e := &d.events[i]
+		before := last[e.lane]
+		if before != nil && strings.Contains(e.name, "Launch") && strings.Contains(before.name, "Launch") {
+			gaps = append(gaps, float64(e.start-before.end))
+		}
+		last[e.lane] = e
+	}
+	if len(gaps) == 0 {
+		return 1
+	}
+	return max(1, int64(median(gaps)))
+}
+
+// callsByStart are the calls in order.
+func (d *draft) callsByStart() (list []int) {
+	for i := range d.events {
+		if d.events[i].kind == call {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(d.events[a].start, d.events[b].start) })
+	return list
+}
+
+// NoGap takes ns, at most, of the time on the host before the first launch of a unit away.
+func NoGap(on On, ns float64) Edit {
+	return Edit{Name: "no gap before a unit", names: []string{"host"}, on: on, apply: func(d *draft) error {
+		for _, u := range d.units {
+			if e := &d.events[u.first]; e.call >= 0 && d.takes(on, u.lane, e.unit) {
+				d.events[e.call].goes = max(1, int64(ns))
+				d.changed++
+			}
+		}
+		return nil
+	}}
+}
+
+// FreeHost is a host on which neither calls nor what is between them take time; calls still wait for the GPU.
+func FreeHost() Edit {
+	return Edit{Name: "free host", names: []string{"host"}, apply: func(d *draft) error {
+		d.each(On{}, func(e *event) bool { return e.kind == call }, func(i int) {
+			e := &d.events[i]
+			e.free, e.dur, e.goes = true, 0, math.MaxInt64
+		})
+		return nil
+	}}
+}
+
+// NoWait makes calls whose name contains a text wait for the GPU no longer.
+func NoWait(text string) Edit {
+	return Edit{Name: "no wait in " + text, names: []string{text}, apply: func(d *draft) error {
+		d.each(On{}, func(e *event) bool { return e.kind == call && strings.Contains(e.name, text) && d.blocks(e) },
+			func(i int) { d.events[i].loose = true })
+		return nil
+	}}
+}
+
+// Threads writes the calls of each process as of one thread, but those of threads that neither launch nor wait, which
+// have a pace of their own; or, where text is not empty, only those whose names contain it as of another thread.
+// Nothing moves in time.
+func Threads(text string) Edit {
+	return Edit{Name: "threads by " + text, apply: func(d *draft) error {
+		first, works := map[int]int64{}, map[int]bool{}
+		for _, i := range d.callsByStart() {
+			e := &d.events[i]
+			if strings.Contains(e.name, "Launch") || d.blocks(e) {
+				works[e.lane] = true
+				if _, ok := first[e.proc]; !ok {
+					first[e.proc] = d.lanes[e.lane].id
+				}
+			}
+		}
+		for i := range d.events {
+			e := &d.events[i]
+			switch {
+			case e.kind != call || !works[e.lane]:
+				continue
+			case text == "":
+				d.put(e, "globalTid", first[e.proc])
+			case strings.Contains(e.name, text):
+				d.put(e, "globalTid", d.lanes[e.lane].id^1<<23)
+			default:
+				continue
+			}
+			d.changed++
+		}
+		return nil
+	}}
 }
 
 // Halve takes the second half of its work from a unit.

@@ -40,6 +40,7 @@ type draft struct {
 	session  int64 // ns by which the session began later: another recording
 	renumber bool
 	changed  int
+	coupled  bool // collectives end when the last device has joined
 }
 
 // Edit is one change of a capture.
@@ -79,6 +80,11 @@ func (c *Capture) Mutate(edits ...Edit) (*Mutant, error) {
 	}
 	d.sortWork()
 	d.replay()
+	if d.coupled {
+		if err := d.couple(); err != nil {
+			return nil, err
+		}
+	}
 	m.Truth.Edit = strings.Join(names, ", ")
 	d.measure(&m.Truth)
 	return m, nil
@@ -107,6 +113,22 @@ func (c *Capture) Sized(target, none, first float64, edit func(x float64) Edit) 
 		lastX, lastY, x = x, y, next
 	}
 	return Edit{}, Truth{}, fmt.Errorf("%s: no strength makes the work %.3f times as long", edit(first).Name, target)
+}
+
+// Moved is when the work that starts on a device, by id, at a moment of the capture starts in the mutant; false where none
+// does.
+func (m *Mutant) Moved(device, start int64) (at int64, ok bool) {
+	for _, dev := range m.devices() {
+		if m.lanes[dev].id != device {
+			continue
+		}
+		list := m.onGPU[dev]
+		i, found := slices.BinarySearchFunc(list, start, func(w int, t int64) int { return cmp.Compare(m.events[w].start, t) })
+		if found {
+			return m.events[list[i]].at, true
+		}
+	}
+	return 0, false
 }
 
 // index tells which units there are.

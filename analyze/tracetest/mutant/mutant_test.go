@@ -89,6 +89,14 @@ func TestEdits(t *testing.T) {
 		// A takes 30, and the gap of 1 µs is gone.
 		{Fuse(On{}, "A", "B", 1), all(99), "fused_A"},
 		{Fuse(On{}, "A", "B", 1.5), all(114), "fused_A"},
+		// A ends at 15, the wait at 17 instead of 38.
+		{Remove(On{}, "B"), all(79), "B"},
+		// 62 µs lie between the wait and the next launch.
+		{NoGap(On{}, 50*us), all(50), "host"},
+		// A starts 3 after its call, which takes nothing, and ends at 13; B runs 14–34, and the next step begins.
+		{FreeHost(), all(34), "host"},
+		// The wait ends at 9.
+		{NoWait("Synchronize"), all(71), "Synchronize"},
 		// A ends at 15, the host goes on at 17 instead of 38.
 		{Halve(On{}), all(79), "half"},
 		{Halve(On{Every: 2}), [5]float64{100, 79, 100, 79, 100}, "half"},
@@ -119,6 +127,30 @@ func TestEdits(t *testing.T) {
 			}
 			sameFile(t, m)
 		})
+	}
+}
+
+// Calls on another thread and collectives that wait for each other move nothing here: there are no collectives.
+func TestThreads(t *testing.T) {
+	c := tiny(t)
+	m := mutate(t, c, Threads("Synchronize"), Coupled())
+	for _, s := range m.spans(func(e *event) int64 { return e.at }) {
+		if s.ns != 100*us {
+			t.Errorf("a step takes %.0f", s.ns)
+		}
+	}
+	edited := read(t, m.WriteTB(t))
+	count := map[string]int{}
+	for i := range edited.events {
+		if e := &edited.events[i]; e.kind == call {
+			count[fmt.Sprintf("%s %d", e.name[:8], edited.lanes[e.lane].id&0xFFFFFF)]++
+		}
+	}
+	if fmt.Sprint(count) != "map[cudaLaun 1:12 cudaMemc 1:1 cudaStre 8388609:6]" {
+		t.Errorf("calls by thread: %v", count)
+	}
+	if at, ok := mutate(t, c, Remove(On{}, "B")).Moved(0, 1_105*us); !ok || at != 1_084*us {
+		t.Errorf("the second step's A starts at %d, want 1,084 µs", at)
 	}
 }
 

@@ -11,6 +11,8 @@ const (
 	shortestLaunch = 2_500 // ns from a launch call's start to its work
 	shortestWait   = 1_000 // ns that a blocking call takes where it waits for nothing
 	waitTail       = 3_000 // ns from the end of work to the end of an added blocking call
+	longLaunch     = 20_000
+	farAhead       = 100_000 // ns from the end of a launch call to the start of its work, with a full queue between
 )
 
 // device is one device while it is replayed.
@@ -78,6 +80,20 @@ func (c *Capture) replayProcess(proc int) {
 		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.rank, b.rank))
 	})
 
+	c.first = map[int]int{}
+	for _, d := range devices {
+		for _, w := range d.works {
+			by := c.events[w].call
+			if old, ok := c.first[by]; !ok || c.events[w].start < c.events[old].start {
+				c.first[by] = w
+			}
+		}
+	}
+	c.quick = c.latencies(devices)
+	c.full = map[int]bool{}
+	for _, d := range devices {
+		c.findFull(d)
+	}
 	var last *event         // the call that ended last, in the base
 	own := map[int]*event{} // by thread
 	ahead := func() {       // places the work whose call is known
@@ -95,7 +111,7 @@ func (c *Capture) replayProcess(proc int) {
 		}
 		if h.end || e.fresh {
 			ahead()
-			c.finish(e, devices, placed)
+			c.finish(h.call, devices, placed)
 			last, own[e.lane] = e, e
 		}
 	}
@@ -117,14 +133,22 @@ func (c *Capture) begin(e, last, own *event) {
 	if own != nil {
 		e.at = max(e.at, own.to+min(e.start-own.end, shortestGap))
 	}
-	if e.dead && last != nil {
+	switch {
+	case last == nil:
+	case e.goes > 0:
+		e.at -= max(0, min(e.goes, e.start-last.end))
+		if own != nil {
+			e.at = max(e.at, own.to)
+		}
+	case e.dead:
 		e.at = last.to
 	}
 	e.at += e.stall
 }
 
 // finish places the end of a call.
-func (c *Capture) finish(e *event, devices []*device, placed []bool) {
+func (c *Capture) finish(i int, devices []*device, placed []bool) {
+	e := &c.events[i]
 	if e.dead {
 		e.to = e.at
 		return
@@ -147,8 +171,12 @@ func (c *Capture) finish(e *event, devices []*device, placed []bool) {
 		if known {
 			e.to = max(e.to, to+waitTail)
 		}
-	case !known || !c.blocks(e):
+	case !known || !c.blocks(e) && !c.blocksForOwn(i):
 		e.to = e.at + e.dur
+	case was > e.start && e.loose:
+		e.to = e.at + min(e.dur, shortestWait)
+	case was > e.start && e.free:
+		e.to = max(e.at, to)
 	case was > e.start: // it waited
 		e.to = max(e.at+min(e.dur, shortestWait), to+e.end-was)
 	default:
@@ -162,6 +190,65 @@ func (c *Capture) blocks(e *event) bool {
 	return copies || strings.Contains(e.name, "Synchronize")
 }
 
+// blocksForOwn reports whether a call waited for the copy that it made, as one of pageable memory does, or for room in
+// the queue of launches.
+func (c *Capture) blocksForOwn(call int) bool {
+	w, ok := c.first[call]
+	if !ok {
+		return false
+	}
+	e, own := &c.events[call], &c.events[w]
+	if t := c.tables[own.table]; t.name == memcpyTable {
+		src, _ := t.num(own.row, "srcKind")
+		dst, _ := t.num(own.row, "dstKind")
+		return own.end <= e.end && (src == 0 || dst == 0)
+	}
+	return strings.Contains(e.name, "Launch") && e.end-e.start > longLaunch && own.start-e.end > farAhead && c.full[call]
+}
+
+// latencies are the medians from the start of a call to its copy or fill, where that waited for nothing else, by table.
+func (c *Capture) latencies(devices []*device) map[int]int64 {
+	samples := map[int][]float64{}
+	for _, d := range devices {
+		var reached int64
+		for _, w := range d.works {
+			e := &c.events[w]
+			if e.call >= 0 && c.events[e.call].start > reached && !c.isKernel(e) {
+				samples[e.table] = append(samples[e.table], float64(e.start-c.events[e.call].start))
+			}
+			reached = max(reached, e.end)
+		}
+	}
+	list := map[int]int64{}
+	for table, s := range samples {
+		list[table] = int64(median(s))
+	}
+	return list
+}
+
+// findFull finds the calls that launched work into a device with nearly as much launched work ahead of it as there ever
+// was.
+func (c *Capture) findFull(d *device) {
+	ahead := make([]int, len(d.works))
+	most, started := 0, 0
+	for i, w := range d.works {
+		by := c.events[w].call
+		if by < 0 {
+			continue
+		}
+		for started < i && c.events[d.works[started]].start < c.events[by].end {
+			started++
+		}
+		ahead[i] = i - started
+		most = max(most, ahead[i])
+	}
+	for i, w := range d.works {
+		if by := c.events[w].call; by >= 0 && 10*ahead[i] >= 9*most {
+			c.full[by] = true
+		}
+	}
+}
+
 // place places the next work of a device, unless its call is not placed yet.
 func (c *Capture) place(d *device, placed []bool) bool {
 	w := d.works[d.pos]
@@ -173,12 +260,15 @@ func (c *Capture) place(d *device, placed []bool) bool {
 	s := &d.starts
 	placed[w] = true
 	var by *event
+	launch, quick := int64(0), max(shortestLaunch, c.quick[e.table]) // from the start of the call
 	if e.call >= 0 {
 		by = &c.events[e.call]
+		launch = e.start - by.start // a shorter call brings it nearer
+		launch = max(min(launch, shortestLaunch), launch-max(0, min(by.end, e.start)-by.start-by.dur))
 	}
 	switch {
 	case s.known && by != nil && by.start > s.was && !e.fresh: // it waited for its launch
-		e.at = max(s.to+min(e.start-s.was, shortestGap), by.at+e.start-by.start)
+		e.at = max(s.to+min(e.start-s.was, shortestGap), by.at+launch)
 	case s.known:
 		gap := e.start - s.was
 		if e.fresh {
@@ -186,13 +276,13 @@ func (c *Capture) place(d *device, placed []bool) bool {
 		}
 		e.at = s.to + gap
 		if by != nil {
-			e.at = max(e.at, by.at+min(e.start-by.start, shortestLaunch))
+			e.at = max(e.at, by.at+min(launch, quick))
 			if e.fresh {
 				e.at = max(e.at, by.at+shortestLaunch)
 			}
 		}
 	case by != nil:
-		e.at = by.at + e.start - by.start
+		e.at = by.at + launch
 	default:
 		e.at = e.start
 	}

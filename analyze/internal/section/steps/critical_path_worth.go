@@ -34,7 +34,8 @@ func (r *pathRun) whatIfs() {
 	}
 	if !c.Resolved {
 		r.out.Note("What findings are worth is not replayed: the graph does not explain the units well enough (" +
-			percent(c.Error) + " off, " + percent(c.Unknown) + " of their paths unknown).")
+			percent(c.Error) + " off, " + percent(c.Unknown) + " of their paths unknown, " +
+			percent(c.Unlaunched) + " of the work without a launching call).")
 		return
 	}
 	list := r.candidates()

@@ -169,7 +169,11 @@ func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
 func page(r *analyze.WhatIfResult) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "whatif", "How much a step could gain at most"))
-	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(".")))
+	two := "."
+	if r.Unit.Two != "" {
+		two = "; " + r.Unit.Two + ", so a mean stands for neither."
+	}
+	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(two)))
 	t := doc.Table{ID: "ceilings", Columns: []doc.Column{{Title: "Change"}, {Title: "Step"},
 		{Title: "Steps", Align: doc.Right}, {Title: "Mean", Align: doc.Right}, {Title: "At least", Align: doc.Right},
 		{Title: "Gain up to", Align: doc.Right}, {Title: "95 % over steps", Align: doc.Right}}}
@@ -185,6 +189,9 @@ func page(r *analyze.WhatIfResult) doc.Document {
 			if x.Time > 0 {
 				gain += " (" + unit.Percent(x.UpTo/x.Time) + ")"
 			}
+			if !s.Replayed {
+				gain += ", not replayed"
+			}
 			if x.Interval != nil {
 				between = unit.Format(x.Interval[0], "ns") + " … " + unit.Format(x.Interval[1], "ns")
 			}
@@ -198,12 +205,16 @@ func page(r *analyze.WhatIfResult) doc.Document {
 	fit := "Replayed with typical latencies alone, steps are " + unit.Percent(p.Error) + " off (median); host, calls and " +
 		"latencies are " + unit.Percent(p.OnHost) + " of the critical path, and without them a step gains " +
 		unit.Percent(p.Bare) + "; " + unit.Percent(p.Unknown) + " of the path is unknown."
+	if p.Unlaunched > 0 {
+		fit += " What launched " + unit.Percent(p.Unlaunched) + " of the GPU work is not known."
+	}
 	if p.Fits {
 		d.Add(doc.P(doc.Text("These are upper bounds: a real change rarely reaches them. " + fit)))
 	} else {
 		d.Add(doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(doc.Text(
-			"The graph of dependencies does not fit: what held steps back is partly not in the capture, and these " +
-				"ceilings may be too high or too low. " + fit))}})
+			"The graph of dependencies does not fit: what held steps back is partly not in the capture. So nothing is " +
+				"replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " +
+				fit))}})
 	}
 	if p.Threads+p.InferredThreads > 0 {
 		d.Add(doc.P(doc.Text(present.Plural(p.Threads+p.InferredThreads, "wait") + " of a thread for another, " +

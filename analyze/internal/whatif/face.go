@@ -1,0 +1,157 @@
+package whatif
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+)
+
+// facing looks at units as they were, without a replay.
+type facing struct {
+	trace *trace.Trace
+	graph *stepgraph.Graph
+	r     *workunit.Result
+	of    *stepgraph.Units
+	list  []int32 // units
+}
+
+// covered is, by unit of the result, for how many ns of it such work runs on its device.
+func (f *facing) covered(are func(d *attrib.Device, i int) bool) []int64 {
+	sum := make([]int64, len(f.r.Units))
+	for index := range f.graph.Timeline.Devices {
+		var units []int32
+		for _, u := range f.list {
+			if int(f.r.Units[u].Index) == index {
+				units = append(units, u)
+			}
+		}
+		if len(units) == 0 {
+			continue
+		}
+		slices.SortFunc(units, func(a, b int32) int { return int(min(1, max(-1, f.r.Units[a].Start-f.r.Units[b].Start))) })
+		d := &f.graph.Timeline.Devices[index]
+		reached := f.r.Units[units[0]].Start
+		for i := range d.Len() {
+			end := d.End(i)
+			if end <= reached || !are(d, i) {
+				continue
+			}
+			at := max(reached, d.Start(i))
+			reached = end
+			for len(units) > 0 && f.r.Units[units[0]].End <= at {
+				units = units[1:]
+			}
+			for _, u := range units {
+				x := &f.r.Units[u]
+				if x.Start >= end {
+					break
+				}
+				sum[u] += min(end, x.End) - max(at, x.Start)
+			}
+		}
+	}
+	return sum
+}
+
+// exclusive is, by unit, what a change takes of the time in which nothing runs but work that it makes faster.
+func (f *facing) exclusive(left func(d *attrib.Device, i int) float64) []int64 {
+	var levels []float64 // what is left of work, most first
+	for d := range f.graph.Timeline.Devices {
+		device := &f.graph.Timeline.Devices[d]
+		for i := range device.Len() {
+			if x := max(0, left(device, i)); !slices.Contains(levels, x) && len(levels) < mostLevels {
+				levels = append(levels, x)
+			}
+		}
+	}
+	slices.SortFunc(levels, func(a, b float64) int {
+		if a > b {
+			return -1
+		}
+		return 1
+	})
+	gain := make([]int64, len(f.r.Units))
+	above := make([]int64, len(f.r.Units))
+	for _, level := range levels {
+		time := f.covered(func(d *attrib.Device, i int) bool { return max(0, left(d, i)) >= level })
+		for u := range gain {
+			gain[u] += int64(max(0, 1-level) * float64(time[u]-above[u]))
+		}
+		above = time
+	}
+	return gain
+}
+
+// mostLevels bounds the factors of one change.
+const mostLevels = 16
+
+// times are what units take after a change on the face of the capture: without the time on the GPU that nothing but
+// what the change takes away covers, or, of a change of the host, without the idle time that it may stand for; -1 for
+// others.
+func (f *facing) times(c *stepgraph.Change) []int64 {
+	gain := make([]int64, len(f.r.Units))
+	add := func(more []int64) {
+		for u := range gain {
+			gain[u] += more[u]
+		}
+	}
+	if c.Work != nil {
+		add(f.exclusive(c.Work))
+	}
+	if c.Overlap {
+		add(f.exclusive(func(d *attrib.Device, i int) float64 {
+			if d.Class(i) == attrib.Comm {
+				return 0
+			}
+			return 1
+		}))
+	}
+	if c.HostFree || c.NoWait != nil || c.Graph || c.Call != nil {
+		busy, calls := f.covered(func(*attrib.Device, int) bool { return true }), f.calls(c)
+		for _, u := range f.list {
+			idle := f.r.Units[u].Time() - busy[u]
+			if !c.HostFree && c.NoWait == nil {
+				idle = min(idle, calls[u])
+			}
+			gain[u] += idle
+		}
+	}
+	list := make([]int64, len(f.r.Units))
+	for u := range list {
+		list[u] = -1
+	}
+	for _, u := range f.list {
+		if f.of.Next[u] != trace.None {
+			list[u] = max(0, f.r.Units[u].Time()-gain[u])
+		}
+	}
+	return list
+}
+
+// calls are, by unit, the ns of the calls which start in it that a change takes away.
+func (f *facing) calls(c *stepgraph.Change) []int64 {
+	sum := make([]int64, len(f.r.Units))
+	api := &f.trace.API
+	for _, u := range f.list {
+		x := &f.r.Units[u]
+		lo, hi := api.Starting(x.Start, x.End)
+		for call := lo; call < hi; call++ {
+			th, name := api.Thread(call), api.Name(call)
+			if th == trace.None || x.Proc != trace.None && f.trace.Threads[th].Proc != x.Proc {
+				continue
+			}
+			left := 1.0
+			if c.Call != nil {
+				left = max(0, c.Call(name))
+			}
+			if c.Graph && api.Names[name].Launch {
+				left = 0
+			}
+			sum[u] += int64(max(0, 1-left) * float64(api.Dur(call)))
+		}
+	}
+	return sum
+}
