@@ -2,6 +2,7 @@ package examples
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,14 +86,17 @@ profile)
     --force-overwrite=true | -f=true) force=true ;;
     --force-overwrite | -f) force="$2" ;;
     -o) to="$2.nsys-rep" ;;
+    --output=*) to="${1#--output=}.nsys-rep" ;;
     esac
     shift
   done
   [ "$command" != false ] || exit 1
+  from=trace.sqlite
+  case "$command" in "cd base "*) from=base/trace.sqlite ;; "cd head "*) from=head/trace.sqlite ;; esac
   [ "$command" != true ] || { cp "${0%/*}/../nothing.sqlite" "$to"; exit 0; } # the doctor's
   if [ ! -d "$(dirname "$to")" ]; then
     echo "Failed to create '$to': No such file or directory." >&2
-    cp trace.sqlite "$(mktemp -d)/nsys-report.nsys-rep"
+    cp "$from" "$(mktemp -d)/nsys-report.nsys-rep"
     exit 0
   fi
   if [ -e "$to" ] && [ "$force" != true ]; then
@@ -101,9 +105,15 @@ profile)
   fi
   n=$(($(cat "$E2E_COUNT" 2>/dev/null || echo 0) + 1))
   echo "$n" > "$E2E_COUNT"
-  cp trace.sqlite "$to"
+  cp "$from" "$to"
   E2E_SESSION="$to" E2E_SESSION_LATER="$n" "$E2E_PROGRAM" ;;
-export) cp "${!#}" "$7" ;;
+export)
+  report="${!#}"
+  while [ $# -gt 1 ]; do
+    case "$1" in --output) to="$2" ;; --output=*) to="${1#--output=}" ;; esac
+    shift
+  done
+  cp "$report" "$to" ;;
 esac`,
 		"bin/go": `while [ "$1" != -o ]; do shift; done; cp "` + filepath.Join(l.tools, "logged") + `" "$2"`,
 		// act loses the last lines of a short step now and then: what explain says is kept in a file as well.
@@ -143,7 +153,9 @@ type bench struct {
 	server *gatetest.Server
 	url    string
 	runs   int
-	build  bool // by the real go, from the action's own source
+	build  bool   // by the real go, from the action's own source
+	path   string // PATH of the runner; empty: that of the tests behind the stand-ins
+	kept   string // folder of workspaces that jobs keep for those after them; empty: each begins with an empty one
 
 	prefix      string // of the API's paths
 	outputs     string // of the last step
@@ -182,8 +194,10 @@ func (b *bench) repository(workflow string, base, head []byte, files map[string]
 	const called = "nsys-llm/explain/.github/workflows/gate.yml@v1"
 	if strings.Contains(workflow, called) {
 		workflow = strings.ReplaceAll(workflow, called, "./.github/workflows/reusable.yml")
-		explaintest.Put(b.T, filepath.Join(repo, ".github/workflows/reusable.yml"), explaintest.Read(b.T, filepath.Join(b.root, ".github/workflows/gate.yml")), 0o644)
+		reusable := string(explaintest.Read(b.T, filepath.Join(b.root, ".github/workflows/gate.yml")))
+		explaintest.Put(b.T, filepath.Join(repo, ".github/workflows/reusable.yml"), []byte(b.keeping(reusable)), 0o644)
 	}
+	workflow = b.keeping(workflow)
 	explaintest.Put(b.T, filepath.Join(repo, ".github/workflows/gate.yml"), []byte(workflow), 0o644)
 	explaintest.Put(b.T, filepath.Join(repo, "trace.sqlite"), base, 0o644)
 	for name, text := range files {
@@ -224,12 +238,12 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 		"--no-cache-server", "--artifact-server-addr", "127.0.0.1", "--cache-server-addr", "127.0.0.1", "--action-cache-path", filepath.Join(b.dir, "act"),
 		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "--env", "GITHUB_WORKFLOW_REF=octo/llm/.github/workflows/gate.yml@refs/heads/main", "-s", "GITHUB_TOKEN=ghs_e2e_token",
 		"--env", "E2E_ARTIFACTS="+b.artifacts(), "--env", "E2E_LOG="+file, "--env", "E2E_ACTION="+action, "--env", "E2E_PROGRAM="+os.Args[0], "--env", "E2E_COUNT="+filepath.Join(b.dir, "captured"),
-		"--local-repository", "nsys-llm/explain@v1="+action)
+		"--env", "E2E_KEPT="+b.kept, "--local-repository", "nsys-llm/explain@v1="+action)
 	for uses, name := range b.actionsUsed() {
 		cmd.Args = append(cmd.Args, "--local-repository", uses+"="+filepath.Join(b.tools, name))
 	}
 	cmd.Dir = filepath.Join(b.dir, "repo")
-	cmd.Env = append(os.Environ(), "PATH="+path0+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "PATH="+cmp.Or(b.path, path0+string(os.PathListSeparator)+os.Getenv("PATH")), "NO_COLOR=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
