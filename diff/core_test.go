@@ -68,6 +68,14 @@ func mirrored(t interface {
 	if !near(there.Attribution.TotalDelta, -back.Attribution.TotalDelta, there.Attribution.Base) {
 		t.Errorf("total %v, mirrored %v", there.Attribution.TotalDelta, back.Attribution.TotalDelta)
 	}
+	decided := func(c *comparison.Comparison) bool { return c.Verdict != comparison.Inconclusive }
+	slower := func(c *comparison.Comparison) bool { return c.Verdict == comparison.Fail && c.Answer.Unit == report.Nanoseconds }
+	if a, b := &there.Answer, &back.Answer; decided(there) && decided(back) && slower(there) != slower(back) {
+		turned := map[comparison.Direction]comparison.Direction{comparison.Slower: comparison.Faster, comparison.Faster: comparison.Slower}
+		if a.Metric != b.Metric || b.Direction != turned[a.Direction] || a.Change == nil || b.Change == nil || !near(1+*a.Change, 1/(1+*b.Change), 1) {
+			t.Errorf("headline %s %s %v, mirrored %s %s %v", a.Metric, a.Direction, a.Change, b.Metric, b.Direction, b.Change)
+		}
+	}
 	sums := func(c *comparison.Comparison) (byClass map[comparison.Class]int, delta, count float64) {
 		byClass = map[comparison.Class]int{}
 		for i := range c.Kernels {

@@ -9,8 +9,8 @@ import (
 )
 
 // Headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the
-// first such gate where they judged other numbers; if all passed, the first row that was judged. A row that no rule
-// judged never leads, unless there is no rule at all.
+// first such gate where they judged other numbers; if all passed, the row that would have led if the sides had changed
+// places, else the first that was judged. A row that no rule judged never leads, unless there is no rule at all.
 func (c *Comparison) Headline() (*Row, *Gate) {
 	for _, v := range []Verdict{Fail, Inconclusive} {
 		var first *Gate
@@ -35,6 +35,9 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 			return nil, first
 		}
 	}
+	if row := c.wayBack(); row != nil {
+		return row, nil
+	}
 	for i := range c.Primary {
 		r := &c.Primary[i]
 		judged := slices.ContainsFunc(c.Gates, func(g Gate) bool { return g.Of(r) })
@@ -43,6 +46,24 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 		}
 	}
 	return nil, nil
+}
+
+// wayBack is the row of time that would lead if the sides changed places: of those that got better by more than their
+// rule allows in the other direction the one that changed most, those that did for certain first; nil where none did.
+func (c *Comparison) wayBack() (best *Row) {
+	certain := false
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		row := c.rowOf(g)
+		if row == nil || g.Level != LevelError || g.Limit == nil || row.Unit != report.Nanoseconds ||
+			Value(row.Delta)*Value(g.Limit) >= 0 || size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
+			continue
+		}
+		if sure := row.Class == Improved; best == nil || sure && !certain || sure == certain && moreOf(row, best) > 0 {
+			best, certain = row, sure
+		}
+	}
+	return best
 }
 
 // rowOf is the row that a gate judged, if both of its values are known.
