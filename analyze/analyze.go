@@ -53,7 +53,7 @@ type Options struct {
 	Overhead      *report.Overhead // what profiling cost, where it was measured
 	Unit          string           // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	// Anchor is where the units of another capture start, that this one will be compared with: units that are not found by
-	// markers, graph launches or the program's own ranges are cut there where it occurs. Only with an automatic unit.
+	// step markers or graph launches are cut there where it occurs. Only with an automatic unit.
 	Anchor   *report.UnitAnchor
 	Window   WindowOptions
 	Evidence []Evidence          // files beside the trace, or instead of one

@@ -183,6 +183,14 @@ func TestHistogramsMerge(t *testing.T) {
 }
 
 func TestWarmup(t *testing.T) {
+	// 200 units of work that shrinks as (1-x)², none below 100: the median is 250 and the median distance from it 150, so
+	// that the first 9 lie beyond 250 + 3·1.4826·150 = 917; the 9 behind them take 837 to 912, and 584 is halfway.
+	shrinking := make([]float64, 200)
+	for i := range shrinking {
+		x := 1 - float64(i)/200
+		shrinking[i] = max(1000*x*x, 100)
+	}
+	compiles := append([]float64{9000, 7000, 150, 140, 130}, slices.Repeat([]float64{100, 101, 99, 100}, 15)...)
 	for name, c := range map[string]struct {
 		times []float64
 		want  int
@@ -195,6 +203,8 @@ func TestWarmup(t *testing.T) {
 		"within the spread":    {[]float64{105, 95, 100, 105, 110, 90}, 0},
 		"slower, by 1 % alone": {[]float64{101, 100, 100, 100, 100}, 0},
 		"nothing":              {nil, 0},
+		"shrinking work":       {shrinking, 0},
+		"five of 65":           {compiles, 5},
 	} {
 		if got := stat.Warmup(c.times); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

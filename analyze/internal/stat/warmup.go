@@ -33,5 +33,12 @@ func Warmup(units []float64) int {
 	if slow > max(maxWarmup, n/10) || slow*2 > n {
 		return 0
 	}
+	if slow > maxWarmup {
+		next := slices.Clone(units[slow:min(n, 2*slow)])
+		slices.Sort(next)
+		if Percentile(next, 0.5) > (m+limit)/2 {
+			return 0
+		}
+	}
 	return slow
 }

@@ -13,7 +13,7 @@ import (
 // Rule states which units take part in statistics. It is the same for every capture.
 const Rule = "Kept are complete units of a kind of work that recurs. Cut: incomplete at an end of the capture, or the last one, which no unit closes, " +
 	"unless units of its kind otherwise leave less than 0.1 % of their time idle before the next; and those of which launches or kernels are missing, where these are half or fewer. Warm-up: the first units of a kind on a device, as long as they take longer than the median of " +
-	"those after the first by 2 % and by three standard deviations (estimated by the median absolute deviation), at most two units or one in ten: more are a trend and stay. Other: different work."
+	"those after the first by 2 % and by three standard deviations (estimated by the median absolute deviation), at most two units or one in ten: more are a trend and stay, as do more than two behind which times fall on. Other: different work."
 
 // openIdle is the idle time before the next unit, of a unit's time, below which the last unit is kept.
 const openIdle = 0.001

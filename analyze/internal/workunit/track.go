@@ -169,7 +169,7 @@ func (f *finder) freeLines() {
 }
 
 // find tries one way after the other, the most certain first: what the user asked for, step markers, CUDA graph
-// launches, the user's own ranges, a given anchor, a recurring sequence of kernels.
+// launches, a given anchor, the user's own ranges, a recurring sequence of kernels.
 func (f *finder) find(given *Anchor) *Result {
 	if len(f.tracks) == 0 {
 		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}
@@ -195,13 +195,13 @@ func (f *finder) find(given *Anchor) *Result {
 	if r := f.byGraph(minGraphShare); r != nil {
 		return r
 	}
-	if r := f.byRanges(); r != nil {
-		return r
-	}
 	if given != nil {
 		if r := f.byAnchor(given); r.Kind != KindNone {
 			return r
 		}
+	}
+	if r := f.byRanges(); r != nil {
+		return r
 	}
 	return f.bySequence()
 }

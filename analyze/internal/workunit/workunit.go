@@ -182,8 +182,8 @@ type Search struct{ f *finder }
 // NewSearch prepares a search.
 func NewSearch(in *Input) *Search { return &Search{newFinder(in)} }
 
-// Find finds the units. It never fails: without a unit the result is of kind none and says why. Where only the kernel
-// sequence has units, they are cut at the given anchor, of another capture, if there is one and it fits.
+// Find finds the units. It never fails: without a unit the result is of kind none and says why. Where neither step
+// markers nor graph launches tell, they are cut at the given anchor, of another capture, if there is one and it fits.
 func (s *Search) Find(given *Anchor) *Result {
 	s.f.begin()
 	return s.f.finish(s.f.find(given))

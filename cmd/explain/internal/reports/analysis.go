@@ -78,7 +78,7 @@ func All(
 }
 
 // oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more
-// places than a report carries.
+// places than a report carries, and one of the program's own ranges carries none.
 func oneUnit(
 	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
 ) error {
@@ -91,7 +91,7 @@ func oneUnit(
 		return nil
 	}
 	for i, in := range inputs {
-		if in.Kind != input.Trace || !slices.Contains([]string{"kernel", "none"}, list[i].Report.Unit.Kind) {
+		if in.Kind != input.Trace || !slices.Contains([]string{"kernel", "nvtx", "none"}, list[i].Report.Unit.Kind) {
 			continue
 		}
 		if _, ok := list[i].Report.CutAt(opt.Anchor); ok {
