@@ -69,7 +69,9 @@ func mirrored(t interface {
 		t.Errorf("total %v, mirrored %v", there.Attribution.TotalDelta, back.Attribution.TotalDelta)
 	}
 	decided := func(c *comparison.Comparison) bool { return c.Verdict != comparison.Inconclusive }
-	slower := func(c *comparison.Comparison) bool { return c.Verdict == comparison.Fail && c.Answer.Unit == report.Nanoseconds }
+	slower := func(c *comparison.Comparison) bool {
+		return c.Verdict == comparison.Fail && c.Answer.Unit == report.Nanoseconds
+	}
 	if a, b := &there.Answer, &back.Answer; decided(there) && decided(back) && slower(there) != slower(back) {
 		turned := map[comparison.Direction]comparison.Direction{comparison.Slower: comparison.Faster, comparison.Faster: comparison.Slower}
 		if a.Metric != b.Metric || b.Direction != turned[a.Direction] || a.Change == nil || b.Change == nil || !near(1+*a.Change, 1/(1+*b.Change), 1) {

@@ -141,6 +141,11 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	a.OfRow(row, c.Verdict)
+	if a.Direction == comparison.NotSettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return g.Verdict == comparison.Fail && g.Of(row)
+	}) { // by its parts
+		a.Direction = comparison.DirectionOf(row.Metric, comparison.Value(row.Delta))
+	}
 	if a.Direction == comparison.Unchanged {
 		a.Resolution = resolution(c, row)
 	}

@@ -43,15 +43,9 @@ type Number struct {
 	Tie        Tie
 	// Whole says that it is the time of whole units, of which one capture of several may lie apart, see [Odd].
 	Whole bool
-	Given *Given // interval of the ratio, where the caller has one over units
-}
-
-// Given is an interval of the ratio of head to base, of level 1 - 2 alpha. It is held to be no narrower than the timer
-// allows.
-type Given struct {
-	Low, High float64
-	Trimmed   float64 // the ratio without outliers of head; 0: not known
-	Method    string
+	// Trimmed is the ratio of head to base without outliers of head, where the caller knows it of units that are not listed;
+	// 0: not known.
+	Trimmed float64
 }
 
 // Options of a family of numbers that are judged together.

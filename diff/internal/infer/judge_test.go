@@ -87,13 +87,16 @@ func TestEveryEighthStepOverCaptures(t *testing.T) {
 	}
 }
 
-// An interval over units that the caller works out counts as one over listed units: where the floor of 5 % keeps the
-// tolerance of 3 % already, the units only have to agree that there is a change.
-func TestGivenCountsAsUnits(t *testing.T) {
+// Units of which the caller knows the spread and what they come to without outliers count as listed ones: where the floor of
+// 5 % keeps the tolerance of 3 % already, the units only have to agree that there is a change. The interval of +10 % ends at
+// low where the standard error is ln(1.1/low)/1.645, which 5,000 units a side leave of √2500 times as much each.
+func TestSharesCountAsUnits(t *testing.T) {
 	for low, want := range map[float64]infer.Outcome{1.024: infer.Fails, 0.99: infer.Undecided} {
-		v := judge(infer.Number{Tolerance: 0.03, Timer: 1, Base: []infer.Capture{{Value: 100e6}}, Head: []infer.Capture{{Value: 110e6}},
-			Given: &infer.Given{Low: low, High: 1.18, Method: "test"}})
-		if v.Outcome != want {
+		side := func(value float64) []infer.Capture {
+			return []infer.Capture{{Value: value, N: 5000, SD: value * math.Log(1.1/low) / 1.645 * 50}}
+		}
+		v := judge(infer.Number{Tolerance: 0.03, Timer: 1, Base: side(100e6), Head: side(110e6), Trimmed: 1.1})
+		if near(t, "low", v.Low, low, 1e-4); v.Outcome != want {
 			t.Errorf("from %v: %+v", low, v)
 		}
 	}
@@ -396,12 +399,12 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// An interval of the caller's without width is as wide as the timer: 24 % more in every unit has regressed, 2 % more is
+// Units that do not vary leave an interval as wide as the timer: 24 % more in every unit has regressed, 2 % more is
 // within what the rule allows, and without a timer nothing is certain.
-func TestGivenWithoutWidth(t *testing.T) {
+func TestSharesWithoutWidth(t *testing.T) {
 	of := func(ratio, timer float64) infer.Verdict {
-		return judge(infer.Number{Tolerance: 0.05, Timer: timer, Base: []infer.Capture{{Value: 500}}, Head: []infer.Capture{{Value: 500 * ratio}},
-			Given: &infer.Given{Low: ratio, High: ratio, Method: "by hand"}})
+		return judge(infer.Number{Tolerance: 0.05, Timer: timer, Base: []infer.Capture{{Value: 500, N: 100}}, Head: []infer.Capture{{Value: 500 * ratio, N: 100}},
+			Trimmed: ratio})
 	}
 	v := of(1.24, 0.001)
 	if v.Class != infer.Regressed || v.Outcome != infer.Fails {

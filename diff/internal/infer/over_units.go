@@ -18,14 +18,6 @@ func (q *question) measure(o Options) {
 		return
 	}
 	q.level = 1 - 2*o.Alpha
-	if g := q.n.Given; g != nil && !q.n.HigherBetter && g.Low > 0 && g.High > 0 {
-		q.overUnits = true
-		room := TQuantile(o.Alpha, MaxDF) * q.timer() // units that do not vary are still as uncertain as the timer
-		low, high := min(math.Log(g.Low), q.d-room), max(math.Log(g.High), q.d+room)
-		q.c = contrast{d: q.d, low: low, high: high, least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
-			method: g.Method}
-		return
-	}
 	if q.statedOnce() {
 		q.byFloor(o)
 		return
@@ -111,7 +103,7 @@ func (q *question) unitsOf(side []Capture) int {
 // statedOnce reports whether nothing is known of what a mean or a median varies by inside the captures: a share, a time
 // to start, kernels that all took the same.
 func (q *question) statedOnce() bool {
-	if q.n.Stat != Mean && q.n.Stat != Median {
+	if q.n.Stat != Mean && q.n.Stat != Median || q.n.Trimmed > 0 {
 		return false
 	}
 	for _, side := range [][]Capture{q.base, q.head} {
@@ -159,7 +151,7 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		q.c.least = math.Abs(q.d)
 		// Where they are the same units, pairing did not pay, and a drift is part of the work.
 		q.loose = q.n.Tie == TieNone || !all
-		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0])))
+		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0]))) && !q.v.Base.apart(q.v.Head)
 		return
 	}
 	q.overUnits = q.summaries(o)

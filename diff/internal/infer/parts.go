@@ -33,8 +33,8 @@ const (
 //   - by its mean: Student's t of the mean difference, with n (1-ρ)/(1+ρ) independent units of n where neighbours are
 //     alike with a lag-1 autocorrelation of ρ, adjusted over the parts by Holm; or
 //   - by units that stand apart: two at least and 2 % of all, that lie beyond the other side's largest by more than that lies
-//     beyond its median, each by a tenth of a unit, and that are alike within a factor of two or most of all. No test of means can
-//     tell those: without one of them the mean is another.
+//     beyond its median, each by a tenth of a unit, and that are alike within a factor of two, or most of all, or more than
+//     chance would put there (Rosenbaum 1954). No test of means can tell those: without one of them the mean is another.
 //
 // timer is the resolution of the times.
 func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []PartVerdict {
@@ -47,7 +47,7 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 		v := &list[i]
 		v.P = adjusted
 		v.Certain = adjusted <= alpha
-		up, down := parts[i].hits(unit), Part{parts[i].Head, parts[i].Base}.hits(unit)
+		up, down := parts[i].hits(unit, alpha), Part{parts[i].Head, parts[i].Base}.hits(unit, alpha)
 		switch {
 		case len(up.at) > 0 && len(down.at) == 0:
 			v.few(&up, 1, len(parts[i].Head))
@@ -116,7 +116,7 @@ type hits struct {
 	times  float64
 }
 
-func (x Part) hits(unit float64) (h hits) {
+func (x Part) hits(unit, alpha float64) (h hits) {
 	n := len(x.Head)
 	if n < LeastUnits || len(x.Base) < LeastUnits {
 		return h
@@ -131,13 +131,22 @@ func (x Part) hits(unit float64) (h hits) {
 			smallest, largest = min(smallest, v-middle), max(largest, v-middle)
 		}
 	}
-	if len(h.at) > 0 && 2*len(h.at) <= n && largest > alikeHits*smallest { // accidents of all sizes
+	if 2*len(h.at) <= n && largest > alikeHits*smallest && exceedances(len(h.at), n, len(x.Base)) > alpha { // accidents of all sizes
 		return hits{}
 	}
 	if k := float64(len(h.at)); k > 0 && middle > 0 {
 		h.times = (h.excess/k + middle) / middle
 	}
 	return h
+}
+
+// exceedances is the probability that of n + m units alike the largest k are all among the n (Rosenbaum 1954).
+func exceedances(k, n, m int) float64 {
+	p := 1.0
+	for i := range k {
+		p *= float64(n-i) / float64(n+m-i)
+	}
+	return p
 }
 
 // every is the distance of hits where it is even: none differs from their median by more than a quarter of it and more

@@ -3,61 +3,69 @@ package infer_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
-// Nine steps of batch 1 at 10 and nine of batch 2 at 30, priced at 11 and 27, of which the head ran other numbers:
-// (9·11 + 9·27)/(9·10 + 9·30) = 0.95. Times that do not vary leave an interval without width.
-func TestPriceByHand(t *testing.T) {
-	times := func(n int, v float64) []float64 {
-		list := make([]float64, n)
-		for i := range list {
-			list[i] = v
+// shared is a sum of kinds on both sides as a number.
+func shared(base, head []infer.Share) infer.Number {
+	sum := func(kinds []infer.Share) (list []infer.Capture) {
+		v := 0.0
+		for _, k := range kinds {
+			v += k.Sum
 		}
-		return list
+		return []infer.Capture{{Value: v}}
 	}
-	kinds := []infer.Priced{{Count: 9, Base: times(9, 10), Head: times(20, 11)}, {Count: 9, Base: times(9, 30), Head: times(8, 27)}}
-	g, ratio, ok := infer.Price(kinds, 0.05, 1)
-	if near(t, "ratio", ratio, 0.95, 1e-12); !ok || math.Abs(g.Low-0.95) > 1e-12 || math.Abs(g.High-0.95) > 1e-12 {
-		t.Errorf("%+v, %v", g, ok)
+	n := infer.Number{Tolerance: 0.05, Timer: 1e-9, Base: sum(base), Head: sum(head)}
+	n.OfShares(base, head)
+	return n
+}
+
+// Of kind a, 100 in all of four units that took 8, 12, 8, 12: the mean is 10 and s² = 16/3, so that its sum has a variance
+// of 10² · 16/3 / 4 = 133.3. Of kind b, 60 of six units that all took 5: none. Twice the largest unit of the ten would be an
+// accident: 25 for one of 12, with 10 as the median, is 5 too much.
+func TestSharesByHand(t *testing.T) {
+	a := infer.Share{Sum: 100, Times: []float64{8, 12, 8, 12}}
+	b := infer.Share{Sum: 60, Times: slices.Repeat([]float64{5}, 6)}
+	n := shared([]infer.Share{a, b}, []infer.Share{a, b})
+	c := n.Base[0]
+	if near(t, "variance of the sum", c.SD*c.SD/10, 400./3, 1e-9); c.N != 10 {
+		t.Errorf("%d units", c.N)
 	}
-	for name, list := range map[string][]infer.Priced{
-		"seven units":    {{Count: 9, Base: times(7, 10), Head: times(9, 11)}},
-		"nothing priced": {{Count: 9, Base: times(9, 10)}},
-		"not a number":   {{Count: 9, Base: times(9, math.NaN()), Head: times(9, 1)}},
-	} {
-		if _, _, ok := infer.Price(list, 0.05, 1); ok {
-			t.Error(name)
-		}
+	near(t, "without the largest", n.Trimmed, (160-100./40*(12-10))/160, 1e-12)
+	n = shared([]infer.Share{{Sum: 70, Times: slices.Repeat([]float64{10}, 7)}}, []infer.Share{b})
+	if c := n.Base[0]; c.N != 0 || n.Trimmed != 0 {
+		t.Errorf("seven units say something: %+v", n)
 	}
 }
 
 // Twelve batch sizes of 10 to 40 units, with 3 % of noise each and a head that is 6 % slower: 90 % intervals hold it in nine
 // of ten cases.
-func TestPriceHoldsItsLevel(t *testing.T) {
+func TestSharesHoldTheirLevel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 3))
-	const trials = 80
+	const trials = 400
 	held := 0
-	for k := range trials {
-		var kinds []infer.Priced
+	for range trials {
+		var base, head []infer.Share
 		for batch := range 12 {
-			p := infer.Priced{Count: float64(10 + rng.IntN(31))}
-			draw := func(n int, factor float64) (v []float64) {
+			count := 10 + rng.IntN(31)
+			draw := func(n int, factor float64) infer.Share {
+				var s infer.Share
 				for range n {
-					v = append(v, factor*(4000+100*float64(batch))*math.Exp(0.03*rng.NormFloat64()))
+					s.Times = append(s.Times, factor*(4000+100*float64(batch))*math.Exp(0.03*rng.NormFloat64()))
 				}
-				return v
+				s.Sum = infer.Mean.Of(s.Times) * float64(count)
+				return s
 			}
-			p.Base, p.Head = draw(int(p.Count), 1), draw(10+rng.IntN(31), 1.06)
-			kinds = append(kinds, p)
+			base, head = append(base, draw(count, 1)), append(head, draw(10+rng.IntN(31), 1.06))
 		}
-		if g, _, ok := infer.Price(kinds, 0.05, uint64(k)); ok && g.Low <= 1.06 && 1.06 <= g.High {
+		if v := judge(shared(base, head)); v.Low <= 1.06 && 1.06 <= v.High {
 			held++
 		}
 	}
-	if held < trials*83/100 || held > trials*97/100 {
+	if held < trials*86/100 || held > trials*94/100 {
 		t.Errorf("%d of %d intervals hold the truth", held, trials)
 	}
 }

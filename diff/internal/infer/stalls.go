@@ -64,9 +64,13 @@ func SlowUnits(units []float64) (n int, excess, middle float64) {
 	return n, excess, middle
 }
 
-// even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0.
+// even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0; units
+// that follow each other are at no distance.
 func even(gaps []float64) int {
 	g := median(slices.Clone(gaps))
+	if g < 2 {
+		return 0
+	}
 	for _, v := range gaps {
 		if math.Abs(v-g) > max(1, g/4) {
 			return 0
@@ -85,8 +89,8 @@ func (q *question) forgive(o Options) {
 	if !(q.d > 0) {
 		return
 	}
-	if g := q.n.Given; g != nil {
-		if t := g.Trimmed; t > 0 && !q.n.HigherBetter && math.Log(t) <= min(q.tau, q.d/2) {
+	if t := q.n.Trimmed; t > 0 {
+		if !q.n.HigherBetter && math.Log(t) <= min(q.tau, q.d/2) {
 			q.v.Outcome, q.v.Code, q.v.Few = Warns, "", true
 		}
 		return

@@ -13,6 +13,8 @@ type Trend struct {
 	Correlation float64 // of ln of the value with its place, -1 to 1
 	Range       float64 // largest over smallest of the medians of eighths, at least 1
 	Lag1        float64 // of ln of the values, see [Lag1]
+
+	low, high float64 // ln of the smallest and the largest of the medians of eighths
 }
 
 // TrendOf looks at the units of one capture in their order; values are plain and positive. Below MinUnits there is
@@ -28,7 +30,7 @@ func TrendOf(units []float64) Trend {
 		m := Median.Of(slices.Clone(units[k*n/eighths : (k+1)*n/eighths]))
 		lo, hi = min(lo, m), max(hi, m)
 	}
-	t := Trend{Range: hi / lo, Lag1: Lag1(ln)}
+	t := Trend{Range: hi / lo, Lag1: Lag1(ln), low: math.Log(lo), high: math.Log(hi)}
 	m, _ := mean(ln)
 	middle := float64(n-1) / 2
 	var xy, xx, yy float64
@@ -53,6 +55,13 @@ func (t Trend) drifts(n int) bool {
 // strong reports whether two captures with this trend say nothing unless it is known which unit of one belongs to
 // which of the other: they drift, and by more than 15 %.
 func (t Trend) strong(n int) bool { return t.Range > 1.15 && t.drifts(n) }
+
+// apart reports whether the captures lie further apart than their drifts explain: from the largest eighth of the faster one
+// to the smallest of the slower one it is more than twice what the one that drifts less does so from end to end. For a
+// drift alone to do that, more than two lengths of a capture would have to lie between them.
+func (t Trend) apart(u Trend) bool {
+	return max(t.low-u.high, u.low-t.high) > 2*math.Log(min(t.Range, u.Range))
+}
 
 func logs(values []float64) []float64 {
 	list := make([]float64, len(values))

@@ -38,7 +38,7 @@ func (q *question) p(tau float64) float64 {
 // and the floor. A floor that is wider than the tolerance of a time keeps it already: then the units, where they are
 // listed, only have to agree that there is a change.
 func (q *question) unitTau(tau float64) float64 {
-	if tau <= q.floor && !q.n.Count && (len(q.base[0].Units) > 0 || q.n.Given != nil) {
+	if tau <= q.floor && !q.n.Count && (len(q.base[0].Units) > 0 || q.n.Trimmed > 0) {
 		return 0
 	}
 	return tau

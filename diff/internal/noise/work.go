@@ -78,7 +78,7 @@ func (w *workload) judge() {
 	}
 	if names, share := w.strange(); w.phase == "" && share >= missingShare {
 		x.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: whether that is "+
-			"other work or the same work done worse is not known", listed(names), unit.Percent(share)))
+			"other work or the same work done worse is not known", firstOf(names), unit.Percent(share)))
 	}
 	if !ok {
 		return
@@ -92,7 +92,7 @@ func (w *workload) judge() {
 		n.Head = append(n.Head, infer.Capture{Value: row.HeadValues[i]})
 	}
 	if row.Unreplicated {
-		n.Given = w.interval(comparison.Value(row.Ratio))
+		w.spread(&n)
 	}
 	x.decide([]*comparison.Row{&row}, []infer.Number{n}, x.Alone())
 	row.Why += "; " + w.shares()
@@ -299,51 +299,52 @@ func (w *workload) between(k *match.Kind) (ratio float64, ok bool) {
 	return ratio, true
 }
 
-// interval of the ratio over the units that the reports list, moved to where all of them are; nil where there are too
-// few.
-func (w *workload) interval(ratio float64) *infer.Given {
-	var kinds []infer.Priced
+// spread says what the sums of base and head vary by, over the units that the reports list. Too few units say nothing.
+func (w *workload) spread(n *infer.Number) {
+	var base, head []infer.Share
 	for i := range w.x.Kinds {
 		k := &w.x.Kinds[i]
 		if w.skips(k) {
 			continue
 		}
-		p := infer.Priced{Base: w.units(k, w.x.Base, baseOf), Head: w.units(k, w.x.Head, headOf)}
-		price, count, _ := w.price(k, w.x.Base, baseOf)
-		there, _, ok := w.price(k, w.x.Head, headOf)
-		if len(p.Base) > 0 && len(p.Head) > 0 && ok { // so often that the means of the lists give what is priced
-			p.Count = count * side.Average(price) / infer.Mean.Of(slices.Clone(p.Base))
-			p.HeadCount = count * side.Average(there) / infer.Mean.Of(slices.Clone(p.Head))
-		}
-		if len(p.Base) > 0 && len(p.Head) > 0 {
-			kinds = append(kinds, p)
+		own, count, ok := w.price(k, w.x.Base, baseOf)
+		there, _, ok2 := w.price(k, w.x.Head, headOf)
+		if ok && ok2 {
+			base = append(base, w.listed(k, w.x.Base, baseOf, count*side.Average(own))...)
+			head = append(head, w.listed(k, w.x.Head, headOf, count*side.Average(there))...)
 		}
 	}
-	g, of, ok := infer.Price(kinds, w.x.alpha(), w.x.seed)
-	if !ok {
-		return nil
-	}
-	g.Low, g.High, g.Trimmed = g.Low*ratio/of, g.High*ratio/of, g.Trimmed*ratio/of
-	return &g
+	n.OfShares(base, head)
 }
 
-// units are the times of those units of a kind that a side's reports list, with those that do its work with some more or
-// less.
-func (w *workload) units(k *match.Kind, s *side.Side, of func(k *match.Kind) []int) (list []float64) {
-	for n, c := range s.Captures {
-		own := map[int]bool{}
-		for i := range w.x.Kinds {
-			if o := &w.x.Kinds[i]; w.of(o, k) {
-				if row := of(o); row != nil && row[n] >= 0 {
-					own[row[n]] = true
+// listed are the times of those units of a kind that a side's reports list, and of each that does its work with some more
+// or less, which come to sum together.
+func (w *workload) listed(k *match.Kind, s *side.Side, of func(k *match.Kind) []int, sum float64) (list []infer.Share) {
+	total := 0.0
+	for i := range w.x.Kinds {
+		o := &w.x.Kinds[i]
+		row := of(o)
+		if !w.of(o, k) || row == nil {
+			continue
+		}
+		var x infer.Share
+		for n, c := range s.Captures {
+			if row[n] < 0 {
+				continue
+			}
+			x.Sum += c.Kinds[row[n]].Time()
+			for _, u := range c.Steps() {
+				if u.At == row[n] {
+					x.Times = append(x.Times, u.Time)
 				}
 			}
 		}
-		for _, u := range c.Steps() {
-			if own[u.At] {
-				list = append(list, u.Time)
-			}
+		if len(x.Times) > 0 {
+			list, total = append(list, x), total+x.Sum
 		}
+	}
+	for i := range list {
+		list[i].Sum *= sum / total
 	}
 	return list
 }
@@ -386,11 +387,11 @@ func (w *workload) missing() string {
 		names[i] = k.Name.String()
 	}
 	return fmt.Sprintf("head has no units of %s, %s of base's unit time: what head would take for that work is not known; capture the same load on both sides",
-		listed(names), unit.Percent(w.unpriced/w.total))
+		firstOf(names), unit.Percent(w.unpriced/w.total))
 }
 
-// listed are the first of some names, and how many more there are.
-func listed(names []string) string {
+// firstOf are the first of some names, and how many more there are.
+func firstOf(names []string) string {
 	const most = 3
 	text := strings.Join(names[:min(len(names), most)], ", ")
 	if n := len(names) - most; n > 0 {
