@@ -90,16 +90,22 @@ func (s *subject) hundredth() float64 {
 // fewSteps of a kind are too few for a verdict on what varies.
 const fewSteps = 8
 
-// longCaptures are all shared captures and testdata whose units the mutator finds too.
+// longCaptures are all shared captures and testdata whose units the mutator finds too, or those that -subjects names.
 func longCaptures(t *testing.T) []*subject {
 	t.Helper()
-	list := syntheticSubjects(t)
+	named := func(name string) bool {
+		return *subjectsOf == "" || slices.Contains(strings.Split(*subjectsOf, ","), strings.TrimSuffix(name, ".sqlite"))
+	}
+	list := slices.DeleteFunc(syntheticSubjects(t), func(s *subject) bool { return !named(s.name) })
 	for _, dir := range []string{"../testdata", "../../shared/traces", "../../shared/traces/ranks"} {
 		files, err := filepath.Glob(dir + "/*.sqlite")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range files {
+			if !named(filepath.Base(path)) {
+				continue
+			}
 			c, err := mutant.Read(path)
 			if err == nil {
 				err = c.FindUnits()

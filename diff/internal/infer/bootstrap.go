@@ -13,7 +13,7 @@ const (
 )
 
 // draw fills out with blocks of values from random places, wrapping around.
-func draw(out, values []float64, block int, rng *rand.PCG) []float64 {
+func draw[T any](out, values []T, block int, rng *rand.PCG) []T {
 	n := len(values)
 	for i := 0; i < n; {
 		// The high word of a product: even over 0..n-1 to within n/2^64, and the same in every version of Go.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 )
@@ -194,20 +193,17 @@ func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64
 		}
 		from[k], to[k] = b[i], h[i]
 	}
+	order, drawn := make([]int, n), make([]int, n)
 	for i := range n {
+		order[i] = i
 		fill(i, i)
 	}
 	c = contrast{d: value(), alpha: alpha, variance: vd * vd}
 	rng := rand.NewPCG(seed, 0x9e3779b97f4a7c15)
 	samples := make([]float64, draws(2*n))
 	for s := range samples {
-		for k := 0; k < n; {
-			start, _ := bits.Mul64(rng.Uint64(), uint64(n))
-			for j := 0; j < block && k < n; j++ {
-				i := (int(start) + j) % n
-				fill(k, i)
-				k++
-			}
+		for k, i := range draw(drawn, order, block, rng) {
+			fill(k, i)
 		}
 		samples[s] = value()
 	}

@@ -57,14 +57,14 @@ type Options struct {
 	whole  bool // no unit is an outlier
 }
 
-// Class is what became of a number.
-type Class int
+// Class is what became of a number, in the words of comparisons.
+type Class string
 
 const (
-	Unsettled Class = iota
-	Same
-	Improved
-	Regressed
+	Unsettled Class = "inconclusive"
+	Same      Class = "same"
+	Improved  Class = "improved"
+	Regressed Class = "regressed"
 )
 
 // Outcome is what a rule makes of a number.

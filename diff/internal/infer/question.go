@@ -59,7 +59,7 @@ func ask(n *Number, o Options) question {
 		floor = AssumedFloor
 	}
 	q.floor = math.Log1p(floor)
-	q.v = Verdict{P: 1, PAdjusted: 1, Floor: floor, Code: WideInterval, Replicated: q.several()}
+	q.v = Verdict{Class: Unsettled, P: 1, PAdjusted: 1, Floor: floor, Code: WideInterval, Replicated: q.several()}
 	b, h := average(q.b), average(q.h)
 	switch {
 	case len(q.b) == 0 || len(q.h) == 0:

@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -36,29 +37,11 @@ func (x *Decider) Judge(numbers []infer.Number, f Family) []infer.Verdict {
 }
 
 // ClassOf is the class of a verdict as comparisons say it.
-func ClassOf(v *infer.Verdict) comparison.Class {
-	switch v.Class {
-	case infer.Same:
-		return comparison.Same
-	case infer.Improved:
-		return comparison.Improved
-	case infer.Regressed:
-		return comparison.Regressed
-	case infer.Unsettled:
-	}
-	return comparison.Unsettled
-}
+func ClassOf(v *infer.Verdict) comparison.Class { return comparison.Class(v.Class) }
 
 // CodeOf is the reason for which a verdict is undecided.
 func CodeOf(v *infer.Verdict) comparison.Code {
-	switch v.Code {
-	case infer.TooFewUnits:
-		return comparison.TooFewUnits
-	case infer.Drifting:
-		return comparison.Trend
-	case infer.WideInterval:
-	}
-	return comparison.WideInterval
+	return comparison.Code(cmp.Or(v.Code, infer.WideInterval))
 }
 
 // decide judges rows as one family and fills in what became of them. Rows whose numbers cannot be judged are none of

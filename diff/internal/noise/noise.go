@@ -47,8 +47,7 @@ type Env struct {
 	CUDA        *string  `json:"cuda"`
 	UnitKind    string   `json:"unit_kind"`
 	UnitName    string   `json:"unit_name"`
-	// Fields are all that is known of the environment, by the names of report.EnvironmentFields. Files of older
-	// versions have the ones above alone.
+	// Fields are all that is known of the environment, by the names of report.EnvironmentFields.
 	Fields map[string]string `json:"fields"`
 }
 
@@ -232,7 +231,9 @@ func Read(rd io.Reader) (*Noise, error) {
 func (n *Noise) fill() {
 	comparison.OrEmpty(&n.Names)
 	comparison.OrEmpty(&n.Env.GPUs)
-	n.Env.fill()
+	if n.Env.Fields == nil {
+		n.Env.Fields = map[string]string{}
+	}
 	comparison.OrEmpty(&n.Metrics)
 	comparison.OrEmpty(&n.Unsteady)
 	comparison.OrEmpty(&n.Skipped)
@@ -252,22 +253,6 @@ func (n *Noise) fill() {
 	}
 	for i := range n.Skipped {
 		labelled(&n.Skipped[i].Labels)
-	}
-}
-
-// fill says of the environment what older versions said elsewhere.
-func (e *Env) fill() {
-	if e.Fields != nil {
-		return
-	}
-	e.Fields = map[string]string{}
-	for name, v := range map[string]*string{
-		"graph_trace": e.GraphTrace, "model": e.Model, "dtype": e.DType, "parallelism": e.Parallelism,
-		"driver": e.Driver, "cuda": e.CUDA,
-	} {
-		if v != nil {
-			e.Fields[name] = *v
-		}
 	}
 }
 
