@@ -24,6 +24,7 @@ import (
 )
 
 var partials = flag.Int("partials", 60, "partials that TestManyPartials merges; the claims are about 1000 and 10000")
+var communicators = flag.Int("communicators", 1, "communicators that each rank of TestManyPartials is in")
 var long = flag.Bool("long", false, "simulations at full length")
 
 // Many partials of a capture with thousands of kernels and 2,000 collectives, each of a rank of its own, with 8 ranks on a
@@ -117,9 +118,12 @@ func changed(c *merge.Capture, rng *rand.Rand) (kernels float64) {
 	}
 	c.Tracks = slices.Clone(c.Tracks)
 	for i, tr := range c.Tracks {
-		own := &ranks.Track{PID: tr.PID, Device: tr.Device, Kinds: tr.Kinds, Comms: tr.Comms, Acts: tr.Acts}
+		own := &ranks.Track{PID: tr.PID, Device: tr.Device, Kinds: tr.Kinds, Comms: slices.Clone(tr.Comms), Acts: tr.Acts}
+		for n := 1; n < *communicators; n++ {
+			own.Comms = append(own.Comms, fmt.Sprint("group", n))
+		}
 		for k, call := range tr.Calls {
-			own.Add(ranks.Call{Start: call.Start + rng.Int64N(2_000), End: call.End + rng.Int64N(2_000), Kind: call.Kind, Comm: call.Comm}, tr.Parts(k))
+			own.Add(ranks.Call{Start: call.Start + rng.Int64N(2_000), End: call.End + rng.Int64N(2_000), Kind: call.Kind, Comm: int32(k % *communicators)}, tr.Parts(k))
 		}
 		c.Tracks[i] = own
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,18 +51,53 @@ func mergeReport(t testing.TB, opt merge.Options, parts ...[]byte) *report.Repor
 	return r
 }
 
-// ofOneCapture are the metrics that depend on where a capture begins and ends, or on what another capture shows: windows,
-// and what is idle within them, gaps over all processes, what devices of one capture know of each other.
-var ofOneCapture = regexp.MustCompile(`^(gpu\.window|gpu\.idle_.*|idle\..*|quality\.longest_gap.*|comm\.wait_time|ranks?\..*|clock\..*|quality\.lost_kernels|(gpu|unit)\.no_compute_time|unit\.path_time|gpu\.dependency_.*|unit\.replay_.*|path\..*|.*ceiling.*|quality\.profiler_overhead.*)$`)
+// mayDiffer are the metrics of which explain doc ranks says that a capture cut into files and merged again may have other
+// values: each is one that is merged.
+func mayDiffer(t *testing.T) map[string]bool {
+	t.Helper()
+	page, err := os.ReadFile(filepath.FromSlash("../cmd/explain/internal/docs/pages/ranks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, ok := strings.Cut(string(page), "These may differ")
+	list, _, ended := strings.Cut(list, "; where processes are cut")
+	if !ok || !ended {
+		t.Fatal("the page has no list of what may differ")
+	}
+	rules := mergeOf()
+	may := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(list, -1) {
+		if rule, known := rules[m[1]]; !known || rule.How == report.HowLeave {
+			t.Errorf("the page lists %s, which is no metric that is merged", m[1])
+		}
+		may[m[1]] = true
+	}
+	return may
+}
+
+// mergeOf is how each metric is merged, as sections declare it.
+func mergeOf() map[string]report.Merge {
+	rules := map[string]report.Merge{}
+	for _, s := range sections {
+		for i := range s.Metrics {
+			rules[s.Metrics[i].ID] = s.Metrics[i].Merge
+		}
+	}
+	return rules
+}
+
+// ofRun are the metrics of the section on ranks, which one capture's report does not have.
+var ofRun = regexp.MustCompile(`^(ranks?|clock)\.`)
 
 // sameAsWhole holds every metric that is defined across processes to the whole capture's; those of steps too where all
 // processes are cut into the steps that the whole is cut into.
 func sameAsWhole(t *testing.T, whole, merged *report.Report, steps bool) {
 	t.Helper()
 	compared, summaries := map[string]int{}, 0
+	may, rules := mayDiffer(t), mergeOf()
 	for i := range merged.Metrics {
 		m := &merged.Metrics[i]
-		if ofOneCapture.MatchString(m.ID) || !steps && (m.Scale == report.PerUnit || m.ID == "unit.count") {
+		if ofRun.MatchString(m.ID) || may[m.ID] || !steps && (m.Scale == report.PerUnit || m.ID == "unit.count") {
 			continue
 		}
 		w := whole.Find(m.ID, m.Labels)
@@ -85,13 +121,29 @@ func sameAsWhole(t *testing.T, whole, merged *report.Report, steps bool) {
 			}
 		}
 	}
-	// And nothing of the whole is missing but what belongs to a process or a capture.
+	// And nothing of the whole is missing but what belongs to a process, or is said to be in the captures' own reports alone.
+	var notes string
+	for i := range merged.Sections {
+		notes += strings.Join(merged.Sections[i].Notes, " ")
+	}
 	for i := range whole.Metrics {
 		w := &whole.Metrics[i]
-		if _, pid := w.Labels["pid"]; pid || compared[w.ID] > 0 && merged.Find(w.ID, w.Labels) != nil || ofOneCapture.MatchString(w.ID) {
+		if _, pid := w.Labels["pid"]; pid || may[w.ID] || ofRun.MatchString(w.ID) || merged.Find(w.ID, w.Labels) != nil {
 			continue
 		}
-		if compared[w.ID] > 0 {
+		switch {
+		case rules[w.ID].How == report.HowLeave:
+			named := strings.Contains(notes, w.ID)
+			for _, s := range sections { // a note has the titles of those of which nothing is merged
+				if slices.ContainsFunc(s.Metrics, func(d report.MetricDef) bool { return d.ID == w.ID }) {
+					at := slices.IndexFunc(whole.Sections, func(x report.Section) bool { return x.ID == s.ID })
+					named = named || at >= 0 && strings.Contains(notes, whole.Sections[at].Title)
+				}
+			}
+			if !named {
+				t.Errorf("%s of the whole is not merged, and no note says so", w.ID)
+			}
+		case compared[w.ID] > 0 || rules[w.ID].How == report.HowSum:
 			t.Errorf("%s{%s} of the whole is not merged", w.ID, w.Labels)
 		}
 	}

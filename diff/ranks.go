@@ -117,7 +117,64 @@ func compareRanks(base, head *side.Side) *comparison.Ranks {
 		out.Rows = out.Rows[:min(len(out.Rows), comparison.MaxRankRows)]
 	}
 	out.Where = whereRanks(out)
+	out.Held = heldUp(base, head, out)
 	return out
+}
+
+// grownShare of the time of all ranks is how much longer they have to wait for it to be told.
+const grownShare = 0.01
+
+// heldUp compares how long ranks wait for others and with whom that begins, and says so where the rank that waits longer
+// is not the one with which it begins; nil where a side does not know.
+func heldUp(base, head *side.Side, x *comparison.Ranks) *comparison.HeldUp {
+	h := &comparison.HeldUp{}
+	if !waiting(base, &h.Base, &h.BaseFirst) || !waiting(head, &h.Head, &h.HeadFirst) {
+		return nil
+	}
+	var waits string
+	h.BaseRank, _, _ = firstOf(base)
+	h.HeadRank, waits, h.Cause = firstOf(head)
+	if h.Head-h.Base < grownShare || h.HeadRank == "" {
+		return h
+	}
+	h.Slower = waits
+	if x.By == comparison.ByRank {
+		more := -1.0
+		for i := range x.Rows {
+			r := &x.Rows[i]
+			if d := comparison.Value(r.HeadWait) - comparison.Value(r.BaseWait); r.HeadWait != nil && r.BaseWait != nil && d > more && r.ID != h.HeadRank {
+				more, h.Slower = d, r.ID
+			}
+		}
+	}
+	h.Text = fmt.Sprintf("ranks wait for others in %s of their time, %s on the base: rank %s got slower, and the cause sits on rank %s",
+		unit.Percent(h.Head), unit.Percent(h.Base), h.Slower, h.HeadRank)
+	if h.Cause != "" {
+		h.Text += " (" + h.Cause + ")"
+	}
+	return h
+}
+
+// waiting are the shares of time that the ranks of a side wait, the mean over its captures.
+func waiting(s *side.Side, all, first *float64) bool {
+	for _, c := range s.Captures {
+		a, f := c.Report.Find("ranks.held_up_ratio", nil), c.Report.Find("ranks.first_ratio", nil)
+		if a == nil || a.Value == nil || f == nil || f.Value == nil {
+			return false
+		}
+		*all += *a.Value / float64(len(s.Captures))
+		*first += *f.Value / float64(len(s.Captures))
+	}
+	return true
+}
+
+// firstOf is the rank that others wait for longest in the first capture of a side, who waits, and what it does meanwhile.
+func firstOf(s *side.Side) (rank, waits, because string) {
+	t := s.Captures[0].Table("ranks", "rank_chains")
+	if t.Len() == 0 {
+		return "", "", ""
+	}
+	return t.Str(0, "rank"), t.Str(0, "waits"), t.Str(0, "because")
 }
 
 // sameTopology reports whether all runs have the same ranks in the same roles.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,18 @@ func TestRunsAreComparedRankByRank(t *testing.T) {
 		}
 		if *r.HeadWait-*r.BaseWait != wait || *r.HeadLast != last {
 			t.Errorf("rank %s waits %v longer and comes last in %v", id, *r.HeadWait-*r.BaseWait, *r.HeadLast)
+		}
+	}
+	// By hand: 24 steps, in which three of four ranks wait 500 µs more of the 36 ms and more that the head takes.
+	held := c.Ranks.Held
+	if held == nil || held.Head-held.Base < 0.2 || held.Head-held.Base > 0.25 || held.HeadRank != "1" || held.HeadFirst < 0.99*(held.Head-held.Base) ||
+		held.Slower == "1" || held.Slower == "" || !strings.HasSuffix(held.Text, "and the cause sits on rank 1 (compute)") {
+		t.Errorf("%+v", held)
+	}
+	for _, id := range []string{"held up", "first rank"} {
+		at := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Rule == id })
+		if at < 0 || c.Gates[at].CountsAs != comparison.Warn || *c.Gates[at].Delta < 0.2 {
+			t.Errorf("%s: %+v", id, c.Gates)
 		}
 	}
 	if n := len(c.Ranks.Steps); int64(n) != c.Ranks.Rows[0].Steps || c.Ranks.Steps[0].Delta != 500_000 {

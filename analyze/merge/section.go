@@ -61,6 +61,11 @@ var Metrics = []report.MetricDef{
 	report.Define("rank.first_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
 		"time that the rank which waits longest because of this one waits for it in blocking communication, "+
 			"followed through ranks that only hand the waiting on").By("rank"),
+	report.Define("ranks.held_up_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		"share of the time of all ranks that they wait in blocking communication for one that comes later, of waits above "+
+			"three times what clocks may be off; unknown where clocks could not be compared"),
+	report.Define("ranks.first_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
+		"part of ranks.held_up_ratio that begins with the rank that others wait for longest, through whomever"),
 	report.Define("rank.bubble_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
 		"time in which the rank's GPUs run nothing but point-to-point kernels (Send, Recv): what a stage of a "+
 			"pipeline waits for its neighbours, the transfer included; unknown of ranks that share a GPU in one "+
@@ -350,12 +355,36 @@ func (s *rankSection) chainsOut() {
 			s.int("rank.first_time", report.Labels{"rank": s.ranks[c.first].label}, c.Time, c.N)
 		}
 	}
+	s.heldUp()
 	if s.result.Every > 1 {
 		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Where waiting begins is told by one in %d collectives, each counted for as many; all of the rest is of every one.", s.result.Every))
 	}
 	if t.TotalRows = int64(len(t.Rows)); t.TotalRows > 0 {
 		s.section.Tables = append(s.section.Tables, t)
 	}
+}
+
+// heldUp is how much of their time ranks wait for others, where all clocks are known.
+func (s *rankSection) heldUp() {
+	if s.f.reports > 0 || len(s.ranks) < 2 || s.result.Collectives == 0 && len(s.chains) == 0 {
+		return
+	}
+	var waited, first *float64
+	var all int64
+	for m := range s.members {
+		if len(s.members[m].Calls) > 0 {
+			all += s.f.captures[s.ranks[s.of[m]].capture].window.Length
+		}
+	}
+	if all > 0 && !slices.ContainsFunc(s.aligned.Clocks, func(c ranks.Clock) bool { return !c.Known }) {
+		share, part := s.result.Waited/float64(all), 0.0
+		if len(s.chains) > 0 {
+			part = s.chains[0].Sum / float64(all)
+		}
+		waited, first = &share, &part
+	}
+	s.put("ranks.held_up_ratio", nil, waited, int64(len(s.ranks)))
+	s.put("ranks.first_ratio", nil, first, int64(len(s.ranks)))
 }
 
 func orNull(text string) report.Cell {

@@ -108,6 +108,7 @@ func ranks(l *report.Lines, r *Ranks) {
 	var inner report.Lines
 	inner.Field("by", r.By)
 	inner.Field("where", r.Where)
+	inner.Field("held", r.Held)
 	report.List(&inner, "rows", r.Rows)
 	report.List(&inner, "steps", r.Steps)
 	l.Object("ranks", &inner)

@@ -7,10 +7,12 @@ import (
 )
 
 // Ranks is the change of two merged runs, rank by rank where both have the same ranks in the same roles, else by role.
-// Times are ns; what a side does not know is null. Nothing of it is judged: a rank's time has a row, the run's a gate.
+// Times are ns; what a side does not know is null. Judged are the run's time, and ranks.held_up_ratio and
+// ranks.first_ratio by the rules that name them.
 type Ranks struct {
 	By    string     `json:"by"`    // rank or role
 	Where string     `json:"where"` // one line; empty where all changed alike
+	Held  *HeldUp    `json:"held"`  // null where a side does not say whom ranks wait for
 	Rows  []RankRow  `json:"rows"`  // in the order of the base's ranks
 	Steps []RankStep `json:"steps"` // slowest rank of each step, where every rank has as many steps on both sides
 }
@@ -36,6 +38,20 @@ type RankRow struct {
 	HeadLast  *float64 `json:"head_last"`
 	Steps     int64    `json:"steps"`  // that could be compared one by one; 0: the sides have different numbers of them
 	Slower    int64    `json:"slower"` // of these, that took longer on the head
+}
+
+// HeldUp is how much ranks wait for others, and for whom first. Shares are of the time of all ranks, means over the
+// captures of a side.
+type HeldUp struct {
+	Base      float64 `json:"base"` // share that ranks wait
+	Head      float64 `json:"head"`
+	BaseFirst float64 `json:"base_first"` // of it, what begins with the rank that is waited for longest
+	HeadFirst float64 `json:"head_first"`
+	BaseRank  string  `json:"base_rank"` // that rank, in the first capture; empty: nobody waits
+	HeadRank  string  `json:"head_rank"`
+	Cause     string  `json:"cause"`  // what the head's does meanwhile; empty: not captured
+	Slower    string  `json:"slower"` // the rank whose waiting grew most, where it is another one; empty: none
+	Text      string  `json:"text"`   // one line; empty where waiting grew by less than 1 % of the time
 }
 
 // RankStep is one step of both runs: the rank that took longest.
@@ -75,6 +91,9 @@ func (r *Ranks) validate() error {
 		if x.Base != nil && x.Head != nil && (x.Delta == nil || math.Abs(Value(x.Head)-Value(x.Base)-Value(x.Delta)) > closeEnough) {
 			return fmt.Errorf("comparison: ranks: row %d does not close", i)
 		}
+	}
+	if h := r.Held; h != nil && (!Finite(h.Base, h.Head, h.BaseFirst, h.HeadFirst) || h.Base < 0 || h.Head < 0) {
+		return errors.New("comparison: ranks: how long they are held up is not valid")
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]

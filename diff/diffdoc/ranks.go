@@ -103,10 +103,17 @@ func rankSteps(c *comparison.Comparison) (doc.Table, bool) {
 
 // rankLine is the one line on ranks, where there is one.
 func rankLine(c *comparison.Comparison) []doc.Block {
-	if c.Ranks == nil || c.Ranks.Where == "" {
+	if c.Ranks == nil {
 		return nil
 	}
-	return []doc.Block{doc.P(doc.Strong("ranks:"), doc.Text(" "+clip(c.Ranks.Where)))}
+	var blocks []doc.Block
+	if c.Ranks.Held != nil && c.Ranks.Held.Text != "" {
+		blocks = append(blocks, doc.P(doc.Strong("held up:"), doc.Text(" "+clip(c.Ranks.Held.Text))))
+	}
+	if c.Ranks.Where != "" {
+		blocks = append(blocks, doc.P(doc.Strong("ranks:"), doc.Text(" "+clip(c.Ranks.Where))))
+	}
+	return blocks
 }
 
 // rankBlocks are what a page says of ranks, of so many rows at most.

@@ -42,6 +42,8 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 		rule("graphs", "graph.coverage", "error", 0, 0.05, "ratio", "down"),
 		{ID: "structure", Metric: "structure", Labels: none, Level: "warn"},
 		each,
+		rule("held up", "ranks.held_up_ratio", "warn", 0, 0.02, "ratio", "up"),
+		rule("first rank", "ranks.first_ratio", "warn", 0, 0.02, "ratio", "up"),
 		rule("failures", "load.failure_ratio", "error", 0, 0.01, "ratio", "up"),
 		rule("generation", "serve.generation_throughput.p50", "error", 0.05, 0, "", "down"),
 		rule("prompt", "serve.prompt_throughput.p50", "warn", 0.05, 0, "", "down"),

@@ -239,7 +239,7 @@ func TestTenThousandRuns(t *testing.T) {
 	}
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	r := historytest.Report(t, historytest.Capture{Seed: 1})
-	if err := s.FillForTest(context.Background(), r, night(0), 10_000); err != nil {
+	if err := s.FillForTest(context.Background(), r, night(0), 10_000, 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx := context.Background()

@@ -12,6 +12,7 @@ type Chain struct {
 	First   int     // member: where the waiting begins
 	Waiter  int     // member that waits longest because of it
 	Time    int64   // ns that the waiter waits because of it
+	Sum     float64 // ns that all members together do
 	N, Of   int64   // calls of that kind in which it does, of how many that both took part in
 	Kind    string  // of the calls in which the waiter waits most
 	In      string  // kind of the call in which it waits longest
@@ -306,6 +307,7 @@ func (x *chains) sum() []Chain {
 		if x.Members[w.member].synchronises(int(w.call)) {
 			counts *= float64(x.Every)
 		}
+		x.Waited += float64(w.time) * counts
 		dues, times = dues[:0], times[:0]
 		for _, s := range x.of(w) {
 			p := pair{s.member, w.member}
@@ -346,6 +348,9 @@ func (x *chains) sum() []Chain {
 			return cmp.Or(cmp.Compare(of[b].time, of[a].time), cmp.Compare(a.waiter, b.waiter))
 		})
 		c := x.chain(pairs[0], of[pairs[0]])
+		for _, p := range pairs {
+			c.Sum += of[p].time
+		}
 		for _, p := range pairs[1:] {
 			if of[p].time*2 >= float64(c.Time) {
 				c.Others = append(c.Others, int(p.waiter))

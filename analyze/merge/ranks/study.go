@@ -41,6 +41,7 @@ type Result struct {
 	Compared                        int64   // collectives behind the spread
 	Every                           int64   // of the collectives that chains are made of: 1 all, 2 every second, …
 	Chains                          []Chain // who holds up whom, most first
+	Waited                          float64 // ns that all members wait in what chains are made of
 	Heat                            []Heat  // by member
 	Buckets                         []int64
 }

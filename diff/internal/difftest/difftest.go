@@ -44,6 +44,8 @@ func Facts() []policy.MetricFacts {
 		{ID: "gpu.idle_ratio", Unit: report.Ratio, Better: report.Lower, Labels: []string{"device"}},
 		{ID: "gpu.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"device,cause"}},
 		{ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Labels: []string{""}},
+		{ID: "ranks.held_up_ratio", Unit: report.Ratio, Better: report.Lower, Labels: []string{""}},
+		{ID: "ranks.first_ratio", Unit: report.Ratio, Better: report.Lower, Labels: []string{""}},
 		{ID: "memcpy.throughput", Unit: report.PerSecond, Better: report.Higher, Labels: []string{"direction"}},
 		{ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
 		{ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},

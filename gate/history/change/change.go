@@ -178,7 +178,7 @@ func (f *finder) step(c candidate, t int) {
 	known := slices.ContainsFunc(f.was, func(l level) bool {
 		return c.at-l.until <= flipNights && math.Abs(l.value-c.after) < tolerance
 	})
-	flips := known && f.returned >= 0 && t-f.returned <= flipNights
+	flips := known && f.returned >= 0 && t-f.returned <= flipNights || f.between(c)
 	if known {
 		f.returned = t
 	}
@@ -189,6 +189,16 @@ func (f *finder) step(c candidate, t int) {
 		return
 	}
 	f.list = append(f.list, Change{At: c.at, Found: t, Shift: c.after - c.before, P: c.p})
+}
+
+// between reports whether a step is within the two levels that the series flipped between in the last year: it is one
+// that has seen some of the flips and not others.
+func (f *finder) between(c candidate) bool {
+	if len(f.flips) == 0 {
+		return false
+	}
+	x, room := &f.flips[len(f.flips)-1], f.o.Least/2
+	return c.at-x.To <= memory && min(c.before, c.after) > x.Low-room && max(c.before, c.after) < x.High+room
 }
 
 // flip takes one more move between two known levels.

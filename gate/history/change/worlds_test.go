@@ -126,7 +126,7 @@ var worlds = []world{
 			}
 			return high
 		}
-	}), 1.2, 0, "7.80, 2 | 5.60, –"},
+	}), 1, 0, "7.80, 2 | 5.60, –"},
 	{"creep of 8 % a year", with(func(*rand.Rand) func(int) float64 {
 		return func(i int) float64 { return math.Log(1.08) * float64(i) / year }
 	}), 1, 0, "1.94, 2 | 0.00, 12"},
