@@ -123,6 +123,9 @@ func (g *Graph) Place(piece int32) (device, i int) {
 	return device, int(piece - g.base[device])
 }
 
+// Trace is the capture that the graph is of.
+func (g *Graph) Trace() *trace.Trace { return g.trace }
+
 func (g *Graph) memory() *spill.Arena { return g.trace.Memory() }
 
 func (g *Graph) start(piece int32) int64 {

@@ -38,6 +38,7 @@ type Ceilings struct {
 	units   *stepgraph.Units
 	list    []int32 // kept units of any kind on any device, by start
 	stretch interval.Interval
+	face    *facing
 }
 
 // Bounds of what is believed.
@@ -64,6 +65,7 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 		return nil
 	}
 	c.stretch = stretchOf(r, c.list)
+	c.face = &facing{graph: g, r: r, of: c.units, list: c.list}
 	c.Unlaunched = c.unlaunched()
 	fits := false
 	var bare, host, unknown []float64
@@ -153,6 +155,7 @@ func (c *Ceilings) gains(change *stepgraph.Change) []float64 {
 // sums are, by device, what units took and gain by a change, in ns, and how many they are.
 func (c *Ceilings) sums(change *stepgraph.Change, are func(u *workunit.Unit) bool) (was, gain, n []float64) {
 	times := c.graph.Replay(c.stretch, c.units, change)
+	c.face.bound(times, change)
 	devices := len(c.result.Timeline.Devices)
 	was, gain, n = make([]float64, devices), make([]float64, devices), make([]float64, devices)
 	for _, u := range c.list {

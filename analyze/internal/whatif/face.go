@@ -1,7 +1,10 @@
 package whatif
 
 import (
+	"math"
 	"slices"
+	"sort"
+	"sync"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
@@ -11,11 +14,74 @@ import (
 
 // facing looks at units as they were, without a replay.
 type facing struct {
-	trace *trace.Trace
 	graph *stepgraph.Graph
 	r     *workunit.Result
 	of    *stepgraph.Units
 	list  []int32 // units
+	once  sync.Once
+	busy  []int64 // by unit
+	full  []bool  // by device: hardly anything of its units is idle
+}
+
+// mostIdle is the share of the time of units that is idle at most where a kernel is worth no less than the time in which
+// nothing else runs.
+const mostIdle = 0.02
+
+// look finds out once what is idle.
+func (f *facing) look() {
+	f.once.Do(func() {
+		f.busy = f.covered(func(*attrib.Device, int) bool { return true })
+		time, busy := f.sum(func(u int32) int64 { return f.r.Units[u].Time() }), f.sum(func(u int32) int64 { return f.busy[u] })
+		f.full = make([]bool, len(time))
+		for d := range time {
+			f.full[d] = time[d] > 0 && float64(time[d]-busy[d]) < mostIdle*float64(time[d])
+		}
+	})
+}
+
+// sum adds up the units of each device.
+func (f *facing) sum(of func(u int32) int64) []int64 {
+	list := make([]int64, len(f.graph.Timeline.Devices))
+	for _, u := range f.list {
+		list[f.r.Units[u].Index] += of(u)
+	}
+	return list
+}
+
+// bound lets the units of a device that is hardly idle gain no less, together, than the time in which nothing runs but
+// what a change takes away. times are those of a replay, -1 for units that were not replayed.
+func (f *facing) bound(times []int64, c *stepgraph.Change) {
+	if c.Work == nil {
+		return
+	}
+	if f.look(); !slices.Contains(f.full, true) {
+		return
+	}
+	alone := f.exclusive(c.Work)
+	replayed := func(of func(u int32) int64) []int64 {
+		return f.sum(func(u int32) int64 {
+			if times[u] < 0 {
+				return 0
+			}
+			return of(u)
+		})
+	}
+	gain, least := replayed(func(u int32) int64 { return f.r.Units[u].Time() - times[u] }), replayed(func(u int32) int64 { return alone[u] })
+	for _, u := range f.list {
+		if d := f.r.Units[u].Index; times[u] >= 0 && f.full[d] && gain[d] < least[d] {
+			times[u] = f.r.Units[u].Time() - alone[u]
+		}
+	}
+}
+
+// pieces are those of a device that start from the first unit on and before the end of the last.
+func (f *facing) pieces(d *attrib.Device) (lo, hi int) {
+	from, to := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, u := range f.list {
+		from, to = min(from, f.r.Units[u].Start), max(to, f.r.Units[u].End)
+	}
+	lo = sort.Search(d.Len(), func(i int) bool { return d.Start(i) >= from })
+	return lo, max(lo, sort.Search(d.Len(), func(i int) bool { return d.Start(i) >= to }))
 }
 
 // covered is, by unit of the result, for how many ns of it such work runs on its device.
@@ -34,7 +100,8 @@ func (f *facing) covered(are func(d *attrib.Device, i int) bool) []int64 {
 		slices.SortFunc(units, func(a, b int32) int { return int(min(1, max(-1, f.r.Units[a].Start-f.r.Units[b].Start))) })
 		d := &f.graph.Timeline.Devices[index]
 		reached := f.r.Units[units[0]].Start
-		for i := range d.Len() {
+		lo, hi := f.pieces(d)
+		for i := lo; i < hi; i++ {
 			end := d.End(i)
 			if end <= reached || !are(d, i) {
 				continue
@@ -61,7 +128,8 @@ func (f *facing) exclusive(left func(d *attrib.Device, i int) float64) []int64 {
 	var levels []float64 // what is left of work, most first
 	for d := range f.graph.Timeline.Devices {
 		device := &f.graph.Timeline.Devices[d]
-		for i := range device.Len() {
+		lo, hi := f.pieces(device)
+		for i := lo; i < hi; i++ {
 			if x := max(0, left(device, i)); !slices.Contains(levels, x) && len(levels) < mostLevels {
 				levels = append(levels, x)
 			}
@@ -110,9 +178,10 @@ func (f *facing) times(c *stepgraph.Change) []int64 {
 		}))
 	}
 	if c.HostFree || c.NoWait != nil || c.Graph || c.Call != nil {
-		busy, calls := f.covered(func(*attrib.Device, int) bool { return true }), f.calls(c)
+		f.look()
+		calls := f.calls(c)
 		for _, u := range f.list {
-			idle := f.r.Units[u].Time() - busy[u]
+			idle := f.r.Units[u].Time() - f.busy[u]
 			if !c.HostFree && c.NoWait == nil {
 				idle = min(idle, calls[u])
 			}
@@ -134,13 +203,14 @@ func (f *facing) times(c *stepgraph.Change) []int64 {
 // calls are, by unit, the ns of the calls which start in it that a change takes away.
 func (f *facing) calls(c *stepgraph.Change) []int64 {
 	sum := make([]int64, len(f.r.Units))
-	api := &f.trace.API
+	t := f.graph.Trace()
+	api := &t.API
 	for _, u := range f.list {
 		x := &f.r.Units[u]
 		lo, hi := api.Starting(x.Start, x.End)
 		for call := lo; call < hi; call++ {
 			th, name := api.Thread(call), api.Name(call)
-			if th == trace.None || x.Proc != trace.None && f.trace.Threads[th].Proc != x.Proc {
+			if th == trace.None || x.Proc != trace.None && t.Threads[th].Proc != x.Proc {
 				continue
 			}
 			left := 1.0

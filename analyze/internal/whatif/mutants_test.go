@@ -1,4 +1,4 @@
-package whatif_test
+package whatif
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
-	"github.com/nsys-llm/explain/analyze/internal/whatif"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 )
@@ -26,7 +25,7 @@ type capture struct {
 	graph    *stepgraph.Graph
 	units    *workunit.Result
 	of       *stepgraph.Units
-	ceilings *whatif.Ceilings // nil where there is no unit of work
+	ceilings *Ceilings // nil where there is no unit of work
 }
 
 func open(t *testing.T, path string) *capture {
@@ -56,7 +55,7 @@ func open(t *testing.T, path string) *capture {
 		return c
 	}
 	c.of = c.graph.UnitsOf(c.units)
-	c.ceilings = whatif.NewCeilings(c.graph, c.units)
+	c.ceilings = NewCeilings(c.graph, c.units)
 	return c
 }
 
@@ -144,14 +143,14 @@ func (c *capture) unwaited(text string) *stepgraph.Change {
 	}}
 }
 
-// known is a change that is written into a capture, and as a replay has it.
-type known struct {
+// written is a change that is written into a capture, and as a replay has it.
+type written struct {
 	edit   mutant.Edit
 	change *stepgraph.Change
 	tight  bool // they are the same change
 }
 
-func (c *capture) changes(kernels int) (list []known) {
+func (c *capture) changes(kernels int) (list []written) {
 	free := &stepgraph.Change{HostFree: true}
 	quick := &stepgraph.Change{Call: func(name int32) float64 {
 		if strings.Contains(c.trace.API.Names[name].Name, "Launch") {
@@ -161,12 +160,12 @@ func (c *capture) changes(kernels int) (list []known) {
 	}}
 	families := c.families()
 	for _, f := range families[:min(kernels, len(families))] {
-		list = append(list, known{mutant.Remove(mutant.On{}, f), c.scaled(f, 0), true},
-			known{mutant.ScaleKernels(mutant.On{}, f, 0.5), c.scaled(f, 0.5), true})
+		list = append(list, written{mutant.Remove(mutant.On{}, f), c.scaled(f, 0), true},
+			written{mutant.ScaleKernels(mutant.On{}, f, 0.5), c.scaled(f, 0.5), true})
 	}
-	return append(list, known{mutant.FreeHost(), free, true}, known{mutant.NoGap(mutant.On{}, 1e12), free, false},
-		known{mutant.NoGap(mutant.On{}, 1e5), free, false}, known{mutant.Launches(mutant.On{}, 0.001), quick, true},
-		known{mutant.NoWait("Synchronize"), c.unwaited("Synchronize"), true})
+	return append(list, written{mutant.FreeHost(), free, true}, written{mutant.NoGap(mutant.On{}, 1e12), free, false},
+		written{mutant.NoGap(mutant.On{}, 1e5), free, false}, written{mutant.Launches(mutant.On{}, 0.001), quick, true},
+		written{mutant.NoWait("Synchronize"), c.unwaited("Synchronize"), true})
 }
 
 func shared(t *testing.T) []string {
@@ -182,7 +181,7 @@ func shared(t *testing.T) []string {
 // tally counts what changes gain and what their ceilings are.
 type tally struct{ all, above, tight, wide int }
 
-func (n *tally) add(t *testing.T, c *capture, name string, k known, head *mutant.Mutant) {
+func (n *tally) add(t *testing.T, c *capture, name string, k written, head *mutant.Mutant) {
 	truth, ok := c.truth(head)
 	if !ok {
 		return
@@ -209,7 +208,7 @@ func (n *tally) add(t *testing.T, c *capture, name string, k known, head *mutant
 // are, with all calls of a process on one thread, and with those that wait for the GPU on another than those that
 // launch.
 func TestCeilingsOfMutants(t *testing.T) {
-	kernels, threads := 4, []string{"", "Synchronize"}
+	kernels, threads := 2, []string{"", "Synchronize"}
 	if *long {
 		kernels = 40
 	}
@@ -237,8 +236,8 @@ func TestCeilingsOfMutants(t *testing.T) {
 				}
 			}
 		}
-		for k, known := range c.changes(kernels) {
-			head, err := m.Mutate(known.edit, mutant.Coupled())
+		for k, x := range c.changes(kernels) {
+			head, err := m.Mutate(x.edit, mutant.Coupled())
 			if err != nil {
 				continue // nothing to change
 			}

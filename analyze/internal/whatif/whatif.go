@@ -156,15 +156,14 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 	}
 	x.stretch = stretchOf(r, all)
 	c := NewCeilings(in.Graph, r)
-	if c == nil || !c.Resolved {
-		x.face = &facing{in.Trace, in.Graph, r, x.units, all}
-	}
+	x.replayed = c != nil && c.Resolved
+	x.face = &facing{graph: in.Graph, r: r, of: x.units, list: all}
 	for _, changes := range scenarios {
 		steps, err := x.steps(changes)
 		if err != nil {
 			return nil, err
 		}
-		s := Scenario{Changes: []string{}, Replayed: x.face == nil, Steps: []Steps{}}
+		s := Scenario{Changes: []string{}, Replayed: x.replayed, Steps: []Steps{}}
 		for i := range changes {
 			s.Changes = append(s.Changes, changes[i].String())
 		}
@@ -188,13 +187,14 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 
 // run is what scenarios of one capture share.
 type run struct {
-	in      *Input
-	r       *workunit.Result
-	units   *stepgraph.Units
-	list    []set
-	stretch interval.Interval
-	known   map[string][]*Steps // by the changes
-	face    *facing             // where no replay is believed
+	in       *Input
+	r        *workunit.Result
+	units    *stepgraph.Units
+	list     []set
+	stretch  interval.Interval
+	known    map[string][]*Steps // by the changes
+	face     *facing
+	replayed bool // else no replay is believed
 }
 
 // mostParts bounds the changes of a scenario of which every part is replayed; of more, each change.
@@ -217,10 +217,11 @@ func (x *run) steps(changes []Change) ([]*Steps, error) {
 		return nil, err
 	}
 	var times []int64
-	if x.face != nil {
-		times = x.face.times(c)
-	} else {
+	if x.replayed {
 		times = x.in.Graph.Replay(x.stretch, x.units, c)
+		x.face.bound(times, c)
+	} else {
+		times = x.face.times(c)
 	}
 	list := make([]*Steps, len(x.list))
 	for i := range list {

@@ -1,0 +1,60 @@
+package steps_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// paced is twelve steps of 1 ms. In each, in µs: the gemm is launched 0–4 and runs 7–607, the norm is launched 6–10 and runs
+// 608–908, the host waits 20–912 and goes on 88 later.
+func paced() *tracetest.Builder {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "loop").Thread(1, "")
+	for i := range int64(12) {
+		at := 1000*us + i*1000*us
+		th.Launch("gemm", at, at+4*us, tracetest.Kernel{Start: at + 7*us, End: at + 607*us})
+		th.Launch("norm", at+6*us, at+10*us, tracetest.Kernel{Start: at + 608*us, End: at + 908*us})
+		th.StreamSynchronize(at+20*us, at+912*us, 0, 7)
+	}
+	return b
+}
+
+// A gemm of half its time gains 300 of 1000 µs, a norm 150. Without the wait the GPU never waits: 600 + 1 + 300 + 1, 98 are
+// gained; with a free host, 96 (the launch still takes 3), it is the fourth and is not shown.
+func TestWhatIfsOfAStep(t *testing.T) {
+	l := sectiontest.Look(t, paced(), analyze.Options{Unit: "kernel:gemm"})
+	tab := l.Table("critical_path", "what_ifs")
+	l.Row(tab, 0, "change", `"--speedup kernel:gemm=2x"`, "time", "300000", "share", "0.3")
+	l.Row(tab, 1, "change", `"--speedup kernel:norm=2x"`, "time", "150000", "share", "0.15")
+	l.Row(tab, 2, "change", `"--no-sync *Synchronize"`, "time", "98000", "share", "0.098")
+	if len(tab.Rows) != 3 {
+		t.Errorf("%d rows", len(tab.Rows))
+	}
+}
+
+// Of 40 of 64 kernels it is not known what launched them: no change is replayed, and a note says why.
+func TestWhatIfsOfWorkWithoutCalls(t *testing.T) {
+	b := paced()
+	for i := range int64(40) {
+		at := 1000*sectiontest.Us + i*300*sectiontest.Us
+		b.Kernel(tracetest.Kernel{Place: tracetest.Place{Stream: 9, Correlation: 90_000 + i}, Name: "lost", Start: at, End: at + 10*sectiontest.Us})
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report
+	for i := range r.Sections {
+		if s := &r.Sections[i]; s.ID == "critical_path" {
+			for _, tab := range s.Tables {
+				if tab.ID == "what_ifs" {
+					t.Errorf("%d what-ifs of a graph that does not resolve", len(tab.Rows))
+				}
+			}
+			if notes := strings.Join(s.Notes, " "); !strings.Contains(notes, "of the work without a launching call") {
+				t.Errorf("notes: %s", notes)
+			}
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package whatif
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+const us = 1_000
+
+// loop is twelve steps of 1 ms. In each, in µs: A is launched 0–4 and runs 7–607, B is launched 6–10 and runs 608–908, the
+// host waits 20–912 and goes on 88 later.
+func loop() *tracetest.Builder {
+	b := tracetest.New()
+	th := b.Process(1, "loop").Thread(1, "")
+	for i := range int64(12) {
+		at := 1000*us + i*1000*us
+		th.Launch("gemm_a", at, at+4*us, tracetest.Kernel{Start: at + 7*us, End: at + 607*us})
+		th.Launch("norm_b", at+6*us, at+10*us, tracetest.Kernel{Start: at + 608*us, End: at + 908*us})
+		th.StreamSynchronize(at+20*us, at+912*us, 0, 7)
+	}
+	return b
+}
+
+func TestCeilingsByHand(t *testing.T) {
+	c := open(t, loop().WriteTB(t))
+	if c.ceilings == nil || !c.ceilings.Resolved {
+		t.Fatalf("%+v", c.ceilings)
+	}
+	kinds := make([]kernelname.Info, len(c.trace.Kernels.Names))
+	for i, n := range c.trace.Kernels.Names {
+		kinds[i] = kernelname.Classify(n.Name)
+	}
+	in := Input{Trace: c.trace, Graph: c.graph, Kinds: kinds, Name: func(*attrib.Device, int32) string { return "" }}
+	for _, x := range []struct {
+		kind Kind
+		text string
+		us   float64
+	}{
+		// A starts 3 after the wait, which ends with B, and B 1 after A: 904.
+		{HostFree, "", 96},
+		// The GPU never waits: 600 + 1 + 300 + 1.
+		{NoSync, "*Synchronize", 98},
+		// The GPU does not wait for the launch of B.
+		{Graph, "", 0},
+		{Speedup, "kernel:gemm_a=2x", 300},
+		{Speedup, "kernel:norm_b=4x", 225},
+		// Of the 88 before A's launch the 2 that lie between two launches go with it: B is launched 86 to 92 after the wait,
+		// starts 3 later and ends at 395; the wait ends 4 later.
+		{Remove, "kernel:gemm_a", 601},
+		// The wait, of A, begins at 14 without B's launch and what led to it. It ends at 611, and not at 912.
+		{Remove, "kernel:norm_b", 301},
+	} {
+		change, err := Parse(x.kind, x.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := in.Compile([]Change{change})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ns, share := c.ceilings.OfMain(compiled); math.Abs(ns-x.us*us) > 1 || math.Abs(share-x.us/1000) > 1e-6 {
+			t.Errorf("%s: %.1f µs, %.2f %%, want %.0f µs", change.String(), ns/us, 100*share, x.us)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, x := range []struct {
+		kind Kind
+		text string
+		err  string
+	}{
+		{Speedup, "kernel:a", "say by how much"}, {Speedup, "kernel:a=0x", "no factor above 0"},
+		{Speedup, "kernel:a=infx", "no factor above 0"}, {Remove, "a", "say of what"}, {Remove, "kernel:", "is empty"},
+		{Remove, "category:gem", "there is no category"}, {Overlap, "copies", "only comm"}, {NoSync, "", "is empty"},
+	} {
+		if _, err := Parse(x.kind, x.text); err == nil || !strings.Contains(err.Error(), x.err) {
+			t.Errorf("--%s %s: %v, want %s", x.kind, x.text, err, x.err)
+		}
+	}
+}
+
+// On stream 7 A runs 0–600, B 600–900 of each 1000 µs; on stream 8 a copy runs 500–700. Calls take 10 µs each.
+func facingOf(t *testing.T) *facing {
+	t.Helper()
+	b := tracetest.New()
+	th := b.Process(1, "loop").Thread(1, "")
+	for i := range int64(12) {
+		at := 1000*us + i*1000*us
+		th.Launch("gemm_a", at-20*us, at-10*us, tracetest.Kernel{Start: at, End: at + 600*us})
+		th.Launch("norm_b", at-10*us, at, tracetest.Kernel{Start: at + 600*us, End: at + 900*us})
+		th.Memcpy(at+10*us, at+20*us, tracetest.Memcpy{Place: tracetest.Place{Stream: 8}, Start: at + 500*us, End: at + 700*us,
+			Bytes: 1 << 20, Kind: tracetest.HtoD, Src: tracetest.Pinned, Dst: tracetest.DeviceMemory})
+	}
+	c := open(t, b.WriteTB(t))
+	return &facing{graph: c.graph, r: c.units, of: c.of, list: c.kept()}
+}
+
+// What changes are worth without a replay, by hand. A step is 1 ms from A to A, 100 µs of it idle.
+func TestFaceValues(t *testing.T) {
+	f := facingOf(t)
+	if len(f.list) < 8 {
+		t.Fatalf("%d units", len(f.list))
+	}
+	kernel := func(name string, factor float64) *stepgraph.Change {
+		names := f.graph.Trace().Kernels.Names
+		return &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
+			if d.Kind(i) == attrib.KernelWork && names[f.graph.Trace().Kernels.Name(d.Row(i))].Name == name {
+				return factor
+			}
+			return 1
+		}}
+	}
+	for _, x := range []struct {
+		what   string
+		change *stepgraph.Change
+		us     int64
+	}{
+		{"A alone runs for 500", kernel("gemm_a", 0), 500},
+		{"half of that", kernel("gemm_a", 0.5), 250},
+		{"B alone runs for 200", kernel("norm_b", 0), 200},
+		{"A and B without the copy's 200", &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
+			if d.Kind(i) == attrib.KernelWork {
+				return 0
+			}
+			return 1
+		}}, 700},
+		{"all that runs at half speed more", &stepgraph.Change{Work: func(*attrib.Device, int) float64 { return 0.5 }}, 450},
+		{"all idle time", &stepgraph.Change{HostFree: true}, 100},
+		{"the two launches", &stepgraph.Change{Graph: true}, 20},
+		{"half of three calls", &stepgraph.Change{Call: func(int32) float64 { return 0.5 }}, 15},
+		{"nothing communicates", &stepgraph.Change{Overlap: true}, 0},
+		{"no more than the step", &stepgraph.Change{HostFree: true, Work: func(*attrib.Device, int) float64 { return 0 }}, 1000},
+	} {
+		times := f.times(x.change)
+		for _, u := range f.list {
+			if f.of.Next[u] != trace.None && f.r.Units[u].Time()-times[u] != x.us*us {
+				t.Errorf("%s: %d of %d, want %d µs", x.what, f.r.Units[u].Time()-times[u], f.r.Units[u].Time(), x.us)
+				break
+			}
+		}
+	}
+	// 10 % of a step is idle: a replay may say less.
+	times := slices.Repeat([]int64{1000 * us}, len(f.r.Units))
+	if f.bound(times, kernel("gemm_a", 0)); slices.Min(times) != 1000*us {
+		t.Errorf("bound to %d", slices.Min(times))
+	}
+}
+
+// 1 % of each step of 1,010 µs is idle, and A alone runs for 600: a replay that says that A gains nothing is not believed,
+// one that says that it gains 700 is.
+func TestHardlyIdle(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "loop").Thread(1, "")
+	for i := range int64(12) {
+		at := 1000*us + i*1010*us
+		th.Launch("gemm_a", at-20*us, at-10*us, tracetest.Kernel{Start: at, End: at + 600*us})
+		th.Launch("norm_b", at-10*us, at, tracetest.Kernel{Start: at + 600*us, End: at + 1000*us})
+	}
+	c := open(t, b.WriteTB(t))
+	f := &facing{graph: c.graph, r: c.units, of: c.of, list: c.kept()}
+	for said, want := range map[int64]int64{1010: 410, 310: 310} {
+		times := slices.Repeat([]int64{said * us}, len(c.units.Units))
+		f.bound(times, c.scaled("gemm_a", 0))
+		if got := times[f.list[0]]; got != want*us {
+			t.Errorf("%d of a step is left, want %d µs", got, want)
+		}
+	}
+}
