@@ -4,15 +4,19 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/mcp"
 	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/history"
 )
 
 func newMCP(e *env) *cobra.Command {
@@ -21,8 +25,8 @@ func newMCP(e *env) *cobra.Command {
 		Short: "Answer questions of agents about captures (Model Context Protocol)",
 		Long: `mcp is a server of the Model Context Protocol on standard input and output. Its tools only read, and
 only files below DIR, by default the current folder: which captures there are, where the time of one
-goes, what changed between two and why, and what a name means. Where something cannot be known, the
-answer says why. An answer has at most 12,000 bytes.
+goes, what changed between two or over the nights of a history and why, and what a name means. Where
+something cannot be known, the answer says why. An answer has at most 12,000 bytes.
 
 explain doc agents has the configurations of well-known agents.`,
 		Example: "  explain mcp\n  explain mcp captures/",
@@ -65,6 +69,33 @@ func (c captures) Report(ctx context.Context, path string) (*report.Report, erro
 		return nil, err
 	}
 	return list[0], nil
+}
+
+func (c captures) History(ctx context.Context, path string) (*mcp.History, error) {
+	store, err := history.Open(ctx, path, history.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	day, err := c.e.Today()
+	if err != nil {
+		return nil, err
+	}
+	checks, err := store.Check(ctx, history.CheckOptions{Today: day, Causes: true})
+	if err != nil {
+		return nil, err
+	}
+	var said strings.Builder
+	if err := history.WriteCheck(&said, checks, render.TerminalOptions{}); err != nil {
+		return nil, err
+	}
+	h := &mcp.History{Said: said.String()}
+	for i := range checks.Changes {
+		f := &checks.Changes[i]
+		h.Changes = append(h.Changes, mcp.LevelChange{Number: f.Name(), Commit: f.After.Commit, Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
+			Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect})
+	}
+	return h, nil
 }
 
 func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {

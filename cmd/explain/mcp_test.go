@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/mcp"
+	"github.com/nsys-llm/explain/gate/history/historytest"
 )
 
 // toolCall is one call of an agent.
@@ -143,6 +146,46 @@ func TestAgentConfigurations(t *testing.T) {
 	for _, m := range regexp.MustCompile("\\| `([a-z]+)` \\| `").FindAllStringSubmatch(skill, -1) {
 		if !strings.Contains(out.String(), `"name":"`+m[1]+`"`) {
 			t.Errorf("the skill names the tool %s, which is not there", m[1])
+		}
+	}
+}
+
+// TestAgentsAskAHistory: 24 nights of which the last 8 have a slower attention kernel; the folder's files say what to ask.
+func TestAgentsAskAHistory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := &env{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }}
+	for night := range 24 {
+		c := historytest.Capture{Seed: uint64(night + 1), Noise: 0.005}
+		if night >= 16 {
+			c.Kernels = map[string]float64{"attention": 1.5}
+		}
+		if code := run(context.Background(), []string{"history", "add", historytest.Trace(t, c), "--store", filepath.Join(dir, "history.db"), "--branch", "main",
+			"--commit", fmt.Sprintf("%040x", 0xabc000+night), "--time", fmt.Sprintf("2026-05-%02dT02:00:00Z", night+1)}, e); code != exitOK {
+			t.Fatal(code)
+		}
+	}
+	ask := func(tool, arguments string) string {
+		var out bytes.Buffer
+		e := &env{In: strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, arguments)), Out: &out, Err: io.Discard, Getenv: os.Getenv}
+		if code := run(context.Background(), []string{"mcp", dir}, e); code != exitOK {
+			t.Fatal(code)
+		}
+		var r struct {
+			Result struct{ Content []struct{ Text string } }
+		}
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Result.Content) != 1 {
+			t.Fatalf("%v: %s", err, &out)
+		}
+		return r.Result.Content[0].Text
+	}
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"files", `{}`, `"histories":\["history.db"\].*"tool":"compare","arguments":{"history":"history.db"}`},
+		{"compare", `{"history":"history.db"}`, `"changes":\[{"number":"unit.time.p50[^"]*","commit":"0*abc010","since":"2026-05-17T02:00:00Z","ratio":1\.0[89]\d*,"worse":true,"open":true,"cause":"[^"]+","find_the_commit_by":"explain bisect --good .*","causes":\[{"delta_ns_per_unit":[0-9.]+,"part":"kernel","what":"kernel flash_fwd_splitkv_kernel \+4`},
+		{"compare", `{"history":"nothing.db"}`, `nothing.db does not exist`},
+	} {
+		if got := ask(c.tool, c.arguments); !regexp.MustCompile(c.want).MatchString(got) {
+			t.Errorf("%s %s: no %s in\n%s", c.tool, c.arguments, c.want, got)
 		}
 	}
 }

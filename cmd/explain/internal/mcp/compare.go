@@ -34,6 +34,9 @@ type change struct {
 }
 
 func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
+	if a.History != "" {
+		return s.history(ctx, a.History)
+	}
 	c, err := s.comparison(ctx, a)
 	if err != nil {
 		return "", err
@@ -47,15 +50,7 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase,
 		"base_n": c.Unit.BaseN, "head_n": c.Unit.HeadN})
 	out.put("smallest_loss_that_would_have_failed", short(c.Resolution))
-	var causes []any
-	for _, r := range c.Answer.Rows {
-		with := make([]string, len(r.With))
-		for i, w := range r.With {
-			with[i] = plain(w)
-		}
-		causes = append(causes, map[string]any{"delta_ns_per_unit": r.Delta, "part": r.Part, "what": plain(r.What), "where": plain(r.Where), "with": with})
-	}
-	add(&out, "causes", causes, 0)
+	add(&out, "causes", causes(c.Answer.Rows), 0)
 	add(&out, "numbers", numbers(c), 0)
 	add(&out, "attribution", attribution(c, func(r *comparison.AttributionRow) bool {
 		return r.Kind == comparison.KindClass || r.Kind == comparison.KindCause || largest(c, r)
@@ -79,6 +74,48 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 		next = []Next{{"doc", map[string]any{"name": string(c.Reasons[0].Code)}, "what the reason means"}}
 	}
 	return out.text(unknowns(c), next), nil
+}
+
+// causes are rows of an answer.
+func causes(rows []comparison.AnswerRow) []any {
+	list := []any{}
+	for _, r := range rows {
+		with := make([]string, len(r.With))
+		for i, w := range r.With {
+			with[i] = plain(w)
+		}
+		list = append(list, map[string]any{"delta_ns_per_unit": r.Delta, "part": r.Part, "what": plain(r.What), "where": plain(r.Where), "with": with})
+	}
+	return list
+}
+
+// history answers which levels changed, since when and why.
+func (s *Server) history(ctx context.Context, file string) (string, error) {
+	path, err := s.path(file)
+	if err != nil {
+		return "", err
+	}
+	h, err := s.Source.History(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	type row struct {
+		LevelChange
+		Causes []any `json:"causes"`
+	}
+	var rows []row
+	for _, c := range h.Changes {
+		c.Number, c.Cause, c.Bisect = plain(c.Number), upTo(3*maxText, c.Cause), plain(c.Bisect)
+		rows = append(rows, row{c, causes(c.Rows)})
+	}
+	var out answer
+	add(&out, "changes", rows, 0)
+	var said []string
+	for line := range strings.Lines(h.Said) {
+		said = append(said, plain(strings.TrimRight(line, " \n")))
+	}
+	add(&out, "said", said, 0)
+	return out.text(nil, []Next{{"doc", map[string]any{"name": "change-points"}, "how a change is told from noise"}}), nil
 }
 
 // sides are the arguments of a call about the same comparison.

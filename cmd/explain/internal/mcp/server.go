@@ -33,6 +33,26 @@ var protocols = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 type Source interface {
 	Report(ctx context.Context, path string) (*report.Report, error)
 	Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error)
+	History(ctx context.Context, path string) (*History, error)
+}
+
+// History is what a check of the runs of many nights found.
+type History struct {
+	Changes []LevelChange
+	Said    string // what explain history check prints
+}
+
+// LevelChange is one change of the level of one number.
+type LevelChange struct {
+	Number string                 `json:"number"`
+	Commit string                 `json:"commit"` // the first of the new level
+	Since  string                 `json:"since"`  // its time
+	Ratio  any                    `json:"ratio"`  // of the levels, new over old
+	Worse  bool                   `json:"worse"`
+	Open   bool                   `json:"open"` // for the worse, not accepted, and still there
+	Cause  string                 `json:"cause"`
+	Rows   []comparison.AnswerRow `json:"-"`
+	Bisect string                 `json:"find_the_commit_by,omitempty"`
 }
 
 // Server answers the questions of one agent. Tools run one after the other; a question can be cancelled meanwhile.

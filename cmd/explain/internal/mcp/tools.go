@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,6 +41,8 @@ type arguments struct {
 	Name  string `json:"name"`
 	Limit int    `json:"limit"`
 	Sort  string `json:"sort"`
+
+	History string `json:"history"`
 }
 
 // paths are one path or several.
@@ -69,6 +72,7 @@ var (
 	resultArgument = text("instead of base and head: a comparison.json")
 	baseArgument   = files("the base: one file, or several captures of one commit")
 	headArgument   = files("the head, likewise")
+	pastArgument   = text("instead of base and head: a history (explain history), to ask which levels changed, since when and why")
 )
 
 // tools in the order in which an agent uses them.
@@ -88,7 +92,7 @@ func init() {
 				"sort": text("id of a column, largest first; else the order of the report"), "limit": limitArgument},
 			[]string{"file"}, (*Server).table},
 		{"compare", "Compare two captures", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
-			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument}, nil, (*Server).compare},
+			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument, "history": pastArgument}, nil, (*Server).compare},
 		{"changes", "Read one part of a comparison", "Rows of a comparison: one part of it in full.",
 			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument,
 				"part": map[string]any{"type": "string", "enum": parts,
@@ -328,13 +332,14 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 		}
 		kind := ""
 		switch {
-		case d.Name() == "report.json" && begins(path, "explain.report/"):
+		case d.Name() == "report.json" && begins(path, `"explain.report/`):
 			kind = "reports"
-		case d.Name() == "comparison.json" && begins(path, "explain.comparison/"):
+		case d.Name() == "comparison.json" && begins(path, `"explain.comparison/`):
 			kind = "comparisons"
-		case strings.HasSuffix(d.Name(), ".sqlite"), strings.HasSuffix(d.Name(), ".sqlite.gz"),
-			strings.HasSuffix(d.Name(), ".sqlite.zst"):
+		case captureName.MatchString(d.Name()):
 			kind = "captures"
+		case strings.HasSuffix(d.Name(), ".db") && begins(path, "SQLite format 3"):
+			kind = "histories"
 		}
 		if kind == "" || !matches(rel, a.Match) {
 			return nil
@@ -349,7 +354,7 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 		return "", err
 	}
 	var out answer
-	for _, kind := range []string{"captures", "reports", "comparisons"} {
+	for _, kind := range []string{"captures", "reports", "comparisons", "histories"} {
 		add(&out, kind, kinds[kind], 0)
 	}
 	var next []Next
@@ -359,6 +364,9 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 			base, head := pair(c)
 			next = append(next, Next{"compare", map[string]any{"base": base, "head": head}, "what changed between two"})
 		}
+	}
+	if h := kinds["histories"]; len(h) > 0 {
+		next = append(next, Next{"compare", map[string]any{"history": h[0]}, "which levels changed over the nights"})
 	}
 	return out.text(nil, next), nil
 }
@@ -373,8 +381,11 @@ func pair(captures []string) (base, head string) {
 	return captures[0], captures[1]
 }
 
-// begins reports whether the first lines of a file name a schema.
-func begins(path, schema string) bool {
+// captureName is how captures of nsys and of the PyTorch profiler are called.
+var captureName = regexp.MustCompile(`\.(sqlite|trace\.json)(\.gz|\.zst)?$`)
+
+// begins reports whether the first lines of a file hold a text.
+func begins(path, text string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -382,7 +393,7 @@ func begins(path, schema string) bool {
 	defer f.Close()
 	head := make([]byte, 128)
 	n, _ := io.ReadFull(f, head)
-	return bytes.Contains(head[:n], []byte(`"`+schema))
+	return bytes.Contains(head[:n], []byte(text))
 }
 
 // maxPage is how much of a page an answer holds.
