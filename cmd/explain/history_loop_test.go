@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,5 +189,33 @@ for f in $d/*.json; do mkdir -p "$EXPLAIN_OUT"; mv $f "$EXPLAIN_OUT/report.json"
 		t.Errorf("bisect.json: %s", kept)
 	}
 	checkSchema(t, "bisect", read(t, filepath.Join(work, "bisect", "bisect.json")))
+
+	// Captures are shared both ways: a search begins with those of the nights and of searches before it, and what it makes is in
+	// the history, in a branch that no check of all branches takes for nights.
+	few := filepath.Join(work, "few.db")
+	l.explain(exitOK, "history", "add", filepath.Join(work, "captures", l.commits[22], "0.json"), "--store", few, "--commit", l.commits[22], "--time",
+		"2026-03-01T00:00:00Z")
+	search := func(number int, store string) (made, recalled int) {
+		out := filepath.Join(work, fmt.Sprintf("bisect%d", number))
+		l.explain(exitOK, "bisect", "--checkout", l.dir, "--good", l.commits[20], "--bad", l.commits[40], "--noise", "0.7%", "--history", store,
+			"--out", out, "--quiet", "--", "sh", "-c", script)
+		text := string(read(t, filepath.Join(out, "bisect.json")))
+		recalled = strings.Count(text, `"recalled": true`)
+		return strings.Count(text, `"recalled"`) - recalled, recalled
+	}
+	made, recalled := search(2, few)
+	again, all := search(3, few)
+	if made < 6 || recalled != 1 || again != 0 || all != made+1 {
+		t.Errorf("%d captures made, %d recalled; then %d and %d", made, recalled, again, all)
+	}
+	type branch struct{ Branch string }
+	var found struct{ Series []branch }
+	text = l.explain(exitInconclusive, "history", "check", "--store", few, "--format", "json")
+	if err := json.Unmarshal([]byte(text), &found); err != nil || slices.ContainsFunc(found.Series, func(s branch) bool { return s.Branch != "main" }) {
+		t.Errorf("%v, series of %+v", err, found.Series)
+	}
+	if made, recalled := search(4, store); made != 0 || recalled != 21 {
+		t.Errorf("of a history of all nights %d captures made, %d recalled", made, recalled)
+	}
 	t.Logf("the whole loop took %v", time.Since(start).Round(time.Second))
 }

@@ -165,8 +165,8 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 						return nil, err
 					}
 				}
-				if found.Bisect != "" && s.driver == sqlite.driver {
-					found.Bisect += " --history " + strconv.Quote(s.name)
+				if found.Bisect != "" {
+					found.Bisect += " --history " + strconv.Quote(s.address)
 				}
 				if found.Open {
 					out.Open++

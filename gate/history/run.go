@@ -43,6 +43,10 @@ type Place struct {
 	Tags       []string  // names of the commit, which budgets and others refer to: v1.4.0
 }
 
+// BisectBranch holds the captures that explain bisect made, in the order in which it made them. It is no series of nights:
+// who asks for all branches does not mean it.
+const BisectBranch = "explain/bisect"
+
 var (
 	commitText = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 	plainText  = regexp.MustCompile(`^[\pL\pN _./@:+#=,-]*$`)

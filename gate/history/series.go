@@ -65,6 +65,9 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	if where == "" {
 		joined = " WHERE "
 	}
+	if f.Branch == "" {
+		joined, args = joined+"r.branch <> ? AND ", append(args, BisectBranch)
+	}
 	type entry struct {
 		point
 		run   Run

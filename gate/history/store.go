@@ -21,6 +21,7 @@ type Store struct {
 	dialect
 	db      *sql.DB
 	name    string        // as errors call it, without a password
+	address string        // as --history takes it, without a password, which PGPASSWORD has
 	old     bool          // it can be read and not written
 	connect time.Duration // for how long the first answer is waited for
 }
@@ -37,7 +38,7 @@ const (
 // Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is
 // brought to this one; one of a newer schema is refused.
 func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
-	s := &Store{dialect: sqlite, name: place, connect: 2 * time.Minute}
+	s := &Store{dialect: sqlite, name: place, address: place, connect: 2 * time.Minute}
 	source := place
 	if strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://") {
 		s.dialect = postgres
@@ -46,6 +47,11 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 			return nil, errors.New("the URL of the history cannot be read; write postgres://USER@HOST/DATABASE")
 		}
 		s.name = u.Redacted()
+		plain := *u
+		if plain.User != nil {
+			plain.User = url.User(plain.User.Username())
+		}
+		s.address = plain.String()
 		if source, err = s.limits(u); err != nil {
 			return nil, err
 		}

@@ -73,7 +73,7 @@ nothing changed.`,
 	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")
 	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain policy init")
 	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
-	fl.StringVar(&f.store, "history", "", "begin with the captures that this history has, a `FILE` or URL, see explain history")
+	fl.StringVar(&f.store, "history", "", "begin with the captures that this history has, and give it those that are made: a `FILE` or URL, see explain history")
 	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -103,6 +103,8 @@ type bisection struct {
 	search   *bisect.Search
 	log      []captured
 	recalled int              // captures that the history had
+	unshared bool             // the history does not take captures
+	of       string           // repository of the history's captures
 	cell     history.Workload // of the first capture, which all others are held to
 	kind     string           // main kind of unit
 }
@@ -204,11 +206,14 @@ func (b *bisection) recallFrom(s *history.Store) error {
 	for i := range b.commits {
 		numbers[b.commits[i].SHA] = i + 1
 	}
+	b.of = b.env.Getenv("GITHUB_REPOSITORY")
+	seen := map[string]bool{} // captures, which may be of several branches
 	for i := range runs {
 		number, ok := numbers[runs[i].Commit]
-		if !ok {
+		if !ok || seen[runs[i].Capture] {
 			continue
 		}
+		seen[runs[i].Capture], b.of = true, runs[i].Repository
 		r, err := s.Report(b.cmd.Context(), &runs[i])
 		if err != nil {
 			return err
@@ -268,6 +273,7 @@ func (b *bisection) capture(number int) error {
 		return b.search.Skip(number)
 	}
 	c.Value, c.report = &value, r
+	b.share(&c)
 	b.log = append(b.log, c)
 	if err := b.search.Add(number, value, history.EnvironmentOf(r)); err != nil {
 		return err
@@ -279,6 +285,24 @@ func (b *bisection) capture(number int) error {
 		b.say("A capture takes %s: at most %s for all of them", took.Round(time.Second), (took * time.Duration(b.most)).Round(time.Minute))
 	}
 	return nil
+}
+
+// share gives a capture to the history, so that no other search makes it again. A history that takes none is no reason to
+// end this one.
+func (b *bisection) share(c *captured) {
+	if b.store == "" || b.unshared {
+		return
+	}
+	ctx := b.cmd.Context()
+	s, err := history.Open(ctx, b.store, history.Read)
+	if err == nil {
+		_, err = s.Add(ctx, history.Place{Repository: b.of, Branch: history.BisectBranch, Commit: c.Commit}, []*report.Report{c.report}, nil, time.Now())
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		b.unshared = true
+		b.say("The history does not get the captures: %v", err)
+	}
 }
 
 // likely says what is most likely so far.
