@@ -2,10 +2,7 @@ package analyze
 
 import (
 	"context"
-	"crypto/sha256"
-	"regexp"
 
-	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -21,29 +18,4 @@ type Scrubbed = trace.Scrubbed
 // Where there is an error, what is at out is no capture.
 func Scrub(ctx context.Context, path, out string, show func(name string) string, opt Options) (Scrubbed, error) {
 	return trace.Scrub(ctx, path, out, show, trace.Options{Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv})
-}
-
-// HideNames writes a name as 12 letters that follow from it, and those that keep matches as they are; nil keeps none.
-// Names that differ in counters only have the same letters, as they have the same name in a report. Who guesses a name
-// can tell whether it is right.
-func HideNames(keep *regexp.Regexp) func(name string) string {
-	hidden := map[string]string{}
-	return func(name string) string {
-		if keep != nil && keep.MatchString(name) {
-			return name
-		}
-		key := string(kernelname.AppendRangeCanonical(nil, name))
-		letters, ok := hidden[key]
-		if !ok {
-			sum := sha256.Sum256([]byte(key))
-			text := make([]byte, 12)
-			for i := range text { // letters alone: digits would be taken for a counter
-				text[i] = 'a' + sum[i]%26
-			}
-			if letters = string(text); len(hidden) < 1<<20 {
-				hidden[key] = letters
-			}
-		}
-		return letters
-	}
 }

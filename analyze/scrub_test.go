@@ -3,6 +3,7 @@ package analyze_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,5 +91,48 @@ func TestScrubLeavesSecretsBehind(t *testing.T) {
 				t.Errorf("schema %s: %s.%s comes through", schema, c.Table, c.Column)
 			}
 		}
+	}
+}
+
+// TestScrubCountsWhatItLeaves by hand: against the same capture without them, a table, a column, two rows of metadata and three strings
+// that nothing refers to are left behind, and one name is redacted.
+func TestScrubCountsWhatItLeaves(t *testing.T) {
+	dir := t.TempDir()
+	plain, more := "../testdata/serving.sqlite", filepath.Join(dir, "more.sqlite")
+	content, err := os.ReadFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(more, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []string{
+		"create table DIARY(day, text)", "insert into DIARY values (1, 'a'), (2, 'b')",
+		"alter table CUPTI_ACTIVITY_KIND_KERNEL add column remark",
+		"insert into TARGET_INFO_SYSTEM_ENV(name, value, devStateName, nameEnum) values ('Hostname', 'h', '', 0), ('Environment', 'e', '', 0)",
+		"insert into StringIds(id, value) values (900001, 'x'), (900002, 'y'), (900003, 'z')",
+		"update StringIds set value = value || ' hf_abcdefghijklmnopqrst0123456789' where id = (select min(demangledName) from CUPTI_ACTIVITY_KIND_KERNEL)",
+	} {
+		if _, err := db.Exec(do); err != nil {
+			t.Fatalf("%s: %v", do, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var done [2]analyze.Scrubbed
+	for i, path := range []string{plain, more} {
+		if done[i], err = analyze.Scrub(context.Background(), path, filepath.Join(dir, fmt.Sprint(i)), nil, analyze.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := &done[0], &done[1]
+	if b.Tables != a.Tables || b.Rows != a.Rows || len(b.LeftTables) != len(a.LeftTables)+1 || !slices.Contains(b.LeftTables, "DIARY") ||
+		b.LeftColumns != a.LeftColumns+1 || b.LeftRows != a.LeftRows+5 || a.Redacted != 0 || b.Redacted != 1 {
+		t.Errorf("%+v, before %+v", b, a)
 	}
 }

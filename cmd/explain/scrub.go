@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +34,9 @@ Ranges and threads can have any name, and scrub warns if one looks like a token,
 a prompt. --names says how they are written:
 
   keep     as they are (default)
-  hash     replaced by letters: equal names stay equal, and cannot be read. Steps and phases are
-           then not recognised by name
+  hash     replaced by letters: equal names stay equal, and cannot be read. Step markers of engines,
+           PyTorch's own operators and words that say nothing of you stay, so that a comparison of
+           such copies decides as one of the captures does
   REGEX    those that match as they are, all others as with hash: 'execute_context|forward|attn'
 
 IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
@@ -99,7 +101,36 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string, force bool) error 
 	if atomicfile.Stdout(out) {
 		return nil
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n", clean(out), done.Tables, unit.Int(done.Rows),
-		clean(how))
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n%s\n", clean(out), done.Tables, unit.Int(done.Rows), clean(how), leftBehind(&done))
 	return err
+}
+
+// leftBehind says what of a capture is not in the copy.
+func leftBehind(done *analyze.Scrubbed) string {
+	var list []string
+	add := func(n int64, what string) {
+		if n > 0 {
+			list = append(list, present.Plural(n, what))
+		}
+	}
+	add(int64(len(done.LeftTables)), "table")
+	add(int64(done.LeftColumns), "column")
+	add(done.LeftRows, "row")
+	text := "Left behind: "
+	if len(list) == 0 {
+		text += "nothing"
+	}
+	text += strings.Join(list, ", ")
+	if n := len(done.LeftTables); n > 0 {
+		const most = 12
+		text += " (" + clean(strings.Join(done.LeftTables[:min(n, most)], ", "))
+		if n > most {
+			text += ", …"
+		}
+		text += ")"
+	}
+	if done.Redacted > 0 {
+		text += "; redacted in " + present.Plural(done.Redacted, "text")
+	}
+	return text
 }

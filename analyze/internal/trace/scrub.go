@@ -78,11 +78,17 @@ var keptKeys = map[string]bool{
 	"CpuArchitecture": true,
 }
 
-// Scrubbed says what Scrub wrote, and how many different names of ranges and threads that are shown look like what.
+// Scrubbed says what Scrub wrote and what it left behind, and how many different names of ranges and threads that are
+// shown look like what.
 type Scrubbed struct {
 	Tables int
 	Rows   int64
 	Looks  map[secret.Kind]int
+
+	LeftTables  []string // without a column that is kept, by name
+	LeftColumns int      // of tables that were copied
+	LeftRows    int64    // of tables that were copied: metadata, and strings that nothing refers to; of a profile, events
+	Redacted    int64    // texts in which something looked like a token
 }
 
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
@@ -122,7 +128,14 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 		}
 		return done, in.Damaged(err)
 	}
-	return Scrubbed{s.tables, s.rows, s.looks()}, nil
+	for _, t := range all {
+		if !slices.Contains(s.copied, t.Name) {
+			s.done.LeftTables = append(s.done.LeftTables, t.Name)
+		}
+	}
+	slices.Sort(s.done.LeftTables)
+	s.done.Looks = s.looks()
+	return s.done, nil
 }
 
 // scrubProfile writes a copy of a trace of the PyTorch profiler.
@@ -144,7 +157,7 @@ func scrubProfile(in *source.Input, out string, show func(string) string) (done 
 		}
 		return name
 	}
-	if s.rows, err = kineto.Scrub(rd, f, kineto.Names{Work: secret.Tokens, Personal: s.personal, Device: device}); err != nil {
+	if s.done.Rows, s.done.LeftRows, err = kineto.Scrub(rd, f, kineto.Names{Work: s.redact, Personal: s.personal, Device: device}); err != nil {
 		if errors.Is(err, kineto.ErrForeign) {
 			err = notProfile(in)
 		}
@@ -153,7 +166,8 @@ func scrubProfile(in *source.Input, out string, show func(string) string) (done 
 	if err := f.Close(); err != nil {
 		return done, err
 	}
-	return Scrubbed{1, s.rows, s.looks()}, nil
+	s.done.Tables, s.done.Looks = 1, s.looks()
+	return s.done, nil
 }
 
 // writeError is about the file that is written rather than the one that is read.
@@ -164,9 +178,9 @@ type scrubber struct {
 	src     source.Source
 	tx      *sql.Tx
 	strings map[int64]use // ids that something kept refers to
-	tables  int
-	rows    int64
-	maxRows int64 // of a table, as in loader
+	done    Scrubbed
+	copied  []string // tables
+	maxRows int64    // of a table, as in loader
 	show    func(string) string
 	// Threads are named where their blocking calls are listed and beside the step that they launch, and nowhere else.
 	naming map[int64]bool         // strings that are names of calls that block or launch
@@ -213,9 +227,18 @@ func (s *scrubber) looks() map[secret.Kind]int {
 	return count
 }
 
+// redact replaces what looks like a token, and counts the texts that had one.
+func (s *scrubber) redact(text string) string {
+	clean := secret.Tokens(text)
+	if clean != text {
+		s.done.Redacted++
+	}
+	return clean
+}
+
 // personal is the name of a range or thread as it is written.
 func (s *scrubber) personal(name string) string {
-	name = secret.Tokens(name)
+	name = s.redact(name)
 	if s.show != nil {
 		name = s.show(name)
 	}
@@ -300,7 +323,9 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 		return &writeError{err}
 	}
 	defer insert.Close()
-	s.tables++
+	s.done.Tables++
+	s.done.LeftColumns += len(t.Columns) - len(names)
+	s.copied = append(s.copied, t.Name)
 	values := make([]any, len(names))
 	var scanned int64
 	return s.src.Scan(t.Name, names, func(row []cell) error {
@@ -311,12 +336,13 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 			return tooManyRows(s.maxRows)
 		}
 		if !s.keeps(role, names, row) {
+			s.done.LeftRows++
 			return nil
 		}
 		for i := range row {
 			values[i] = s.value(role, names[i], row, i)
 		}
-		s.rows++
+		s.done.Rows++
 		if _, err := insert.ExecContext(s.ctx, values...); err != nil {
 			return &writeError{err}
 		}
@@ -436,7 +462,7 @@ func (s *scrubber) value(role Role, name string, row []cell, i int) any {
 		case role == RoleDiagnostics:
 			return diagnosticPhrase(c.S)
 		case role == RoleProcesses:
-			return secret.Tokens(baseName(c.S))
+			return s.redact(baseName(c.S))
 		case role == RoleGPU && name == "uuid":
 			return fingerprint(c.S)
 		case role == RoleGPU && !safeValue(c.S):
@@ -451,12 +477,12 @@ func (s *scrubber) value(role Role, name string, row []cell, i int) any {
 			switch as := s.strings[id]; {
 			case as&useName != 0:
 			case as&useProgram != 0:
-				return secret.Tokens(baseName(c.S))
+				return s.redact(baseName(c.S))
 			default:
 				return s.personal(c.S)
 			}
 		}
-		return strings.Clone(secret.Tokens(c.S))
+		return strings.Clone(s.redact(c.S))
 	case pages.Null, pages.Blob:
 	}
 	return nil

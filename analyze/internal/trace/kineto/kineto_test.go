@@ -269,7 +269,7 @@ func TestAThousandMutations(t *testing.T) {
 		}
 		dump(t, s)
 		var copied bytes.Buffer
-		if _, err := Scrub(bytes.NewReader(b), &copied, names); err != nil {
+		if _, _, err := Scrub(bytes.NewReader(b), &copied, names); err != nil {
 			t.Fatalf("%v: %s", err, b)
 		}
 		if _, again, err := Read(&copied); err != nil || again.Cut || again.Loose > 0 {
@@ -297,9 +297,9 @@ func TestLooseJSONIsCounted(t *testing.T) {
 func TestScrub(t *testing.T) {
 	same := func(s string) string { return s }
 	var out bytes.Buffer
-	n, err := Scrub(strings.NewReader(step), &out, Names{same, same, same})
-	if err != nil || n != 9 {
-		t.Fatal(n, err)
+	n, left, err := Scrub(strings.NewReader(step), &out, Names{same, same, same})
+	if err != nil || n != 9 || left != 1 {
+		t.Fatal(n, left, err)
 	}
 	if strings.Contains(out.String(), "canary") || strings.Contains(out.String(), "Input Dims") {
 		t.Error(out.String())
@@ -322,7 +322,7 @@ func TestScrub(t *testing.T) {
 	}
 	out.Reset()
 	hide := func(s string) string { return "hidden" }
-	if _, err := Scrub(strings.NewReader(step), &out, Names{hide, hide, hide}); err != nil {
+	if _, _, err := Scrub(strings.NewReader(step), &out, Names{hide, hide, hide}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ProfilerStep", "aten::mm", "gemm", "Memcpy", "main", "python", "H100", "allreduce"} {

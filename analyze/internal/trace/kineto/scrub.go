@@ -18,14 +18,14 @@ type Names struct {
 }
 
 // Scrub writes a copy of a trace with what [Read] reads of it, by the same list of keys, and nothing else. It returns
-// how many events that are. An error is of rd or w, or [ErrForeign].
-func Scrub(rd io.Reader, w io.Writer, names Names) (events int64, err error) {
+// how many events that are, and how many were left behind. An error is of rd or w, or [ErrForeign].
+func Scrub(rd io.Reader, w io.Writer, names Names) (events, left int64, err error) {
 	c := &copier{w: bufio.NewWriter(w), names: names}
 	_, _ = c.w.WriteString(`{"schemaVersion":1,"traceEvents":[`)
 	r := newReader(rd)
 	r.each = c.event
 	if err := r.all(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	fmt.Fprintf(c.w, "\n],\"deviceProperties\":[")
 	for i := range r.gpus {
@@ -37,13 +37,14 @@ func Scrub(rd io.Reader, w io.Writer, names Names) (events int64, err error) {
 	if c.err == nil {
 		c.err = c.w.Flush()
 	}
-	return c.events, c.err
+	return c.events, c.all - c.events, c.err
 }
 
 type copier struct {
 	w      *bufio.Writer
 	names  Names
 	events int64
+	all    int64 // events of the file
 	err    error
 }
 
@@ -63,6 +64,7 @@ func (c *copier) after(comma bool, v any) {
 
 // event writes an event that is read; c.err is the first error of writing.
 func (c *copier) event(e *event) {
+	c.all++
 	out := map[string]any{"ph": e.phase, "pid": e.pid}
 	args := map[string]any{}
 	kind := kinds[e.category]

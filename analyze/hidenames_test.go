@@ -1,0 +1,52 @@
+package analyze
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+)
+
+// TestHiddenNames: what a report reads from a name it reads from the hidden one too, and no word that somebody chose is left.
+func TestHiddenNames(t *testing.T) {
+	hide := HideNames(nil)
+	for _, same := range []string{"execute_context_2(14721)_generation_3(3)", "execute_17_context_2(sq14sk20sqsq3sqsk5)_generation_3(sq1sk2sqsq1sqsk2)",
+		"execute_new_2_cached_3", "step[DECODE bs=8]", "step[EXTEND bs=2 toks=107]", "[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3 gen reqs",
+		"prefill[bs=2 tok=14721 ctx=[3, 5]]", "decode[bs=117/128 tok=117 p=1 d=116]", "BatchDecode num_seqs=8", "LLM@decode_step", "ProfilerStep#12",
+		"decode_step_3 bs=8 tokens=8", "layers.3.self_attn", "aten::mm", "aten::addmm, seq = 12, op_id = 7", "Holding GIL"} {
+		if got := hide(same); got != same {
+			t.Errorf("%q is written %q", same, got)
+		}
+	}
+	for _, name := range []string{"alice's prefill", "acme_decode_loop", "acme attention", "post_acme_layernorm", "AcmeMoE routing", "acme_mlp", "acme_embed",
+		"acme sampling", "schedule_acme_decoding", "prefill and decode of acme", "acme draft", "LLM@decode_acme", "execute_diffusion_acme",
+		"{'Module': 'AcmeForCausalLM', 'Inputs': [[512, 7]]}", "step[DECODE bs=8 acme=3]", "BatchPrefill total_seq_len=512 acme=1", "acme", "55512345",
+		"request 5551234567", "acme::secret_op", "aten::mm, sizes = [[acme]]"} {
+		got := hide(name)
+		if strings.Contains(strings.ToLower(got), "acme") || strings.Contains(got, "alice") || strings.Contains(got, "secret") || strings.Contains(got, "55512345") {
+			t.Errorf("%q is written %q", name, got)
+		}
+		if a, b := kernelname.RangeComponent(name), kernelname.RangeComponent(got); a != b {
+			t.Errorf("%q is of %q, written %q of %q", name, a, got, b)
+		}
+		if a, b := kernelname.BuiltinPhase(name), kernelname.BuiltinPhase(got); a != b {
+			t.Errorf("%q is phase %q, written %q phase %q", name, a, got, b)
+		}
+		a, marks := kernelname.ParseMarker(name)
+		b, still := kernelname.ParseMarker(got)
+		a.Engine, b.Engine = "", ""
+		if a != b || marks != still {
+			t.Errorf("%q marks %+v, written %q %+v", name, a, got, b)
+		}
+	}
+	if a, b := hide("acme step 3"), hide("acme step 4"); a != b {
+		t.Errorf("%q and %q: counters tell names apart", a, b)
+	}
+	if a, b := hide("acme prefill"), hide("other prefill"); a == b {
+		t.Errorf("two names are %q", a)
+	}
+	if got := HideNames(regexp.MustCompile("^acme"))("acme 1"); got != "acme 1" {
+		t.Errorf("%q was to be kept", got)
+	}
+}
