@@ -110,7 +110,7 @@ func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := row{workload: w, epoch: epochOf(r), points: pointsOf(r), report: packed, Run: Run{
+		x := row{workload: w, epoch: epochOf(r, p.Environment), points: pointsOf(r), report: packed, Run: Run{
 			Repository: p.Repository, Branch: p.Branch, Commit: p.Commit, Time: p.Time.UTC().Truncate(time.Second),
 			Workload: w.id(), Capture: capture, Name: r.Trace.Name}}
 		if len(x.points) == 0 {

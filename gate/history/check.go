@@ -1,8 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -142,11 +144,16 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 	if err != nil {
 		return nil, err
 	}
+	workloads, err := s.Workloads(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, metric := range o.Metrics {
 		list, err := s.Series(ctx, o.Filter, metric)
 		if err != nil {
 			return nil, err
 		}
+		first := len(out.Series)
 		for i := range list {
 			x := &list[i]
 			checked := x.checked(o.Change)
@@ -174,6 +181,7 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 				out.Changes = append(out.Changes, found)
 			}
 		}
+		out.Borders = append(out.Borders, successions(out.Series[first:], workloads)...)
 	}
 	for i := range out.Borders {
 		if out.Borders[i].Warn {
@@ -211,10 +219,7 @@ func (s *Series) checked(o change.Options) Checked {
 // borders are the changes of the environment of a series.
 func (s *Series) borders(c *Checked, epochs map[string]Workload) []Border {
 	list := []Border{}
-	least := c.least
-	if least == 0 {
-		least = change.Least
-	}
+	least := cmp.Or(c.least, change.Least)
 	for _, b := range c.told.Borders {
 		before := max(0, b.At-1)
 		x := Border{Series: s.Of(), Branch: s.Branch, Workload: s.Workload, Before: s.Nights[before], After: s.Nights[b.At],
@@ -232,6 +237,67 @@ func (s *Series) borders(c *Checked, epochs map[string]Workload) []Border {
 		list = append(list, x)
 	}
 	return list
+}
+
+// levelNights on each side of such a border say what the level is.
+const levelNights = 30
+
+// hardware are the fields of a workload in which a series may go on: what ran is the same on another GPU.
+var hardware = []string{"gpu", "gpus", "source"}
+
+// successions are the borders at which a series ends and the same work goes on elsewhere, on another GPU: the nights behind
+// are a series, with a baseline of its own.
+func successions(list []Checked, workloads map[string]Workload) []Border {
+	type key struct{ repository, branch, labels, kind, work string }
+	of := map[key][]*Checked{}
+	var order []key
+	for i := range list {
+		x := &list[i]
+		if x.Nights == 0 {
+			continue
+		}
+		work := maps.Clone(workloads[x.Workload])
+		for _, field := range hardware {
+			delete(work, field)
+		}
+		k := key{x.Repository, x.Branch, x.Labels.String(), x.Kind, work.text()}
+		if of[k] == nil {
+			order = append(order, k)
+		}
+		of[k] = append(of[k], x)
+	}
+	var borders []Border
+	for _, k := range order {
+		next := of[k]
+		slices.SortStableFunc(next, func(a, b *Checked) int { return a.Series.Nights[0].Time.Compare(b.Series.Nights[0].Time) })
+		for i := 1; i < len(next); i++ {
+			if a, b := next[i-1], next[i]; a.newest().Before(b.Series.Nights[0].Time) && (a.Pinned == nil) == (b.Pinned == nil) {
+				borders = append(borders, b.after(a, workloads))
+			}
+		}
+	}
+	return borders
+}
+
+// after is the border between a series and the one that goes on with its work.
+func (c *Checked) after(was *Checked, workloads map[string]Workload) Border {
+	before, behind := was.Series.Nights[was.Nights-1], c.Series.Nights[0]
+	shift := change.Median(c.told.Levels[:min(c.Nights, levelNights)]) - change.Median(was.told.Levels[max(0, was.Nights-levelNights):])
+	x := Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: behind, Night: was.Nights, Nights: c.Nights,
+		Ratio: math.Exp(shift)}
+	a, b := workloads[was.Workload], workloads[c.Workload]
+	for _, field := range hardware {
+		if a[field] != b[field] {
+			x.Fields = append(x.Fields, Moved{field, a[field], b[field]})
+		}
+	}
+	if was.Enough && c.Enough {
+		se := math.Hypot(was.Noise.Error(was.Nights), c.Noise.Error(c.Nights))
+		x.SE = &se
+		least := cmp.Or(c.least, change.Least)
+		x.Warn = c.Worse(shift) && math.Abs(shift) >= least && math.Abs(shift) > 3*se
+	}
+	return x
 }
 
 // found is the k-th change of a series.
@@ -313,17 +379,17 @@ func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change,
 	if err != nil {
 		return err
 	}
-	cmp, err := diff.Compare(before, after, x.options(before[0]))
+	found, err := diff.Compare(before, after, x.options(before[0]))
 	if err != nil {
 		return err
 	}
-	f.Cause = cmp.Cause
-	if a := cmp.Answer; cmp.Comparable && len(a.Rows) > 0 {
+	f.Cause = found.Cause
+	if a := found.Answer; found.Comparable && len(a.Rows) > 0 {
 		f.Rows = a.Rows
 		f.Cause = f.answer(&a).String()
 	}
-	if cmp.Comparable {
-		f.Attribution = cmp.Attribution.Rows
+	if found.Comparable {
+		f.Attribution = found.Attribution.Rows
 	}
 	return nil
 }

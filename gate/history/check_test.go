@@ -138,6 +138,75 @@ func TestDriverUpdate(t *testing.T) {
 	}
 }
 
+// TestEveryBorderIsTold: another GPU, container, engine or nsys with +10 % in the same night is a line that warns, and no change:
+// the nights behind have a baseline of their own. A build of the engine between two releases is no border.
+func TestEveryBorderIsTold(t *testing.T) {
+	for name, x := range map[string]struct {
+		moved history.Moved
+		later func(c *historytest.Capture, r *report.Report, p *history.Place)
+	}{
+		"gpu": {history.Moved{Name: "gpu", Before: "NVIDIA H100 80GB HBM3", After: "NVIDIA L40S"},
+			func(c *historytest.Capture, _ *report.Report, _ *history.Place) { c.GPU = "NVIDIA L40S" }},
+		"container": {history.Moved{Name: "container", Before: "vllm:0.11", After: "vllm:0.12"},
+			func(_ *historytest.Capture, _ *report.Report, p *history.Place) {
+				p.Environment = map[string]string{"container": "vllm:0.12"}
+			}},
+		"engine": {history.Moved{Name: "engine", Before: "vLLM 0.11.1.dev", After: "vLLM 0.12.0"},
+			func(_ *historytest.Capture, r *report.Report, _ *history.Place) {
+				if r != nil {
+					r.Sections = append(r.Sections, engineFacts("0.12.0"))
+				}
+			}},
+		"nsys": {history.Moved{Name: "capture_version", Before: "2025.3.1", After: "2026.1.1"},
+			func(_ *historytest.Capture, r *report.Report, _ *history.Place) {
+				if v := "2026.1.1"; r != nil {
+					r.Environment.CaptureVersion = &v
+				}
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, filepath.Join(t.TempDir(), "h.db"))
+			for i := range 24 {
+				c := historytest.Capture{Seed: uint64(i), Noise: 0.004, Steps: 3}
+				p := night(i)
+				p.Environment = map[string]string{"container": "vllm:0.11"}
+				if i >= 12 {
+					c.Level = 1.1
+					x.later(&c, nil, &p)
+				}
+				r := historytest.Report(t, c)
+				version := "2025.3.1"
+				r.Environment.CaptureVersion = &version
+				if i < 12 || name != "engine" {
+					r.Sections = append(r.Sections, engineFacts(fmt.Sprintf("0.11.1.dev%d+gabc%d", 100+i, i)))
+				}
+				if i >= 12 {
+					x.later(&c, r, &p)
+				}
+				if _, err := s.Add(context.Background(), p, []*report.Report{r}, nil, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := check(t, s, history.CheckOptions{})
+			if len(got.Changes) != 0 || got.Warned != 1 || len(got.Borders) != 1 {
+				t.Fatalf("%+v, %+v", got.Changes, got.Borders)
+			}
+			b := got.Borders[0]
+			if !b.Warn || b.Night != 12 || math.Abs(b.Ratio-1.1) > 0.01 || len(b.Fields) != 1 || b.Fields[0] != x.moved {
+				t.Errorf("%+v", b)
+			}
+		})
+	}
+}
+
+// engineFacts is what a server's log says of it, as reports have it.
+func engineFacts(version string) report.Section {
+	row := func(fact, value string) []report.Cell { return []report.Cell{report.S(fact), report.S(value)} }
+	return report.Section{ID: "engine_start", Title: "Start", Status: report.OK, Notes: []string{}, Charts: []report.Chart{}, Tables: []report.Table{{ID: "engine_facts",
+		Title: "Settings", File: "engine_facts.csv", Columns: []report.Column{{ID: "fact", Title: "Fact", Kind: report.Text}, {ID: "value", Title: "Value", Kind: report.Name}},
+		Rows: [][]report.Cell{row("engine", "vLLM"), row("version", version)}, TotalRows: 2}}}
+}
+
 // TestReferenceCommit: the machine gets 8 % slower at night 10, unseen; the reference commit does too.
 func TestReferenceCommit(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))

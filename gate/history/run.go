@@ -41,6 +41,8 @@ type Place struct {
 	Time       time.Time // of the run; the zero value is now
 	Workload   string    // a name of the workload beside what the reports say of it; may be empty
 	Tags       []string  // names of the commit, which budgets and others refer to: v1.4.0
+	// Environment is what lies beneath the workload and no capture says: the container, the version of the engine.
+	Environment map[string]string
 }
 
 // BisectBranch holds the captures that explain bisect made, in the order in which it made them. It is no series of nights:
@@ -48,8 +50,10 @@ type Place struct {
 const BisectBranch = "explain/bisect"
 
 var (
-	commitText = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	plainText  = regexp.MustCompile(`^[\pL\pN _./@:+#=,-]*$`)
+	commitText      = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	environmentName = regexp.MustCompile(`^[a-z][a-z_]{0,40}$`)
+
+	plainText = regexp.MustCompile(`^[\pL\pN _./@:+#=,-]*$`)
 )
 
 // check reports what no run may be.
@@ -68,6 +72,11 @@ func (p *Place) check(now time.Time) error {
 		"tag": strings.Join(p.Tags, "")} {
 		if len(text) > 200 || !plainText.MatchString(text) {
 			return fmt.Errorf("%s %q: letters, digits and . _ / @ : + # = , - are expected, at most 200 of them", what, text)
+		}
+	}
+	for name, value := range p.Environment {
+		if !environmentName.MatchString(name) || name == machineField || len(value) > 200 || !plainText.MatchString(value) {
+			return fmt.Errorf("environment %s=%q: a name such as container or engine, and letters, digits and . _ / @ : + # = , -, at most 200 of them", name, value)
 		}
 	}
 	return nil
@@ -105,23 +114,69 @@ func workloadOf(r *report.Report, name string) Workload {
 // machineField of an epoch is the machine: its host and its GPUs.
 const machineField = "machine"
 
+// engineField of an epoch is the server and its version, as its log says.
+const engineField = "engine"
+
 // epochOf are the fields that may differ between runs of a series and shift its numbers: what comes before and after
-// such a change is not told apart by the commit.
-func epochOf(r *report.Report) Workload {
+// such a change is not told apart by the commit. More are those that no report says.
+func epochOf(r *report.Report, more map[string]string) Workload {
 	e := Workload{}
 	for _, f := range report.EnvironmentFields() {
 		if v := f.Get(&r.Environment); f.Class == report.SoftField && v != "" {
 			e[f.Name] = v
 		}
 	}
+	if v := engineOf(r); v != "" {
+		e[engineField] = v
+	}
 	if r.Capture.Host != nil {
 		e[machineField] = *r.Capture.Host
+	}
+	for name, value := range more {
+		if value != "" {
+			e[name] = value
+		}
 	}
 	return e
 }
 
+// engineOf is the server and its version; empty where no log says it. Builds between two releases are one version: a
+// commit of the engine is no change of what lies beneath it.
+func engineOf(r *report.Report) string {
+	facts := map[string]string{}
+	for i := range r.Sections {
+		for k := range r.Sections[i].Tables {
+			t := &r.Sections[i].Tables[k]
+			if t.ID != "engine_facts" {
+				continue
+			}
+			for _, row := range t.Rows {
+				if len(row) == 2 {
+					fact, _ := row[0].Str()
+					facts[fact], _ = row[1].Str()
+				}
+			}
+		}
+	}
+	version, _, _ := strings.Cut(facts["version"], "+")
+	if release, _, built := strings.Cut(version, ".dev"); built {
+		version = release + ".dev"
+	}
+	return strings.TrimSpace(facts["engine"] + " " + version)
+}
+
+// agrees reports whether two environments differ in nothing that both know.
+func (w Workload) agrees(v Workload) bool {
+	for k, value := range w {
+		if other, ok := v[k]; ok && other != value {
+			return false
+		}
+	}
+	return true
+}
+
 // EnvironmentOf names the machine and all that is beneath a workload: captures that share it share a level.
-func EnvironmentOf(r *report.Report) string { return epochOf(r).id() }
+func EnvironmentOf(r *report.Report) string { return epochOf(r, nil).id() }
 
 // id names a workload or an epoch in every store.
 func (w Workload) id() string { return hash(w.text())[:16] }

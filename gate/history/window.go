@@ -53,8 +53,12 @@ func (s *Store) Window(ctx context.Context, repository, branch string, head *rep
 		return nil, fmt.Errorf("the history has no run of the kind of step that the head mostly has (%s)", kind)
 	}
 	same := *w.main
-	epoch := epochOf(head).id()
-	same.Nights = slices.DeleteFunc(slices.Clone(same.Nights), func(n Night) bool { return n.Epoch != epoch })
+	epochs, err := s.Epochs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	epoch := epochOf(head, nil)
+	same.Nights = slices.DeleteFunc(slices.Clone(same.Nights), func(n Night) bool { return !epoch.agrees(epochs[n.Epoch]) })
 	if len(same.Nights) > 0 {
 		w.level = same.Level(same.Nights[len(same.Nights)-1].Time, change.Options{})
 	}

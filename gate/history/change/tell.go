@@ -101,9 +101,13 @@ func (f *finder) border(b int) Border {
 	_, end := f.stretch(b)
 	before, after := f.counted(max(from, b-borderNights), b), f.counted(b, min(end, b+borderNights))
 	n := &f.learned.noise
-	wide := math.Sqrt((1 + n.Correlation) / (1 - n.Correlation))
 	return Border{At: b, Shift: f.typicalLevel(after) - f.typicalLevel(before), Nights: len(after),
-		SE: n.SD * wide * math.Sqrt(1/float64(len(before))+1/float64(len(after)))}
+		SE: math.Hypot(n.Error(len(before)), n.Error(len(after)))}
+}
+
+// Error is the standard error of the level of so many nights, of which no more than some count, ln.
+func (n *Noise) Error(nights int) float64 {
+	return n.SD * math.Sqrt((1+n.Correlation)/(1-n.Correlation)/float64(min(nights, borderNights)))
 }
 
 // creep is the slope that all stretches since the last border have in common, where it explains the nights better than

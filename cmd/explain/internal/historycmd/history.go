@@ -100,6 +100,10 @@ func newAdd(e *cmdenv.Env) *cobra.Command {
 traces. Adding twice changes nothing, and writers may run side by side. Of each report it keeps what a
 comparison reads, in at most 100 kB.
 
+The driver, CUDA, nsys, the operating system and the clocks are read off the captures, the server and its
+release off its log. --environment names what they do not say, such as the container's image: where one of
+these changes, check tells what the level did and holds the nights behind to a baseline of their own.
+
 A machine that gets slower for all commits alike looks like a change. Captures of a pinned reference
 commit, made on the same machine in the same hours, tell the two apart: --ref names that commit and
 --ref-report its captures. The history then follows the ratio of the two.`,
@@ -125,6 +129,7 @@ type addFlags struct {
 	commit    string
 	at        string
 	tags      []string
+	beneath   map[string]string
 	ref       string
 	refReport []string
 }
@@ -137,6 +142,7 @@ func (f *addFlags) register(cmd *cobra.Command, e *cmdenv.Env) {
 	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
 	fl.StringVar(&f.at, "time", "", "of the run, which is its place in the history: `2026-01-31T22:00:00Z`, or seconds since 1970 (default: now)")
 	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, if the captures do not name it")
+	fl.StringToStringVar(&f.beneath, "environment", nil, "what lies beneath and no capture says: `container=IMAGE`, engine=VERSION (repeatable, commas)")
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, from which budgets count: v1.4.0 (repeatable)")
 	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
 	fl.StringArrayVar(&f.refReport, "ref-report", nil, "the `FILES` of that commit (repeatable, commas, globs)")
@@ -145,7 +151,7 @@ func (f *addFlags) register(cmd *cobra.Command, e *cmdenv.Env) {
 
 func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	p := history.Place{
-		Repository: f.repository, Branch: f.branch, Commit: strings.ToLower(f.commit), Workload: f.workload, Tags: f.tags,
+		Repository: f.repository, Branch: f.branch, Commit: strings.ToLower(f.commit), Workload: f.workload, Tags: f.tags, Environment: f.beneath,
 	}
 	if f.commit == "" {
 		return usage.Errorf(`name the commit that was captured: --commit "$(git rev-parse HEAD)"`)
