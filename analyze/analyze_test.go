@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 func TestPhaseMap(t *testing.T) {
@@ -146,11 +147,7 @@ func TestEveryNanosecondIsAccountedForOnce(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no traces in testdata (%v)", err)
 	}
-	real, err := filepath.Glob("../../shared/traces/*.sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range append(paths, real...) {
+	for _, path := range append(paths, longtest.Captures(t)...) {
 		r := runReport(t, path, Options{})
 		for _, g := range r.Environment.GPUs {
 			d := report.Labels{"device": itoa(g.Device)}

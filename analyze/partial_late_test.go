@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // lateRank is a rank of 40 rounds of a kernel of 100 µs and an all-reduce that all leave together. Before each all-reduce
@@ -89,7 +90,7 @@ func spinning(rng *rand.Rand, rank int, more int64, met []int64, begun []int64) 
 // others spend spinning in the all-reduce. It is that rank's host and its call that is named, never the all-reduce.
 func TestSpinningIsTheLateHostsDoing(t *testing.T) {
 	seeds := 3
-	if *long {
+	if longtest.On() {
 		seeds = 20
 	}
 	for seed := range seeds {

@@ -25,7 +25,6 @@ import (
 
 var partials = flag.Int("partials", 60, "partials that TestManyPartials merges; the claims are about 1000 and 10000")
 var communicators = flag.Int("communicators", 1, "communicators that each rank of TestManyPartials is in")
-var long = flag.Bool("long", false, "simulations at full length")
 
 // Many partials of a capture with thousands of kernels and 2,000 collectives, each of a rank of its own, with 8 ranks on a
 // host: no two with the same times. `go test -run ManyPartials -partials 10000 -v ./analyze` under a memory limit shows what

@@ -16,6 +16,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 func scrubbed(t *testing.T, path string) string {
@@ -34,11 +35,7 @@ func TestScrubKeepsEveryNumber(t *testing.T) {
 	if err != nil || len(traces) == 0 {
 		t.Fatalf("no traces in testdata (%v)", err)
 	}
-	real, err := filepath.Glob("../../shared/traces/*.sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, trace := range append(traces, real...) {
+	for _, trace := range append(traces, longtest.Captures(t)...) {
 		t.Run(strings.TrimSuffix(filepath.Base(trace), ".sqlite"), func(t *testing.T) {
 			t.Parallel()
 			var text [2]string

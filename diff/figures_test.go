@@ -15,6 +15,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -79,7 +80,7 @@ var figureCaptures = []string{
 //
 //	go test ./diff -run TestFigures -v -timeout 0 -args -long -reports DIR
 func TestFigures(t *testing.T) {
-	if !*long {
+	if !longtest.On() {
 		t.Skip("only with -args -long")
 	}
 	var table []*figure

@@ -1,7 +1,6 @@
 package diff_test
 
 import (
-	"flag"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
@@ -10,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// go test ./diff -run 'TestPairsOfEdits|TestLadders|TestFigures' -timeout 0 -v -args -long
-var long = flag.Bool("long", false, "all of what TestPairsOfEdits, TestLadders and TestFigures draw a sample of")
+// All of what TestPairsOfEdits, TestLadders and TestFigures draw a sample of:
+//
+//	go test ./diff -run 'TestPairsOfEdits|TestLadders|TestFigures' -timeout 0 -v -args -long
 
 // severity orders verdicts by how loud they are.
 func severity(c *comparison.Comparison) int {
@@ -142,7 +143,7 @@ func shortSubjects(t *testing.T) []*subject {
 // is not judged milder; the way back says the opposite; and what is faster does not fail.
 func TestPairsOfEdits(t *testing.T) {
 	subjects, step := shortSubjects(t), 41
-	if *long {
+	if longtest.On() {
 		subjects, step = longCaptures(t), 1
 	}
 	edits, tried2, impossible, i := pairedEdits(), 0, 0, 0
@@ -238,7 +239,7 @@ func (n titled) Errorf(format string, args ...any) {
 func TestLadders(t *testing.T) {
 	subjects := shortSubjects(t)
 	rungs := []float64{0.5, 4, 8}
-	if *long {
+	if longtest.On() {
 		subjects, rungs = longCaptures(t), []float64{0.5, 1, 2, 4, 8}
 	}
 	for _, s := range subjects {

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/diffdoc"
@@ -135,7 +136,7 @@ func TestNoKernelIsBlamed(t *testing.T) {
 }
 
 func TestARealTraceEqualsItself(t *testing.T) {
-	paths, _ := filepath.Glob(filepath.Join("..", "..", "shared", "traces", "*.sqlite"))
+	paths := longtest.Captures(t)
 	if len(paths) == 0 {
 		t.Skip("the real captures are not here")
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -30,7 +31,7 @@ func TestWorlds(t *testing.T) {
 		{"fused", nil, func(s *subject) []mutant.Edit { return []mutant.Edit{mutant.Fuse(all, s.pair[0], s.pair[1], 1)} }},
 	}
 	for n, r := range mutant.Recipes() {
-		if r.Name != "training" && r.Name != "loop" && !*long {
+		if r.Name != "training" && r.Name != "loop" && !longtest.On() {
 			continue
 		}
 		s := doubted(t, r)
@@ -42,7 +43,7 @@ func TestWorlds(t *testing.T) {
 		}
 		for i, w := range worlds {
 			switch {
-			case !*long && (i+n)%2 == 0: // the one world with inference, the next with training
+			case !longtest.On() && (i+n)%2 == 0: // the one world with inference, the next with training
 				continue
 			case w.name == "fused" && r.Name == "training":
 				continue // one side's step is then found by its ranges, and the other's is not

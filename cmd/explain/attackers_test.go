@@ -323,7 +323,7 @@ func (g *ground) seen(a *attack) []gatetest.Check { return full[a.merge] }
 // TestNoAttackerPasses draws states around a failure that nobody accepted: none exits 0. The same states exit 0 where somebody who may
 // has accepted what stands, but for those whose evidence is spoiled. 10,000 of them:
 //
-//	go test ./cmd/explain -run TestNoAttackerPasses -long 2000 -timeout 0
+//	go test ./cmd/explain -run TestNoAttackerPasses -timeout 0 -args -damaged 2000
 func TestNoAttackerPasses(t *testing.T) {
 	g := newGround(t)
 	for _, merge := range []bool{false, true} {
@@ -335,7 +335,7 @@ func TestNoAttackerPasses(t *testing.T) {
 	small := slices.Concat(g.checks(t, smallHead, "small", "2026-01-09T00:00:00Z", false), g.checks(t, smallHead, "small", "2026-01-09T00:00:00Z", true))
 	rng := rand.New(rand.NewPCG(*longSeed, 35))
 	passed, spoiled := 0, 0
-	for range 5 * *long {
+	for range 5 * damaged() {
 		a := g.draw(rng, small)
 		// A valid acceptance that was forged by no one stands in none of the states: labels of alice are older than what stands.
 		if slices.ContainsFunc(a.sc.Pulls[a.seventh()].Labels, func(l gatetest.Label) bool { return l.By == "alice" && l.At > "2026-01-10" }) {
@@ -394,7 +394,7 @@ var mends = []struct{ why, file, old, without string }{
 // TestEachMendIsNeeded takes each mend out, by an overlay of its source, and wants the attacker to find a way. Whole, it builds
 // the test once for each:
 //
-//	go test ./cmd/explain -run TestEachMendIsNeeded -long 500 -timeout 0
+//	go test ./cmd/explain -run TestEachMendIsNeeded -timeout 0 -args -damaged 500
 func TestEachMendIsNeeded(t *testing.T) {
 	for _, m := range mends {
 		t.Run(m.why, func(t *testing.T) {
@@ -406,8 +406,8 @@ func TestEachMendIsNeeded(t *testing.T) {
 			if strings.Count(string(b), m.old) != 1 {
 				t.Fatalf("%s does not have %q once", m.file, m.old)
 			}
-			if *long < 100 {
-				t.Skip("builds the test: -long 100 or more")
+			if damaged() < 100 {
+				t.Skip("builds the test: only with -args -long")
 			}
 			overlay, replace := filepath.Join(t.TempDir(), "overlay.json"), map[string]string{}
 			for _, o := range mends { // the two of D5 stand behind each other: either alone holds
@@ -427,7 +427,7 @@ func TestEachMendIsNeeded(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, overlay, text, 0o644)
-			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-run", "^TestNoAttackerPasses$", "-count=1", "-timeout", "0", ".", "-args", "-long", fmt.Sprint(*long))
+			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-run", "^TestNoAttackerPasses$", "-count=1", "-timeout", "0", ".", "-args", "-damaged", fmt.Sprint(damaged()))
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "it passes: ") {
 				t.Errorf("without it no attacker passes: %v\n%s", err, out)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -23,7 +24,7 @@ var documented = strings.Split("analyze bisect bubble calibrate capture comment 
 	"waiver warn whatif window --fail-on --steady", " ")
 
 // TestEveryShownNameIsExplained takes every id, title and label from reports and comparisons, as data and as text, and asks explain
-// doc for each. -args -long 7 takes all captures.
+// doc for each. -args -long takes all captures.
 func TestEveryShownNameIsExplained(t *testing.T) {
 	names := map[string]string{}
 	add := func(from string, list ...string) {
@@ -45,7 +46,7 @@ func TestEveryShownNameIsExplained(t *testing.T) {
 	var folders []string
 	for _, path := range explaintest.Traces(t) {
 		name := explaintest.TraceName(path)
-		if *long == defaultLong && !slices.Contains([]string{"base", "head", "serving", "nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after"}, name) {
+		if !longtest.On() && !slices.Contains([]string{"base", "head", "serving", "nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after"}, name) {
 			continue
 		}
 		folders = append(folders, filepath.Join(dir, name))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -17,7 +18,7 @@ import (
 var familySample = []string{"alpa_r1_memcpy_nokernel", "nsysai_mfu_2gpu_after", "nsysai_mfu_2gpu_before", "tiny"}
 
 // TestFamily puts every capture against every other, in diff, in gate and by an agent: none ends in anything but pass,
-// fail or inconclusive, and gate leaves its comment. -args -long 7 takes all captures.
+// fail or inconclusive, and gate leaves its comment. -args -long takes all captures.
 func TestFamily(t *testing.T) {
 	traces := explaintest.Traces(t)
 	if more, err := filepath.Glob(explaintest.Shared("traces", "ranks", "*.sqlite")); err == nil {
@@ -27,7 +28,7 @@ func TestFamily(t *testing.T) {
 	var reports []string
 	for _, path := range traces {
 		name := explaintest.TraceName(path)
-		if *long == defaultLong && !sampled(name) {
+		if !longtest.On() && !sampled(name) {
 			continue
 		}
 		var out, errs bytes.Buffer

@@ -20,20 +20,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	_ "modernc.org/sqlite" // to damage rows
 )
 
-// long is how many damaged files of each kind TestLongRun reads. An ordinary run takes a few; before a release:
+// damaged is how many damaged files of each kind TestLongRun reads, and a fifth of the states that TestNoAttackerPasses
+// draws: 6, or 200 with -long. Before a release:
 //
-//	go test ./cmd/explain -run TestLongRun -long 2000 -timeout 0
-//	go test -race ./cmd/explain -run TestLongRun -long 100 -timeout 0
-const defaultLong = 6
-
+//	go test ./cmd/explain -run TestLongRun -timeout 0 -args -damaged 2000
+//	go test -race ./cmd/explain -run TestLongRun -timeout 0 -args -damaged 100
 var (
-	long     = flag.Int("long", defaultLong, "damaged traces, and damaged texts, of TestLongRun")
+	damagedN = flag.Int("damaged", 0, "damaged traces, and damaged texts, of TestLongRun; 0: as many as -long says")
 	longSeed = flag.Uint64("long-seed", 18, "which damage TestLongRun does")
 )
+
+func damaged() int {
+	if *damagedN > 0 {
+		return *damagedN
+	}
+	return longtest.N(6, 200)
+}
 
 // longCommands read a trace. M is the damaged file, T a sound one, R a sound report, O a folder or file to write.
 var longCommands = []string{
@@ -102,7 +109,7 @@ func TestLongRun(t *testing.T) {
 			small = append(small, path)
 		}
 	}
-	for i := range *long {
+	for i := range damaged() {
 		from := small[l.rng.IntN(len(small))]
 		l.read(i, from, longCommands[i%len(longCommands)])
 	}
@@ -120,13 +127,13 @@ func TestLongRun(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	for i := range *long {
+	for i := range damaged() {
 		name := names[i%len(names)]
 		commands := texts[name]
 		l.read(i, name, commands[i/len(names)%len(commands)])
 	}
 	t.Logf("%d damaged traces and %d damaged texts: exit codes %v; the longest took %.1f s (%s)", traced, l.runs-traced, l.codes, l.longest.Seconds(), l.slow)
-	if l.runs != 2**long {
+	if l.runs != 2*damaged() {
 		t.Errorf("%d runs", l.runs)
 	}
 	if n := runtime.NumGoroutine(); n > 100 {

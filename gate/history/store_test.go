@@ -18,6 +18,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/history"
@@ -441,12 +442,11 @@ func TestKeptReportsCompareAsWholeOnesDo(t *testing.T) {
 
 // TestSizeOfARun holds what a run adds to a file to 100 kB, for the largest reports there are.
 func TestSizeOfARun(t *testing.T) {
-	traces, _ := filepath.Glob("../../../shared/traces/*.sqlite")
 	own, err := filepath.Glob("../../testdata/*.sqlite")
 	if err != nil || len(own) == 0 {
 		t.Fatalf("no traces (%v)", err)
 	}
-	for _, trace := range append(own, traces...) {
+	for _, trace := range append(own, longtest.Captures(t)...) {
 		res, err := analyze.Run(context.Background(), trace, analyze.Options{})
 		if err != nil {
 			continue // of no use to a history either

@@ -1,7 +1,6 @@
 package stepgraph_test
 
 import (
-	"flag"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,9 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
-
-var long = flag.Bool("long", false, "run the simulations whole")
 
 // pair is an engine of two threads: one launches the kernels of a step, the other waits for them and wakes the first, that
 // works for a while and launches the next step. Of one thread, it does both. Times in ns.
@@ -136,7 +134,7 @@ var pairChanges = []change{
 // and the ceiling at most 5 % of a step above it in 95 of 100, with one thread and with two, whatever was recorded of them.
 func TestCeilingsOfPairs(t *testing.T) {
 	runs := 12
-	if *long {
+	if longtest.On() {
 		runs = 150
 	}
 	rng := rand.New(rand.NewPCG(32, 1))
@@ -217,7 +215,7 @@ func (c *capture) total(u *stepgraph.Units, change *stepgraph.Change) (gain, was
 // units are those of one device, which follow each other without a hole.
 func TestCeilingsAreMonotone(t *testing.T) {
 	seeds := uint64(40)
-	if *long {
+	if longtest.On() {
 		seeds = 1000
 	}
 	parts := []func(c *capture, x *stepgraph.Change){

@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // capture is a capture with its graph.
@@ -62,9 +63,8 @@ func open(t *testing.T, path string) *capture {
 
 func shared(t *testing.T) []string {
 	t.Helper()
-	list, _ := filepath.Glob("../../../../shared/traces/*.sqlite")
-	more, _ := filepath.Glob("../../../../shared/traces/ranks/*.sqlite")
-	if list = append(list, more...); len(list) == 0 {
+	list := append(longtest.Captures(t), longtest.Ranks(t)...)
+	if len(list) == 0 {
 		t.Skip("no shared traces beside the checkout")
 	}
 	return list

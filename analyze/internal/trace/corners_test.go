@@ -18,6 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // reference opens a capture through SQLite alone.
@@ -124,7 +125,7 @@ func traceFiles(tb testing.TB) []string {
 	if err != nil || len(own) == 0 {
 		tb.Fatal("no traces in testdata")
 	}
-	real, _ := filepath.Glob(filepath.FromSlash("../../../../shared/traces/*.sqlite"))
+	real := longtest.Captures(tb)
 	if len(real) == 0 {
 		tb.Log("the shared traces are not here: only the synthetic ones are compared")
 	}

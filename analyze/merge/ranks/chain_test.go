@@ -1,13 +1,12 @@
 package ranks
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
-)
 
-var long = flag.Bool("long", false, "all 500 built cases of waiting")
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+)
 
 // play is a run of ranks that call each other, on true time, in ns.
 type play struct {
@@ -108,7 +107,7 @@ func (p *play) members(perHost int) []Member {
 // nothing is told where lateness is below three times what clocks may be off.
 func TestWaitingIsFollowedToWhereItBegins(t *testing.T) {
 	cases := 100
-	if *long {
+	if longtest.On() {
 		cases = 500
 	}
 	right, told := map[string]int{}, 0

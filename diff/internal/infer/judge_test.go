@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
@@ -208,7 +209,7 @@ func TestTails(t *testing.T) {
 	}
 	for stat, size := range map[infer.Statistic]int{infer.P90: 64, infer.P99: 500} {
 		fails, floored, found, trials := 0, 0, 0, 10
-		if *long {
+		if longtest.On() {
 			trials = 40
 		}
 		for range trials {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
@@ -27,7 +28,7 @@ func wave(rng *rand.Rand, n int, rho float64) []float64 {
 // statistics.
 func TestIntervalsHoldTheirLevel(t *testing.T) {
 	trials, sizes, rhos := 60, []int{8, 16}, []float64{0, 0.5}
-	if *long {
+	if longtest.On() {
 		trials, sizes, rhos = 500, []int{8, 16, 64, 256}, []float64{0, 0.3, 0.5, 0.9}
 	}
 	for _, how := range []string{"two samples", "pairs"} {

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
-var (
-	long      = flag.Bool("long", false, "simulations in full, for the table of the page statistics; minutes")
-	powerStat = flag.Float64("power-stat", 0, "quantile that TestPower looks at; 0: the mean")
-)
+var powerStat = flag.Float64("power-stat", 0, "quantile that TestPower looks at; 0: the mean")
 
 // shapes are the work of unit i of n over one capture; i may lie beyond n where a capture starts later.
 var shapes = []struct {
@@ -98,7 +96,7 @@ func most(p float64, trials int) float64 {
 func TestPower(t *testing.T) {
 	sizes, trials, stats := []int{16}, 16, []infer.Statistic{infer.Statistic(*powerStat)}
 	lates := []float64{0.05}
-	if *long {
+	if longtest.On() {
 		sizes, trials, lates = []int{8, 16, 64, 256, 1024}, 100, []float64{0.02, 0.05, 0.1}
 	}
 	for _, stat := range stats {

@@ -1,16 +1,15 @@
 package change
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-)
 
-var long = flag.Bool("long", false, "simulate each world 100 times, and compare with the table of the page")
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+)
 
 // Numbers of a simulated series.
 const (
@@ -202,7 +201,7 @@ func (o *outcome) within(n int) float64 {
 // TestWorlds is the table of the page, and what is promised of each world.
 func TestWorlds(t *testing.T) {
 	series := 4
-	if *long {
+	if longtest.On() {
 		series = 100
 	}
 	var b strings.Builder
@@ -214,13 +213,13 @@ func TestWorlds(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %.2f | %d, %.0f, %.0f %% | %.0f, %.0f %% | %s |\n", w.name, o.falses, median, 100*o.within(5), 100*o.within(10), 100*o.flips, 100*o.creeps, w.others)
 		years := float64(series) * nights / year
 		most := w.falses
-		if !*long { // of few years: as many as chance allows
+		if !longtest.On() { // of few years: as many as chance allows
 			most += (2*math.Sqrt(w.falses*years) + 1) / years
 		}
 		if o.falses > most {
 			t.Errorf("%s: %.2f false changes a year, at most %.2f are promised", w.name, o.falses, w.falses)
 		}
-		if *long && w.within > 0 && median > w.within {
+		if longtest.On() && w.within > 0 && median > w.within {
 			t.Errorf("%s: +3 %% is found in %d nights, %d are promised", w.name, median, w.within)
 		}
 		if strings.Contains(w.name, "driver") && o.borders != 1 {
@@ -231,7 +230,7 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 	t.Log("\n" + b.String())
-	if *long && !strings.Contains(Page, b.String()) {
+	if longtest.On() && !strings.Contains(Page, b.String()) {
 		t.Error("the table of change.md is another one")
 	}
 }

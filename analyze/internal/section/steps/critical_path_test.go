@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // Tiny's latencies, in µs. From the end of a launch to a kernel that starts after it, on an idle stream: 5, 0, 5, 95, 5;
@@ -172,9 +173,7 @@ func TestPathGoesThroughTheLateRank(t *testing.T) {
 // Reasons sum to idle time of cause dependency, causes to the time without compute, of devices and of units, and parts of
 // paths to units, to the ns.
 func TestSumsOfWaitsClose(t *testing.T) {
-	paths, _ := filepath.Glob("../../../../../shared/traces/*.sqlite")
-	ranks, _ := filepath.Glob("../../../../../shared/traces/ranks/*.sqlite")
-	paths = append(append(paths, ranks...), tracetest.Tiny().WriteTB(t), tracetest.Serving().WriteTB(t), tracetest.ServingGraphMode().WriteTB(t), steps(20).WriteTB(t))
+	paths := append(append(longtest.Captures(t), longtest.Ranks(t)...), tracetest.Tiny().WriteTB(t), tracetest.Serving().WriteTB(t), tracetest.ServingGraphMode().WriteTB(t), steps(20).WriteTB(t))
 	for i, path := range paths {
 		r := sectiontest.AnalyseFile(t, path, analyze.Options{}).Report
 		if i%2 == 1 && r.Unit.Kind != "none" { // of a narrowed window too

@@ -1,12 +1,12 @@
 package steps_test
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // The units are those of TestUnitPositions: 200 µs each, the last 240 because the host is 40 late.
@@ -49,7 +49,7 @@ func TestUnitPartsByHand(t *testing.T) {
 
 // Of every capture that is here, the parts of each unit sum to its duration to the nanosecond.
 func TestUnitPartsClose(t *testing.T) {
-	paths, _ := filepath.Glob(filepath.FromSlash("../../../../../shared/traces/*.sqlite"))
+	paths := longtest.Captures(t)
 	if len(paths) == 0 {
 		t.Skip("no shared/traces: the real traces are not part of the project")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // TestUnitPositions works out by hand what unitSteps says: four units of 200, 200, 200 and 240 µs.
@@ -258,7 +259,7 @@ func randomSteps(rt *rapid.T, th *tracetest.Thread, at int64) {
 
 // TestPositionsCloseOnRealTraces looks at the sums on every real trace with a unit.
 func TestPositionsCloseOnRealTraces(t *testing.T) {
-	paths, _ := filepath.Glob(filepath.FromSlash("../../../../../shared/traces/*.sqlite"))
+	paths := longtest.Captures(t)
 	if len(paths) == 0 {
 		t.Skip("the real traces are not part of the project")
 	}
@@ -270,7 +271,7 @@ func TestPositionsCloseOnRealTraces(t *testing.T) {
 			n++
 		}
 	}
-	if n < 8 {
+	if few := longtest.N(2, 8); n < few {
 		t.Errorf("%d traces have steps", n)
 	}
 }

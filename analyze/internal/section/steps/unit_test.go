@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 const unitUS = 1_000 // ns
@@ -201,8 +202,7 @@ func TestUnitTimeIsAccountedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { closes(t, sectiontest.Analyse(t, b, analyze.Options{}).Report) })
 	}
-	files, _ := filepath.Glob("../../../../../shared/traces/*.sqlite")
-	for _, f := range files {
+	for _, f := range longtest.Captures(t) {
 		t.Run(filepath.Base(f), func(t *testing.T) {
 			if r := sectiontest.AnalyseFile(t, f, analyze.Options{}).Report; r.Unit.Kind != "none" {
 				closes(t, r)

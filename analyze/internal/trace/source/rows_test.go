@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // sameRows compares every column of every table. It returns how many tables were read by pages.
@@ -141,7 +142,7 @@ func traceFiles(tb testing.TB) []string {
 	if err != nil || len(own) == 0 {
 		tb.Fatal("no traces in testdata")
 	}
-	real, _ := filepath.Glob(filepath.FromSlash("../../../../../shared/traces/*.sqlite"))
+	real := longtest.Captures(tb)
 	if len(real) == 0 {
 		tb.Log("the shared traces are not here: only the synthetic ones are compared")
 	}

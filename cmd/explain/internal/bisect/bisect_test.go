@@ -1,14 +1,13 @@
 package bisect
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
-)
 
-var long = flag.Bool("long", false, "simulate 300 searches of each case")
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+)
 
 // scene is what a search meets: how much slower a commit is, how a capture of a machine comes out.
 type scene struct {
@@ -81,7 +80,7 @@ var scenes = []scene{
 // TestSearches: how often searches are right and what they cost.
 func TestSearches(t *testing.T) {
 	searches := 60
-	if *long {
+	if longtest.On() {
 		searches = 300
 	}
 	for i := range scenes {
@@ -113,7 +112,7 @@ func TestSearches(t *testing.T) {
 		of := float64(searches)
 		t.Logf("%-20s right %5.1f %%, false culprit %4.1f %%, %5.1f captures", x.name, 100*right/of, 100*falses/of, captures/of)
 		chance := 0.0
-		if !*long { // of few searches: as many as chance allows
+		if !longtest.On() { // of few searches: as many as chance allows
 			chance = 2.5 * math.Sqrt(0.05*0.95/of)
 		}
 		if right/of < x.right-chance || falses/of > x.falses+chance || captures/of > x.captures+chance*10 {

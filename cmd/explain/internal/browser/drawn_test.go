@@ -6,18 +6,21 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// TestDrawnMarksAreTheNumbers parses every mark of every chart back, on twelve reports.
+// TestDrawnMarksAreTheNumbers parses every mark of every chart back, on four reports, or twelve with -long.
 func TestDrawnMarksAreTheNumbers(t *testing.T) {
 	t.Parallel()
-	list := []string{explaintest.Testdata("serving.sqlite"), explaintest.Testdata("serving_graph.sqlite"), explaintest.Testdata("hostile.sqlite"),
-		explaintest.Testdata("twoprocs.sqlite"), explaintest.Testdata("oldest.sqlite"), explaintest.Testdata("graph_hidden.sqlite")}
-	for _, name := range []string{"nsysai_mfu_2gpu_before", "nsysai_h100_2gpu_1s", "cs336_hoponga_exp2024_2", "cs336zx_2_7B_nvtx",
-		"sglang_baseline_report", "rodinia_report2_native"} {
-		list = append(list, explaintest.Shared("traces", name+".sqlite"))
+	list := []string{explaintest.Testdata("serving.sqlite"), explaintest.Testdata("graph_hidden.sqlite"),
+		explaintest.Testdata("twoprocs.sqlite"), explaintest.Shared("traces", "nsysai_mfu_2gpu_before.sqlite")}
+	if longtest.On() {
+		list = append(list, explaintest.Testdata("serving_graph.sqlite"), explaintest.Testdata("hostile.sqlite"), explaintest.Testdata("oldest.sqlite"))
+		for _, name := range []string{"nsysai_h100_2gpu_1s", "cs336_hoponga_exp2024_2", "cs336zx_2_7B_nvtx", "sglang_baseline_report", "rodinia_report2_native"} {
+			list = append(list, explaintest.Shared("traces", name+".sqlite"))
+		}
 	}
 	for i, trace := range list {
 		t.Run(explaintest.TraceName(trace), func(t *testing.T) {
@@ -48,12 +51,15 @@ func TestDrawnMarksAreTheNumbers(t *testing.T) {
 	}
 }
 
-// TestDrawnMarksOfComparisons parses every mark of every chart back, on six comparisons.
+// TestDrawnMarksOfComparisons parses every mark of every chart back, on two comparisons, or six with -long.
 func TestDrawnMarksOfComparisons(t *testing.T) {
 	t.Parallel()
 	pairs := [][2]string{{explaintest.Testdata("serving.sqlite"), explaintest.Testdata("serving_graph.sqlite")}}
-	for _, p := range [][2]string{{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after"}, {"cs336zx_2_7B", "cs336zx_2_7B_clean"},
+	for i, p := range [][2]string{{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after"}, {"cs336zx_2_7B", "cs336zx_2_7B_clean"},
 		{"rodinia_report2_native", "rodinia_report3_native"}, {"cs336zx_2_7B_nvtx", "cs336zx_2_7B"}, {"cs336zx_2_7B", "fuser_h200_report1"}} {
+		if i > 0 && !longtest.On() {
+			break
+		}
 		pairs = append(pairs, [2]string{explaintest.Shared("traces", p[0]+".sqlite"), explaintest.Shared("traces", p[1]+".sqlite")})
 	}
 	check := func(t *testing.T, file string, c *comparison.Comparison) {

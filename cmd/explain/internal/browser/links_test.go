@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -21,9 +22,6 @@ func TestLinksLandWhereTheyPoint(t *testing.T) {
 	t.Parallel()
 	pages := somePages(t)
 	for name, file := range pages {
-		if testing.Short() && name != "report" && name != "diff" {
-			continue
-		}
 		for _, motion := range []string{"no-preference", "reduce"} {
 			ctx, _ := open(t, file, true)
 			if err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900), emulation.SetEmulatedMedia().WithFeatures(
@@ -62,14 +60,10 @@ func TestLinksLandWhereTheyPoint(t *testing.T) {
 	}
 }
 
-// somePages are twelve pages of all kinds; those of real traces only where these are.
+// somePages are pages of several kinds, and twelve of all kinds with -long; those of real traces only where these are.
 func somePages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
-	for _, name := range []string{"twoprocs", "serving_graph", "head", "hostile"} {
-		pages[name], _ = pageOf(t, explaintest.Testdata(name+".sqlite"))
-	}
-	pages["report"], _ = pageOf(t, explaintest.Testdata("serving.sqlite"))
 	pages["evidence"], _ = pageOf(t, explaintest.Testdata("serving.sqlite"), "--evidence", explaintest.Testdata("evidence"))
 	pages["diff"], _ = comparisonOf(t, explaintest.Testdata("serving.sqlite"))
 	pages["regression"], _ = comparisonPage(t, explaintest.Testdata("base.sqlite"), explaintest.Testdata("head.sqlite"))
@@ -81,8 +75,17 @@ func somePages(t *testing.T) map[string]string {
 	before, ok := shared("nsysai_mfu_2gpu_before")
 	after, _ := shared("nsysai_mfu_2gpu_after")
 	if ok {
-		pages["mfu"], _ = pageOf(t, after)
 		pages["mfu diff"], _ = comparisonPage(t, before, after)
+	}
+	if !longtest.On() {
+		return pages
+	}
+	for _, name := range []string{"twoprocs", "serving_graph", "head", "hostile"} {
+		pages[name], _ = pageOf(t, explaintest.Testdata(name+".sqlite"))
+	}
+	pages["report"], _ = pageOf(t, explaintest.Testdata("serving.sqlite"))
+	if ok {
+		pages["mfu"], _ = pageOf(t, after)
 	}
 	if training, ok := shared("cs336_hoponga_exp2023_4"); ok {
 		pages["training"], _ = pageOf(t, training)

@@ -17,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -25,7 +26,7 @@ import (
 func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
 	for i, trace := range explaintest.Traces(t) {
-		if os.Getenv("EXPLAIN_EVERY_PAGE") == "" && i%4 != 3 { // a browser is slow: a sample, and all of them when asked for
+		if !longtest.On() && i%4 != 3 { // a browser is slow
 			continue
 		}
 		t.Run(explaintest.TraceName(trace), func(t *testing.T) {

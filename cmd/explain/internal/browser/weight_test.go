@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -22,8 +23,8 @@ const (
 // TestPagesAreLight: no page of a real trace, and none of a pair of them, weighs more than it may.
 func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
-	list, err := filepath.Glob(explaintest.Shared("traces", "*.sqlite"))
-	if err != nil || len(list) == 0 {
+	list := longtest.Captures(t)
+	if len(list) == 0 {
 		t.Skip("the real traces are not part of the project")
 	}
 	weight := func(t *testing.T, file string, most int64) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture/capturetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
@@ -54,18 +55,14 @@ func SharedTrace(t testing.TB, name string) string {
 	return path
 }
 
-// Traces are all traces of testdata, and the real ones where they are there.
+// Traces are all traces of testdata, and a sample of the real ones where they are there: all of them with -long.
 func Traces(t testing.TB) []string {
 	t.Helper()
 	list, err := filepath.Glob(Testdata("*.sqlite"))
 	if err != nil || len(list) == 0 {
 		t.Fatalf("no traces in testdata (%v)", err)
 	}
-	more, err := filepath.Glob(Shared("traces", "*.sqlite"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(list, more...)
+	return append(list, longtest.Captures(t)...)
 }
 
 // TraceName is a trace's file without its ending: the name of its part of a test.
