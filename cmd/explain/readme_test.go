@@ -31,13 +31,17 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 	dir := readmeFolder(t)
 	t.Chdir(dir)
+	ran := map[string]bool{}
 	for name, text := range texts {
 		commands := readmeCommands(text)
 		if len(commands) == 0 {
 			t.Errorf("%s has no commands", name)
 		}
 		for _, c := range commands {
-			c.run(t, name, dir)
+			if line := strings.Join(c.args, " "); c.output != "" || !ran[line] {
+				ran[line] = true
+				c.run(t, name, dir)
+			}
 		}
 	}
 }

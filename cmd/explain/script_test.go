@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -27,7 +29,8 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: the command line as a user sees it. $TRACES holds the synthetic traces of testdata.
 // The command "code N explain …" wants exactly that exit code; "standin --port-file FILE &" is a server by script (package
-// fakeserver), and "port VAR FILE" waits until it listens and sets $VAR to its port.
+// fakeserver), and "port VAR FILE" waits until it listens and sets $VAR to its port. What is behind "[!long] stop" runs
+// with -args -long alone.
 func TestScripts(t *testing.T) {
 	traces, err := filepath.Abs("../../testdata")
 	if err != nil {
@@ -49,6 +52,12 @@ func TestScripts(t *testing.T) {
 				}
 			}
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "long" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			return longtest.On(), nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code":       wantCode,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/history"
@@ -249,13 +250,11 @@ func TestLevelCameBack(t *testing.T) {
 	}
 }
 
-// TestCauseNamesTheFamily: of 200 draws of five nights a side, with noise of 1 % between captures, the cause names the kernel that
+// TestCauseNamesTheFamily: of 40 draws, or 200 with -long, of five nights a side, with noise of 1 % between captures, the cause names the kernel that
 // was made slower (+3 % to the step) in 95 % or more.
 func TestCauseNamesTheFamily(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compares 200 pairs of segments")
-	}
-	const pool, draws = 10, 200
+	const pool = 10
+	draws := longtest.N(40, 200)
 	var base []*report.Report
 	for i := range pool {
 		base = append(base, history.Keep(historytest.Report(t, historytest.Capture{Seed: uint64(i + 1), Noise: 0.01, Steps: 6})))
@@ -301,23 +300,21 @@ func TestCauseNamesTheFamily(t *testing.T) {
 	}
 }
 
-// TestTenThousandRuns: any question takes less than a second.
+// TestTenThousandRuns: any question about 10,000 runs takes less than a second; about 1,000 unless -long.
 func TestTenThousandRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 10,000 runs")
-	}
+	runs := longtest.N(1_000, 10_000)
 	s := open(t, filepath.Join(t.TempDir(), "h.db"))
 	r := historytest.Report(t, historytest.Capture{Seed: 1})
-	if err := s.FillForTest(context.Background(), r, night(0), 10_000, 1); err != nil {
+	if err := s.FillForTest(context.Background(), r, night(0), runs, 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
 	for name, ask := range map[string]func() error{
 		"list": func() error { _, err := s.Runs(ctx, history.Filter{Limit: 30}); return err },
-		"show": func() error { _, err := s.Runs(ctx, history.Filter{Commit: historytest.Commit(9_999)}); return err },
+		"show": func() error { _, err := s.Runs(ctx, history.Filter{Commit: historytest.Commit(runs - 1)}); return err },
 		"check": func() error {
 			c, err := s.Check(ctx, history.CheckOptions{Today: now, Change: change.Options{}})
-			if err == nil && c.Series[0].Nights != 10_000 {
+			if err == nil && c.Series[0].Nights != runs {
 				t.Errorf("%d nights", c.Series[0].Nights)
 			}
 			return err

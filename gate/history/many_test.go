@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/gate/history"
 	"github.com/nsys-llm/explain/gate/history/historytest"
 )
 
 var (
-	long   = flag.Bool("long", false, "a page of 100,000 runs in TestPageOfManyRuns, in place of 2,000")
 	filled = flag.String("filled", "", "where TestPageOfManyRuns leaves its store, for explain history page")
 )
 
@@ -23,7 +23,7 @@ var (
 func TestPageOfManyRuns(t *testing.T) {
 	const branches = 40
 	runs := 2_000
-	if *long {
+	if longtest.On() {
 		runs = 100_000
 	}
 	place := *filled
@@ -64,7 +64,7 @@ func TestPageOfManyRuns(t *testing.T) {
 	if size > 8_000_000 {
 		t.Errorf("the page has %d bytes", size)
 	}
-	if *long && each > 20_000 {
+	if longtest.On() && each > 20_000 {
 		t.Errorf("%d bytes are allocated for each run", each)
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 )
 
-var long = flag.Bool("long", false, "make every known change in every capture")
 var only = flag.String("only", "", "of captures whose name contains this")
 
 // capture is a capture with its units, its graph and its ceilings.
@@ -209,7 +209,7 @@ func (n *tally) add(t *testing.T, c *capture, name string, k written, head *muta
 // launch.
 func TestCeilingsOfMutants(t *testing.T) {
 	kernels, threads := 2, []string{"", "Synchronize"}
-	if *long {
+	if longtest.On() {
 		kernels = 40
 	}
 	var n tally

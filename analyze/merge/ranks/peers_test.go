@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // pipeline is a run of stages of some ranks each: micro-batches go down the stages, one kernel receives from the stage
@@ -103,7 +105,7 @@ func first(members []Member) (int, *Result) {
 func TestASlowStageIsNamed(t *testing.T) {
 	right, n := 0, 0
 	seeds := 2
-	if *long {
+	if longtest.On() {
 		seeds = 20
 	}
 	for seed := range seeds {

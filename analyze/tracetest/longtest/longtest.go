@@ -28,6 +28,19 @@ func N(few, many int) int {
 	return few
 }
 
+// Some are n of the cases of a test, spread evenly over the list with the first and the last among them, or all of them
+// with -long.
+func Some[T any](list []T, n int) []T {
+	if On() || len(list) <= n {
+		return list
+	}
+	few := make([]T, n)
+	for i := range few {
+		few[i] = list[i*(len(list)-1)/max(n-1, 1)]
+	}
+	return few
+}
+
 // short are the real captures of an ordinary run: copies without kernels, CUDA graphs, two GPUs with NVTX, two
 // processes, the newest nsys.
 var short = []string{"alpa_r1_memcpy_nokernel", "cs336zx_2_7B_compile_cudagraph", "nsysai_mfu_2gpu_before", "testcuda_2026_1", "weatherbench_2025_5"}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
@@ -52,7 +53,7 @@ func server(more ...string) []string { return append(append([]string{}, serverAr
 // TestEveryFaultEndsInOneSentence injects faults into captures. Each ends in one sentence, with the right exit code, without a process
 // that is left over, and without a folder that is only half there.
 func TestEveryFaultEndsInOneSentence(t *testing.T) {
-	for _, f := range []fault{
+	for _, f := range longtest.Some([]fault{
 		// Nsight Systems.
 		{name: "nsys is missing", args: []string{"--nsys", "no-such-nsys", "--", "true"}, code: 3, says: "no-such-nsys is not installed here"},
 		{name: "nsys is too old", env: []string{"NSYS_STANDIN=version=2020.3"}, args: []string{"--", "true"}, code: 3, says: "is too old: explain capture needs 2021.4"},
@@ -119,7 +120,7 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 		// The disk.
 		{name: "the folder cannot be", args: []string{"--out", "/dev/null/x", "--", "true"}, code: 3, says: "cannot write /dev/null/x"},
 		{name: "the disk is full", keeps: leavesRecording, again: 3, args: []string{"--", "true"}, code: 3, says: "the disk is full", before: smallDisk},
-	} {
+	}, 16) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			f.check(t)
@@ -347,7 +348,7 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 
 // TestEveryVersionOfNsys: the commands are accepted by each version that explain knows, for every kind of window.
 func TestEveryVersionOfNsys(t *testing.T) {
-	for _, version := range []string{"2021.4", "2022.4", "2023.4", "2024.2", "2025.6"} {
+	for _, version := range longtest.Some([]string{"2021.4", "2022.4", "2023.4", "2024.2", "2025.6"}, 2) {
 		for name, args := range map[string][]string{
 			"whole capture":       {"--cuda-memory", "--", "true"},
 			"timed capture":       {"--duration", "1s", "--", "sleep", "60"},

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
@@ -56,7 +57,7 @@ func TestSignalsEndACapture(t *testing.T) {
 	busy := []string{"STANDIN=ttft=5ms,tokens=4"}
 	load := []string{"vllm", "--model", "m", "--num-requests", "100000", "--no-report", "--grace", "2s"}
 	program := []string{"--no-report", "--", "sh", "-c", "sleep 60"}
-	for _, x := range []struct {
+	for _, x := range longtest.Some([]struct {
 		name  string
 		sig   syscall.Signal
 		times int
@@ -94,7 +95,7 @@ func TestSignalsEndACapture(t *testing.T) {
 		{"Ctrl-C while nsys stop hangs", syscall.SIGINT, 1, "Recording", []string{"NSYS_STANDIN=fault=stop_hang"}, []string{"--no-report", "--grace", "1s", "--ready", "ready", "--duration", "100ms", "--", "sh", "-c", "touch ready; sleep 60"}, kept, leavesWhole},
 		{"hangup while the server is measured again", hup, 1, "Starting the server again", []string{"STANDIN=tokens=4,healthy_after=3s"},
 			[]string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0", "--grace", "1s"}, failed, leavesRecording},
-	} {
+	}, 8) {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
