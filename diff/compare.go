@@ -102,21 +102,23 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	both := match.New(base, head,
 		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device,
 			MinShare: opt.MinShare, Top: opt.Top, Study: opt.Study}, c)
-	x := &comparer{noise.NewDecider(both, opt.Noise, opt.Seed)}
+	x := &comparer{C: c, Opt: opt, Base: both.Base, Head: both.Head, sides: both,
+		noise: noise.NewDecider(c, both.Base, both.Head, opt.Policy, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
 	c.Unit.OverlapNeeded = match.OverlapNeeded
-	c.Identical = x.IdenticalSides()
-	x.Residue()
+	c.Identical = both.IdenticalSides()
+	both.Residue()
 	switch {
-	case x.EvidenceOnly():
-		x.Opt.Policy = x.Opt.Policy.ForEvidence()
+	case both.EvidenceOnly():
+		x.noise.Policy = opt.Policy.ForEvidence()
+		both.Opt.Policy = x.noise.Policy
 		x.evidence()
-	case x.Check():
+	case both.Check():
 		x.compare()
 	default:
 		x.totals()
 	}
-	if !x.EvidenceOnly() {
+	if !both.EvidenceOnly() {
 		x.beside()
 	}
 	x.failedRequests()
@@ -124,14 +126,14 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	incomplete(c, base, head)
 	overhead(c, opt.Policy.Stats.MaxOverhead, base, head)
 	doubt(c)
-	x.Mix()
+	both.Mix()
 	c.Ranks = compareRanks(x.Base, x.Head)
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
-	x.NameKernels()
-	judge.All(x.Decider, opt.Today)
+	both.NameKernels()
+	judge.All(x.noise, opt.Today)
 	if len(opt.Study) > 0 {
 		x.unjudge()
 	}
@@ -143,10 +145,17 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 }
 
 // comparer is a comparison on its way from room to room.
-type comparer struct{ *noise.Decider }
+type comparer struct {
+	C          *comparison.Comparison
+	Opt        Options
+	Base, Head *side.Side // of the kind of unit that is attributed, once it is chosen
+	sides      *match.Sides
+	noise      *noise.Decider
+}
 
 func (x *comparer) parts() *attribute.Parts {
-	return &attribute.Parts{Sides: x.Sides, Shift: x.Shift, Floor: x.UnitFloor()}
+	return &attribute.Parts{C: x.C, Base: x.Base, Head: x.Head, Chosen: x.sides.Chosen(), MinShare: x.Opt.MinShare, Top: x.Opt.Top,
+		Shift: x.noise.Shift, Floor: x.noise.UnitFloor()}
 }
 
 // compare fills in everything that is said of one kind of unit.
@@ -157,18 +166,18 @@ func (x *comparer) compare() {
 	if u.Kind != h.Kind {
 		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
 	}
-	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.Kind.Phase, match.Optional(
-		x.Kind.Batch), match.Optional(x.Kind.Tokens)
+	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.sides.Kind.Phase, match.Optional(
+		x.sides.Kind.Batch), match.Optional(x.sides.Kind.Tokens)
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
-	x.Work()
-	x.Coverage()
-	x.Rows()
+	x.sides.Work()
+	x.sides.Coverage()
+	x.noise.Rows(x.sides.Chosen())
 	if c.Depth == comparison.DepthKernel {
 		base, _ := x.Base.Merged()
 		head, _ := x.Head.Merged()
-		rows, rest := x.KernelRows(base, head, x.Shorter())
-		x.Kernels(base, head, rows, rest)
+		rows, rest := match.KernelRows(x.Base, x.Head, x.Opt.MinShare, x.Opt.Top)
+		x.noise.Kernels(base, head, rows, rest)
 	}
 	parts := x.parts()
 	parts.Attribute()
@@ -182,7 +191,7 @@ func (x *comparer) compare() {
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
-		x.Reason(cmp.Or(row.Code, comparison.WideInterval), "unit.time.p50: "+row.Why)
+		c.Reason(cmp.Or(row.Code, comparison.WideInterval), "unit.time.p50: "+row.Why)
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 func (x *comparer) evidence() {
 	c := x.C
 	c.Comparable = true
-	x.Environment()
-	x.KindsOfEvidence()
+	x.sides.Environment()
+	x.sides.KindsOfEvidence()
 	x.iterations()
-	x.Measured()
+	x.noise.Measured()
 	if len(c.Primary) > 0 {
 		c.Depth = comparison.DepthEvidence
 	} else if c.Comparable {
-		x.Refuse(comparison.MissingMetric, "base and head have no metric in common")
+		x.sides.Refuse(comparison.MissingMetric, "base and head have no metric in common")
 	}
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
@@ -37,29 +37,29 @@ func (x *comparer) iterations() {
 		}
 	}
 	// Where kinds differ, the other numbers cannot be compared
-	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() {
-		x.Reason(
+	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.sides.CommonKind() {
+		x.C.Reason(
 			comparison.DifferentWork,
 			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",
-				match.KindsText(x.BaseKinds()), match.KindsText(x.HeadKinds())),
+				match.KindsText(x.sides.BaseKinds()), match.KindsText(x.sides.HeadKinds())),
 		)
 		return
 	}
-	if !x.Choose() {
+	if !x.sides.Choose() {
 		return
 	}
 	u := &x.Base.Captures[0].Report.Unit
 	x.C.Unit.Kind, x.C.Unit.Name = u.Kind, u.Name
-	x.C.Unit.Phase, x.C.Unit.Batch, x.C.Unit.Tokens = x.Kind.Phase, match.Optional(
-		x.Kind.Batch), match.Optional(x.Kind.Tokens)
+	x.C.Unit.Phase, x.C.Unit.Batch, x.C.Unit.Tokens = x.sides.Kind.Phase, match.Optional(
+		x.sides.Kind.Batch), match.Optional(x.sides.Kind.Tokens)
 	x.C.Unit.BaseN, x.C.Unit.HeadN = x.Base.Units(), x.Head.Units()
-	x.Rows()
+	x.noise.Rows(x.sides.Chosen())
 }
 
 // beside compares evidence that lies beside traces on both sides, as it would be compared alone.
 func (x *comparer) beside() {
 	rows := len(x.C.Primary)
-	x.MeasuredBeside()
+	x.noise.MeasuredBeside()
 	if len(x.C.Primary) > rows && !x.C.Comparable && !x.C.Identical {
 		x.unsettle()
 	}
@@ -77,7 +77,7 @@ func (x *comparer) failedRequests() {
 	}{{"base", x.Base}, {"head", x.Head}} {
 		for _, c := range s.side.Captures {
 			if v, ok := c.Value("load.failure_ratio", nil); ok && v > mostFailures {
-				x.Reason(comparison.FailedRequests, fmt.Sprintf(
+				x.C.Reason(comparison.FailedRequests, fmt.Sprintf(
 					"%s: %s of the requests of %s failed: latencies are those of the others, and nothing follows from them",
 					s.name, unit.Percent(v), c.Report.Trace.Name))
 			}

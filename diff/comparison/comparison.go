@@ -88,6 +88,11 @@ type Reason struct {
 	Head  string `json:"head,omitempty"`
 }
 
+// Reason adds why the verdict is no better.
+func (c *Comparison) Reason(code Code, text string) {
+	c.Reasons = append(c.Reasons, Reason{Code: code, Text: text})
+}
+
 // Has reports whether a reason is among those of the comparison.
 func (c *Comparison) Has(code Code) bool {
 	return slices.ContainsFunc(c.Reasons, func(r Reason) bool { return r.Code == code })

@@ -64,7 +64,7 @@ func (x *Parts) answer() {
 	if c.Has(comparison.GraphCaptureMismatch) && c.Depth == comparison.DepthUnit {
 		note("CUDA graphs hide kernels on one side: single kernels are not compared")
 	}
-	note(x.Moved)
+	note(x.Chosen.Moved)
 	if !slices.ContainsFunc(stories, func(s *story) bool { return s.what != "" }) {
 		note(x.mixText())
 	}
@@ -75,7 +75,7 @@ func (x *Parts) answer() {
 	}
 	if lead.Parts != x && lead.what == "" {
 		c.Attribution = lead.C.Attribution
-		c.Attribution.Kind = lead.Kind.String()
+		c.Attribution.Kind = lead.Chosen.Kind.String()
 	}
 }
 
@@ -152,11 +152,11 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	switch {
 	case row.Metric == comparison.MetricWork:
 	case row.Kind == "" && lead.Parts != nil:
-		a.Per = perKind(lead.Kind)
+		a.Per = perKind(lead.Chosen.Kind)
 	default:
-		for i := range x.Kinds {
-			if x.Kinds[i].Name.String() == row.Kind {
-				a.Per = perKind(x.Kinds[i].Name)
+		for i := range x.Chosen.Kinds {
+			if x.Chosen.Kinds[i].Name.String() == row.Kind {
+				a.Per = perKind(x.Chosen.Kinds[i].Name)
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/match"
 )
 
 // TestWaitingForOthersHasOneRow: idle time of 60 µs, of which 43 waits for other streams and 17 has another cause, is two rows
@@ -22,7 +21,7 @@ func TestWaitingForOthersHasOneRow(t *testing.T) {
 		if cause != "" {
 			c.Attribution.Rows = append(c.Attribution.Rows, row(cause, comparison.KindCause, 17e3))
 		}
-		list := (&story{Parts: &Parts{Sides: &match.Sides{C: c}}}).waitRows()
+		list := (&story{Parts: &Parts{C: c}}).waitRows()
 		if len(list) != 2 || list[0].Delta != 43e3 || list[0].What != "GPU idle: work waits for other streams or devices" ||
 			list[1].Delta != 17e3 || list[1].What != want {
 			t.Errorf("%q: %+v, want %q", cause, list, want)

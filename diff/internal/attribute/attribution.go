@@ -15,7 +15,12 @@ import (
 
 // Parts works out where a change comes from.
 type Parts struct {
-	*match.Sides
+	C          *comparison.Comparison
+	Base, Head *side.Side // of the kind of unit that is attributed
+	Chosen     match.Chosen
+	MinShare   float64 // kernels below this share of the shorter unit go to others, 0..1
+	Top        int     // rows of kernels
+
 	Shift *float64 // of all kernels, ln, where several captures a side tell
 	Floor float64  // change of the unit's time that noise alone hardly exceeds, a ratio of the base
 
@@ -67,7 +72,7 @@ func (x *Parts) Attribute() {
 		return
 	}
 	x.categoryRows(add)
-	rows, rest := x.KernelRows(base, head, x.Shorter())
+	rows, rest := match.KernelRows(x.Base, x.Head, x.MinShare, x.Top)
 	for _, p := range rows {
 		b, h := match.At(base, p.Base), match.At(head, p.Head)
 		count, perCall := match.Effects(b.Count, b.Alone, h.Count, h.Alone)

@@ -29,7 +29,7 @@ const (
 
 // settled reports whether the time of the unit is known to have changed.
 func (x *Parts) settled() bool {
-	c := timeClass(x.rowsOf(x.Kind))
+	c := timeClass(x.rowsOf(x.Chosen.Kind))
 	return c == comparison.Regressed || c == comparison.Improved
 }
 
@@ -219,13 +219,12 @@ func (x *Parts) shifted() (middle, alike float64, kinds int) {
 // unmoved is a kind of unit, of those that both sides run, whose kernels did not change by about as much as those of
 // this one: what the clock of a device does, all of its kinds feel. Nil where there is none.
 func (x *Parts) unmoved(shift float64) *match.Kind {
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
-		if !k.Both() || k.Name == x.Kind {
+	for i := range x.Chosen.Kinds {
+		k := &x.Chosen.Kinds[i]
+		if !k.Both() || k.Name == x.Chosen.Kind {
 			continue
 		}
-		y := &Parts{Sides: x.Of(k)}
-		if middle, _, kinds := y.shifted(); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
+		if middle, _, kinds := x.of(k).shifted(); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
 			return k
 		}
 	}
@@ -238,7 +237,7 @@ func (s *story) inMost() bool {
 		return false
 	}
 	total, median := s.C.Attribution.TotalDelta, s.C.Row("unit.time.p50")
-	for _, r := range s.rowsOf(s.Kind) {
+	for _, r := range s.rowsOf(s.Chosen.Kind) {
 		if r.Metric == "unit.time.p50" {
 			median = &r
 		}

@@ -33,7 +33,7 @@ func stepBetween(t interface{ Fatalf(string, ...any) }, base, head *side.Sequenc
 	if of == nil {
 		t.Fatalf("not aligned")
 	}
-	x := &Parts{Sides: &match.Sides{Base: &side.Side{}, Head: &side.Side{}, C: &comparison.Comparison{}}}
+	x := &Parts{Base: &side.Side{}, Head: &side.Side{}, C: &comparison.Comparison{}}
 	return x.step(base, head, of)
 }
 
@@ -135,7 +135,7 @@ func TestStepCloses(t *testing.T) {
 		if of == nil {
 			t.Skip("too different")
 		}
-		x := &Parts{Sides: &match.Sides{Base: &side.Side{}, Head: &side.Side{}, C: &comparison.Comparison{}}}
+		x := &Parts{Base: &side.Side{}, Head: &side.Side{}, C: &comparison.Comparison{}}
 		s := x.step(base, head, of)
 		sum, positions := 0.0, int64(0)
 		for i := range s.Rows {

@@ -30,18 +30,17 @@ const (
 // stories are those of the kind that leads the headline, of the others that got slower, and of the head's units that
 // the base does not run in that form, those that change the base's work most first. There is at least one.
 func (x *Parts) stories() []*story {
-	judged := x.Judged()
 	row, _ := x.C.Headline()
 	var lead *story
 	var list []*story
-	for _, k := range judged {
+	for _, k := range x.Chosen.Judged {
 		s := &story{Parts: x, class: timeClass(x.rowsOf(k.Name))}
 		n, before, _ := x.Base.OfKind(k.Base)
 		_, after, _ := x.Head.OfKind(k.Head)
 		s.weight = float64(n) * (comparison.Value(after) - comparison.Value(before))
 		leads := row != nil && row.Kind != "" && row.Kind == k.Name.String()
 		told := s.class == comparison.Regressed || row != nil && row.Kind == "" && s.class == comparison.Improved
-		if k != x.Main && (leads || told) {
+		if k != x.Chosen.Judged[0] && (leads || told) {
 			s.Parts = x.split(k, x.rowsOf(k.Name))
 		}
 		switch {
@@ -61,7 +60,7 @@ func (x *Parts) stories() []*story {
 	moved := len(list) > 0 && row != nil && row.Metric == comparison.MetricWork && comparison.Real(row) ||
 		slices.ContainsFunc(list, func(s *story) bool { return s.class != "" })
 	if lead == nil && !moved { // what is told is of the kind with most time
-		lead = &story{Parts: x, class: timeClass(x.rowsOf(x.Main.Name))}
+		lead = &story{Parts: x, class: timeClass(x.rowsOf(x.Chosen.Kind))}
 	}
 	if lead != nil {
 		list = slices.Insert(list, 0, lead)
@@ -100,16 +99,25 @@ func timeClass(rows []comparison.Row) comparison.Class {
 	return comparison.Unsettled
 }
 
+// of looks at another kind of unit than the attributed one.
+func (x *Parts) of(k *match.Kind) *Parts {
+	y := &Parts{C: x.C, Chosen: x.Chosen, MinShare: x.MinShare, Top: x.Top}
+	y.Chosen.Kind = k.Name
+	y.Base, y.Head = k.Of(x.Base, x.Head)
+	return y
+}
+
 // split works out the parts of the change of another kind of unit than the attributed one, with the rows that are of
 // it. No class of its kernels is decided.
 func (x *Parts) split(k *match.Kind, rows []comparison.Row) *Parts {
-	y := &Parts{Sides: x.Of(k), Floor: x.Floor, names: x.names}
-	y.C = &comparison.Comparison{Depth: y.Depth(), Primary: rows}
+	y := x.of(k)
+	y.Floor, y.names = x.Floor, x.names
+	y.C = &comparison.Comparison{Depth: match.Depth(y.Base, y.Head), Primary: rows}
 	base, _ := y.Base.Merged()
 	head, _ := y.Head.Merged()
 	if y.C.Depth == comparison.DepthKernel {
 		time, _ := y.Base.Mean(func(v *side.View) (float64, bool) { return side.Mean(v.Time) })
-		pairs, _ := y.KernelRows(base, head, y.Shorter())
+		pairs, _ := match.KernelRows(y.Base, y.Head, x.MinShare, x.Top)
 		for _, p := range pairs {
 			y.C.Kernels = append(y.C.Kernels, match.KernelRow(base, head, p, time))
 		}
@@ -144,7 +152,7 @@ func (s *story) text(verdict comparison.Verdict) string {
 func (s *story) changed(verdict comparison.Verdict) string {
 	mean := s.C.Row("unit.time.mean")
 	if mean == nil {
-		return perKind(s.Kind) + " of unknown size"
+		return perKind(s.Chosen.Kind) + " of unknown size"
 	}
 	word := "not settled"
 	if verdict == comparison.Pass {
@@ -159,7 +167,7 @@ func (s *story) changed(verdict comparison.Verdict) string {
 		word = "no change beyond noise"
 	case comparison.Unsettled, comparison.Added, comparison.Removed:
 	}
-	return fmt.Sprintf("%s: %s %s, %s → %s", perKind(s.Kind), rowChange(mean), word, match.NS(comparison.Value(mean.Base)), match.NS(comparison.Value(mean.Head)))
+	return fmt.Sprintf("%s: %s %s, %s → %s", perKind(s.Chosen.Kind), rowChange(mean), word, match.NS(comparison.Value(mean.Base)), match.NS(comparison.Value(mean.Head)))
 }
 
 func rowChange(r *comparison.Row) string {
@@ -199,8 +207,8 @@ func (x *Parts) newKinds() []*story {
 		all += x.C.Mix[i].HeadCount
 	}
 	var list []*story
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+	for i := range x.Chosen.Kinds {
+		k := &x.Chosen.Kinds[i]
 		if k.Head == nil || k.Base != nil || all == 0 {
 			continue
 		}
@@ -212,7 +220,7 @@ func (x *Parts) newKinds() []*story {
 		if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
 			what = "half of the units are of another kind"
 		}
-		v := x.Variant(k)
+		v := k.Variant(x.Head)
 		if v == nil {
 			list = append(list, &story{what: what + x.instead(k)})
 			continue
@@ -252,8 +260,8 @@ func (x *Parts) instead(k *match.Kind) string {
 // none.
 func (x *Parts) goneFor(k *match.Kind) *match.Kind {
 	var gone *match.Kind
-	for i := range x.Kinds {
-		o := &x.Kinds[i]
+	for i := range x.Chosen.Kinds {
+		o := &x.Chosen.Kinds[i]
 		if o.Head == nil && o.Name.Phase == k.Name.Phase && o.Name.Tokens == k.Name.Tokens && o.Name.Batch >= 0 &&
 			k.Name.Batch >= 0 && (gone == nil || x.baseShare(o) > x.baseShare(gone)) {
 			gone = o
@@ -265,10 +273,10 @@ func (x *Parts) goneFor(k *match.Kind) *match.Kind {
 // goneKinds are the stories of kinds that the head does not run, and that no kind of its own stands for.
 func (x *Parts) goneKinds() []*story {
 	var list []*story
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+	for i := range x.Chosen.Kinds {
+		k := &x.Chosen.Kinds[i]
 		if k.Head != nil || k.Like != nil || x.baseShare(k) < namedKind ||
-			slices.ContainsFunc(x.Kinds, func(o match.Kind) bool { return o.Base == nil && x.goneFor(&o) == k }) {
+			slices.ContainsFunc(x.Chosen.Kinds, func(o match.Kind) bool { return o.Base == nil && x.goneFor(&o) == k }) {
 			continue
 		}
 		n, _, _ := x.Base.OfKind(k.Base)
@@ -411,7 +419,7 @@ func (x *Parts) mixText() string {
 		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(comparison.Value(m.HeadShare)-comparison.Value(m.BaseShare)) >= mixMoved &&
 			math.Abs(h-b) >= mixMoved/2 {
 			return fmt.Sprintf("units of %s are %d of %d instead of %d of %d, a change of the mix and not of the cost",
-				x.Kind, m.HeadCount, head, m.BaseCount, base)
+				x.Chosen.Kind, m.HeadCount, head, m.BaseCount, base)
 		}
 	}
 	return ""

@@ -286,7 +286,7 @@ func (x *Parts) APIRows() {
 			ratio := comparison.Value(a.HeadMean) / comparison.Value(a.BaseMean)
 			a.Ratio = &ratio
 			switch l := math.Abs(math.Log(ratio)); {
-			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*x.Shorter():
+			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*match.Shorter(x.Base, x.Head):
 				a.Class = comparison.Same
 			case side.Blocks(name): // lasts as long as what it waits for
 			case l > math.Log1p(2*comparison.DefaultFloor):

@@ -81,7 +81,7 @@ func (j *judge) unanswered() comparison.Verdict {
 
 // All judges a comparison whose rows stand by its policy, on a day.
 func All(x *noise.Decider, today time.Time) {
-	j := &judge{c: x.C, p: x.Opt.Policy, x: x, base: x.Base, head: x.Head, today: today}
+	j := &judge{c: x.C, p: x.Policy, x: x, base: x.Base, head: x.Head, today: today}
 	j.judge()
 }
 

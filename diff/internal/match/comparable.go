@@ -73,20 +73,16 @@ func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sid
 	return &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
 }
 
-func (x *Sides) Reason(code comparison.Code, text string) {
-	x.C.Reasons = append(x.C.Reasons, comparison.Reason{Code: code, Text: text})
-}
-
 // Refuse says why the sides are not comparable.
 func (x *Sides) Refuse(code comparison.Code, text string) {
 	x.C.Comparable = false
-	x.Reason(code, text)
+	x.C.Reason(code, text)
 }
 
 // differentWork says that the sides do different work, which makes them not comparable unless that is what is studied.
 func (x *Sides) differentWork(text string) {
 	if len(x.Opt.Study) > 0 {
-		x.Reason(comparison.DifferentWork, text)
+		x.C.Reason(comparison.DifferentWork, text)
 		return
 	}
 	x.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(StudyWork))

@@ -10,10 +10,10 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Devices are those on which every capture ran units of the main kind, in their order, where there is more than one.
-func (x *Sides) Devices() []int64 {
+// devices are those on which every capture ran units of the main kind, in their order, where there is more than one.
+func devices(base, head *side.Side) []int64 {
 	var list []int64
-	for i, v := range slices.Concat(x.Base.Views, x.Head.Views) {
+	for i, v := range slices.Concat(base.Views, head.Views) {
 		var here []int64
 		for _, m := range v.C.Metrics("unit.time") {
 			if len(m.Labels) != len(v.Labels)+1 || m.Summary == nil {
@@ -35,11 +35,10 @@ func (x *Sides) Devices() []int64 {
 	return list
 }
 
-// On looks at one device; nil where a capture says too little of it. Calls of the host and copies are known of each
+// On looks at one device of both sides; nil where a capture says too little of it. Calls of the host and copies are known of each
 // report's own slowest device alone: where these are not the same, nothing follows from their counts.
-func (x *Sides) On(device int64) *Sides {
-	y := *x
-	all := slices.Concat(x.Base.Views, x.Head.Views)
+func On(base, head *side.Side, device int64) (b, h *side.Side) {
+	all := slices.Concat(base.Views, head.Views)
 	mixed := slices.ContainsFunc(all, func(v *side.View) bool { return v.Device() != all[0].Device() })
 	views := func(s *side.Side) *side.Side {
 		out := &side.Side{Captures: s.Captures}
@@ -54,10 +53,10 @@ func (x *Sides) On(device int64) *Sides {
 		}
 		return out
 	}
-	if y.Base, y.Head = views(x.Base), views(x.Head); y.Base == nil || y.Head == nil {
-		return nil
+	if b, h = views(base), views(head); b == nil || h == nil {
+		return nil, nil
 	}
-	return &y
+	return b, h
 }
 
 // oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each
@@ -67,43 +66,43 @@ func (x *Sides) oneDevice() bool {
 	if want := x.Opt.Device; want != nil {
 		return x.thisDevice(*want)
 	}
-	var best *Sides
+	var base, head *side.Side
 	most, device := 0.0, int64(-1)
-	for _, d := range x.Devices() {
-		y := x.On(d)
-		if y == nil {
+	for _, d := range devices(x.Base, x.Head) {
+		onBase, onHead := On(x.Base, x.Head, d)
+		if onBase == nil {
 			continue
 		}
 		median := func(v *side.View) (float64, bool) { return v.Time.P50, true }
-		b, _ := y.Base.Mean(median)
-		h, _ := y.Head.Mean(median)
+		b, _ := onBase.Mean(median)
+		h, _ := onHead.Mean(median)
 		if b+h > most {
-			most, best, device = b+h, y, d
+			most, base, head, device = b+h, onBase, onHead, d
 		}
 	}
-	if best == nil {
+	if base == nil {
 		return true
 	}
 	slowest := func(s *side.Side) int64 { return s.Views[0].Device() }
 	if b, h := slowest(x.Base), slowest(x.Head); b != h {
 		x.Moved = fmt.Sprintf("the slowest device moved from %d to %d; device %d is compared, the slowest over both sides", b, h, device)
 	}
-	x.settle(best, device)
+	x.settle(base, head, device)
 	return true
 }
 
-func (x *Sides) settle(y *Sides, device int64) {
-	x.Main.BaseViews, x.Main.HeadViews = y.Base.Views, y.Head.Views
-	x.Base.Views, x.Head.Views = y.Base.Views, y.Head.Views
+func (x *Sides) settle(base, head *side.Side, device int64) {
+	x.Main.BaseViews, x.Main.HeadViews = base.Views, head.Views
+	x.Base.Views, x.Head.Views = base.Views, head.Views
 	x.Device = device
 }
 
 // thisDevice looks at the device that the caller named, and refuses where units of both sides did not run there.
 func (x *Sides) thisDevice(device int64) bool {
-	list := x.Devices()
+	list := devices(x.Base, x.Head)
 	if slices.Contains(list, device) {
-		if y := x.On(device); y != nil {
-			x.settle(y, device)
+		if base, head := On(x.Base, x.Head, device); base != nil {
+			x.settle(base, head, device)
 			return true
 		}
 	}

@@ -26,14 +26,17 @@ func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 	return count, delta - count
 }
 
-// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, and those
-// that another one replaced, however small; the largest changes first, at most Top.
-func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, rest []Pair) {
-	least := x.Opt.MinShare * unit
+// KernelRows works out which kernels get a row of their own: those with a share of minShare of the shorter unit on
+// either side, and those that another one replaced, however small; the largest changes first, at most top.
+func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest []Pair) {
+	least := minShare * Shorter(b, h)
+	base, _ := b.Merged()
+	head, _ := h.Merged()
 	for _, p := range Kernels(base, head) {
-		b, h := At(base, p.Base), At(head, p.Head)
+		was, is := At(base, p.Base), At(head, p.Head)
 		replaced := p.By == comparison.ByFamily || p.By == comparison.ByPosition
-		if replaced || max(b.Alone, h.Alone, b.Time, h.Time) >= least && !x.uncertain(p, b, h) {
+		hidden := p.Base < 0 && hides(b, is) || p.Head < 0 && hides(h, was)
+		if replaced || max(was.Alone, is.Alone, was.Time, is.Time) >= least && !hidden {
 			rows = append(rows, p)
 		} else {
 			rest = append(rest, p)
@@ -45,9 +48,9 @@ func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, r
 			cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time),
 			strings.Compare(PairName(base, head, p), PairName(base, head, q)))
 	})
-	if len(rows) > x.Opt.Top {
-		rest = append(rest, rows[x.Opt.Top:]...)
-		rows = rows[:x.Opt.Top]
+	if len(rows) > top {
+		rest = append(rest, rows[top:]...)
+		rows = rows[:top]
 	}
 	return rows, rest
 }
@@ -121,18 +124,12 @@ func launchedOtherwise(base, head string) string {
 	return strings.Join(list, ", ")
 }
 
-// uncertain reports whether a kernel that seems added or removed may only be among those that the other side's report
-// sums up without a name.
-func (x *Sides) uncertain(p Pair, b, h side.Work) bool {
-	hides := func(s *side.Side, w side.Work) bool {
-		for _, v := range s.Views {
-			if v.HasOthers && v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0 {
-				return true
-			}
-		}
-		return false
-	}
-	return p.Base < 0 && hides(x.Base, h) || p.Head < 0 && hides(x.Head, b)
+// hides reports whether a kernel that a side seems to lack may only be among those that its report sums up without a
+// name.
+func hides(s *side.Side, w side.Work) bool {
+	return slices.ContainsFunc(s.Views, func(v *side.View) bool {
+		return v.HasOthers && v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0
+	})
 }
 
 func At(list []side.Work, i int) side.Work {
@@ -158,9 +155,9 @@ func NS(v float64) string { return unit.Format(v, report.Nanoseconds) }
 
 // Shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged
 // are of it, so that swapping the sides changes nothing.
-func (x *Sides) Shorter() float64 {
+func Shorter(base, head *side.Side) float64 {
 	time := func(v *side.View) (float64, bool) { return v.Time.Mean, true }
-	b, _ := x.Base.Mean(time)
-	h, _ := x.Head.Mean(time)
+	b, _ := base.Mean(time)
+	h, _ := head.Mean(time)
 	return min(b, h)
 }

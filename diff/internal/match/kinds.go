@@ -285,18 +285,14 @@ func alike(a, b float64) float64 {
 	return min(a, b) / max(a, b)
 }
 
-// Of is the comparison of one kind of unit: the same sides, looked at from there.
-func (x *Sides) Of(k *Kind) *Sides {
-	y := *x
-	y.Kind = k.Name
-	y.Base = &side.Side{Captures: x.Base.Captures, Views: k.BaseViews}
-	y.Head = &side.Side{Captures: x.Head.Captures, Views: k.HeadViews}
-	return &y
+// Of are two sides, looked at by one kind of unit.
+func (k *Kind) Of(base, head *side.Side) (b, h *side.Side) {
+	return &side.Side{Captures: base.Captures, Views: k.BaseViews}, &side.Side{Captures: head.Captures, Views: k.HeadViews}
 }
 
 // Variant is a kind of the head against the kind of both whose work it does with some more or less; nil where there is
 // none, or a capture says too little.
-func (x *Sides) Variant(k *Kind) *Kind {
+func (k *Kind) Variant(head *side.Side) *Kind {
 	if k.Like == nil || !k.Like.Both() {
 		return nil
 	}
@@ -305,7 +301,7 @@ func (x *Sides) Variant(k *Kind) *Kind {
 		if at < 0 {
 			continue
 		}
-		view := side.NewView(x.Head.Captures[i], at)
+		view := side.NewView(head.Captures[i], at)
 		if view == nil {
 			return nil
 		}
@@ -315,8 +311,8 @@ func (x *Sides) Variant(k *Kind) *Kind {
 }
 
 // Depth is how far down units can be compared whose work is known to be the same.
-func (x *Sides) Depth() comparison.Depth {
-	for _, v := range slices.Concat(x.Base.Views, x.Head.Views) {
+func Depth(base, head *side.Side) comparison.Depth {
+	for _, v := range slices.Concat(base.Views, head.Views) {
 		if !v.HasWork || v.Hidden {
 			return comparison.DepthUnit
 		}
@@ -324,9 +320,30 @@ func (x *Sides) Depth() comparison.Depth {
 	return comparison.DepthKernel
 }
 
-// Judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture
+// Chosen is what the sides are looked at by: what is known once a kind of unit is chosen.
+type Chosen struct {
+	Kind    side.Kind // that is attributed
+	Kinds   []Kind    // on either side: those of the base first
+	Judged  []*Kind   // those with rows of their own: the attributed one first; none where no kind was chosen
+	Whole   bool      // they are traces, and nobody asked for one phase or batch size
+	Device  int64     // on which the attributed kind is looked at, where there are several
+	Devices []int64   // those of the attributed kind, where there are several
+	Moved   string    // says that another device is the slowest on the head; empty where none is
+}
+
+// Chosen says what the sides are looked at by.
+func (x *Sides) Chosen() Chosen {
+	c := Chosen{Kind: x.Kind, Kinds: x.Kinds, Device: x.Device, Moved: x.Moved}
+	c.Whole = x.Opt.Phase == "" && x.Opt.Batch == nil && !x.EvidenceOnly()
+	if x.Main != nil {
+		c.Judged, c.Devices = x.judged(), devices(x.Base, x.Head)
+	}
+	return c
+}
+
+// judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture
 // has and that take 2 % of either side's unit time.
-func (x *Sides) Judged() []*Kind {
+func (x *Sides) judged() []*Kind {
 	list := []*Kind{x.Main}
 	for i := range x.Kinds {
 		k := &x.Kinds[i]

@@ -169,7 +169,7 @@ func (x *Sides) Work() {
 	b, h := x.Base.Views[0], x.Head.Views[0]
 	if hidden > 0 && hidden < all {
 		x.C.Depth = comparison.DepthUnit
-		x.Reason(
+		x.C.Reason(
 			comparison.GraphCaptureMismatch,
 			fmt.Sprintf(
 				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are compared, and that both sides do the same work is taken from their length; capture with --cuda-graph-trace=node to see kernels",

@@ -25,7 +25,7 @@ func (x *Decider) Primary() Family { return Family{x.alpha(), infer.Holm, "Holm"
 
 // Many is the family of kernels, calls and ranges, of which there are dozens.
 func (x *Decider) Many() Family {
-	return Family{x.Opt.Policy.Stats.FDR, infer.BH, "Benjamini-Hochberg"}
+	return Family{x.Policy.Stats.FDR, infer.BH, "Benjamini-Hochberg"}
 }
 
 // Alone is the family of numbers that describe, and are judged each by itself.

@@ -3,7 +3,7 @@ package noise
 // UnitFloor is the noise floor of the mean unit.time, as a ratio: calibrated, of the policy, or assumed.
 func (x *Decider) UnitFloor() float64 {
 	floor, measured := x.noise.Floor("unit.time.mean", nil)
-	if own := x.Opt.Policy.Stats.Floor; own > 0 && !measured {
+	if own := x.Policy.Stats.Floor; own > 0 && !measured {
 		return own
 	}
 	return floor

@@ -46,8 +46,8 @@ func (x *Decider) number(metric string, l report.Labels, unit string, st infer.S
 			break
 		}
 	}
-	if x.Opt.Policy.Stats.Floor > 0 && n.History == nil && id == "unit.time" {
-		n.Floor = x.Opt.Policy.Stats.Floor
+	if x.Policy.Stats.Floor > 0 && n.History == nil && id == "unit.time" {
+		n.Floor = x.Policy.Stats.Floor
 	}
 	return n
 }

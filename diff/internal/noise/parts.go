@@ -59,7 +59,7 @@ func (x *Decider) partRows() {
 		stands = math.Inf(1) // captures are no steps, of which a few stand apart
 	}
 	for i, v := range infer.JudgeParts(parts, stands, tied, timer, x.alpha()) {
-		row := comparison.Part{Unit: x.Kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
+		row := comparison.Part{Unit: x.kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
 			Base: sum(parts[i].Base) / float64(nb), Head: sum(parts[i].Head) / float64(nh), Delta: v.Delta,
 			Share: v.Delta / total, P: v.P, Class: comparison.Unsettled}
 		switch {

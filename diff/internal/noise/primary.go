@@ -18,10 +18,15 @@ const Tau = 0.03
 
 // Decider says of each change whether it is real or noise.
 type Decider struct {
-	*match.Sides
-	noise *Noise   // that applies to both sides, or nil
-	seed  uint64   // of the bootstrap
-	Shift *float64 // of all kernels, ln, where several captures a side tell and it is taken out
+	C          *comparison.Comparison
+	Base, Head *side.Side // of the kind of unit and the device that are looked at
+	Policy     *policy.Policy
+
+	kind  side.Kind    // that is looked at
+	kinds []match.Kind // of unit, on either side
+	noise *Noise       // that applies to both sides, or nil
+	seed  uint64       // of the bootstrap
+	Shift *float64     // of all kernels, ln, where several captures a side tell and it is taken out
 	// OtherRun says that the sides are from different runs: captures of one run do not contain what differs, so that
 	// the noise floor stays however many they are.
 	OtherRun bool
@@ -32,14 +37,15 @@ type Decider struct {
 }
 
 // NewDecider takes the noise where it applies to all captures, and names it as residue where it does not.
-func NewDecider(x *match.Sides, noise *Noise, seed uint64) *Decider {
-	d := &Decider{Sides: x, seed: seed, OtherRun: side.BetweenRuns(x.Base, x.Head), marks: map[*side.View]Marks{}}
+func NewDecider(c *comparison.Comparison, base, head *side.Side, p *policy.Policy, noise *Noise, seed uint64) *Decider {
+	d := &Decider{C: c, Base: base, Head: head, Policy: p, seed: seed, OtherRun: side.BetweenRuns(base, head),
+		marks: map[*side.View]Marks{}}
 	if noise == nil {
 		return d
 	}
-	for _, c := range slices.Concat(x.Base.Captures, x.Head.Captures) {
-		if ok, why := noise.Applies(c.Report, x.Opt.Policy.Environment); !ok {
-			x.C.Residue = append(x.C.Residue, comparison.Residue{Field: "noise", Base: why, Head: why, Soft: true})
+	for _, x := range slices.Concat(base.Captures, head.Captures) {
+		if ok, why := noise.Applies(x.Report, p.Environment); !ok {
+			c.Residue = append(c.Residue, comparison.Residue{Field: "noise", Base: why, Head: why, Soft: true})
 			return d
 		}
 	}
@@ -108,11 +114,13 @@ func (x *Decider) tail() (p primary, ok bool) {
 // the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
 // of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which
 // a side has fewer than three units have no row: nothing could be told of them.
-func (x *Decider) Rows() {
+func (x *Decider) Rows(chosen match.Chosen) {
 	x.numbers = map[string]infer.Number{}
-	for i, k := range x.Judged() {
+	x.kind, x.kinds = chosen.Kind, chosen.Kinds
+	for i, k := range chosen.Judged {
 		y := *x
-		y.Sides = x.Of(k)
+		y.kind = k.Name
+		y.Base, y.Head = k.Of(x.Base, x.Head)
 		list := primaries()
 		if i > 0 {
 			if min(y.Base.Units(), y.Head.Units()) < infer.LeastUnits {
@@ -126,18 +134,20 @@ func (x *Decider) Rows() {
 		y.kindRows(list)
 		y.partRows()
 	}
-	x.deviceRows()
-	x.Workload()
+	x.deviceRows(chosen)
+	if chosen.Whole {
+		x.Workload()
+	}
 }
 
 // deviceRows adds the median on each other device that both sides ran the attributed kind on.
-func (x *Decider) deviceRows() {
-	for _, d := range x.Devices() {
-		if d == x.Device {
+func (x *Decider) deviceRows(chosen match.Chosen) {
+	for _, d := range chosen.Devices {
+		if d == chosen.Device {
 			continue
 		}
 		y := *x
-		if y.Sides = x.On(d); y.Sides == nil {
+		if y.Base, y.Head = match.On(x.Base, x.Head, d); y.Base == nil {
 			continue
 		}
 		from := len(x.C.Primary)
@@ -169,7 +179,7 @@ func (x *Decider) kindRows(list []primary) {
 
 // describe says of a part of the unit that it did not change to speak of, and of a count that neither way is better.
 func (x *Decider) describe(p *primary, row *comparison.Row) {
-	if p.part && math.Abs(comparison.Value(row.Delta)) < match.LeastPart*x.Shorter() && comparison.Value(row.Delta) != 0 {
+	if p.part && math.Abs(comparison.Value(row.Delta)) < match.LeastPart*match.Shorter(x.Base, x.Head) && comparison.Value(row.Delta) != 0 {
 		row.Class, row.Why, row.NeedCaptures = comparison.Same, immaterial, nil
 	}
 	switch {
@@ -243,7 +253,7 @@ func (x *Decider) row(p *primary) (comparison.Row, bool) {
 		return comparison.Row{}, false
 	}
 	base, head := side.Average(b), side.Average(h)
-	row := comparison.Row{Metric: p.metric, Kind: x.Kind.String(), Labels: x.labels(), Unit: p.unit(), Base: &base,
+	row := comparison.Row{Metric: p.metric, Kind: x.kind.String(), Labels: x.labels(), Unit: p.unit(), Base: &base,
 		Head: &head, NBase: x.Base.Units(), NHead: x.Head.Units(), BaseValues: b,
 		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
 	row.Change()
@@ -260,12 +270,12 @@ func (x *Decider) labels() report.Labels {
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {
 			if len(v.Labels) > 0 {
-				l := report.Labels{"phase": x.Kind.Phase}
-				if x.Kind.Batch >= 0 {
-					l["batch"] = strconv.FormatInt(x.Kind.Batch, 10)
+				l := report.Labels{"phase": x.kind.Phase}
+				if x.kind.Batch >= 0 {
+					l["batch"] = strconv.FormatInt(x.kind.Batch, 10)
 				}
-				if x.Kind.Tokens >= 0 {
-					l["tokens"] = strconv.FormatInt(x.Kind.Tokens, 10)
+				if x.kind.Tokens >= 0 {
+					l["tokens"] = strconv.FormatInt(x.kind.Tokens, 10)
 				}
 				return l
 			}
@@ -277,4 +287,4 @@ func (x *Decider) labels() report.Labels {
 const immaterial = "a change of less than 0.5 % of the unit's time"
 
 // alpha that the policy goes by.
-func (x *Decider) alpha() float64 { return x.Opt.Policy.Stats.Alpha }
+func (x *Decider) alpha() float64 { return x.Policy.Stats.Alpha }

@@ -34,7 +34,7 @@ const pricedLeast = 0.5
 //
 // Phases of which a kind has too few units to be judged by itself have a row of their own, for all of their kinds.
 func (x *Decider) Workload() {
-	if len(x.Kinds) < 2 || !x.C.Comparable || x.EvidenceOnly() || x.Opt.Phase != "" || x.Opt.Batch != nil {
+	if len(x.kinds) < 2 || !x.C.Comparable {
 		return
 	}
 	w := &workload{x: x}
@@ -50,8 +50,8 @@ func (x *Decider) Workload() {
 // scarce are the phases, of several, of which both sides ran kinds that are too few units each.
 func (x *Decider) scarce() (list []string) {
 	kinds, few := map[string]int{}, map[string]bool{}
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+	for i := range x.kinds {
+		k := &x.kinds[i]
 		if k.Base == nil || k.Head == nil || k.Like != nil {
 			continue
 		}
@@ -74,10 +74,10 @@ func (w *workload) judge() {
 	x := w.x
 	row, ok := w.row()
 	if w.phase == "" && w.unpriced >= missingShare*w.total {
-		x.Reason(comparison.MissingKind, w.missing())
+		x.C.Reason(comparison.MissingKind, w.missing())
 	}
 	if names, share := w.strange(); w.phase == "" && share >= missingShare {
-		x.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: whether that is "+
+		x.C.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: whether that is "+
 			"other work or the same work done worse is not known", firstOf(names), unit.Percent(share)))
 	}
 	if !ok {
@@ -120,8 +120,8 @@ const sameTokens = 0.01
 // byToken prices decode steps by the token where both sides put out the same tokens in another number of steps.
 func (w *workload) byToken() {
 	var steps, tokens [2]float64
-	for i := range w.x.Kinds {
-		k := &w.x.Kinds[i]
+	for i := range w.x.kinds {
+		k := &w.x.kinds[i]
 		if k.Name.Phase != decode {
 			continue
 		}
@@ -161,8 +161,8 @@ func (w *workload) skips(k *match.Kind) bool {
 // count and time of the units of a kind in one capture, with those that do its work with some more or less; tokens
 // instead of units where these are what is priced.
 func (w *workload) sums(k *match.Kind, s *side.Side, n int, of func(k *match.Kind) []int) (count, time float64) {
-	for i := range w.x.Kinds {
-		o := &w.x.Kinds[i]
+	for i := range w.x.kinds {
+		o := &w.x.kinds[i]
 		if !w.of(o, k) {
 			continue
 		}
@@ -211,8 +211,8 @@ func (w *workload) price(k *match.Kind, s *side.Side, of func(k *match.Kind) []i
 func (w *workload) row() (comparison.Row, bool) {
 	x := w.x
 	b, h := make([]float64, len(x.Base.Captures)), make([]float64, len(x.Head.Captures))
-	for i := range x.Kinds {
-		k := &x.Kinds[i]
+	for i := range x.kinds {
+		k := &x.kinds[i]
 		if w.skips(k) {
 			continue
 		}
@@ -272,8 +272,8 @@ func (w *workload) row() (comparison.Row, bool) {
 // that both sides ran; ok is false where either is not there.
 func (w *workload) between(k *match.Kind) (ratio float64, ok bool) {
 	var near [2]*match.Kind
-	for i := range w.x.Kinds {
-		o := &w.x.Kinds[i]
+	for i := range w.x.kinds {
+		o := &w.x.kinds[i]
 		if k.Name.Batch < 0 || o.Name.Phase != k.Name.Phase || o.Name.Tokens != k.Name.Tokens || o.Base == nil || o.Head == nil {
 			continue
 		}
@@ -302,8 +302,8 @@ func (w *workload) between(k *match.Kind) (ratio float64, ok bool) {
 // spread says what the sums of base and head vary by, over the units that the reports list. Too few units say nothing.
 func (w *workload) spread(n *infer.Number) {
 	var base, head []infer.Share
-	for i := range w.x.Kinds {
-		k := &w.x.Kinds[i]
+	for i := range w.x.kinds {
+		k := &w.x.kinds[i]
 		if w.skips(k) {
 			continue
 		}
@@ -321,8 +321,8 @@ func (w *workload) spread(n *infer.Number) {
 // or less, which come to sum together.
 func (w *workload) listed(k *match.Kind, s *side.Side, of func(k *match.Kind) []int, sum float64) (list []infer.Share) {
 	total := 0.0
-	for i := range w.x.Kinds {
-		o := &w.x.Kinds[i]
+	for i := range w.x.kinds {
+		o := &w.x.kinds[i]
 		row := of(o)
 		if !w.of(o, k) || row == nil {
 			continue
@@ -368,8 +368,8 @@ func (w *workload) shares() string {
 // less, and the share of the head's unit time that they take. Those that markers name are work that was asked for: the
 // mix.
 func (w *workload) strange() (names []string, share float64) {
-	for i := range w.x.Kinds {
-		k := &w.x.Kinds[i]
+	for i := range w.x.kinds {
+		k := &w.x.kinds[i]
 		if k.Base != nil || k.Like != nil || !k.Name.Plain() {
 			continue
 		}
