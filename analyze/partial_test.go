@@ -16,6 +16,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // partialOf is the bytes of a capture's partial.
@@ -309,16 +310,12 @@ func onlyProcess(pid int64) []tracetest.Edit {
 
 // Partials of all real traces are small, and the same trace gives the same bytes.
 func TestPartialsOfRealTraces(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(shared(t, "traces"), "*.sqlite"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
+	for _, f := range longtest.Captures(t) {
 		b := partialOf(t, f)
 		if len(b) > 300_000 {
 			t.Errorf("%s: %d bytes", filepath.Base(f), len(b))
 		}
-		if strings.Contains(f, "sglang") && !bytes.Equal(b, partialOf(t, f)) {
+		if (strings.Contains(f, "sglang") || strings.Contains(f, "mfu_2gpu_before")) && !bytes.Equal(b, partialOf(t, f)) {
 			t.Errorf("%s: two partials differ", filepath.Base(f))
 		}
 		mergeReport(t, merge.Options{}, b)

@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // piece is GPU work of a made-up engine: kernels of one launch (more than one where a CUDA graph was launched), or a copy.
@@ -372,7 +373,7 @@ func every(k int) func(e *program) {
 }
 
 func TestUnitsOfEngines(t *testing.T) {
-	for _, c := range unitCases {
+	for _, c := range longtest.Some(unitCases, 12) {
 		t.Run(c.name, func(t *testing.T) {
 			e := newProgram()
 			c.make(e)

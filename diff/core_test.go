@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"pgregory.net/rapid"
@@ -115,6 +116,7 @@ func someEngine(t *rapid.T, name string) engine {
 }
 
 func TestPropertiesOfAComparison(t *testing.T) {
+	longtest.Draws(t, 15)
 	rapid.Check(t, func(rt *rapid.T) {
 		a, b := someEngine(rt, "a"), someEngine(rt, "b")
 		base, head := reportOf(t, a.build(), analyze.Options{}), reportOf(t, b.build(), analyze.Options{})

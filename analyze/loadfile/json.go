@@ -19,24 +19,7 @@ func (r *Result) Write(w io.Writer) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	var l report.Lines
-	l.Field("schema", r.Schema)
-	l.Field("tool", r.Tool)
-	l.Field("model", r.Model)
-	l.Field("workload", r.Workload)
-	l.Field("complete", r.Complete)
-	l.Field("stopped", r.Stopped)
-	l.Field("window", r.Window)
-	l.Field("counts", r.Counts)
-	report.List(&l, "failures", r.Failures)
-	l.Field("tokens", r.Tokens)
-	l.Field("rates", r.Rates)
-	l.Field("slo", r.SLO)
-	l.Field("goodput", r.Goodput)
-	l.Field("latency", r.Latency)
-	l.Field("every", r.Every)
-	report.List(&l, "requests", r.Requests)
-	return l.Write(w)
+	return report.WriteLines(w, r)
 }
 
 // Read parses a result and checks that its numbers fit together. Text that explain does not write itself is replaced.
@@ -45,17 +28,7 @@ func Read(rd io.Reader) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Failures == nil {
-		r.Failures = []Failure{}
-	}
-	if r.Requests == nil {
-		r.Requests = []Request{}
-	}
-	for _, d := range r.Latency.all() {
-		if *d.of != nil && (*d.of).Histogram.Bins == nil {
-			(*d.of).Histogram.Bins = [][2]int64{}
-		}
-	}
+	report.Complete(r)
 	if r.Model != nil {
 		name := modelName(*r.Model)
 		r.Model = &name

@@ -29,21 +29,7 @@ func Write(w io.Writer, r *Report) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	var l Lines
-	l.Field("schema", r.Schema)
-	l.Field("tool", r.Tool)
-	l.Field("trace", r.Trace)
-	l.Field("capture", r.Capture)
-	List(&l, "evidence", r.Evidence)
-	l.Field("environment", r.Environment)
-	l.Field("window", r.Window)
-	l.Field("unit", r.Unit)
-	List(&l, "metrics", r.Metrics)
-	List(&l, "sections", r.Sections)
-	List(&l, "findings", r.Findings)
-	List(&l, "remarks", r.Remarks)
-	List(&l, "warnings", r.Warnings)
-	return l.Write(w)
+	return WriteLines(w, r)
 }
 
 // Read parses a report and validates it, see [ReadVersioned].
@@ -62,105 +48,45 @@ func Read(rd io.Reader) (*Report, error) {
 // Fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
 // files of older versions do not: see [ScaleOf].
 func (r *Report) Fill() {
-	notNil(&r.Trace.Tables)
-	notNil(&r.Evidence)
-	notNil(&r.Environment.GPUs)
-	notNil(&r.Environment.TraceSet)
-	notNil(&r.Unit.Groups)
-	notNil(&r.Metrics)
-	notNil(&r.Sections)
-	notNil(&r.Findings)
-	notNil(&r.Remarks)
-	notNil(&r.Warnings)
-	fillMetrics(r.Metrics)
+	Complete(r)
+	for _, list := range r.allMetrics() {
+		for i := range list {
+			m := &list[i]
+			m.Scale = ScaleOf(m.ID, m.Unit, m.Scale)
+		}
+	}
 	for i := range r.Sections {
-		r.Sections[i].fill()
+		r.Sections[i].typeCells()
 	}
 	for i := range r.Unit.Cuts {
-		c := &r.Unit.Cuts[i]
-		notNil(&c.Groups)
-		notNil((*[]Metric)(&c.Metrics))
-		notNil(&c.Source.Tables)
-		notNil(&c.Source.Columns)
-		fillMetrics(c.Metrics)
-		c.Section.fill()
-		if c.Steps != nil {
-			c.Steps.fill()
-		}
-	}
-	if r.Unit.Steps != nil {
-		r.Unit.Steps.fill()
-	}
-	for i := range r.Findings {
-		fillAdvice(&r.Findings[i].Evidence, &r.Findings[i].Advice)
-	}
-	for i := range r.Remarks {
-		fillAdvice(&r.Remarks[i].Evidence, &r.Remarks[i].Advice)
+		r.Unit.Cuts[i].Section.typeCells()
 	}
 }
 
-func fillAdvice(evidence *[]MetricRef, advice *[]string) {
-	notNil(evidence)
-	notNil(advice)
-	for j := range *evidence {
-		if (*evidence)[j].Labels == nil {
-			(*evidence)[j].Labels = Labels{}
-		}
+// allMetrics are those of the report, and those of each part of it that is kept.
+func (r *Report) allMetrics() [][]Metric {
+	all := [][]Metric{r.Metrics}
+	for i := range r.Unit.Cuts {
+		all = append(all, r.Unit.Cuts[i].Metrics)
 	}
+	return all
 }
 
-func fillMetrics(list []Metric) {
-	for i := range list {
-		m := &list[i]
-		if m.Labels == nil {
-			m.Labels = Labels{}
-		}
-		m.Scale = ScaleOf(m.ID, m.Unit, m.Scale)
-		notNil(&m.Source.Tables)
-		notNil(&m.Source.Columns)
-		if m.Histogram != nil {
-			notNil(&m.Histogram.Bins)
-		}
-	}
-}
-
-func (s *Section) fill() {
-	notNil(&s.Notes)
-	notNil(&s.Tables)
-	notNil(&s.Charts)
-	for j := range s.Tables {
-		notNil(&s.Tables[j].Columns)
-		notNil(&s.Tables[j].Rows)
-		s.Tables[j].typeCells()
-	}
-	for j := range s.Charts {
-		notNil(&s.Charts[j].Series)
-		for k := range s.Charts[j].Series {
-			notNil(&s.Charts[j].Series[k].Labels)
-			notNil(&s.Charts[j].Series[k].Values)
-		}
-	}
-}
-
-// typeCells gives the whole numbers of a column of floats their type back: JSON does not tell 24 from 24.0.
-func (t *Table) typeCells() {
-	for j, c := range t.Columns {
-		if c.Kind != Float {
-			continue
-		}
-		for _, row := range t.Rows {
-			if j < len(row) {
-				if v, ok := row[j].Int(); ok {
-					row[j] = F(float64(v))
+// typeCells gives the whole numbers of columns of floats their type back: JSON does not tell 24 from 24.0.
+func (s *Section) typeCells() {
+	for _, t := range s.Tables {
+		for j, c := range t.Columns {
+			if c.Kind != Float {
+				continue
+			}
+			for _, row := range t.Rows {
+				if j < len(row) {
+					if v, ok := row[j].Int(); ok {
+						row[j] = F(float64(v))
+					}
 				}
 			}
 		}
-	}
-}
-
-func notNil[T any](s *[]T) {
-	if *s == nil {
-		*s = []T{}
 	}
 }
 

@@ -5,81 +5,74 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 )
 
-// Lines writes a JSON object with one field, and one element of its lists, per line, so that diffs of two files are
-// readable and the same object always gives the same bytes. Text is not HTML-escaped: kernel names can be searched for.
-// The zero value is an empty object.
-type Lines struct {
-	b   bytes.Buffer
-	err error
-}
-
-// Field adds a field.
-func (l *Lines) Field(name string, v any) {
-	l.name(name)
-	l.put(v)
-}
-
-// List adds a field that is a list.
-func List[T any](l *Lines, name string, v []T) {
-	l.name(name)
-	l.b.WriteByte('[')
-	for i := range v {
-		if i > 0 {
-			l.b.WriteByte(',')
-		}
-		l.b.WriteByte('\n')
-		l.put(&v[i])
-	}
-	if len(v) > 0 {
-		l.b.WriteByte('\n')
-	}
-	l.b.WriteByte(']')
-}
-
-// Object adds a field that is an object of lines itself.
-func (l *Lines) Object(name string, inner *Lines) {
-	l.name(name)
-	b, err := inner.bytes()
-	l.b.Write(bytes.TrimRight(b, "\n"))
-	if l.err == nil {
-		l.err = err
-	}
-}
-
-// Write writes the object, ended by a newline, unless there was an error on the way: the first one is returned.
-func (l *Lines) Write(w io.Writer) error {
-	b, err := l.bytes()
-	if err != nil {
+// WriteLines writes what v points to as a JSON object with one field, and one element of its lists of objects, per line,
+// so that diffs of two files are readable and the same object always gives the same bytes. An object whose field is
+// tagged lines:"true" is written likewise. Text is not HTML-escaped: kernel names can be searched for.
+func WriteLines(w io.Writer, v any) error {
+	var b bytes.Buffer
+	if err := lines(&b, reflect.ValueOf(v).Elem()); err != nil {
 		return err
 	}
-	_, err = w.Write(b)
+	b.WriteByte('\n')
+	_, err := b.WriteTo(w)
 	return err
 }
 
-func (l *Lines) bytes() ([]byte, error) {
-	if l.b.Len() == 0 {
-		l.b.WriteString("{")
+func lines(b *bytes.Buffer, v reflect.Value) error {
+	b.WriteByte('{')
+	first := true
+	for _, f := range fields(v.Type()) {
+		in := v.FieldByIndex(f.at)
+		if f.omitEmpty && (in.IsZero() || in.Kind() == reflect.Slice && in.Len() == 0) {
+			continue
+		}
+		if !first {
+			b.WriteByte(',')
+		}
+		first = false
+		fmt.Fprintf(b, "\n%q: ", f.name)
+		var err error
+		switch {
+		case f.lines:
+			err = lines(b, reflect.Indirect(in))
+		case in.Kind() == reflect.Slice && in.Type().Elem().Kind() == reflect.Struct:
+			err = list(b, in)
+		default:
+			err = put(b, in)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return append(bytes.Clone(l.b.Bytes()), "\n}\n"...), l.err
+	b.WriteString("\n}")
+	return nil
 }
 
-func (l *Lines) name(name string) {
-	if l.b.Len() == 0 {
-		l.b.WriteString("{\n")
-	} else {
-		l.b.WriteString(",\n")
+func list(b *bytes.Buffer, v reflect.Value) error {
+	b.WriteByte('[')
+	for i := range v.Len() {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		if err := put(b, v.Index(i).Addr()); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintf(&l.b, "%q: ", name)
+	if v.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	b.WriteByte(']')
+	return nil
 }
 
-func (l *Lines) put(v any) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+func put(b *bytes.Buffer, v reflect.Value) error {
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil && l.err == nil {
-		l.err = err
-	}
-	l.b.Write(bytes.TrimRight(b.Bytes(), "\n"))
+	err := e.Encode(v.Interface())
+	b.Truncate(len(bytes.TrimRight(b.Bytes(), "\n")))
+	return err
 }

@@ -339,30 +339,6 @@ func (u *Unit) Step(group string, device int64) *UnitStep {
 	return nil
 }
 
-// fill replaces nil slices.
-func (s *UnitSteps) fill() {
-	notNil(&s.Names)
-	notNil(&s.Categories)
-	notNil(&s.List)
-	for _, k := range s.List {
-		if k == nil {
-			continue
-		}
-		for _, column := range []*[]int64{&k.Name, &k.Stream, &k.Ran, &k.Start, &k.StartMedian, &k.Alone,
-			&k.AloneMedian, &k.Hidden, &k.TimeMedian, &k.Copies, &k.Gaps, &k.GapMedian, &k.End.Gap, &k.Hiccups} {
-			notNil(column)
-		}
-		notNil(&k.Shown)
-		for _, u := range k.Shown {
-			if u != nil {
-				for _, list := range []*[]int64{&u.GPU, &u.Gaps, &u.Calls, &u.Ranges} {
-					notNil(list)
-				}
-			}
-		}
-	}
-}
-
 // validate reports the first thing that a reader of steps would stumble over.
 func (s *UnitSteps) validate() error {
 	if s.Names == nil || s.List == nil || len(s.Categories) != len(s.Names) {

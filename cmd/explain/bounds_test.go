@@ -21,9 +21,9 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
-// TestTenThousandDevices: the report of a capture of 10,000 devices takes less than 500 MB, that of 1,000 less than 150.
+// TestTenThousandDevices: the report of a capture of 10,000 devices takes less than 500 MB, that of 1,000 less than 300.
 func TestTenThousandDevices(t *testing.T) {
-	devices, most := int64(longtest.N(1_000, 10_000)), int64(longtest.N(150, 500))
+	devices, most := int64(longtest.N(1_000, 10_000)), int64(longtest.N(300, 500))
 	dir := t.TempDir()
 	b := tracetest.New()
 	th := b.Process(1, "p").Thread(1, "")

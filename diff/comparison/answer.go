@@ -223,24 +223,10 @@ func (a *Answer) String() string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-func (a *Answer) fill() {
-	OrEmpty(&a.Rows)
-	OrEmpty(&a.Notes)
-	for i := range a.Rows {
-		OrEmpty(&a.Rows[i].With)
-	}
-	if a.Direction == "" {
-		a.Direction = NoDirection
-	}
-}
-
-// validate checks that the numbers are ones, and that rows and rest sum to the change that they are of.
+// validate checks that rows and rest sum to the change that they are of.
 func (a *Answer) validate(total float64) error {
-	if a.Rows == nil || a.Notes == nil || len(a.Rows) > MaxAnswerRows || len(a.Notes) > maxFewRows {
+	if len(a.Rows) > MaxAnswerRows || len(a.Notes) > maxFewRows {
 		return errors.New("comparison: the answer's rows are not ones that explain writes")
-	}
-	if !known(a.Change, a.From, a.To, a.Rest, a.Resolution) {
-		return errors.New("comparison: the answer's numbers are none")
 	}
 	switch a.Direction {
 	case Slower, Faster, More, Less, Unchanged, NotSettled, NotComparable, NoDirection:
@@ -249,9 +235,6 @@ func (a *Answer) validate(total float64) error {
 	}
 	sum := Value(a.Rest)
 	for i := range a.Rows {
-		if r := &a.Rows[i]; r.With == nil || !Finite(r.Delta) {
-			return fmt.Errorf("comparison: row %d of the answer is not valid", i)
-		}
 		sum += a.Rows[i].Delta
 	}
 	if a.Rest != nil && math.Abs(sum-total) > closeEnough {

@@ -28,10 +28,10 @@ type Comparison struct {
 	Primary    []Row       `json:"primary"`
 	// Parts of the units' time, each judged as a series of its own; of one capture a side whose reports list them
 	Parts       []Part      `json:"parts,omitempty"`
-	Attribution Attribution `json:"attribution"`
+	Attribution Attribution `json:"attribution" lines:"true"`
 	// absent where the sequences of a side are not known, or too different
-	Step         *Step        `json:"step,omitempty"`
-	Ranks        *Ranks       `json:"ranks,omitempty"` // absent where a side is no merged run
+	Step         *Step        `json:"step,omitempty" lines:"true"`
+	Ranks        *Ranks       `json:"ranks,omitempty" lines:"true"` // absent where a side is no merged run
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`

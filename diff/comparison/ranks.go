@@ -70,34 +70,25 @@ const (
 	MaxRankRows  = 16_384
 )
 
-func (r *Ranks) fill() {
-	OrEmpty(&r.Rows)
-	OrEmpty(&r.Steps)
-}
-
 func (r *Ranks) validate() error {
-	if r.Rows == nil || r.Steps == nil {
-		return errors.New("comparison: ranks: a list is null")
-	}
 	if r.By != ByRank && r.By != ByRole || len(r.Rows) > MaxRankRows || len(r.Steps) > MaxRankSteps {
 		return errors.New("comparison: ranks are not ones that explain writes")
 	}
 	for i := range r.Rows {
 		x := &r.Rows[i]
-		if !known(x.Base, x.Head, x.Delta, x.BaseWait, x.HeadWait, x.BaseLast, x.HeadLast) || x.BaseRanks < 0 ||
-			x.HeadRanks < 0 || x.Steps < 0 || x.Slower < 0 || x.Slower > x.Steps {
+		if x.BaseRanks < 0 || x.HeadRanks < 0 || x.Steps < 0 || x.Slower < 0 || x.Slower > x.Steps {
 			return fmt.Errorf("comparison: ranks: row %d is not valid", i)
 		}
 		if x.Base != nil && x.Head != nil && (x.Delta == nil || math.Abs(Value(x.Head)-Value(x.Base)-Value(x.Delta)) > closeEnough) {
 			return fmt.Errorf("comparison: ranks: row %d does not close", i)
 		}
 	}
-	if h := r.Held; h != nil && (!Finite(h.Base, h.Head, h.BaseFirst, h.HeadFirst) || h.Base < 0 || h.Head < 0) {
+	if h := r.Held; h != nil && (h.Base < 0 || h.Head < 0) {
 		return errors.New("comparison: ranks: how long they are held up is not valid")
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if !Finite(s.Base, s.Head, s.Delta) || math.Abs(s.Head-s.Base-s.Delta) > closeEnough {
+		if math.Abs(s.Head-s.Base-s.Delta) > closeEnough {
 			return fmt.Errorf("comparison: ranks: step %d does not close", i)
 		}
 	}

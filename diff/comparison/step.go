@@ -120,28 +120,15 @@ func (s *Step) NameOf(n *int) string {
 	return s.Names[*n]
 }
 
-// fill replaces nil lists.
-func (s *Step) fill() {
-	OrEmpty(&s.Stretches)
-	OrEmpty(&s.BaseHiccups)
-	OrEmpty(&s.HeadHiccups)
-	OrEmpty(&s.Rows)
-	OrEmpty(&s.Names)
-}
-
 // validate checks that rows close and that places are in range.
 func (s *Step) validate() error {
-	if s.Stretches == nil || s.BaseHiccups == nil || s.HeadHiccups == nil || s.Rows == nil || s.Names == nil {
-		return errors.New("comparison: step: a list is null")
-	}
-	if !Finite(s.Base, s.Head, s.Delta, s.Idle, s.Systematic, s.Sporadic) || len(s.Rows) > MaxStepRows+2 {
+	if len(s.Rows) > MaxStepRows+2 {
 		return errors.New("comparison: step is not one that explain writes")
 	}
 	sum := 0.0
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		if !Finite(r.BaseStart, r.HeadStart, r.BaseGap, r.HeadGap, r.BaseCopies, r.HeadCopies, r.BaseKernel,
-			r.HeadKernel, r.BaseHidden, r.HeadHidden, r.Delta, r.GapMedian, r.KernelMedian) || r.Positions < 1 || r.Stream < 0 {
+		if r.Positions < 1 || r.Stream < 0 {
 			return fmt.Errorf("comparison: step: row %d is not valid", i)
 		}
 		switch r.Kind {
@@ -166,14 +153,14 @@ func (s *Step) validate() error {
 	}
 	inside := func(row int) bool { return row >= 0 && row < len(s.Rows) }
 	for _, x := range s.Stretches {
-		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) ||
+		if !inside(x.From) || !inside(x.To) || x.From > x.To ||
 			x.Part != PartGap && x.Part != PartKernel {
 			return fmt.Errorf("comparison: step: a stretch of rows %d to %d", x.From, x.To)
 		}
 	}
 	for _, list := range [][]Hiccup{s.BaseHiccups, s.HeadHiccups} {
 		for _, h := range list {
-			if !inside(h.Row) || !Finite(h.Excess) || h.Part != PartGap && h.Part != PartKernel {
+			if !inside(h.Row) || h.Part != PartGap && h.Part != PartKernel {
 				return fmt.Errorf("comparison: step: a hiccup in row %d", h.Row)
 			}
 		}
@@ -187,7 +174,7 @@ func (s *Step) validateTree() error {
 	for i := len(s.Tree) - 1; i >= 0; i-- {
 		b := &s.Tree[i]
 		if b.Parent >= i || (b.Parent < 0) != (i == 0) || b.Name != nil && (Value(b.Name) < 0 || Value(b.Name) >= len(s.Names)) ||
-			!Finite(b.Base, b.Head) || b.Boxes < 0 {
+			b.Boxes < 0 {
 			return fmt.Errorf("comparison: step: box %d is not valid", i)
 		}
 		if holds[i] && (math.Abs(base[i]-b.Base) > closeEnough || math.Abs(head[i]-b.Head) > closeEnough) {

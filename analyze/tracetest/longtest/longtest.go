@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,19 @@ func N(few, many int) int {
 		return many
 	}
 	return few
+}
+
+// Draws makes properties of package rapid draw so many inputs in this test, or as many as ever with -long.
+func Draws(tb testing.TB, n int) {
+	tb.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if On() || checks.Value.String() != checks.DefValue {
+		return
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
 }
 
 // Some are n of the cases of a test, spread evenly over the list with the first and the last among them, or all of them

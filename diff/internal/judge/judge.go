@@ -25,10 +25,10 @@ import (
 // some other gate was checked: a comparison that answered nothing never is one.
 func (j *judge) judge() {
 	c, p := j.c, j.p
+	report.Complete(&c.Overrides)
 	c.Policy = p.Info()
 	c.Gates = j.gates(p.Rules)
 	c.Waivers = j.waive()
-	comparison.OrEmpty(&c.Overrides)
 	c.Counts.GatesChecked = 0
 	c.Verdict = comparison.Pass
 	settled := false

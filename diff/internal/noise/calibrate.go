@@ -1,7 +1,6 @@
 package noise
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -131,7 +130,7 @@ func Measure(captures []*report.Report) *Noise {
 func MeasureFloors(captures []*report.Report) *Noise {
 	n := &Noise{Schema: schemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
 		Env: EnvOf(captures[0]), Level: noiseLevel, Power: infer.Power}
-	n.fill()
+	report.Complete(n)
 	for _, r := range captures {
 		n.Names = append(n.Names, r.Trace.Name)
 	}
@@ -280,12 +279,8 @@ func WriteCalibration(w io.Writer, c *Calibration) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	if c.LeaveOneOut == nil {
-		return errors.New("calibration: a list is null")
+	if err := report.Sound(c); err != nil {
+		return fmt.Errorf("calibration: %w", err)
 	}
-	l := &report.Lines{}
-	c.write(l)
-	l.Field("false_alarms", c.FalseAlarms)
-	report.List(l, "leave_one_out", c.LeaveOneOut)
-	return l.Write(w)
+	return report.WriteLines(w, c)
 }

@@ -47,7 +47,7 @@ type Env struct {
 	CUDA        *string  `json:"cuda"`
 	UnitKind    string   `json:"unit_kind"`
 	UnitName    string   `json:"unit_name"`
-	// Fields are all that is known of the environment, by the names of report.EnvironmentFields.
+	// all that is known of the environment, by the names of report.EnvironmentFields
 	Fields map[string]string `json:"fields"`
 }
 
@@ -200,60 +200,17 @@ func gpuNames(r *report.Report) []string {
 	return names
 }
 
-func (n *Noise) write(l *report.Lines) {
-	l.Field("schema", n.Schema)
-	l.Field("tool", n.Tool)
-	l.Field("captures", n.Captures)
-	l.Field("names", n.Names)
-	l.Field("env", n.Env)
-	l.Field("level", n.Level)
-	l.Field("power", n.Power)
-	l.Field("common_mode", n.CommonMode)
-	report.List(l, "metrics", n.Metrics)
-	report.List(l, "unsteady", n.Unsteady)
-	report.List(l, "skipped", n.Skipped)
-}
-
 // Read reads a noise block, or the calibration that holds one, and validates it, see [report.ReadVersioned].
 func Read(rd io.Reader) (*Noise, error) {
 	n, err := report.ReadVersioned[Noise](rd, "noise block", schemaID, maxNoiseBytes)
 	if err != nil {
 		return nil, err
 	}
-	n.fill()
+	report.Complete(n)
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
 	return n, nil
-}
-
-// fill replaces null lists and labels.
-func (n *Noise) fill() {
-	comparison.OrEmpty(&n.Names)
-	comparison.OrEmpty(&n.Env.GPUs)
-	if n.Env.Fields == nil {
-		n.Env.Fields = map[string]string{}
-	}
-	comparison.OrEmpty(&n.Metrics)
-	comparison.OrEmpty(&n.Unsteady)
-	comparison.OrEmpty(&n.Skipped)
-	if n.CommonMode != nil {
-		comparison.OrEmpty(&n.CommonMode.Shifts)
-	}
-	labelled := func(l *report.Labels) {
-		if *l == nil {
-			*l = report.Labels{}
-		}
-	}
-	for i := range n.Metrics {
-		labelled(&n.Metrics[i].Labels)
-	}
-	for i := range n.Unsteady {
-		labelled(&n.Unsteady[i].Labels)
-	}
-	for i := range n.Skipped {
-		labelled(&n.Skipped[i].Labels)
-	}
 }
 
 // Validate reports the first thing that makes n useless as a noise block.
@@ -263,13 +220,14 @@ func (n *Noise) Validate() error {
 		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, schemaID)
 	case n.Captures < 2:
 		return fmt.Errorf("noise: %d captures do not show how much captures differ", n.Captures)
-	case n.Names == nil || n.Env.GPUs == nil || n.Metrics == nil || n.Unsteady == nil || n.Skipped == nil:
-		return errors.New("noise: a list is null")
 	case !(n.Level > 0 && n.Level < 1) || !(n.Power > 0 && n.Power < 1):
 		return errors.New("noise: level and power are shares between 0 and 1")
 	}
+	if err := report.Sound(n); err != nil {
+		return fmt.Errorf("noise: %w", err)
+	}
 	if c := n.CommonMode; c != nil &&
-		(!sizes(c.Noise) || int64(len(c.Shifts)) != n.Captures || !comparison.Finite(c.Shifts...)) {
+		(!sizes(c.Noise) || int64(len(c.Shifts)) != n.Captures) {
 		return errors.New("noise: the common mode does not fit the captures")
 	}
 	for i := range n.Metrics {
@@ -288,7 +246,7 @@ func (m *Metric) validate(captures int64) error {
 	switch {
 	case m.Metric == "" || m.Labels == nil:
 		return errors.New("has no name or no labels")
-	case int64(len(m.Values)) != captures || !comparison.Finite(m.Values...):
+	case int64(len(m.Values)) != captures:
 		return fmt.Errorf("needs one value of each of the %d captures", captures)
 	case len(m.MDE) != 3 || !sizes(m.MDE...):
 		return errors.New("needs a smallest detectable change at 1, 2 and 3 captures a side")

@@ -305,7 +305,5 @@ func writeNoise(w io.Writer, n *Noise) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	l := &report.Lines{}
-	n.write(l)
-	return l.Write(w)
+	return report.WriteLines(w, n)
 }
