@@ -26,7 +26,7 @@ func TestGroupsOfThePage(t *testing.T) {
 			t.Errorf("%s has %q, want %q", g, got[g], ids)
 		}
 	}
-	if gpu != 15 {
-		t.Errorf("%d sections of the GPU, want 15", gpu)
+	if gpu < 15 {
+		t.Errorf("%d sections of the GPU, want 15 or more", gpu)
 	}
 }
