@@ -523,10 +523,9 @@ func mainStep(r *report.Report, kind string) (float64, string, error) {
 			kind = g.ID
 		}
 	}
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
+	for _, m := range report.NewIndex(r).Metrics("unit.time") {
 		_, device := m.Labels["device"]
-		if m.ID == "unit.time" && kind != "" && m.Group == kind && !device && m.Summary != nil {
+		if kind != "" && m.Group == kind && !device && m.Summary != nil {
 			return m.Summary.P50, kind, nil
 		}
 	}

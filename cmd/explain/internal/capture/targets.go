@@ -23,51 +23,30 @@ type Target struct {
 
 // Targets are the kernels of a report that have metrics of their own, the one with most time first.
 func Targets(r *report.Report) []Target {
-	var list []Target
+	x := report.NewIndex(r)
 	comm := map[string]bool{}
-	for i := range r.Sections {
-		for j := range r.Sections[i].Tables {
-			if t := &r.Sections[i].Tables[j]; t.ID == "kernels" {
-				communication(t, comm)
-			}
+	kernels := x.Table("kernels", "kernels")
+	for i := range kernels.Len() {
+		if kernels.Str(i, "category") == "comm" {
+			comm[kernels.Str(i, "kernel_name")] = true
 		}
 	}
-	var all *float64
-	if m := r.Find("kernel.total_time", nil); m != nil {
-		all = m.Value
-	}
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
+	all, _ := x.Value("kernel.total_time", nil)
+	var list []Target
+	for _, m := range x.Metrics("kernel.total_time") {
 		name, ok := m.Labels["kernel"]
-		if m.ID != "kernel.total_time" || !ok || len(m.Labels) != 1 || m.Value == nil {
+		if !ok || len(m.Labels) != 1 || m.Value == nil {
 			continue
 		}
 		t := Target{name: name, comm: comm[name], total: *m.Value, count: m.N}
-		if all != nil && *all > 0 {
-			share := t.total / *all
+		if all > 0 {
+			share := t.total / all
 			t.share = &share
 		}
 		list = append(list, t)
 	}
 	slices.SortStableFunc(list, func(a, b Target) int { return cmp.Compare(b.total, a.total) })
 	return list
-}
-
-// communication names the kernels of a table whose category is communication.
-func communication(t *report.Table, comm map[string]bool) {
-	column := func(id string) int {
-		return slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == id })
-	}
-	name, category := column("kernel_name"), column("category")
-	if name < 0 || category < 0 {
-		return
-	}
-	for _, row := range t.Rows {
-		n, _ := row[name].Str()
-		if c, _ := row[category].Str(); c == "comm" {
-			comm[n] = true
-		}
-	}
 }
 
 // Launches that Nsight Compute lets pass before it measures, and measurements of each kernel.

@@ -88,11 +88,11 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	add(&out, "findings", findings(r), 0)
 	add(&out, "what_ifs", whatIfs(r), 0)
 	var numbers []value
+	x := report.NewIndex(r)
 	for _, id := range keyMetrics {
 		n := 0
-		for i := range r.Metrics {
-			m := &r.Metrics[i]
-			if m.ID == id && n < 4 && len(m.Labels) <= 1 {
+		for _, m := range x.Metrics(id) {
+			if n < 4 && len(m.Labels) <= 1 {
 				numbers = append(numbers, valueOf(m, false))
 				n++
 			}
