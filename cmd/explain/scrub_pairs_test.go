@@ -11,15 +11,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 )
 
 // TestHiddenNamesKeepTheVerdict: a pair of captures and the same pair with hidden names are judged alike: exit code, verdict, reasons and
 // gates. Pairs are a capture and a copy of it whose kernels take a quarter longer, and captures of one program; -args
-// -long 7 takes every shared capture.
+// -long takes every shared capture.
 func TestHiddenNamesKeepTheVerdict(t *testing.T) {
 	shared := "../../../shared/"
 	pairs := [][2]string{{"../../testdata/base.sqlite", "../../testdata/head.sqlite"}, {"../../testdata/serving.sqlite", ""}}
-	if *long != defaultLong {
+	if longtest.On() {
 		var all []string
 		for _, glob := range []string{"../../testdata/*.sqlite", shared + "traces/*.sqlite", shared + "traces/ranks/*.sqlite"} {
 			found, err := filepath.Glob(glob)
