@@ -67,6 +67,7 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render", noSQL},
 
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
+	{"analyze/tracetest/longtest", "how much the tests take stands alone", "", stdOnly},
 	{"analyze/limit", "what an input may cost", "analyze/report analyze/report/unit", stdOnly},
 	{"analyze/loadfile", "the format of load.json", "analyze/report/... analyze/internal/stat", stdOnly},
 	{"analyze/internal/interval", "algebra stands alone", "", noSQL},
@@ -146,7 +147,7 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/explaintest", "a test kit: runs the program, and knows none of its rooms",
-		"analyze analyze/report analyze/tracetest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
+		"analyze analyze/report analyze/tracetest analyze/tracetest/longtest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
 	{"cmd/explain/internal/browser", "tests alone", "", nil},
 	{"cmd/explain/internal/examples", "tests alone", "", nil},
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
