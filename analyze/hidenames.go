@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
 // plainWords are words that say nothing of who wrote a name: those of engines' step markers and of what a report
@@ -39,7 +40,7 @@ var (
 // can tell whether it is right.
 //
 // What a report recognises stays recognisable: step markers of engines with their numbers, names of nothing but words
-// that they use, PyTorch's own operators; behind the letters of other names stands the part of a model, or the phase, that the
+// that they use, PyTorch's own operators, and that a name is a library's; behind the letters of other names stands the part of a model, or the phase, that the
 // name tells.
 func HideNames(keep *regexp.Regexp) func(name string) string {
 	hidden := map[string]string{}
@@ -111,13 +112,32 @@ func disguise(key, name string) string {
 	} else if phase != "" {
 		tail = "_" + phase + tail
 	}
+	head := libraryOf(name)
 	for salt := 0; ; salt++ {
-		text := letters(key) + tail
+		text := head + letters(key) + tail
 		if salt == 8 || kernelname.RangeComponent(text) == component && kernelname.BuiltinPhase(text) == phase {
 			return text
 		}
 		key += strconv.Itoa(salt) // the letters happen to be a word
 	}
+}
+
+// libraryOf is how the hidden form of a name begins whose beginning tells that a library or PyTorch wrote it.
+func libraryOf(name string) string {
+	const backward = "autograd::engine::evaluate_function: "
+	op, operator := kernelname.Operator(name)
+	switch {
+	case strings.HasPrefix(name, backward):
+		return backward
+	case operator:
+		space, _, _ := strings.Cut(op, "::")
+		return letters(space) + "::"
+	case workunit.Library(name) != "":
+		return workunit.Library(name)
+	case strings.Contains(name, "::"):
+		return "X::" // no operator: those begin in lower case
+	}
+	return ""
 }
 
 // partWords are words for parts of a model.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
 // TestHiddenNames: what a report reads from a name it reads from the hidden one too, and no word that somebody chose is left.
@@ -22,7 +23,8 @@ func TestHiddenNames(t *testing.T) {
 	for _, name := range []string{"alice's prefill", "acme_decode_loop", "acme attention", "post_acme_layernorm", "AcmeMoE routing", "acme_mlp", "acme_embed",
 		"acme sampling", "schedule_acme_decoding", "prefill and decode of acme", "acme draft", "LLM@decode_acme", "execute_diffusion_acme",
 		"{'Module': 'AcmeForCausalLM', 'Inputs': [[512, 7]]}", "step[DECODE bs=8 acme=3]", "BatchPrefill total_seq_len=512 acme=1", "acme", "55512345",
-		"request 5551234567", "acme::secret_op", "aten::mm, sizes = [[acme]]"} {
+		"request 5551234567", "acme::secret_op", "cublasAcme", "Optimizer.step#Acme.step", "autograd::engine::evaluate_function: AcmeBackward0", "Acme::run(int)",
+		"aten::mm, sizes = [[acme]]"} {
 		got := hide(name)
 		if strings.Contains(strings.ToLower(got), "acme") || strings.Contains(got, "alice") || strings.Contains(got, "secret") || strings.Contains(got, "55512345") {
 			t.Errorf("%q is written %q", name, got)
@@ -32,6 +34,9 @@ func TestHiddenNames(t *testing.T) {
 		}
 		if a, b := kernelname.BuiltinPhase(name), kernelname.BuiltinPhase(got); a != b {
 			t.Errorf("%q is phase %q, written %q phase %q", name, a, got, b)
+		}
+		if a, b := isOperator(name), isOperator(got); a != b || workunit.Library(name) != workunit.Library(got) || strings.Contains(name, "::") != strings.Contains(got, "::") {
+			t.Errorf("%q is an operator: %v, written %q: %v", name, a, got, b)
 		}
 		a, marks := kernelname.ParseMarker(name)
 		b, still := kernelname.ParseMarker(got)
@@ -49,4 +54,9 @@ func TestHiddenNames(t *testing.T) {
 	if got := HideNames(regexp.MustCompile("^acme"))("acme 1"); got != "acme 1" {
 		t.Errorf("%q was to be kept", got)
 	}
+}
+
+func isOperator(name string) bool {
+	_, ok := kernelname.Operator(name)
+	return ok
 }

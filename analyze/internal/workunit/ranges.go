@@ -58,11 +58,18 @@ var libraries = []string{
 	"cublas", "cudnn", "cusparse", "cusolver", "cufft", "nccl", "NCCL", "thrust", "autograd", "Optimizer.",
 }
 
-// own reports whether a range's name may be the program's own: not an operator's or a library's.
-func own(text string) bool {
-	library := func(prefix string) bool { return strings.HasPrefix(text, prefix) }
-	return text != "" && !strings.Contains(text, "::") && !slices.ContainsFunc(libraries, library)
+// Library is what the name of a range begins with that a library puts around its own calls; empty of any other name.
+func Library(name string) string {
+	for _, prefix := range libraries {
+		if strings.HasPrefix(name, prefix) {
+			return prefix
+		}
+	}
+	return ""
 }
+
+// own reports whether a range's name may be the program's own: not an operator's or a library's.
+func own(text string) bool { return text != "" && !strings.Contains(text, "::") && Library(text) == "" }
 
 // byRanges finds units by the program's own ranges: the outermost family of three or more, four of five of which
 // launch the same kernels, and that hold half of the GPU work.
