@@ -97,8 +97,11 @@ func (v *View) stepAnswer() []doc.Span {
 		}
 		spans = append(spans, doc.Text(sep+unit.Percent(p.share)+" "+p.name))
 		sep = ", "
-		if p.name == "compute" {
+		switch p.name {
+		case "compute":
 			spans = append(spans, v.topOfStep()...)
+		case "exposed communication":
+			spans = append(spans, doc.Text(v.waitingPart()))
 		}
 	}
 	spans = append(spans, doc.Text(sep+"GPU idle "+unit.Percent(idle)))
@@ -106,6 +109,19 @@ func (v *View) stepAnswer() []doc.Span {
 		spans = append(spans, doc.Text(mostly(cause.share, idle)+cause.name))
 	}
 	return append(spans, doc.Text("."))
+}
+
+// waitingPart says how much of communication is waiting until the last rank has come, which is no work: of the collectives
+// of several ranks or GPUs it is known, of one rank it is not.
+func (v *View) waitingPart() string {
+	wait, all := v.Metric("rank.wait_time"), v.Metric("rank.collective_time")
+	switch {
+	case wait != nil && all != nil && wait.Value != nil && all.Value != nil && *all.Value > 0:
+		return " (of collectives " + unit.Percent(*wait.Value / *all.Value) + " is waiting for other ranks)"
+	case len(v.All("comm.wait_time")) == 0:
+		return " (waiting for other ranks included)"
+	}
+	return ""
 }
 
 // mostly leads to the largest part of a whole: "mostly" only where that is more than half.
@@ -119,14 +135,19 @@ func mostly(part, whole float64) string {
 // namedShare is the share of a unit from which a class is worth a word in the answer.
 const namedShare = 0.02
 
-// topOfStep names the kernel that takes most of a unit, and its share of it.
+// topOfStep names the kernel that takes most of a unit, and its share of it: one that computes, for one that communicates may
+// only wait.
 func (v *View) topOfStep() []doc.Span {
 	t := v.Table("unit", "unit_kernels")
 	if Entries(t) == 0 {
 		return nil
 	}
-	name, ok := CellOf(t, 0, "kernel_name").Str()
-	share, known := CellOf(t, 0, "share").Num()
+	row := 0
+	for row+1 < len(t.Rows) && CellOf(t, row, "category") == report.S("comm") {
+		row++
+	}
+	name, ok := CellOf(t, row, "kernel_name").Str()
+	share, known := CellOf(t, row, "share").Num()
 	if !ok || !known {
 		return nil
 	}
