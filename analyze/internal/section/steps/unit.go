@@ -46,7 +46,7 @@ var Section = kit.Section{
 		report.Define("unit.time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"time from the start of a unit's first work to the start of the next unit's (median; the summary is over "+
 				"the kept units)").Summarised().By(unitLabels...),
-		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.Leave,
+		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
 			"mean time of the short and of the long units, where those of the main kind take two unlike times").By("mode"),
 		report.Define("unit.mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
 			"share of the units that are short or long, where there are two such kinds").By("mode"),
