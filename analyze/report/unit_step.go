@@ -233,11 +233,19 @@ type UnitShown struct {
 	Gaps     []int64 `json:"gaps"`     // start, and ns by cause: a gap in which nothing ran on the device
 	Thread   string  `json:"thread"`   // that launched most of the unit's kernels; empty where it is not known
 	Calls    []int64 `json:"calls"`    // name, start, ns: of that thread
-	Ranges   []int64 `json:"ranges"`   // name, depth, start, ns: open on that thread
-	LeftOut  int64   `json:"left_out"` // events that there was no room for
+	// Others are the other threads that launched kernels of the unit, that with most of them first.
+	Others  []UnitThread `json:"other_threads,omitempty"`
+	Ranges  []int64      `json:"ranges"`   // name, depth, start, ns: open on that thread
+	LeftOut int64        `json:"left_out"` // events that there was no room for
 	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
 	// What is too short to be drawn counts with what is before it. Absent where it is not known.
 	Path []int64 `json:"path,omitempty"`
+}
+
+// UnitThread is a thread that launched kernels of a unit.
+type UnitThread struct {
+	Thread string  `json:"thread"`
+	Calls  []int64 `json:"calls"` // as those of [UnitShown]
 }
 
 // PathParts are the parts of the critical path, in the order in which [UnitShown.Path] numbers them.
@@ -278,17 +286,13 @@ func (g *UnitGap) Duration() (sum int64) {
 
 // SetEvents writes the lists; each must be sorted by start.
 func (u *UnitShown) SetEvents(work, calls, ranges []UnitEvent, gaps []UnitGap) {
-	u.GPU, u.Calls, u.Ranges, u.Gaps = []int64{}, []int64{}, []int64{}, []int64{}
+	u.GPU, u.Ranges, u.Gaps = []int64{}, []int64{}, []int64{}
 	last := int64(0)
 	for _, e := range work {
 		u.GPU = append(u.GPU, int64(e.Name), e.Lane, e.Start-last, e.Duration)
 		last = e.Start
 	}
-	last = 0
-	for _, e := range calls {
-		u.Calls = append(u.Calls, int64(e.Name), e.Start-last, e.Duration)
-		last = e.Start
-	}
+	u.Calls = packCalls(calls)
 	last = 0
 	for _, e := range ranges {
 		u.Ranges = append(u.Ranges, int64(e.Name), e.Lane, e.Start-last, e.Duration)
@@ -301,6 +305,32 @@ func (u *UnitShown) SetEvents(work, calls, ranges []UnitEvent, gaps []UnitGap) {
 	}
 }
 
+// AddThread adds another launching thread with its calls, sorted by start.
+func (u *UnitShown) AddThread(name string, calls []UnitEvent) {
+	u.Others = append(u.Others, UnitThread{name, packCalls(calls)})
+}
+
+// Events are the calls of the thread.
+func (t *UnitThread) Events() []UnitEvent { return unpackCalls(t.Calls) }
+
+func packCalls(calls []UnitEvent) []int64 {
+	list, last := []int64{}, int64(0)
+	for _, e := range calls {
+		list = append(list, int64(e.Name), e.Start-last, e.Duration)
+		last = e.Start
+	}
+	return list
+}
+
+func unpackCalls(list []int64) (calls []UnitEvent) {
+	last := int64(0)
+	for i := 0; i+shownCall <= len(list); i += shownCall {
+		last += list[i+1]
+		calls = append(calls, UnitEvent{int(list[i]), 0, last, list[i+2]})
+	}
+	return calls
+}
+
 // Events gives the lists back; they must be valid.
 func (u *UnitShown) Events() (work, calls, ranges []UnitEvent, gaps []UnitGap) {
 	last := int64(0)
@@ -308,11 +338,7 @@ func (u *UnitShown) Events() (work, calls, ranges []UnitEvent, gaps []UnitGap) {
 		last += u.GPU[i+2]
 		work = append(work, UnitEvent{int(u.GPU[i]), u.GPU[i+1], last, u.GPU[i+3]})
 	}
-	last = 0
-	for i := 0; i+shownCall <= len(u.Calls); i += shownCall {
-		last += u.Calls[i+1]
-		calls = append(calls, UnitEvent{int(u.Calls[i]), 0, last, u.Calls[i+2]})
-	}
+	calls = unpackCalls(u.Calls)
 	last = 0
 	for i := 0; i+shownRange <= len(u.Ranges); i += shownRange {
 		last += u.Ranges[i+2]
@@ -395,11 +421,16 @@ func (u *UnitShown) validate(known func(name int64) bool) error {
 			return fmt.Errorf("a path with part %d", part)
 		}
 	}
-	for _, l := range []struct {
+	type listed struct {
 		list  []int64
 		width int
 		named bool
-	}{{u.GPU, shownGPU, true}, {u.Calls, shownCall, true}, {u.Ranges, shownRange, true}, {u.Gaps, shownGap, false}} {
+	}
+	lists := []listed{{u.GPU, shownGPU, true}, {u.Calls, shownCall, true}, {u.Ranges, shownRange, true}, {u.Gaps, shownGap, false}}
+	for _, t := range u.Others {
+		lists = append(lists, listed{t.Calls, shownCall, true})
+	}
+	for _, l := range lists {
 		if l.list == nil || len(l.list)%l.width != 0 || len(l.list) > maxShown {
 			return fmt.Errorf("a list of %d numbers, %d each", len(l.list), l.width)
 		}

@@ -209,7 +209,7 @@ func (h *hands) waitedFor(t *handThread, c, th int32, at int64) (from *turn, own
 			from = x
 		}
 		whole := t.seen || gap >= leastGap || h.api.Start(int(x.call)) >= began
-		if whole && (x.heldEnd > began || waiter && h.forRoom(x.call)) && (held == nil || x.end > held.end) {
+		if whole && (x.heldEnd > began || waiter) && (held == nil || x.end > held.end) {
 			held = x
 		}
 	}

@@ -84,12 +84,9 @@ func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report
 		host += " " + u.Thread
 	}
 	t.Lanes = append(t.Lanes, rangeLane(steps, ranges, host)...)
-	if len(calls) > 0 {
-		l := doc.Lane{Title: "calls of the " + host, Rows: 1}
-		for _, e := range calls {
-			l.Marks = append(l.Marks, stepMark(steps, e, used))
-		}
-		t.Lanes = append(t.Lanes, l)
+	t.Lanes = append(t.Lanes, callLane(steps, calls, host, used)...)
+	for i := range u.Others {
+		t.Lanes = append(t.Lanes, callLane(steps, u.Others[i].Events(), "host thread "+u.Others[i].Thread, used)...)
 	}
 	t.Lanes = append(t.Lanes, v.streamLanes(steps, work, used)...)
 	if len(gaps) > 0 {
@@ -167,6 +164,18 @@ func stepMark(steps *report.UnitSteps, e report.UnitEvent, used map[string]bool)
 		used[category] = true
 	}
 	return doc.Mark{Start: float64(e.Start), Length: float64(e.Duration), Name: steps.Names[e.Name], Colour: category}
+}
+
+// callLane is the calls of a thread; nothing where it made none.
+func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, used map[string]bool) []doc.Lane {
+	if len(calls) == 0 {
+		return nil
+	}
+	l := doc.Lane{Title: "calls of the " + host, Rows: 1}
+	for _, e := range calls {
+		l.Marks = append(l.Marks, stepMark(steps, e, used))
+	}
+	return []doc.Lane{l}
 }
 
 // rangeLane is the NVTX ranges of the thread, each below those around it; the longest of many.
@@ -277,13 +286,9 @@ func pathLane(u *report.UnitShown, used map[string]bool) doc.Lane {
 	at := float64(0)
 	for i := 0; i+2 <= len(u.Path); i += 2 {
 		name, ns := report.PathParts[u.Path[i]], float64(u.Path[i+1])
-		colour := pathColours[u.Path[i]]
-		used[colour] = true
-		l.Marks = append(l.Marks, doc.Mark{Start: at, Length: ns, Name: name, Colour: colour, Text: "on the critical path"})
+		used[name] = true
+		l.Marks = append(l.Marks, doc.Mark{Start: at, Length: ns, Name: name, Colour: name, Text: "on the critical path"})
 		at += ns
 	}
 	return l
 }
-
-// pathColours are those of the parts: the classes of GPU time, and the causes of idle time for what is none.
-var pathColours = []string{"compute", "comm", "copy", "dependency", "launch", "host", "unknown"}

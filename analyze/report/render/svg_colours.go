@@ -8,7 +8,8 @@ var fixed = map[string]markup{
 	"exposed communication": "k-comm", "exposed comm": "k-comm", "communication": "k-comm", "comm": "k-comm",
 	"exposed copy": "k-copy", "copy": "k-copy",
 
-	"sync": "k-sync", "host": "k-host", "launch": "k-launch", "dependency": "k-dependency",
+	"sync": "k-sync", "host": "k-host", "launch": "k-launch", "call": "k-launch",
+	"dependency": "k-dependency", "latency": "k-dependency",
 	"unknown": "k-unknown", "other": "k-unknown", "others": "k-unknown", "(others)": "k-unknown",
 	"idle: sync": "k-sync", "idle: host": "k-host", "idle: launch": "k-launch", "idle: dependency": "k-dependency",
 	"idle: unknown": "k-unknown",

@@ -58,3 +58,30 @@ func TestWhatIfsOfWorkWithoutCalls(t *testing.T) {
 		}
 	}
 }
+
+// Ten steps of 1 ms: main launches two kernels at 0 and 10 and waits, the autograd thread launches one at 300. Both are in
+// the step that is shown, main first; the thread that makes calls and launches nothing is not.
+func TestEveryLaunchingThreadIsShown(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	p := b.Process(1, "train")
+	main, autograd, other := p.Thread(1, "main"), p.Thread(2, "pt_autograd_0"), p.Thread(3, "other")
+	for i := range int64(10) {
+		at := 1000*us + i*1000*us
+		main.Launch("gemm", at, at+4*us, tracetest.Kernel{Start: at + 10*us, End: at + 110*us})
+		main.Launch("norm", at+10*us, at+14*us, tracetest.Kernel{Start: at + 111*us, End: at + 200*us})
+		autograd.Launch("softmax", at+300*us, at+305*us, tracetest.Kernel{Start: at + 310*us, End: at + 900*us})
+		other.Call("cudaEventQuery_v3020", at+500*us, at+501*us)
+		main.StreamSynchronize(at+400*us, at+910*us, 0, 7)
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{Unit: "kernel:gemm"}).Report
+	s := r.Unit.Steps.List[0].Shown[0]
+	if s.Thread != "main" || len(s.Others) != 1 || s.Others[0].Thread != "pt_autograd_0" {
+		t.Fatalf("%s and %+v", s.Thread, s.Others)
+	}
+	// A step starts with its gemm, 10 µs behind its launch.
+	calls := s.Others[0].Events()
+	if len(calls) != 1 || calls[0].Start != 290*us || calls[0].Duration != 5*us {
+		t.Errorf("calls %+v", calls)
+	}
+}

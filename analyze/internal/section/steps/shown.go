@@ -16,7 +16,9 @@ import (
 const (
 	maxShownWork   = 4_000 // on the device, and of calls; gaps are at most one more
 	maxShownRanges = 400
-	lookBack       = 20_000 // calls before the unit, of which one may reach into it
+	// maxShownThreads bounds the launching threads.
+	maxShownThreads = 4
+	lookBack        = 20_000 // calls before the unit, of which one may reach into it
 )
 
 // nameTable numbers what steps name: kernels, copies, calls and ranges.
@@ -96,9 +98,10 @@ func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
 	u, place, gaps := shown.unit, shown.place, shown.gaps
 	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
 	work := q.workOf(u.Start, u.End, names)
-	thread := q.thread(place)
+	threads := q.launching(place)
 	var calls, ranges []report.UnitEvent
-	if thread != trace.None {
+	if len(threads) > 0 {
+		thread := threads[0]
 		s.Thread = q.in.Trace.Threads[thread].Name
 		calls, ranges = q.callsOf(thread, u.Start, u.End, names), q.rangesOf(thread, u.Start, u.End, names)
 	}
@@ -111,6 +114,11 @@ func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
 		gaps = gaps[:maxShownWork+1]
 	}
 	s.SetEvents(cut(work, maxShownWork), cut(calls, maxShownWork), ranges, gaps)
+	for i, th := range threads {
+		if i > 0 && i < maxShownThreads {
+			s.AddThread(q.in.Trace.Threads[th].Name, cut(q.callsOf(th, u.Start, u.End, names), maxShownWork))
+		}
+	}
 	s.Path = q.pathOf(place)
 	return s
 }
@@ -131,19 +139,21 @@ func (q *sequence) workOf(from, to int64, names *nameTable) []report.UnitEvent {
 	return list
 }
 
-// thread launched most of a unit's kernels, or is trace.None.
-func (q *sequence) thread(place int) int32 {
+// launching are the threads that launched a unit's kernels, that with most of them first.
+func (q *sequence) launching(place int) []int32 {
 	counts := map[int32]int{}
-	best := trace.None
+	var list []int32
 	for _, w := range q.work[q.from[place]:q.from[place+1]] {
 		if call := q.device.Call(int(w)); call != trace.None {
-			th := q.in.Trace.API.Thread(int(call))
-			if counts[th]++; th != trace.None && (best == trace.None || counts[th] > counts[best]) {
-				best = th
+			if th := q.in.Trace.API.Thread(int(call)); th != trace.None {
+				if counts[th]++; counts[th] == 1 {
+					list = append(list, th)
+				}
 			}
 		}
 	}
-	return best
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(counts[b], counts[a]) })
+	return list
 }
 
 // callsOf are the API calls of a thread between two moments, cut at them.
