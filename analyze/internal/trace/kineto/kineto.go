@@ -105,7 +105,8 @@ func Read(rd io.Reader) (*Source, Facts, error) {
 	if err := r.all(); err != nil {
 		return nil, r.facts, errors.Join(err, r.memory.Close())
 	}
-	return r.source(), r.facts, nil
+	s := r.source() // which may skip more
+	return s, r.facts, nil
 }
 
 // Is reports whether a JSON file is a trace, by its top level: no further than its list of events, and not at all where

@@ -212,3 +212,16 @@ func TestScrubKeepsWhatIsRead(t *testing.T) {
 		t.Errorf("%q, of the copy %q", x, y)
 	}
 }
+
+// TestPythonFarAway: calls centuries apart are skipped, and what is left is sampled.
+func TestPythonFarAway(t *testing.T) {
+	s, facts, err := Read(strings.NewReader(traceOf(
+		spanOf("python_function", "a.py(1): f", 5, 5, 0, 5, ``), spanOf("python_function", "a.py(1): f", 5, 5, 4e15, 5, ``),
+		spanOf("python_function", "a.py(1): f", 5, 5, -4e15, 5, ``), spanOf("python_function", "a.py(1): f", 5, 5, 1, 4e15, ``))))
+	if err != nil || facts.Skipped != 3 {
+		t.Fatalf("%v, %+v", err, facts)
+	}
+	if got := rowsOf(t, s, ranges, "start", "eventType"); got != "0 75 \n0 34 \n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -21,6 +21,7 @@ const (
 	pythonEvery   = 10_000  // ns between two of them at least
 	pythonDomain  = 2       // of NVTX
 	maxDepth      = 1 << 8  // functions of a stack
+	maxFar        = 1 << 50 // ns that a call may be from the first event, and last: 13 days
 )
 
 // pythonCall is a call of a function.
@@ -40,18 +41,25 @@ func (r *reader) pythonStacks() {
 	perThread := map[int64]int{}
 	thread, function := t.place("globalTid"), t.place("nameId")
 	first, last := int64(0), int64(0)
+	far := func(c *cursor) bool {
+		return max(c.row.start, -c.row.start, c.row.length) > maxFar || c.row.start < -maxFar
+	}
 	for c := (cursor{t: t}); c.next(); {
-		perThread[c.cell(thread).Bits]++
-		if c.at == 1 {
+		if far(&c) {
+			r.facts.Skipped++
+			continue
+		}
+		if len(perThread) == 0 {
 			first, last = c.row.start, c.row.start
 		}
+		perThread[c.cell(thread).Bits]++
 		first, last = min(first, c.row.start), max(last, c.row.start+c.row.length)
 	}
 	every := max(pythonEvery, (last-first)/pythonSamples)
 	for _, id := range slices.Sorted(maps.Keys(perThread)) {
 		calls := spill.Make[pythonCall](r.memory, perThread[id])[:0]
 		for c := (cursor{t: t}); c.next(); {
-			if c.cell(thread).Bits == id {
+			if c.cell(thread).Bits == id && !far(&c) {
 				calls = append(calls, pythonCall{c.row.start, c.row.start + c.row.length, int32(c.cell(function).Bits)})
 			}
 		}
