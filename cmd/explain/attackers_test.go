@@ -45,6 +45,7 @@ type ground struct {
 const (
 	laxPolicy    = "version: 1\nrules:\n  - {id: step, metric: unit.time.p50, level: error, regress: {rel: 90%}}\n"
 	strictPolicy = "version: 1\npreset: llm-serving\n"
+	softPolicy   = strictPolicy + "stats: {on_inconclusive: warn}\n"
 )
 
 const smallHead = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
@@ -88,7 +89,7 @@ func (g *ground) forged(t *testing.T, from, step float64) (history, noise []byte
 		}
 		path := filepath.Join(dir, fmt.Sprintf("r%d.json", i))
 		put(t, path, b.Bytes(), 0o644)
-		if code := run(context.Background(), []string{"history", "add", path, "--store", store, "--commit", fmt.Sprintf("%040d", i+1), "--branch", "main",
+		if code := run(context.Background(), []string{"history", "add", path, "--store", store, "--commit", fmt.Sprintf("%040d", i+1), "--branch", "main", "--repository", "octo/llm",
 			"--time", fmt.Sprintf("2026-01-%02dT00:00:00Z", i+1)}, e); code != 0 {
 			t.Fatal(out.String())
 		}
@@ -175,7 +176,9 @@ func (g *ground) run(t *testing.T, a *attack, head string) (green bool, server *
 	if a.merge {
 		code = run(context.Background(), []string{"gate", "comment", "--merge", "explain/comparison.json", "--expect", "explain", "--comment-key", "all"}, e)
 	}
-	t.Logf("%s: exit %d\n%s", strings.Join(a.moves, ", "), code, &out)
+	if code == 0 != a.accepted { // else ten thousand logs are kept until the end
+		t.Logf("%s: exit %d\n%s", strings.Join(a.moves, ", "), code, &out)
+	}
 	if a.fork && !a.accepted {
 		return code == 0 || stands || standing(server), server
 	}
@@ -226,6 +229,13 @@ func (g *ground) draw(rng *rand.Rand, small []gatetest.Check) *attack {
 		a.merge = true
 		did("merged")
 	}
+	soften := func() { // the base's own policy passes what is not settled, and a history that hides everything settles nothing
+		if rng.IntN(2) == 0 && !slices.Contains(a.args, "--policy") {
+			did("the base's policy passes what is not settled")
+			a.sc.Files = append(a.sc.Files, gatetest.File{Path: "soft.yml", Ref: gatetest.BaseSHA, Text: softPolicy})
+			a.args = append(a.args, "--policy", "soft.yml")
+		}
+	}
 	var moves []func()
 	if !a.fork {
 		moves = append(moves,
@@ -245,12 +255,14 @@ func (g *ground) draw(rng *rand.Rand, small []gatetest.Check) *attack {
 			func() {
 				did("history in the workspace")
 				a.spoil = true
+				soften()
 				a.files["history.db"] = [][]byte{g.wild, g.mild}[rng.IntN(2)]
 				a.args = append(a.args, "--history", "history.db")
 			},
 			func() {
 				did("history of a pull request's run")
 				a.spoil = true
+				soften()
 				a.sc.Artifacts = append(a.sc.Artifacts, gatetest.Artifact{ID: 8, Name: "explain-history", RunID: 900, Files: map[string]string{"history.db": string([][]byte{g.wild, g.mild}[rng.IntN(2)])}})
 				a.args = append(a.args, "--history-artifact", "explain-history")
 			},
@@ -368,12 +380,15 @@ func TestNoAttackerPasses(t *testing.T) {
 	}
 }
 
-// mends are what stands between an attacker and a merge: the file, a piece of it, and what it would be without the mend.
-var mends = []struct{ why, file, old, without string }{
-	{"D2, reports of another run", "gate.go", "if err := f.madeHere(s, slices.Concat(", "if err := f.madeHere(nil, slices.Concat("},
-	{"D5, a history in the workspace", "gate_baseline.go", "if _, change := s.Base(); change && f.policyRef", "if _, change := s.Base(); !change && f.policyRef"},
-	{"D5, a gate that cannot fail", "../../diff/internal/judge/noisy.go", "if floor, most, is := blind(n, v); is &&", "if floor, most, is := blind(n, v); is && floor < 0 &&"},
-	{"D6, a marker by the same login", "../../gate/accept.go", "	seen, err := s.client.seen(ctx, pull, s.key, l.At)\n", `	list, _, _ := s.client.api.Issues.ListComments(ctx, s.client.owner, s.client.repo, number, nil)
+// mends are what stands between an attacker and a merge: the file, a piece of it, and what it would be without the mend. One
+// that stands behind another is taken out with it.
+var mends = []struct{ why, with, file, old, without string }{
+	{"D2, reports of another run", "", "gate.go", "if err := f.madeHere(s, slices.Concat(", "if err := f.madeHere(nil, slices.Concat("},
+	{"D5, a history in the workspace", "", "gate_baseline.go", "if _, change := s.Base(); change && f.policyRef", "if _, change := s.Base(); !change && f.policyRef"},
+	{"D5, a gate that cannot fail", "D5, what is suspected", "../../diff/internal/judge/noisy.go", "if floor, most, is := blind(n, v); is &&", "if floor, most, is := blind(n, v); is && floor < 0 &&"},
+	{"D5, what is suspected", "D5, a gate that cannot fail", "../../diff/internal/judge/noisy.go", "		g.Open(noise.CodeOf(v), text+\", and this is not certain: \"+why)\n",
+		"		if g.Verdict = comparison.Pass; v == nil {\n			g.Open(noise.CodeOf(v), why)\n		}\n"},
+	{"D6, a marker by the same login", "", "../../gate/accept.go", "	seen, err := s.client.seen(ctx, pull, s.key, l.At)\n", `	list, _, _ := s.client.api.Issues.ListComments(ctx, s.client.owner, s.client.repo, number, nil)
 	for _, c := range list {
 		if strings.Contains(c.GetBody(), "accepted="+now.Head) {
 			return l, ""
@@ -381,14 +396,14 @@ var mends = []struct{ why, file, old, without string }{
 	}
 	seen, err := s.client.seen(ctx, pull, s.key, l.At)
 `},
-	{"D6, a label for another head", "../../gate/accept.go", "if ok, why := seen.covers(now); !ok {", "if ok, why := seen.covers(now); !ok && why == \"\" {"},
-	{"D6, a label before any verdict", "../../gate/accept.go", "	case seen == nil:\n", "	case seen == nil && l != nil:\n		return l, \"\"\n	case seen == nil:\n"},
-	{"D6, a label by an app", "../../gate/accept.go", "case l.bot || strings.HasSuffix(l.By, \"[bot]\"):", "case l.bot && l.By == \"\":"},
-	{"D6, a label by who may not", "../../gate/accept.go", "if ok, why := s.may(ctx, l.By, a); !ok {", "if ok, why := s.may(ctx, l.By, a); !ok && why == \"\" {"},
-	{"D6, a check of another app", "../../gate/record.go", "if app == \"\" || !c.wroteIt(", "if app == \"\" || false && !c.wroteIt("},
-	{"D7, the comment over a matrix", "comment.go", "case s != nil && code != exitOK:", "case s != nil && code > 99:"},
-	{"D13, a success of another base", "gate.go", "	s.Pending(cmd.Context())\n", ""},
-	{"D13, two pull requests with one head", "../../gate/pull.go", "	if len(match) > 0 {\n		return match, nil", "	if len(match) > 0 {\n		return match[len(match)-1:], nil"},
+	{"D6, a label for another head", "", "../../gate/accept.go", "if ok, why := seen.covers(now); !ok {", "if ok, why := seen.covers(now); !ok && why == \"\" {"},
+	{"D6, a label before any verdict", "", "../../gate/accept.go", "	case seen == nil:\n", "	case seen == nil && l != nil:\n		return l, \"\"\n	case seen == nil:\n"},
+	{"D6, a label by an app", "", "../../gate/accept.go", "case l.bot || strings.HasSuffix(l.By, \"[bot]\"):", "case l.bot && l.By == \"\":"},
+	{"D6, a label by who may not", "", "../../gate/accept.go", "if ok, why := s.may(ctx, l.By, a); !ok {", "if ok, why := s.may(ctx, l.By, a); !ok && why == \"\" {"},
+	{"D6, a check of another app", "", "../../gate/record.go", "if app == \"\" || !c.wroteIt(", "if app == \"\" || false && !c.wroteIt("},
+	{"D7, the comment over a matrix", "", "comment.go", "case s != nil && code != exitOK:", "case s != nil && code > 99:"},
+	{"D13, a success of another base", "", "gate.go", "	s.Pending(cmd.Context())\n", ""},
+	{"D13, two pull requests with one head", "", "../../gate/pull.go", "	if len(match) > 0 {\n		return match, nil", "	if len(match) > 0 {\n		return match[len(match)-1:], nil"},
 }
 
 // TestEachMendIsNeeded takes each mend out, by an overlay of its source, and wants the attacker to find a way. Whole, it builds
@@ -410,17 +425,19 @@ func TestEachMendIsNeeded(t *testing.T) {
 				t.Skip("builds the test: only with -args -long")
 			}
 			overlay, replace := filepath.Join(t.TempDir(), "overlay.json"), map[string]string{}
-			for _, o := range mends { // the two of D5 stand behind each other: either alone holds
-				if o.why != m.why && (m.why[:2] != "D5" || o.why[:2] != "D5") {
+			for _, o := range mends {
+				if o.why != m.why && o.why != m.with {
 					continue
 				}
 				path, err := filepath.Abs(o.file)
 				if err != nil {
 					t.Fatal(err)
 				}
-				changed := filepath.Join(t.TempDir(), filepath.Base(path))
-				put(t, changed, []byte(strings.Replace(string(read(t, path)), o.old, o.without, 1)), 0o644)
-				replace[path] = changed
+				if replace[path] == "" {
+					replace[path] = filepath.Join(t.TempDir(), filepath.Base(path))
+					put(t, replace[path], read(t, path), 0o644)
+				}
+				put(t, replace[path], []byte(strings.Replace(string(read(t, replace[path])), o.old, o.without, 1)), 0o644)
 			}
 			text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 			if err != nil {
