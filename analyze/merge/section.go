@@ -134,7 +134,7 @@ func (s *rankSection) warn(code, text string) {
 
 // rankReport is what the ranks of the run say.
 func (f *fold) rankReport(x *runFold) *rankSection {
-	s := &rankSection{runFold: x, f: f, section: report.Section{ID: "ranks", Title: "Ranks", Status: report.OK,
+	s := &rankSection{runFold: x, f: f, section: report.Section{ID: "ranks", Title: "Ranks", Group: report.GroupRanks, Status: report.OK,
 		Derivation: "Collectives of all ranks are matched by communicator and order, or by order and kind where 95 % overlap. " +
 			"Waiting is what a rank takes beyond the shortest of all for the same collective; transfer is the rest. " +
 			"Clocks of one host are tied by when sessions began, those of others by the ends of matched collectives.",

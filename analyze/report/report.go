@@ -194,6 +194,7 @@ type UnitTrim struct {
 type Section struct {
 	ID         string   `json:"id"`
 	Title      string   `json:"title"`
+	Group      string   `json:"group,omitempty"` // what it stands with on a page, "Step/unit"; before the slash a part of the contents
 	Status     Status   `json:"status"`
 	Reason     string   `json:"reason"`   // why the status is not ok; empty otherwise
 	Coverage   *float64 `json:"coverage"` // share of the data the section could use, where that is a question
@@ -202,6 +203,18 @@ type Section struct {
 	Tables     []Table  `json:"tables"`
 	Charts     []Chart  `json:"charts"`
 }
+
+// Groups of sections. Those of one group stand together, the first in sight; a section without one is of evidence.
+const (
+	GroupRanks   = "Step/ranks"
+	GroupStep    = "Step/unit"
+	GroupTime    = "GPU/time"
+	GroupKernels = "GPU/kernels"
+	GroupMemory  = "GPU/memory"
+	GroupLate    = "Host/late"
+	GroupRanges  = "Host/ranges"
+	GroupCapture = "Capture"
+)
 
 // Status of a section.
 type Status string

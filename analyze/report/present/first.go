@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -261,74 +262,60 @@ func findingCount(list []report.Finding) string {
 	return "All " + Plural(int64(len(list)), "finding") + ": " + strings.Join(parts, ", ")
 }
 
-// The groups of the page's contents.
+// groupAnswer and groupEvidence are the first and the last of the page's contents.
 const (
 	groupAnswer   = "Answer"
-	groupStep     = "Step"
-	groupGPU      = "GPU"
-	groupHost     = "Host"
 	groupEvidence = "Evidence"
 )
 
-// part is a part of the page: sections of a group of its contents.
+// contents are the parts of the page's contents, in their order.
+var contents = []string{"Step", "GPU", "Host", groupEvidence}
+
+// part is sections of a group that have something to show.
 type part struct {
-	group    string
-	sections []string
+	title    string // of contents
+	sections []*report.Section
 }
 
-// parts are the parts of the page, in its order, each under the title of its first section that has something to show:
-// that one is in sight, the others are folded. A section that none names is in the part without names.
-var parts = []part{
-	{groupStep, []string{"ranks"}},
-	{groupStep, []string{"unit", "unit_positions", "critical_path", "device_steps", "steady"}},
-	{groupGPU, []string{"gpu_time", "idle", "activity", "streams", "graphs", "gpu_counters", "gpu_power"}},
-	{groupGPU, []string{"kernels", "categories", "components", "ncu", "roofline"}},
-	{groupGPU, []string{"memcpy", "comm", "gpu_memory"}},
-	{groupHost, []string{"host_idle", "sync", "launches", "processes"}},
-	{groupHost, []string{"nvtx", "torch_ops", "regions", "phases"}},
-	{groupEvidence, nil},
-}
-
-// ofCapture are the sections that stand folded under the whole capture.
-var ofCapture = []string{"overview", "quality"}
-
-// GroupOf is the part of the page's contents that a section stands in.
-func GroupOf(section string) string {
-	for _, p := range parts {
-		if slices.Contains(p.sections, section) {
-			return p.group
-		}
-	}
-	return groupEvidence
-}
-
-// inParts are the sections of the page with something to show, by part.
-func (v *View) inParts(l layout) []doc.Block {
-	var others []string
+// parts are the parts of the page, but for what stands under the whole capture.
+func (v *View) parts() []part {
+	var list []part
+	at := map[string]int{}
 	for i := range v.Sections {
-		id := v.Sections[i].ID
-		if named := slices.ContainsFunc(parts, func(p part) bool { return slices.Contains(p.sections, id) }); !named &&
-			!slices.Contains(ofCapture, id) {
-			others = append(others, id)
-		}
-	}
-	var list []doc.Block
-	for _, p := range parts {
-		ids := p.sections
-		if ids == nil && !v.EvidenceOnly() {
-			list = append(list, v.ofEvidence(others, l)...)
+		s := &v.Sections[i]
+		if without(s) || s.Group == report.GroupCapture {
 			continue
 		}
-		if ids == nil {
-			ids = others
+		n, ok := at[s.Group]
+		if !ok {
+			n = len(list)
+			title, _, _ := strings.Cut(cmp.Or(s.Group, groupEvidence), "/")
+			at[s.Group], list = n, append(list, part{title: title})
 		}
-		for i, s := range v.shown(ids) {
+		list[n].sections = append(list[n].sections, s)
+	}
+	slices.SortStableFunc(list, func(a, b part) int {
+		return cmp.Compare(slices.Index(contents, a.title), slices.Index(contents, b.title))
+	})
+	return list
+}
+
+// inParts are the sections of the page with something to show, by part: the first of each in sight under its title, the
+// others folded, and all of them of what was given beside a trace.
+func (v *View) inParts(l layout) []doc.Block {
+	var list []doc.Block
+	for _, p := range v.parts() {
+		if p.title == groupEvidence && !v.EvidenceOnly() {
+			list = append(list, v.ofEvidence(p.sections, l)...)
+			continue
+		}
+		for i, s := range p.sections {
 			if i > 0 {
 				list = append(list, v.folded(s, l))
 				continue
 			}
 			h := doc.H(2, s.ID, s.Title)
-			h.Group = p.group
+			h.Group = p.title
 			list = append(append(list, h), v.section(s, l)...)
 		}
 	}
@@ -339,11 +326,7 @@ func (v *View) inParts(l layout) []doc.Block {
 const inSight = 6
 
 // ofEvidence are the sections of what was given beside a trace, all folded.
-func (v *View) ofEvidence(ids []string, l layout) []doc.Block {
-	shown := v.shown(ids)
-	if len(shown) == 0 {
-		return nil
-	}
+func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
 	h := doc.H(2, "of-evidence", "Server, load and profiles")
 	h.Group = groupEvidence
 	list, more := []doc.Block{h}, doc.Details{ID: "more-evidence"}
@@ -361,19 +344,11 @@ func (v *View) ofEvidence(ids []string, l layout) []doc.Block {
 	return list
 }
 
-// shown are the sections of the ids, in their order, that have something to show.
-func (v *View) shown(ids []string) (list []*report.Section) {
-	for _, id := range ids {
-		for i := range v.Sections {
-			if s := &v.Sections[i]; s.ID == id && !without(s) {
-				list = append(list, s)
-			}
-		}
-	}
-	return list
-}
-
 // folded is a section under its title, which unfolds it.
 func (v *View) folded(s *report.Section, l layout) doc.Details {
-	return doc.Details{ID: s.ID, Summary: doc.Spans(doc.Text(s.Title)), Blocks: v.section(s, l)}
+	title := s.Title
+	if s.Status == report.Error {
+		title += ": failed"
+	}
+	return doc.Details{ID: s.ID, Summary: doc.Spans(doc.Text(title)), Blocks: v.section(s, l)}
 }

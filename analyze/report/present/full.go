@@ -8,25 +8,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// FullOptions are the choices of [Full]. The zero value is what report.md uses.
-type FullOptions struct {
-	Rows  int    // entries of the table of kernels, 30 if 0, and a third of that of each other; others rows come on top
-	Wide  bool   // show the columns that are detail
-	Files string // folder of the CSV files as the page names it, "tables/" if empty
-}
-
-// Full is the whole report as one page: provenance, key numbers, warnings, findings, then every section with its
-// status, its tables and, folded, what is secondary and how it was computed. Sections that have nothing to show come
-// last, with their reasons.
-func Full(r *report.Report, o FullOptions) doc.Document {
-	if o.Rows == 0 {
-		o.Rows = 30
-	}
-	if o.Files == "" {
-		o.Files = "tables/"
-	}
+// Full is the whole report as a text: provenance, the answer, warnings, findings and key numbers, then the sections in
+// their groups, the first of each in sight and the others folded. Last come the sections that have nothing to show, with
+// their reasons, and how the numbers were computed.
+func Full(r *report.Report) doc.Document {
 	v := NewView(r)
-	l := layout{rows: o.Rows, wide: o.Wide, files: o.Files}
+	l := layout{rows: fullRows}
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
 		doc.Name(r.Trace.Name))})
@@ -40,14 +27,46 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 	if t, ok := v.keyTable(); ok {
 		d.Add(doc.H(2, "key", "Whole capture"), t)
 	}
-	for i := range r.Sections {
-		if !without(&r.Sections[i]) {
-			d.Add(doc.H(2, r.Sections[i].ID, r.Sections[i].Title))
-			d.Add(v.section(&r.Sections[i], l)...)
+	d.Add(v.captured(l)...)
+	if v.EvidenceOnly() {
+		for i := range r.Sections {
+			if s := &r.Sections[i]; !without(s) {
+				d.Add(doc.H(2, s.ID, s.Title))
+				d.Add(v.section(s, l)...)
+			}
 		}
+	} else {
+		d.Add(v.inParts(l)...)
 	}
 	d.Add(v.absent()...)
+	d.Add(v.methods()...)
 	return d
+}
+
+// captured are the sections on the capture itself, folded.
+func (v *View) captured(l layout) (list []doc.Block) {
+	for i := range v.Sections {
+		if s := &v.Sections[i]; s.Group == report.GroupCapture && !without(s) {
+			list = append(list, v.folded(s, l))
+		}
+	}
+	return list
+}
+
+// methods is the appendix of a text: how each section came about, and which files hold all rows and columns.
+func (v *View) methods() []doc.Block {
+	list := []doc.Block{doc.H(2, "methods", "Method and limits")}
+	for i := range v.Sections {
+		if s := &v.Sections[i]; !without(s) {
+			if how := v.method(s); len(how) > 0 {
+				list = append(list, doc.Details{Summary: doc.Spans(doc.Text(s.Title)), Blocks: how})
+			}
+		}
+	}
+	if len(list) == 1 {
+		return nil
+	}
+	return list
 }
 
 // keyTable is the table of key numbers.
@@ -307,7 +326,8 @@ func (v *View) absent() []doc.Block {
 		l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"),
 			doc.Text(" ")), Prose(r)...)})
 	}
-	return []doc.Block{doc.H(2, "absent", "Sections without data"), l}
+	return []doc.Block{doc.H(2, "absent", "Sections without data"),
+		doc.Details{Summary: doc.Spans(doc.Text(Plural(int64(len(reasons)), "reason"))), Blocks: []doc.Block{l}}}
 }
 
 // secondary are the tables, by section, that are secondary to the page: what other sections show, by process or by
@@ -388,7 +408,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
 			blocks = append(blocks, doc.P(doc.Text(
 				"Names are shortened; kernels whose short names are equal are numbered. Full names: "),
-				doc.Code(l.files+t.File), doc.Text(".")))
+				doc.Code(tableFiles+t.File), doc.Text(".")))
 		}
 	}
 	if len(empty) > 0 {
@@ -401,7 +421,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		}
 		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text(strings.Join(foldTitles, ", "))), Blocks: fold})
 	}
-	if how := v.method(s, l); len(how) > 0 {
+	if how := v.method(s); len(how) > 0 && l.wide { // else it is in the appendix
 		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Method and limits")), Blocks: how})
 	}
 	return blocks
@@ -435,7 +455,7 @@ func coverage(s *report.Section) []doc.Block {
 }
 
 // method is how a section came about: definitions and limits, its derivation, and the files that hold its tables.
-func (v *View) method(s *report.Section, l layout) []doc.Block {
+func (v *View) method(s *report.Section) []doc.Block {
 	var blocks []doc.Block
 	if s.Derivation != "" {
 		blocks = append(blocks, doc.P(Prose(s.Derivation)...))
@@ -455,7 +475,7 @@ func (v *View) method(s *report.Section, l layout) []doc.Block {
 		if len(files) > 0 {
 			files = append(files, doc.Text(", "))
 		}
-		files = append(files, doc.Code(l.files+t.File))
+		files = append(files, doc.Code(tableFiles+t.File))
 	}
 	if len(files) > 0 {
 		blocks = append(blocks, doc.P(append(doc.Spans(doc.Text("All columns: ")), files...)...))

@@ -17,7 +17,7 @@ const pageRows = 200
 // stand on.
 func Page(r *report.Report) doc.Document {
 	v := NewView(r)
-	l := layout{rows: pageRows, wide: true, files: "tables/"}
+	l := layout{rows: pageRows, wide: true}
 	v.cite(l)
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
@@ -73,9 +73,7 @@ func (v *View) capture(l layout) []doc.Block {
 	if n := len(more.Items); n > 0 {
 		fold("more-facts", Plural(int64(n), "more key number"), []doc.Block{more})
 	}
-	for _, s := range v.shown(ofCapture) {
-		list = append(list, v.folded(s, l))
-	}
+	list = append(list, v.captured(l)...)
 	fold("evidence", "Evidence: "+Plural(int64(len(v.Evidence)), "file"), v.evidenceFiles())
 	if a := v.absent(); len(a) > 0 {
 		fold("absent", "Sections without data", a[1:])

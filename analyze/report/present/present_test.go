@@ -68,7 +68,7 @@ var wrote = present.TerminalOptions{Out: "out/pr-412", Files: []string{"report.m
 
 func TestServe(t *testing.T) {
 	r := valid(t, serve())
-	golden(t, "serve.md", markdown(t, present.Full(r, present.FullOptions{})))
+	golden(t, "serve.md", markdown(t, present.Full(r)))
 	golden(t, "serve_100.txt", terminal(t, present.Terminal(r, wrote), 100))
 	golden(t, "serve_80.txt", terminal(t, present.Terminal(r, wrote), 80))
 	golden(t, "serve_kernels.md", markdown(t, export.KernelsMD(r)))
@@ -87,7 +87,7 @@ func TestEmptyReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all bytes.Buffer
-	for _, part := range [][]byte{markdown(t, present.Full(r, present.FullOptions{})), terminal(t, present.Terminal(r, present.TerminalOptions{}), 100),
+	for _, part := range [][]byte{markdown(t, present.Full(r)), terminal(t, present.Terminal(r, present.TerminalOptions{}), 100),
 		markdown(t, export.KernelsMD(r)), markdown(t, export.StakeholderMD(r)), s} {
 		all.Write(part)
 		all.WriteString("----\n")
@@ -116,7 +116,7 @@ func TestTerminalStaysUnder40Lines(t *testing.T) {
 func TestNothingIsRequired(t *testing.T) {
 	full := serve().r
 	try := func(r *report.Report) {
-		markdown(t, present.Full(r, present.FullOptions{}))
+		markdown(t, present.Full(r))
 		terminal(t, present.Terminal(r, wrote), 80)
 		markdown(t, export.KernelsMD(r))
 		markdown(t, export.StakeholderMD(r))
@@ -162,10 +162,10 @@ func TestHostileCapture(t *testing.T) {
 		r := valid(t, hostile(name))
 		r.Sections = append(r.Sections, report.Section{ID: "regions", Title: "Regions", Status: report.OK, Notes: []string{}, Charts: []report.Chart{}, Tables: []report.Table{{ID: "regions", TotalRows: 1,
 			Columns: []report.Column{{ID: "region", Kind: report.Name}, {ID: "parent", Kind: report.Name}}, Rows: [][]report.Cell{{report.S(name), report.S(name)}}}}})
-		if got := string(markdown(t, present.Full(r, present.FullOptions{Wide: true}))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
+		if got := string(markdown(t, present.Page(r))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
 			t.Errorf("%q is not on the page", name)
 		}
-		for what, d := range map[string]doc.Document{"full": present.Full(r, present.FullOptions{Wide: true}), "kernels": export.KernelsMD(r), "stakeholder": export.StakeholderMD(r), "regions": export.RegionsMD(r)} {
+		for what, d := range map[string]doc.Document{"full": present.Full(r), "kernels": export.KernelsMD(r), "stakeholder": export.StakeholderMD(r), "regions": export.RegionsMD(r)} {
 			source := markdown(t, d)
 			var page bytes.Buffer
 			md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
@@ -293,7 +293,7 @@ func TestPageAnswersFirst(t *testing.T) {
 			m.Value, m.Summary = &mean, &report.Summary{N: 8, P50: 19e6, Mean: mean}
 		}
 	}
-	r.Sections = append(r.Sections, report.Section{ID: "unit", Title: "Unit of work", Status: report.OK, Tables: []report.Table{
+	r.Sections = append(r.Sections, report.Section{ID: "unit", Title: "Unit of work", Group: report.GroupStep, Status: report.OK, Tables: []report.Table{
 		{ID: "unit_time", Columns: []report.Column{{ID: "class", Kind: report.Text}, {ID: "time", Kind: report.Float, Unit: "ns"}, {ID: "share", Kind: report.Float, Unit: "ratio"}},
 			Rows: [][]report.Cell{row("compute", 15e6, 0.75), row("exposed communication", 1e6, 0.05), row("exposed copy", 2e5, 0.01),
 				row("idle: host", 3e6, 0.15), row("idle: launch", 8e5, 0.04)}},
@@ -351,7 +351,7 @@ func pageTable(t *testing.T, table report.Table) doc.Table {
 	r := valid(t, serve())
 	r.Window = report.Window{Start: 60e9, End: 61e9, Length: 1e9}
 	table.TotalRows = int64(len(table.Rows))
-	r.Sections = []report.Section{{ID: "idle", Title: "Idle gaps", Status: report.OK, Tables: []report.Table{table}}}
+	r.Sections = []report.Section{{ID: "idle", Title: "Idle gaps", Group: report.GroupTime, Status: report.OK, Tables: []report.Table{table}}}
 	for _, b := range present.Page(r).Blocks {
 		if d, ok := b.(doc.Table); ok && d.ID == table.ID {
 			return d

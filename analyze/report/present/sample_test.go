@@ -32,11 +32,15 @@ func (b *builder) ns(id string, value float64, pairs ...string) *report.Metric {
 	return b.metric(id, report.Nanoseconds, value, pairs...)
 }
 
+// sampleGroups are the groups of the sections that the tests make.
+var sampleGroups = map[string]string{"gpu_time": report.GroupTime, "idle": report.GroupTime, "graphs": report.GroupTime, "kernels": report.GroupKernels,
+	"comm": report.GroupMemory, "memcpy": report.GroupMemory, "phases": report.GroupRanges, "unit": report.GroupStep, "quality": report.GroupCapture}
+
 func (b *builder) section(id, title string, status report.Status, reason string, tables ...report.Table) *report.Section {
 	if tables == nil {
 		tables = []report.Table{}
 	}
-	b.r.Sections = append(b.r.Sections, report.Section{ID: id, Title: title, Status: status, Reason: reason, Notes: []string{}, Tables: tables, Charts: []report.Chart{}})
+	b.r.Sections = append(b.r.Sections, report.Section{ID: id, Title: title, Group: sampleGroups[id], Status: status, Reason: reason, Notes: []string{}, Tables: tables, Charts: []report.Chart{}})
 	return &b.r.Sections[len(b.r.Sections)-1]
 }
 

@@ -16,10 +16,16 @@ const Unknown = "–"
 
 // layout says how much of a table to show.
 type layout struct {
-	rows  int  // entries to show at most; the others row comes on top
-	wide  bool // show columns that are detail
-	files string
+	rows int  // entries to show at most; the others row comes on top
+	wide bool // show columns that are detail
 }
+
+// tableFiles is the folder of the CSV files as pages name it, and fullRows how many rows report.md shows of kernels, and a
+// third of that of each other table; others rows come on top.
+const (
+	tableFiles = "tables/"
+	fullRows   = 30
+)
 
 // tableDoc lays a table out: one unit per column, in the header, and the others row apart. On the page, what is known
 // of no row is left out, and primary columns stand before the others.
@@ -37,7 +43,7 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	scale := scales(t, show, rows, l)
 	out := doc.Table{ID: t.ID}
 	if l.wide && t.File != "" {
-		out.File = l.files + t.File
+		out.File = tableFiles + t.File
 	}
 	for _, i := range show {
 		c := t.Columns[i]
@@ -167,7 +173,7 @@ func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 	if t.File == "" {
 		spans = append(spans, doc.Text("in report.json"))
 	} else {
-		spans = append(spans, doc.Text("in "), doc.Code(l.files+t.File))
+		spans = append(spans, doc.Text("in "), doc.Code(tableFiles+t.File))
 	}
 	if t.Others {
 		spans = append(spans, doc.Text("; the others row sums what comes after them"))

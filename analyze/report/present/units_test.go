@@ -34,8 +34,8 @@ func TestSlowUnitsSayWhy(t *testing.T) {
 	r := valid(t, serve())
 	device := int64(0)
 	r.Unit = report.Unit{Kind: "kernel", Groups: []report.UnitGroup{{Phase: "step", Count: 5, Kernels: 3, Device: &device}}}
-	r.Sections = []report.Section{{ID: "unit", Title: "Unit of work", Status: report.OK, Tables: []report.Table{units}},
-		{ID: "idle", Title: "Idle gaps", Status: report.OK, Tables: []report.Table{gaps}}}
+	r.Sections = []report.Section{{ID: "unit", Title: "Unit of work", Group: report.GroupStep, Status: report.OK, Tables: []report.Table{units}},
+		{ID: "idle", Title: "Idle gaps", Group: report.GroupTime, Status: report.OK, Tables: []report.Table{gaps}}}
 	var chart doc.Chart
 	var text string
 	var ids []string

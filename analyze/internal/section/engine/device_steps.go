@@ -9,7 +9,7 @@ import (
 )
 
 var DeviceSteps = kit.Section{
-	ID: "device_steps", Title: "Host and device time of a step", Evidence: []file.Kind{file.ServerLog},
+	ID: "device_steps", Group: report.GroupStep, Title: "Host and device time of a step", Evidence: []file.Kind{file.ServerLog},
 	Derivation: "TensorRT-LLM's iteration log (print_iter_log) states what each step took on the host, and with the next " +
 		"step what it took on the device. Statistics are over the steps for which both are known.",
 	Findings: []kit.FindingDef{

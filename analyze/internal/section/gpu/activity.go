@@ -12,7 +12,7 @@ import (
 )
 
 var Activity = kit.Section{
-	ID: "activity", Title: "Activity over the window",
+	ID: "activity", Group: report.GroupTime, Title: "Activity over the window",
 	Derivation: "The window in equal steps. A launch call, a copy and a kernel count in the step in which they " +
 		"start; blocking calls, GPU use and units of work by the time of theirs that lies in the step. GPU use " +
 		"is the mean over devices; units are those of the first device and process.",

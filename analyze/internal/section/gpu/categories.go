@@ -13,7 +13,7 @@ import (
 )
 
 var Categories = kit.Section{
-	ID: "categories", Steady: true, Title: "Kernel categories",
+	ID: "categories", Group: report.GroupKernels, Steady: true, Title: "Kernel categories",
 	Needs: []trace.Role{trace.RoleKernel},
 	Derivation: "Kernel rows that start in the window, grouped by the category and the library that their names " +
 		"tell. Shares are of kernel time and the time of CUDA graphs traced as a whole together.",

@@ -15,7 +15,7 @@ import (
 )
 
 var Comm = kit.Section{
-	ID: "comm", Steady: true, Title: "Communication",
+	ID: "comm", Group: report.GroupMemory, Steady: true, Title: "Communication",
 	Needs: []trace.Role{trace.RoleKernel},
 	Derivation: "Kernels whose name says they communicate (NCCL, custom all-reduce, expert dispatch, …) and that " +
 		"start in the window, by collective. Communication is exposed while no compute runs on its device; where " +

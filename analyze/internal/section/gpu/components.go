@@ -12,7 +12,7 @@ import (
 )
 
 var Components = kit.Section{
-	ID: "components", Title: "Model components",
+	ID: "components", Group: report.GroupKernels, Title: "Model components",
 	Needs: []trace.Role{trace.RoleKernel},
 	Derivation: "Kernel rows that start in the window, by the part of the model they belong to. The part is what " +
 		"the nearest NVTX range outward from the launch says, if its name tells one, else what the kernel's own " +

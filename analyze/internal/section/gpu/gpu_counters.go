@@ -16,7 +16,7 @@ import (
 
 // Counters is the section on what the GPUs' own counters say.
 var Counters = kit.Section{
-	ID: "gpu_counters", Title: "GPU counters", Needs: []trace.Role{trace.RoleCounter},
+	ID: "gpu_counters", Group: report.GroupTime, Title: "GPU counters", Needs: []trace.Role{trace.RoleCounter},
 	Derivation: "Counters that nsys samples on the device (GPU_METRICS). A value stands for the time since the one before " +
 		"it; every number is a mean weighted with time. Counters are of the whole device, whichever kernel ran.",
 	Metrics: []report.MetricDef{

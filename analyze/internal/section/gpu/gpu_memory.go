@@ -11,7 +11,7 @@ import (
 )
 
 var Memory = kit.Section{
-	ID: "gpu_memory", Title: "GPU memory",
+	ID: "gpu_memory", Group: report.GroupMemory, Title: "GPU memory",
 	Derivation: "Allocations and frees that the driver reports, from the start of the capture to the end of the window. " +
 		"What was allocated before the capture is not known: a free of it counts apart and changes nothing. A " +
 		"caching allocator asks the driver for large pieces, so that this is what it holds, not what tensors use.",

@@ -13,7 +13,7 @@ import (
 
 // Power is the section on what the GPUs drew.
 var Power = kit.Section{
-	ID: "gpu_power", Title: "GPU power", Needs: []trace.Role{trace.RoleGeneric},
+	ID: "gpu_power", Group: report.GroupTime, Title: "GPU power", Needs: []trace.Role{trace.RoleGeneric},
 	Derivation: "Power that NVML states while nsys captures (GENERIC_EVENTS of the plugin nvml_metrics). A value stands for " +
 		"the time since the one before; means are weighted with time, and energy is power times time.",
 	Metrics: []report.MetricDef{

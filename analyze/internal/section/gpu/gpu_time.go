@@ -12,7 +12,7 @@ import (
 )
 
 var Time = kit.Section{
-	ID: "gpu_time", Title: "GPU time", Steady: true,
+	ID: "gpu_time", Group: report.GroupTime, Title: "GPU time", Steady: true,
 	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common " +
 		"to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, " +
 		"exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",

@@ -13,7 +13,7 @@ import (
 )
 
 var Graphs = kit.Section{
-	ID: "graphs", Steady: true, Title: "CUDA graphs",
+	ID: "graphs", Group: report.GroupTime, Steady: true, Title: "CUDA graphs",
 	Derivation: "GPU work that ran inside CUDA graphs: kernels that are a graph's node or were launched by a " +
 		"graph launch call, and whole graphs where they were traced as one. The rows of one launch share its " +
 		"correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the " +

@@ -15,7 +15,7 @@ import (
 )
 
 var Idle = kit.Section{
-	ID: "idle", Title: "Idle gaps", Steady: true,
+	ID: "idle", Group: report.GroupTime, Title: "Idle gaps", Steady: true,
 	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, " +
 		"with the work before and after it. The cause is split by the API call that launched the next work; the " +
 		"API call is the one which that call's thread spent at least half of the gap in, the NVTX range the " +

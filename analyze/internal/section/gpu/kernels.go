@@ -16,7 +16,7 @@ import (
 )
 
 var Kernels = kit.Section{
-	ID: "kernels", Title: "Top kernels", Steady: true,
+	ID: "kernels", Group: report.GroupKernels, Title: "Top kernels", Steady: true,
 	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are " +
 		"end minus start, added up without regard to overlap. Percentiles are exact and interpolate between " +
 		"closest ranks.",

@@ -12,7 +12,7 @@ import (
 )
 
 var Memcpy = kit.Section{
-	ID: "memcpy", Steady: true, Title: "Copies and memsets",
+	ID: "memcpy", Group: report.GroupMemory, Steady: true, Title: "Copies and memsets",
 	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the " +
 		"host's side (device to device: the side that is not plain device memory). Throughput is all bytes over " +
 		"all time of the group, not a mean of rates. API calls are joined to copies by process and correlation " +

@@ -9,7 +9,7 @@ import (
 )
 
 var Steady = kit.Section{
-	ID: "steady", Title: "Steady part and load",
+	ID: "steady", Group: report.GroupStep, Title: "Steady part and load",
 	Derivation: "The steady part runs from the start of the first kept unit of work to the end of the last, over all " +
 		"devices. Findings are of it where it leaves out 2 % of the window or more; all metrics but steady.* are of " +
 		"the whole window. Load is the copies that end before the first kernel or CUDA graph starts.",

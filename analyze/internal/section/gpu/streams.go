@@ -13,7 +13,7 @@ import (
 )
 
 var Streams = kit.Section{
-	ID: "streams", Steady: true, Title: "Streams and concurrency",
+	ID: "streams", Group: report.GroupTime, Steady: true, Title: "Streams and concurrency",
 	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while " +
 		"any of its work runs; work is concurrent while two or more streams of a device are busy.",
 	Findings: []kit.FindingDef{

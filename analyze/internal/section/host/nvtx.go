@@ -16,7 +16,7 @@ import (
 )
 
 var NVTX = kit.Section{
-	ID: "nvtx", Title: "NVTX ranges",
+	ID: "nvtx", Group: report.GroupRanges, Title: "NVTX ranges",
 	Derivation: "NVTX push/pop and start/end ranges, grouped by canonical name (sequence numbers, op ids, " +
 		"addresses and counters become #). A kernel belongs to the ranges open on the launching thread around " +
 		"the call that launched it: to the innermost (self) and to each of them once (inclusive). Wall time is a " +

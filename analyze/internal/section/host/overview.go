@@ -11,7 +11,7 @@ import (
 )
 
 var Overview = kit.Section{
-	ID: "overview", Title: "Overview",
+	ID: "overview", Group: report.GroupCapture, Title: "Overview",
 	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the " +
 		"capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
 	Metrics: []report.MetricDef{

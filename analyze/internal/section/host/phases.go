@@ -13,7 +13,7 @@ import (
 )
 
 var Phases = kit.Section{
-	ID: "phases", Title: "Phases",
+	ID: "phases", Group: report.GroupRanges, Title: "Phases",
 	Derivation: "Range names map to phases by --phase-map, or by built-in patterns for vLLM, SGLang, " +
 		"TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the " +
 		"innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping " +

@@ -11,7 +11,7 @@ import (
 )
 
 var Processes = kit.Section{
-	ID: "processes", Title: "Processes",
+	ID: "processes", Group: report.GroupLate, Title: "Processes",
 	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid " +
 		"(virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those " +
 		"of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",

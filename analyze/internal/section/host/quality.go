@@ -13,7 +13,7 @@ import (
 )
 
 var Quality = kit.Section{
-	ID: "quality", Title: "Capture quality",
+	ID: "quality", Group: report.GroupCapture, Title: "Capture quality",
 	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and " +
 		"pids are plausible, and whether the window shows the steady state. Each check says what it counted; one " +
 		"that could not be made says so.",

@@ -13,7 +13,7 @@ import (
 )
 
 var Regions = kit.Section{
-	ID: "regions", Title: "Regions",
+	ID: "regions", Group: report.GroupRanges, Title: "Regions",
 	Needs: []trace.Role{trace.RoleNVTX},
 	Derivation: "NVTX ranges as nested regions: each with the ranges that usually enclose it, the GPU time and " +
 		"the kernels launched inside it at any depth, once however often its name is on the stack, and the " +

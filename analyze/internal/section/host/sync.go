@@ -12,7 +12,7 @@ import (
 )
 
 var Sync = kit.Section{
-	ID: "sync", Steady: true, Title: "Blocking synchronisation",
+	ID: "sync", Group: report.GroupLate, Steady: true, Title: "Blocking synchronisation",
 	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, " +
 		"version suffix stripped. Durations are summed over threads. Queries, stream waits, " +
 		"cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy " +

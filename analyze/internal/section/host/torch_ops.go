@@ -13,7 +13,7 @@ import (
 )
 
 var TorchOps = kit.Section{
-	ID: "torch_ops", Title: "Operators of PyTorch",
+	ID: "torch_ops", Group: report.GroupRanges, Title: "Operators of PyTorch",
 	Needs: []trace.Role{trace.RoleNVTX},
 	Derivation: "NVTX ranges that PyTorch's emit_nvtx writes for its operators (aten::mm and the like), by operator. " +
 		"Host time is a union per thread; a kernel belongs to the operators open on the launching thread around the " +

@@ -9,7 +9,7 @@ import (
 )
 
 var Kernels = kit.Section{
-	ID: "ncu", Title: "Nsight Compute", Evidence: []file.Kind{file.NCU},
+	ID: "ncu", Group: report.GroupKernels, Title: "Nsight Compute", Evidence: []file.Kind{file.NCU},
 	Derivation: "Launches of Nsight Compute's raw and details pages, grouped by kernel name. Shares and rates " +
 		"are means weighted by duration; throughput is bytes over time where bytes were counted, else as ncu " +
 		"prints it.",

@@ -11,7 +11,7 @@ import (
 )
 
 var Roofline = kit.Section{
-	ID: "roofline", Title: "Roofline", Evidence: []file.Kind{file.NCU},
+	ID: "roofline", Group: report.GroupKernels, Title: "Roofline", Evidence: []file.Kind{file.NCU},
 	Derivation: "Operations counted by Nsight Compute (a fused multiply-add is two) over time and over bytes of " +
 		"device memory, against the device's dense peaks: from its attributes or the roofline section in the " +
 		"file, else from a table of data sheets.",

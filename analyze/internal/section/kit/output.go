@@ -26,7 +26,7 @@ type Output struct {
 
 func newOutput(s *Section, in *Input) *Output {
 	o := &Output{In: in, defs: map[string]*report.MetricDef{}, section: report.Section{
-		ID: s.ID, Title: s.Title, Status: report.OK, Derivation: s.Derivation,
+		ID: s.ID, Title: s.Title, Group: s.Group, Status: report.OK, Derivation: s.Derivation,
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{},
 	}}
 	o.declared, o.known = s.Tables, s.Findings

@@ -25,6 +25,7 @@ import (
 type Section struct {
 	ID    string // names its file, its test, its page and its golden folder
 	Title string
+	Group string // what it stands with on a page, a report.Group constant; empty: evidence
 	// Needs are the tables without which the section is unavailable.
 	Needs []trace.Role
 	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section

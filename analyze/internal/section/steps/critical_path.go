@@ -14,7 +14,7 @@ import (
 
 // CriticalPath is what work waited for, and the chain of work and calls that a unit waited for.
 var CriticalPath = kit.Section{
-	ID: "critical_path", Title: "Critical path",
+	ID: "critical_path", Group: report.GroupStep, Title: "Critical path",
 	Derivation: "A graph of what waits for what: calls in the order of their thread, launches, the order of streams, " +
 		"events recorded and waited for, collectives across devices, calls that wait for the GPU. From the end of a " +
 		"unit back, the critical path is at each moment what was waited for last; so it is, from each compute kernel " +

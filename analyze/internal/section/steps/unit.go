@@ -30,7 +30,7 @@ func unitCauseLabels() []string {
 
 // Section is the unit of work.
 var Section = kit.Section{
-	ID: "unit", Title: "Unit of work",
+	ID: "unit", Group: report.GroupStep, Title: "Unit of work",
 	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating " +
 		"kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that " +
 		"idle time within and between units counts. Numbers are over the kept units of one kind on one device: " +

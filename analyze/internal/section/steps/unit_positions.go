@@ -15,7 +15,7 @@ import (
 
 // Positions is the unit of work kernel by kernel.
 var Positions = kit.Section{
-	ID: "unit_positions", Title: "The step, kernel by kernel",
+	ID: "unit_positions", Group: report.GroupStep, Title: "The step, kernel by kernel",
 	Derivation: "The kernels of every kept unit are laid beside those of the median unit, stream by stream; what has no " +
 		"partner there is at no position. Each nanosecond of a unit goes to one kernel (compute before communication, " +
 		"then what started first), or to the kernel that its thread's next work is: idle time by cause, and time in " +

@@ -17,7 +17,7 @@ import (
 func JSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
 
 func writeMarkdown(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{})
+	return render.Markdown(w, present.Full(r), render.MarkdownOptions{})
 }
 
 func HTML(w io.Writer, r *report.Report) error {
@@ -26,7 +26,7 @@ func HTML(w io.Writer, r *report.Report) error {
 
 // Comment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
 func Comment(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{Compact: true})
+	return render.Markdown(w, present.Full(r), render.MarkdownOptions{Compact: true})
 }
 
 func writeKernels(w io.Writer, r *report.Report) error {
