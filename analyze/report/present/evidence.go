@@ -1,6 +1,7 @@
 package present
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -108,7 +109,8 @@ func (v *View) evidenceFacts() []fact {
 			if value == nil {
 				continue
 			}
-			list = append(list, fact{label: k.label, value: unit.Format(*value, m.Unit), detail: detail, brief: detail})
+			list = append(list, fact{label: k.label, value: unit.Format(*value, m.Unit), detail: detail, brief: detail,
+				now: slices.ContainsFunc(serverNow, func(n struct{ id, text string }) bool { return n.id == k.id })})
 		}
 	}
 	return list

@@ -16,6 +16,7 @@ type fact struct {
 	value  string // the number
 	detail []doc.Span
 	brief  []doc.Span // the detail where there is one line for it
+	now    bool       // the line on the server's state says it
 	tabled bool       // the terminal summary leaves it out: a table says it, or there is nothing to say
 }
 

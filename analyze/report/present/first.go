@@ -17,6 +17,7 @@ func (v *View) first() []doc.Block {
 	if spans := v.answer(); len(spans) > 0 {
 		list = append(list, doc.Answer{Spans: spans})
 	}
+	list = append(list, v.servingSteps()...)
 	if ranks := v.rankFigures(); len(ranks) > 0 {
 		list = append(list, ranks...)
 	} else {

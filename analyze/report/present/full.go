@@ -22,6 +22,7 @@ func Full(r *report.Report) doc.Document {
 	if answer := v.stepAnswer(); len(answer) > 0 {
 		d.Add(doc.P(answer...))
 	}
+	d.Add(v.servingSteps()...)
 	d.Add(v.warnings()...)
 	d.Add(v.findings()...)
 	if t, ok := v.keyTable(); ok {

@@ -46,6 +46,8 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	if len(answer) > 0 {
 		d.Add(doc.P(answer...))
 	}
+	serving := v.servingSteps()
+	d.Add(serving...)
 	d.Add(v.termFindings()...)
 	facts := doc.Table{ID: "key", Columns: []doc.Column{{}, {Align: doc.Right}, {}}}
 	if len(answer) > 0 {
@@ -68,7 +70,7 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 		d.Add(t)
 	}
 	for _, f := range v.facts() {
-		if !f.tabled && len(f.brief) > 0 {
+		if !f.tabled && len(f.brief) > 0 && (len(serving) == 0 || !f.now) {
 			facts.Rows = append(facts.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.brief})
 		}
 	}

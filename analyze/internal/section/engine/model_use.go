@@ -9,7 +9,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
-	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -133,27 +132,11 @@ func usesOf(in *kit.Input, m *modelconfig.Model) []stepUse {
 // tokens.
 func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase string, batch int64, tokens,
 	flops float64) {
-	if u.State != workunit.Kept || u.Marker == trace.None || u.Group < 0 {
+	decode, prompt, prompts, ok := in.StepTokens(u)
+	if !ok {
 		return "", -1, 0, 0
 	}
-	r := &in.Trace.Ranges
-	mark, ok := kernelname.ParseMarker(r.Names[r.Name(int(u.Marker))].Text)
 	g := &in.Units.Groups[u.Group]
-	if !ok {
-		return g.Phase, g.Batch, 0, 0
-	}
-	decode := max(mark.DecodeTokens, mark.DecodeRequests)
-	if decode < 0 && g.Phase == kernelname.PhaseDecode {
-		decode = g.Batch
-	}
-	prompt, prompts := mark.PrefillTokens, mark.PrefillRequests
-	if g.Phase != kernelname.PhaseDecode && prompt < 0 || g.Phase == kernelname.PhaseDecode && decode < 0 {
-		return g.Phase, g.Batch, 0, 0
-	}
-	if prompts < 0 && decode <= 0 {
-		prompts = g.Batch
-	}
-	decode, prompt, prompts = max(0, decode), max(0, prompt), max(0, prompts)
 	return g.Phase, g.Batch, float64(decode + prompt), m.StepFLOPs(decode, prompt, prompts)
 }
 

@@ -143,11 +143,16 @@ func (r *unitRun) groupTable(slowest []int) {
 			times[i] = r.costs[u].time
 		}
 		m := stat.Summarize(times)
+		rate := r.tokenRate(s, m.P50)
+		if rate != nil && group.Batch >= 0 {
+			r.from("start", "end")
+			r.out.Metric("unit.token_rate", r.groupLabels(g), rate).N = int64(len(s.units))
+		}
 		t.Row(
 			kit.Text("phase", group.Phase), kit.Put("batch", kit.Known(group.Batch)),
 			kit.Put("tokens", kit.Known(group.Tokens)), kit.Int("units", group.Count),
 			kit.Int("kernels", group.Kernels), kit.Int("device_id", int64(s.device)), kit.Float("p50", m.P50),
-			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Float("min", m.Min), kit.Float("max", m.Max),
+			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Maybe("token_rate", rate), kit.Float("min", m.Min), kit.Float("max", m.Max),
 			kit.Float("busy", r.mean(s, func(c *unitCost) int64 { return c.busy })),
 			kit.Float("idle", r.mean(s, func(c *unitCost) int64 { return c.idle })),
 			kit.Maybe("share", stat.Ratio(group.Time, all)), kit.Text("signature", group.Signature))

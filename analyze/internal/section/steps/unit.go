@@ -46,6 +46,9 @@ var Section = kit.Section{
 		report.Define("unit.time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"time from the start of a unit's first work to the start of the next unit's (median; the summary is over "+
 				"the kept units)").Summarised().By(unitLabels...),
+		report.Define("unit.token_rate", report.PerSecond, report.Higher, report.Noisy, report.Level, report.OfStep,
+			"tokens of a unit, by its marker, over the median time of such units and the GPUs that run them together: "+
+				"those on which they overlap in pairs and communicate").By("batch,phase", "batch,phase,tokens"),
 		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
 			"mean time of the short and of the long units, where those of the main kind take two unlike times").By("mode"),
 		report.Define("unit.mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
@@ -149,6 +152,7 @@ var Section = kit.Section{
 			kit.MeanCol("p50", "p50", "p50_ms"),
 			kit.MeanCol("mean", "Mean", "mean_ms"),
 			kit.MeanCol("p90", "p90", "p90_ms"),
+			kit.RateCol("token_rate", "Tokens/s/GPU", report.PerSecond),
 			kit.Wide(kit.MeanCol("min", "Min", "min_ms")),
 			kit.Wide(kit.MeanCol("max", "Max", "max_ms")),
 			kit.MeanCol("busy", "Busy, mean", "mean_busy_ms"),

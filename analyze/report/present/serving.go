@@ -1,0 +1,107 @@
+package present
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// servingKinds bounds the kinds of step that the first screen lists.
+const servingKinds = 6
+
+// servingSteps are the steps of a server by phase and batch: how long, how many tokens, and what share of the GPU's peaks
+// where that is known. There is none where no step has a phase and a batch.
+func (v *View) servingSteps() []doc.Block {
+	t := v.Table("unit", "unit_groups")
+	var rows []int
+	for i := range Entries(t) {
+		phase, _ := CellOf(t, i, "phase").Str()
+		if _, ok := CellOf(t, i, "batch").Int(); ok && phase != "" && phase != "step" && len(rows) < servingKinds {
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(rows, func(a, b int) int {
+		x, _ := CellOf(t, a, "phase").Str()
+		y, _ := CellOf(t, b, "phase").Str()
+		m, _ := CellOf(t, a, "batch").Int()
+		n, _ := CellOf(t, b, "batch").Int()
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(m, n))
+	})
+	out := doc.Table{ID: "serving", Columns: []doc.Column{{Title: "Step"}, {Title: "Batch", Align: doc.Right}, {Title: "Steps", Align: doc.Right},
+		{Title: "p50", Align: doc.Right}, {Title: "p90", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right}, {Title: "Tokens/s/GPU", Align: doc.Right},
+		{Title: "Of bandwidth", Align: doc.Right}, {Title: "Of peak FLOPs", Align: doc.Right}}}
+	for _, i := range rows {
+		out.Rows = append(out.Rows, v.servingRow(t, i))
+	}
+	for c := len(out.Columns) - 1; c >= 5; c-- { // what is known of no kind
+		if !slices.ContainsFunc(out.Rows, func(r []doc.Cell) bool { return r[c][0].Text != Unknown }) {
+			out.Columns = slices.Delete(out.Columns, c, c+1)
+			for i := range out.Rows {
+				out.Rows[i] = slices.Delete(out.Rows[i], c, c+1)
+			}
+		}
+	}
+	list := []doc.Block{out}
+	if spans := v.serverState(); len(spans) > 0 {
+		list = append(list, doc.P(spans...))
+	}
+	return list
+}
+
+// servingRow is one kind of step.
+func (v *View) servingRow(t *report.Table, i int) []doc.Cell {
+	phase, _ := CellOf(t, i, "phase").Str()
+	batch, _ := CellOf(t, i, "batch").Int()
+	number := func(c report.Cell, u string) doc.Cell {
+		if x, ok := c.Num(); ok {
+			return doc.Cell{doc.Text(unit.Format(x, u))}
+		}
+		return doc.Cell{doc.Text(Unknown)}
+	}
+	kind := []string{"phase", phase, "batch", strconv.FormatInt(batch, 10)}
+	share := func(id string) doc.Cell { return doc.Cell{doc.Text(cmp.Or(v.value(id, kind...), Unknown))} }
+	one := kind
+	if tokens, ok := CellOf(t, i, "tokens").Int(); ok {
+		one = append(slices.Clone(kind), "tokens", strconv.FormatInt(tokens, 10))
+	}
+	return []doc.Cell{{v.word(phase)}, {doc.Text(unit.Int(batch))}, {doc.Text(cmp.Or(v.value("unit.count", one...), Unknown))},
+		number(CellOf(t, i, "p50"), report.Nanoseconds), number(CellOf(t, i, "p90"), report.Nanoseconds), number(CellOf(t, i, "tokens"), report.Count),
+		number(CellOf(t, i, "token_rate"), report.Count), share("model.bandwidth_utilization"), share("model.flops_utilization")}
+}
+
+// serverNow are the numbers of a server's state, in the order in which a line says them.
+var serverNow = []struct{ id, text string }{
+	{"serve.kv_cache_usage", "KV cache "}, {"serve.requests_running", "requests running "}, {"serve.requests_waiting", "waiting "},
+	{"serve.generation_throughput", "generated tokens "}, {"serve.prompt_throughput", "prompt tokens "},
+}
+
+// serverState is a line on the server that stood beside the trace, of medians; nil where nothing is known.
+func (v *View) serverState() []doc.Span {
+	var spans []doc.Span
+	for _, n := range serverNow {
+		m := v.Metric(n.id)
+		if ValueOf(m) == "" {
+			continue
+		}
+		value := *m.Value
+		if m.Summary != nil {
+			value = m.Summary.P50
+		}
+		sep := ", "
+		if len(spans) == 0 {
+			sep = "Server, medians: "
+		}
+		spans = append(spans, doc.Text(sep+n.text+unit.Format(value, m.Unit)))
+	}
+	if len(spans) == 0 {
+		return nil
+	}
+	return append(spans, doc.Text("."))
+}
