@@ -328,6 +328,13 @@ const inSight = 6
 
 // ofEvidence are the sections of what was given beside a trace, all folded.
 func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
+	if !l.wide { // a text: each can be found by its title
+		var list []doc.Block
+		for _, s := range shown {
+			list = append(list, doc.H(2, s.ID, s.Title), doc.Details{Summary: doc.Spans(doc.Text("Numbers")), Blocks: v.section(s, l)})
+		}
+		return list
+	}
 	h := doc.H(2, "of-evidence", "Server, load and profiles")
 	h.Group = groupEvidence
 	list, more := []doc.Block{h}, doc.Details{ID: "more-evidence"}
