@@ -55,6 +55,8 @@ func EnvironmentFields() []EnvironmentField {
 		{"parallelism", HardField, text(func(e *Environment) *string { return e.Parallelism })},
 		{"max_model_len", HardField, whole(func(e *Environment) *int64 { return e.MaxModelLen })},
 		{"max_num_seqs", HardField, whole(func(e *Environment) *int64 { return e.MaxNumSeqs })},
+		{"engine", SoftField, text(func(e *Environment) *string { return e.Engine })},
+		{"engine_settings", SoftField, text(func(e *Environment) *string { return e.EngineSettings })},
 		{"load", HardField, text(func(e *Environment) *string { return e.Load })},
 		{"driver", SoftField, text(func(e *Environment) *string { return e.Driver })},
 		{"cuda", SoftField, text(func(e *Environment) *string { return e.CUDA })},

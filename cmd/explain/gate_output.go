@@ -62,20 +62,12 @@ func hardware(heads []*report.Report) string {
 // engines are those of both sides, with their versions as their logs state them; empty where none does.
 func engines(base, head []*report.Report) string {
 	of := func(side []*report.Report) string {
-		facts := map[string]string{}
 		for _, r := range side {
-			for _, s := range r.Sections {
-				for _, t := range s.Tables {
-					for _, row := range t.Rows {
-						if t.ID == "engine_facts" && len(row) > 1 {
-							fact, _ := row[0].Str()
-							facts[fact], _ = row[1].Str()
-						}
-					}
-				}
+			if e := r.Environment.Engine; e != nil {
+				return *e
 			}
 		}
-		return strings.TrimSpace(facts["engine"] + " " + facts["version"])
+		return ""
 	}
 	b, h := of(base), of(head)
 	if b == h || b == "" {

@@ -102,6 +102,7 @@ func (c *Comparison) Has(code Code) bool {
 type Side struct {
 	Names    []string `json:"names"`
 	Captures int      `json:"captures"`
+	Engine   string   `json:"engine,omitempty"` // who served, with its version; empty where it is not known
 }
 
 // Unit says what was compared per what.

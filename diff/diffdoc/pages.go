@@ -1,6 +1,7 @@
 package diffdoc
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -174,6 +175,12 @@ func sides(c *comparison.Comparison) []doc.Span {
 		spans = append(spans, doc.Text(" → "))
 	}
 	names(c.Head)
+	switch b, h := c.Base.Engine, c.Head.Engine; {
+	case b != "" && b != h && !c.FirstRun():
+		spans = append(spans, doc.Text(" · "), doc.Name(b), doc.Text(" → "), doc.Name(cmp.Or(h, "unknown")))
+	case h != "":
+		spans = append(spans, doc.Text(" · "), doc.Name(h))
+	}
 	if c.FirstRun() {
 		return append(spans, doc.Text(" · "+comparison.Count(int64(c.Head.Captures), "capture")))
 	}

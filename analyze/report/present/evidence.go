@@ -26,7 +26,7 @@ func (v *View) analysed() []doc.Span {
 	if !v.EvidenceOnly() {
 		return v.windowOn()
 	}
-	return doc.Spans(doc.Text(Plural(int64(len(v.Evidence)), "file") + " of evidence, no trace"))
+	return append(doc.Spans(doc.Text(Plural(int64(len(v.Evidence)), "file")+" of evidence, no trace")), v.engine()...)
 }
 
 // evidenceFiles lists what was read beside the trace, and how much of it was understood.
@@ -80,6 +80,12 @@ var keyEvidence = []struct{ id, label string }{
 	{"serve.model_bandwidth_ratio", "Estimated bytes per second, of peak"},
 	{"serve.requests_running", "Requests running"},
 	{"serve.requests_waiting", "Requests waiting"},
+	{"serve.ready_time", "Server ready after"},
+	{"serve.model_load_time", "Model load"},
+	{"serve.weight_bytes", "Model, one GPU"},
+	{"serve.kv_cache_bytes", "KV cache, one GPU"},
+	{"serve.kv_cache_tokens", "KV cache, tokens"},
+	{"serve.max_concurrency", "Full-length requests at once"},
 	{"ncu.dram_ratio", "DRAM throughput, of peak"},
 	{"ncu.sm_ratio", "SM throughput, of peak"},
 	{"moe.coverage", "MoE experts used"},
@@ -95,6 +101,9 @@ func (v *View) evidenceFacts() []fact {
 	for _, k := range keyEvidence {
 		if strings.HasPrefix(k.id, "serve.request_") && v.All("serve.request_token_time") == nil {
 			continue // known to the second: no time of a request
+		}
+		if start[k.id] && v.Metric("serve.generation_throughput") != nil {
+			continue // what a server does says more than how it started
 		}
 		for _, m := range v.All(k.id) {
 			if len(m.Labels) > 0 {
@@ -113,5 +122,12 @@ func (v *View) evidenceFacts() []fact {
 				now: slices.ContainsFunc(serverNow, func(n struct{ id, text string }) bool { return n.id == k.id })})
 		}
 	}
+	if s := v.Environment.EngineSettings; s != nil && v.Metric("serve.generation_throughput") == nil {
+		list = append(list, fact{label: "Settings", value: "stated", detail: doc.Spans(doc.Name(*s)), brief: doc.Spans(doc.Name(*s))})
+	}
 	return list
 }
+
+// start are the numbers of a server's start, key numbers only of a log without statistics.
+var start = map[string]bool{"serve.ready_time": true, "serve.model_load_time": true, "serve.weight_bytes": true, "serve.kv_cache_bytes": true,
+	"serve.kv_cache_tokens": true, "serve.max_concurrency": true}

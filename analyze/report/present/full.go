@@ -144,7 +144,15 @@ func (v *View) windowOn() []doc.Span {
 		}
 		spans = append(spans, doc.Text(sep+unit.Int(count[n])+" × "), doc.Name(n))
 	}
-	return spans
+	return append(spans, v.engine()...)
+}
+
+// engine is who served, with its version, where that is known.
+func (v *View) engine() []doc.Span {
+	if e := v.Environment.Engine; e != nil {
+		return doc.Spans(doc.Text(", "), doc.Name(*e))
+	}
+	return nil
 }
 
 // madeBy names the program, the file and the versions that made it.

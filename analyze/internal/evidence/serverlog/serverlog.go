@@ -267,6 +267,8 @@ func (d *Data) Environment(e *report.Environment) {
 	}
 	set(&e.Quantization, s.Quantization)
 	set(&e.Parallelism, s.Parallelism())
+	set(&e.Engine, strings.TrimSpace(s.Engine+" "+s.Version))
+	set(&e.EngineSettings, s.settings())
 	if s.MaxModelLen > 0 {
 		e.MaxModelLen = &s.MaxModelLen
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Start is what a server says of itself while it starts. Text comes from short lists or by strict patterns; what is not
@@ -110,6 +111,25 @@ func newStart(file string) *Start {
 	n := math.NaN()
 	return &Start{File: file, KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n,
 		WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
+}
+
+// settings are the switches that say how the server works, as one text; empty where the log states none.
+func (s *Start) settings() string {
+	number := func(n int64) string {
+		if n <= 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	var parts []string
+	for _, x := range [][2]string{{"attention", s.AttentionBackend}, {"chunked prefill", s.ChunkedPrefill}, {"prefix caching", s.PrefixCaching},
+		{"eager", s.Eager}, {"graphs", s.GraphMode}, {"KV cache", s.KVDType}, {"batched tokens", number(s.MaxBatchedTokens)},
+		{"speculative", s.SpecMethod}, {"speculative tokens", number(s.SpecTokens)}} {
+		if x[1] != "" {
+			parts = append(parts, x[0]+" "+x[1])
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Parallelism as a comparison knows it: tp4, tp4 pp2, tp8 dp2 ep; empty where not known.

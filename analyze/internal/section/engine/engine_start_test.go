@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
@@ -62,6 +63,9 @@ func TestEngineStartOfV0(t *testing.T) {
 	sectiontest.NoMetric(t, r, "serve.model_load_time")
 	if e := r.Environment; e.Parallelism == nil || *e.Parallelism != "tp1" || e.DType == nil || *e.DType != "float16" || e.Quantization != nil {
 		t.Errorf("environment %+v", e)
+	}
+	if e := r.Environment; e.Engine == nil || !strings.HasPrefix(*e.Engine, "vLLM 0.") || e.EngineSettings == nil || !strings.HasPrefix(*e.EngineSettings, "attention XFORMERS") {
+		t.Errorf("engine %v, settings %v", e.Engine, e.EngineSettings)
 	}
 	if got, _ := cellOf(t, sectiontest.SectionOf(t, r, "engine_start"), "engine_facts", "attention backend", "value").Str(); got != "XFORMERS" {
 		t.Errorf("attention backend %q", got)

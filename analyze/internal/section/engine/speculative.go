@@ -84,6 +84,7 @@ func speculative(in *kit.Input, out *kit.Output) {
 		value := sum.Mean
 		if steps > 0 {
 			value = 1 + float64(accepted)/steps
+			sum.Mean = value // each line counts with its drafts, so that a comparison of means is one of this number
 		}
 		m := out.Float("serve.spec_acceptance_length", nil, value)
 		m.N, m.Summary = sum.N, sum

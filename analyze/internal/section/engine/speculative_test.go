@@ -17,7 +17,7 @@ func TestSpeculative(t *testing.T) {
 	sectiontest.Metric(t, r, 150, "serve.spec_drafted_tokens")
 	sectiontest.Metric(t, r, 110.0/150, "serve.spec_position_rate", "position", "0")
 	sectiontest.Metric(t, r, 70.0/150, "serve.spec_position_rate", "position", "1")
-	if m := r.Find("serve.spec_acceptance_length", nil); m.N != 2 || m.Summary.N != 2 {
+	if m := r.Find("serve.spec_acceptance_length", nil); m.N != 2 || m.Summary.N != 2 || m.Summary.Mean != *m.Value {
 		t.Errorf("%+v", m)
 	}
 	if hasFinding(r, "spec_low_acceptance") {
