@@ -95,15 +95,15 @@ type Environment struct {
 	// who recorded the capture where it was not nsys: pytorch
 	Source *string `json:"source,omitempty"`
 	// CUDA graphs traced per "graph" or per "node"; null if no graph was seen
-	GraphTrace   *string `json:"graph_trace"`
-	Model        *string `json:"model"`
-	DType        *string `json:"dtype"`
-	Quantization *string `json:"quantization"`  // fp8, mxfp4, awq, …
-	Parallelism  *string `json:"parallelism"`   // tp4, tp4 pp2, …
-	MaxModelLen  *int64  `json:"max_model_len"` // tokens
-	MaxNumSeqs   *int64  `json:"max_num_seqs"`
-	Engine          *string `json:"engine,omitempty"`          // who served, with its version: vLLM 0.10.0
-	EngineSettings  *string `json:"engine_settings,omitempty"` // how, in parts separated by "; ": prefix caching yes; eager no
+	GraphTrace     *string `json:"graph_trace"`
+	Model          *string `json:"model"`
+	DType          *string `json:"dtype"`
+	Quantization   *string `json:"quantization"`  // fp8, mxfp4, awq, …
+	Parallelism    *string `json:"parallelism"`   // tp4, tp4 pp2, …
+	MaxModelLen    *int64  `json:"max_model_len"` // tokens
+	MaxNumSeqs     *int64  `json:"max_num_seqs"`
+	Engine         *string `json:"engine,omitempty"`          // who served, with its version: vLLM 0.10.0
+	EngineSettings *string `json:"engine_settings,omitempty"` // how, in parts separated by "; ": prefix caching yes; eager no
 	// what explain load asked of the server, in parts separated by "; ": options, and a fingerprint last
 	Load            *string  `json:"load"`
 	Driver          *string  `json:"driver"`
