@@ -141,10 +141,10 @@ var elementBytes = map[string]float64{"bfloat16": 2, "float16": 2, "float32": 4,
 // otherwise.
 var peakType = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32, "fp8": peaks.FP8}
 
-// mfuDevice is the device of the trace, if there is only one kind; without a trace that which env.json names.
+// mfuDevice is the device of the run: the one that env.json names, else that of the trace, if there is only one kind.
 func mfuDevice(in *kit.Input) (string, *peaks.Device) {
-	name := ""
-	if !in.NoTrace {
+	name := evidence.Of[*perfopt.Data](in.Evidence).GPU
+	if name == "" && !in.NoTrace {
 		for i := range in.Timeline.Devices {
 			n := in.Trace.GPU(in.Timeline.Devices[i].ID).Name
 			if i > 0 && n != name {
@@ -152,9 +152,6 @@ func mfuDevice(in *kit.Input) (string, *peaks.Device) {
 			}
 			name = n
 		}
-	}
-	if name == "" {
-		name = evidence.Of[*perfopt.Data](in.Evidence).GPU
 	}
 	return name, peaks.Lookup(name)
 }
