@@ -155,7 +155,7 @@ type comparer struct {
 
 func (x *comparer) parts() *attribute.Parts {
 	return &attribute.Parts{C: x.C, Base: x.Base, Head: x.Head, Chosen: x.sides.Chosen(), MinShare: x.Opt.MinShare, Top: x.Opt.Top,
-		Shift: x.noise.Shift, Floor: x.noise.UnitFloor()}
+		Floor: x.noise.UnitFloor()}
 }
 
 // compare fills in everything that is said of one kind of unit.

@@ -76,7 +76,7 @@ func mirrored(t interface {
 	if a, b := &there.Answer, &back.Answer; decided(there) && decided(back) && slower(there) != slower(back) {
 		turned := map[comparison.Direction]comparison.Direction{comparison.Slower: comparison.Faster, comparison.Faster: comparison.Slower}
 		if a.Metric != b.Metric || b.Direction != turned[a.Direction] || a.Change == nil || b.Change == nil || !near(1+*a.Change, 1/(1+*b.Change), 1) {
-			t.Errorf("headline %s %s %v, mirrored %s %s %v", a.Metric, a.Direction, a.Change, b.Metric, b.Direction, b.Change)
+			t.Errorf("headline %s %s %.4f, mirrored %s %s %.4f", a.Metric, a.Direction, comparison.Value(a.Change), b.Metric, b.Direction, comparison.Value(b.Change))
 		}
 	}
 	sums := func(c *comparison.Comparison) (byClass map[comparison.Class]int, delta, count float64) {

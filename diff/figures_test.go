@@ -297,7 +297,7 @@ func (s *figureSubject) edits(at func(string) *figure) {
 				})
 				if head != nil {
 					s.seed++
-					s.judge(at, name, base, head, every, size)
+					s.judge(at, name, base, head, every)
 				}
 			}
 		}
@@ -316,62 +316,68 @@ func (s *figureSubject) edits(at func(string) *figure) {
 	}
 }
 
-// longer compares the steps that both sides have: how many take 2 % longer on the head, and the ratio of their sums. ok is
-// false where the sides are cut in another way.
-func longer(t *testing.T, base, head *report.Report) (n int, ratio float64, ok bool) {
+// stepsOf compares the steps that both sides have on the device where they changed most: the ratio of their sums, and
+// whether one of them carries most of the change (two that are alike do not). ok is false where the sides are cut in another way.
+func stepsOf(t *testing.T, base, head *report.Report) (ratio float64, one, ok bool) {
 	t.Helper()
-	type step struct{ device, process, number int64 }
-	times := func(r *report.Report, states int64) map[step]int64 {
-		list, err := r.Unit.Series.Decode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		of := map[step]int64{}
-		for _, u := range list {
-			if report.UnitStates[u.State] == "kept" || report.UnitStates[u.State] == "other" && states > 1 {
-				of[step{u.Device, u.Process, u.Number}] = u.Duration
-			}
-		}
-		return of
-	}
 	if base.Unit.Kind != head.Unit.Kind || base.Unit.Series == nil || head.Unit.Series == nil || base.Unit.Series.Count != head.Unit.Series.Count {
-		return 0, 0, false
+		return 0, false, false
 	}
-	b, h := times(base, 1), times(head, 2)
-	var from, to float64
-	for key, was := range b {
-		is, there := h[key]
-		if !there {
+	from, err := base.Unit.Series.Decode()
+	to, err2 := head.Unit.Series.Decode()
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	type device struct{ was, is, most float64 }
+	devices := map[int64]*device{}
+	for i, u := range from {
+		v := to[i]
+		if u.Number != v.Number || u.Device != v.Device {
+			return 0, false, false
+		}
+		if counts := report.UnitStates[v.State]; report.UnitStates[u.State] != "kept" || counts != "kept" && counts != "other" {
 			continue
 		}
-		from, to = from+float64(was), to+float64(is)
-		if float64(is) > 1.02*float64(was) {
-			n++
+		d := devices[u.Device]
+		if d == nil {
+			d = &device{}
+			devices[u.Device] = d
+		}
+		d.was, d.is, d.most = d.was+float64(u.Duration), d.is+float64(v.Duration), max(d.most, float64(v.Duration-u.Duration))
+	}
+	for _, d := range devices {
+		if r := d.is / d.was; r > ratio {
+			ratio, one = r, d.most > 0.55*(d.is-d.was)
 		}
 	}
-	return n, to / max(from, 1), from > 0
+	return ratio, one, ratio > 0
 }
 
-// judge compares both ways. What an edit is counted as is what it made of the steps: work in flight can hide it in all
-// but one of them, and a wait for something else in all.
-func (s *figureSubject) judge(at func(string) *figure, name string, base, head *report.Report, every int, size float64) {
-	n, ratio, ok := longer(s.T, base, head)
-	hidden, once := ok && ratio-1 < (size-1)/2 && every == 1, ok && n < 2
+// resolved is the least change that a single capture a side resolves: the assumed floor.
+const resolved = 1.05
+
+// judge compares both ways. What an edit is counted as is what it made of the steps that are compared: work in flight can
+// hide it in all but one of them, and a wait for something else in all.
+func (s *figureSubject) judge(at func(string) *figure, name string, base, head *report.Report, every int) {
+	ratio, once, ok := stepsOf(s.T, base, head)
+	if !ok {
+		ratio, once = resolved, s.units < 2*every
+	}
 	name = s.name + " " + name
 	there, back := tried(s.T, name, base, head), tried(s.T, name+", back", head, base)
 	if there == nil || back == nil {
 		return
 	}
 	switch {
-	case hidden:
-		at("in every step, and the steps take as long: no fail").count(name, there, there.Verdict != comparison.Fail)
-	case every == 1 && !once:
+	case ratio < resolved:
+		at("edits that make the steps less than 5 % longer: no fail").count(name, there, there.Verdict != comparison.Fail)
+	case once:
+		at("one step slower, or one that carries most of it: warn").count(name, there, there.Verdict == comparison.Warn)
+	case every == 1:
 		at("every step slower, +5.5 to +30 %: fail").count(name, there, there.Verdict == comparison.Fail)
 		at("and back, faster: exit 0").count(name, back, exitOf(back) == 0)
-	case s.units >= 2*every && !once:
-		at("each 7th or 12th step slower, two and more: fail").count(name, there, there.Verdict == comparison.Fail)
 	default:
-		at("one step slower: warn").count(name, there, there.Verdict == comparison.Warn)
+		at("each 7th or 12th step slower, two and more: fail").count(name, there, there.Verdict == comparison.Fail)
 	}
 }
 
@@ -483,11 +489,22 @@ func (s *figureSubject) halves(at func(string) *figure) {
 	if first == nil || second == nil {
 		return
 	}
-	mean := func(r *report.Report) float64 {
-		if m := report.NewIndex(r).Metric("unit.time", nil); m != nil && m.Summary != nil {
-			return m.Summary.Mean
+	mean := func(r *report.Report) (sum float64) { // of the steps but the longest and the shortest
+		list, err := r.Unit.Series.Decode()
+		if err != nil {
+			s.Fatal(err)
 		}
-		return 0
+		var times []float64
+		for _, u := range list {
+			if report.UnitStates[u.State] == "kept" {
+				times = append(times, float64(u.Duration))
+			}
+		}
+		slices.Sort(times)
+		for _, v := range times[1 : len(times)-1] {
+			sum += v / float64(len(times)-2)
+		}
+		return sum
 	}
 	for _, way := range [][2]*report.Report{{first, second}, {second, first}} {
 		c := tried(s.T, s.name+", halves", way[0], way[1])

@@ -3,13 +3,16 @@ package diff_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/diffdoc"
 )
 
 // TestWhereInTheStep: the host of the mfu pair got slower in two ways. Its idle time grew by 2.74 ms: 1.84 ms in every step,
@@ -179,5 +182,76 @@ func TestInjectedChanges(t *testing.T) {
 				t.Errorf("%d kernels are added, want %d", added, x.head.extra)
 			}
 		})
+	}
+}
+
+// TestCopiesOfTheComparedDeviceAlone: device 1 copies to its peer in every step and device 0 in every other one, before as
+// after. On the base device 0 is the slower one, on the head device 1: that is no change of copies.
+func TestCopiesOfTheComparedDeviceAlone(t *testing.T) {
+	trace := func(kernels [2]int64) *report.Report {
+		b := tracetest.New()
+		for device := range int64(2) {
+			b.GPU(tracetest.GPU{ID: device})
+			th := b.Process(100+device, "python").Thread(100+device, "python")
+			at := int64(1_000_000)
+			for i := range int64(20) {
+				first, place := at, tracetest.Place{Device: device}
+				for k := range 8 {
+					th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, tracetest.Kernel{Place: place, Start: at, End: at + kernels[device]})
+					at += kernels[device] + 1000
+				}
+				if device == 1 || i%2 == 0 {
+					th.Memcpy(at-900, at-500, tracetest.Memcpy{Place: place, Start: at, End: at + 5_000, Bytes: 1 << 20,
+						Kind: tracetest.PtoP, Src: tracetest.DeviceMemory, Dst: tracetest.DeviceMemory})
+				}
+				at += 6_000
+				th.Range(fmt.Sprintf("ProfilerStep#%d", i), first-1000, at-1000)
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	c := ofReports(t, trace([2]int64{12_000, 10_000}), trace([2]int64{12_000, 14_000}))
+	for _, s := range c.Structure {
+		if strings.HasPrefix(s.ID, comparison.FoundCopies) {
+			t.Errorf("%s: %s", s.Class, s.Text)
+		}
+	}
+	if !strings.Contains(c.Cause, "the slowest device moved from 0 to 1") || strings.Contains(c.Cause, "PtoP") {
+		t.Error(c.Cause)
+	}
+}
+
+// TestATrainingStepIsNoDecode: steps that a script of training marks by hand are called steps, in the report and in the
+// comparison, and those of a script that marks prefill and decode by these.
+func TestATrainingStepIsNoDecode(t *testing.T) {
+	trace := func(kernel int64, names ...string) *report.Report {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for i := range 24 {
+			first := at
+			for k := range 6 {
+				th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, tracetest.Kernel{Start: at, End: at + kernel})
+				at += kernel + 1000
+			}
+			th.Range(fmt.Sprintf(names[i%len(names)], i), first-1000, at-1000)
+			at += 5_000
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	base, head := trace(10_000, "step %d"), trace(12_000, "step %d")
+	if base.Unit.Kind != "nvtx" || base.Unit.Name != "step N" {
+		t.Fatalf("unit %s %s: %s", base.Unit.Kind, base.Unit.Name, base.Unit.Why)
+	}
+	c := ofReports(t, base, head)
+	var text strings.Builder
+	if err := diffdoc.WriteText(&text, c, render.TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if c.Answer.Per != "step" || c.Verdict != comparison.Fail || strings.Contains(text.String(), "prefill") || strings.Contains(text.String(), "decode") {
+		t.Errorf("%s %q\n%s", c.Verdict, c.Answer.Per, &text)
+	}
+	if r := trace(10_000, "prefill %d", "decode %d", "decode %d"); r.Unit.Name != "prefill / decode / step N" {
+		t.Errorf("unit %s: %s", r.Unit.Name, r.Unit.Why)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the
-// first such gate where they judged other numbers; if all passed, the row that would have led if the sides had changed
-// places, else the first that was judged. A row that no rule judged never leads, unless there is no rule at all.
+// first such gate where they judged other numbers; if all passed, the row that would lead if the sides changed places,
+// else the first that was judged. A row that no rule judged never leads, unless there is no rule at all.
 func (c *Comparison) Headline() (*Row, *Gate) {
 	for _, v := range []Verdict{Fail, Inconclusive} {
 		var first *Gate
@@ -48,18 +48,18 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 	return nil, nil
 }
 
-// wayBack is the row of time that would lead if the sides changed places: of those that got better by more than their
-// rule allows in the other direction the one that changed most, those that did for certain first; nil where none did.
+// wayBack is the row of time that leads whichever side is the base: of those that changed by more than their rule allows,
+// either way, the one that changed most, those that did for certain first; nil where none did.
 func (c *Comparison) wayBack() (best *Row) {
 	certain := false
 	for i := range c.Gates {
 		g := &c.Gates[i]
 		row := c.rowOf(g)
 		if row == nil || g.Level != LevelError || g.Limit == nil || row.Unit != report.Nanoseconds ||
-			Value(row.Delta)*Value(g.Limit) >= 0 || size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
+			size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
 			continue
 		}
-		if sure := row.Class == Improved; best == nil || sure && !certain || sure == certain && moreOf(row, best) > 0 {
+		if sure := row.Class == Improved || row.Class == Regressed; best == nil || sure && !certain || sure == certain && moreOf(row, best) > 0 {
 			best, certain = row, sure
 		}
 	}

@@ -138,6 +138,9 @@ func (f *finder) byMarkers() *Result {
 			continue
 		}
 		title := cmp.Or(engineTitle[w.engine], w.engine)
+		if w.engine == kernelname.EngineScript && !slices.ContainsFunc(w.set.groups, func(g Group) bool { return g.Phase != "step" }) {
+			title = "step N" // of training, say
+		}
 		res := f.markerUnits(w.set, title)
 		if len(res.Units) < minMarkers && (w.rank == 1 || w.rank == 2 || len(res.Units) == 0) {
 			continue

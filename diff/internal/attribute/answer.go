@@ -141,8 +141,8 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 	}
 	a.OfRow(row, c.Verdict)
-	if a.Direction == comparison.NotSettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
-		return g.Verdict == comparison.Fail && g.Of(row)
+	if row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return g.Of(row) && (g.Class == comparison.Regressed && g.Verdict == comparison.Fail || g.Class == comparison.Improved)
 	}) { // by its parts
 		a.Direction = comparison.DirectionOf(row.Metric, comparison.Value(row.Delta))
 	}

@@ -21,8 +21,7 @@ type Parts struct {
 	MinShare   float64 // kernels below this share of the shorter unit go to others, 0..1
 	Top        int     // rows of kernels
 
-	Shift *float64 // of all kernels, ln, where several captures a side tell
-	Floor float64  // change of the unit's time that noise alone hardly exceeds, a ratio of the base
+	Floor float64 // change of the unit's time that noise alone hardly exceeds, a ratio of the base
 
 	names map[string]string // as tables show kernels, by the full name
 }

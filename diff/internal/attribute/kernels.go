@@ -44,14 +44,6 @@ func (s *story) computeRows() []comparison.AnswerRow {
 				With: []string{s.mostOfAll(&rows[at])}}}
 		}
 	}
-	if s.Shift != nil && math.Abs(math.Expm1(comparison.Value(s.Shift))) >= commonLeast && len(rows) > 0 {
-		shift := math.Expm1(comparison.Value(s.Shift))
-		text := "most kernels " + unit.Change(shift)
-		if s.inMost() && s.unmoved(shift) == nil {
-			text += guessClocks
-		}
-		rows[0].With = append(rows[0].With, text)
-	}
 	return rows
 }
 

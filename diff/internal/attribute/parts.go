@@ -170,10 +170,6 @@ func (x *Parts) callText(d float64) []string {
 // common finds a shift that most kernels share: the median of the changes per run, weighted with time, if kernels with
 // commonShare of the compute time changed by that much to within a quarter of it.
 func (x *Parts) common() (shift float64, ok bool) {
-	if x.Shift != nil {
-		s := math.Expm1(comparison.Value(x.Shift))
-		return s, math.Abs(s) >= commonLeast
-	}
 	middle, alike, kinds := x.shifted()
 	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare
 }

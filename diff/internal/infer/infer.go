@@ -3,9 +3,9 @@
 //
 // [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its clock,
 // its neighbours and its luck. With several captures a side it tests the change between them against a threshold; with
-// one a side it asks the units inside the captures and holds the change to a noise floor. Around it, [PlausibleShift]
-// takes the clock out of kernels, [Price] prices the base's work at the head's times, and [Plan] says what a comparison
-// could find. The page statistics gives the method and where it comes from.
+// one a side it asks the units inside the captures and holds the change to a noise floor. Beside it, [JudgeParts] judges
+// the parts of a unit, and [Plan] says what a comparison could find. The page statistics gives the method and where it
+// comes from.
 //
 // Values are natural logarithms unless a function says otherwise, so that differences are ratios: a difference d is a
 // change of exp(d)-1.

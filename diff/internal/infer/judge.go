@@ -43,8 +43,8 @@ type Number struct {
 	Tie        Tie
 	// Whole says that it is the time of whole units, of which one capture of several may lie apart, see [Odd].
 	Whole bool
-	// Trimmed is the ratio of head to base without outliers of head, where the caller knows it of units that are not listed;
-	// 0: not known.
+	// Trimmed is the ratio of head to base, both without outliers, where the caller knows it of units that are not listed; 0:
+	// not known.
 	Trimmed float64
 }
 

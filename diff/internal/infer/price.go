@@ -25,7 +25,7 @@ func (n *Number) OfShares(base, head []Share) {
 	for i := range n.Head {
 		n.Head[i].spread(head, len(n.Head))
 	}
-	n.Trimmed = trimmed(head) / total(base)
+	n.Trimmed = trimmed(head) / trimmed(base)
 }
 
 func units(kinds []Share) (n int) {

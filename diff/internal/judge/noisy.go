@@ -147,7 +147,7 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	case infer.Undecided:
 		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
 	}
-	if v.Outcome == infer.Undecided || v.Loose || v.Few {
+	if v.Class == infer.Unsettled || v.Few {
 		j.parts(g, r, s)
 	}
 	if floor, most, is := blind(n, v); is && r.Level == comparison.LevelError && g.Verdict != comparison.Fail &&
@@ -176,19 +176,23 @@ func (j *judge) moved() bool {
 
 // parts fails a gate on the unit's time that is not decided by it, where the sum of the parts that changed for certain,
 // falls included, exceeds the rule and the noise floor, and the mean is not lower. Where the work drifts, idle time
-// alone counts: the GPU does not do less of it for other work.
+// alone counts: the GPU does not do less of it for other work. What would fail so the other way got better.
 func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
 		return
 	}
 	mean := j.rowOf("unit.time.mean", s.row.Labels)
-	share, text, ok := j.x.Net(s.row.Labels, s.verdict.Code == infer.Drifting)
-	if !ok || mean == nil || comparison.Value(mean.Delta) < 0 ||
-		share <= max(s.number.Tolerance, s.verdict.Floor) {
-		return
+	share, text := j.x.Net(s.row.Labels, s.verdict.Code == infer.Drifting)
+	least := max(s.number.Tolerance, s.verdict.Floor)
+	switch {
+	case mean == nil:
+	case share > least && comparison.Value(mean.Delta) >= 0 && (s.verdict.Outcome != infer.Holds || s.verdict.Loose):
+		g.Class, g.Code, g.Verdict = comparison.Regressed, "", verdictOf(r.Level)
+		g.Reason = unit.Change(share) + " by the parts that changed for certain is more than " + r.Threshold() + ": " + text
+	case -share/(1+share) > least && comparison.Value(mean.Delta) <= 0 && g.Verdict == comparison.Pass:
+		g.Class = comparison.Improved
+		g.Reason += "; " + unit.Change(share) + " by the parts that changed for certain: " + text
 	}
-	g.Class, g.Code, g.Verdict = comparison.Regressed, "", verdictOf(r.Level)
-	g.Reason = unit.Change(share) + " by the parts that changed for certain is more than " + r.Threshold() + ": " + text
 }
 
 // unitsRule reports whether a gate is the one that answers for the parts: on the mean of the unit's time, or on its

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -26,67 +25,41 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []match.Pair) {
 	for _, p := range rows {
 		x.C.Kernels = append(x.C.Kernels, match.KernelRow(base, head, p, time))
 	}
-	x.kernelTests(base, head, slices.Concat(rows, rest), len(rows))
+	x.kernelTests(base, head, rows)
 }
 
 // kernelTests decides the rows of kernels that both sides run: together, false discoveries held to the policy's share
-// over them (Benjamini and Hochberg). Of several captures a side the common shift of all kernels is taken out, where
-// it is plausible noise. A kernel that runs more or less often has changed if its time did by more than the floor.
-func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows int) {
+// over them (Benjamini and Hochberg). A kernel that runs more or less often has changed if its time did by more than the
+// floor.
+func (x *Decider) kernelTests(base, head []side.Work, rows []match.Pair) {
 	var numbers []infer.Number
-	var samples []infer.Sample
-	var weights []float64
-	var history []infer.History
 	var place []int // by number: the row
-	several := len(x.Base.Captures) > 1 && len(x.Head.Captures) > 1
-	for i, p := range pairs {
-		if p.Base < 0 || p.Head < 0 {
+	for i, p := range rows {
+		if p.Base < 0 || p.Head < 0 || x.C.Kernels[i].Why != "" {
 			continue
 		}
 		b, h := base[p.Base], head[p.Head]
-		l := report.Labels{"kernel": b.Name}
-		n := x.number("kernel.time_per_unit", l, report.Nanoseconds, infer.Mean)
+		n := x.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, infer.Mean)
 		var ok, ok2 bool
 		n.Base, ok = kernelOf(x.Base, b.Name)
 		n.Head, ok2 = kernelOf(x.Head, h.Name)
-		if !ok || !ok2 {
-			continue
-		}
-		if several {
-			id := strconv.Itoa(len(samples))
-			samples = append(samples, infer.Sample{ID: id, Base: logs(n.Base), Head: logs(n.Head)})
-			weights = append(weights, b.Time)
-			if s2, df, ok := x.noise.Variance("kernel.time_per_unit", l, true); ok {
-				history = append(history, infer.History{ID: id, S2: s2, DF: df})
-			}
-		}
-		at := -1
-		if i < rows && x.C.Kernels[i].Why == "" {
-			at = i
-		}
-		numbers, place = append(numbers, n), append(place, at)
-	}
-	note := x.common(numbers, samples, weights, history)
-	var judged []infer.Number
-	var at []int
-	for i := range numbers {
-		if place[i] >= 0 {
-			judged, at = append(judged, numbers[i]), append(at, place[i])
+		if ok && ok2 {
+			numbers, place = append(numbers, n), append(place, i)
 		}
 	}
 	f := x.Many()
-	for i, v := range x.Judge(judged, f) {
-		x.kernelRow(&x.C.Kernels[at[i]], &judged[i], &v, f, note)
+	for i, v := range x.Judge(numbers, f) {
+		x.kernelRow(&x.C.Kernels[place[i]], &numbers[i], &v, f)
 	}
 }
 
 // kernelRow fills in what became of a row.
-func (x *Decider) kernelRow(k *comparison.Kernel, n *infer.Number, v *infer.Verdict, f Family, note string) {
-	k.Class, k.Why = ClassOf(v), x.Why(n, v, f)+note
+func (x *Decider) kernelRow(k *comparison.Kernel, n *infer.Number, v *infer.Verdict, f Family) {
+	k.Class, k.Why = ClassOf(v), x.Why(n, v, f)
 	k.P, k.PAdjusted, k.Test = &v.P, &v.PAdjusted, Tested(n, v)
-	if v.Level > 0 && v.Ratio > 0 { // around the change that is shown, the common shift included
-		shift := comparison.Value(k.Ratio) / v.Ratio
-		k.Interval = &comparison.Interval{Low: v.Low * shift, High: v.High * shift, Level: v.Level, Method: v.Method}
+	if v.Level > 0 && v.Ratio > 0 { // around the change that is shown
+		shown := comparison.Value(k.Ratio) / v.Ratio
+		k.Interval = &comparison.Interval{Low: v.Low * shown, High: v.High * shown, Level: v.Level, Method: v.Method}
 	}
 	counts := comparison.Value(k.HeadCount) - comparison.Value(k.BaseCount)
 	beyond := math.Abs(math.Log(comparison.Value(k.Ratio))) > math.Log1p(v.Floor)
@@ -123,54 +96,6 @@ func (x *Decider) Kernel(k *comparison.Kernel) (n infer.Number, ok bool) {
 	}
 	n, ok = x.kernels[kernelKey(k)]
 	return n, ok
-}
-
-// common takes the shift of all kernels out of numbers, in place, and says so; where it is no plausible noise it
-// stays, and both readings are said.
-func (x *Decider) common(numbers []infer.Number, samples []infer.Sample, w []float64, h []infer.History) string {
-	if len(samples) == 0 {
-		return ""
-	}
-	sd := 0.0
-	if x.noise != nil && x.noise.CommonMode != nil {
-		sd = x.noise.CommonMode.Noise
-	}
-	shift, adjusted, ok := infer.PlausibleShift(samples, w, sd, h...)
-	if !ok {
-		return ""
-	}
-	change := unit.Change(math.Expm1(shift.Ln))
-	if !shift.Plausible {
-		return fmt.Sprintf("; half of the kernels changed by %s or more, which is too much or too uneven for clocks and is "+
-			"not taken out: if it were, this one would have changed by that much less", change)
-	}
-	x.Shift = &shift.Ln
-	byID := make(map[string]*infer.History, len(h))
-	for i := range h {
-		byID[h[i].ID] = &h[i]
-	}
-	for i := range numbers {
-		for _, s := range []struct {
-			captures []infer.Capture
-			ln       []float64
-		}{{numbers[i].Base, adjusted[i].Base}, {numbers[i].Head, adjusted[i].Head}} {
-			for k := range s.captures {
-				c := &s.captures[k]
-				v := math.Exp(s.ln[k])
-				c.SD, c.Value = c.SD*v/c.Value, v
-			}
-		}
-		numbers[i].History = byID[samples[i].ID]
-	}
-	return fmt.Sprintf("; the shift of all kernels, %s, is taken out", change)
-}
-
-func logs(captures []infer.Capture) []float64 {
-	list := make([]float64, len(captures))
-	for i := range captures {
-		list[i] = math.Log(captures[i].Value)
-	}
-	return list
 }
 
 // kernelOf is a kernel's time per unit by capture; ok is false where a capture lacks it.

@@ -105,15 +105,11 @@ func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calib
 }
 
 // Variance is the variance of a metric's ln between captures and its degrees of freedom, to add to a test of several
-// captures; adjusted asks for what is left without the common mode. ok is false where that was not measured;
-// also on nil.
-func (n *Noise) Variance(metric string, labels report.Labels, adjusted bool) (s2, df float64, ok bool) {
+// captures. ok is false where that was not measured; also on nil.
+func (n *Noise) Variance(metric string, labels report.Labels) (s2, df float64, ok bool) {
 	m := n.Find(metric, labels)
-	switch {
-	case m == nil, adjusted && m.Adjusted == nil:
+	if m == nil {
 		return 0, 0, false
-	case adjusted:
-		return *m.Adjusted * *m.Adjusted, m.DF, true
 	}
 	return m.Noise * m.Noise, m.DF, true
 }

@@ -93,7 +93,7 @@ func TestNoiseByHand(t *testing.T) {
 			t.Errorf("%s is not calibrated", name)
 		}
 	}
-	s2, df, ok := n.Variance("unit.time", nil, false)
+	s2, df, ok := n.Variance("unit.time", nil)
 	if approx(t, "variance", s2, 7e-4/3); !ok || df != 2 {
 		t.Errorf("variance: %v %v", df, ok)
 	}
@@ -106,12 +106,12 @@ func TestNoiseByHand(t *testing.T) {
 	}
 	// What is left of the first kernel is ln 1.05 in one capture of three: squares l²(4+1+1)/9, over 2: l²/3.
 	for _, id := range []string{"kernel.time_per_unit", "kernel.time_per_unit.mean"} {
-		s2, _, ok = n.Variance(id, report.Labels{"kernel": "k0"}, true)
-		if approx(t, "adjusted", s2, math.Log(1.05)*math.Log(1.05)/3); !ok {
+		if m := n.Find(id, report.Labels{"kernel": "k0"}); m == nil || m.Adjusted == nil {
 			t.Errorf("%s was not adjusted", id)
+		} else {
+			approx(t, "adjusted", *m.Adjusted**m.Adjusted, math.Log(1.05)*math.Log(1.05)/3)
 		}
-		s2, _, _ = n.Variance(id, report.Labels{"kernel": "k7"}, true)
-		approx(t, "adjusted", s2, 0)
+		approx(t, "adjusted", *n.Find(id, report.Labels{"kernel": "k7"}).Adjusted, 0)
 	}
 	if m := n.Find("kernel.time_per_unit", report.Labels{"kernel": "k7"}); m == nil || m.Values[0] != 0.01*1e6*1.01 {
 		t.Errorf("a kernel is known by its mean: %+v", m)
@@ -119,7 +119,7 @@ func TestNoiseByHand(t *testing.T) {
 	if _, ok := n.Floor("kernel.time_per_unit.p50", report.Labels{"kernel": "k7"}); ok {
 		t.Error("a kernel's median is not known")
 	}
-	if _, _, ok := n.Variance("unit.time", nil, true); ok {
+	if m := n.Find("unit.time", nil); m == nil || m.Adjusted != nil {
 		t.Error("the time of a unit has no common mode to take out")
 	}
 	// Nothing that grows with the length of a capture; no logarithm of zero; counts that should repeat.
@@ -141,7 +141,7 @@ func TestNoiseOfWhatWasNotCalibrated(t *testing.T) {
 		if ratio, ok := n.Floor("unit.time", report.Labels{"phase": "decode"}); ratio != comparison.DefaultFloor || ok {
 			t.Errorf("got %v %v", ratio, ok)
 		}
-		if _, _, ok := n.Variance("no.metric", nil, false); ok {
+		if _, _, ok := n.Variance("no.metric", nil); ok {
 			t.Error("the variance of nothing")
 		}
 	}
@@ -294,7 +294,7 @@ func FuzzReadNoise(f *testing.F) {
 			if ratio, _ := n.Floor(m.Metric, m.Labels); !(ratio >= 0) || math.IsInf(ratio, 0) {
 				t.Fatalf("floor %v", ratio)
 			}
-			n.Variance(m.Metric, m.Labels, true)
+			n.Variance(m.Metric, m.Labels)
 		}
 		n.Rules()
 	})

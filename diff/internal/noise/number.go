@@ -41,7 +41,7 @@ func (x *Decider) number(metric string, l report.Labels, unit string, st infer.S
 	}
 	id, _ := policy.SplitStat(metric)
 	for _, name := range []string{metric, id} { // the statistic's own noise, else the metric's
-		if s2, df, ok := x.noise.Variance(name, l, false); ok {
+		if s2, df, ok := x.noise.Variance(name, l); ok {
 			n.History = &infer.History{S2: s2, DF: df}
 			break
 		}

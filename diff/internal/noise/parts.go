@@ -228,23 +228,20 @@ func sum(values []float64) (s float64) {
 }
 
 // Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
-// unit, and the largest rise among them; of idle time alone where idle says so. ok is false where none rose.
-func (x *Decider) Net(labels report.Labels, idle bool) (share float64, text string, ok bool) {
-	var most *comparison.Part
+// unit, and the largest of them that changed that way; of idle time alone where idle says so.
+func (x *Decider) Net(labels report.Labels, idle bool) (share float64, text string) {
+	var certain []*comparison.Part
 	for i := range x.C.Parts {
 		p := &x.C.Parts[i]
-		if idle && p.Kind != report.PartIdle || p.Labels.String() != labels.String() || p.Class != comparison.Regressed && p.Class != comparison.Improved {
-			continue
-		}
-		share += p.Share
-		if p.Class == comparison.Regressed && (most == nil || p.Delta > most.Delta) {
-			most = p
+		if (!idle || p.Kind == report.PartIdle) && p.Labels.String() == labels.String() && (p.Class == comparison.Regressed || p.Class == comparison.Improved) {
+			certain = append(certain, p)
+			share += p.Share
 		}
 	}
-	if most == nil {
-		return 0, "", false
+	if share == 0 {
+		return 0, ""
 	}
-	return share, PartText(most), true
+	return share, PartText(slices.MaxFunc(certain, func(p, q *comparison.Part) int { return cmp.Compare(p.Delta*share, q.Delta*share) }))
 }
 
 // PartText says what became of a part: "copy DtoH pageable +4.9 ms (3 of 19 units, every 7th)".

@@ -26,7 +26,6 @@ type Decider struct {
 	kinds []match.Kind // of unit, on either side
 	noise *Noise       // that applies to both sides, or nil
 	seed  uint64       // of the bootstrap
-	Shift *float64     // of all kernels, ln, where several captures a side tell and it is taken out
 	// OtherRun says that the sides are from different runs: captures of one run do not contain what differs, so that
 	// the noise floor stays however many they are.
 	OtherRun bool
