@@ -31,11 +31,11 @@ func TestScales(t *testing.T) {
 }
 
 // What is of one unit of work, a rate or a ratio is no total, whoever declared it; and what a name calls so is. A share of
-// the units is a ratio.
+// the units is a ratio, and what they make each second a rate.
 func TestScalesFitUnits(t *testing.T) {
 	for _, s := range sections {
 		for _, d := range s.Metrics {
-			perUnit := strings.HasSuffix(d.ID, "_per_unit") || strings.HasPrefix(d.ID, "unit.") && d.ID != "unit.count" && d.Unit != report.Ratio
+			perUnit := strings.HasSuffix(d.ID, "_per_unit") || strings.HasPrefix(d.ID, "unit.") && d.ID != "unit.count" && d.Unit != report.Ratio && d.Unit != report.PerSecond
 			switch {
 			case perUnit != (d.Scale == report.PerUnit):
 				t.Errorf("%s has scale %s", d.ID, d.Scale)

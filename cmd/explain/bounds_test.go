@@ -73,6 +73,11 @@ func TestMemoryOfProfiles(t *testing.T) {
 		if said, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, said)
 		}
+		var self syscall.Rusage // the kernel counts what we had in memory when the program began as the program's
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err != nil {
+			t.Fatal(err)
+		}
+		own := self.Maxrss << 10
 		used := c.ProcessState.SysUsage().(*syscall.Rusage)
 		peak := used.Maxrss << 10 // in KiB on Linux
 		info, err := os.Stat(path)
@@ -81,7 +86,7 @@ func TestMemoryOfProfiles(t *testing.T) {
 		}
 		t.Logf("%s: %d MB, %d events: %d MB at most, %v of processor time", name, info.Size()>>20, p.Events(), peak>>20,
 			c.ProcessState.UserTime()+c.ProcessState.SystemTime())
-		if peak > most {
+		if peak > max(most, own) {
 			t.Errorf("%d MB", peak>>20)
 		}
 		if err := os.Remove(path); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// servingKinds bounds the kinds of step that the first screen lists.
-const servingKinds = 6
+// servingKinds bounds the kinds of step that the first screen lists: those with most time.
+const servingKinds = 3
 
 // servingSteps are the steps of a server by phase and batch: how long, how many tokens, and what share of the GPU's peaks
 // where that is known. There is none where no step has a phase and a batch.

@@ -27,6 +27,8 @@ func TestCommunicationBesideCompute(t *testing.T) {
 		l.Finding("comm_slows", want)
 		if want != "" {
 			sectiontest.Metric(t, l.Report, 30*sectiontest.Us, "unit.comm_slowdown")
+			whole := sectiontest.Look(t, b, analyze.Options{Unit: "none"}).Report // where nothing repeats: of the whole capture
+			sectiontest.Metric(t, whole, 12*30*sectiontest.Us, "comm.slowdown_time")
 		}
 	}
 }
