@@ -399,7 +399,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		l := l
 		l.rows = l.of(s, i, t)
 		table := v.tableDoc(t, l)
-		if secondary[s.ID][t.ID] {
+		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(v.servingSteps()) > 0 { // the first screen has the kinds
 			table.Caption = doc.Spans(doc.Text(t.Title))
 			fold, foldTitles = append(fold, table), append(foldTitles, t.Title)
 			if more, ok := moreRows(t, l); ok {
