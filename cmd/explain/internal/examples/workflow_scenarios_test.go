@@ -42,7 +42,7 @@ func scenarios() []scenario {
 			if ok, _ := b.run("pull_request", gatetest.PullEvent); !ok {
 				b.Error("a faster head fails")
 			}
-			b.want(b.one(), `^### ✅ \*\*PASS\*\* -5\.7 % faster`, `36 gates checked: 36 passed`)
+			b.want(b.one(), `^### ✅ \*\*PASS\*\* -10\.1 % faster`, `36 gates checked: 36 passed`)
 		}},
 		{"a capture that fails replaces the last verdict", func(b *bench) {
 			b.github(nil)
