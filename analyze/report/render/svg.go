@@ -206,9 +206,20 @@ func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 		return
 	}
 	p.put("<ul class=\"legend\">")
+	var colours []markup
+	said := map[markup]markup{} // names of one colour are one entry: a launch call delays a step, on the path and as idle time
 	for i, n := range names {
+		colour, name := of(i, n), text(Shorten(Visible(n), p.limit))
+		if before, ok := said[colour]; ok {
+			name = before + ", " + name
+		} else {
+			colours = append(colours, colour)
+		}
+		said[colour] = name
+	}
+	for _, colour := range colours {
 		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" " +
-			"height=\"12\" rx=\"2\" class=\"" + of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
+			"height=\"12\" rx=\"2\" class=\"" + colour + "\"/></svg>" + said[colour] + "</li>")
 	}
 	p.put("</ul>\n")
 }

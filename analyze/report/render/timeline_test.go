@@ -71,6 +71,17 @@ func rendered(t *testing.T, d doc.Document) string {
 	return b.String()
 }
 
+// TestOneColourIsOneEntry: what waits for a launch call has one colour, whether the path or the idle lane names it.
+func TestOneColourIsOneEntry(t *testing.T) {
+	page := rendered(t, doc.Document{Blocks: []doc.Block{doc.Timeline{ID: "m", Title: "t", Unit: "ns", Length: 10, Legend: []string{"call", "gemm", "launch"},
+		Lanes: []doc.Lane{{Title: "path", Rows: 1, Marks: []doc.Mark{{Length: 5, Name: "k", Colour: "call"}}}}}}})
+	_, legend, _ := strings.Cut(page, `<ul class="legend">`)
+	legend, _, _ = strings.Cut(legend, "</ul>")
+	if strings.Count(legend, "<li>") != 2 || !strings.Contains(legend, "call, launch</li>") {
+		t.Errorf("the legend is %s", legend)
+	}
+}
+
 // TestManyMarks draws 20,000 kernels within 400 kB, and every one of them.
 func TestManyMarks(t *testing.T) {
 	lane := doc.Lane{Title: "stream 7", Rows: 1}
