@@ -238,7 +238,7 @@ type Kernel struct {
 	SplitOf   *string   `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
 	P         *float64  `json:"p"`
 	PAdjusted *float64  `json:"p_adjusted"`
-	Test      *Test     `json:"test"` // several captures a side only; the common shift is taken out of its effect
+	Test      *Test     `json:"test"` // several captures a side only
 }
 
 // API compares one host call per unit.

@@ -207,8 +207,7 @@ func (m *Metric) detectable() {
 // ratioOf is a change of ln as a ratio, at most mostRatio.
 func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
 
-// commonMode works out how far the kernels of each capture move together, and what is left of each kernel's noise
-// without that.
+// commonMode works out how far the kernels of each capture move together.
 func (n *Noise) commonMode(kernels []int) {
 	values := make([][]float64, len(kernels))
 	for i, at := range kernels {
@@ -216,14 +215,8 @@ func (n *Noise) commonMode(kernels []int) {
 			values[i] = append(values[i], math.Log(v))
 		}
 	}
-	shifts, adjusted, ok := infer.CaptureShifts(values)
-	if !ok {
-		return
-	}
-	n.CommonMode = &Shift{Kernels: int64(len(kernels)), Noise: infer.Deviation(shifts), Shifts: shifts}
-	for i, at := range kernels {
-		left := infer.Deviation(adjusted[i])
-		n.Metrics[at].Adjusted = &left
+	if shifts := infer.CaptureShifts(values); shifts != nil {
+		n.CommonMode = &Shift{Kernels: int64(len(kernels)), Noise: infer.Deviation(shifts), Shifts: shifts}
 	}
 }
 

@@ -61,15 +61,14 @@ type Shift struct {
 // Metric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
 // page statistics.
 type Metric struct {
-	Metric   string        `json:"metric"`
-	Labels   report.Labels `json:"labels"`
-	Unit     string        `json:"unit"`
-	Scale    report.Scale  `json:"scale"`
-	Values   []float64     `json:"values"`   // of each capture, in Unit
-	Noise    float64       `json:"noise"`    // standard deviation of ln between captures
-	DF       float64       `json:"df"`       // captures - 1
-	MAD      float64       `json:"mad"`      // median absolute deviation of ln from its median
-	Adjusted *float64      `json:"adjusted"` // Noise without the common mode; kernels only
+	Metric string        `json:"metric"`
+	Labels report.Labels `json:"labels"`
+	Unit   string        `json:"unit"`
+	Scale  report.Scale  `json:"scale"`
+	Values []float64     `json:"values"` // of each capture, in Unit
+	Noise  float64       `json:"noise"`  // standard deviation of ln between captures
+	DF     float64       `json:"df"`     // captures - 1
+	MAD    float64       `json:"mad"`    // median absolute deviation of ln from its median
 	// coefficient of variation between units inside a capture, mean over captures
 	Within *float64 `json:"within"`
 	// a rise between two single captures that noise exceeds in 1-Level of all comparisons; at most 10
@@ -247,7 +246,6 @@ func (m *Metric) validate(captures int64) error {
 	case len(m.MDE) != 3 || !sizes(m.MDE...):
 		return errors.New("needs a smallest detectable change at 1, 2 and 3 captures a side")
 	case !sizes(m.Noise, m.MAD, m.Floor, m.Threshold),
-		m.Adjusted != nil && !sizes(*m.Adjusted),
 		m.Within != nil && !sizes(*m.Within):
 		return errors.New("has a size that is negative or not finite")
 	case !(m.DF >= 1) || m.DF > float64(captures-1):
