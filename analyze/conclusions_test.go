@@ -70,9 +70,11 @@ func TestConclusionsOfTheExample(t *testing.T) {
 }
 
 // idleFindings are of idle time: together they are worth no more than there is.
-var idleFindings = map[string]bool{"gpu_idle": true, "sync": true, "read_backs": true, "no_graphs": true, "few_graphs": true, "work_waits": true,
-	"launch_storm": true, "launch_rate": true, "slow_launches": true, "async_pageable": true, "sync_copy": true, "sync_old": true,
-	"allocations": true, "host_profiler": true, "host_gil": true}
+var idleFindings = map[string]bool{
+	"gpu_idle": true, "work_waits": true, "host_profiler": true, "host_gil": true, "allocations": true,
+	"sync": true, "sync_copy": true, "sync_old": true, "read_backs": true, "async_pageable": true,
+	"no_graphs": true, "few_graphs": true, "launch_storm": true, "launch_rate": true, "slow_launches": true,
+}
 
 // The figures that findings are held to, over every real trace and every trace of testdata: what is worth under 5 % is not
 // high, a step of a finding is the mean step, the first three findings hold no time twice, and a range with 30 % of the

@@ -11,7 +11,7 @@ import (
 const trendHeight = 240
 
 // trend draws nights from left to right, by series of these styles: points are dots, each in its tone, with its words
-// and a link to what it is of; level is a step line, with the noise to both sides of it shaded; change and border are
+// and a link to its report; level is a step line, with the noise to both sides of it shaded; change and border are
 // upright lines at their nights with their words beside them. All series but the last two have a value for every night.
 func (p *page) trend(c doc.Chart) {
 	of := map[string]*doc.Series{}

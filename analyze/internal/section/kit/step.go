@@ -508,8 +508,8 @@ func (x *stepLook) finish() {
 	x.folds, x.folded, x.inside, x.around, x.launchedIn, x.late = nil, nil, nil, nil, nil, nil
 }
 
-// Another thread's range is named where it holds so much of the time, and is one of several: what is open for most of the
-// judged time says nothing of a step.
+// Another thread's range is named if it holds this share of the late time and is one of several: a range that is open for
+// most of the judged time is no cause of a late step.
 const (
 	meanwhileShare = 0.60
 	meanwhileLong  = 0.50
