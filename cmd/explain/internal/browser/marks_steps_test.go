@@ -59,7 +59,11 @@ func checkShown(t *testing.T, f *stepFigure, u *report.UnitShown) {
 	t.Helper()
 	work, calls, ranges, gaps := u.Events()
 	var all []span
-	for _, list := range [][]report.UnitEvent{work, calls, ranges} {
+	lists := [][]report.UnitEvent{work, calls, ranges}
+	for i := range u.Others {
+		lists = append(lists, u.Others[i].Events())
+	}
+	for _, list := range lists {
 		for _, e := range list {
 			all = append(all, span{float64(e.Start), float64(e.Duration)})
 		}
