@@ -98,6 +98,45 @@ func steps() []scenario {
 			b.code(1, "pull_request", edited, map[string]string{"policy": "p.yml"})
 			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
 		}},
+		{"what a policy extends is the base's", func(b *bench) {
+			b.github(func(sc *gatetest.Scenario) {
+				sc.Files = []gatetest.File{at("gates/p.yml", gatetest.BaseSHA, "version: 1\nextends: ../org.yml\n"), at("org.yml", gatetest.BaseSHA, strictRules)}
+			})
+			b.file("gates/p.yml", []byte("version: 1\nextends: ../org.yml\n"))
+			b.file("org.yml", []byte(laxRules))
+			b.code(1, "pull_request", gatetest.PullEvent, map[string]string{"policy": "gates/p.yml"})
+			b.server.Change(func(sc *gatetest.Scenario) { sc.Files = sc.Files[:1] })
+			b.want(b.code(2, "pull_request", gatetest.PullEvent, map[string]string{"policy": "gates/p.yml"}), `the base bbbbbbb has no file org\.yml`)
+		}},
+		{"a waiver of several rules covers those and no other", func(b *bench) {
+			rules := strings.Replace(strictRules, "metric: unit.time.p50", "metric: unit.time.p50, labels: {phase: decode}", 1) +
+				"  - {id: mean, metric: unit.time.mean, labels: {phase: decode}, level: error, regress: {rel: 3%, abs: 10us}}\nwaivers:\n  - {rule: [step, mean], ceiling: 15%, expires: " + time.Now().AddDate(1, 0, 0).Format(time.DateOnly) + ", reason: the new sampler}\n"
+			policy := func(rules string) {
+				b.github(func(sc *gatetest.Scenario) { sc.Files = []gatetest.File{at("p.yml", gatetest.BaseSHA, rules)} })
+				b.file("p.yml", []byte(rules))
+			}
+			policy(rules)
+			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"policy": "p.yml"})
+			b.want(b.one(), `^### ⚠ \*\*WARN\*\*`, `passed \(\d+ by a waiver\)`)
+			b.code(1, "pull_request", gatetest.PullEvent, map[string]string{"policy": "p.yml", "candidate": "worse.json"}) // above the ceiling
+			policy(strings.Replace(rules, "rule: [step, mean]", "rule: [mean]", 1))
+			b.code(1, "pull_request", gatetest.PullEvent, map[string]string{"policy": "p.yml"})
+		}},
+		{"what must improve and does not fails, until it is accepted as it is", func(b *bench) {
+			rules := "version: 1\nrules:\n  - {id: faster, metric: unit.time.p50, labels: {phase: decode}, improve: {rel: 5%}}\n"
+			b.github(func(sc *gatetest.Scenario) { sc.Files = []gatetest.File{at("p.yml", gatetest.BaseSHA, rules)} })
+			b.file("p.yml", []byte(rules))
+			in := map[string]string{"policy": "p.yml", "baseline": "slow.json", "candidate": "base.json"}
+			b.code(0, "pull_request", gatetest.PullEvent, in)
+			in["candidate"] = "slow.json"
+			in["baseline"] = "base.json"
+			b.code(1, "pull_request", gatetest.PullEvent, in)
+			b.want(b.one(), `^### ❌ \*\*FAIL\*\*`)
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.code(0, "pull_request", gatetest.PullEvent, in)
+			in["candidate"] = "worse.json"
+			b.code(1, "pull_request", gatetest.PullEvent, in)
+		}},
 		{"a draft that is ready is judged", func(b *bench) {
 			b.code(1, "pull_request", strings.Replace(gatetest.PullEvent, "synchronize", "ready_for_review", 1), nil)
 		}},
@@ -238,6 +277,26 @@ func steps() []scenario {
 			b.code(1, "pull_request", gatetest.PullEvent, all)
 		}},
 
+		{"a merged comment over an inconclusive leg is accepted for it, and not for a leg that crashed", func(b *bench) {
+			b.code(4, "pull_request", gatetest.PullEvent, map[string]string{"out": "legs/explain-a100", "baseline": ""})
+			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"out": "legs/explain-h100", "candidate": "again.json"})
+			all := map[string]string{"command": "comment", "candidate": "legs/*/comparison.json", "expect": "a100,h100", "comment-key": "all"}
+			b.code(4, "pull_request", gatetest.PullEvent, all)
+			b.want(strings.Join(b.comments(), "\n"), "^### ❔ `all`: \\*\\*INCONCLUSIVE\\*\\* 1 inconclusive of 2$")
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.code(0, "pull_request", gatetest.PullEvent, all)
+			all["expect"] = "a100,h100,b200"
+			b.code(3, "pull_request", gatetest.PullEvent, all)
+		}},
+		{"an error cannot be accepted", func(b *bench) {
+			gone := map[string]string{"candidate": "gone-*.json"}
+			b.code(3, "pull_request", gatetest.PullEvent, gone)
+			b.label("alice", "2026-02-01T00:00:00Z")
+			b.code(3, "pull_request", gatetest.PullEvent, gone)
+			b.want(b.one(), `^### 🛑 \*\*ERROR\*\*`)
+			b.code(1, "pull_request", gatetest.PullEvent, nil)
+		}},
+
 		// Evidence is of this run, or of one that is trusted.
 		{"reports of another run are an error", func(b *bench) {
 			run := func(name string, id string) []byte {
@@ -350,6 +409,17 @@ func steps() []scenario {
 				b.code(3, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "gone-*.json", "status": "perf"})
 			}
 		}},
+		{"a measurement that failed links the log of its job", func(b *bench) {
+			b.github(func(sc *gatetest.Scenario) {
+				sc.Runs = []gatetest.Run{{ID: 77, Event: "pull_request", HeadSHA: gatetest.HeadSHA, HeadBranch: "feature", FailedJob: "measure"}}
+			})
+			b.code(3, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "gone-*.json"}, "GITHUB_RUN_ID=77")
+			b.want(b.one(), `\(https://github\.example/octo/llm/actions/runs/77/job/3\)`)
+		}},
+		{"the comment links the report that a workflow publishes", func(b *bench) {
+			b.code(1, "pull_request", gatetest.PullEvent, map[string]string{"report-url": "https://pages.example.com/7/diff.html"})
+			b.want(b.one(), `\(https://pages\.example\.com/7/diff\.html\)`)
+		}},
 		{"wrong usage is said where the last verdict stands", func(b *bench) {
 			b.code(0, "pull_request", gatetest.PullEvent, map[string]string{"candidate": "again.json"})
 			for _, in := range []map[string]string{{"exit-on": "red"}, {"comment": "loudly"}, {"base-commit": "main"}, {"policy": "p.yml", "policy-ref": "head"}} {
@@ -451,7 +521,7 @@ func steps() []scenario {
 			b.want(said, `comment: updated`)
 		}},
 		{"a summary that has no room", func(b *bench) {
-			b.summaryFile = filepath.Join(b.dir, "summary1")
+			b.summaryFile = filepath.Join(b.dir, fmt.Sprintf("summary%d", b.runs+1))
 			explaintest.Put(b.T, b.summaryFile, []byte(strings.Repeat("x", 1<<20)), 0o644)
 			said := b.code(1, "pull_request", gatetest.PullEvent, nil)
 			b.want(said, `summary: `)
@@ -507,6 +577,25 @@ func steps() []scenario {
 		}},
 
 		// Forks: nothing but numbers is believed.
+		{"two pull requests of one head are judged each against its own base", func(b *bench) {
+			b.github(func(sc *gatetest.Scenario) {
+				forked(b.pair("base", "slow"))(sc)
+				release := sc.Pulls[0]
+				release.Number, release.BaseRef, release.BaseSHA = 8, "release", strings.Repeat("d", 40)
+				sc.Pulls = append(sc.Pulls, release)
+				sc.Files = []gatetest.File{at("p.yml", gatetest.BaseSHA, strictRules), at("p.yml", release.BaseSHA, laxRules)}
+			})
+			b.code(1, "workflow_run", doneEvent, map[string]string{"baseline": "", "candidate": "", "policy": "p.yml", "status": "perf"})
+			said := map[int]string{}
+			for _, c := range b.server.Comments() {
+				said[c.Number] = c.Body
+			}
+			b.want(said[7], `^### ❌ \*\*FAIL\*\*`, `policy: as of bbbbbbb`)
+			b.want(said[8], `^### ⚠ \*\*WARN\*\*`, `policy: as of ddddddd`)
+			if st := b.server.Statuses(); len(st) == 0 || st[len(st)-1].State != "failure" {
+				b.Errorf("statuses %+v", st)
+			}
+		}},
 		{"a fork's reports are judged by the base's policy", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {
 				forked(b.pair("base", "slow"))(sc)

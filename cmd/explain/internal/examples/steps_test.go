@@ -17,7 +17,7 @@ import (
 )
 
 // TestSteps runs the action as steps of a job: its own script in bash, the program as a process, and package gatetest as
-// GitHub. What a workflow around it does is TestWorkflows'.
+// GitHub; each twice in its workspace. What a workflow around it does is TestWorkflows'.
 func TestSteps(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("steps are scripts for bash")
@@ -31,8 +31,10 @@ func TestSteps(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			b := &bench{T: t, lab: l, dir: t.TempDir()}
-			b.github(nil)
-			s.run(b)
+			for range 2 { // in one workspace, as on a runner that keeps it; GitHub begins anew
+				b.github(nil)
+				s.run(b)
+			}
 		})
 	}
 }
