@@ -17,36 +17,8 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
-
-// profile is a trace of torch.profiler: steps of 20 kernels a 50 µs, launched 10 µs apart; every fifth is of attention
-// and takes slower times as long.
-func profile(steps int, slower float64) []byte {
-	var b bytes.Buffer
-	fmt.Fprint(&b, `{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"NVIDIA H100 80GB HBM3","numSms":132}],"traceEvents":[`)
-	event := func(category, name string, pid int, at, length float64, args string) {
-		fmt.Fprintf(&b, `{"ph":"X","cat":%q,"name":%q,"pid":%d,"tid":7,"ts":%.3f,"dur":%.3f,"args":{%s}},`, category, name, pid, at, length, args)
-	}
-	gpu, correlation := 0.0, 0
-	for s := range steps {
-		host := max(gpu, 1000)
-		gpu = host + 30
-		for k := range 20 {
-			correlation++
-			name, length := fmt.Sprintf("gemm_%d", k%4), 50.0
-			if k%5 == 0 {
-				name, length = "flash_fwd_kernel", 50*slower
-			}
-			length += float64((s*7+k*3)%5) * 0.01 // no two steps are equal to the nanosecond
-			event("cuda_runtime", "cudaLaunchKernel", 77, host+float64(k)*10, 5, fmt.Sprintf(`"correlation":%d`, correlation))
-			event("kernel", name, 0, gpu, length, fmt.Sprintf(`"device":0,"context":1,"stream":7,"correlation":%d,"grid":[132,1,1],"block":[128,1,1]`, correlation))
-			gpu += length + 1
-		}
-		event("user_annotation", fmt.Sprintf("ProfilerStep#%d", s), 77, host-1, 230, "")
-	}
-	fmt.Fprint(&b, `{"name":"process_name","ph":"M","pid":77,"tid":0,"args":{"name":"python"}}],"displayTimeUnit":"ms"}`)
-	return b.Bytes()
-}
 
 // TestPyTorchProfiles: by hand, attention takes 4 × 50 µs of a step of 30 + 20 × 51 µs; 30 % more of it are 60 µs,
 // +5.7 % of the step.
@@ -61,13 +33,13 @@ func TestPyTorchProfiles(t *testing.T) {
 	}
 	var packed bytes.Buffer
 	wr := gzip.NewWriter(&packed)
-	if _, err := wr.Write(profile(24, 1.3)); err != nil {
+	if _, err := wr.Write(explaintest.TorchProfile(24, 1.3)); err != nil {
 		t.Fatal(err)
 	}
 	if err := wr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	base, head := put("base.json", profile(24, 1)), put("head.pt.trace.json.gz", packed.Bytes())
+	base, head := put("base.json", explaintest.TorchProfile(24, 1)), put("head.pt.trace.json.gz", packed.Bytes())
 	call := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
 		code := run(context.Background(), args, &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
@@ -90,13 +62,13 @@ func TestPyTorchProfiles(t *testing.T) {
 	if code != exitFail || !strings.Contains(said, "flash_fwd") || !strings.Contains(said, "+5.") {
 		t.Errorf("diff: exit %d: %s", code, said)
 	}
-	if code, said := call("diff", base, put("longer.json", profile(36, 1))); code != exitOK {
+	if code, said := call("diff", base, put("longer.json", explaintest.TorchProfile(36, 1))); code != exitOK {
 		t.Errorf("a longer recording of the same: exit %d: %s", code, said)
 	}
 	if code, said := call("diff", base, "../../testdata/base.sqlite"); code != exitInconclusive || !strings.Contains(said, "source differs") {
 		t.Errorf("against an export of nsys: exit %d: %s", code, said)
 	}
-	cut := profile(24, 1)
+	cut := explaintest.TorchProfile(24, 1)
 	if code, said := call(put("cut.json", cut[:len(cut)*2/3])); code != exitOK || !strings.Contains(said, "cut off") {
 		t.Errorf("cut: exit %d: %s", code, said)
 	}
@@ -116,7 +88,7 @@ func TestPyTorchProfiles(t *testing.T) {
 			t.Errorf("%v, studied: exit %d: %s", pair, code, said)
 		}
 	}
-	if code, said := call("diff", base, put("one.json", profile(1, 1))); code != exitInconclusive {
+	if code, said := call("diff", base, put("one.json", explaintest.TorchProfile(1, 1))); code != exitInconclusive {
 		t.Errorf("a single step: exit %d: %s", code, said)
 	}
 }
@@ -220,7 +192,7 @@ func TestOtherProfilersAreNamed(t *testing.T) {
 // of the file that is not a name; what looks like a token in a name is replaced.
 func TestScrubbedProfile(t *testing.T) {
 	p := &planted{where: map[string]string{}}
-	text := string(profile(8, 1))
+	text := string(explaintest.TorchProfile(8, 1))
 	text = strings.Replace(text, `{"schemaVersion":1,`, `{"schemaVersion":1,"env":{"HF_TOKEN":"`+p.plain("the environment")+`"},"cmd":"`+p.plain("a command")+`","distributedInfo":{"backend":"`+p.plain("a backend")+`","pg_config":[{"pg_name":"`+p.plain("a group's name")+`"}],"rank":0,"world_size":1},`, 1)
 	text = strings.Replace(text, `"args":{`, `"args":{"Concrete Inputs":["`+p.plain("an input")+`"],"`+p.plain("a key")+`":1,`, -1)
 	text = strings.Replace(text, `"traceEvents":[`, `"traceEvents":[{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":77,"tid":7,"ts":900,"dur":2,"args":{"Collective name":"`+p.plain("a collective")+

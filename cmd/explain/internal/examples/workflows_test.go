@@ -123,7 +123,7 @@ cat "$RUNNER_TEMP/said"; cat "$RUNNER_TEMP/said" >> "$E2E_LOG"; exit $code`,
 		explaintest.Put(t, filepath.Join(l.tools, name), []byte("#!/usr/bin/env bash\nset -eu\n"+script+"\n"), 0o755)
 	}
 	action := func(name, inputs, script string) {
-		explaintest.Put(t, filepath.Join(l.tools, name, "action.yml"), []byte("name: "+name+"\ndescription: stands in\ninputs: {"+inputs+"}\nruns:\n  using: composite\n  steps:\n    - shell: bash\n      env: {NAME: \"${{ inputs.name }}\", FROM: \"${{ inputs.path }}\", PATTERN: \"${{ inputs.pattern }}\", REPOSITORY: \"${{ inputs.repository }}\"}\n      run: |\n        set -eu\n        "+strings.ReplaceAll(script, "\n", "\n        ")+"\n"), 0o644)
+		explaintest.Put(t, filepath.Join(l.tools, name, "action.yml"), []byte("name: "+name+"\ndescription: stands in\ninputs: {"+inputs+"}\nruns:\n  using: composite\n  steps:\n    - shell: bash\n      env: {NAME: \"${{ inputs.name }}\", FROM: \"${{ inputs.path }}\", PATTERN: \"${{ inputs.pattern }}\", REPOSITORY: \"${{ inputs.repository }}\", MERGED: \"${{ inputs.merge-multiple }}\"}\n      run: |\n        set -eu\n        "+strings.ReplaceAll(script, "\n", "\n        ")+"\n"), 0o644)
 	}
 	action("checkout", "fetch-depth: {default: 1}, ref: {default: ''}, path: {default: ''}, persist-credentials: {default: true}, name: {default: ''}, pattern: {default: ''}, repository: {default: ''}, submodules: {default: false}, lfs: {default: false}",
 		`[ -n "$FROM" ] || exit 0
@@ -141,8 +141,8 @@ for f in $FROM; do
   cp "$f" "$to/$rel"
 done
 [ -d "$to" ]`)
-	action("download-artifact", "name: {default: ''}, path: {default: '.'}, pattern: {default: ''}", `mkdir -p "$FROM"
-if [ -n "$NAME" ]; then cp -r "$E2E_ARTIFACTS/$NAME"/. "$FROM/"; else cp -r "$E2E_ARTIFACTS"/$PATTERN "$FROM/"; fi`)
+	action("download-artifact", "name: {default: ''}, path: {default: '.'}, pattern: {default: ''}, merge-multiple: {default: false}", `mkdir -p "$FROM"
+if [ -n "$NAME" ]; then cp -r "$E2E_ARTIFACTS/$NAME"/. "$FROM/"; elif [ "$MERGED" = true ]; then for a in "$E2E_ARTIFACTS"/$PATTERN; do cp -r "$a"/. "$FROM/"; done; else cp -r "$E2E_ARTIFACTS"/$PATTERN "$FROM/"; fi`)
 }
 
 // bench is one scenario at work: a repository of a user, a GitHub, and a place for artifacts.
@@ -155,6 +155,7 @@ type bench struct {
 	runs   int
 	build  bool   // by the real go, from the action's own source
 	path   string // PATH of the runner; empty: that of the tests behind the stand-ins
+	secret string // EXPLAIN_MANIFEST
 	kept   string // folder of workspaces that jobs keep for those after them; empty: each begins with an empty one
 
 	prefix      string // of the API's paths
@@ -236,7 +237,7 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 	}
 	cmd := exec.CommandContext(ctx, b.act, event, "-e", path, "-P", "self-hosted=-self-hosted", "-P", "ubuntu-latest=-self-hosted",
 		"--no-cache-server", "--artifact-server-addr", "127.0.0.1", "--cache-server-addr", "127.0.0.1", "--action-cache-path", filepath.Join(b.dir, "act"),
-		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "--env", "GITHUB_WORKFLOW_REF=octo/llm/.github/workflows/gate.yml@refs/heads/main", "-s", "GITHUB_TOKEN=ghs_e2e_token",
+		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "--env", "GITHUB_WORKFLOW_REF=octo/llm/.github/workflows/gate.yml@refs/heads/main", "-s", "GITHUB_TOKEN=ghs_e2e_token", "-s", "EXPLAIN_MANIFEST="+b.secret,
 		"--env", "E2E_ARTIFACTS="+b.artifacts(), "--env", "E2E_LOG="+file, "--env", "E2E_ACTION="+action, "--env", "E2E_PROGRAM="+os.Args[0], "--env", "E2E_COUNT="+filepath.Join(b.dir, "captured"),
 		"--env", "E2E_KEPT="+b.kept, "--local-repository", "nsys-llm/explain@v1="+action)
 	for uses, name := range b.actionsUsed() {
