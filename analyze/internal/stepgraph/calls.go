@@ -1,6 +1,7 @@
 package stepgraph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,7 +27,6 @@ type waiter struct {
 	byOrder map[int32]int32 // by thread: the last call that recorded an event no row names
 	syncs   rowsOfCalls
 	events  rowsOfCalls
-	overall []sample // by name: durations of the calls that launch
 }
 
 // rowsOfCalls are rows of a table by the call that they belong to.
@@ -72,19 +72,40 @@ func (b *builder) findOwn() {
 
 // hosts finds what kept each call, and which events streams waited for.
 func (b *builder) hosts() {
-	b.findOwn()
-	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{},
-		syncs: byCall(b.calls.Sync), events: byCall(b.calls.Event), overall: make([]sample, len(b.api.Names))}
+	quick := b.quickest()
+	guesses := map[guess]*odds{}
+	b.pass(quick, guesses)
+	maps.DeleteFunc(guesses, func(_ guess, o *odds) bool { return !o.hold() })
+	if len(guesses) > 0 {
+		f := &b.Found // but what collect counts meanwhile
+		f.Recorded, f.ByOrder, f.Unrecorded, f.Contradicted, f.Held = 0, 0, 0, 0, 0
+		f.Handed, f.HandedInferred, f.ByWork, f.ByProcess, f.Locked, f.Outside = 0, 0, 0, 0, 0, 0
+		b.kept = b.kept[:0]
+		b.pass(quick, guesses)
+	}
+}
+
+// quickest is, by name, the time of a quick call that launches.
+func (b *builder) quickest() []int64 {
+	overall := make([]sample, len(b.api.Names))
 	for c := range b.api.Len() {
 		if n := b.api.Name(c); b.api.Names[n].Launch {
-			w.overall[n].add(b.api.Dur(c))
+			overall[n].add(b.api.Dur(c))
 		}
 	}
 	quick := make([]int64, len(b.api.Names))
 	for n := range quick {
-		quick[n] = w.overall[n].at(0.1, 0)
+		quick[n] = overall[n].at(0.1, 0)
 	}
-	hands := newHands(b)
+	return quick
+}
+
+// pass goes through the calls, with guesses of what threads waited for, or to count what would be guessed.
+func (b *builder) pass(quick []int64, guesses map[guess]*odds) {
+	b.findOwn()
+	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{},
+		syncs: byCall(b.calls.Sync), events: byCall(b.calls.Event)}
+	hands := newHands(b, guesses)
 	for c := range b.api.Len() {
 		th := b.api.Thread(c)
 		own := b.last[c]
@@ -218,9 +239,9 @@ func (w *waiter) room(c, piece int32, quick int64) int32 {
 }
 
 // started is how many of the pieces of a stream have started by a moment.
-func (w *waiter) started(list []int32, by int64) int {
+func (b *builder) started(list []int32, by int64) int {
 	n, _ := slices.BinarySearchFunc(list, by, func(p int32, t int64) int {
-		if w.start(p) < t {
+		if b.start(p) < t {
 			return -1
 		}
 		return 1

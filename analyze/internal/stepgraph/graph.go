@@ -11,6 +11,9 @@
 package stepgraph
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -39,11 +42,16 @@ type Graph struct {
 type keptCall struct {
 	call  int32
 	piece int32 // that it waited for; of another thread what kept that last, an index of kept, or trace.None
-	from  int32 // the last call of the other thread, or trace.None where a piece of work kept the call
+	// from is the last call of the other thread, trace.None where a piece of work kept the call, or woken, where the
+	// thread slept, before the call, until a piece of work had ended.
+	from int32
 	// before is what was kept before on the thread, an index of kept, or trace.None.
 	before int32
 	own    int64 // ns that the thread itself worked between its call before and the end of its wait for another thread
 }
+
+// woken stands for no call, see keptCall.
+const woken = -2
 
 // sparse is a number for a few of many pieces of work.
 type sparse struct {
@@ -82,9 +90,45 @@ type Found struct {
 	// Handed are the waits of threads for other threads: seen in calls of the operating system or off the CPU, and
 	// inferred where the capture records neither of the thread.
 	Handed, HandedInferred int64
+	// ByWork are the waits of threads for the end of GPU work without a CUDA call, ByProcess those for another process:
+	// guessed, as they end right after that far more often than by chance.
+	ByWork, ByProcess int64
+	// Locked are those of all these in which the thread waited for Python's lock; unknown unless the capture names such waits.
+	Locked int64
+	Locks  bool
 	// Outside is the time, in ns, of waits in the operating system and off the CPU between two calls that no thread with
 	// CUDA calls explains.
 	Outside int64
+}
+
+// Threads says in words what is known of the waits of threads; empty where none waited.
+func (f *Found) Threads() string {
+	var parts []string
+	for _, x := range []struct {
+		n    int64
+		text string
+	}{{f.Handed, "for another thread, as calls of the operating system, the scheduler or the start of the thread show"},
+		{f.HandedInferred, "for another thread, inferred from the order of CUDA calls alone (--trace=osrt records it)"},
+		{f.ByWork, "for the end of GPU work, inferred from when they ended"},
+		{f.ByProcess, "for another process, inferred from when they ended"}} {
+		if x.n > 0 {
+			parts = append(parts, strconv.FormatInt(x.n, 10)+" "+x.text)
+		}
+	}
+	text := ""
+	if len(parts) > 0 {
+		text = "Waits of threads between CUDA calls: " + strings.Join(parts, "; ") + ". "
+		if f.Locks {
+			text += strconv.FormatInt(f.Locked, 10) + " of them were for Python's lock. "
+		} else {
+			text += "Whether one was for Python's lock is not known (--trace=python-gil records it). "
+		}
+	}
+	if f.Outside > 0 {
+		text += "Threads slept for " + strconv.FormatFloat(float64(f.Outside)/1e6, 'f', 1, 64) + " ms more, in all, for what " +
+			"is not in the graph: time of the host, which only --host-free takes away."
+	}
+	return strings.TrimSpace(text)
 }
 
 // inferred marks a number in after: nobody said so.

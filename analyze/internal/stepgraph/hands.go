@@ -1,6 +1,7 @@
 package stepgraph
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -17,16 +18,23 @@ const (
 
 // hands finds, in the order of the calls, which threads waited for which other thread: between two of its CUDA calls a
 // thread that sleeps, and goes on after the last call of another thread of its process, is taken to have waited for it.
-// That it sleeps is known where calls of the operating system or switches of the scheduler were recorded of it. Where
-// neither was, it is inferred: a blocking call of the other thread ended in between, or the two took turns.
+// That it sleeps is known where calls of the operating system, switches of the scheduler or waits for Python's lock were
+// recorded of it. Where none was, it is inferred: a blocking call of the other thread ended in between, or the two took
+// turns. Waits for the end of GPU work without a CUDA call, and for other processes, are guesses, see [guess].
 type hands struct {
 	*builder
 	threads []handThread
-	peers   map[int32][]int32 // threads with calls, by process
-	os      int               // the first row of Trace.OS that has not started
-	sched   int               // and of Trace.Sched
-	waits   []bool            // by subject of Trace.OS: the function waits
-	gaps    sample            // between launches that follow each other on a thread
+	crews   map[int32]*crew // of processes with calls
+	order   []*crew         // the same, by their first call
+	guesses map[guess]*odds
+	sure    bool           // the guesses are made, else they are counted
+	os      int            // the first row of Trace.OS that has not started
+	sched   int            // of Trace.Sched
+	ranges  int            // and of Trace.Ranges
+	waits   []bool         // by subject of Trace.OS: the function waits
+	locks   []bool         // by name of Trace.Ranges: they are waits for Python's lock
+	locked  map[int64]bool // by stack of Trace.OSStacks: it is one that waits for Python's lock
+	gaps    sample         // between launches that follow each other on a thread
 }
 
 // handThread is what is known of a thread at the moment that the walk is at.
@@ -37,6 +45,7 @@ type handThread struct {
 	slept    int64 // since the end of the last call: for how long it waited in the operating system or was off the CPU,
 	from, to int64 // from when, and until when
 	off      int64 // since when it is off the CPU, or minTime
+	lock     bool  // it waited for Python's lock, says a stack or a range
 }
 
 // turn is a thread after one of its calls.
@@ -47,9 +56,9 @@ type turn struct {
 	heldEnd int64 // when the last call that waited for the GPU had ended, or minTime
 }
 
-func newHands(b *builder) *hands {
-	h := &hands{builder: b, threads: make([]handThread, len(b.t.Threads)), peers: map[int32][]int32{},
-		waits: make([]bool, len(b.t.OS.Subjects))}
+func newHands(b *builder, guesses map[guess]*odds) *hands {
+	h := &hands{builder: b, threads: make([]handThread, len(b.t.Threads)), crews: map[int32]*crew{}, guesses: guesses,
+		sure: len(guesses) > 0, waits: make([]bool, len(b.t.OS.Subjects)), locks: make([]bool, len(b.t.Ranges.Names))}
 	none := turn{trace.None, trace.None, minTime, minTime}
 	for th := range h.threads {
 		h.threads[th] = handThread{now: none, old: none, off: minTime}
@@ -64,8 +73,34 @@ func newHands(b *builder) *hands {
 			h.threads[s.Thread].seen = true
 		}
 	}
+	h.findLocks()
 	return h
 }
+
+// findLocks finds the ranges and stacks that say that a thread waits for Python's lock.
+func (h *hands) findLocks() {
+	some := false
+	for n := range h.locks {
+		h.locks[n] = trace.WaitsForGIL(h.t.Ranges.Names[n].Text)
+		some = some || h.locks[n]
+	}
+	if !some {
+		h.ranges = h.t.Ranges.Len()
+	}
+	h.locked, h.Found.Locks = map[int64]bool{}, some
+	frames := &h.t.OSStacks
+	if !slices.ContainsFunc(frames.Kinds, func(f trace.Frame) bool { return f.Function == takesLock }) {
+		return
+	}
+	for i := range frames.Len() {
+		if frames.Kinds[frames.Kind(i)].Function == takesLock {
+			h.locked[frames.Stack(i)], h.Found.Locks = true, true
+		}
+	}
+}
+
+// takesLock is the function of CPython in which a thread waits for the interpreter's lock.
+const takesLock = "take_gil"
 
 // sleepers are the beginnings of functions of the operating system in which a thread waits for something.
 var sleepers = []string{"futex", "sem_wait", "sem_timedwait", "sem_clockwait", "poll", "ppoll", "epoll_", "select",
@@ -88,6 +123,13 @@ func (h *hands) look(now int64) {
 		at := os.Subject(h.os)
 		if th := os.Subjects[at].Thread; th != trace.None && h.waits[at] {
 			h.threads[th].sleep(os.Start(h.os), os.End(h.os))
+			h.threads[th].lock = h.threads[th].lock || h.locked[os.Number(h.os)]
+		}
+	}
+	for r := &h.t.Ranges; h.ranges < r.Len() && r.Start(h.ranges) <= now; h.ranges++ {
+		if th := r.Thread(h.ranges); th != trace.None && h.locks[r.Name(h.ranges)] {
+			h.threads[th].sleep(r.Start(h.ranges), r.End(h.ranges))
+			h.threads[th].lock = true
 		}
 	}
 	for sched := &h.t.Sched; h.sched < sched.Len() && sched.Start(h.sched) <= now; h.sched++ {
@@ -129,24 +171,24 @@ func (h *hands) start(c, th int32) int32 {
 		}
 		return k
 	}
-	proc := h.t.Threads[th].Proc
 	if before := t.now.call; before != trace.None && h.forRoom(before) && h.forRoom(c) {
 		h.gaps.add(at - t.now.end)
 	}
-	if t.now.call == trace.None && len(h.peers[proc]) < mostPeers {
-		h.peers[proc] = append(h.peers[proc], th)
+	own := h.crew(h.t.Threads[th].Proc)
+	if t.now.call == trace.None && len(own.threads) < mostPeers {
+		own.threads = append(own.threads, th)
 	}
-	if from, own, inferred := h.waitedFor(t, c, th, at); from != nil {
-		if inferred {
-			h.Found.HandedInferred++
-		} else {
-			h.Found.Handed++
-		}
-		h.kept = append(h.kept, keptCall{call: c, piece: from.kept, from: from.call, before: t.now.kept, own: own})
-		t.now.kept = int32(len(h.kept) - 1)
-	} else {
+	k, count := h.waitedFor(t, own, c, th, at)
+	if count == nil {
 		h.Found.Outside += t.slept
+		return t.now.kept
 	}
+	if *count++; t.lock {
+		h.Found.Locked++
+	}
+	k.call, k.before = c, t.now.kept
+	h.kept = append(h.kept, k)
+	t.now.kept = int32(len(h.kept) - 1)
 	return t.now.kept
 }
 
@@ -171,30 +213,34 @@ func (h *hands) end(c, th int32, held bool) {
 	} else {
 		t.old = t.now
 		t.now.call, t.now.end = c, end
-		t.slept, t.to = 0, end
+		t.slept, t.to, t.lock = 0, end, false
 	}
 	if held {
 		t.now.kept, t.now.heldEnd = int32(len(h.kept)-1), t.now.end
 	}
+	h.crew(h.t.Threads[th].Proc).note(t.now, h.api.Start(int(c)))
 }
 
-// waitedFor is the thread, after the last of its calls, that a thread waited for which is about to make a call; nil where it
-// is not known to have waited for any. own is for how long it worked itself before its wait was over.
-func (h *hands) waitedFor(t *handThread, c, th int32, at int64) (from *turn, own int64, inferred bool) {
-	first := t.now.call == trace.None
-	began, until, gap := t.now.end, at, at-t.now.end
+// waitedFor is what a thread waited for which is about to make a call, and the count that it is one of; nil where it is
+// not known to have waited for anything. Of what is kept the time is for how long it worked itself before its wait was
+// over.
+func (h *hands) waitedFor(t *handThread, own *crew, c, th int32, at int64) (k keptCall, count *int64) {
+	first, gap := t.now.call == trace.None, at-t.now.end
+	began, until := t.now.end, at
+	slept := !first && t.slept >= leastSleep
 	switch {
 	case first:
 		began = minTime // whoever began the thread
-	case gap < leastSleep, t.seen && t.slept < leastSleep:
-		return nil, 0, false
-	case t.seen:
+	case slept:
 		began, until = t.from, min(at, t.to+wakeWithin)
+		k.own = max(0, t.to-t.now.end-t.slept)
+	case gap < leastSleep, t.seen:
+		return k, nil
 	}
-	var held *turn
+	var from, held *turn
 	n := &h.api.Names[h.api.Name(int(c))]
 	waiter := (n.Sync || n.OldSync) && !t.launches // what it is about to wait for was launched by another
-	for _, p := range h.peers[h.t.Threads[th].Proc] {
+	for _, p := range own.threads {
 		if p == th {
 			continue
 		}
@@ -208,20 +254,35 @@ func (h *hands) waitedFor(t *handThread, c, th int32, at int64) (from *turn, own
 		if from == nil || x.end > from.end {
 			from = x
 		}
-		whole := t.seen || gap >= leastGap || h.api.Start(int(x.call)) >= began
+		whole := slept || gap >= leastGap || h.api.Start(int(x.call)) >= began
 		if whole && (x.heldEnd > began || waiter) && (held == nil || x.end > held.end) {
 			held = x
 		}
 	}
+	k.from, k.piece = trace.None, trace.None
+	count = &h.Found.HandedInferred
+	if slept || first {
+		count = &h.Found.Handed
+	}
 	switch {
 	case held != nil:
 		from = held
-	case from == nil:
-	case !first && !t.seen && (gap < leastTurn || at-from.end > gap/2):
-		from = nil
+	case slept && h.byWork(&k, own, th, began, until):
+		return k, &h.Found.ByWork
+	default:
+		if slept || !first && gap >= leastTurn && t.now.heldEnd < t.now.end {
+			if x := h.byProcess(own, th, began, until, slept); x != nil {
+				from, count = x, &h.Found.ByProcess
+				break
+			}
+		}
+		if from != nil && !first && !slept && (gap < leastTurn || at-from.end > gap/2) {
+			from = nil
+		}
 	}
-	if from != nil && t.seen && !first {
-		own = max(0, t.to-t.now.end-t.slept)
+	if from == nil {
+		return k, nil
 	}
-	return from, own, !t.seen && !first
+	k.from, k.piece = from.call, from.kept
+	return k, count
 }

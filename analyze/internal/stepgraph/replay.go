@@ -329,10 +329,9 @@ func (r *replay) startCall(call int32) {
 		}
 		t.is += r.own(inside, gap)
 	default:
-		was := r.api.End(int(hand.from))
-		is := was
-		if from := hand.from - r.callLo; from >= 0 {
-			is = r.callAt[from]
+		was, is := r.handed(hand)
+		if hand.from == woken {
+			t.launching = false
 		}
 		gap := at - max(was, r.stretch.Start)
 		if r.gone != nil && r.gone[k] {
@@ -347,6 +346,19 @@ func (r *replay) startCall(call int32) {
 		r.within[call-r.callLo] = true
 	}
 	r.ends.push(pending{r.api.End(int(call)), call, piece})
+}
+
+// handed is the moment from which a thread went on, in the capture and in the replay.
+func (r *replay) handed(hand *keptCall) (was, is int64) {
+	if hand.from == woken {
+		_, is = r.now(hand.piece)
+		return r.end(hand.piece), is
+	}
+	was = r.api.End(int(hand.from))
+	if from := hand.from - r.callLo; from >= 0 {
+		return was, r.callAt[from]
+	}
+	return was, was
 }
 
 // withoutLaunch is what is left of the time before a launch that is not there: with it goes what led to it from the launch

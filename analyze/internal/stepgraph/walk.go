@@ -126,7 +126,11 @@ func (w *walker) ranBefore(piece int32, start int64) int32 {
 func (w *walker) host(piece, call, at int32) (next int32, started bool) {
 	for at != trace.None && w.at > w.until {
 		k := &w.kept[at]
-		if k.from == trace.None {
+		switch k.from {
+		case woken:
+			w.cut(OnHost, piece, call, w.end(k.piece))
+			return k.piece, false
+		case trace.None:
 			w.cut(OnHost, piece, call, w.api.End(int(k.call)))
 			w.cut(InCall, k.piece, k.call, w.Graph.until(*k))
 			if started = w.forRoom(k.call); started {

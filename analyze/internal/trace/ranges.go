@@ -348,3 +348,6 @@ type rangeText struct {
 	table   source.Table
 	strings map[int64]string
 }
+
+// WaitsForGIL recognises the ranges that --trace=python-gil writes while a thread waits for Python's lock.
+func WaitsForGIL(name string) bool { return strings.EqualFold(name, "Waiting for GIL") }

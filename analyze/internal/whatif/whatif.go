@@ -61,6 +61,15 @@ type Replay struct {
 	// InferredThreads those that are inferred from the order of CUDA calls alone.
 	Threads         int64 `json:"thread_waits"`
 	InferredThreads int64 `json:"inferred_thread_waits"`
+	// WorkWaits are waits of threads for the end of GPU work without a CUDA call, ProcessWaits for another process: both
+	// inferred. LockWaits are those of all four for Python's lock; null where the capture does not name such waits.
+	WorkWaits    int64  `json:"work_waits"`
+	ProcessWaits int64  `json:"process_waits"`
+	LockWaits    *int64 `json:"lock_waits"`
+	// Outside is how many ns threads slept between two CUDA calls for what is not in the graph: time of the host.
+	Outside int64 `json:"outside_time"`
+	// Waits says the same in words; empty where no thread waited.
+	Waits string `json:"-"`
 }
 
 // Scenario is one or more changes, and what the steps of each kind would take.
@@ -176,7 +185,11 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 	}
 	found := &in.Graph.Found
 	out.Replay = Replay{Unresolved: found.Unrecorded + found.Contradicted, Inferred: found.Inferred,
-		Threads: found.Handed, InferredThreads: found.HandedInferred}
+		Threads: found.Handed, InferredThreads: found.HandedInferred, WorkWaits: found.ByWork,
+		ProcessWaits: found.ByProcess, Outside: found.Outside, Waits: found.Threads()}
+	if found.Locks {
+		out.Replay.LockWaits = &found.Locked
+	}
 	if c != nil {
 		p := &out.Replay
 		p.Error, p.Fits, p.Unknown, p.OnHost, p.Bare = c.Error, c.Resolved, c.Unknown, c.OnHost, c.Bare

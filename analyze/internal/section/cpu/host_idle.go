@@ -215,10 +215,10 @@ func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
 	t := out.Table("host_ranges")
 	var gil int64
-	traced := slices.ContainsFunc(in.Trace.Ranges.Names, func(n trace.RangeName) bool { return waitsForGIL(n.Text) })
+	traced := slices.ContainsFunc(in.Trace.Ranges.Names, func(n trace.RangeName) bool { return trace.WaitsForGIL(n.Text) })
 	for i, r := range x.ranges {
 		name := r.name
-		if waitsForGIL(name) {
+		if trace.WaitsForGIL(name) {
 			gil += r.time
 		}
 		if name == "" {
@@ -233,9 +233,6 @@ func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
 		out.Int("host.gil_time", nil, gil)
 	}
 }
-
-// waitsForGIL recognises the ranges of --trace=python-gil.
-func waitsForGIL(name string) bool { return strings.EqualFold(name, "Waiting for GIL") }
 
 func (x *late) frameTable(in *kit.Input, out *kit.Output) {
 	if !in.Has(trace.RoleSample) {

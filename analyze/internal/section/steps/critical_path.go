@@ -47,9 +47,16 @@ var CriticalPath = kit.Section{
 			"work that nothing known explains and that started just after other work of its device: taken to have "+
 				"waited for it"),
 		report.Define("path.thread_waits", report.Count, report.None, report.Noisy, report.Total, report.Sum,
-			"waits of a thread, between two CUDA calls, for another thread of its process: recorded (it slept in a "+
+			"waits of a thread between two CUDA calls: for another thread of its process, recorded (it slept in a "+
 				"call of the operating system or was off the CPU, or it begins here) or inferred from the order of "+
-				"calls").By("found"),
+				"calls; for the end of GPU work (work) or for another process (process), inferred because the thread "+
+				"goes on right after it far more often than by chance").By("found"),
+		report.Define("path.lock_waits", report.Count, report.None, report.Noisy, report.Total, report.Sum,
+			"those of path.thread_waits in which the thread waited for Python's lock; only where the capture names such "+
+				"waits (--trace=python-gil, or stacks with take_gil)"),
+		report.Define("path.outside_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
+			"time that threads slept between two CUDA calls, in the operating system or off the CPU, and that no thread "+
+				"with CUDA calls and no GPU work explains: it is time of the host"),
 		report.Define("path.collectives", report.Count, report.None, report.Exact, report.Total, report.Sum,
 			"collectives whose kernels on several devices of the capture were found"),
 	},
@@ -177,9 +184,14 @@ func (r *pathRun) found() {
 	r.out.Int("path.collectives", nil, f.Collectives)
 	r.out.Int("path.thread_waits", kit.Labels("found", "recorded"), f.Handed)
 	r.out.Int("path.thread_waits", kit.Labels("found", "inferred"), f.HandedInferred)
-	if f.HandedInferred > 0 {
-		r.out.Note(strconv.FormatInt(f.HandedInferred, 10) + " waits of a thread for another are inferred from the order of " +
-			"CUDA calls: the capture holds no calls of the operating system of these threads (capture with --trace=osrt).")
+	r.out.Int("path.thread_waits", kit.Labels("found", "work"), f.ByWork)
+	r.out.Int("path.thread_waits", kit.Labels("found", "process"), f.ByProcess)
+	if f.Locks {
+		r.out.Int("path.lock_waits", nil, f.Locked)
+	}
+	r.out.Int("path.outside_time", nil, f.Outside)
+	if text := f.Threads(); text != "" {
+		r.out.Note(text)
 	}
 	if lost := f.Unrecorded + f.Contradicted; lost > 0 {
 		r.out.Note(strconv.FormatInt(lost, 10) + " of " + strconv.FormatInt(waits, 10) +

@@ -85,3 +85,23 @@ func TestEveryLaunchingThreadIsShown(t *testing.T) {
 		t.Errorf("calls %+v", calls)
 	}
 }
+
+// Between two steps the thread sleeps for 50 µs in a data loader: that is time outside of the graph. How many waits were for
+// Python's lock is not known.
+func TestTimeOutsideIsPrinted(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(1, "loop").Thread(1, "")
+	for i := range int64(12) {
+		at := 1000*us + i*1000*us
+		th.Launch("gemm", at, at+4*us, tracetest.Kernel{Start: at + 7*us, End: at + 607*us})
+		th.StreamSynchronize(at+20*us, at+612*us, 0, 7)
+		th.OSRT("poll", at+700*us, at+750*us)
+	}
+	l := sectiontest.Look(t, b, analyze.Options{Unit: "kernel:gemm"})
+	sectiontest.Metric(t, l.Report, 11*50*us, "path.outside_time")
+	for _, found := range []string{"recorded", "inferred", "work", "process"} {
+		sectiontest.Metric(t, l.Report, 0, "path.thread_waits", "found", found)
+	}
+	sectiontest.NoMetric(t, l.Report, "path.lock_waits") // nobody knows
+}

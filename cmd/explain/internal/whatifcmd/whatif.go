@@ -216,9 +216,8 @@ func page(r *analyze.WhatIfResult) doc.Document {
 				"replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " +
 				fit))}})
 	}
-	if p.Threads+p.InferredThreads > 0 {
-		d.Add(doc.P(doc.Text(present.Plural(p.Threads+p.InferredThreads, "wait") + " of a thread for another, " +
-			unit.Int(p.InferredThreads) + " of them inferred from the order of CUDA calls alone.")))
+	if p.Waits != "" {
+		d.Add(doc.P(doc.Text(p.Waits)))
 	}
 	if p.Unresolved > 0 {
 		d.Add(doc.P(doc.Text(present.Plural(p.Unresolved, "wait") + " of streams for events could not be resolved.")))
