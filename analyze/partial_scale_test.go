@@ -24,12 +24,54 @@ import (
 )
 
 var partials = flag.Int("partials", 60, "partials that TestManyPartials merges; the claims are about 1000 and 10000")
+var kept = flag.String("kept", "", "folder that keeps the partials of TestManyPartials; where it has them they are merged, and none is made")
 var communicators = flag.Int("communicators", 1, "communicators that each rank of TestManyPartials is in")
 
 // Many partials of a capture with thousands of kernels and 2,000 collectives, each of a rank of its own, with 8 ranks on a
 // host: no two with the same times. `go test -run ManyPartials -partials 10000 -v ./analyze` under a memory limit shows what
 // 10,000 cost; of more than 256 the report is made of samples.
 func TestManyPartials(t *testing.T) {
+	list, kernels := manyPartials(t)
+	debug.FreeOSMemory()
+	before := cpuTime()
+	r, err := merge.Report(context.Background(), list, merge.Options{Rules: MergeRules()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := cpuTime() - before
+	if m := r.Find("ranks.collectives", nil); *m.Value != 2000 || (m.Coverage != nil) != (*partials > merge.MaxExact) {
+		t.Errorf("%+v collectives", m)
+	}
+	if m := r.Find("ranks.count", nil); *m.Value != float64(*partials) {
+		t.Errorf("%v ranks", *m.Value)
+	}
+	if m := r.Find("kernel.total_time", nil); *kept == "" && *m.Value != kernels {
+		t.Errorf("kernels take %v, want %v", *m.Value, kernels)
+	}
+	before = cpuTime()
+	var union counter
+	if err := merge.Union(context.Background(), &union, list); err != nil {
+		t.Fatal(err)
+	}
+	if *partials > merge.MaxExact && int(union) > 4_000_000+2_000**partials {
+		t.Errorf("the union has %d bytes", union)
+	}
+	t.Logf("%d partials: report in %v of CPU, union of %d bytes in %v", *partials, took, union, cpuTime()-before)
+}
+
+// manyPartials are partials of as many ranks, and the time of all their kernels.
+func manyPartials(t *testing.T) (list []merge.Source, kernels float64) {
+	dir := *kept
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.partial"))
+	for _, path := range paths {
+		list = append(list, merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
+	}
+	if len(list) > 0 {
+		return list, 0
+	}
 	run := tracetest.Fleet{Ranks: 8, Steps: 500, Layers: 4, Jitter: 20_000, EndJitter: 2_000}.Run()
 	var eight []*merge.Capture
 	for i := range run {
@@ -39,10 +81,7 @@ func TestManyPartials(t *testing.T) {
 		}
 		eight = append(eight, c)
 	}
-	dir := t.TempDir()
-	var list []merge.Source
 	size := 0
-	var kernels float64
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range *partials {
 		c := *eight[n%8]
@@ -67,31 +106,8 @@ func TestManyPartials(t *testing.T) {
 		size += b.Len()
 		list = append(list, merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 	}
-	debug.FreeOSMemory()
-	before := cpuTime()
-	r, err := merge.Report(context.Background(), list, merge.Options{Rules: MergeRules()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	took := cpuTime() - before
-	if m := r.Find("ranks.collectives", nil); *m.Value != 2000 || (m.Coverage != nil) != (*partials > merge.MaxExact) {
-		t.Errorf("%+v collectives", m)
-	}
-	if m := r.Find("ranks.count", nil); *m.Value != float64(*partials) {
-		t.Errorf("%v ranks", *m.Value)
-	}
-	if m := r.Find("kernel.total_time", nil); *m.Value != kernels {
-		t.Errorf("kernels take %v, want %v", *m.Value, kernels)
-	}
-	before = cpuTime()
-	var union counter
-	if err := merge.Union(context.Background(), &union, list); err != nil {
-		t.Fatal(err)
-	}
-	if *partials > merge.MaxExact && int(union) > 4_000_000+2_000**partials {
-		t.Errorf("the union has %d bytes", union)
-	}
-	t.Logf("%d partials of %d bytes: report in %v of CPU, union of %d bytes in %v", *partials, size/max(1, *partials), took, union, cpuTime()-before)
+	t.Logf("%d bytes a partial", size/max(1, *partials))
+	return list, kernels
 }
 
 // changed gives a capture times of its own, as those of another rank are, and returns the sum of its kernels.

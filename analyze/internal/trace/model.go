@@ -195,7 +195,8 @@ type workPlace struct {
 	device, context int32
 	proc            int32
 	stream          int64
-	node            bool // as a node of a CUDA graph
+	node            bool  // as a node of a CUDA graph
+	graph           int64 // that graph
 }
 
 // Device is the deviceId of event i.
@@ -233,6 +234,7 @@ type LaunchConfig struct {
 	Grid, Block                 [3]int32
 	Registers                   int32
 	SharedStatic, SharedDynamic int32 // bytes
+	Occupancy                   int32 // that the profiler estimated, in percent; None where it did not
 }
 
 // Name indexes Names.
@@ -243,6 +245,9 @@ func (k *Kernels) Config(i int) int32 { return k.config.at(i) }
 
 // InGraph reports whether the kernel ran as a node of a CUDA graph.
 func (k *Kernels) InGraph(i int) bool { return k.places[k.place.at(i)].node }
+
+// Graph is the id of the CUDA graph that the kernel ran in, or -1: not in one, or not known which.
+func (k *Kernels) Graph(i int) int64 { return k.places[k.place.at(i)].graph }
 
 // Copies are the rows of CUPTI_ACTIVITY_KIND_MEMCPY.
 type Copies struct {
@@ -318,10 +323,12 @@ func (a *API) Return(i int) int32 { return a.places[a.place.at(i)].ret }
 type Ranges struct {
 	Span
 	Names  []RangeName
+	Sizes  []string // of operators' inputs: lists that differ, of sizes as PyTorch writes them
 	places []rangePlace
 	place  codes
 	name   codes
 	row    steps
+	number numbers // of operators, as autograd counts them; empty where the capture has none
 }
 
 // RangeName is one distinct canonical name together with one tag.
@@ -332,8 +339,8 @@ type RangeName struct {
 
 // rangePlace is the thread of a range and what kind of range it is.
 type rangePlace struct {
-	thread         int32
-	open, startEnd bool
+	thread, sizes            int32
+	open, startEnd, backward bool
 }
 
 // Thread indexes Trace.Threads (of the start, for a start/end range), or is None.
@@ -344,6 +351,23 @@ func (r *Ranges) Name(i int) int32 { return r.name.at(i) }
 
 // Open reports whether the range was still open at the end of the capture; its end is then the last moment seen.
 func (r *Ranges) Open(i int) bool { return r.places[r.place.at(i)].open }
+
+// InputSizes indexes Sizes, or is None: what an operator of PyTorch was called with.
+func (r *Ranges) InputSizes(i int) int32 { return r.places[r.place.at(i)].sizes }
+
+// Numbered reports whether the capture has numbers of autograd.
+func (r *Ranges) Numbered() bool { return len(r.number.v) > 0 }
+
+// Sequence is the number of an operator of PyTorch in autograd, which its backward calls share, or -1.
+func (r *Ranges) Sequence(i int) int64 {
+	if !r.Numbered() {
+		return int64(None)
+	}
+	return r.number.at(i)
+}
+
+// Backward reports whether it is of autograd's backward pass and says so.
+func (r *Ranges) Backward(i int) bool { return r.places[r.place.at(i)].backward }
 
 // StartEnd reports whether it is a start/end range, which need not nest.
 func (r *Ranges) StartEnd(i int) bool { return r.places[r.place.at(i)].startEnd }

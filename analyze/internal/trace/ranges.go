@@ -34,14 +34,16 @@ type rangeTable struct {
 	rowless     bool
 	payloads    payload.Fields
 	place, name []uint16
+	number      []uint32 // sequence numbers; nil where the table has none
 	sinks       []*rangeSink
 	python      []rawPython // settled
 }
 
 // rawRange is what dictionaries hold of a range: its thread, as the row says, and what kind of range it is.
 type rawRange struct {
-	thread                int64
-	known, open, startEnd bool
+	thread                          int64
+	sizes                           int64 // id of their text, or None
+	known, open, startEnd, backward bool
 }
 
 type rangeSink struct {
@@ -51,6 +53,7 @@ type rangeSink struct {
 	line  int64 // rows so far, for a table without rowids
 	place dict[rawRange]
 	name  rangeNames
+	far   []far // sequence numbers
 	ids   []far // rowids, where one does not follow that of the slot before
 	next  int64 // the rowid that would follow
 	calls []ncclRow
@@ -70,6 +73,9 @@ func newRangeTable(l *loader) *rangeTable {
 		r.place.take(t.arena, order)
 		r.name.take(t.arena, order)
 		r.row.take(order)
+		if t.number != nil {
+			r.number.take(t.arena, order)
+		}
 	}
 	return t
 }
@@ -83,12 +89,15 @@ func (t *rangeTable) columns(info source.Table) []string {
 	if t.rowless = info.Rowless; t.rowless {
 		rowid = ""
 	}
-	names := []string{"start", "end", "eventType", tid, "text", "textId", rowid}
+	names := []string{"start", "end", "eventType", tid, "text", "textId", rowid, "sequenceNumber", "sizesId", "isBackward"}
+	if info.Column("sequenceNumber") != "" {
+		t.extra = append(t.extra, &t.number)
+	}
 	return append(names, payloadColumns(info)...)
 }
 
 // rangeColumns is how many columns come before those of payloads.
-const rangeColumns = 7
+const rangeColumns = 10
 
 func (t *rangeTable) sink() pages.Sink {
 	s := &rangeSink{t: t, sink: t.join(), name: newRangeNames(t.l.opt, &t.l.tagging), next: minTime}
@@ -174,9 +183,10 @@ func (s *rangeSink) Row(row []cell) error {
 	if !s.span(start, end, ok && ended) {
 		return nil
 	}
-	p := rawRange{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd}
+	p := rawRange{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd, sizes: orNone(&row[8]),
+		backward: orNone(&row[9]) == 1}
 	p.thread, p.known = row[3].Whole()
-	hint := uint64(p.thread)
+	hint := uint64(p.thread) ^ uint64(p.sizes)<<32
 	if p.startEnd {
 		hint = ^hint
 	}
@@ -185,6 +195,9 @@ func (s *rangeSink) Row(row []cell) error {
 		s.ids = append(s.ids, far{int32(s.at), id})
 	}
 	s.next = id + 1
+	if s.t.number != nil {
+		s.number(s.t.number, &s.far, max(orNone(&row[7]), int64(None)))
+	}
 	s.name.dict.put(s.t.name, s.at, name)
 	s.keep()
 	return nil
@@ -216,6 +229,9 @@ func (t *rangeTable) settle() {
 		itself[rawRange])
 	r.name, r.Names = settleCodes(&t.store, t.name,
 		each(t.sinks, func(s *rangeSink) *dict[RangeName] { return &s.name.dict }), itself[RangeName])
+	if t.number != nil {
+		r.number = t.settleNumbers(t.number, each(t.sinks, func(s *rangeSink) []far { return s.far })...)
+	}
 	for _, s := range t.sinks {
 		t.l.trace.Marks += s.marks
 	}
@@ -227,9 +243,16 @@ func (t *rangeTable) settle() {
 		}
 	}
 	t.adopt = func(ids *idents) {
+		sizes := map[int64]int32{int64(None): None} // by id
 		r.places = make([]rangePlace, len(raw))
 		for i, p := range raw {
-			r.places[i] = rangePlace{thread: ids.thread(p.thread, p.known), open: p.open, startEnd: p.startEnd}
+			at, known := sizes[p.sizes]
+			if !known {
+				at = int32(len(r.Sizes))
+				sizes[p.sizes], r.Sizes = at, append(r.Sizes, t.l.strings[p.sizes])
+			}
+			r.places[i] = rangePlace{thread: ids.thread(p.thread, p.known), sizes: at, open: p.open, startEnd: p.startEnd,
+				backward: p.backward}
 		}
 		t.adoptPython(ids)
 	}

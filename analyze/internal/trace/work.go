@@ -24,6 +24,7 @@ type rawPlace struct {
 	device, context int32
 	stream          int64
 	node, owned     bool
+	graph           int64 // of the node; None
 	owner           int64 // global pid, if owned
 }
 
@@ -57,12 +58,12 @@ func (t *workTable) newSink() *workSink {
 }
 
 // add takes what all tables have of a row. Without times that make a sound event it returns false.
-func (s *workSink) add(row []cell, node bool) bool {
+func (s *workSink) add(row []cell, node bool, graph int64) bool {
 	if !s.times(&row[0], &row[1]) {
 		return false
 	}
 	p := rawPlace{device: ident(&row[2]), stream: max(orNone(&row[3]), int64(None)), context: ident(&row[4]),
-		node: node}
+		node: node, graph: graph}
 	var v int64
 	if v, p.owned = row[6].Whole(); p.owned {
 		p.owner = globalPid(s.t.pid, v)
@@ -88,7 +89,8 @@ func (t *workTable) settle() {
 	t.adopt = func(ids *idents) {
 		w.places = make([]workPlace, len(raw))
 		for i, p := range raw {
-			w.places[i] = workPlace{device: p.device, stream: p.stream, context: p.context, node: p.node, proc: None}
+			w.places[i] = workPlace{device: p.device, stream: p.stream, context: p.context, node: p.node, graph: p.graph,
+				proc: None}
 			if p.owned {
 				w.places[i].proc = ids.procs[p.owner&^tidBits]
 			}
@@ -138,7 +140,7 @@ func (t *kernelTable) columns(info source.Table) []string {
 	has.KernelCorrelation, has.KernelGraphNode = names[5] != "", info.Column("graphNodeId") != ""
 	return append(names, "demangledName", "shortName", "mangledName", "name", "graphNodeId",
 		"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory",
-		"dynamicSharedMemory")
+		"dynamicSharedMemory", "graphId", "estimatedOccupancy")
 }
 
 func (t *kernelTable) sink() pages.Sink {
@@ -149,7 +151,7 @@ func (t *kernelTable) sink() pages.Sink {
 
 func (s *kernelSink) Row(row []cell) error {
 	own := row[workColumns:]
-	if !s.add(row, own[4].Kind == pages.Int && own[4].Bits != 0) {
+	if !s.add(row, own[4].Kind == pages.Int && own[4].Bits != 0, max(orNone(&own[14]), int64(None))) {
 		return nil
 	}
 	s.name.put(s.t.name, s.at, s.nameOf(own[:4]))
@@ -157,6 +159,7 @@ func (s *kernelSink) Row(row []cell) error {
 		Grid:      [3]int32{extent(&own[5]), extent(&own[6]), extent(&own[7])},
 		Block:     [3]int32{extent(&own[8]), extent(&own[9]), extent(&own[10])},
 		Registers: extent(&own[11]), SharedStatic: extent(&own[12]), SharedDynamic: extent(&own[13]),
+		Occupancy: ident(&own[15]),
 	}
 	hint := uint64(c.Grid[0])<<32 ^ uint64(c.Grid[1])<<20 ^ uint64(c.Grid[2])<<10 ^
 		uint64(c.Block[0])<<5 ^ uint64(c.SharedDynamic) ^ uint64(c.Registers)<<48
@@ -262,7 +265,7 @@ func (t *copyTable) sink() pages.Sink {
 
 func (s *copySink) Row(row []cell) error {
 	own := row[workColumns:]
-	if !s.add(row, false) {
+	if !s.add(row, false, int64(None)) {
 		return nil
 	}
 	s.number(s.t.bytes, &s.bytes, byteCount(&own[0]))
@@ -326,7 +329,7 @@ func (t *setTable) sink() pages.Sink {
 
 func (s *setSink) Row(row []cell) error {
 	own := row[workColumns:]
-	if !s.add(row, false) {
+	if !s.add(row, false, int64(None)) {
 		return nil
 	}
 	s.number(s.t.bytes, &s.bytes, byteCount(&own[0]))
@@ -382,7 +385,7 @@ func (t *graphTable) sink() pages.Sink {
 
 func (s *graphSink) Row(row []cell) error {
 	own := row[workColumns:]
-	if !s.add(row, false) {
+	if !s.add(row, false, int64(None)) {
 		return nil
 	}
 	s.number(s.t.graph, &s.graph, orNone(&own[0]))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -34,7 +35,7 @@ var Graphs = kit.Section{
 			"kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted"),
 		report.Define("graph.unique", report.Count, report.None, report.Exact, report.Level, report.Sum,
 			"distinct CUDA graphs that ran, per process and device: executable graphs where they were traced as a "+
-				"whole, else distinct sets of kernels per launch"),
+				"whole, else graphs by id, where the capture has it, and distinct sets of kernels per launch"),
 		report.Define("graph.kernels_per_launch", report.Count, report.None, report.Exact, report.Event, report.Leave,
 			"mean number of kernels of one graph launch; the summary is over launches").Summarised(),
 	},
@@ -141,7 +142,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 	case len(whole) > 0:
 		out.Status(report.Partial, "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): what runs inside them is hidden")
 	}
-	if len(nodes) > 0 {
+	if slices.ContainsFunc(nodes, func(r graphRun) bool { return r.key.graph < 0 }) {
 		out.Note("Graphs were traced by node (--cuda-graph-trace=node): a graph has no id here, launches with the same kernels are taken for the same graph.")
 	}
 	graphFindings(in, out, float64(nodeTime+wholeTime), float64(wholeTime), float64(all), launches, lost)
@@ -174,7 +175,7 @@ func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
 		}
 		r := int(index.Of(launch{k.Proc(i), k.Device(i), k.Corr(i)}))
 		if r == len(runs) {
-			runs = append(runs, graphRun{key: graphKey{proc: k.Proc(i), device: k.Device(i), graph: -1, exec: -1},
+			runs = append(runs, graphRun{key: graphKey{proc: k.Proc(i), device: k.Device(i), graph: k.Graph(i), exec: -1},
 				start: k.Start(i)})
 		}
 		n := k.Name(i)

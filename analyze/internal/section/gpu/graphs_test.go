@@ -94,6 +94,27 @@ func TestGraphsByNode(t *testing.T) {
 
 // TestGraphsModesAgree: the serving trace by node and as a whole has the same graph launches; coverage differs by the
 // gaps between the nodes, which a graph traced as a whole includes.
+// Of two graphs with equal kernels the ids tell them apart, where the capture has them; nothing is left to say about ids then.
+func TestGraphsByNodeWithIDs(t *testing.T) {
+	b := tracetest.New(tracetest.Schema("3.25.0"))
+	th := b.Process(100, "python").Thread(100, "")
+	for i, id := range []int64{7, 9, 7} {
+		at := int64(i) * 100 * sectiontest.Us
+		th.GraphLaunch(at, at+8*sectiontest.Us, tracetest.Kernel{Name: "gemm", Start: at + 10*sectiontest.Us, End: at + 20*sectiontest.Us, GraphID: id})
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	sectiontest.Metric(t, r, 2, "graph.unique")
+	wantRows := [][2]report.Cell{{report.I(7), report.I(2)}, {report.I(9), report.I(1)}}
+	for i, row := range sectiontest.FindTable(t, r, "graphs", "graphs").Rows {
+		if row[2] != wantRows[i][0] || row[5] != wantRows[i][1] {
+			t.Errorf("graph %v with %v launches, want %v", row[2], row[5], wantRows[i])
+		}
+	}
+	if notes := sectiontest.SectionOf(t, r, "graphs").Notes; len(notes) > 0 {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 func TestGraphsModesAgree(t *testing.T) {
 	node := sectiontest.Analyse(t, tracetest.Serving(), analyze.Options{}).Report
 	whole := sectiontest.Analyse(t, tracetest.ServingGraphMode(), analyze.Options{}).Report

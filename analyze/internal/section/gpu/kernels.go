@@ -87,6 +87,10 @@ var Kernels = kit.Section{
 	Run:   kernels,
 }
 
+// occupancyColumn is there where the profiler estimated it from launch configuration and device: warps that can be active
+// on an SM, of those it can hold, were the grid spread evenly.
+var occupancyColumn = kit.RatioCol("occupancy_estimate", "Est. occupancy", "est_occupancy_pct").Merged(report.MeanBy("count"))
+
 // Bounds that keep report.json small: kernels by time until either is reached, the rest is in the others row.
 const (
 	maxKernelMetrics   = 400
@@ -127,6 +131,10 @@ func kernels(in *kit.Input, out *kit.Output) {
 	measured := in.NcuMatch()
 	if measured != nil {
 		t.Columns = append(slices.Clone(t.Columns), kit.NcuColumns...)
+	}
+	occupancy := slices.ContainsFunc(k.Configs, func(c trace.LaunchConfig) bool { return c.Occupancy >= 0 })
+	if occupancy {
+		t.Columns = append(slices.Clone(t.Columns), occupancyColumn)
 	}
 	bytes := 0
 	for n, e := range list {
@@ -169,7 +177,11 @@ func kernels(in *kit.Input, out *kit.Output) {
 			kit.Put("avg_grid_size", meanSize(config.grid, e.Count)), kit.Put("avg_block_size",
 				meanSize(config.block, e.Count)),
 		}
-		t.Row(append(row, measured.Cells(name)...)...)
+		row = append(row, measured.Cells(name)...)
+		if occupancy {
+			row = append(row, kit.Put("occupancy_estimate", config.meanOccupancy()))
+		}
+		t.Row(row...)
 	}
 	out.Chart(kernelMap(in, list, total))
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
@@ -411,6 +423,13 @@ type launchConfig struct {
 	common      int32 // the most common configuration, the first launched where several are
 	most        int64 // how often that was
 	grid, block int64 // blocks, and threads of a block, summed over launches
+
+	occupancy, estimated int64 // percent summed over launches of which it was estimated, and how many those are
+}
+
+// meanOccupancy is null where it was estimated of no launch.
+func (l *launchConfig) meanOccupancy() report.Cell {
+	return kit.Cell(stat.Ratio(l.occupancy, 100*l.estimated))
 }
 
 // launchConfigs is by kernel name.
@@ -432,6 +451,10 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 		}
 		l.grid += counts[n] * volume(c.Grid)
 		l.block += counts[n] * volume(c.Block)
+		if c.Occupancy >= 0 {
+			l.occupancy += counts[n] * int64(c.Occupancy)
+			l.estimated += counts[n]
+		}
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -290,4 +291,20 @@ func TestWholeGraphsAreTold(t *testing.T) {
 	sectiontest.Look(t, tracetest.GraphHidden(), analyze.Options{}).Finding("dominant_graph", report.High)
 	r := sectiontest.AnalyseFile(t, "../../../../testdata/serving_graph.sqlite", analyze.Options{}).Report
 	sectiontest.Looker{TB: t, Report: r}.Finding("dominant_graph", "")
+}
+
+// Three launches of a kernel: 75 %, 25 %, and one of which the profiler could not tell.
+func TestEstimatedOccupancy(t *testing.T) {
+	kernel := func(at int, args string) string {
+		return fmt.Sprintf(`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":%d,"dur":5,"args":{"device":0,"stream":7%s}}`, at, args)
+	}
+	path := filepath.Join(t.TempDir(), "trace.json")
+	text := `{"traceEvents":[` + kernel(0, `,"est. achieved occupancy %":75`) + "," + kernel(10, `,"est. achieved occupancy %":25`) + "," + kernel(20, "") + `]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table := sectiontest.FindTable(t, sectiontest.AnalyseFile(t, path, analyze.Options{}).Report, "kernels", "kernels")
+	if last := len(table.Columns) - 1; table.Columns[last].ID != "occupancy_estimate" || table.Rows[0][last] != report.F(0.5) {
+		t.Errorf("%s is %v", table.Columns[last].ID, table.Rows[0][last])
+	}
 }

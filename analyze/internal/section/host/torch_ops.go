@@ -45,9 +45,21 @@ var TorchOps = kit.Section{
 			kit.NsCol("host_self", "Self host time", "host_time_self_ns", "host_time_self_ms"),
 			kit.MeanCol("mean", "Host mean", "avg_host_us"),
 		}},
+		{ID: "torch_op_sizes", Title: "Operators by the sizes of their inputs", File: "torch_op_sizes.csv", Merge: report.Leave,
+			Columns: []report.Column{
+				kit.NameCol("operator", "Operator"),
+				kit.TextCol("sizes", "Sizes"),
+				kit.CountCol("calls", "Calls"),
+				kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"),
+				kit.NsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
+				kit.NsCol("host", "Host time", "host_time_ns", "host_time_ms"),
+			}},
 	},
 	Run: torchOps,
 }
+
+// backwardColumn is there where the capture says which backward call belongs to which operator.
+var backwardColumn = kit.NsCol("backward", "Backward GPU time", "backward_gpu_time_ns", "backward_gpu_time_ms")
 
 // maxOpMetrics is how many operators have metrics of their own.
 const maxOpMetrics = 60
@@ -82,6 +94,12 @@ func torchOps(in *kit.Input, out *kit.Output) {
 	})
 	var all torchOp
 	t := out.Table("torch_ops")
+	var calls *opCalls
+	if mapped {
+		if calls = callsOfOps(in, names); calls != nil && calls.backward != nil {
+			t.Columns = append(slices.Clone(t.Columns), backwardColumn)
+		}
+	}
 	for i := range list {
 		o := &list[i]
 		all.calls, all.inner = all.calls+o.calls, all.inner+o.inner
@@ -91,16 +109,26 @@ func torchOps(in *kit.Input, out *kit.Output) {
 			gpu, self, kernels = report.I(o.gpu.time), report.I(o.self.time), report.I(o.self.count)
 			share = kit.Cell(stat.Ratio(o.self.time, in.NVTX.Total))
 		}
-		t.Row(
+		row := []kit.Field{
 			kit.Text("operator", names.texts[o.name]), kit.Int("calls", o.calls), kit.Put("gpu", gpu),
 			kit.Put("self", self), kit.Put("share", share), kit.Put("kernels", kernels), kit.Int("host", o.host),
-			kit.Int("host_self", o.inner), kit.Maybe("mean", stat.Ratio(o.sum, o.calls)))
+			kit.Int("host_self", o.inner), kit.Maybe("mean", stat.Ratio(o.sum, o.calls))}
+		if calls != nil && calls.backward != nil {
+			row = append(row, kit.Int("backward", calls.backward[o.name]))
+		}
+		t.Row(row...)
 	}
 	sums := []string{"calls", "host_self"}
 	if mapped {
 		sums = append(sums, "self", "share", "kernels")
 	}
+	if calls != nil && calls.backward != nil {
+		sums = append(sums, "backward")
+	}
 	t.Cut(in.Options.Top, sums...).Add()
+	if calls != nil && len(in.Trace.Ranges.Sizes) > 0 {
+		calls.sizedTable(in, out, names)
+	}
 
 	out.From(trace.RoleNVTX, int(all.calls), "start", "end", "text", "textId", "globalTid")
 	out.Int("op.count", nil, all.calls)
@@ -232,7 +260,12 @@ func sweepOps(in *kit.Input, names *rangeNames, list []torchOp) {
 		stacks[thread] = append(stack, open{end, op})
 	}
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
-	var group []int // ranges that start at the same moment: the longest is around the others
+	inOrder(r, lo, hi, add)
+}
+
+// inOrder calls add for ranges by start; of those that start at the same moment the longest is around the others.
+func inOrder(r *trace.Ranges, lo, hi int, add func(i int)) {
+	var group []int
 	for i := lo; i < hi; i += len(group) {
 		group = group[:0]
 		for j := i; j < hi && r.Start(j) == r.Start(i); j++ {

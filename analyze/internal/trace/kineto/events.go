@@ -19,9 +19,13 @@ type event struct {
 }
 
 type args struct {
-	device, context, stream, correlation int64 // unknown: -1
-	node                                 int64 // of a graph; 0 none
-	bytes                                int64 // unknown: -1
+	device, context, stream, correlation int64  // unknown: -1
+	node, graph                          int64  // of a CUDA graph, and which graph that is; 0 none
+	occupancy                            int64  // estimated by the profiler, in percent; unknown: -1
+	warps                                int64  // of the launch by SM, in thousandths
+	sizes                                string // of an operator's inputs, as PyTorch writes them: "[[16, 4096], [4096, 8]]"
+	sequence, forward                    int64  // of autograd: number of the call, -1; of a backward call the thread of the forward one, 0
+	bytes                                int64  // unknown: -1
 	registers, shared                    int64
 	grid, block                          [3]int64
 	text                                 string // of a metadata event: the name of a process or thread
@@ -40,7 +44,7 @@ const unknown = math.MinInt64
 // reset forgets the event before.
 func (e *event) reset() {
 	*e = event{pid: unknown, tid: unknown, id: -1, start: unknown, length: -1,
-		args: args{device: -1, context: -1, stream: -1, correlation: -1, bytes: -1, elements: -1, size: -1,
+		args: args{occupancy: -1, sequence: -1, device: -1, context: -1, stream: -1, correlation: -1, bytes: -1, elements: -1, size: -1,
 			event: -1, recordedBy: -1, waitStream: -1, allocated: unknown, inUse: -1, deviceID: -1}}
 }
 
@@ -76,6 +80,9 @@ func (r *reader) read(e *event) error {
 		case "args":
 			bit = 128
 			err = r.object(func(key []byte) error { return r.arg(&e.args, key) })
+			if e.args.occupancy == 0 && e.args.warps >= 1000 { // that is no estimate: a warp on each SM is more
+				e.args.occupancy = -1
+			}
 		case "id":
 			e.id, err = r.whole(-1)
 		default:
@@ -101,6 +108,23 @@ func (r *reader) arg(a *args, key []byte) (err error) {
 		a.correlation, err = r.whole(-1)
 	case "graph node id":
 		a.node, err = r.whole(0)
+	case "graph id":
+		a.graph, err = r.whole(0)
+	case "est. achieved occupancy %":
+		if a.occupancy, err = r.whole(-1); a.occupancy > 100 {
+			a.occupancy = -1
+		}
+	case "warps per SM":
+		var ok bool
+		if ok, err = r.value(); ok {
+			a.warps, _, _ = microseconds(r.text)
+		}
+	case "Input Dims":
+		a.sizes, err = r.sizes()
+	case "Sequence number":
+		a.sequence, err = r.whole(-1)
+	case "Fwd thread id":
+		a.forward, err = r.whole(0)
 	case "bytes":
 		a.bytes, err = r.whole(-1)
 	case "registers per thread":
@@ -181,6 +205,59 @@ func (r *reader) whole(def int64) (int64, error) {
 	}
 	return def, nil
 }
+
+// sizes is a list of the sizes of tensors, without those at its end that are none; empty where there is none, or where
+// it is too long.
+func (r *reader) sizes() (string, error) {
+	r.list = r.list[:0]
+	err := r.dims(0)
+	n := len(r.list)
+	for bytes.HasSuffix(r.list, []byte(", []]")) {
+		r.list = append(r.list[:len(r.list)-len(", []]")], ']')
+	}
+	if n > maxSizes || len(r.list) <= len("[[]]") || r.list[0] != '[' {
+		return "", err
+	}
+	if s, seen := r.words[string(r.list)]; seen {
+		return s, err
+	}
+	if r.shapes++; r.shapes > maxShapes {
+		return "", err
+	}
+	s := string(r.list)
+	r.words[s] = s
+	return s, err
+}
+
+const (
+	maxSizes  = 512     // bytes
+	maxShapes = 1 << 14 // lists that differ
+)
+
+// dims appends what a list of lists of numbers says.
+func (r *reader) dims(depth int) error {
+	if r.peek() != '[' || depth == maxDims {
+		v, err := r.whole(-1)
+		r.list = strconv.AppendInt(r.list, max(v, -1), 10)
+		return err
+	}
+	r.list = append(r.list, '[')
+	first := true
+	err := r.array(func() error {
+		if !first && len(r.list) <= maxSizes {
+			r.list = append(r.list, ", "...)
+		}
+		if first = false; len(r.list) > maxSizes {
+			return r.skip()
+		}
+		return r.dims(depth + 1)
+	})
+	r.list = append(r.list, ']')
+	return err
+}
+
+// maxDims is how deep lists of sizes are: those of a list of tensors.
+const maxDims = 3
 
 func (r *reader) extents() (list [3]int64, err error) {
 	i := 0

@@ -57,6 +57,8 @@ type reader struct {
 
 	memory   *spill.Arena
 	nameless map[moment]place              // rows without a correlation id
+	list     []byte                        // sizes of the operator that is read
+	shapes   int                           // lists of sizes that differ
 	frames   map[int32]payload.PythonFrame // of Python, by the index of their text
 	recorded map[int64]recorded            // CUDA events, by the correlation id of the call that recorded each
 }
@@ -229,7 +231,8 @@ func (r *reader) span(e *event) {
 		r.work(e, kernels, integer(r.textID(e.name)),
 			integer(e.args.grid[0]), integer(e.args.grid[1]), integer(e.args.grid[2]),
 			integer(e.args.block[0]), integer(e.args.block[1]), integer(e.args.block[2]),
-			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)))
+			integer(e.args.registers), integer(e.args.shared), integer(min(e.args.node, 1)), numbered(e.args.graph),
+			known(e.args.occupancy))
 	case memcpy:
 		kind, from, to := copyOf(e.name)
 		r.work(e, copies, known(e.args.bytes), known(kind), known(from), known(to))
@@ -331,7 +334,12 @@ func (r *reader) annotation(e *event) {
 	if m, ok := e.args.message(); ok {
 		said = text(m.pack())
 	}
-	r.row(e, ranges, -1, integer(thread), integer(r.textID(e.name)), said, integer(payloadDomain), integer(pushPop))
+	sizes := cell{}
+	if e.args.sizes != "" {
+		sizes = integer(r.textID(e.args.sizes))
+	}
+	r.row(e, ranges, e.args.sequence, integer(thread), integer(r.textID(e.name)), said, integer(payloadDomain), integer(pushPop),
+		sizes, integer(min(max(e.args.forward, 0), 1)))
 }
 
 // wait adds a synchronization. The event it names is the record of the call that it names.
@@ -474,7 +482,7 @@ func (r *reader) row(e *event, name string, correlation int64, shape ...cell) {
 		r.begun, r.origin = true, e.start
 	}
 	t := r.tableOf(name)
-	if correlation < 0 && t.columns[2] != "" && len(r.nameless) < maxKept {
+	if correlation < 0 && t.columns[2] == "correlationId" && len(r.nameless) < maxKept {
 		r.nameless[moment{e.pid, e.tid, e.start}] = place{t, t.rows}
 	}
 	t.add(r.memory, e.start-r.origin, e.length, correlation, shape)

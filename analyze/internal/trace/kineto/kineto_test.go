@@ -301,7 +301,7 @@ func TestScrub(t *testing.T) {
 	if err != nil || n != 9 || left != 1 {
 		t.Fatal(n, left, err)
 	}
-	if strings.Contains(out.String(), "canary") || strings.Contains(out.String(), "Input Dims") {
+	if strings.Contains(out.String(), "canary") || strings.Contains(out.String(), "cbid") {
 		t.Error(out.String())
 	}
 	a, facts := read(t, step)

@@ -2,6 +2,7 @@ package kineto
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,5 +224,47 @@ func TestPythonFarAway(t *testing.T) {
 	}
 	if got := rowsOf(t, s, ranges, "start", "eventType"); got != "0 75 \n0 34 \n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// Sizes, numbers of calls, graphs and occupancy by hand. Sizes at the end that are none are no part of the list; a list that is
+// too long is none. The second kernel cannot have an occupancy of 0 with 12.5 warps on each SM; the third one can.
+func TestOperatorsAndLaunches(t *testing.T) {
+	long := strings.Repeat("[4096],", 100) + "[1]"
+	s, facts := read(t, traceOf(
+		spanOf("cpu_op", "aten::mm", 5, 5, 0, 10, `"Input Dims":[[16,4096],[4096,8],[],[]],"Sequence number":7,"Fwd thread id":0`),
+		spanOf("cpu_op", "aten::cat", 5, 5, 10, 10, `"Input Dims":[[[2,3],[4]],[]],"Sequence number":-1`),
+		spanOf("cpu_op", "aten::x", 5, 5, 20, 10, `"Input Dims":[[],[]]`),
+		spanOf("cpu_op", "aten::y", 5, 5, 30, 10, `"Input Dims":["canary",{"canary":1},[[[[5]]]]]`),
+		spanOf("cpu_op", "aten::z", 5, 5, 40, 10, `"Input Dims":[`+long+`]`),
+		spanOf("cpu_op", "MmBackward0", 5, 6, 50, 10, `"Sequence number":7,"Fwd thread id":1`),
+		spanOf("kernel", "a", 0, 7, 60, 1, `"est. achieved occupancy %":75,"graph node id":12,"graph id":3,"correlation":1`),
+		spanOf("kernel", "b", 0, 7, 61, 1, `"est. achieved occupancy %":0,"warps per SM":12.5,"correlation":2`),
+		spanOf("kernel", "c", 0, 7, 62, 1, `"warps per SM":0.25,"est. achieved occupancy %":0,"correlation":3`),
+		spanOf("kernel", "d", 0, 7, 63, 1, `"est. achieved occupancy %":-99,"correlation":4`)))
+	if facts != (Facts{Resolution: 1}) {
+		t.Errorf("facts %+v", facts)
+	}
+	var sizes []string
+	err := s.Scan("NVTX_EVENTS", []string{"sizesId"}, func(row []pages.Cell) error {
+		if id, ok := row[0].Whole(); ok {
+			return s.Fetch("StringIds", []string{"value"}, []int64{id + 1}, func(_ int64, cells []pages.Cell) error {
+				sizes = append(sizes, cells[0].S)
+				return nil
+			})
+		}
+		sizes = append(sizes, "-")
+		return nil
+	})
+	want := []string{"[[16, 4096], [4096, 8]]", "[[[2, 3], [4]]]", "-", "[-1, -1, [[-1]]]", "-", "-"}
+	if err != nil || !slices.Equal(sizes, want) {
+		t.Errorf("sizes %q (%v), want %q", sizes, err, want)
+	}
+	if got, want := rowsOf(t, s, "NVTX_EVENTS", "sequenceNumber", "isBackward"), "7 0 \n- 0 \n- 0 \n- 0 \n- 0 \n7 1 \n"; got != want {
+		t.Errorf("numbers %q, want %q", got, want)
+	}
+	if got, want := rowsOf(t, s, "CUPTI_ACTIVITY_KIND_KERNEL", "graphNodeId", "graphId", "estimatedOccupancy"),
+		"1 3 75 \n0 - - \n0 - 0 \n0 - - \n"; got != want {
+		t.Errorf("kernels %q, want %q", got, want)
 	}
 }

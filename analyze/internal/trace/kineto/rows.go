@@ -187,5 +187,8 @@ func (c *cursor) cell(place int) cell {
 	case process:
 		return c.t.owner(c.correlation())
 	}
-	return c.t.shapes[c.row.shape][place]
+	if shape := c.t.shapes[c.row.shape]; place < len(shape) {
+		return shape[place]
+	}
+	return cell{}
 }

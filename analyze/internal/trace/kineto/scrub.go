@@ -123,12 +123,13 @@ func (c *copier) args(e *event, out map[string]any) {
 	a := &e.args
 	for key, v := range map[string]int64{"device": a.device, "context": a.context, "stream": a.stream, "correlation": a.correlation,
 		"bytes": a.bytes, "In msg nelems": a.elements, "Group size": a.size, "wait_on_cuda_event_record_corr_id": a.recordedBy,
-		"wait_on_stream": a.waitStream, "wait_on_cuda_event_id": a.event, "Device Id": a.deviceID, "Total Allocated": a.inUse} {
+		"wait_on_stream": a.waitStream, "wait_on_cuda_event_id": a.event, "Device Id": a.deviceID, "Total Allocated": a.inUse,
+		"Sequence number": a.sequence, "est. achieved occupancy %": a.occupancy} {
 		if v >= 0 {
 			out[key] = v
 		}
 	}
-	for key, v := range map[string]int64{"graph node id": a.node, "registers per thread": a.registers, "shared memory": a.shared,
+	for key, v := range map[string]int64{"graph node id": a.node, "graph id": a.graph, "Fwd thread id": min(max(a.forward, 0), 1), "registers per thread": a.registers, "shared memory": a.shared,
 		"Addr": a.address, "Device Type": a.deviceType, "Total Reserved": a.reserved} {
 		if v != 0 {
 			out[key] = v
@@ -136,6 +137,9 @@ func (c *copier) args(e *event, out map[string]any) {
 	}
 	if a.allocated != unknown {
 		out["Bytes"] = a.allocated
+	}
+	if a.sizes != "" {
+		out["Input Dims"] = json.RawMessage(a.sizes)
 	}
 	if a.grid != [3]int64{} {
 		out["grid"], out["block"] = a.grid, a.block

@@ -25,6 +25,14 @@ func known(v int64) cell {
 	return integer(v)
 }
 
+// numbered is NULL for a thing without a number from 1 on.
+func numbered(v int64) cell {
+	if v < 1 {
+		return cell{}
+	}
+	return integer(v)
+}
+
 // Tables of events.
 const (
 	kernels   = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -45,13 +53,14 @@ const fixedColumns = 4
 var columns = map[string][]string{
 	kernels: {"start", "end", "correlationId", "globalPid", "deviceId", "contextId", "streamId",
 		"demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory",
-		"graphNodeId"},
+		"graphNodeId", "graphId", "estimatedOccupancy"},
 	copies: {"start", "end", "correlationId", "globalPid", "deviceId", "contextId", "streamId", "bytes",
 		"copyKind", "srcKind", "dstKind"},
-	sets:        {"start", "end", "correlationId", "globalPid", "deviceId", "contextId", "streamId", "bytes"},
-	apiCalls:    {"start", "end", "correlationId", "", "globalTid", "nameId"},
-	waits:       {"start", "end", "correlationId", "globalPid", "deviceId", "contextId", "streamId", "syncType", "eventId", "eventSyncId"},
-	ranges:      {"start", "end", "", "", "globalTid", "textId", "binaryData", "domainId", "eventType"},
+	sets:     {"start", "end", "correlationId", "globalPid", "deviceId", "contextId", "streamId", "bytes"},
+	apiCalls: {"start", "end", "correlationId", "", "globalTid", "nameId"},
+	waits:    {"start", "end", "correlationId", "globalPid", "deviceId", "contextId", "streamId", "syncType", "eventId", "eventSyncId"},
+	ranges: {"start", "end", "sequenceNumber", "", "globalTid", "textId", "binaryData", "domainId", "eventType",
+		"sizesId", "isBackward"},
 	pythonTable: {"start", "end", "", "", "globalTid", "nameId"},
 	overheads:   {"start", "end", "", "", "globalTid", "nameId"},
 	memory: {"start", "", "", "", "globalPid", "deviceId", "bytes", "address", "memoryOperationType", "memKind",
