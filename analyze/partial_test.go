@@ -60,8 +60,8 @@ func mayDiffer(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, ok := strings.Cut(string(page), "These may differ")
-	list, _, ended := strings.Cut(list, "; where processes are cut")
+	_, list, ok := strings.Cut(string(page), "These metrics may differ")
+	list, _, ended := strings.Cut(list, "; step metrics differ too")
 	if !ok || !ended {
 		t.Fatal("the page has no list of what may differ")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/judge"
 	"github.com/nsys-llm/explain/diff/internal/match"
@@ -32,12 +33,12 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 		policy.NeverMade: "no baseline (first run): there can be none yet",
 		policy.Lost:      "no baseline: the one that was asked for is not there"}[opt.NoBase]
 	if n := opt.Policy.Changes(); n > 0 {
-		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", comparison.Count(int64(n), "rule"))
+		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", wording.Count(n, "rule"))
 	}
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
 	c.Fill()
 	judge.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
-	c.Answer.Notes = []string{"there is no baseline to compare with", comparison.Count(c.Counts.GatesChecked, "budget") + " checked"}
+	c.Answer.Notes = []string{"there is no baseline to compare with", wording.Count(c.Counts.GatesChecked, "budget") + " checked"}
 	c.Cause = c.Answer.String()
 	return c, c.Validate()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -150,7 +151,7 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 	c.Counts.GatesChecked, c.Counts.MetricsCompared = int64(len(c.Gates)), int64(len(c.Gates))
 	text := "no total is worse by more than " + comparison.ExactPercent(percent/100)
 	if failed > 0 {
-		text = comparison.Count(failed, "total") + " worse by more than " + comparison.ExactPercent(percent/100)
+		text = wording.Count(failed, "total") + " worse by more than " + comparison.ExactPercent(percent/100)
 	}
 	c.Answer.Notes = []string{text, "totals grow with the length of the capture: compare the traces to see what one step costs"}
 	if row, _ := c.Headline(); row != nil {

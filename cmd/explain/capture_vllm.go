@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
 // Modes of explain capture vllm.
@@ -80,14 +81,14 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&s.Engine, "engine", capture.VLLM, "start this `ENGINE`: vllm or sglang")
 	fl.StringVar(&s.DType, "dtype", "", "data `TYPE` of the weights (default $DTYPE, else as the engine decides)")
 	fl.IntVar(&s.Port, "port", 0, "`PORT` of the server (default: a free one)")
-	fl.IntVar(&s.Requests, "num-requests", 50, "record `N` requests")
-	fl.IntVar(&s.Concurrency, "concurrency", 8, "keep `N` requests in flight")
+	fl.IntVar(&s.Requests, "num-requests", load.DefaultRequests, "record `N` requests")
+	fl.IntVar(&s.Concurrency, "concurrency", load.DefaultConcurrency, "keep `N` requests in flight")
 	fl.Float64Var(&s.Rate, "rate", 0, "send `R` requests per second at random times, instead of --concurrency")
 	fl.StringVar(&s.LoadMode, "load-mode", "",
 		"the requests: `MODE` is prefill (long prompts), decode (long answers) or mixed (default mixed)")
 	fl.StringVar(&s.Dataset, "dataset", "", "send the prompts in this `FILE`, see explain load")
-	fl.Uint64Var(&s.Seed, "seed", 1, "`NUMBER` from which arrival times and random prompts are drawn")
-	fl.IntVar(&s.Warmups, "warmup-requests", 10, "send `N` requests before the recording")
+	fl.Uint64Var(&s.Seed, "seed", load.DefaultSeed, "`NUMBER` from which arrival times and random prompts are drawn")
+	fl.IntVar(&s.Warmups, "warmup-requests", load.DefaultWarmup, "send `N` requests before the recording")
 	fl.BoolVar(&s.withNCU, "with-ncu", false, "measure kernels with Nsight Compute in any mode")
 	fl.StringVar(&s.NCU, "ncu", "", "run this `PROGRAM` (default: $NCU, else ncu)")
 	fl.IntVar(&s.NCUTop, "ncu-kernels", 5, "measure the `N` kernels with most time")

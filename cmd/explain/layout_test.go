@@ -62,16 +62,18 @@ var rooms = []room{
 	{"analyze/report/stacks", "trees of a step stand alone", "", stdOnly},
 	{"analyze/report/schema", "schemas are files", "", noSQL},
 	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
-	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit", noSQL},
+	{"analyze/report/wording", "counts and names in sentences", "analyze/report/unit", noSQL},
+	{"analyze/report/order", "medians stand alone", "", stdOnly},
+	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit analyze/report/wording", noSQL},
 	{"analyze/report/present", "report to document",
-		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render", noSQL},
+		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/wording analyze/report/render", noSQL},
 
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
 	{"analyze/tracetest/longtest", "how much the tests take stands alone", "", stdOnly},
 	{"analyze/limit", "what an input may cost", "analyze/report analyze/report/unit", stdOnly},
 	{"analyze/loadfile", "the format of load.json", "analyze/report/... analyze/internal/stat", stdOnly},
 	{"analyze/internal/interval", "algebra stands alone", "", noSQL},
-	{"analyze/internal/kernelname", "names stand alone", "", noSQL},
+	{"analyze/internal/kernelname", "names stand alone", "analyze/report/wording", noSQL},
 	{"analyze/internal/spill", "memory stands alone", "", noSQL},
 	{"analyze/internal/parallel", "side by side stands alone", "", noSQL},
 	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
@@ -87,7 +89,7 @@ var rooms = []room{
 	{"analyze/internal/attrib", "attribution",
 		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",
-		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname analyze/report/order " +
 			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/stepgraph", "what waits for what",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
@@ -108,40 +110,40 @@ var rooms = []room{
 		"analyze/internal/evidence/file analyze/internal/stat analyze/report", noSQL},
 	{"analyze/compat", "sections on other tools' files", family + " analyze/compat/...", noSQL},
 	{"analyze/compat/export", "writes other tools' files",
-		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/wording analyze/report/present", noSQL},
 
-	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
+	{"analyze/merge/ranks", "who waits for whom stands alone", "analyze/report/order", stdOnly},
 	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/report/unit analyze/internal/stat analyze/merge/ranks", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
-	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
-	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
+	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit analyze/report/wording diff/comparison", noSQL},
+	{"diff/internal/infer", "statistics stand alone", "analyze/report/order", stdOnly},
 	{"diff/sequential", "a test of pairs stands alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
 		"analyze/report analyze/report/align diff/comparison diff/internal/infer", noSQL},
 	{"diff/internal/match", "what two sides have in common",
-		"analyze/report analyze/report/align analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
+		"analyze/report analyze/report/align analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/side", noSQL},
 	{"diff/internal/noise", "whether a change is real",
-		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
 	{"diff/internal/attribute", "where a change comes from",
-		"analyze/report analyze/report/stacks analyze/report/unit diff/comparison diff/internal/infer diff/internal/side " +
+		"analyze/report analyze/report/stacks analyze/report/unit analyze/report/wording diff/comparison diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
 	{"diff/internal/judge", "gates and waivers",
-		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/noise", noSQL},
 	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
 	{"diff/diffdoc", "a comparison as text: selects and lays out",
-		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render diff/comparison " +
+		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/wording analyze/report/render diff/comparison " +
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
-		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
+		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/...", noSQL},
 	{"gate/gitfile", "reads git's files", "", noSQL},
 	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/gitfile", noSQL},
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
-		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff diff/comparison diff/policy " +
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/wording analyze/report/render diff diff/comparison diff/policy analyze/report/order " +
 			"gate/history/...", nil},
-	{"gate/history/change", "where a series changes stands alone", "", stdOnly},
+	{"gate/history/change", "where a series changes stands alone", "analyze/report/order", stdOnly},
 	{"gate/history/historytest", "a test kit", "analyze analyze/report analyze/tracetest", nil},
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
@@ -178,11 +180,11 @@ var rooms = []room{
 		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/reports " +
 			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/policy", nil},
 	{"cmd/explain/internal/historycmd", "explain history",
-		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit cmd/explain/internal/cmdenv " +
+		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/cmdenv " +
 			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
 			"diff diff/policy gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/bisectcmd", "captures until something is known",
-		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/bisect cmd/explain/internal/capture " +
+		"analyze/report analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/bisect cmd/explain/internal/capture " +
 			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/capturesession cmd/explain/internal/usage " +
 			"cmd/explain/internal/atomicfile diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/mergecmd", "explain partial and merge",
@@ -190,7 +192,7 @@ var rooms = []room{
 			"cmd/explain/internal/fetch cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/progress " +
 			"cmd/explain/internal/usage cmd/explain/internal/atomicfile", nil},
 	{"cmd/explain/internal/whatifcmd", "explain whatif",
-		"analyze analyze/report/doc analyze/report/present analyze/report/render analyze/report/unit " +
+		"analyze analyze/report/doc analyze/report/present analyze/report/render analyze/report/unit analyze/report/wording " +
 			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/output " +
 			"cmd/explain/internal/progress cmd/explain/internal/usage", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
@@ -199,7 +201,7 @@ var rooms = []room{
 
 const (
 	// beneath is all that sections stand on.
-	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/stacks analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
+	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/stacks analyze/report/unit analyze/report/wording analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
 		"analyze/internal/stat analyze/internal/stepgraph analyze/internal/trace analyze/internal/whatif " +
 		"analyze/internal/workunit"

@@ -101,13 +101,13 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&o.OutputTokens, "output-tokens", 0,
 		"ask for `N` tokens in each answer (default: as the mode or the dataset says)")
 	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "sampling temperature `T`")
-	fl.Uint64Var(&o.Seed, "seed", 0, "`NUMBER` from which arrival times and random prompts are drawn")
+	fl.Uint64Var(&o.Seed, "seed", load.DefaultSeed, "`NUMBER` from which arrival times and random prompts are drawn")
 	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests,
 		"send `N` requests (with --duration: without limit, if not given)")
 	fl.DurationVar(&o.Duration, "duration", 0, "send requests for this `TIME`")
 	fl.Float64Var(&o.Rate, "rate", 0, "open loop: send `R` requests per second, at random times")
-	fl.IntVar(&o.Concurrency, "concurrency", 0, "closed loop: keep at most `N` requests in flight (default 1; with --rate no limit)")
-	fl.IntVar(&o.Warmup, "warmup-requests", 3, "send `N` requests before the load, not measured")
+	fl.IntVar(&o.Concurrency, "concurrency", load.DefaultConcurrency, "keep at most `N` requests in flight; with --rate there is no limit unless this is given")
+	fl.IntVar(&o.Warmup, "warmup-requests", load.DefaultWarmup, "send `N` requests before the load, not measured")
 	fl.DurationVar(&o.Timeout, "timeout", load.DefaultTimeout, "give up on a request after this `TIME`")
 	fl.DurationVar(&o.HealthTimeout, "health-timeout", load.DefaultHealthTimeout,
 		"wait this `TIME` for the server to become healthy; 0: do not wait")
@@ -170,6 +170,9 @@ func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 	}
 	if o.Duration > 0 && !set("num-requests") {
 		o.Requests = 0
+	}
+	if o.Rate > 0 && !set("concurrency") {
+		o.Concurrency = 0
 	}
 	if o.HealthTimeout == 0 {
 		o.HealthTimeout = -1

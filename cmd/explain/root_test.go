@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"os"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -99,6 +100,50 @@ func TestRootHelpIsShort(t *testing.T) {
 	}
 	if len(flags) < 80 || len(flags) > 110 {
 		t.Errorf("%d flags in all help texts: %q", len(flags), slices.Sorted(maps.Keys(flags)))
+	}
+}
+
+// TestDoorsAgree: a flag has one default, whatever command it is given to, and nsys traces the same in the workflows as
+// in explain capture.
+func TestDoorsAgree(t *testing.T) {
+	differ := map[string]string{ // by what the command is for
+		"branch":  "history list shows all branches",
+		"noise":   "a share for bisect, a file elsewhere",
+		"ncu":     "a program for capture, files elsewhere",
+		"timeout": "of a request for load, of the program for capture",
+	}
+	defaults, shared := map[string]string{}, 0
+	for _, cmd := range commands(newRoot(&env{Getenv: func(string) string { return "" }})) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			was, seen := defaults[f.Name]
+			if defaults[f.Name] = f.DefValue; seen {
+				shared++
+			}
+			if seen && was != f.DefValue && differ[f.Name] == "" {
+				t.Errorf("--%s is %q for %s, and %q elsewhere", f.Name, f.DefValue, cmd.CommandPath(), was)
+			}
+		})
+	}
+	if shared < 100 {
+		t.Errorf("%d flags of several commands", shared)
+	}
+	n := 0
+	for _, path := range trackedFiles(t) {
+		if !strings.HasPrefix(path, "examples/") && path != ".github/workflows/gate.yml" || strings.HasPrefix(path, "examples/docs/") {
+			continue
+		}
+		text, err := os.ReadFile("../../" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`--trace=(\S+) --cuda-graph-trace=`).FindAllSubmatch(text, -1) {
+			if n++; string(m[1]) != defaults["trace"] {
+				t.Errorf("%s traces %s, explain capture %s", path, m[1], defaults["trace"])
+			}
+		}
+	}
+	if n < 7 {
+		t.Errorf("%d captures in workflows", n)
 	}
 }
 

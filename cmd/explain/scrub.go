@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
@@ -95,7 +95,7 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string, force bool) error 
 				held = "look"
 			}
 			fmt.Fprintf(e.Err, "Note: %s of ranges or threads %s like %s: read them before you share the copy, or hide them with --names hash\n",
-				present.Plural(int64(n), "name"), held, kind.Article())
+				wording.Count(n, "name"), held, kind.Article())
 		}
 	}
 	if atomicfile.Stdout(out) {
@@ -110,7 +110,7 @@ func leftBehind(done *analyze.Scrubbed) string {
 	var list []string
 	add := func(n int64, what string) {
 		if n > 0 {
-			list = append(list, present.Plural(n, what))
+			list = append(list, wording.Count(n, what))
 		}
 	}
 	add(int64(len(done.LeftTables)), "table")
@@ -130,7 +130,7 @@ func leftBehind(done *analyze.Scrubbed) string {
 		text += ")"
 	}
 	if done.Redacted > 0 {
-		text += "; redacted in " + present.Plural(done.Redacted, "text")
+		text += "; redacted in " + wording.Count(done.Redacted, "text")
 	}
 	return text
 }

@@ -22,14 +22,6 @@ func ChangeText(r *Row) string {
 // NoValue stands in a cell whose value is not known.
 const NoValue = "–"
 
-// Count writes a number with its noun.
-func Count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return unit.Int(n) + " " + noun + "s"
-}
-
 // ExactPercent writes a ratio as percent with as many decimals as it needs: 3%, 0.5%.
 func ExactPercent(v float64) string {
 	return unit.Shift(strconv.FormatFloat(v, 'f', -1, 64), 2) + "%"

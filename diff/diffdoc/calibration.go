@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/noise"
 )
@@ -26,7 +27,7 @@ func WriteCalibrationText(w io.Writer, c *noise.Calibration, out string, o rende
 // CalibrationPage is what explain policy init --format text prints.
 func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	var d doc.Document
-	d.Add(doc.H(1, "calibration", "Noise of "+comparison.Count(c.Captures, "capture")+" of one commit"))
+	d.Add(doc.H(1, "calibration", "Noise of "+wording.Count(c.Captures, "capture")+" of one commit"))
 	spans := doc.Spans()
 	for i, n := range c.Names {
 		if i > 0 {
@@ -36,7 +37,7 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	}
 	d.Add(doc.P(spans...))
 	if c.Captures < 5 {
-		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(doc.Text("The floors of " + comparison.Count(
+		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(doc.Text("The floors of " + wording.Count(
 			c.Captures, "capture") + " are wide, since little is known of the noise; 5 or more give useful ones."))}})
 	}
 	var list []*noise.Metric
@@ -60,7 +61,7 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	if m := c.CommonMode; m != nil {
 		d.Add(doc.P(doc.Text(
 			"All kernels of a capture move together by " + unit.Percent(
-				m.Noise) + " (standard deviation over captures, " + comparison.Count(m.Kernels,
+				m.Noise) + " (standard deviation over captures, " + wording.Count(m.Kernels,
 				"kernel") + "): clocks or temperature.",
 		)))
 	}
@@ -80,7 +81,7 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	}
 	d.Add(leftOutBlocks(c)...)
 	d.Add(doc.P(doc.Text(
-		comparison.Count(int64(len(c.Metrics)),
+		wording.Count(int64(len(c.Metrics)),
 			"metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor.",
 	)))
 	if out != "" {
@@ -121,8 +122,8 @@ func noiseTable(list []*noise.Metric) doc.Table {
 
 // leftOut says what the suggested rules would have made of each capture against the others.
 func leftOutBlocks(c *noise.Calibration) []doc.Block {
-	text := "Each capture against the others, by the suggested thresholds: " + comparison.Count(c.FalseAlarms,
-		"false alarm") + " in " + comparison.Count(int64(len(c.LeaveOneOut)), "comparison") + "."
+	text := "Each capture against the others, by the suggested thresholds: " + wording.Count(c.FalseAlarms,
+		"false alarm") + " in " + wording.Count(len(c.LeaveOneOut), "comparison") + "."
 	tone := doc.Good
 	if c.FalseAlarms > 0 {
 		tone = doc.Warn

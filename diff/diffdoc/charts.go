@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -143,7 +144,7 @@ func changes(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 	if math.Abs(rest) >= 0.5 { // the residual of the rounding of means is no part
 		name := "rounding"
 		if small > 0 {
-			name = comparison.Count(int64(small), "small part")
+			name = wording.Count(small, "small part")
 		}
 		s.Labels, s.Values = append(s.Labels, name), append(s.Values, rest)
 	}
@@ -224,9 +225,9 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 		blocks = append(blocks, chart)
 	}
 	if same > 0 {
-		text := comparison.Count(same, "kernel") + " unchanged: together " + unit.Delta(sum, report.Nanoseconds) + " per unit"
+		text := wording.Count(same, "kernel") + " unchanged: together " + unit.Delta(sum, report.Nanoseconds) + " per unit"
 		if n := len(list) - drawnKernels; n > 0 {
-			text += "; " + comparison.Count(int64(n), "more kernel") + " with less change in the table"
+			text += "; " + wording.Count(n, "more kernel") + " with less change in the table"
 		}
 		blocks = append(blocks, doc.P(doc.Text(text+".").With(doc.Muted)))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -170,7 +171,7 @@ func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
 }
 
 func leftOutText(n int, noun string) doc.Span {
-	return doc.Text(comparison.Count(int64(n), noun) + " left out, full report in the artifact").With(doc.Muted)
+	return doc.Text(wording.Count(n, noun) + " left out, full report in the artifact").With(doc.Muted)
 }
 
 // commentPage makes the documents of one comment.
@@ -246,7 +247,7 @@ func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if p.c.FirstRun() {
 		spans = doc.Spans(p.verdict(),
-			doc.Text(" no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
+			doc.Text(" no baseline: "+wording.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
 	}
 	if a := &p.c.Answer; a.Sides() != "" && a.Size() != "" && strings.HasSuffix(spans[len(spans)-1].Text, a.Size()) {
 		text := ", " + a.Sides()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -79,7 +80,7 @@ func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 	say := func(text string) { spans = append(spans, doc.Text(text)) }
 	switch w.Status {
 	case comparison.WaiverApplied:
-		say(" accepts " + comparison.Count(w.Gates, "gate") + " that would not pass, until ")
+		say(" accepts " + wording.Count(w.Gates, "gate") + " that would not pass, until ")
 	case comparison.WaiverUnused:
 		say(" is unused: nothing is there to accept, take it out of the policy. It lasts until ")
 	case comparison.WaiverExpired:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -57,7 +58,7 @@ func OneLine(c *comparison.Comparison) string {
 	for i := range c.Gates {
 		n[c.Gates[i].Verdict]++
 	}
-	text += "; " + comparison.Count(c.Counts.GatesChecked, "gate") + " checked"
+	text += "; " + wording.Count(c.Counts.GatesChecked, "gate") + " checked"
 	for _, v := range []struct {
 		verdict comparison.Verdict
 		word    string
@@ -70,7 +71,7 @@ func OneLine(c *comparison.Comparison) string {
 		text += ", " + unit.Int(a) + " accepted by a waiver"
 	}
 	if w := idleWaivers(c); w > 0 {
-		text += "; " + comparison.Count(w, "waiver") + " unused or expired"
+		text += "; " + wording.Count(w, "waiver") + " unused or expired"
 	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -182,7 +183,7 @@ func sides(c *comparison.Comparison) []doc.Span {
 		spans = append(spans, doc.Text(" · "), doc.Name(h))
 	}
 	if c.FirstRun() {
-		return append(spans, doc.Text(" · "+comparison.Count(int64(c.Head.Captures), "capture")))
+		return append(spans, doc.Text(" · "+wording.Count(c.Head.Captures, "capture")))
 	}
 	if c.Unit.Kind != "" && c.Unit.Kind != "none" {
 		spans = append(spans, doc.Text(" · per unit of work ("+c.Unit.Kind))
@@ -198,7 +199,7 @@ func sides(c *comparison.Comparison) []doc.Span {
 		if c.Unit.Tokens != nil {
 			spans = append(spans, doc.Text(", "+unit.Int(comparison.Value(c.Unit.Tokens))+" prompt tokens"))
 		}
-		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+comparison.Count(c.Unit.HeadN, "unit")))
+		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+wording.Count(c.Unit.HeadN, "unit")))
 		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {
 			text := unit.Format(*b, report.Ratio)
 			if head := unit.Format(*h, report.Ratio); head != text {
@@ -211,7 +212,7 @@ func sides(c *comparison.Comparison) []doc.Span {
 		spans = append(spans, doc.Text(" · unreplicated: one capture on a side"))
 	} else {
 		spans = append(spans, doc.Text(
-			" · "+strconv.Itoa(c.Base.Captures)+" → "+comparison.Count(int64(c.Head.Captures), "capture")))
+			" · "+strconv.Itoa(c.Base.Captures)+" → "+wording.Count(c.Head.Captures, "capture")))
 	}
 	return spans
 }
@@ -233,7 +234,7 @@ func reasons(c *comparison.Comparison) []doc.Block {
 	}
 	for i, r := range c.Warnings {
 		if i == maxWarnings {
-			more := comparison.Count(int64(len(c.Warnings)-i), "more warning")
+			more := wording.Count(len(c.Warnings)-i, "more warning")
 			doubts.Blocks = append(doubts.Blocks, doc.P(doc.Text(more+" in the JSON of the comparison")))
 			break
 		}
@@ -260,13 +261,13 @@ func moved(c *comparison.Comparison) bool {
 
 // checked says how much was looked at, even when nothing changed.
 func checkedText(c *comparison.Comparison) []doc.Span {
-	text := gatesText(c)[0].Text + " Compared " + comparison.Count(c.Counts.MetricsCompared, "metric")
+	text := gatesText(c)[0].Text + " Compared " + wording.Count(c.Counts.MetricsCompared, "metric")
 	if c.Counts.KernelsCompared > 0 {
-		text += ", " + comparison.Count(c.Counts.KernelsCompared,
+		text += ", " + wording.Count(c.Counts.KernelsCompared,
 			"kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
 	}
 	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
-		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + comparison.Count(c.Counts.UnitsHead, "unit")
+		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + wording.Count(c.Counts.UnitsHead, "unit")
 	}
 	return doc.Spans(doc.Text(text + "."))
 }
@@ -284,7 +285,7 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 	if c.Study != nil {
 		return doc.Spans(doc.Text("A study has no verdict: no gate was asked."))
 	}
-	text := comparison.Count(c.Counts.GatesChecked, "gate") + " checked"
+	text := wording.Count(c.Counts.GatesChecked, "gate") + " checked"
 	sep := ": "
 	for _, v := range []struct {
 		verdict comparison.Verdict
@@ -300,7 +301,7 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 		}
 	}
 	if w := idleWaivers(c); w > 0 {
-		text += "; " + comparison.Count(w, "waiver") + " unused or expired"
+		text += "; " + wording.Count(w, "waiver") + " unused or expired"
 	}
 	return doc.Spans(doc.Text(text + "."))
 }

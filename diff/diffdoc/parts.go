@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -125,10 +126,10 @@ func (p commentPage) details() []doc.Block {
 		fold("Environment: what differs and was not compared", p.residueList())
 	}
 	if t, ok := p.waiverTable(); ok {
-		fold(comparison.Count(int64(len(c.Waivers)), "waiver"), t)
+		fold(wording.Count(len(c.Waivers), "waiver"), t)
 	}
 	if t, ok := p.ruleTable(); ok {
-		fold(comparison.Count(int64(len(c.Gates)), "gate"), t)
+		fold(wording.Count(len(c.Gates), "gate"), t)
 	}
 	if l, ok := decisions(c).(doc.List); ok && len(l.Items) > 0 {
 		fold("Method: how each number was decided", l, p.method())

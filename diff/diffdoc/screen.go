@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -279,7 +280,7 @@ func (p commentPage) acceptedBy() []doc.Span {
 	if n := accepted(p.c); n > 0 {
 		for _, w := range p.c.Waivers {
 			if w.Status == comparison.WaiverApplied {
-				text := ", " + comparison.Count(n, "gate") + " accepted by a waiver until "
+				text := ", " + wording.Count(n, "gate") + " accepted by a waiver until "
 				return doc.Spans(doc.Text(text), doc.Name(w.Expires))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -32,7 +33,7 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 		return nil
 	}
 	t := doc.Timeline{ID: "step", Unit: report.Nanoseconds, Length: max(s.Base, s.Head),
-		Title: "Mean of " + comparison.Count(s.BaseUnits, "unit") + " and of " +
+		Title: "Mean of " + wording.Count(s.BaseUnits, "unit") + " and of " +
 			unit.Int(s.HeadUnits) + ", GPU " + strconv.FormatInt(s.Device, 10)}
 	used, short := map[string]bool{}, shortNames(c)
 	base := doc.Lane{Title: "base, " + unit.Format(s.Base, report.Nanoseconds), Rows: 1}
@@ -175,7 +176,7 @@ func changeWords(s *comparison.Step, i int, d float64) string {
 	case math.Abs(r.GapMedian) >= 0.8*math.Abs(d):
 		return text + ", in every step"
 	case n > 0:
-		return text + ": " + delta(r.GapMedian) + " in every step, the rest in " + comparison.Count(int64(n), "hiccup") + of
+		return text + ": " + delta(r.GapMedian) + " in every step, the rest in " + wording.Count(n, "hiccup") + of
 	}
 	return text + ": " + delta(r.GapMedian) + " in every step"
 }
@@ -215,7 +216,7 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		case r.Kind == comparison.RowRest:
 			name = doc.Cell{doc.Text("(other units' kernels)")}
 		case r.Kind == comparison.RowFolded:
-			name = doc.Cell{doc.Text(comparison.Count(r.Positions, "kernel") + " " + r.Category)}
+			name = doc.Cell{doc.Text(wording.Count(r.Positions, "kernel") + " " + r.Category)}
 		default:
 			name = doc.Cell{named(r.Name)}
 			if r.HeadName != nil {

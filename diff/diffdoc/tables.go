@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -184,7 +185,7 @@ func decisions(c *comparison.Comparison) doc.Block {
 		}
 		spans := append(name, doc.Text(": "+r.Why))
 		if r.NeedCaptures != nil {
-			spans = append(spans, doc.Text("; "+comparison.Count(comparison.Value(r.NeedCaptures), "capture")+" a side would settle it"))
+			spans = append(spans, doc.Text("; "+wording.Count(comparison.Value(r.NeedCaptures), "capture")+" a side would settle it"))
 		}
 		l.Items = append(l.Items, doc.Item{Spans: spans})
 	}

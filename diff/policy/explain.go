@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -209,17 +210,17 @@ func (p *Policy) Summary() string {
 	if p.Preset != "" {
 		parts = append(parts, "preset "+p.Preset)
 	}
-	parts = append(parts, comparison.Count(int64(p.Changes()), "rule"), comparison.Count(int64(p.Budgets()), "budget"))
+	parts = append(parts, wording.Count(int64(p.Changes()), "rule"), wording.Count(int64(p.Budgets()), "budget"))
 	if n := len(p.Waivers); n > 0 {
 		first := slices.MinFunc(p.Waivers, func(a, b Waiver) int { return a.Expires.Compare(b.Expires) })
 		parts = append(
 			parts,
-			fmt.Sprintf("%s (the first ends on %s)", comparison.Count(int64(n), "waiver"),
+			fmt.Sprintf("%s (the first ends on %s)", wording.Count(n, "waiver"),
 				first.Expires.Format(time.DateOnly)),
 		)
 	}
 	if n := len(p.IgnoreKernels); n > 0 {
-		parts = append(parts, comparison.Count(int64(n), "pattern")+" of ignored kernels")
+		parts = append(parts, wording.Count(n, "pattern")+" of ignored kernels")
 	}
 	if p.Unit != "" {
 		parts = append(parts, "unit "+p.Unit)
@@ -228,7 +229,7 @@ func (p *Policy) Summary() string {
 	parts = append(
 		parts,
 		fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
-			comparison.Count(int64(s.MinCaptures), "capture")),
+			wording.Count(s.MinCaptures, "capture")),
 	)
 	if s.Floor > 0 {
 		parts = append(parts, fmt.Sprintf("noise floor of the unit's time %.3g %%", 100*s.Floor))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/history/change"
@@ -282,7 +283,7 @@ func successions(list []Checked, workloads map[string]Workload) []Border {
 // after is the border between a series and the one that goes on with its work.
 func (c *Checked) after(was *Checked, workloads map[string]Workload) Border {
 	before, behind := was.Series.Nights[was.Nights-1], c.Series.Nights[0]
-	shift := change.Median(c.told.Levels[:min(c.Nights, levelNights)]) - change.Median(was.told.Levels[max(0, was.Nights-levelNights):])
+	shift := order.Median(c.told.Levels[:min(c.Nights, levelNights)]) - order.Median(was.told.Levels[max(0, was.Nights-levelNights):])
 	x := Border{Series: c.Of(), Branch: c.Branch, Workload: c.Workload, Before: before, After: behind, Night: was.Nights, Nights: c.Nights,
 		Ratio: math.Exp(shift)}
 	a, b := workloads[was.Workload], workloads[c.Workload]

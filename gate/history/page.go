@@ -16,6 +16,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/gate/history/change"
 )
 
@@ -50,7 +51,7 @@ func checkHead(c *Checks) (d doc.Document) {
 			few++
 		}
 	}
-	d.Add(doc.H(1, "changes", fmt.Sprintf("%s in %d series of %d nights, %d open", plural(len(c.Changes), "change"),
+	d.Add(doc.H(1, "changes", fmt.Sprintf("%s in %d series of %d nights, %d open", wording.Count(len(c.Changes), "change"),
 		len(c.Series), nights, c.Open)))
 	if few > 0 {
 		d.Add(doc.P(doc.Text(fmt.Sprintf("%d series have fewer than %d nights, in which no change can be found.", few, LeastNights)).With(doc.Muted)))
@@ -141,7 +142,7 @@ func (c *Checked) habits() string {
 	var parts []string
 	for _, x := range c.Flips {
 		parts = append(parts, fmt.Sprintf("flips between two levels %s apart, %s since %s", unit.Percent(math.Expm1(x.High-x.Low)),
-			plural(x.Times, "time"), c.Series.Nights[x.From].Time.Format(time.DateOnly)))
+			wording.Count(x.Times, "time"), c.Series.Nights[x.From].Time.Format(time.DateOnly)))
 	}
 	if x := c.Creep; x != nil {
 		parts = append(parts, fmt.Sprintf("creeps by %s a year (± %s) since %s", unit.Change(math.Expm1(x.PerYear)), unit.Percent(2*x.SE),
@@ -151,13 +152,6 @@ func (c *Checked) habits() string {
 		parts = append(parts, "like no noise that is known: "+c.Odd)
 	}
 	return strings.Join(parts, "; ")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // changeBlocks tell one change.
@@ -412,7 +406,7 @@ func nightTable(x *Series, o *PageOptions) doc.Block {
 			doc.Spans(doc.Text(unit.Format(n.Value, x.Unit))), doc.Spans(doc.Text(ratio)),
 			doc.Spans(doc.Text(strconv.Itoa(len(n.Runs)))), links})
 	}
-	return doc.Details{Summary: doc.Spans(doc.Text("The newest " + plural(len(t.Rows), "night"))), Blocks: []doc.Block{t}}
+	return doc.Details{Summary: doc.Spans(doc.Text("The newest " + wording.Count(len(t.Rows), "night"))), Blocks: []doc.Block{t}}
 }
 
 // epochList says from when on each environment of a series was in use, and what it is.
@@ -475,5 +469,5 @@ func (s *Series) Line(n int) string {
 	if s.Pinned != nil {
 		ends = fmt.Sprintf("%.3f → %.3f of %s", first, last, Short(*s.Pinned))
 	}
-	return fmt.Sprintf("%s %s (%s, %s)", Sparkline(values), ends, unit.Change(last/first-1), plural(len(nights), "night"))
+	return fmt.Sprintf("%s %s (%s, %s)", Sparkline(values), ends, unit.Change(last/first-1), wording.Count(len(nights), "night"))
 }

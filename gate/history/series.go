@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/gate/history/change"
 )
 
@@ -203,9 +204,9 @@ func (m *seriesMaker) make() Series {
 				ratios = append(ratios, r.value/v)
 			}
 		}
-		n.Value = change.Median(values)
+		n.Value = order.Median(values)
 		if len(ratios) > 0 {
-			ratio := change.Median(ratios)
+			ratio := order.Median(ratios)
 			n.Ratio = &ratio
 		}
 		if ref != "" && n.Ratio == nil || !(n.followed() > 0) {
@@ -360,12 +361,12 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 			values = append(values, n.followed())
 		}
 	}
-	l.Value = change.Median(values)
+	l.Value = order.Median(values)
 	for _, v := range values {
 		logs = append(logs, math.Abs(math.Log(v/l.Value)))
 	}
 	if len(logs) >= 3 {
-		l.Spread = 1.4826 * change.Median(logs) // of a normal distribution
+		l.Spread = 1.4826 * order.Median(logs) // of a normal distribution
 	}
 	return l
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate/history/change"
@@ -113,7 +115,7 @@ func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
 	}
 	if n < leastForNoise {
 		return nil, fmt.Sprintf("noise: %s at the present level in this environment, and %d are needed: the floors are the usual ones",
-			plural(n, "run"), leastForNoise), nil
+			wording.Count(n, "run"), leastForNoise), nil
 	}
 	nights := w.level.Nights[max(0, n-mostForNoise):]
 	var runs []Run
@@ -128,7 +130,7 @@ func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return noise, fmt.Sprintf("noise: from %s, %s to %s", plural(len(runs), "run"), nights[0].Time.Format(time.DateOnly),
+	return noise, fmt.Sprintf("noise: from %s, %s to %s", wording.Count(len(runs), "run"), nights[0].Time.Format(time.DateOnly),
 		nights[len(nights)-1].Time.Format(time.DateOnly)), nil
 }
 
@@ -178,7 +180,7 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 	}
 	if l := w.main.Level(night.Time, change.Options{}); l != nil && len(l.Nights) >= leastForNoise {
 		off := night.followed()/l.Value - 1
-		text := fmt.Sprintf("The base lies %s from the median of its window of %s", unit.Change(off), plural(len(l.Nights), "run"))
+		text := fmt.Sprintf("The base lies %s from the median of its window of %s", unit.Change(off), wording.Count(len(l.Nights), "run"))
 		if l.Spread > 0 && math.Abs(math.Log1p(off)) > 3*l.Spread {
 			text += ", which is more than three times its noise: it may be an odd run"
 		}
@@ -316,11 +318,11 @@ func (s *Series) nightly(from, to int) float64 {
 	if len(steps) < leastSteps {
 		return 0
 	}
-	middle := change.Median(steps)
+	middle := order.Median(steps)
 	for i := range steps {
 		steps[i] = math.Abs(steps[i] - middle)
 	}
-	return 1.4826 * change.Median(steps) / math.Sqrt2
+	return 1.4826 * order.Median(steps) / math.Sqrt2
 }
 
 // mostSpenders are named of what used up a budget.
@@ -348,7 +350,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 			for ; k < end && s.Nights[k].Commit == s.Nights[i].Commit; k++ {
 				values = append(values, s.Nights[k].followed())
 			}
-			ln := math.Log(change.Median(values))
+			ln := math.Log(order.Median(values))
 			if !math.IsNaN(before) {
 				total += ln - before
 				steps = append(steps, step{s.Nights[i].Commit, ln - before})

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // regionReport is the shape of llm-perf-opt's ncu/regions/report.json. What it took from Nsight Compute comes from the
@@ -142,7 +143,7 @@ func RegionsMD(r *report.Report) doc.Document {
 	}
 	d.Add(out)
 	if more := t.TotalRows - int64(present.Entries(t)); more > 0 {
-		d.Add(doc.P(doc.Text(present.Plural(more, "more region") + " with less GPU time.")))
+		d.Add(doc.P(doc.Text(wording.Count(more, "more region") + " with less GPU time.")))
 	}
 	return d
 }

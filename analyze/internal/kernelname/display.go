@@ -2,7 +2,8 @@ package kernelname
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // maxDisplay is the length of Info.Display, in runes.
@@ -57,23 +58,5 @@ var xmmaNoise = strings.NewReplacer(
 	"_ffma", "", "_aligna4", "", "_alignc4", "", "_aligna8", "", "_alignc8", "", "_execute_split_k_kernel", "_splitk",
 	"_execute_kernel", "", "__5x_cublas", "")
 
-// shorten cuts the middle of s to maxDisplay runes: head and tail, where tile
-// shapes and flags stand, tell variants apart.
-func shorten(s string) string {
-	n := utf8.RuneCountInString(s)
-	if n <= maxDisplay {
-		return s
-	}
-	const tail = 26
-	head := firstRunes(s, maxDisplay-tail-1)
-	return strings.TrimRight(head, " ,") + "…" + s[len(firstRunes(s, n-tail)):]
-}
-
-func firstRunes(s string, n int) string {
-	at := 0
-	for ; n > 0 && at < len(s); n-- {
-		_, w := utf8.DecodeRuneInString(s[at:])
-		at += w
-	}
-	return s[:at]
-}
+// shorten keeps the start of s and the end, where tile shapes and flags tell variants apart.
+func shorten(s string) string { return wording.ShortenTo(s, maxDisplay, 26) }

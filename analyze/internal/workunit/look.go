@@ -2,6 +2,8 @@ package workunit
 
 import (
 	"math"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // sums adds up a line from its start, so that any stretch of it tells in constant time what ran in it.
@@ -121,7 +123,7 @@ func (l *line) idleBefore(pos []int32, skip int32) float64 {
 	for _, p := range pos[1:] {
 		pauses = append(pauses, int64(l.idle[p+skip]))
 	}
-	if share = sum(2 * median(pauses)); share*float64(len(l.seq)) < pauseRatio*float64(len(pos)) {
+	if share = sum(2 * order.Median(pauses)); share*float64(len(l.seq)) < pauseRatio*float64(len(pos)) {
 		return 0 // as long as anywhere
 	}
 	return share

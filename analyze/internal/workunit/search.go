@@ -3,6 +3,8 @@ package workunit
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Bounds of the search for an anchor.
@@ -251,5 +253,5 @@ func (s *sums) between(places, others []int32) int64 {
 	if len(times) == 0 {
 		return 0
 	}
-	return int64(median(times))
+	return int64(order.Median(times))
 }

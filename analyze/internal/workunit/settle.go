@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Rule states which units take part in statistics. It is the same for every capture.
@@ -57,7 +58,7 @@ func closeLast(units []*Unit) {
 			idle = append(idle, float64(max(0, u.End-u.LastWork))/float64(u.Time()))
 		}
 	}
-	if len(idle) == 0 || median(idle) > openIdle {
+	if len(idle) == 0 || order.Median(idle) > openIdle {
 		units[n-1].State = Cut
 	}
 }
@@ -76,16 +77,6 @@ func warmups(units []*Unit) {
 	for _, u := range list[:stat.Warmup(times)] {
 		u.State = Warmup
 	}
-}
-
-// median of a list that is not empty, which it sorts.
-func median[T int64 | float64](list []T) T {
-	slices.Sort(list)
-	n := len(list)
-	if n%2 == 1 {
-		return list[n/2]
-	}
-	return (list[n/2-1] + list[n/2]) / 2
 }
 
 // sign computes of each unit: the hash and the number of all its kernels and graphs, its first work and its signature.
@@ -177,7 +168,7 @@ func (f *finder) describe(r *Result) {
 		group := &r.Groups[g]
 		group.Example = -1
 		if len(group.kernels) > 0 {
-			group.Kernels = median(group.kernels)
+			group.Kernels = order.Median(group.kernels)
 			group.kernels = nil
 		}
 		if len(votes[g]) > 0 {

@@ -3,6 +3,8 @@ package ranks
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Clock is how one host's clock stands to that of the first.
@@ -101,7 +103,7 @@ func (a *Aligned) compare(s *Set, points map[int][]point) {
 		if len(ends) == 0 {
 			continue
 		}
-		base := middle(ends)
+		base := order.Median(ends)
 		for at, list := range own {
 			ends = ends[:0]
 			for _, k := range list {
@@ -112,7 +114,7 @@ func (a *Aligned) compare(s *Set, points map[int][]point) {
 			if len(ends) == 0 {
 				continue
 			}
-			end := middle(ends)
+			end := order.Median(ends)
 			points[at] = append(points[at], point{end, end - base})
 		}
 	}
@@ -137,12 +139,6 @@ func (a *Aligned) End(member int, call int32) int64 {
 
 // Clock is the clock of a member.
 func (a *Aligned) Clock(member int) *Clock { return &a.Clocks[a.Members[member].clock] }
-
-// middle is the lower median of a list, which it sorts.
-func middle(list []int64) int64 {
-	slices.Sort(list)
-	return list[(len(list)-1)/2]
-}
 
 // point is a difference of two clocks at a time.
 type point struct{ at, diff int64 }
@@ -231,6 +227,5 @@ func median(points []point, of func(p point) float64) float64 {
 	for i, p := range points {
 		list[i] = of(p)
 	}
-	slices.Sort(list)
-	return list[len(list)/2]
+	return order.Median(list)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // EvidenceOnly reports whether there is no trace behind the report.
@@ -26,7 +27,7 @@ func (v *View) analysed() []doc.Span {
 	if !v.EvidenceOnly() {
 		return v.windowOn()
 	}
-	return append(doc.Spans(doc.Text(Plural(int64(len(v.Evidence)), "file")+" of evidence, no trace")), v.engine()...)
+	return append(doc.Spans(doc.Text(wording.Count(len(v.Evidence), "file")+" of evidence, no trace")), v.engine()...)
 }
 
 // evidenceFiles lists what was read beside the trace, and how much of it was understood.
@@ -109,7 +110,7 @@ func (v *View) evidenceFacts() []fact {
 			if len(m.Labels) > 0 {
 				continue
 			}
-			value, detail := m.Value, doc.Spans(doc.Text(Plural(m.N, "sample")))
+			value, detail := m.Value, doc.Spans(doc.Text(wording.Count(m.N, "sample")))
 			if s := m.Summary; s != nil {
 				value = &s.P50
 				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " +

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // fact is one key number of a report with what it takes to read it.
@@ -95,7 +96,7 @@ func (v *View) topKernel() (fact, bool) {
 		text = ", " + f.value
 	}
 	if n, ok := CellOf(t, 0, "count").Int(); ok {
-		text += " in " + Plural(n, "call")
+		text += " in " + wording.Count(int64(n), "call")
 	}
 	if mean, ok := CellOf(t, 0, "mean").Num(); ok {
 		text += ", mean " + unit.Format(mean, report.Nanoseconds)
@@ -151,7 +152,7 @@ func (v *View) launches() (fact, bool) {
 	}
 	var parts []string
 	if n, ok := v.Num("launch.count"); ok {
-		parts = append(parts, Plural(int64(n), "launch call"))
+		parts = append(parts, wording.Count(int64(n), "launch call"))
 	}
 	if t := v.value("launch.api_time"); t != "" {
 		parts = append(parts, t+" inside them")
@@ -184,7 +185,7 @@ func (v *View) sync() (fact, bool) {
 		f.brief, sep = doc.Spans(doc.Text(mostly(*a[0].Value, all)[2:]), v.word(a[0].Labels["api"])), ", "
 	}
 	if n, ok := v.Num("sync.count"); ok {
-		f.brief = append(f.brief, doc.Text(sep+Plural(int64(n), "call")))
+		f.brief = append(f.brief, doc.Text(sep+wording.Count(int64(n), "call")))
 		sep = "; "
 	}
 	f.detail = f.brief
@@ -237,7 +238,7 @@ func (v *View) graphs() (fact, bool) {
 	}
 	launches := ""
 	if n, ok := v.Num("graph.launches"); ok {
-		launches = ", " + Plural(int64(n), "graph launch call")
+		launches = ", " + wording.Count(int64(n), "graph launch call")
 	}
 	if *m.Value == 0 && launches == ", 0 graph launch calls" {
 		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans(doc.Text("no graph was launched")),
@@ -299,7 +300,7 @@ func (v *View) unitOfWork() (fact, bool) {
 			doc.Text("; units cover "+unit.Format(*c, report.Ratio)+" of GPU compute time"))
 	}
 	if more := len(v.Unit.Groups) - 1; more > 0 {
-		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text("; "+Plural(int64(more), "other kind")))
+		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text("; "+wording.Count(more, "other kind")))
 	}
 	return f, true
 }
@@ -371,7 +372,7 @@ func (v *View) group(g report.UnitGroup) []doc.Span {
 		text += "batch " + unit.Int(*g.Batch) + ", "
 	}
 	if g.Tokens != nil {
-		text += "up to " + Plural(*g.Tokens, "token") + ", "
+		text += "up to " + wording.Count(*g.Tokens, "token") + ", "
 	}
-	return doc.Spans(doc.Text(unit.Int(g.Count)+" × "), phase, doc.Text(text+Plural(g.Kernels, "kernel")+" each)"))
+	return doc.Spans(doc.Text(unit.Int(g.Count)+" × "), phase, doc.Text(text+wording.Count(g.Kernels, "kernel")+" each)"))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // first is the first screen of the page: what a step costs and what it is made of, the step itself, and what to do
@@ -197,7 +198,7 @@ func sentences(s string) string {
 func (v *View) stepBar() []doc.Block {
 	s := doc.Series{Name: "mean step"}
 	if m := v.Metric("unit.time"); m != nil && m.Summary != nil {
-		s.Name = "mean of " + Plural(m.Summary.N, "step") + "; median " + unit.Format(m.Summary.P50, m.Unit)
+		s.Name = "mean of " + wording.Count(m.Summary.N, "step") + "; median " + unit.Format(m.Summary.P50, m.Unit)
 	}
 	for _, p := range v.stepParts() {
 		if p.time > 0 {
@@ -260,7 +261,7 @@ func findingCount(list []report.Finding) string {
 	if len(list) == 1 {
 		return "The finding with its evidence"
 	}
-	return "All " + Plural(int64(len(list)), "finding") + ": " + strings.Join(parts, ", ")
+	return "All " + wording.Count(len(list), "finding") + ": " + strings.Join(parts, ", ")
 }
 
 // groupAnswer and groupEvidence are the first and the last of the page's contents.
@@ -346,7 +347,7 @@ func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
 		}
 	}
 	if n := len(more.Blocks); n > 0 {
-		more.Summary = doc.Spans(doc.Text(Plural(int64(n), "more section")))
+		more.Summary = doc.Spans(doc.Text(wording.Count(n, "more section")))
 		list = append(list, more)
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Full is the whole report as a text: provenance, the answer, warnings, findings and key numbers, then the sections in
@@ -139,7 +140,7 @@ func (v *View) windowOn() []doc.Span {
 			sep = " and "
 		}
 		if n == "" {
-			spans = append(spans, doc.Text(sep+Plural(count[n], "GPU")))
+			spans = append(spans, doc.Text(sep+wording.Count(count[n], "GPU")))
 			continue
 		}
 		spans = append(spans, doc.Text(sep+unit.Int(count[n])+" × "), doc.Name(n))
@@ -242,7 +243,7 @@ func (v *View) findings() []doc.Block {
 		remarks.Items = append(remarks.Items, v.grounds(doc.Item{Spans: Prose(r.Title)}, r.ID, r.Evidence, r.Advice))
 	}
 	if len(remarks.Items) > 0 {
-		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text(Plural(int64(len(remarks.Items)), "remark") +
+		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text(wording.Count(len(remarks.Items), "remark") +
 			": worth less than 1 %, part of a finding, or of no worth that is known")), Blocks: []doc.Block{remarks}})
 	}
 	return blocks
@@ -336,7 +337,7 @@ func (v *View) absent() []doc.Block {
 			doc.Text(" ")), Prose(r)...)})
 	}
 	return []doc.Block{doc.H(2, "absent", "Sections without data"),
-		doc.Details{Summary: doc.Spans(doc.Text(Plural(int64(len(reasons)), "reason"))), Blocks: []doc.Block{l}}}
+		doc.Details{Summary: doc.Spans(doc.Text(wording.Count(len(reasons), "reason"))), Blocks: []doc.Block{l}}}
 }
 
 // secondary are the tables, by section, that are secondary to the page: what other sections show, by process or by

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // pageRows bounds the rows of a table on the page.
@@ -29,7 +30,7 @@ func Page(r *report.Report) doc.Document {
 	d.Add(v.findings()[1:]...)
 	d.Add(v.goOn()...)
 	if w := v.warnings(); len(w) > 0 {
-		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(doc.Text(Plural(int64(len(v.Warnings)), "warning"))), Blocks: w[1:]})
+		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(doc.Text(wording.Count(len(v.Warnings), "warning"))), Blocks: w[1:]})
 	}
 	d.Add(v.inParts(l)...)
 	d.Add(v.capture(l)...)
@@ -71,10 +72,10 @@ func (v *View) capture(l layout) []doc.Block {
 		}
 	}
 	if n := len(more.Items); n > 0 {
-		fold("more-facts", Plural(int64(n), "more key number"), []doc.Block{more})
+		fold("more-facts", wording.Count(n, "more key number"), []doc.Block{more})
 	}
 	list = append(list, v.captured(l)...)
-	fold("evidence", "Evidence: "+Plural(int64(len(v.Evidence)), "file"), v.evidenceFiles())
+	fold("evidence", "Evidence: "+wording.Count(len(v.Evidence), "file"), v.evidenceFiles())
 	if a := v.absent(); len(a) > 0 {
 		fold("absent", "Sections without data", a[1:])
 	}

@@ -259,14 +259,6 @@ func Prose(s string) []doc.Span {
 	return spans
 }
 
-// Plural writes a count with its noun: "1 warning", "2 warnings".
-func Plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return unit.Int(n) + " " + noun + "s"
-}
-
 func sortedKeys(l report.Labels) []string {
 	keys := make([]string, 0, len(l))
 	for k := range l {

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // TerminalOptions are the choices of [Terminal].
@@ -378,7 +379,7 @@ func termEnd(o TerminalOptions) doc.Fields {
 			text += []string{": ", ", "}[min(i, 1)] + name
 		}
 		if o.More > 0 {
-			text += " and " + Plural(int64(o.More), "other file")
+			text += " and " + wording.Count(o.More, "other file")
 		}
 		f.Items = append(f.Items, doc.Field{Label: "Wrote", Value: doc.Spans(doc.Text(text))})
 	}

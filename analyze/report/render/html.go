@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 var (
@@ -158,7 +159,7 @@ func (p *page) contents(blocks []doc.Block) []linkGroup {
 func (p *page) plain(spans []doc.Span) string {
 	var b strings.Builder
 	for _, s := range spans {
-		b.WriteString(Shorten(Visible(s.Text), p.limit))
+		b.WriteString(wording.Shorten(Visible(s.Text), p.limit))
 	}
 	return b.String()
 }
@@ -309,7 +310,7 @@ func (p *page) shortened(s, full string) (shown, whole string) {
 	if full == "" {
 		full = s
 	}
-	return Shorten(s, p.limit), full
+	return wording.Shorten(s, p.limit), full
 }
 
 // name shows a name of the capture literally; a long one shortened, with the whole of it on demand.

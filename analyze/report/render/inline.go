@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // place is where inline markdown stands, which decides what has to be escaped.
@@ -20,7 +21,7 @@ func inline(spans []doc.Span, p place, limit int) string {
 		part := ""
 		switch s.Kind {
 		case doc.KindName:
-			part = codeSpan(Shorten(Visible(s.Text), limit), p.cell)
+			part = codeSpan(wording.Shorten(Visible(s.Text), limit), p.cell)
 		case doc.KindCode:
 			part = codeSpan(Visible(s.Text), p.cell)
 		case doc.KindStrong:

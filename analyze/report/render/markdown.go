@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // MarkdownOptions are the choices of [Markdown]. The zero value is what report.md uses.
@@ -184,7 +185,7 @@ func (m markdown) summary(spans []doc.Span) string {
 			if text == "" {
 				text = unnamed
 			}
-			b.WriteString("<code>" + html.EscapeString(Shorten(text, m.NameLimit)) + "</code>")
+			b.WriteString("<code>" + html.EscapeString(wording.Shorten(text, m.NameLimit)) + "</code>")
 		case doc.KindCode:
 			b.WriteString("<code>" + html.EscapeString(text) + "</code>")
 		default:

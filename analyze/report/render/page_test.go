@@ -13,6 +13,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // tb is what checks need of testing.T and of rapid.T.
@@ -161,7 +162,7 @@ func shown(name string) string {
 	if name == "" {
 		return "(unnamed)"
 	}
-	return render.Shorten(render.Visible(name), 100)
+	return wording.Shorten(render.Visible(name), 100)
 }
 
 // hostilePage puts a name and a text into every place that a document has.

@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // A chart is drawn so that it can be read at any width: horizontal places are percentages, text keeps its size, and
@@ -90,7 +91,7 @@ func (p *page) numbers(c doc.Chart) {
 	} else if sameLabels(c.Series) {
 		view.Head = []numberHead{{Title: Visible(axisTitle(c))}}
 		for _, s := range c.Series {
-			view.Head = append(view.Head, numberHead{Shorten(Visible(s.Name), p.limit), true})
+			view.Head = append(view.Head, numberHead{wording.Shorten(Visible(s.Name), p.limit), true})
 		}
 		view.Rows = p.capture(func() { p.numbersByLabel(c) })
 	} else {
@@ -103,7 +104,7 @@ func (p *page) numbers(c doc.Chart) {
 // numbersOfFlame has a row for each box.
 func (p *page) numbersOfFlame(c doc.Chart) {
 	for _, s := range c.Series[:min(len(c.Series), maxNumbers)] {
-		p.put("<tr><td>" + text(Shorten(Visible(s.Name), p.limit)))
+		p.put("<tr><td>" + text(wording.Shorten(Visible(s.Name), p.limit)))
 		for i, v := range s.Values {
 			u := c.Unit
 			if i == 0 {
@@ -133,7 +134,7 @@ func (p *page) numbersBySeries(c doc.Chart) {
 			if n++; n > maxNumbers {
 				return
 			}
-			p.put("<tr><td>" + text(Shorten(Visible(s.Name), p.limit)) + "<td>" + text(p.xText(c, l)))
+			p.put("<tr><td>" + text(wording.Shorten(Visible(s.Name), p.limit)) + "<td>" + text(p.xText(c, l)))
 			p.value(c.Unit, s.Values[i])
 			p.put("\n")
 		}
@@ -184,7 +185,7 @@ func (p *page) xText(c doc.Chart, label string) string {
 			return unit.Format(v, c.XUnit)
 		}
 	}
-	return Shorten(Visible(label), p.limit)
+	return wording.Shorten(Visible(label), p.limit)
 }
 
 // mark says of which value of which series a shape is, so that what is drawn can be held to the numbers.
@@ -209,7 +210,7 @@ func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 	var colours []markup
 	said := map[markup]markup{} // names of one colour are one entry: a launch call delays a step, on the path and as idle time
 	for i, n := range names {
-		colour, name := of(i, n), text(Shorten(Visible(n), p.limit))
+		colour, name := of(i, n), text(wording.Shorten(Visible(n), p.limit))
 		if before, ok := said[colour]; ok {
 			name = before + ", " + name
 		} else {

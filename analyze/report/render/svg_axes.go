@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // axis places values between 0 and 1.
@@ -247,7 +248,7 @@ func (p *page) lines(c doc.Chart) {
 				labelled = append(labelled, level)
 				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" dx=\"" + num(-limitWidth*beside) +
 					"\" y=\"" + percent(1-level, 1) + "\" dy=\"-4\" text-anchor=\"end\">" +
-					text(Shorten(Visible(s.Name), 24)) + "</text>")
+					text(wording.Shorten(Visible(s.Name), 24)) + "</text>")
 			}
 			continue
 		}
@@ -279,7 +280,7 @@ func (p *page) lines(c doc.Chart) {
 			}
 			p.put("<circle" + mark(n, i) + " cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
 				"\" r=\"" + radius + "\" class=\"" + class + "\">" +
-				tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)+more) + "</circle>")
+				tip(wording.Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)+more) + "</circle>")
 			if log {
 				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) +
 					"\" dx=\"7\" dy=\"12\">" + num(k+1) + "</text>")
@@ -291,7 +292,7 @@ func (p *page) lines(c doc.Chart) {
 		p.put("<p class=\"muted\">" + text("The axis starts at "+unit.Format(y.low, c.Unit)+", not at zero.") + "</p>\n")
 	}
 	if log && len(names) == 1 {
-		p.put("<p class=\"muted\">" + text(Shorten(Visible(names[0]), p.limit)) + "</p>\n")
+		p.put("<p class=\"muted\">" + text(wording.Shorten(Visible(names[0]), p.limit)) + "</p>\n")
 	}
 	p.legend(names, of)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // openBar starts the drawing of one row: its label on a line of its own, so that long ones have room on narrow screens.
@@ -22,7 +23,7 @@ func (p *page) closeBar(value string) {
 
 // barName is the label of a bar; names of a capture come in as labels too, and are shown literally.
 func (p *page) barName(label string) markup {
-	return "<span title=\"" + text(label) + "\">" + text(Shorten(Visible(label), p.limit)) + "</span>"
+	return "<span title=\"" + text(label) + "\">" + text(wording.Shorten(Visible(label), p.limit)) + "</span>"
 }
 
 // barRow is one label of a chart of bars with the place of its value in every series, -1 where a series has none.
@@ -73,9 +74,9 @@ func (p *page) bars(c doc.Chart) {
 			if k > 0 {
 				label = ""
 			}
-			name := Shorten(Visible(r.label), p.limit)
+			name := wording.Shorten(Visible(r.label), p.limit)
 			if len(c.Series) > 1 {
-				name += ", " + Shorten(Visible(s.Name), p.limit)
+				name += ", " + wording.Shorten(Visible(s.Name), p.limit)
 			}
 			i := r.at[k]
 			if i < 0 {
@@ -217,7 +218,7 @@ func (p *page) deltas(c doc.Chart) {
 	for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
 		v := s.Values[i]
 		value := unit.Delta(v, c.Unit)
-		describe := Shorten(Visible(l), p.limit) + ": " + value
+		describe := wording.Shorten(Visible(l), p.limit) + ": " + value
 		sure := low != nil && high != nil && i < len(low.Values) && i < len(high.Values) &&
 			!math.IsNaN(low.Values[i]) && !math.IsNaN(high.Values[i])
 		if sure {
@@ -292,9 +293,9 @@ func (p *page) forest(c doc.Chart) {
 	p.put("<div class=\"bars forest\">\n")
 	for i, l := range points.Labels {
 		v, ok := value("point", i)
-		words := Shorten(Visible(l), p.limit) + ": unknown"
+		words := wording.Shorten(Visible(l), p.limit) + ": unknown"
 		if ok {
-			words = Shorten(Visible(l), p.limit) + ": " + unit.Change(v)
+			words = wording.Shorten(Visible(l), p.limit) + ": " + unit.Change(v)
 		}
 		low, hasLow := value("low", i)
 		high, hasHigh := value("high", i)

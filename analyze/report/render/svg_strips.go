@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 func (p *page) strip(c doc.Chart) {
@@ -131,7 +132,7 @@ func (p *page) heat(c doc.Chart) {
 	for i, s := range c.Series {
 		if i%step == 0 {
 			p.put("<text x=\"68\" y=\"" + num(i*cell+11) + "\" text-anchor=\"end\">" +
-				text(Shorten(Visible(s.Name), 10)) + "</text>")
+				text(wording.Shorten(Visible(s.Name), 10)) + "</text>")
 		}
 	}
 	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + height + "\" viewBox=\"0 0 1000 " + height +

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Sizes and bounds of a timeline. Marks beyond mostMarks, the shortest ones, and those that nobody could point at are
@@ -144,7 +145,7 @@ func (p *page) lane(t *doc.Timeline, l *doc.Lane, top int, least float64) {
 		p.put("</g>")
 		return
 	}
-	p.put("<text class=\"lane\" x=\"0\" y=\"" + num(top+12) + "\">" + text(Shorten(Visible(l.Title), p.limit)) + "</text>")
+	p.put("<text class=\"lane\" x=\"0\" y=\"" + num(top+12) + "\">" + text(wording.Shorten(Visible(l.Title), p.limit)) + "</text>")
 	small := map[markup]*builder{}
 	var colours []markup
 	for i := range l.Marks {
@@ -173,7 +174,7 @@ func (p *page) lane(t *doc.Timeline, l *doc.Lane, top int, least float64) {
 
 // mark is a shape of its own, with what a pointer over it shows.
 func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
-	name := Shorten(Visible(m.Name), markName)
+	name := wording.Shorten(Visible(m.Name), markName)
 	words := unit.Format(m.Length, t.Unit) + " at " + unit.Format(m.Start, t.Unit) + ", " + unit.Percent(m.Length/t.Length)
 	if m.Text != "" {
 		words += "; " + m.Text
@@ -188,7 +189,7 @@ func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 		"\" class=\"" + class + "\">" + tip(words) + "</rect>") // as high as the style sheet says
 	if m.Length >= namedMark*t.Length && name != "" {
 		p.put("<svg x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
-			"\" height=\"" + num(laneRow-2) + "\"><text class=\"in roomy\" x=\"3\" y=\"12\">" + escape(Shorten(name, 36)) +
+			"\" height=\"" + num(laneRow-2) + "\"><text class=\"in roomy\" x=\"3\" y=\"12\">" + escape(wording.Shorten(name, 36)) +
 			"</text></svg>")
 	}
 }

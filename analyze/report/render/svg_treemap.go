@@ -5,6 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // treemapHeight is in pixels; widths follow the window.
@@ -118,7 +119,7 @@ func (p *page) leaf(l leaf, at box, whole float64, u string) {
 		if at.w < 0.24 {
 			class = " class=\"roomy\""
 		}
-		p.put("<text x=\"5\" y=\"15\"" + class + ">" + text(Shorten(name, min(48, int(at.w*treemapWidth/letter)))) +
+		p.put("<text x=\"5\" y=\"15\"" + class + ">" + text(wording.Shorten(name, min(48, int(at.w*treemapWidth/letter)))) +
 			"</text>")
 		if high > 34 {
 			p.put("<text x=\"5\" y=\"30\"" + class + ">" + text(unit.Percent(l.value/whole)) + "</text>")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // trendHeight is the height of a trend, in pixels.
@@ -53,7 +54,7 @@ func (p *page) trend(c doc.Chart) {
 			}
 			p.put("<line class=\"" + markup(style) + "\" x1=\"" + percent(left, 1) + "\" x2=\"" + percent(left, 1) +
 				"\" y2=\"100%\"/><text class=\"" + markup(style) + "\" x=\"" + percent(left, 1) + "\" dx=\"" + away + "\" y=\"" + row +
-				"\" text-anchor=\"" + anchor + "\">" + text(Shorten(Visible(s.Words[k]), p.limit)) + "</text>")
+				"\" text-anchor=\"" + anchor + "\">" + text(wording.Shorten(Visible(s.Words[k]), p.limit)) + "</text>")
 		}
 	}
 	for i, v := range points.Values {

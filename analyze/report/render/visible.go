@@ -96,21 +96,6 @@ func logCommand(before, rest string) bool {
 	return strings.HasPrefix(rest, "[")
 }
 
-// Shorten keeps the start and the end of s, with … between them, so that it has at most limit characters. Names of
-// kernels differ at both ends. A limit below 1 means none.
-func Shorten(s string, limit int) string {
-	if limit < 1 || utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	r := []rune(s)
-	head := limit * 2 / 3
-	tail := limit - head - 1
-	if tail < 0 {
-		head, tail = limit-1, 0
-	}
-	return string(r[:head]) + "…" + string(r[len(r)-tail:])
-}
-
 // unnamed stands for a name that is the empty string.
 const unnamed = "(unnamed)"
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/match"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -98,7 +99,7 @@ func (x *Parts) settling() string {
 	}
 	need := "more captures"
 	if min(len(x.Base.Captures), len(x.Head.Captures)) < fewCaptures {
-		need = comparison.Count(fewCaptures, "capture")
+		need = wording.Count(fewCaptures, "capture")
 	}
 	return need + " a side would tell: explain capture --pair --until-decided BASE HEAD"
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/match"
 )
 
 // ofEvidence writes what a comparison of evidence came to: which numbers got worse, better, and are not settled.
@@ -15,7 +15,7 @@ func (x *Parts) ofEvidence() {
 		r := &x.C.Primary[i]
 		name := r.Metric
 		if kernel := r.Labels["kernel"]; kernel != "" {
-			name += " of " + match.Shorten(kernel)
+			name += " of " + wording.Shorten(kernel, 60)
 		}
 		if r.Delta != nil {
 			name += " " + comparison.ChangeText(r)
@@ -42,6 +42,6 @@ func (x *Parts) ofEvidence() {
 		a.Notes = append(a.Notes, text)
 	}
 	if len(a.Notes) == 0 {
-		a.Notes = []string{"no change beyond noise in " + comparison.Count(int64(len(x.C.Primary)), "number")}
+		a.Notes = []string{"no change beyond noise in " + wording.Count(len(x.C.Primary), "number")}
 	}
 }

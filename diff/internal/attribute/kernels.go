@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/match"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -222,7 +222,7 @@ func (x *Parts) shown(name string) string {
 	if text, ok := x.names[name]; ok {
 		return text
 	}
-	return match.Shorten(name)
+	return wording.Shorten(name, 60)
 }
 
 // brief are short names by the full ones, no two of them alike.
@@ -239,7 +239,7 @@ func brief(sides ...map[string]string) map[string]string {
 			}
 			return text
 		},
-		func(name string) string { return match.Shorten(display[name]) },
+		func(name string) string { return wording.Shorten(display[name], 60) },
 		func(name string) string { return display[name] },
 		func(name string) string { return name },
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/match"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -103,7 +104,7 @@ func (x *Parts) hostText(d float64) string {
 		}
 	}
 	if call != nil && cause.ID != "profiler" {
-		return delta(call.Delta) + " in " + match.Shorten(call.ID)
+		return delta(call.Delta) + " in " + wording.Shorten(call.ID, 60)
 	}
 	return delta(cause.Delta) + " " + hostWords[cause.ID]
 }

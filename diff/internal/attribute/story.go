@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/internal/match"
@@ -216,7 +217,7 @@ func (x *Parts) newKinds() []*story {
 		if comparison.Value(share) < namedKind {
 			continue
 		}
-		what := fmt.Sprintf("%s of head's %s are of another kind", unit.Int(n), comparison.Count(all, "unit"))
+		what := fmt.Sprintf("%s of head's %s are of another kind", unit.Int(n), wording.Count(all, "unit"))
 		if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
 			what = "half of the units are of another kind"
 		}
@@ -250,7 +251,7 @@ func runsOf(s *side.Side) float64 {
 func (x *Parts) instead(k *match.Kind) string {
 	if gone := x.goneFor(k); gone != nil {
 		n, _, _ := x.Base.OfKind(gone.Base)
-		return fmt.Sprintf(" (%s): batch %d where base ran %s of batch %d", k.Name, k.Name.Batch, comparison.Count(n, "unit"),
+		return fmt.Sprintf(" (%s): batch %d where base ran %s of batch %d", k.Name, k.Name.Batch, wording.Count(n, "unit"),
 			gone.Name.Batch)
 	}
 	return fmt.Sprintf(" (%s), which base does not run", k.Name)
@@ -280,9 +281,9 @@ func (x *Parts) goneKinds() []*story {
 			continue
 		}
 		n, _, _ := x.Base.OfKind(k.Base)
-		what := fmt.Sprintf("base ran %s of %s, head none", comparison.Count(n, "unit"), k.Name)
+		what := fmt.Sprintf("base ran %s of %s, head none", wording.Count(n, "unit"), k.Name)
 		if k.Name.Batch >= 0 {
-			what = fmt.Sprintf("base ran %s at batch %d (%s), head none", comparison.Count(n, "unit"), k.Name.Batch, k.Name)
+			what = fmt.Sprintf("base ran %s at batch %d (%s), head none", wording.Count(n, "unit"), k.Name.Batch, k.Name)
 		}
 		list = append(list, &story{what: what})
 	}
@@ -315,7 +316,7 @@ func (s *story) otherForm(string) string {
 	if usual <= 0 || before > 0 || s.what != "" || float64(n) < leastForm*float64(all) || n == all {
 		return ""
 	}
-	what := fmt.Sprintf("%s of head's %s", unit.Int(int64(n)), comparison.Count(int64(all), "unit"))
+	what := fmt.Sprintf("%s of head's %s", unit.Int(int64(n)), wording.Count(all, "unit"))
 	if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
 		what = "half of the units"
 	}
@@ -347,7 +348,7 @@ func (s *story) some() *string {
 	if all == 0 || of == 0 || m1-m0 > d*medianMoved || 2*before*all >= n*of || excess < float64(all)*d/2 {
 		return nil
 	}
-	text := fmt.Sprintf("%d of %s", n, comparison.Count(int64(all), "step"))
+	text := fmt.Sprintf("%d of %s", n, wording.Count(all, "step"))
 	return &text
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/match"
 )
@@ -130,7 +131,7 @@ func (s *stepper) single(way float64) string {
 	if longest == nil || n <= m {
 		return "idle in some steps only"
 	}
-	text := fmt.Sprintf("in %s%s", comparison.Count(int64(n), "single hiccup"), side)
+	text := fmt.Sprintf("in %s%s", wording.Count(n, "single hiccup"), side)
 	if n < maxStepHiccups {
 		text += " in " + unit.Int(units) + " steps"
 	} else {

@@ -1,5 +1,7 @@
 package infer
 
+import "github.com/nsys-llm/explain/analyze/report/order"
+
 // MinCommon is how many kernels it takes to tell a shift that is common to all from changes of some.
 const MinCommon = 12
 
@@ -15,7 +17,7 @@ func CaptureShifts(kernels [][]float64) (shifts []float64) {
 		for _, v := range kernels {
 			d = append(d, v[i]-average(v))
 		}
-		shifts = append(shifts, median(d))
+		shifts = append(shifts, order.Median(d))
 	}
 	return shifts
 }

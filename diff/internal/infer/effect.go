@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // CliffsDelta is how far head lies above base, as an effect size without unit (Cliff 1993): the share of all pairs
@@ -39,12 +41,12 @@ const normalMAD = 1.4826
 
 // MAD is the median absolute deviation from the median, without a factor.
 func MAD(values []float64) float64 {
-	m := median(slices.Clone(values))
+	m := order.Median(slices.Clone(values))
 	d := make([]float64, len(values))
 	for i, v := range values {
 		d[i] = math.Abs(v - m)
 	}
-	return median(d)
+	return order.Median(d)
 }
 
 // steadiness is the standard deviation of a series without what moves it for good or now and then: the smaller of
@@ -65,5 +67,5 @@ func steadiness(values []float64) float64 {
 	for i := range len(sorted) - half {
 		shortest = min(shortest, sorted[i+half]-sorted[i])
 	}
-	return min(normalMAD*median(steps)/math.Sqrt2, shortest*normalMAD/2)
+	return min(normalMAD*order.Median(steps)/math.Sqrt2, shortest*normalMAD/2)
 }

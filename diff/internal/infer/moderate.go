@@ -3,6 +3,8 @@ package infer
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // MinModerate is how many samples it takes to learn from the others how variances are spread. With fewer, nothing is
@@ -73,7 +75,7 @@ func Moderate(samples []Sample, history ...History) Moderation {
 	if len(s2) < MinModerate {
 		return Moderation{}
 	}
-	least := median(slices.Clone(s2)) * 1e-5
+	least := order.Median(slices.Clone(s2)) * 1e-5
 	if least == 0 {
 		return Moderation{} // most samples do not vary at all: no distribution to learn
 	}
@@ -82,7 +84,7 @@ func Moderate(samples []Sample, history ...History) Moderation {
 		e[i] = logVariance(max(s2[i], least), df[i])
 	}
 	// 1e-9 for variances that are equal but for rounding.
-	m := Moderation{Limit: median(slices.Clone(e)) + max(outlier*MAD(e), 1e-9)}
+	m := Moderation{Limit: order.Median(slices.Clone(e)) + max(outlier*MAD(e), 1e-9)}
 	var n, weighted, meanE, within, spread float64
 	for i := range e {
 		if e[i] <= m.Limit {
@@ -120,17 +122,4 @@ func (m Moderation) Squeeze(s2, df float64) (moderated, dfTotal float64) {
 		return s2, min(df, MaxDF)
 	}
 	return (m.D0*m.S02 + df*s2) / (m.D0 + df), min(m.D0+df, max(m.Pooled, df), MaxDF)
-}
-
-// median sorts its argument. The median of nothing is 0.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	switch {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
 }

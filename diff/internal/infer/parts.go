@@ -3,6 +3,8 @@ package infer
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Part is one part of the units' time: a family of kernels, a kind of copies, a cause of idle time. Times are plain, by
@@ -121,7 +123,7 @@ func (x Part) hits(unit, alpha float64) (h hits) {
 	if n < LeastUnits || len(x.Base) < LeastUnits {
 		return h
 	}
-	middle, most := median(slices.Clone(x.Base)), slices.Max(x.Base)
+	middle, most := order.Median(slices.Clone(x.Base)), slices.Max(x.Base)
 	beyond := max(most+(most-middle), middle+leastHit*unit)
 	smallest, largest := math.Inf(1), 0.0
 	for i, v := range x.Head {

@@ -3,6 +3,8 @@ package infer
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Share is what one kind of unit adds to a sum over kinds: so much in all, and times of units of it in the order in which
@@ -64,7 +66,7 @@ func trimmed(kinds []Share) float64 {
 	sum := total(kinds)
 	for i := range kinds {
 		k := &kinds[i]
-		middle := median(slices.Clone(k.Times))
+		middle := order.Median(slices.Clone(k.Times))
 		each := k.Sum / average(k.Times) / float64(len(k.Times))
 		for _, v := range k.Times {
 			excess = append(excess, each*(v-middle))

@@ -3,6 +3,8 @@ package infer
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Excess is what few slow units add to a side: "3 of 64 steps took 6 times as long".
@@ -20,7 +22,7 @@ const stalled = 2
 // differs from their median by more than a quarter of it and more than 1.
 func StallsOf(units []float64) Excess {
 	e := Excess{Of: len(units)}
-	middle := median(slices.Clone(units))
+	middle := order.Median(slices.Clone(units))
 	var sum float64
 	var gaps []float64
 	last := -1
@@ -49,12 +51,12 @@ func StallsOf(units []float64) Excess {
 // SlowUnits are the units of one capture that lie apart above the others: beyond the median by 2 % of it and by six times
 // the median distance from it. excess is by how much they do in all, middle the median.
 func SlowUnits(units []float64) (n int, excess, middle float64) {
-	middle = median(slices.Clone(units))
+	middle = order.Median(slices.Clone(units))
 	far := make([]float64, len(units))
 	for i, v := range units {
 		far[i] = math.Abs(v - middle)
 	}
-	limit := middle + max(6*median(far), middle/50)
+	limit := middle + max(6*order.Median(far), middle/50)
 	for _, v := range units {
 		if v > limit {
 			n++
@@ -67,7 +69,7 @@ func SlowUnits(units []float64) (n int, excess, middle float64) {
 // even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0; units
 // that follow each other are at no distance.
 func even(gaps []float64) int {
-	g := median(slices.Clone(gaps))
+	g := order.Median(slices.Clone(gaps))
 	if g < 2 {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/internal/noise"
@@ -414,7 +415,7 @@ func (j *judge) replicated(g *comparison.Gate, s *subject) {
 	g.Open(
 		comparison.WideInterval,
 		fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason,
-			comparison.Count(int64(n), "capture"), j.p.Stats.MinCaptures),
+			wording.Count(n, "capture"), j.p.Stats.MinCaptures),
 	)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -296,7 +297,7 @@ func unitText(u *report.Unit) string {
 	case "nvtx":
 		return "markers " + strconv.Quote(u.Name)
 	}
-	return "kernel " + strconv.Quote(Shorten(u.Name))
+	return "kernel " + strconv.Quote(wording.Shorten(u.Name, 60))
 }
 
 // unitOption is the --unit that asks for a unit like u.
@@ -306,9 +307,6 @@ func unitOption(u *report.Unit) string {
 	}
 	return "--unit " + u.Kind + ":REGEX with an expression that matches it"
 }
-
-// Shorten a name for a sentence.
-func Shorten(name string) string { return clip(name, 60) }
 
 // mostWhy is how much of a report's own reason is repeated, which may hold long names of kernels.
 const mostWhy = 300

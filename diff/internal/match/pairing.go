@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -249,9 +250,9 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 			continue
 		}
 		sum += b.Time
-		names = append(names, Shorten(b.Name))
+		names = append(names, wording.Shorten(b.Name, 60))
 		m.splitOf[k] = i
-		m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", Shorten(m.base[i].Name), Shorten(m.head[best].Name))
+		m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", wording.Shorten(m.base[i].Name, 60), wording.Shorten(m.head[best].Name, 60))
 	}
 	if len(names) > 0 {
 		m.note[i] = fmt.Sprintf("replaced by %d kernels, with %s: together %s per unit instead of %s", len(names)+1,

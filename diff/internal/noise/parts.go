@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -248,7 +249,7 @@ func (x *Decider) Net(labels report.Labels, idle bool) (share float64, text stri
 func PartText(p *comparison.Part) string {
 	text := fmt.Sprintf("%s %s per unit", partName(p), unit.Delta(p.Delta, report.Nanoseconds))
 	if h := p.Hits; h != nil {
-		text += fmt.Sprintf(", in %d of %s", h.Units, comparison.Count(h.Of, "unit"))
+		text += fmt.Sprintf(", in %d of %s", h.Units, wording.Count(h.Of, "unit"))
 		if h.Every > 0 {
 			text += ", every " + ordinal(h.Every)
 		}

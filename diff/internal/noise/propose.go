@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -32,13 +33,13 @@ func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error
 	fmt.Fprintf(
 		&b,
 		"# Proposed by explain policy init from %s of one commit. Rules go on from the preset; the last that selects a number\n# judges it. What the preset says: explain policy show %s\nversion: 1\npreset: %s\n",
-		comparison.Count(n.Captures, "capture"),
+		wording.Count(n.Captures, "capture"),
 		preset,
 		preset,
 	)
 	if n.Captures < 5 {
 		fmt.Fprintf(&b, "# %s say little of the noise: 5 or more give thresholds to rely on.\n",
-			comparison.Count(n.Captures, "capture"))
+			wording.Count(n.Captures, "capture"))
 	}
 	if m := n.Find("unit.time", report.Labels{}); m != nil && m.Floor <= policy.MostFloor {
 		fmt.Fprintf(&b, "# What two captures of one commit may differ by; 5%% without it.\nstats: {floor: %s}\n", comparison.ExactPercent(halves(max(m.Floor, 0.005))))

@@ -7,6 +7,8 @@ import (
 	_ "embed" // the page
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Page says as markdown how changes are found, how often that is wrong, and how soon it is right.
@@ -295,7 +297,7 @@ func (f *finder) prepare() {
 		l.work = append(l.work, f.value(i))
 	}
 	slices.Sort(l.work)
-	m := middle(l.work)
+	m := order.Median(l.work)
 	f.y, f.sum = f.y[:0], append(f.sum[:0], 0)
 	for _, i := range at {
 		f.y = append(f.y, l.clip(f.value(i)-m))
@@ -401,15 +403,12 @@ func (f *finder) typicalLevel(at []int) float64 {
 		l.work = append(l.work, f.value(i))
 	}
 	slices.Sort(l.work)
-	m, sum := middle(l.work), 0.0
+	m, sum := order.Median(l.work), 0.0
 	for _, v := range l.work {
 		sum += min(max(v-m, -2*l.scale), 2*l.scale)
 	}
 	return m + sum/float64(len(at))
 }
-
-// Median of some numbers, of which there is one at least.
-func Median(values []float64) float64 { return middle(slices.Sorted(slices.Values(values))) }
 
 // normal is the normal deviate of the same tail as t with df degrees of freedom (Wallace 1959), to 0.1 % for df above
 // 3.

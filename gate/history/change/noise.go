@@ -3,6 +3,8 @@ package change
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Noise is what a series says of its own nights while nothing changes.
@@ -105,7 +107,7 @@ func (l *learner) levels(f *finder) {
 		m := f.value(l.at[i])
 		if len(l.work) > 0 {
 			slices.Sort(l.work)
-			m = middle(l.work)
+			m = order.Median(l.work)
 		}
 		for k := i; k < j; k++ {
 			l.base[k], l.res[k] = m, f.value(l.at[k])-m
@@ -121,7 +123,7 @@ func (l *learner) typical(values []float64) float64 {
 		l.work = append(l.work, math.Abs(v))
 	}
 	slices.Sort(l.work)
-	return 1.4826 * middle(l.work)
+	return 1.4826 * order.Median(l.work)
 }
 
 // clip bounds how far off a night counts.
@@ -307,12 +309,4 @@ func (l *learner) stay(shift float64) int {
 		larger += 2
 	}
 	return max(alike, larger)
-}
-
-// middle is the median of sorted numbers, of which there is one at least.
-func middle(s []float64) float64 {
-	if n := len(s); n%2 == 0 {
-		return (s[n/2-1] + s[n/2]) / 2
-	}
-	return s[len(s)/2]
 }

@@ -3,6 +3,8 @@ package change
 import (
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 const (
@@ -154,7 +156,7 @@ func (f *finder) creep() *Creep {
 // stepFits reports whether one step leaves less of the nights than a sum of squares.
 func (f *finder) stepFits(y []float64, than float64) bool {
 	for k := leastBefore; k < len(y)-leastBefore; k += leastBefore {
-		left, right := Median(y[:k]), Median(y[k:])
+		left, right := order.Median(slices.Clone(y[:k])), order.Median(slices.Clone(y[k:]))
 		sum := 0.0
 		for i, v := range y {
 			level := left
@@ -193,7 +195,7 @@ func (f *finder) twoLevels() *Flips {
 	}
 	var y []float64
 	for i := from + 2; i < len(f.raw); i++ {
-		y = append(y, Median([]float64{f.value(i - 2), f.value(i - 1), f.value(i)}))
+		y = append(y, order.Median([]float64{f.value(i - 2), f.value(i - 1), f.value(i)}))
 	}
 	if len(y) < leastCreep {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Data is what a set of Nsight Compute CSV files says.
@@ -136,7 +137,7 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 			"no kernel was profiled: check --kernel-name, --launch-skip and --nvtx-include; explain report --ncu-targets writes a filter that fits a trace")
 	}
 	if o.errors > 0 && !o.permission {
-		say("ncu_errors", "Nsight Compute reports %s", plural(o.errors, "error"))
+		say("ncu_errors", "Nsight Compute reports %s", wording.Count(o.errors, "error"))
 	}
 	if o.summary > 0 {
 		say("ncu_summary_page",
@@ -146,24 +147,22 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 		say("ncu_no_units", "the raw page has no units row: durations and bytes are unknown; percentages are read")
 	}
 	for _, f := range slices.Sorted(maps.Keys(o.units)) {
-		say("ncu_units", "%s of %s in a unit that explain does not know, left out", plural(o.units[f], "value"),
+		say("ncu_units", "%s of %s in a unit that explain does not know, left out", wording.Count(o.units[f], "value"),
 			fieldNames[f][0])
 	}
 	if o.counters > 0 {
-		say("ncu_units", "%s of operations in a unit that explain does not know, left out", plural(o.counters, "count"))
+		say("ncu_units", "%s of operations in a unit that explain does not know, left out", wording.Count(o.counters, "count"))
 	}
 	if o.against > 0 {
 		say("ncu_numbers",
 			"%s that can only be read the other way than most (decimal comma or point): they are left out",
-			plural(o.against, "number"))
+			wording.Count(o.against, "number"))
 	}
 	if o.broken > 0 {
-		say("ncu_broken", "%s in the middle: was the file cut, or did two programs write into it?",
-			plural2(o.broken, "row ends", "rows end"))
+		say("ncu_broken", "%s cut in the middle: was the file cut, or did two programs write into it?", wording.Count(o.broken, "row"))
 	}
 	if o.long > 0 {
-		say("ncu_long_lines", "%s longer than 1 MiB: what comes after that was not read",
-			plural2(o.long, "line is", "lines are"))
+		say("ncu_long_lines", "%s longer than 1 MiB: only the beginning was read", wording.Count(o.long, "line"))
 	}
 	if o.tooMany > 0 {
 		say("ncu_too_many", "more than %d launches: those after them were not read", maxLaunches)
@@ -171,15 +170,6 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 	if o.damaged != nil {
 		say("ncu_damaged", "the file is damaged and was read up to there")
 	}
-}
-
-func plural(n int64, noun string) string { return plural2(n, noun, noun+"s") }
-
-func plural2(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Warnings are what limits trust in the numbers.

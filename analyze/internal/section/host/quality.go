@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 
 	units "github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 var Quality = kit.Section{
@@ -189,16 +190,9 @@ func (c *checks) otherWork() string {
 		n    int
 		noun string
 	}{{t.Copies.Len(), "copy"}, {t.Sets.Len(), "memset"}, {t.API.Len(), "CUDA call"}, {t.Ranges.Len(), "NVTX range"}} {
-		noun := x.noun + "s"
-		switch {
-		case x.n == 0:
-			continue
-		case x.n == 1:
-			noun = x.noun
-		case x.noun == "copy":
-			noun = "copies"
+		if x.n > 0 {
+			parts = append(parts, wording.Count(x.n, x.noun))
 		}
-		parts = append(parts, formatCount(int64(x.n))+" "+noun)
 	}
 	if n := len(parts); n > 1 {
 		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
@@ -277,22 +271,15 @@ func (c *checks) messages(lossy bool) {
 		case len(c.in.Units.Units) == 0:
 			measured = "there is no unit of work to check"
 		}
-		c.out.Warn("lost_data", "nsys says ("+messages(lost)+") that "+strings.Join(said, ", ")+": "+measured+".")
+		c.out.Warn("lost_data", "nsys says ("+wording.Count(lost, "message")+") that "+strings.Join(said, ", ")+": "+measured+".")
 	}
 	if errors > 0 {
-		c.out.Warn("nsys_errors", "nsys recorded "+formatCount(errors)+" errors that explain does not know: look at the diagnostics summary in the Nsight Systems window.")
+		c.out.Warn("nsys_errors", "nsys recorded "+wording.Count(errors, "error")+" that explain does not know: look at the diagnostics summary in the Nsight Systems window.")
 	}
 }
 
 // severityError is nsys' number of an error: 1 is information, 2 a warning.
 const severityError = 3
-
-func messages(n int64) string {
-	if n == 1 {
-		return "1 message"
-	}
-	return formatCount(n) + " messages"
-}
 
 // cutTrace counts kernels whose launch is missing, which is what a capture that starts in the middle looks like.
 func (c *checks) cutTrace() {

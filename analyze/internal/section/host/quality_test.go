@@ -106,7 +106,7 @@ func TestQualityWarnings(t *testing.T) {
 		}), "lost_data", "nsys says (1 message) that CUDA events may be missing: no unit of work misses any.", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1, "quality.lost_data_messages") }},
 		{"unknown errors", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Diagnostic(tt.Diagnostic{Severity: 3, Text: "Something broke in /home/me"})
-		}), "nsys_errors", "1 errors", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 0, "quality.lost_data_messages") }},
+		}), "nsys_errors", "1 error that explain", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 0, "quality.lost_data_messages") }},
 		{"cut capture", broken(func(b *tt.Builder, th *tt.Thread) {
 			b.Kernel(tt.Kernel{Place: tt.Place{Process: th.Process(), Correlation: 999}, Name: "k", Start: 2990 * micro, End: 3000 * micro})
 		}), "unjoined_kernels", "1 of 11 kernels (9.1 %)", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1.0/11, "quality.unjoined_kernels") }},

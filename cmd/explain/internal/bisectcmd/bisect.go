@@ -20,6 +20,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
@@ -235,10 +236,10 @@ func (b *bisection) recallFrom(s *history.Store) error {
 func (b *bisection) announce() {
 	usual := bisect.FewestEnds + int(math.Ceil(math.Log2(float64(len(b.commits)+1))))
 	text := fmt.Sprintf("%s between %s and %s: some %d captures where the step got slower by five times the noise, at most %d; %d to %d where nothing changed",
-		cmdenv.Counted(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), usual, b.most,
+		wording.Count(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), usual, b.most,
 		bisect.FewestEnds, bisect.MostEnds)
 	if b.recalled > 0 {
-		text += fmt.Sprintf("; %s from the history", cmdenv.Counted(b.recalled, "capture"))
+		text += fmt.Sprintf("; %s from the history", wording.Count(b.recalled, "capture"))
 	}
 	b.say("%s", text)
 }
@@ -424,7 +425,7 @@ func (b *bisection) interrupted() error {
 		}
 		where = b.out + " holds them"
 	}
-	return fmt.Errorf("interrupted after %s; %s; %s", cmdenv.Counted(b.search.Captures(), "capture"), b.likely(res), where)
+	return fmt.Errorf("interrupted after %s; %s; %s", wording.Count(b.search.Captures(), "capture"), b.likely(res), where)
 }
 
 // answer says what was found.
@@ -436,11 +437,11 @@ func (b *bisection) answer() error {
 	switch {
 	case res.Nothing():
 		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell: the ends differ by less than %s\n", history.Short(b.first),
-			history.Short(b.commit(len(b.commits))), cmdenv.Counted(b.search.Captures(), "capture"),
+			history.Short(b.commit(len(b.commits))), wording.Count(b.search.Captures(), "capture"),
 			unit.Percent(math.Abs(res.Ends)+res.Within))
 	case res.Creeps():
 		fmt.Fprintf(&text, "Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s\n", history.Short(b.first),
-			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), cmdenv.Counted(b.search.Captures(), "capture"))
+			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), wording.Count(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
 			fmt.Fprintf(&text, "%s %s\n", b.commit(k), render.Visible(b.commits[k-1].Subject))
@@ -450,7 +451,7 @@ func (b *bisection) answer() error {
 			word = "not settled"
 		}
 		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability),
-			cmdenv.Counted(b.search.Captures(), "capture"))
+			wording.Count(b.search.Captures(), "capture"))
 		var err error
 		if c, err = b.compare(res); err != nil {
 			return err

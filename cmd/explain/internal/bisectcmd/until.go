@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -123,7 +124,7 @@ func (d *Decider) Answer() error {
 	if err != nil {
 		return err
 	}
-	d.say(fmt.Sprintf("After %s: %s; %s has every decision", cmdenv.Counted(len(d.test.Log), "pair"), answer,
+	d.say(fmt.Sprintf("After %s: %s; %s has every decision", wording.Count(len(d.test.Log), "pair"), answer,
 		filepath.Join(d.out, decisionsFile)))
 	switch answer {
 	case sequential.Slower:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +40,10 @@ var (
 func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	full, err := exec.LookPath(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w: install Nsight Systems 2022.4 or later, load the CUDA module that has it, or name it with --nsys or $NSYS", path, errNotInstalled)
+		return nil, fmt.Errorf("%s %w: %s", path, errNotInstalled, remedy(runtime.GOOS))
+	}
+	if err := refuse(runtime.GOOS); err != nil {
+		return nil, err
 	}
 	out, err := ask(ctx, full, "--version")
 	if err != nil {
@@ -66,6 +70,22 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 		}
 	}
 	return n, nil
+}
+
+// remedy is what to do where nothing can be recorded, on a system as Go names it.
+func remedy(goos string) string {
+	if goos != "linux" {
+		return "nsys records servers on Linux: run explain capture there, and read the .sqlite file here"
+	}
+	return "install Nsight Systems 2022.4 or later, load the CUDA module that has it, or name it with --nsys or $NSYS"
+}
+
+// refuse is for systems that have an nsys and no signals to end a recording with.
+func refuse(goos string) error {
+	if goos == "windows" {
+		return errors.New("explain capture does not run on Windows: " + remedy(goos))
+	}
+	return nil
 }
 
 // NotInstalled reports whether an error of FindNsys says that there is none.

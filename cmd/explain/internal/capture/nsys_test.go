@@ -52,6 +52,22 @@ func TestHostAsksForPython(t *testing.T) {
 	}
 }
 
+// TestCaptureIsForLinux: elsewhere nothing is recorded, and the error says where to record instead of what to install.
+func TestCaptureIsForLinux(t *testing.T) {
+	for goos, want := range map[string]struct{ advice, refusal string }{
+		"linux":   {"install Nsight Systems", ""},
+		"darwin":  {"run explain capture there, and read the .sqlite file here", ""}, // NVIDIA has no nsys for it to find
+		"windows": {"run explain capture there", "does not run on Windows: nsys records servers on Linux"},
+	} {
+		if got := remedy(goos); !strings.Contains(got, want.advice) {
+			t.Errorf("%s: %q, want %q", goos, got, want.advice)
+		}
+		if err := refuse(goos); (err != nil) != (want.refusal != "") || err != nil && !strings.Contains(err.Error(), want.refusal) {
+			t.Errorf("%s: %v, want %q", goos, err, want.refusal)
+		}
+	}
+}
+
 func TestWindowCheck(t *testing.T) {
 	for _, x := range []struct {
 		w    Window

@@ -3,7 +3,6 @@ package cmdenv
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -33,14 +32,6 @@ func Share(s string) (float64, error) {
 		return 0, errors.New("no share")
 	}
 	return max(v, 1e-12), nil
-}
-
-// Counted is a number with its noun: 1 run, 2 runs.
-func Counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Format refuses formats that are not in the list.

@@ -22,14 +22,6 @@ func TestShare(t *testing.T) {
 	}
 }
 
-func TestCounted(t *testing.T) {
-	for n, want := range map[int]string{0: "0 runs", 1: "1 run", 2: "2 runs"} {
-		if got := Counted(n, "run"); got != want {
-			t.Errorf("Counted(%d) = %q, want %q", n, got, want)
-		}
-	}
-}
-
 // TestRefusals: what is refused is an error of usage, which ends in exit code 2.
 func TestRefusals(t *testing.T) {
 	cmd := &cobra.Command{Use: "list"}

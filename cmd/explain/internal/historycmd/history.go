@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -184,7 +185,7 @@ func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 		if err != nil || f.analysis.Quiet {
 			return err
 		}
-		text := fmt.Sprintf("%s: %s added", history.Short(p.Commit), cmdenv.Counted(added.Runs, "run"))
+		text := fmt.Sprintf("%s: %s added", history.Short(p.Commit), wording.Count(added.Runs, "run"))
 		if added.Known > 0 {
 			text += fmt.Sprintf(", %d known already", added.Known)
 		}
@@ -278,7 +279,7 @@ order does not matter, so that copies which grew apart in jobs side by side come
 						return err
 					}
 					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", render.Visible(from.Name()),
-						cmdenv.Counted(merged.Runs, "run"), merged.Known); err != nil {
+						wording.Count(merged.Runs, "run"), merged.Known); err != nil {
 						return err
 					}
 				}
@@ -314,7 +315,7 @@ and those that are acknowledged.`,
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				n, err := s.Prune(cmd.Context(), at, keep)
 				if err == nil {
-					_, err = fmt.Fprintf(e.Out, "%s removed\n", cmdenv.Counted(n, "run"))
+					_, err = fmt.Fprintf(e.Out, "%s removed\n", wording.Count(n, "run"))
 				}
 				return err
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -158,7 +159,7 @@ func (f *listFlags) numbers(cmd *cobra.Command, e *cmdenv.Env, s *history.Store,
 // runsPage lists workloads and runs.
 func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Document {
 	var d doc.Document
-	d.Add(doc.H(1, "runs", cmdenv.Counted(len(runs), "run")))
+	d.Add(doc.H(1, "runs", wording.Count(len(runs), "run")))
 	var fields doc.Fields
 	for _, id := range slices.Sorted(maps.Keys(workloads)) {
 		if !slices.ContainsFunc(runs, func(r history.Run) bool { return r.Workload == id }) {

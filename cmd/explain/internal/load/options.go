@@ -42,11 +42,15 @@ func failf(kind error, format string, args ...any) error {
 	return &failure{kind, fmt.Sprintf(format, args...)}
 }
 
-// Defaults, as profilemate's send_test_requests.py documents them.
+// Defaults of explain load and of explain capture vllm; URL, mode, temperature and timeouts are those of profilemate's
+// send_test_requests.py.
 const (
 	DefaultURL           = "http://127.0.0.1:8000"
 	DefaultMode          = "mixed"
 	DefaultRequests      = 100
+	DefaultConcurrency   = 8  // of a closed loop
+	DefaultWarmup        = 10 // requests
+	DefaultSeed          = 1
 	DefaultTemperature   = 0.8
 	DefaultTimeout       = 120 * time.Second
 	DefaultHealthTimeout = 60 * time.Second

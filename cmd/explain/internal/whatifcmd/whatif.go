@@ -12,9 +12,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
@@ -220,7 +220,7 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		d.Add(doc.P(doc.Text(p.Waits)))
 	}
 	if p.Unresolved > 0 {
-		d.Add(doc.P(doc.Text(present.Plural(p.Unresolved, "wait") + " of streams for events could not be resolved.")))
+		d.Add(doc.P(doc.Text(wording.Count(p.Unresolved, "wait") + " of streams for events could not be resolved.")))
 	}
 	return d
 }

@@ -1,0 +1,33 @@
+// Package wording writes counts and long names into sentences, alike in every output.
+package wording
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Count writes a number with its noun: "1 warning", "2,000 warnings", "2 copies".
+func Count[T int | int64](n T, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok && !strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
+		return unit.Int(int64(n)) + " " + stem + "ies"
+	}
+	return unit.Int(int64(n)) + " " + noun + "s"
+}
+
+// Shorten keeps the start and the end of s, with … between them, so that it has at most limit characters. Names of
+// kernels differ at both ends. A limit below 1 means none.
+func Shorten(s string, limit int) string { return ShortenTo(s, limit, limit-limit*2/3-1) }
+
+// ShortenTo is Shorten with the number of characters to keep at the end.
+func ShortenTo(s string, limit, tail int) string {
+	if limit < 1 || utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	r, tail := []rune(s), max(tail, 0)
+	return strings.TrimRight(string(r[:limit-tail-1]), " ,") + "…" + string(r[len(r)-tail:])
+}

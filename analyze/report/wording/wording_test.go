@@ -1,0 +1,40 @@
+package wording
+
+import "testing"
+
+func TestCount(t *testing.T) {
+	for noun, want := range map[string][3]string{
+		"line":      {"0 lines", "1 line", "2,000 lines"},
+		"copy":      {"0 copies", "1 copy", "2,000 copies"},
+		"delay":     {"0 delays", "1 delay", "2,000 delays"},
+		"CUDA call": {"0 CUDA calls", "1 CUDA call", "2,000 CUDA calls"},
+	} {
+		for i, n := range []int{0, 1, 2000} {
+			if got := Count(n, noun); got != want[i] {
+				t.Errorf("%d %s: %q, want %q", n, noun, got, want[i])
+			}
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		limit      int
+	}{
+		{"flash_fwd_kernel", "flash_fwd_kernel", 16},
+		{"flash_fwd_kernel", "flash_fwd_kernel", 0},
+		{"flash_fwd_kernel", "flash_fwd…rnel", 14}, // 14 = 9 + 1 + 4
+		{"µµµµµµµµµµ", "µµµµ…µ", 6},
+		{"flash", "f…", 2},
+		{"flash", "…", 1},
+		{"a, b, c, d, e, f", "a, b, c…, f", 12}, // no comma stands before the …
+	} {
+		if got := Shorten(c.name, c.limit); got != c.want {
+			t.Errorf("%q in %d: %q, want %q", c.name, c.limit, got, c.want)
+		}
+	}
+	if got := ShortenTo("abcdefghij", 6, 2); got != "abc…ij" {
+		t.Errorf("the last two: %q", got)
+	}
+}
