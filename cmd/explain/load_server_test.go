@@ -66,7 +66,7 @@ func TestLoadWritesFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		sent int64
-	}{"warm-up": {nil, 1}, "load": {[]string{"--warmup", "0"}, 4}} {
+	}{"warm-up": {[]string{"--concurrency", "1"}, 1}, "load": {[]string{"--warmup", "0"}, 4}} {
 		ts := httptest.NewServer(fakeserver.New(fakeserver.Script{Fault: "http_500"}))
 		path := filepath.Join(t.TempDir(), "load.json")
 		code, errs := loadFrom(ts.URL, append(c.args, "--out", path)...)

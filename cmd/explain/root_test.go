@@ -107,6 +107,8 @@ func TestRootHelpIsShort(t *testing.T) {
 // in explain capture.
 func TestDoorsAgree(t *testing.T) {
 	differ := map[string]string{ // by what the command is for
+		"format":  "text, but a policy for policy init",
+		"out":     "none, but a folder for demo",
 		"branch":  "history list shows all branches",
 		"noise":   "a share for bisect, a file elsewhere",
 		"ncu":     "a program for capture, files elsewhere",
