@@ -191,6 +191,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		trace = args[0]
 	}
 	opt.Overhead = capturesession.OverheadBeside(trace)
+	cmdenv.HoldMemory(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.Stop()
 	if err != nil {

@@ -155,6 +155,11 @@ func (f *AnalysisFlags) Results(
 	if err := f.Fits(inputs); err != nil {
 		return nil, err
 	}
+	paths := make([]string, 0, len(inputs))
+	for _, in := range inputs {
+		paths = append(paths, in.Path)
+	}
+	HoldMemory(paths...)
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
 	return reports.All(ctx, inputs, opt, whole, f.Reads, bar)

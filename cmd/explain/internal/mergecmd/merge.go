@@ -193,6 +193,7 @@ func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merg
 	if err != nil {
 		return nil, err
 	}
+	cmdenv.HoldMemory(paths...)
 	var list []merge.Source
 	known := make([][]int64, 0, len(paths)) // ranks in each that is no partial
 	for _, path := range paths {

@@ -96,6 +96,7 @@ func (f *partialFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) err
 	if err != nil {
 		return err
 	}
+	cmdenv.HoldMemory(trace)
 	c, err := digest(cmd.Context(), e, trace, opt, &f.analysis)
 	if err != nil {
 		return err

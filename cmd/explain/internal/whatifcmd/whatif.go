@@ -140,6 +140,7 @@ func (f *flags) run(cmd *cobra.Command, e *cmdenv.Env, path string) error {
 		return err
 	}
 	path, _ = output.TraceIn(in.Path)
+	cmdenv.HoldMemory(path)
 	bar := progress.New(e.Err, f.analysis.Quiet, f.analysis.Verbose)
 	opt.Progress = bar.Update
 	res, err := analyze.WhatIf(cmd.Context(), path, scenarios, opt)
