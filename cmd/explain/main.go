@@ -31,12 +31,18 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[0] == capture.WatchName {
+		signal.Ignore(interrupt.Signals()...)
+		capture.WatchOver(os.Args[1], os.Args[2], os.Stdin)
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), interrupt.Signals()...)
 	code := run(ctx, os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: withoutTokens()})
 	stop()

@@ -70,7 +70,14 @@ func NewFolder(out string, force bool) (*Folder, error) {
 		return fail(err)
 	}
 	f := &Folder{Stage: filepath.Join(parent, scratchPrefix+filepath.Base(out)), out: out, force: force}
-	f.rescue(parent)
+	stale, _ := filepath.Glob(filepath.Join(quoteGlob(parent), scratchPrefix+"*"))
+	for _, stage := range stale {
+		if o, ok := ownerOf(stage); ok && !o.mayLive() {
+			if note := rescue(stage); note != "" {
+				f.Notes = append(f.Notes, note)
+			}
+		}
+	}
 	claim, err := os.MkdirTemp(parent, scratchPrefix)
 	if err != nil {
 		return fail(err)
@@ -90,26 +97,26 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	return f, nil
 }
 
-const scratchPrefix = ".explain-"
+// Scratch folders begin with the one; what --force replaces ends with the other.
+const (
+	scratchPrefix = ".explain-"
+	oldSuffix     = "-old"
+)
 
-// rescue looks after the scratch folders in a folder that captures left whose explain is dead.
-func (f *Folder) rescue(parent string) {
-	found, err := filepath.Glob(filepath.Join(quoteGlob(parent), scratchPrefix+"*"))
-	if err != nil {
-		return
-	}
-	for _, stage := range found {
-		o, ok := ownerOf(stage)
-		if !ok || o.mayLive() {
-			continue
-		}
-		name := strings.TrimPrefix(filepath.Base(stage), scratchPrefix)
-		lost := &Folder{Stage: stage, out: filepath.Join(parent, name)}
-		if kept, resumable := lost.Fail(errors.New("explain was killed")); resumable {
-			f.Notes = append(f.Notes, fmt.Sprintf("the capture of %s was killed (pid %d); continue it with: explain capture resume %s",
-				lost.out, o.PID, kept))
+// rescue gives up the scratch folder of a capture whose explain is dead; note says where its recording is, if it holds one.
+func rescue(stage string) (note string) {
+	o, _ := ownerOf(stage)
+	lost := &Folder{Stage: stage, out: filepath.Join(filepath.Dir(stage), strings.TrimPrefix(filepath.Base(stage), scratchPrefix))}
+	if _, owned := ownerOf(stage + oldSuffix); !owned && there(stage+oldSuffix) {
+		lost.old = stage + oldSuffix
+		if !there(lost.out) { // it was killed between two moves
+			_ = os.Rename(lost.old, lost.out)
 		}
 	}
+	if kept, resumable := lost.Fail(errors.New("explain was killed")); resumable {
+		note = fmt.Sprintf("the capture of %s was killed (pid %d); continue it with: explain capture resume %s", lost.out, o.PID, kept)
+	}
+	return note
 }
 
 // quoteGlob is a path as a pattern that matches itself alone.
@@ -143,7 +150,7 @@ func (f *Folder) begin() error {
 		}
 		return nil
 	}
-	old := f.Stage + "-old"
+	old := f.Stage + oldSuffix
 	switch err := os.Rename(f.out, old); {
 	case err == nil:
 		f.old = old

@@ -5,8 +5,22 @@ package capture
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"syscall"
 )
+
+// start starts a child in a process group of its own: a Ctrl-C on the terminal reaches explain alone, which then ends
+// the children in the right order.
+func start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd.Start()
+}
+
+// startApart starts a child in a session of its own, which outlives the terminal and a kill of explain's group.
+func startApart(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
 
 func signalGroup(p *os.Process, sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
@@ -19,7 +33,5 @@ func signalGroup(p *os.Process, sig os.Signal) {
 func killProcess(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
 func terminate(pid int) { _ = syscall.Kill(pid, syscall.SIGTERM) }
-
-func interrupt(pid int) { _ = syscall.Kill(pid, syscall.SIGINT) }
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -51,55 +50,58 @@ func ownerOf(dir string) (o owner, ok bool) {
 	return o, err == nil && json.Unmarshal(b, &o) == nil && o.PID > 0
 }
 
-// EndStale ends what captures left running whose explain is dead, killed or lost with its terminal: servers, which hold
-// a GPU, and the agents of nsys. Each process bears in its environment the pid and the start of the explain that began
-// it, and that one is gone. It returns their names, empty where there were none.
-func EndStale() string {
-	var stale []process
-	space := pidSpace(os.Getpid())
-	for pid, p := range processes() {
-		if o, ok := startedBy(pid); ok && pidSpace(pid) == space && !o.mayLive() {
-			stale = append(stale, p)
-		}
-	}
-	if len(stale) == 0 {
-		return ""
-	}
-	names := list(stale)
-	still := func(p process) bool { now := processOf(p.pid); return now.running() && now.same(p) }
-	for _, p := range stale {
-		if still(p) {
-			interrupt(p.pid) // nsys writes what it has
-		}
-	}
-	ended := func(of []process, within time.Duration) bool {
-		for until := time.Now().Add(within); slices.ContainsFunc(of, still); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(until) {
-				return false
+// EndStale ends what captures left running whose explain is dead, and its watcher too: servers, which hold a GPU, and the agents of
+// nsys. It returns their names, empty where there were none.
+func EndStale() string { return end(func(by owner) bool { return !by.mayLive() }) }
+
+// end ends what a capture left running: each process bears in its environment the pid and the start of the explain that began it. What
+// runs under nsys is asked to end, and then made to; nsys completes the recording when all of it is gone. Names says what there
+// was.
+func end(mine func(by owner) bool) (names string) {
+	space, asked := pidSpace(os.Getpid()), map[int]bool{}
+	began := time.Now()
+	// looked at twice: for a moment, while a program is being started, its mark cannot be read
+	for none := 0; none < 2; time.Sleep(50 * time.Millisecond) {
+		var left []process
+		for pid, p := range processes() {
+			if o, ok := startedBy(pid); ok && pidSpace(pid) == space && mine(o) {
+				left = append(left, p)
 			}
 		}
-		return true
-	}
-	if ended(stale, 3*time.Second) {
-		return names
-	}
-	// nsys waits for what it records: without that it writes the recording.
-	recorder := func(p process) bool { return strings.Contains(p.String(), "nsys") }
-	for _, all := range []bool{false, true} {
-		for _, p := range stale {
-			if (all || !recorder(p)) && still(p) {
+		if none++; len(left) > 0 {
+			none = 0
+		}
+		if names == "" && len(left) > 0 {
+			names = list(left)
+		}
+		after := time.Since(began)
+		if after > 2*endingLimit+writingLimit { // a process in an uninterruptible call does not die
+			break
+		}
+		for _, p := range left {
+			switch {
+			case after > endingLimit+writingLimit, after > endingLimit && !p.recorder():
 				killProcess(p.pid)
+			case !p.recorder() && !asked[p.pid]:
+				asked[p.pid] = true
+				terminate(p.pid)
 			}
-		}
-		if !all {
-			ended(stale, writingLimit)
 		}
 	}
 	return names
 }
 
-// writingLimit is how long nsys may take to write a recording whose program was ended.
-const writingLimit = 30 * time.Second
+// Without an explain that would wait for them: how long a program may take to end, and nsys to complete a recording.
+const (
+	endingLimit  = 5 * time.Second
+	writingLimit = 30 * time.Second
+)
+
+// recorder reports whether a process is nsys's own, or completes what nsys recorded.
+func (p process) recorder() bool {
+	leader := process{pid: p.group}
+	return strings.Contains(p.String(), "nsys") || strings.Contains(leader.String(), "nsys")
+}
 
 // startedBy reads from the mark of a process which explain began it.
 func startedBy(pid int) (o owner, ok bool) {

@@ -39,7 +39,7 @@ func TestFullDiskAtEveryStage(t *testing.T) {
 					c := explaintest.Process(t, dir, env, args...)
 					code, said := signalWhen(t, c, 0, "", 0)
 					if left := processesOf(dir); len(left) > 0 {
-						t.Errorf("processes are left: %q", left)
+						t.Errorf("processes are left: %v", left)
 					}
 					if scratch, _ := filepath.Glob(filepath.Join(dir, ".explain-*")); len(scratch) > 0 {
 						t.Errorf("scratch folders are left: %q", scratch)

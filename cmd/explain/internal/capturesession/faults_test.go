@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -209,7 +210,7 @@ func (f *fault) check(t *testing.T) {
 func checkLeft(t *testing.T, c *exec.Cmd, dir string, keeps state) {
 	t.Helper()
 	if left := processesOf(dir); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes are left: %v", left)
 	}
 	if err := syscall.Kill(-c.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) && err != nil {
 		t.Errorf("the process group is still there: %v", err)
@@ -240,8 +241,8 @@ func checkLeft(t *testing.T, c *exec.Cmd, dir string, keeps state) {
 }
 
 // processesOf lists running processes that bear the mark of a test.
-func processesOf(mark string) []string {
-	var list []string
+func processesOf(mark string) map[int]string {
+	list := map[int]string{}
 	found, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range found {
 		env, err := os.ReadFile(path)
@@ -250,7 +251,8 @@ func processesOf(mark string) []string {
 		}
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		if len(line) > 0 { // else it is only waiting to be buried
-			list = append(list, string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			list[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
 		}
 	}
 	return list

@@ -34,6 +34,7 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 	if r.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
 		return err
 	}
+	defer capture.Watch("")()
 	ctx, _, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = ctx, ctx

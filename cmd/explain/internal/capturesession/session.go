@@ -108,6 +108,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	for _, n := range folder.Notes {
 		r.Say("Note: " + n)
 	}
+	defer capture.Watch(folder.Stage)()
 	soft, hard, done := interrupt.Contexts(ctx, capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
@@ -152,7 +153,7 @@ func TestRepeatsThatCompletedAreKept(t *testing.T) {
 		t.Error("out.failed is still there")
 	}
 	if left := processesOf(dir); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes are left: %v", left)
 	}
 }
 
@@ -170,7 +171,7 @@ func TestReadyFileOfTheRunBefore(t *testing.T) {
 		t.Errorf("the file was written at %v, and the client ran at %v", written, opened)
 	}
 	if left := processesOf(dir); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes are left: %v", left)
 	}
 }
 
@@ -210,15 +211,68 @@ func waitFor(t *testing.T, path string) {
 	t.Fatalf("%s is not there after a minute", path)
 }
 
-// TestKilledExplain: explain dies by SIGKILL, and nsys waits for a daemon as the real one does. The next capture ends what is
-// left, and names it and the capture that was killed.
+// TestKilledExplain: explain dies by SIGKILL at each stage, and nsys waits for a daemon as the real one does. Its watcher ends
+// what is left, and keeps what was recorded.
 func TestKilledExplain(t *testing.T) {
+	const deaf = `(trap '' TERM INT HUP; setsid sh -c 'while :; do sleep 0.1; done') & `
+	for _, x := range longtest.Some([]struct {
+		name, when string
+		env, args  []string
+		keeps      bool
+	}{
+		{"a program", "Recording", nil, []string{"--", "sleep", "60"}, true},
+		{"a program with a deaf daemon", "Recording", nil, []string{"--", "sh", "-c", deaf + "sleep 60"}, true},
+		{"a daemon that is waited for", "The program has ended", nil, []string{"--", "sh", "-c", deaf + "sleep 1"}, true},
+		{"a window that is open", "Recording", nil, []string{"--ready", "ready", "--duration", "60s", "--", "sh", "-c", deaf + "touch ready; sleep 60"}, true},
+		{"a window that is to open", "Waiting until", nil, []string{"--ready", "ready", "--duration", "60s", "--", "sh", "-c", deaf + "sleep 60"}, false},
+		{"an export", "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, true},
+	}, 3) {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c := explaintest.Process(t, dir, x.env, append([]string{"capture", "--no-report", "--out", "out"}, x.args...)...)
+			_, said := signalWhen(t, c, syscall.SIGKILL, x.when, 1)
+			for until := time.Now().Add(2 * time.Minute); len(processesOf(dir)) > 0; time.Sleep(100 * time.Millisecond) {
+				if time.Now().After(until) {
+					t.Fatalf("processes are left: %v; said %s", processesOf(dir), said)
+				}
+			}
+			_, err := os.Stat(filepath.Join(dir, "out.failed/trace.nsys-rep"))
+			if kept := err == nil; kept != x.keeps {
+				t.Errorf("kept: %t, in %q", kept, explaintest.FilesIn(t, dir))
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, ".explain-*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			if !x.keeps {
+				return
+			}
+			if text, err := explaintest.Process(t, dir, nil, "capture", "resume", "out.failed", "--quiet").CombinedOutput(); err != nil || len(text) > 0 {
+				t.Errorf("%v: %s", err, text)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "out", "trace.sqlite")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestKilledWatcher: explain and its watcher die by SIGKILL. The next capture ends what is left, and names it and the capture
+// that was killed.
+func TestKilledWatcher(t *testing.T) {
 	dir := t.TempDir()
 	first := explaintest.Process(t, dir, nil, "capture", "--no-report", "--out", "out", "--", "sh", "-c", "setsid sh -c 'trap \"\" INT TERM HUP; touch begun; sleep 61; sleep 61' & sleep 62")
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, filepath.Join(dir, "begun"))
+	for pid, words := range processesOf(dir) {
+		if strings.HasPrefix(words, capture.WatchName) {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +287,7 @@ func TestKilledExplain(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if left := processesOf(dir); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes are left: %v", left)
 	}
 	resume := explaintest.Process(t, dir, nil, "capture", "resume", "out.failed", "--quiet")
 	if text, err := resume.CombinedOutput(); err != nil || len(text) > 0 {

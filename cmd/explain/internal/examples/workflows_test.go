@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,6 +60,12 @@ type lab struct {
 	reports map[string][]byte // of traces, by name
 	step    actionStep        // of the action, which runs the program
 	inputs  map[string]string // of the action, with their defaults
+
+	cost struct { // of the action's runs, in CPU time of the program and of what it runs
+		sync.Mutex
+		runs      int
+		all, most time.Duration
+	}
 }
 
 // stubs writes what stands in for GPUs, for the network and for the actions of others. go is a script as well, that hands out

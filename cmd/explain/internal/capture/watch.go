@@ -1,0 +1,51 @@
+package capture
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// WatchName is what explain is called where it watches over another one's capture.
+const WatchName = "explain-capture-watch"
+
+// Watch starts a process that outlives explain. Where explain is killed, it ends what explain has started, as a first Ctrl-C
+// would, and keeps what was recorded. stage is the scratch folder; empty: nothing is to be kept. done lets it go. Where it cannot
+// be started, the next capture does the same.
+func Watch(stage string) (done func()) {
+	me := thisProcess()
+	look, tell, err := os.Pipe()
+	if err != nil || me.Start == 0 { // without /proc nobody knows who started what
+		return func() {}
+	}
+	defer look.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{WatchName, fmt.Sprintf("%d-%d", me.PID, me.Start), stage}
+	cmd.Stdin = look
+	if err := startApart(cmd); err != nil {
+		tell.Close()
+		return func() {}
+	}
+	return func() {
+		_, _ = tell.Write([]byte{0})
+		tell.Close()
+		_ = cmd.Wait()
+	}
+}
+
+// WatchOver is the watcher: of is the explain whose end it waits for, as Watch names it. parent ends with that one, after a byte
+// where all is done.
+func WatchOver(of, stage string, parent io.Reader) {
+	var o owner
+	if n, err := fmt.Sscanf(of, "%d-%d", &o.PID, &o.Start); n != 2 || err != nil {
+		return
+	}
+	if n, _ := parent.Read(make([]byte, 1)); n > 0 {
+		return
+	}
+	end(func(by owner) bool { return by.PID == o.PID && by.Start == o.Start })
+	if found, ok := ownerOf(stage); ok && found.PID == o.PID && found.Start == o.Start {
+		rescue(stage)
+	}
+}
