@@ -4,11 +4,15 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -80,6 +84,7 @@ func BenchmarkPrepare(b *testing.B) {
 func BenchmarkAttribute(b *testing.B) {
 	path := benchTrace(b)
 	t, tags := benchOpen(b, path)
+	whole, _ := benchOpen(b, path) // prepare gives back the columns that only joining reads
 	in, _, err := prepare(t, &Options{}, tags)
 	if err != nil {
 		b.Fatal(err)
@@ -92,7 +97,7 @@ func BenchmarkAttribute(b *testing.B) {
 		name string
 		work func()
 	}{
-		{"join", func() { attrib.Join(t) }},
+		{"join", func() { attrib.Join(whole) }},
 		{"contexts", func() { attrib.NewContexts(t) }},
 		{"timeline", func() { attrib.NewTimeline(t, in.Calls, in.Span, isComm) }},
 		{"ranges", func() { attrib.Attribute(t, in.Calls, in.Contexts, in.Span) }},
@@ -146,6 +151,38 @@ func BenchmarkSections(b *testing.B) {
 		}
 		kit.Begin(sections, in)
 		kit.Compute(sections, in).Into(newReport(in, &report.Capture{}, nil, &Options{}))
+	}
+}
+
+// BenchmarkStepGraph is the graph of what waits for what and a ceiling of it, each in turns with the timeline that the graph is
+// made of, which is n log n in the rows of the capture. What is reported are medians of the ratios: they are as good on a
+// busy machine, and are the same for a capture of ten times the rows where the graph is no worse than the timeline.
+func BenchmarkStepGraph(b *testing.B) {
+	t, tags := benchOpen(b, benchTrace(b))
+	in, _, err := prepare(t, &Options{}, tags)
+	if err != nil {
+		b.Fatal(err)
+	}
+	isComm := make([]bool, len(in.Kinds))
+	for n := range isComm {
+		isComm[n] = in.Kinds[n].Comm
+	}
+	taken := func(work func()) float64 {
+		at := time.Now()
+		work()
+		return float64(time.Since(at))
+	}
+	var graph, ceiling []float64
+	for b.Loop() {
+		var g *stepgraph.Graph
+		base := taken(func() { attrib.NewTimeline(t, in.Calls, in.Span, isComm) })
+		graph = append(graph, taken(func() { g = stepgraph.New(t, in.Calls, in.Timeline) })/base)
+		stretch := interval.Interval{Start: in.Span.Start, End: in.Span.End}
+		ceiling = append(ceiling, taken(func() { g.Replay(stretch, g.UnitsOf(in.Units), &stepgraph.Change{HostFree: true}) })/base)
+	}
+	for name, list := range map[string][]float64{"graph/timeline": graph, "replay/timeline": ceiling} {
+		slices.Sort(list)
+		b.ReportMetric(list[len(list)/2], name)
 	}
 }
 
