@@ -330,9 +330,7 @@ func (r *replay) startCall(call int32) {
 		t.is += r.own(inside, gap)
 	default:
 		was, is := r.handed(hand)
-		if hand.from == woken {
-			t.launching = false
-		}
+		t.launching = false
 		gap := at - max(was, r.stretch.Start)
 		if r.gone != nil && r.gone[k] {
 			gap = r.withoutLaunch(t, gap)

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -249,5 +250,45 @@ func TestCeilingsOfMutants(t *testing.T) {
 	t.Logf("%d of %d gains are above their ceiling, %d of %d ceilings more than 5 points above the gain", n.above, n.all, n.wide, n.tight)
 	if n.above*100 > n.all || n.wide*20 > n.tight {
 		t.Error("that is more than 1 and 5 in 100")
+	}
+}
+
+// The ceilings of real captures are the same, to 2 points of a step, with all calls of a process on one thread and with those that
+// wait for the GPU on a thread of their own: a thread that only waits is as good as none. Where a thread was made one with others
+// that the capture had good reason to keep apart, the graph may not resolve the steps: then nothing is replayed.
+func TestThreadsThatOnlyWait(t *testing.T) {
+	for _, path := range longtest.Captures(t) {
+		c, name := open(t, path), strings.TrimSuffix(filepath.Base(path), ".sqlite")
+		if c.ceilings == nil || !c.ceilings.Resolved {
+			continue
+		}
+		m, err := mutant.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = m.FindUnits()
+		changes := []*stepgraph.Change{{HostFree: true}, {Graph: true}, c.unwaited("Synchronize")}
+		for _, f := range c.families()[:min(3, len(c.families()))] {
+			changes = append(changes, c.scaled(f, 0), c.scaled(f, 0.5))
+		}
+		for _, of := range []string{"", "Synchronize"} {
+			edited, err := m.Mutate(mutant.Threads(of))
+			if err != nil {
+				t.Log(name, of, err)
+				continue
+			}
+			x := open(t, edited.WriteTB(t))
+			if x.ceilings == nil || !x.ceilings.Resolved {
+				t.Logf("%s, threads by %q: not resolved", name, of)
+				continue
+			}
+			for k, change := range changes {
+				_, was := c.ceilings.OfMain(change)
+				_, is := x.ceilings.OfMain(change)
+				if t.Logf("%s, threads by %q, change %d: %.2f %%, was %.2f %%", name, of, k, 100*is, 100*was); math.Abs(is-was) > 0.02 {
+					t.Errorf("%s, threads by %q, change %d: %.2f %%, was %.2f %%", name, of, k, 100*is, 100*was)
+				}
+			}
+		}
 	}
 }
