@@ -270,18 +270,21 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	return append(kept, others)
 }
 
-// citeKept takes from findings and remarks the metrics of single kernels, calls and ranges that a limit
-// (--kernel-limit,
-// --top) kept out of the report: what they say was worked out from the whole capture. A metric that no section emitted is
-// a mistake of a section, and stays for the writer to refuse.
+// citeKept leaves in findings and remarks only numbers that are in the report: one that the input does not state, or that
+// a limit (--kernel-limit, --top) kept out, is not cited. A metric that no section declares is a mistake of a section, and
+// stays for the writer to refuse.
 func citeKept(r *report.Report) {
-	kept, ids := make(map[string]bool, len(r.Metrics)), make(map[string]bool, len(r.Metrics))
+	kept, declared := make(map[string]bool, len(r.Metrics)), map[string]bool{}
 	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		kept[report.MetricKey(m.ID, m.Labels)], ids[m.ID] = true, true
+		kept[report.MetricKey(r.Metrics[i].ID, r.Metrics[i].Labels)] = true
+	}
+	for _, s := range sections {
+		for i := range s.Metrics {
+			declared[s.Metrics[i].ID] = true
+		}
 	}
 	gone := func(ref report.MetricRef) bool {
-		return ids[ref.ID] && len(ref.Labels) > 0 && !kept[report.MetricKey(ref.ID, ref.Labels)]
+		return declared[ref.ID] && !kept[report.MetricKey(ref.ID, ref.Labels)]
 	}
 	for i := range r.Findings {
 		r.Findings[i].Evidence = slices.DeleteFunc(r.Findings[i].Evidence, gone)

@@ -82,8 +82,8 @@ func (v *View) stepAnswer() []doc.Span {
 	}
 	spans = append(spans, doc.Text("step"))
 	if short, long := v.value("unit.mode_time", "mode", "short"), v.value("unit.mode_time", "mode", "long"); short != "" && long != "" {
-		spans = append(spans, doc.Text(", the mean of "+v.value("unit.mode_share", "mode", "short")+" that take "+short+" and "+
-			v.value("unit.mode_share", "mode", "long")+" that take "+long))
+		spans = append(spans, doc.Text(" on average, "+v.value("unit.mode_share", "mode", "short")+" of them about "+short+" and "+
+			v.value("unit.mode_share", "mode", "long")+" about "+long))
 	}
 	idle, cause := 0.0, stepPart{}
 	sep := ": "

@@ -249,6 +249,9 @@ func (v *View) headline(f report.Finding) []doc.Span {
 	if value == "" {
 		return nil
 	}
+	if m.Scale == report.PerUnit && m.Summary != nil && f.Worth != nil && f.Worth.Units > 0 {
+		value = unit.Format(m.Summary.Mean, unitOf(m)) // the title and the worth are of the mean step
+	}
 	if m.Unit == report.Count {
 		value = counted(ref.ID) + " " + value
 	}

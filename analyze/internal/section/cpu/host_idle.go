@@ -21,7 +21,7 @@ var HostIdle = kit.Section{
 		"CPU, running. Functions are an estimate from samples of the CPUs in that time.",
 	Findings: []kit.FindingDef{
 		{ID: "host_profiler", Title: "The profiler itself causes part of the wait for the host"},
-		{ID: "host_gil", Title: "The launching thread waits for Python's global interpreter lock", General: true, Part: true},
+		{ID: "host_gil", Title: "The launching thread waits for Python's global interpreter lock"},
 		{ID: "host_frame", Title: "One function takes a large part of the time that the GPU waits for the host"},
 	},
 	Metrics: []report.MetricDef{

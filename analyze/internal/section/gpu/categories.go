@@ -274,12 +274,12 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		if s.Share(ns) < leastTold || 2*s.Kernels[lead] > ns && lead == top && 4*s.Kernels[lead] >= s.Compute {
 			continue // the kernel is told
 		}
-		most := "the largest is "
+		most := "the largest, "
 		if 2*s.Kernels[lead] > ns {
-			most = "most of it "
+			most = "most of it, "
 		}
 		out.Find("dominant_category", "Kernels of category "+string(c)+" take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+
-			most+kit.Quoted(in.Kinds[lead].Display)+", "+unit.Percent(s.Share(s.Kernels[lead])),
+			most+unit.Percent(s.Share(s.Kernels[lead]))+", is "+kit.Quoted(in.Kinds[lead].Display),
 			append(categoryRefs(s, string(c)), kernelRefs(in, s, lead)...), kernelAdvice[c]...,
 		).At(in.Kinds[lead].Display).Costs(s.Worth(ns), claims...)
 	}

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -228,7 +229,7 @@ const idleLeast = 0.05
 
 // idleFinding is one finding for all idle time: what holds most of it, and where.
 func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
-	if s.Share(s.Idle) < idleLeast {
+	if s.Share(s.IdleLeft()) < idleLeast {
 		return
 	}
 	x := in.IdleSite()
@@ -236,6 +237,9 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 		stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", attrib.CauseNames[x.Cause])...)
 	if s.Units == 0 {
 		evidence = append([]report.MetricRef{kit.Ref("gpu.idle_ratio", "device", strconv.Itoa(int(s.Device.ID)))}, evidence...)
+	}
+	if s.Units > 0 && s.ReadBacksTold() {
+		evidence = append(evidence, kit.Ref("unit.read_back_idle"))
 	}
 	for _, r := range x.Ranges {
 		if s.Units > 0 {
@@ -245,15 +249,19 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 			evidence = append(evidence, kit.Ref("unit.idle_range_time", "range", r))
 		}
 	}
-	var advice []string
-	if d := s.Device; s.Units == 0 && s.Share(d.LongestGap) > kit.GapWarn && 2*d.LongestGap > s.Idle {
-		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+in.NarrowFlags()+").")
+	advice := x.Advice(in)
+	if long := s.Gap.Len(); s.Share(long) > kit.GapWarn && 2*long > s.Idle {
+		at := 0
+		if x.Loads != "" {
+			at = 1
+		}
+		advice = slices.Insert(advice, at, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+in.NarrowFlags()+").")
 	}
-	causes := []int{attrib.CauseSync, kit.CauseReadBack, attrib.CauseHost, attrib.CauseLaunch, attrib.CauseUnknown}
+	causes := []int{attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch, attrib.CauseUnknown}
 	if x.Cause == attrib.CauseDependency || s.Share(s.Cause[attrib.CauseDependency]) < waitsShare { // else told apart
 		causes = append(causes, attrib.CauseDependency)
 	}
-	out.Find("gpu_idle", x.Title(in), evidence, append(advice, x.Advice(in)...)...).At(x.Place()).OfIdle(s, s.Idle, causes...)
+	out.Find("gpu_idle", x.Title(in), evidence, advice...).At(x.Place()).OfIdle(s, s.IdleLeft(), causes...)
 }
 
 func deviceImbalance(in *kit.Input, out *kit.Output) {

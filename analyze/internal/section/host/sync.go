@@ -235,6 +235,9 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
 
+// barrierIdle are the causes of idle time that a barrier can have, in which nothing was launched ahead.
+var barrierIdle = []int{attrib.CauseSync, attrib.CauseLaunch, attrib.CauseHost}
+
 // syncFindings are of blocking calls: what they are worth is the judged time for which the GPU was idle because the
 // thread that launches its work was blocked. Waiting on other threads, or while the GPU works, costs nothing.
 func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
@@ -243,23 +246,21 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 		evidence = append(evidence, kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio"))
 	}
 	step, site := in.Step(), in.SyncSite()
-	var advice []string
+	advice := []string{"The wait is for GPU work that runs; what it costs is the time after it: launch the next step before waiting for this one." + in.AsyncScheduling()}
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
 	case step.Share(step.SyncIdle()) >= syncIdleWindow:
-		advice = append(advice, "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one."+in.AsyncScheduling())
-	case busy != nil && *busy >= syncGPUWait:
-		advice = append(advice, "Most of the wait is for GPU work that is running: the barrier costs little by itself, and that work is where the time is.")
-	case busy != nil:
-		advice = append(advice, "A good part of the wait passes with no GPU work of the process running: it waits for another rank or for work that has not started, or pays for the call itself.")
+		advice[0] = "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one." + in.AsyncScheduling()
+	case busy != nil && *busy < syncGPUWait:
+		advice[0] = "A good part of the wait passes with no GPU work of the process running: it waits for another rank or for work that has not started, or pays for the call itself."
 	}
 	advice = append(advice, "The table by NVTX range says where the calls are made: read results one step later, through an event.")
 	title := "The host waits in blocking synchronisation calls"
 	if site != "" {
-		title = "The host waits in " + kit.Quoted(site) + " before it launches more, and the GPU idles until then"
+		title = "No work is queued ahead: the host waits in " + kit.Quoted(site) + ", then prepares the next launches while the GPU idles"
 		if 2*step.SyncIdle() >= step.Idle {
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		}
 	}
 	out.Find("sync", title, evidence, advice...).At(site).
-		OfIdle(step, step.SyncIdle(), attrib.CauseSync, attrib.CauseLaunch, attrib.CauseHost)
+		OfIdle(step, step.SyncIdle(), barrierIdle...)
 }

@@ -4,13 +4,14 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // Bimodal is what is true of steps of equal kernels that take two unlike times.
 type Bimodal struct {
-	Short, Long float64 // mean of each kind, ns
+	Short, Long float64 // median of each kind, ns
 	Slow        float64 // share of the steps that are long
 	Alternate   bool    // short and long mostly follow each other by turns
 }
@@ -19,7 +20,7 @@ type Bimodal struct {
 const (
 	minBimodal   = 10   // steps
 	leastKind    = 0.10 // of the steps in each kind
-	bimodalRatio = 1.5  // of the two means
+	bimodalRatio = 1.5  // of the two medians
 	bimodalFit   = 0.80 // share of the variance of log times that lies between the kinds
 	byTurns      = 0.75 // of neighbours that are of different kinds
 )
@@ -62,15 +63,10 @@ func bimodal(times []int64) *Bimodal {
 	if cut == 0 || all <= 0 || most < bimodalFit*all {
 		return nil
 	}
-	x := &Bimodal{Slow: float64(n-cut) / float64(n)}
+	x := &Bimodal{Slow: float64(n-cut) / float64(n), Short: stat.Percentile(sorted[:cut], 0.5), Long: stat.Percentile(sorted[cut:], 0.5)}
 	turns := 0
-	for i, t := range times {
-		if long := t >= sorted[cut]; long {
-			x.Long += float64(t) / float64(n-cut)
-		} else {
-			x.Short += float64(t) / float64(cut)
-		}
-		if i > 0 && (t >= sorted[cut]) != (times[i-1] >= sorted[cut]) {
+	for i := 1; i < n; i++ {
+		if (times[i] >= sorted[cut]) != (times[i-1] >= sorted[cut]) {
 			turns++
 		}
 	}

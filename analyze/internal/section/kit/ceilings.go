@@ -37,12 +37,17 @@ func (in *Input) ceilings(findings []*Finding) {
 	type asked struct {
 		finding *Finding
 		change  *stepgraph.Change
+		told    *stepgraph.Change // what it gains is another finding's
 	}
 	var list []asked
 	for i := range findings {
 		if f := findings[i]; f.Worth != nil && f.Worth.Units > 0 && f.Worth.Time > 0 {
 			if c := in.changeFor(f); c != nil {
-				list = append(list, asked{f, c})
+				x := asked{finding: f, change: c}
+				if c.HostFree && c.NoWait != nil {
+					x.told = &stepgraph.Change{NoWait: c.NoWait}
+				}
+				list = append(list, x)
 			}
 		}
 	}
@@ -55,7 +60,12 @@ func (in *Input) ceilings(findings []*Finding) {
 	}
 	gains := make([]*float64, len(list))
 	parallel.Each(len(list), func(i int) {
-		if share, ok := c.Gain(list[i].change); ok {
+		share, ok := c.Gain(list[i].change)
+		if told := list[i].told; told != nil && ok {
+			less, _ := c.Gain(told)
+			share = max(0, share-less)
+		}
+		if ok {
 			gains[i] = &share
 		}
 	})
@@ -94,7 +104,11 @@ func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 	switch f.ID {
 	case "gpu_idle":
 		if c := label("cause"); slices.Equal(c, []string{"host"}) || slices.Equal(c, []string{"launch"}) {
-			return &stepgraph.Change{HostFree: true}
+			change := &stepgraph.Change{HostFree: true}
+			if step.ReadBacksTold() {
+				change.NoWait = func(call int32) bool { return step.readWaits[call] }
+			}
+			return change
 		}
 	case "no_graphs", "few_graphs", "launch_storm", "launch_rate":
 		return &stepgraph.Change{Graph: true}

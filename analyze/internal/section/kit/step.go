@@ -22,11 +22,15 @@ type Step struct {
 	Of     int64          // ns
 
 	Compute, Comm, Copy, Idle int64
+	Graphed                   int64 // of Compute, in CUDA graphs
 	Cause                     [attrib.Causes]int64
 	Host                      [attrib.HostCauses]int64 // of Cause host
+	// HostLeft is Host without what reading values back leads to, where that is told for itself.
+	HostLeft [attrib.HostCauses]int64
 	// Kernels is compute by kernel name, each moment given to the kernel that started first; whole CUDA graphs are last.
 	Kernels []int64
-	// Where the launching thread was while the device waited for it: idle time of the causes sync, host and launch.
+	// Where the launching thread was while the device waited for it: idle time of the causes sync, host and launch, without
+	// what reading values back leads to, where that is told for itself.
 	Where IdlePlace
 	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in the
 	// call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in a
@@ -46,8 +50,17 @@ type Step struct {
 	LongCall   int32
 	// Spans are the judged stretches, disjoint and ascending.
 	Spans     interval.Set
-	readWaits map[int32]bool  // calls that wait for a value read back, by row
-	readSyncs map[int32]int64 // of Where.Syncs, what these take
+	readWaits map[int32]bool // calls that wait for a value read back, by row
+	hasRanges bool           // the judged steps have ranges of their own, which are no place within them
+	// Gap is the longest judged gap.
+	Gap LongGap
+}
+
+// LongGap is a gap: how long it is in all, what ran after it (a row of the device, or None), and the call and thread that
+// launched that.
+type LongGap struct {
+	interval.Interval
+	Next, Call, Thread int32
 }
 
 // Limits of copies: a read-back fetches a value, and staging costs where a copy is large. A GPU begins queued work
@@ -169,11 +182,20 @@ type stepLook struct {
 	places  *places
 	counted map[int32]bool // calls that were counted
 
-	folds          []int32            // by range name: the number of what it folds to, or None
-	folded         *Numbering[string] // names that differ in their numbers are one
-	inside, around []int64            // by number of those: time innermost in one, and in any
-	launchedIn     []int64            // likewise, of idle time of cause dependency: in any
-	late           interval.Set       // while the launching thread was late
+	markers    map[int32]bool     // names of the ranges that mark judged steps
+	folds      []int32            // by range name: the number of what it folds to, or None
+	folded     *Numbering[string] // names that differ in their numbers are one
+	open       []int32            // ranges, reused
+	launchedIn []int64            // by number of those: idle time of cause dependency, launched in any
+	late       interval.Set       // while the launching thread was late
+	parts      [2]latePart        // what reading values back leads to is the second
+}
+
+// latePart is where the launching thread was in a part of the late time.
+type latePart struct {
+	IdlePlace
+	host           [attrib.HostCauses]int64
+	inside, around []int64 // by number of the folded range: time innermost in it, and in any
 }
 
 // mark is a call that a copy makes slow.
@@ -196,14 +218,18 @@ func (in *Input) stepLook() *stepLook {
 
 func newStepLook(in *Input) *stepLook {
 	x := &stepLook{in: in, tl: in.Timeline, reads: map[string]int64{}, counted: map[int32]bool{},
-		markAt: map[int32]int{}}
+		markAt: map[int32]int{}, markers: map[int32]bool{}}
 	if in.Timeline == nil || len(in.Timeline.Devices) == 0 {
 		return x
 	}
 	if units := in.JudgedUnits(); len(units) > 0 {
 		x.tl, x.index = in.Units.Timeline, int(in.Units.Units[units[0]].Index)
 		for _, u := range units {
-			x.Spans = append(x.Spans, interval.Interval{Start: in.Units.Units[u].Start, End: in.Units.Units[u].End})
+			unit := &in.Units.Units[u]
+			x.Spans = append(x.Spans, interval.Interval{Start: unit.Start, End: unit.End})
+			if unit.Marker != trace.None {
+				x.markers[in.Trace.Ranges.Name(int(unit.Marker))], x.hasRanges = true, true
+			}
 		}
 		slices.SortFunc(x.Spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
 		x.Units = int64(len(units))
@@ -219,8 +245,10 @@ func newStepLook(in *Input) *stepLook {
 		x.Of += s.Len()
 	}
 	x.Device = &x.tl.Devices[x.index]
-	x.Where = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
-		Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
+	for i := range x.parts {
+		x.parts[i].IdlePlace = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
+			Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
+	}
 	x.Behind.Within = map[string]int64{}
 	x.ranges = NewRangeWalk(in.Trace)
 	x.folds, x.folded = make([]int32, len(in.Trace.Ranges.Names)), NewNumbering[string]()
@@ -228,7 +256,7 @@ func newStepLook(in *Input) *stepLook {
 		x.folds[i] = trace.None
 	}
 	x.places = NewPlaces(in)
-	x.readWaits, x.readSyncs = map[int32]bool{}, map[int32]int64{}
+	x.readWaits = map[int32]bool{}
 	x.marks = in.copyMarks(x.readWaits)
 	x.idle = make([]*attrib.Visitor, len(x.tl.Devices))
 	for i := range x.idle {
@@ -343,45 +371,59 @@ func (x *stepLook) judge(g *attrib.Gap) {
 		x.Idle += hi - lo
 		g.AddWithin(lo, hi, &x.Cause)
 	})
+	long := LongGap{Interval: g.Interval, Next: g.Next, Call: trace.None, Thread: trace.None}
+	if g.Next != trace.None {
+		if long.Call = x.Device.Call(int(g.Next)); long.Call != trace.None {
+			x.behind(g, long.Call)
+			long.Thread = t.API.Thread(int(long.Call))
+		}
+	}
+	if g.Len() > x.Gap.Len() {
+		x.Gap = long
+	}
+	late := g.Start + g.Cause[attrib.CauseSync] + g.Cause[attrib.CauseHost] + g.Cause[attrib.CauseLaunch]
+	from, to := late, late // of what reading a value back leads to
+	if long.Thread != trace.None {
+		from, to = x.readBackIn(long.Thread, g.Start, late)
+	}
 	for i := range x.pieces {
 		p := &x.pieces[i]
-		x.within(p.Start, p.End, func(lo, hi int64) {
+		x.apart(p.Start, p.End, from, to, func(part *latePart, lo, hi int64) {
 			ns := hi - lo
 			x.Host[p.Cause] += ns
+			part.host[p.Cause] += ns
 			key, ok := x.in.LateCallOf(p)
 			if !ok {
 				return
 			}
-			x.Where.Calls[key] += ns
+			part.Calls[key] += ns
 			if p.Cause == attrib.HostOS && t.OSStacks.Len() > 0 {
 				if id := t.OS.Number(int(p.Row)); id > 0 {
-					x.Where.Stacks[id] = StackTime{key.What, x.Where.Stacks[id].Time + ns}
+					part.Stacks[id] = StackTime{key.What, part.Stacks[id].Time + ns}
 				}
 			}
 		})
 	}
-	if g.Next == trace.None {
+	if long.Thread == trace.None {
 		return
 	}
-	call := x.Device.Call(int(g.Next))
-	if call == trace.None {
-		return
-	}
-	x.behind(g, call)
-	thread := t.API.Thread(int(call))
-	if thread == trace.None {
-		return
-	}
-	late := g.Start + g.Cause[attrib.CauseSync] + g.Cause[attrib.CauseHost] + g.Cause[attrib.CauseLaunch]
-	x.within(g.Start, late, func(lo, hi int64) {
-		x.Where.Total += hi - lo
+	x.apart(g.Start, late, from, to, func(part *latePart, lo, hi int64) {
+		part.Total += hi - lo
+		part.Threads[long.Thread] += hi - lo
 		x.late.Add(lo, hi)
-		x.Where.Threads[thread] += hi - lo
-		x.ranges.Each(thread, lo, hi, func(open []int32, ns int64) { x.inRanges(open, ns) })
-		x.marked(thread, lo, hi)
+		x.ranges.Each(long.Thread, lo, hi, func(open []int32, ns int64) { x.inRanges(part, open, ns) })
+		x.marked(part, long.Thread, lo, hi)
 	})
-	from, to := x.readBackIn(thread, g.Start, late)
 	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
+}
+
+// apart is what is judged of a stretch, cut at the ends of what reading a value back leads to.
+func (x *stepLook) apart(start, end, from, to int64, visit func(part *latePart, lo, hi int64)) {
+	for i, cut := range [][2]int64{{start, min(end, from)}, {max(start, from), min(end, to)}, {max(start, to), end}} {
+		if cut[0] < cut[1] {
+			x.within(cut[0], cut[1], func(lo, hi int64) { visit(&x.parts[i%2], lo, hi) })
+		}
+	}
 }
 
 const deepest = 64 // ranges around a call that are looked at
@@ -423,35 +465,46 @@ func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
 	return hi, hi
 }
 
-// inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one.
-func (x *stepLook) inRanges(open []int32, ns int64) {
-	if len(open) == 0 {
+// inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one. What
+// marks the steps is no place within them.
+func (x *stepLook) inRanges(part *latePart, open []int32, ns int64) {
+	open = slices.DeleteFunc(append(x.open[:0], open...), func(name int32) bool { return x.markers[name] })
+	if x.open = open; len(open) == 0 {
 		return
 	}
-	x.inside[x.fold(open[len(open)-1])] += ns
+	part.inside[x.foldIn(part, open[len(open)-1])] += ns
 	for i, name := range open {
-		n, again := x.fold(name), false
+		n, again := x.foldIn(part, name), false
 		for _, other := range open[:i] {
 			again = again || x.folds[other] == n
 		}
 		if !again {
-			x.around[n] += ns
+			part.around[n] += ns
 		}
 	}
+}
+
+// foldIn is fold, with room for its number.
+func (x *stepLook) foldIn(part *latePart, name int32) int32 {
+	n := x.fold(name)
+	for len(part.inside) <= int(n) {
+		part.inside, part.around = append(part.inside, 0), append(part.around, 0)
+	}
+	return n
 }
 
 func (x *stepLook) fold(name int32) int32 {
 	if x.folds[name] == trace.None {
 		n := x.folded.Of(string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text)))
-		if x.folds[name] = n; int(n) == len(x.inside) {
-			x.inside, x.around, x.launchedIn = append(x.inside, 0), append(x.around, 0), append(x.launchedIn, 0)
+		if x.folds[name] = n; int(n) == len(x.launchedIn) {
+			x.launchedIn = append(x.launchedIn, 0)
 		}
 	}
 	return x.folds[name]
 }
 
 // marked gives a stretch of a thread's time to the copies that it was in.
-func (x *stepLook) marked(thread int32, lo, hi int64) {
+func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 	marks, at := x.marks[thread], x.markAt[thread]
 	for at < len(marks) && marks[at].end <= lo {
 		at++
@@ -473,11 +526,7 @@ func (x *stepLook) marked(thread int32, lo, hi int64) {
 		case markBlocked:
 			sum, count = &x.Blocked, &x.Blockings
 		case markSync:
-			name := x.in.Trace.API.Name(int(m.call))
-			x.Where.Syncs[name] += ns
-			if x.readWaits[m.call] {
-				x.readSyncs[name] += ns
-			}
+			part.Syncs[x.in.Trace.API.Name(int(m.call))] += ns
 			continue
 		}
 		*sum += ns
@@ -491,12 +540,19 @@ func (x *stepLook) marked(thread int32, lo, hi int64) {
 // finish adds up what ran, and names what was waited for.
 func (x *stepLook) finish() {
 	x.work()
-	for n, name := range x.folded.Keys {
-		x.Where.Within[name] = x.around[n]
-		if x.inside[n] > 0 {
-			x.Where.Ranges[name] = x.inside[n]
+	left := &x.parts[0]
+	if !x.ReadBacksTold() {
+		left.add(&x.parts[1])
+	}
+	x.Where, x.HostLeft = left.IdlePlace, left.host
+	for n, ns := range left.around {
+		x.Where.Within[x.folded.Keys[n]] = ns
+		if left.inside[n] > 0 {
+			x.Where.Ranges[x.folded.Keys[n]] = left.inside[n]
 		}
-		x.Behind.Within[name] = x.launchedIn[n]
+	}
+	for n, ns := range x.launchedIn {
+		x.Behind.Within[x.folded.Keys[n]] = ns
 	}
 	x.Where.Meanwhile = x.meanwhile()
 	for rng, ns := range x.reads {
@@ -505,7 +561,33 @@ func (x *stepLook) finish() {
 		}
 	}
 	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
-	x.folds, x.folded, x.inside, x.around, x.launchedIn, x.late = nil, nil, nil, nil, nil, nil
+	x.folds, x.folded, x.launchedIn, x.late, x.parts = nil, nil, nil, nil, [2]latePart{}
+}
+
+// add adds the times of another part.
+func (x *latePart) add(o *latePart) {
+	x.Total += o.Total
+	for c, ns := range o.host {
+		x.host[c] += ns
+	}
+	for len(x.inside) < len(o.inside) {
+		x.inside, x.around = append(x.inside, 0), append(x.around, 0)
+	}
+	for n, ns := range o.inside {
+		x.inside[n], x.around[n] = x.inside[n]+ns, x.around[n]+o.around[n]
+	}
+	for k, ns := range o.Calls {
+		x.Calls[k] += ns
+	}
+	for k, ns := range o.Syncs {
+		x.Syncs[k] += ns
+	}
+	for k, ns := range o.Threads {
+		x.Threads[k] += ns
+	}
+	for k, s := range o.Stacks {
+		x.Stacks[k] = StackTime{s.What, x.Stacks[k].Time + s.Time}
+	}
 }
 
 // Another thread's range is named if it holds this share of the late time and is one of several: a range that is open for
@@ -559,9 +641,9 @@ func (x *stepLook) work() {
 		for at < len(x.Spans) && x.Spans[at].End <= from {
 			at++
 		}
-		name := len(x.Kernels) - 1
+		name, graph := len(x.Kernels)-1, true
 		if d.Kind(i) == attrib.KernelWork {
-			name = int(t.Kernels.Name(d.Row(i)))
+			name, graph = int(t.Kernels.Name(d.Row(i))), t.Kernels.InGraph(d.Row(i))
 		}
 		for _, s := range x.Spans[at:] {
 			if s.Start >= to {
@@ -570,6 +652,9 @@ func (x *stepLook) work() {
 			if ns := min(to, s.End) - max(from, s.Start); ns > 0 {
 				x.Kernels[name] += ns
 				x.Compute += ns
+				if graph {
+					x.Graphed += ns
+				}
 			}
 		}
 	}
@@ -602,6 +687,14 @@ func (s *Step) ReadBackIdle() (ns int64) {
 		ns += part
 	}
 	return ns
+}
+
+// IdleLeft is the idle time without what is told of reading values back.
+func (s *Step) IdleLeft() int64 {
+	if s.ReadBacksTold() {
+		return s.Idle - s.ReadBackIdle()
+	}
+	return s.Idle
 }
 
 // What the judged time is called.

@@ -25,18 +25,21 @@ type IdleSite struct {
 	Thread string   // likewise
 
 	Meanwhile Meanwhile
+	// Loads is the kernel that a gap with most of the time waits for, where no range says what for: its code is loaded in the
+	// gap, and it never ran before.
+	Loads string
 }
 
 // IdleSite is what holds most of the judged idle time.
 func (in *Input) IdleSite() *IdleSite {
 	s, t := in.Step(), in.Trace
 	x := &IdleSite{Host: -1}
-	for c, ns := range s.Cause {
-		if c != attrib.CauseHost && ns > x.Time {
+	for c := range s.Cause {
+		if ns := s.idleOf(c); c != attrib.CauseHost && ns > x.Time {
 			x.Cause, x.Time = c, ns
 		}
 	}
-	for h, ns := range s.Host {
+	for h, ns := range s.HostLeft {
 		if ns > x.Time {
 			x.Cause, x.Host, x.Time = attrib.CauseHost, h, ns
 		}
@@ -50,7 +53,9 @@ func (in *Input) IdleSite() *IdleSite {
 		return x
 	}
 	x.Ranges, x.In = w.ranges()
-	x.Meanwhile = w.Meanwhile
+	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == attrib.CauseHost {
+		x.Loads = in.loadedInGap()
+	}
 	threads := map[string]int64{}
 	for th, ns := range w.Threads {
 		threads[in.threadText(th)] += ns
@@ -70,13 +75,39 @@ func (in *Input) IdleSite() *IdleSite {
 		for name, ns := range w.Syncs {
 			calls[t.API.Names[name].Name] += ns
 		}
-		of = s.Cause[attrib.CauseSync]
+		of = s.SyncIdle()
 	}
 	x.Calls, _ = leading(calls, of)
 	if len(x.Calls) > 0 && x.Host == attrib.HostOS {
 		x.Chain = CallersOf(t, w.Stacks)[x.Calls[0]].From
 	}
 	return x
+}
+
+// loadedInGap is the kernel after the longest gap, where that is most of the judged idle time, its thread loads code in it
+// and launches next, and the kernel never ran before; else empty.
+func (in *Input) loadedInGap() string {
+	s, t := in.Step(), in.Trace
+	g := &s.Gap
+	if 2*g.Len() < s.Idle || g.Thread == trace.None || s.Device.Kind(int(g.Next)) != attrib.KernelWork {
+		return ""
+	}
+	name := t.Kernels.Name(s.Device.Row(int(g.Next)))
+	for i := range t.Kernels.Len() {
+		if t.Kernels.Name(i) == name && t.Kernels.Start(i) < g.Start {
+			return ""
+		}
+	}
+	for i := int(g.Call) - 1; i >= 0 && t.API.Start(i) >= g.Start; i-- {
+		if t.API.Thread(i) == g.Thread {
+			if call := t.API.Names[t.API.Name(i)].Name; strings.HasPrefix(call, "cuModuleLoad") || strings.HasPrefix(call, "cuLibraryLoad") ||
+				strings.HasPrefix(call, "cudaLibraryLoad") {
+				return in.Kinds[name].Display
+			}
+			return ""
+		}
+	}
+	return ""
 }
 
 // ranges are those that hold at least 30 % of the time, and the time in them: the innermost, or the narrowest of those
@@ -160,7 +191,11 @@ var hostDoes = [attrib.HostCauses]string{
 // Title says what the thread does and where, and how long.
 func (x *IdleSite) Title(in *Input) string {
 	s := in.Step()
-	text := "GPU idle " + unit.Percent(s.Share(s.Idle)) + ": "
+	text := "GPU idle " + unit.Percent(s.Share(s.Idle))
+	if left := s.IdleLeft(); left < s.Idle {
+		text += ", of it " + unit.Percent(s.Share(left)) + " not by reading values back"
+	}
+	text += ": "
 	who := cmp.Or(x.Thread, "the launching thread")
 	calls := Quoted(x.Calls...)
 	switch x.Cause {
@@ -174,12 +209,20 @@ func (x *IdleSite) Title(in *Input) string {
 			text += " in " + calls
 		}
 	case attrib.CauseLaunch:
-		text += "launching takes longer than the work"
-		if x.oneLaunch(in) {
-			text = text[:len(text)-len("launching takes longer than the work")] + "one call of " +
-				quoted(in.Trace.API.Names[s.LongCall].Name) + " takes " + unit.Format(float64(s.LongLaunch), report.Nanoseconds)
+		switch {
+		case x.oneLaunch(in):
+			text += "one call of " + quoted(in.Trace.API.Names[s.LongCall].Name) + " takes " + unit.Format(float64(s.LongLaunch), report.Nanoseconds)
+		case s.Cause[attrib.CauseLaunch] >= s.Compute:
+			text += "launching takes longer than the work"
+		default:
+			text += who + " is in launch calls"
 		}
-	default:
+	case attrib.CauseHost:
+		if x.Loads != "" {
+			text += "a gap of " + unit.Format(float64(s.Gap.Len()), report.Nanoseconds) + " ends with the first launch of " + quoted(x.Loads) +
+				", whose code is loaded just before"
+			break
+		}
 		if len(x.Ranges) > 0 && (x.Host == attrib.HostRunning || x.Host == attrib.HostUnknown) {
 			text += who + " is"
 		} else {
@@ -195,10 +238,13 @@ func (x *IdleSite) Title(in *Input) string {
 		}
 	}
 	switch {
+	case x.Loads != "":
 	case len(x.Ranges) > 0:
 		text += " inside " + Quoted(x.Ranges...) + ", " + s.Each(x.In)
 	case x.Chain != "":
 		text += " (" + quoted(x.Chain) + ")"
+	case s.hasRanges:
+		text += "; no range inside the step covers it"
 	case in.Trace.Ranges.Len() > 0:
 		text += "; no range covers it"
 	}
@@ -259,6 +305,8 @@ func (x *IdleSite) Place() string {
 		return strings.Join(x.Ranges, ", ")
 	case x.Chain != "":
 		return x.Chain
+	case x.Loads != "":
+		return x.Loads
 	}
 	return strings.Join(x.Calls, ", ")
 }
@@ -290,7 +338,7 @@ func (x *IdleSite) Advice(in *Input) []string {
 	switch {
 	case x.named("dataload", "data_load", "dataset", "next_batch", "prefetch", "fetch", "reader", "_next_data", "[dali]", "loader"):
 		return []string{"The step waits for its input: load ahead (more workers, a longer prefetch queue, decoded data in memory) so that it finds the next batch ready.", where}
-	case x.named("compile", "nvrtc", "inductor", "ptxas", "cicc", "autotun"):
+	case x.Loads != "" || x.named("compile", "nvrtc", "inductor", "ptxas", "cicc", "autotun"):
 		return []string{"Code is compiled or tuned while the program runs: do it before what is measured (warm-up), and keep the compiler's cache between runs.", where}
 	}
 	switch x.Host {
@@ -313,14 +361,22 @@ func (x *IdleSite) Advice(in *Input) []string {
 		return []string{"More threads want to run than there are CPUs: give the process more (its container's limit, taskset), or see who had the CPU in the host section.", where}
 	}
 	if x.Host == attrib.HostUnknown && !in.Has(trace.RoleOS) && !in.Has(trace.RoleSched) {
-		return []string{"Batch more work per step, or run it as a CUDA graph" + in.graphFlag() + ": the thread prepares and launches more slowly than the GPU works." + in.AsyncScheduling(),
+		return []string{in.ahead(),
 			"Capture what the host does: explain capture --host, or nsys profile with --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree."}
 	}
 	if len(x.Ranges) > 0 {
 		return []string{"Look at what the program does there between launches, and move it out of the step or to another thread." + in.AsyncScheduling(),
 			"Where it is launching kernel by kernel, a CUDA graph" + in.graphFlag() + " makes it one call."}
 	}
-	return []string{"Batch more work per step, or run it as a CUDA graph" + in.graphFlag() + ": the thread prepares and launches more slowly than the GPU works." + in.AsyncScheduling(), where}
+	return []string{in.ahead(), where}
+}
+
+// ahead is what to do where the thread prepares and launches more slowly than the GPU works.
+func (in *Input) ahead() string {
+	if s := in.Step(); 2*s.Graphed > s.Compute {
+		return "The step runs as a CUDA graph already: prepare the next one while it runs, or batch more work per step." + in.AsyncScheduling()
+	}
+	return "Batch more work per step, or run it as a CUDA graph" + in.graphFlag() + ": the thread prepares and launches more slowly than the GPU works." + in.AsyncScheduling()
 }
 
 // named reports whether what is waited in, or what another thread does meanwhile, has one of the words in its name.
@@ -378,12 +434,9 @@ func (in *Input) graphFlag() string {
 func (in *Input) SyncSite() string {
 	s, calls := in.Step(), map[string]int64{}
 	for name, ns := range s.Where.Syncs {
-		if s.ReadBacksTold() {
-			ns -= s.readSyncs[name]
-		}
 		calls[in.Trace.API.Names[name].Name] += ns
 	}
-	if list, _ := leading(calls, s.idleOf(attrib.CauseSync)); len(list) > 0 {
+	if list, _ := leading(calls, s.SyncIdle()); len(list) > 0 {
 		return list[0]
 	}
 	return ""

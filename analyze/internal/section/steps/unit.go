@@ -50,8 +50,8 @@ var Section = kit.Section{
 			"tokens of a unit, by its marker, over the median time of such units and the GPUs that run them together: "+
 				"those on which they overlap in pairs and communicate").By("batch,phase", "batch,phase,tokens"),
 		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"mean time of the short and of the long units, where those of the main kind take two unlike times").By("mode"),
-		report.Define("unit.mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
+			"median time of the short and of the long units, where those of the main kind take two unlike times").By("mode"),
+		report.Define("unit.mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.OfStep,
 			"share of the units that are short or long, where there are two such kinds").By("mode"),
 		report.Define("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
 			"time in a unit in which anything ran on the device (median; the summary is over the kept units)").
