@@ -95,8 +95,6 @@ type captureFold struct {
 	environ  report.Environment
 	tracks   []*ranks.Track
 	role     string
-	status   map[string]report.Section // by id, without tables
-	rows     map[string]bool           // tables with rows
 	own      Own
 	unit     report.Unit // without series
 	units    []report.UnitPoint
@@ -115,6 +113,12 @@ type metricFold struct {
 	of       deviceKey // of a carried one
 }
 
+// statusFold is what captures say of a section: how many say what, and the reason that the first gives.
+type statusFold struct {
+	n   map[report.Status]int
+	why string
+}
+
 type fold struct {
 	opt      Options
 	sampled  bool // captures are samples: the run has more than MaxExact ranks
@@ -126,6 +130,8 @@ type fold struct {
 	counts   *countsFold
 	tables   map[string]*tableFold
 	sections []report.Section // in the order of the report, without tables
+	status   map[string]*statusFold
+	rows     map[string]int // captures that have rows of a table
 	tableIDs map[string][]string
 	inputs   []report.TableCount
 	bytes    int64
@@ -137,14 +143,14 @@ type fold struct {
 
 func newFold(opt Options) *fold {
 	return &fold{opt: opt, metrics: map[string]*metricFold{}, seen: map[string][]report.Labels{}, counts: newCountsFold(), tables: map[string]*tableFold{},
-		tableIDs: map[string][]string{}, units: unitsFold{best: map[string]*bestUnit{}}}
+		tableIDs: map[string][]string{}, status: map[string]*statusFold{}, rows: map[string]int{}, units: unitsFold{best: map[string]*bestUnit{}}}
 }
 
 // add takes a capture in. steps is the report with the numbers of its steps.
 func (f *fold) add(c *Capture, steps *report.Report) {
 	r, at := c.Report, len(f.captures)
 	k := &captureFold{Head: c.Head, identity: r.Capture, window: r.Window, environ: r.Environment, tracks: c.Tracks,
-		status: map[string]report.Section{}, rows: map[string]bool{}, own: c.Own, unit: r.Unit}
+		own: c.Own, unit: r.Unit}
 	k.unit.Series = nil
 	if s := r.Unit.Series; s != nil {
 		k.units, _ = s.Decode() // validated
@@ -172,7 +178,7 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 	}
 	f.units.add(at, steps, k.own.Steps, f.opt.Rules)
 	for i := range r.Sections {
-		f.section(at, k, &r.Sections[i])
+		f.section(at, &r.Sections[i])
 	}
 	for _, w := range r.Warnings {
 		f.warn(at, w)
@@ -216,7 +222,7 @@ func (f *fold) inputTables(r *report.Report) {
 		f.inputs[at].Rows += t.Rows
 		f.inputs[at].Skipped += t.Skipped
 		if t.Rows > 0 {
-			f.captures[len(f.captures)-1].rows[t.Name] = true
+			f.rows[t.Name]++
 		}
 	}
 }
@@ -339,13 +345,17 @@ func (f *fold) value(x *metricFold) *float64 {
 	return &v
 }
 
-func (f *fold) section(at int, k *captureFold, s *report.Section) {
-	own := *s
-	own.Tables = nil
-	k.status[s.ID] = own
-	if !slices.ContainsFunc(f.sections, func(x report.Section) bool { return x.ID == s.ID }) {
+func (f *fold) section(at int, s *report.Section) {
+	status := f.status[s.ID]
+	if status == nil {
+		status = &statusFold{n: map[report.Status]int{}}
+		f.status[s.ID] = status
+		own := *s
+		own.Tables = nil
 		f.sections = append(f.sections, own)
 	}
+	status.n[s.Status]++
+	status.why = cmp.Or(status.why, s.Reason)
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		id := s.ID + "/" + t.ID

@@ -242,12 +242,10 @@ func (f *fold) merged() []report.Metric {
 
 // coverage is the share of the captures that have the table behind a metric; nil where all have it.
 func (f *fold) coverage(m *report.Metric) *float64 {
-	n := 0
-	for _, c := range f.captures {
-		if len(m.Source.Tables) == 0 || c.rows[m.Source.Tables[0]] {
-			n++
-		}
+	if len(m.Source.Tables) == 0 {
+		return m.Coverage
 	}
+	n := f.rows[m.Source.Tables[0]]
 	if n == len(f.captures) || n == 0 {
 		return m.Coverage
 	}
@@ -290,21 +288,8 @@ func (f *fold) mergedSections() []report.Section {
 // statusOf is the status of a section of the run: that of the captures where all agree, else partial, with how many
 // could do it.
 func (f *fold) statusOf(id string) (report.Status, string) {
-	good, why := 0, ""
-	status := map[report.Status]int{}
-	for _, c := range f.captures {
-		s, ok := c.status[id]
-		if !ok {
-			continue
-		}
-		status[s.Status]++
-		if s.Status == report.OK || s.Status == report.Partial {
-			good++
-		}
-		if why == "" {
-			why = s.Reason
-		}
-	}
+	status, why := f.status[id].n, f.status[id].why
+	good := status[report.OK] + status[report.Partial]
 	switch {
 	case status[report.OK] == len(f.captures):
 		return report.OK, ""

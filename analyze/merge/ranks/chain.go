@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -96,6 +97,7 @@ func (st *study) chains(sets []Set) []Chain {
 		calls += sets[i].Len() * len(sets[i].Members)
 	}
 	st.Every = int64(calls/maxFollowed + 1)
+	x.waits = make([]wait, 0, calls/int(st.Every))
 	for i := range sets {
 		x.together(&sets[i])
 	}
@@ -103,6 +105,7 @@ func (st *study) chains(sets []Set) []Chain {
 	slices.SortStableFunc(x.waits, func(a, b wait) int {
 		return cmp.Compare(x.Start(int(a.peer), a.other), x.Start(int(b.peer), b.other))
 	})
+	x.shares = make([]share, 0, len(x.waits))
 	for i := range x.waits {
 		w := &x.waits[i]
 		x.at[w.member][w.call] = int32(i)
@@ -280,7 +283,6 @@ type pair struct{ first, waiter int32 }
 
 // due is what a rank waits because of another.
 type due struct {
-	time    float64
 	kinds   []dueKind
 	causes  []Cause
 	longest float64
@@ -294,72 +296,88 @@ type dueKind struct {
 	n    float64
 }
 
-func (x *chains) sum() []Chain {
-	of := map[pair]*due{}
-	var dues []*due
-	var times []float64
+// told calls visit for the waits that are told, with how many calls each stands for.
+func (x *chains) told(visit func(i int, w *wait, counts float64)) {
 	for i := range x.waits {
 		w := &x.waits[i]
 		if w.time < surest*x.off(int(w.member), int(w.peer)) {
 			continue
 		}
-		kind, counts := x.Members[w.member].Calls[w.call].Kind, x.Members[w.member].weight(int(w.call))
+		counts := x.Members[w.member].weight(int(w.call))
 		if x.Members[w.member].synchronises(int(w.call)) {
 			counts *= float64(x.Every)
 		}
+		visit(i, w, counts)
+	}
+}
+
+// sum makes a chain of each rank that others wait because of, to the one that waits longest.
+func (x *chains) sum() []Chain {
+	times := map[pair]float64{}
+	x.told(func(_ int, w *wait, counts float64) {
 		x.Waited += float64(w.time) * counts
-		dues, times = dues[:0], times[:0]
 		for _, s := range x.of(w) {
-			p := pair{s.member, w.member}
-			u := of[p]
-			if u == nil {
-				u = &due{}
-				of[p] = u
-			}
-			u.time += s.time * counts
-			u.cause(x.nameOf(s.act), s.time*counts)
-			at := slices.Index(dues, u)
-			if at < 0 {
-				at, dues, times = len(dues), append(dues, u), append(times, 0)
-			}
-			times[at] += s.time
+			times[pair{s.member, w.member}] += s.time * counts
 		}
-		for k, u := range dues {
-			at := slices.IndexFunc(u.kinds, func(o dueKind) bool { return o.kind == kind })
-			if at < 0 {
-				at, u.kinds = len(u.kinds), append(u.kinds, dueKind{kind: kind})
-			}
-			u.kinds[at].time += times[k] * counts
-			if 2*times[k] >= float64(w.time) {
-				u.kinds[at].n += counts
-			}
-			if times[k] > u.longest {
-				u.longest, u.worst = times[k], int32(i)
-			}
+	})
+	pairs := slices.SortedFunc(maps.Keys(times), func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(times[b], times[a]), cmp.Compare(a.waiter, b.waiter))
+	})
+	dues := map[pair]*due{}
+	for i, p := range pairs {
+		if i == 0 || p.first != pairs[i-1].first {
+			dues[p] = &due{}
 		}
 	}
-	firsts := map[int32][]pair{}
-	for p := range of {
-		firsts[p.first] = append(firsts[p.first], p)
-	}
+	x.told(func(i int, w *wait, counts float64) { x.tell(i, w, counts, dues) })
 	var list []Chain
-	for _, pairs := range firsts {
-		slices.SortFunc(pairs, func(a, b pair) int {
-			return cmp.Or(cmp.Compare(of[b].time, of[a].time), cmp.Compare(a.waiter, b.waiter))
-		})
-		c := x.chain(pairs[0], of[pairs[0]])
-		for _, p := range pairs {
-			c.Sum += of[p].time
+	for i, p := range pairs {
+		if u := dues[p]; u != nil {
+			c := x.chain(p, u)
+			c.Time = int64(math.Round(times[p]))
+			list = append(list, c)
 		}
-		for _, p := range pairs[1:] {
-			if of[p].time*2 >= float64(c.Time) {
-				c.Others = append(c.Others, int(p.waiter))
-			}
+		c := &list[len(list)-1]
+		if c.Sum += times[p]; i > 0 && p.first == pairs[i-1].first && times[p]*2 >= float64(c.Time) {
+			c.Others = append(c.Others, int(p.waiter))
 		}
-		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b Chain) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.First, b.First)) })
 	return list
+}
+
+// tell adds a wait to what is due to those who hold up its member.
+func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
+	kind := x.Members[w.member].Calls[w.call].Kind
+	shares := x.of(w)
+	for k, s := range shares {
+		p := pair{s.member, w.member}
+		u := dues[p]
+		if u == nil {
+			continue
+		}
+		u.cause(x.nameOf(s.act), s.time*counts)
+		if slices.ContainsFunc(shares[:k], func(o share) bool { return o.member == s.member }) {
+			continue // with the first of them
+		}
+		time := 0.0
+		for _, o := range shares[k:] {
+			if o.member == s.member {
+				time += o.time
+			}
+		}
+		at := slices.IndexFunc(u.kinds, func(o dueKind) bool { return o.kind == kind })
+		if at < 0 {
+			at, u.kinds = len(u.kinds), append(u.kinds, dueKind{kind: kind})
+		}
+		u.kinds[at].time += time * counts
+		if 2*time >= float64(w.time) {
+			u.kinds[at].n += counts
+		}
+		if time > u.longest {
+			u.longest, u.worst = time, int32(i)
+		}
+	}
 }
 
 func (x *chains) nameOf(act int32) string {
@@ -380,7 +398,7 @@ func (u *due) cause(act string, ns float64) {
 }
 
 func (x *chains) chain(p pair, u *due) Chain {
-	c := Chain{First: int(p.first), Waiter: int(p.waiter), Time: int64(math.Round(u.time)), Longest: int64(math.Round(u.longest)),
+	c := Chain{First: int(p.first), Waiter: int(p.waiter), Longest: int64(math.Round(u.longest)),
 		Causes: u.causes}
 	m := &x.Members[p.waiter]
 	most := slices.MaxFunc(u.kinds, func(a, b dueKind) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(b.kind, a.kind)) })

@@ -80,26 +80,27 @@ type line struct {
 	member int
 	comm   string
 	calls  []int32
-	seq    []int32 // of a sample: the numbers of calls; nil: their places
+	track  *Track // of a sample, whose calls have numbers; nil: their places are their numbers
 }
 
 // number of a call by its place.
 func (l *line) number(i int) int {
-	if l.seq == nil {
+	if l.track == nil {
 		return i
 	}
-	return int(l.seq[i])
+	return int(l.track.Calls[l.calls[i]].Seq)
 }
 
 // place of the call with a number; -1 where it is not there.
 func (l *line) place(number int) int {
-	if l.seq == nil {
+	if l.track == nil {
 		if number < 0 || number >= len(l.calls) {
 			return -1
 		}
 		return number
 	}
-	if at, ok := slices.BinarySearch(l.seq, int32(number)); ok && number >= 0 {
+	by := func(call int32, number int) int { return cmp.Compare(int(l.track.Calls[call].Seq), number) }
+	if at, ok := slices.BinarySearchFunc(l.calls, number, by); ok && number >= 0 {
 		return at
 	}
 	return -1
@@ -136,9 +137,7 @@ func buckets(members []Member) [][]line {
 			}
 			l := line{member: i, calls: calls}
 			if t.Total != nil {
-				for _, k := range calls {
-					l.seq = append(l.seq, t.Calls[k].Seq)
-				}
+				l.track = t
 			}
 			key := "none " + strconv.FormatBool(t.Device < 0)
 			if c < len(t.Comms) {
@@ -222,15 +221,15 @@ func (g *group) take(l line, shift int) {
 // one is its counterpart, or a neighbour. Where calls are missing in between it goes by time.
 func (g *group) find(l line) bool {
 	b := &g.members[l.member]
-	if l.seq != nil && g.join(l, 0) {
+	if l.track != nil && g.join(l, 0) {
 		return true
 	}
 	middle, near := g.near(&l)
 	shift := func(at int) (int, bool) {
-		if l.seq == nil {
+		if l.track == nil {
 			return at - middle, true
 		}
-		if at < 0 || at >= len(l.seq) {
+		if at < 0 || at >= len(l.calls) {
 			return 0, false
 		}
 		return l.number(at) - g.seed.number(middle), true
@@ -307,7 +306,7 @@ func (g *group) byTime(l line, clock Line) bool {
 		clock = fit(points)
 		calls, points = g.meet(&l, clock)
 	}
-	if l.seq != nil {
+	if l.track != nil {
 		if len(points) < stretch/2-2 || !g.steady(&l, calls) {
 			return false
 		}
@@ -379,7 +378,7 @@ func (g *group) shared(l *line, shift int) (lo, hi int) {
 	}
 	for ; lo < hi && !has(hi-1); hi-- {
 	}
-	if l.seq == nil && float64(hi-lo) < common*float64(len(g.seed.calls)) {
+	if l.track == nil && float64(hi-lo) < common*float64(len(g.seed.calls)) {
 		return 0, 0
 	}
 	return lo, hi
@@ -428,12 +427,12 @@ func (g *group) join(l line, shift int) bool {
 			both++
 		}
 	}
-	if float64(both) < overlapping*float64(n) || l.seq == nil && float64(n) < common*float64(len(g.seed.calls)) || n < min(stretch, len(l.calls)) {
+	if float64(both) < overlapping*float64(n) || l.track == nil && float64(n) < common*float64(len(g.seed.calls)) || n < min(stretch, len(l.calls)) {
 		return false
 	}
 	g.clocks[b.clock] = clock
 	g.take(l, shift)
-	if l.seq == nil { // samples have their gaps anywhere
+	if l.track == nil { // samples have their gaps anywhere
 		g.lo, g.hi = lo, hi
 	}
 	return true
