@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if place := os.Getenv("HISTORY_TEST_KILL"); place != "" {
 		writeUntilKilled(place)
 	}
+	if told := os.Getenv("HISTORY_TEST_ADD"); told != "" {
+		addOne(told)
+	}
 	code := m.Run()
 	if server.stop != nil {
 		server.stop()

@@ -178,7 +178,7 @@ func unreadable(tables []source.Table, found map[Role]source.Table) (table, colu
 }
 
 // leftOut are the tables of events that play no role: those with a time and at least one row. A report names what it
-// does not look at. A table that cannot be read is not named: nothing of the report depends on it.
+// does not look at, nor can read.
 func (l *loader) leftOut(tables []source.Table) (names []string) {
 	used := map[string]bool{}
 	for _, t := range l.tables {
@@ -193,7 +193,7 @@ func (l *loader) leftOut(tables []source.Table) (names []string) {
 		if used[t.Name] || t.View || at == "" || len(names) == maxLeftOut {
 			continue
 		}
-		if err := src.Scan(t.Name, []string{at}, func([]cell) error { return errFound }); errors.Is(err, errFound) {
+		if err := src.Scan(t.Name, []string{at}, func([]cell) error { return errFound }); err != nil {
 			names = append(names, t.Name)
 		}
 	}
