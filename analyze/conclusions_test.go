@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
 // What a report of a real capture must conclude and what it must not, worked out from the event rows: patterns of the
@@ -171,4 +173,87 @@ func leadingRange(r *report.Report) (name string, told bool) {
 		}
 	}
 	return name, told
+}
+
+// What a change would win at most, of the same captures: a step that waits for its data loader gains all of its idle time
+// from a free host; one that computes gains its 3.0 % of late launches and 0.3 % of the latency behind them. No ceiling is
+// below zero.
+func TestCeilingsOfRealTraces(t *testing.T) {
+	dir := shared(t, "traces")
+	for name, c := range map[string]struct{ low, high float64 }{ // of the step, by a free host
+		"aip_baseline_nvtx": {0.94, 0.97}, "cs336_hoponga_exp2023_4": {0.03, 0.034}, "cs336_hoponga_exp2024_2": {0.03, 0.034},
+	} {
+		res, err := WhatIf(t.Context(), filepath.Join(dir, name+".sqlite"), nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range res.Scenarios {
+			step := &s.Steps[0]
+			if step.Gain < 0 || step.Ceiling < 0 {
+				t.Errorf("%s %v: gains %v", name, s.Changes, step.Gain)
+			}
+			if share := step.UpTo / step.Time; s.Changes[0] == "--host-free" && (share < c.low || share > c.high) {
+				t.Errorf("%s %v: %.3f of the step, want %v", name, s.Changes, share, c)
+			}
+		}
+	}
+	r := runReport(t, filepath.Join(dir, "cs336_hoponga_exp2023_4.sqlite"), Options{})
+	if compute, all := r.Find("unit.path_time", report.Labels{"part": "compute"}), r.Find("unit.time", nil); *compute.Value < 0.8**all.Value {
+		t.Errorf("hoponga: %v of %v ns of the critical path compute", *compute.Value, *all.Value)
+	}
+}
+
+// Of the ranks of a Jacobi solver number 3 comes last in 957 of 1,001 all-reduces, and nobody came late before it; half of
+// its steps take 1.05 ms and half 3.5 ms, which the first sentence says beside their mean.
+func TestConclusionsOfRanks(t *testing.T) {
+	var parts [][]byte
+	for _, n := range []string{"1", "2", "3", "4", "6"} {
+		parts = append(parts, partialOf(t, shared(t, "traces", "ranks", "jacobi_mpi_report"+n+".sqlite")))
+	}
+	r := mergeReport(t, merge.Options{}, parts...)
+	if len(r.Findings) == 0 || r.Findings[0].ID != "rank_straggler" ||
+		!regexp.MustCompile(`^Rank 3 holds up.*SendRecv with nobody late.* in 957 of 1001`).MatchString(r.Findings[0].Title) {
+		t.Errorf("%+v", r.Findings)
+	}
+	h := &head{Report: r}
+	for mode, want := range map[string]float64{"short": 1.055e6, "long": 3.502e6} {
+		if got := h.mean("unit.mode_time", "mode", mode); got < 0.99*want || got > 1.01*want {
+			t.Errorf("%s steps take %v, want %v", mode, got, want)
+		}
+		if got := h.mean("unit.mode_share", "mode", mode); got < 0.49 || got > 0.51 {
+			t.Errorf("%v of the steps are %s", got, mode)
+		}
+	}
+	if h.answer(); len(h.wrong) > 0 || h.n == 0 {
+		t.Errorf("%v", h.wrong)
+	}
+}
+
+// A thread launches three kernels in each step (6, 2 and 1 ms), another waits for them, and the next step is launched 0.3 ms
+// after that: the first kernel is worth 6 of 9.3 ms, whoever waits.
+func TestConclusionsOfTwoThreads(t *testing.T) {
+	const ms = 1_000_000
+	for _, threads := range []int64{1, 2} {
+		b := tracetest.New()
+		p := b.Process(7, "python")
+		a, wait := p.Thread(10, ""), p.Thread(10*threads, "")
+		now := int64(ms)
+		for range 60 {
+			a.Range("execute_context_0(0)_generation_32(32)", now-20*us, now+300*us)
+			gpu, host := now+5*us, now
+			for _, k := range []struct {
+				name string
+				ns   int64
+			}{{"flash_fwd_splitkv_kernel", 6 * ms}, {"nvjet_tst_64x8", 2 * ms}, {"sample_kernel", ms}} {
+				a.Launch(k.name, host, host+4*us, tracetest.Kernel{Start: gpu, End: gpu + k.ns})
+				gpu, host = gpu+k.ns+us, host+6*us
+			}
+			wait.StreamSynchronize(host+20*us, gpu+4*us, 0, 7)
+			now = gpu - us + 300*us
+		}
+		r := runReport(t, b.WriteTB(t), Options{})
+		if f := &r.Findings[0]; f.ID != "dominant_kernel" || f.Severity != report.High || f.Worth.Share() < 0.63 || f.Worth.Share() > 0.65 {
+			t.Errorf("%d threads: %s, %s, worth %+v", threads, f.Title, f.Severity, f.Worth)
+		}
+	}
 }
