@@ -56,8 +56,7 @@ func identity(in *kit.Input) report.Capture {
 // hashed is the first half of the SHA-256 of parts.
 func hashed(parts ...string) *string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	text := hex.EncodeToString(sum[:16])
-	return &text
+	return new(hex.EncodeToString(sum[:16]))
 }
 
 // eventSum adds up the hashes of events, so that their order does not matter: exports order equal times differently.

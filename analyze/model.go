@@ -134,12 +134,10 @@ func describeGPU(t *trace.Trace, device int32) report.GPU {
 	a := t.GPU(device)
 	g.Name, g.Chip, g.SMs, g.MemoryBytes = known(a.Name), known(a.Chip), positive(a.SMs), positive(a.MemoryBytes)
 	if a.MemoryBandwidth > 0 {
-		v := float64(a.MemoryBandwidth)
-		g.MemoryBandwidth = &v
+		g.MemoryBandwidth = new(float64(a.MemoryBandwidth))
 	}
 	if a.ClockHz > 0 {
-		v := float64(a.ClockHz)
-		g.ClockHz = &v
+		g.ClockHz = new(float64(a.ClockHz))
 	}
 	if a.CapMajor > 0 {
 		g.ComputeCap = known(strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10))
@@ -156,8 +154,7 @@ func unitOf(in *kit.Input, cuts []report.UnitCut) report.Unit {
 	}
 	u.Groups, u.Trimmed, u.Series = unitKinds(in)
 	u.Steps, u.Parts = steps.Steps(in), steps.Parts(in)
-	coverage := x.Coverage
-	u.Coverage = &coverage
+	u.Coverage = new(x.Coverage)
 	for i := range x.Anchors {
 		a := anchorOf(&x.Anchors[i])
 		a.Used = i == 0
@@ -212,8 +209,7 @@ func anchorOf(a *workunit.Anchor) report.UnitAnchor {
 // main kind no numbers under the label of its phase too.
 func unitCut(in *kit.Input) report.UnitCut {
 	x := in.Units
-	coverage := x.Coverage
-	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: &coverage}
+	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: new(x.Coverage)}
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
 	c.Steps, c.Parts = steps.Steps(in), steps.Parts(in)
 	var metrics []report.Metric

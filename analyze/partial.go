@@ -69,8 +69,7 @@ func ownOf(r *report.Report) merge.Own {
 		case m.ID == "comm.exposed_time" && ofDevice && m.Labels["collective"] == kernelname.CollSendRecv:
 			o.P2P[device] += int64(*m.Value)
 		case m.ID == "component.gpu_time" && m.Labels.Keys() == "component" && m.Labels["component"] == kernelname.CompMoE:
-			ns := int64(*m.Value)
-			o.Experts = &ns
+			o.Experts = new(int64(*m.Value))
 		case m.ID == "kernel.total_time" && len(m.Labels) == 0:
 			o.Kernels = int64(*m.Value)
 		case m.ID == "unit.time" && !ofDevice && m.Group != "" && m.Summary != nil:

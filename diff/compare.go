@@ -259,8 +259,7 @@ func (x *comparer) totalRow(id string) (comparison.Row, bool) {
 			row.Unit = c.Metric(id, nil).Unit
 			*s.values = append(*s.values, v)
 		}
-		mean := side.Average(*s.values)
-		*s.mean = &mean
+		*s.mean = new(side.Average(*s.values))
 	}
 	row.Change()
 	return row, true

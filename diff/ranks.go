@@ -214,8 +214,7 @@ func rankRow(id, by string, base, head []*rankOf, baseRuns, headRuns int) compar
 	row.Base, row.BaseWait, row.BaseLast = together(base)
 	row.Head, row.HeadWait, row.HeadLast = together(head)
 	if row.Base != nil && row.Head != nil {
-		d := comparison.Value(row.Head) - comparison.Value(row.Base)
-		row.Delta = &d
+		row.Delta = new(comparison.Value(row.Head) - comparison.Value(row.Base))
 	}
 	return row
 }

@@ -53,8 +53,7 @@ func (x *comparer) price() {
 	}
 	s.Throughput = &throughput
 	if s.BaseGPUs > 0 && s.HeadGPUs > 0 && s.BaseGPUs != s.HeadGPUs {
-		e := throughput * float64(s.BaseGPUs) / float64(s.HeadGPUs)
-		s.Efficiency = &e
+		s.Efficiency = new(throughput * float64(s.BaseGPUs) / float64(s.HeadGPUs))
 	}
 	collectives := map[string]bool{}
 	for i := range c.Attribution.Rows {

@@ -169,6 +169,5 @@ func floatOf(v *int64) *float64 {
 	if v == nil {
 		return nil
 	}
-	f := float64(*v)
-	return &f
+	return new(float64(*v))
 }

@@ -38,13 +38,11 @@ func (u *modelRun) lengths(c perfopt.Context) {
 	}
 	switch {
 	case u.prompt != nil && r.Tokens.Mean != nil:
-		v := *u.prompt + *r.Tokens.Mean/2
-		u.context = &v
+		u.context = new(*u.prompt + *r.Tokens.Mean/2)
 	case r.Context != nil:
 		u.context = r.Context
 	case c.Mode == "fixed" && c.Fixed > 0:
-		v := float64(c.Fixed)
-		u.context = &v
+		u.context = new(float64(c.Fixed))
 	}
 }
 
@@ -179,8 +177,7 @@ func sumOf(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return nil
 	}
-	s := *a + *b
-	return &s
+	return new(*a + *b)
 }
 
 // over is a over b, times a factor; nil where one is unknown or b is 0.

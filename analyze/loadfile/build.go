@@ -137,8 +137,7 @@ func perSecond(n, ns int64) *float64 {
 	if ns <= 0 {
 		return nil
 	}
-	v := float64(n) * 1e9 / float64(ns)
-	return &v
+	return new(float64(n) * 1e9 / float64(ns))
 }
 
 // distribution sorts the sample.

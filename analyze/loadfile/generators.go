@@ -236,8 +236,7 @@ func (g *generated) nvidia(r *Result) {
 		if s == nil || s.Avg == nil {
 			return nil
 		}
-		v := int64(math.Round(*s.Avg * float64(n)))
-		return &v
+		return new(int64(math.Round(*s.Avg * float64(n))))
 	}
 	r.Tokens.Input, r.Tokens.Output = total(g.InputLength), total(g.OutputLength)
 	r.Latency = Latency{TTFT: g.TTFT.distribution(n), TPOT: g.ITL.distribution(n), E2E: g.RequestLatency.distribution(n)}
@@ -275,8 +274,7 @@ func (g *generated) guideLLM(r *Result) {
 		if s.Successful == nil || s.Successful.TotalSum == nil {
 			return nil
 		}
-		v := int64(*s.Successful.TotalSum)
-		return &v
+		return new(int64(*s.Successful.TotalSum))
 	}
 	r.Tokens.Input, r.Tokens.Output = total(m.Input), total(m.Output)
 	of := func(s guideStats, unit float64) *Distribution {

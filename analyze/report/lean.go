@@ -97,8 +97,7 @@ func (l *Lean) metrics(list []Metric) []Metric {
 		if same, ok := l.sources[key]; ok {
 			m.Source.Tables, m.Source.Columns, m.Source.Query = same.Tables, same.Columns, same.Query
 		} else {
-			own := m.Source
-			l.sources[key] = &own
+			l.sources[key] = new(m.Source)
 		}
 	}
 	return list

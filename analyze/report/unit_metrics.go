@@ -60,7 +60,7 @@ func (c CutMetrics) MarshalJSON() ([]byte, error) {
 		}
 		return &at
 	}
-	number := func(v int64) *float64 { f := float64(v); return &f }
+	number := func(v int64) *float64 { return new(float64(v)) }
 	for i := range c {
 		m := &c[i]
 		keys := slices.Sorted(maps.Keys(m.Labels))

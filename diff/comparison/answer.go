@@ -128,8 +128,7 @@ func (a *Answer) Sides() string {
 func (a *Answer) OfRow(row *Row, verdict Verdict) {
 	a.Metric, a.From, a.To, a.Unit = row.Metric, row.Base, row.Head, row.Unit
 	if row.Ratio != nil {
-		change := Value(row.Ratio) - 1
-		a.Change = &change
+		a.Change = new(Value(row.Ratio) - 1)
 	}
 	way := DirectionOf(row.Metric, Value(row.Delta))
 	switch row.Class {

@@ -437,11 +437,9 @@ func (r *Row) Change() {
 	if r.Base == nil || r.Head == nil {
 		return
 	}
-	delta := Value(r.Head) - Value(r.Base)
-	r.Delta = &delta
+	r.Delta = new(Value(r.Head) - Value(r.Base))
 	if Value(r.Base) > 0 {
-		ratio := Value(r.Head) / Value(r.Base)
-		r.Ratio = &ratio
+		r.Ratio = new(Value(r.Head) / Value(r.Base))
 	}
 }
 

@@ -46,8 +46,7 @@ func (r *Rule) Takes(l report.Labels, also ...string) bool {
 		if v, ok := l[key]; ok {
 			m := r.names
 			if m == nil {
-				compiled := r.Match.Compile()
-				m = &compiled
+				m = new(r.Match.Compile())
 			}
 			return m.matches(v) || key == kernelLabel && anyOf(also, m.matches)
 		}

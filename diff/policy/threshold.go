@@ -12,7 +12,7 @@ import (
 // decode, or where the base has neither of one unit; the coverage by CUDA graphs; and the kernel that takes most time
 // of a unit of the base.
 func ThresholdRules(percent float64, base []*report.Report) []Rule {
-	rel := func() *float64 { v := percent / 100; return &v }
+	rel := func() *float64 { return new(percent / 100) }
 	var rules []Rule
 	for _, name := range []string{"prefill", "decode"} {
 		if phase, ok := phaseOf(base, name); ok {

@@ -121,10 +121,7 @@ func (s *Store) file(path string, mode Mode) (string, error) {
 
 func writable(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
+	return err == nil && f.Close() == nil
 }
 
 // Name is what errors call the store: its path, or its URL without the password.

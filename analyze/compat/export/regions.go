@@ -87,12 +87,10 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 			e.Parent = &s
 		}
 		if n, ok := present.CellOf(t, i, "pid").Int(); ok {
-			s := strconv.FormatInt(n, 10)
-			e.Process = &s
+			e.Process = new(strconv.FormatInt(n, 10))
 		}
 		if n, ok := present.CellOf(t, i, "device_id").Int(); ok {
-			s := "cuda:" + strconv.FormatInt(n, 10)
-			e.Device = &s
+			e.Device = new("cuda:" + strconv.FormatInt(n, 10))
 		}
 		if e.Top = top[e.Name]; e.Top == nil {
 			e.Top = []regionKernel{}

@@ -149,8 +149,7 @@ func stageOf(v *present.View, phase string) *report.Metric {
 func meanWall(v *present.View, phase string) *float64 {
 	for _, w := range phasesOf(v) {
 		if w.phase == phase && w.count > 0 {
-			mean := float64(w.wall) / float64(w.count)
-			return &mean
+			return new(float64(w.wall) / float64(w.count))
 		}
 	}
 	return nil

@@ -101,8 +101,7 @@ func wholeTrace(v *present.View, id string, pairs ...string) *int64 {
 	if !ok {
 		return nil
 	}
-	n := int64(x)
-	return &n
+	return new(int64(x))
 }
 
 // phaseWall is what the report says of one phase: how many ranges, and the host time inside them in ns.
@@ -161,8 +160,7 @@ func prefillDecode(v *present.View) map[string]*phaseSummary {
 		}
 		s.TotalMs = shifted(report.I(s.total), -6)
 		if *s.Count > 0 {
-			avg := float64(s.total) / float64(*s.Count) / 1e6
-			s.AvgMs = &avg
+			s.AvgMs = new(float64(s.total) / float64(*s.Count) / 1e6)
 		}
 	}
 	return out
@@ -181,8 +179,7 @@ func componentsOf(v *present.View) map[string]*componentSummary {
 	}
 	for _, c := range out {
 		if sum > 0 {
-			p := c.total / sum * 100
-			c.Percent = &p
+			c.Percent = new(c.total / sum * 100)
 		}
 	}
 	return out
@@ -220,6 +217,5 @@ func shifted(c report.Cell, exp10 int) *json.Number {
 	} else {
 		return nil
 	}
-	n := json.Number(unit.Shift(text, exp10))
-	return &n
+	return new(json.Number(unit.Shift(text, exp10)))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -67,12 +68,7 @@ func titled(titles ...string) func(string, []byte) bool {
 	return func(_ string, head []byte) bool {
 		line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
 		text, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("# "))
-		for _, t := range titles {
-			if ok && string(text) == t {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(titles, func(t string) bool { return ok && string(text) == t })
 	}
 }
 

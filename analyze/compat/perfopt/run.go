@@ -66,11 +66,9 @@ func (s *stat) scaled(factor float64) Value {
 	if s == nil || !usable(s.Mean) {
 		return v
 	}
-	mean := *s.Mean * factor
-	v.Mean = &mean
+	v.Mean = new(*s.Mean * factor)
 	if usable(s.Std) {
-		std := *s.Std * factor
-		v.Std = &std
+		v.Std = new(*s.Std * factor)
 	}
 	return v
 }
@@ -163,8 +161,7 @@ func (d *Data) readMetrics(in *file.Input, b []byte) error {
 		r.Stated["model"] = *m.MFU
 	}
 	if usable(m.Peak) && *m.Peak > 0 {
-		peak := *m.Peak * 1e12
-		r.StatedMax = &peak
+		r.StatedMax = new(*m.Peak * 1e12)
 	}
 	r.dims(m.Dims)
 	t.Records++

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,21 +112,11 @@ func headerOf(head []byte) []string {
 }
 
 func hasColumns(header []string, names ...string) bool {
-	for _, n := range names {
-		if column(header, n) < 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(n string) bool { return column(header, n) < 0 })
 }
 
 func column(header []string, name string) int {
-	for i, h := range header {
-		if strings.EqualFold(h, name) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(header, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
 func isOperators(_ string, head []byte) bool {

@@ -64,8 +64,7 @@ func (s *Sample) Mean() *float64 {
 	if s.n == 0 {
 		return nil
 	}
-	m := s.sum / float64(s.n)
-	return &m
+	return new(s.sum / float64(s.n))
 }
 
 // Thinned reports whether the percentiles are of a part of the values.

@@ -162,8 +162,7 @@ func (s *Stated) Mean() *float64 {
 	if s == nil || s.N == 0 {
 		return nil
 	}
-	m := s.Sum / float64(s.N)
-	return &m
+	return new(s.Sum / float64(s.N))
 }
 
 // Summaries are what the summaries of a session state, added up where there are several.

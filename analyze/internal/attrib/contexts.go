@@ -303,10 +303,7 @@ func (c *Contexts) Descend(enter, leave func(node int32)) {
 
 // holds reports whether a node, found on the way outward from a call, is still around it.
 func (c *Contexts) holds(node int32, start, end int64) bool {
-	if !c.tangled || c.alone[node] == trace.None {
-		return true
-	}
-	return c.encloses(c.alone[node], start, end)
+	return !c.tangled || c.alone[node] == trace.None || c.encloses(c.alone[node], start, end)
 }
 
 // encloses reports whether a call from start to end lies in the range; one without length at the range's end does not.

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxRange bounds how much of a range's name is searched for words, in bytes.
 const maxRange = 1 << 10
@@ -16,12 +19,7 @@ const maxRange = 1 << 10
 func RangeComponent(rangeName string) string {
 	s := lower(clip(rangeName, maxRange))
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(s, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 	}
 	switch {
 	case endsInNorm(s):

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // family returns "library/operation[/dtype]": what stays when an autotuner or a
 // heuristic swaps tile shapes, stages, clusters, split-K or vector width. A type
@@ -55,12 +58,7 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 func (v view) gemmOp(y symbol) string {
 	name := lower(y.base)
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(name, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
 	}
 	switch {
 	case has("splitkreduce", "splitk_reduce"):

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // compiledRule is a rule with its patterns parsed.
 type compiledRule struct {
@@ -66,21 +69,11 @@ func parsePatterns(s string) patterns {
 }
 
 func (ps patterns) in(text string) bool {
-	for _, p := range ps {
-		if p.in(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ps, func(p pattern) bool { return p.in(text) })
 }
 
 func (p pattern) in(text string) bool {
-	for _, q := range p {
-		if !q.in(text) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p, func(q part) bool { return !q.in(text) })
 }
 
 func (q part) in(text string) bool {

@@ -28,12 +28,7 @@ func FP32Math(name string, info *Info) bool {
 			return false
 		}
 	}
-	for _, w := range singleWords {
-		if strings.Contains(name, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(singleWords, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // doubleWords say that a matrix product works on FP64.

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // oneWord spells names that change case inside a word.
 var oneWord = strings.NewReplacer("MoE", "Moe", "RoPE", "Rope")
@@ -72,12 +75,7 @@ type wordPart struct {
 }
 
 func anyWords(ps []wordPattern, v *view) bool {
-	for _, p := range ps {
-		if p.in(v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ps, func(p wordPattern) bool { return p.in(v) })
 }
 
 func (p wordPattern) in(v *view) bool {

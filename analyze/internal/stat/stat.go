@@ -127,8 +127,7 @@ func Ratio[A, B Number](a A, b B) *float64 {
 	if b <= 0 {
 		return nil
 	}
-	r := float64(a) / float64(b)
-	return &r
+	return new(float64(a) / float64(b))
 }
 
 // Wilson is the 95 % interval of a share of which hits of n > 0 independent trials were seen, both in [0,1] (Wilson's

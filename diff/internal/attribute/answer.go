@@ -116,8 +116,7 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	if gate != nil {
 		a.Metric, a.From, a.To, a.Direction = gate.Metric, gate.Base, gate.Head, comparison.NotSettled
 		if gate.Ratio != nil {
-			change := comparison.Value(gate.Ratio) - 1
-			a.Change = &change
+			a.Change = new(comparison.Value(gate.Ratio) - 1)
 		}
 		if gate.Verdict != comparison.Inconclusive && gate.Base != nil && gate.Head != nil {
 			a.Direction = comparison.DirectionOf(gate.Metric, comparison.Value(gate.Head)-comparison.Value(gate.Base))

@@ -133,8 +133,7 @@ func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
 	}
 	for i := range s.C.Attribution.Rows {
 		if r := &s.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == c.ID && r.Delta*c.Delta > 0 {
-			top := s.kernelRow(r, nil)
-			row.With = append(row.With, s.mostOfAll(&top))
+			row.With = append(row.With, s.mostOfAll(new(s.kernelRow(r, nil))))
 			break
 		}
 	}

@@ -113,7 +113,7 @@ func (s *stepper) rows(of []int32) {
 func (s *stepper) row(b, h int) comparison.StepRow {
 	none := side.Position{}
 	base, head := &none, &none
-	whole := func(i int) *int64 { v := int64(i); return &v }
+	whole := func(i int) *int64 { return new(int64(i)) }
 	if b >= 0 {
 		base = &s.base.Positions[b]
 	}

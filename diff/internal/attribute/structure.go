@@ -270,12 +270,10 @@ func (x *Parts) APIRows() {
 		a := comparison.API{Name: name, Kind: side.KindOfCall(name), BaseCount: &b.count, HeadCount: &h.count,
 			BaseTime: &b.time, HeadTime: &h.time, Class: comparison.Unsettled}
 		if b.count > 0 {
-			mean := b.time / b.count
-			a.BaseMean = &mean
+			a.BaseMean = new(b.time / b.count)
 		}
 		if h.count > 0 {
-			mean := h.time / h.count
-			a.HeadMean = &mean
+			a.HeadMean = new(h.time / h.count)
 		}
 		switch {
 		case b.count == 0:

@@ -29,8 +29,7 @@ func (x *Parts) Unjudged() {
 		}
 		u := comparison.Unjudged{ID: id, Text: text, Unit: measure, Base: b, Head: h, Delta: h - b}
 		if b > 0 {
-			ratio := h / b
-			u.Ratio = &ratio
+			u.Ratio = new(h / b)
 		}
 		x.C.Unjudged = append(x.C.Unjudged, u)
 	}

@@ -82,8 +82,7 @@ func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 	far := *s
 	if most != nil && s.row.Base != nil {
-		head := comparison.Value(s.row.Base) * comparison.Value(most)
-		far.row.Head = &head
+		far.row.Head = new(comparison.Value(s.row.Base) * comparison.Value(most))
 	}
 	could, _ := j.exceeds(&better, &far)
 	switch {

@@ -238,8 +238,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	var milder []*question
 	for _, q := range list {
 		if q.r.Milder != nil && q.s != nil {
-			s := *q.s
-			q.milder = &question{r: q.r.Milder, s: &s}
+			q.milder = &question{r: q.r.Milder, s: new(*q.s)}
 			milder = append(milder, q.milder)
 		}
 	}

@@ -64,8 +64,7 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	k.CountEffect, k.PerCallEffect = Effects(b.Count, b.Time, h.Count, h.Time)
 	if p.Base >= 0 {
 		k.BaseName, k.Base, k.BaseCount = &base[p.Base].Name, &base[p.Base].Time, &base[p.Base].Count
-		share := b.Time / unit
-		k.Share = &share
+		k.Share = new(b.Time / unit)
 	}
 	if p.Of >= 0 {
 		k.SplitOf = &base[p.Of].Name
@@ -77,8 +76,7 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 		}
 	}
 	if k.Base != nil && k.Head != nil && b.Time > 0 {
-		ratio := h.Time / b.Time
-		k.Ratio = &ratio
+		k.Ratio = new(h.Time / b.Time)
 	}
 	if p.Base >= 0 && p.Head >= 0 && p.By != comparison.ByExact && k.Note == "" {
 		k.Note = "replaced: paired by " + p.By

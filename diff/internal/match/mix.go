@@ -26,8 +26,7 @@ func (x *Sides) Mix() {
 		m.BaseCount, m.BaseTime, m.BaseShare = x.Base.OfKind(k.Base)
 		m.HeadCount, m.HeadTime, m.HeadShare = x.Head.OfKind(k.Head)
 		if m.BaseTime != nil && m.HeadTime != nil && comparison.Value(m.BaseTime) > 0 {
-			ratio := comparison.Value(m.HeadTime) / comparison.Value(m.BaseTime)
-			m.Ratio = &ratio
+			m.Ratio = new(comparison.Value(m.HeadTime) / comparison.Value(m.BaseTime))
 		}
 		x.C.Mix = append(x.C.Mix, m)
 	}

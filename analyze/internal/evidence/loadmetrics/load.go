@@ -101,7 +101,6 @@ func (d *Data) Environment(e *report.Environment) {
 		e.Model = d.Result.Model
 	}
 	if w := &d.Result.Workload; w.Fingerprint != "" {
-		text := w.Text()
-		e.Load = &text
+		e.Load = new(w.Text())
 	}
 }

@@ -261,8 +261,7 @@ func (d *Data) aggregate(k *Kernel) {
 		k.Flops = &operations
 		k.Intensity = intensity(&flops, &bytes)
 		if timed == counted && ns > 0 {
-			v := operations / ns * 1e9
-			k.FlopRate = &v
+			k.FlopRate = new(operations / ns * 1e9)
 		}
 		k.most = d.mainType(k)
 	}
@@ -351,6 +350,5 @@ func (w *weighted) largest() *float64 {
 	if w.n == 0 {
 		return nil
 	}
-	v := w.most
-	return &v
+	return new(w.most)
 }

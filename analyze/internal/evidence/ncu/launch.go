@@ -37,8 +37,7 @@ func (l *Launch) Get(f Field) *float64 {
 // ncu prints it; nil where neither is there.
 func (l *Launch) DRAMThroughput() *float64 {
 	if b, d := l.Bytes(), l.Get(Duration); b != nil && d != nil && *d > 0 {
-		v := *b / *d * 1e9
-		return &v
+		return new(*b / *d * 1e9)
 	}
 	if v := l.Get(DRAMRate); v != nil {
 		return v
@@ -47,8 +46,7 @@ func (l *Launch) DRAMThroughput() *float64 {
 	if r == nil || w == nil {
 		return nil
 	}
-	v := *r + *w
-	return &v
+	return new(*r + *w)
 }
 
 // Bytes are those read from and written to device memory, counted; nil where they were not.
@@ -60,8 +58,7 @@ func (l *Launch) Bytes() *float64 {
 	if r == nil || w == nil {
 		return nil
 	}
-	v := *r + *w
-	return &v
+	return new(*r + *w)
 }
 
 // building is a launch while its page is read.

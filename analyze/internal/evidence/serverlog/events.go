@@ -1,6 +1,9 @@
 package serverlog
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Class of an error, by what it says.
 type Class int
@@ -185,12 +188,7 @@ var stopSigns = []string{
 }
 
 func stops(m []byte) bool {
-	for _, s := range stopSigns {
-		if hasPrefix(m, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(stopSigns, func(s string) bool { return hasPrefix(m, s) })
 }
 
 // endedBySignal reports whether a record says that a process went because it was told to: by SIGINT or SIGTERM.

@@ -50,8 +50,7 @@ func cost(in *kit.Input, out *kit.Output) {
 		}
 		var perMillion *float64
 		if gpus > 0 {
-			v := price / 3600 * float64(gpus) / *rate * 1e6
-			perMillion = &v
+			perMillion = new(price / 3600 * float64(gpus) / *rate * 1e6)
 		}
 		out.Metric("cost.per_million_tokens", kit.Labels("source", source), perMillion)
 		table.Row(kit.Text("source", source), kit.Int("gpus", int64(gpus)), kit.Float("rate", *rate),

@@ -119,8 +119,7 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		if most == nil || math.IsNaN(v) {
 			return nil
 		}
-		share := v / *most
-		return &share
+		return new(v / *most)
 	}
 	most := 0.0
 	if flops != nil {

@@ -185,8 +185,7 @@ func loadLatency(o *kit.Output, r *loadfile.Result) {
 			continue
 		}
 		if m.Summary = &s; l.d.Only == "" {
-			h := l.d.Histogram
-			m.Histogram = &h
+			m.Histogram = new(l.d.Histogram)
 		}
 		t.Row(
 			kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50), kit.Float("p90", s.P90),

@@ -42,16 +42,14 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 		if peak == nil {
 			return nil
 		}
-		v := share(u, u.flops, *peak)
-		return &v
+		return new(share(u, u.flops, *peak))
 	}
 	bandwidthOf := func(u *stepUse) *float64 {
 		size := m.BytesOf()
 		if size <= 0 || m.Experts > 0 || device.Bandwidth <= 0 {
 			return nil
 		}
-		v := share(u, all*size*float64(u.units), device.Bandwidth)
-		return &v
+		return new(share(u, all*size*float64(u.units), device.Bandwidth))
 	}
 	most := 0.0
 	for i := range uses {

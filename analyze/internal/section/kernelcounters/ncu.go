@@ -186,11 +186,9 @@ func plus(a, b *float64) *float64 {
 		if b == nil {
 			return a
 		}
-		v := *b
-		return &v
+		return new(*b)
 	}
-	v := *a + *b
-	return &v
+	return new(*a + *b)
 }
 
 // ncuSources are the fields behind a metric, and their columns in the words of the raw page.
@@ -327,8 +325,7 @@ func (s *ncuRun) bounds() {
 		if s.total == nil {
 			continue
 		}
-		zero := 0.0
-		v := plus(&zero, time[b])
+		v := plus(new(0.0), time[b])
 		s.out.Metric("ncu.bound_time", l, v)
 		series.Labels, series.Values = append(series.Labels, string(b)), append(series.Values, *v)
 	}

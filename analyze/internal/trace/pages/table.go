@@ -40,12 +40,7 @@ const (
 func affinityOf(declared string) affinity {
 	d := strings.ToUpper(declared)
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(d, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(d, w) })
 	}
 	switch {
 	case has("INT"):
@@ -74,14 +69,12 @@ func literal(preset string, a affinity) *Cell {
 		return &Cell{}
 	}
 	if v, err := strconv.ParseInt(preset, 10, 64); err == nil && (a == integer || a == numeric || a == none) {
-		c := IntCell(v)
-		return &c
+		return new(IntCell(v))
 	}
 	if n := len(preset); n >= 2 && preset[0] == '\'' && preset[n-1] == '\'' && (a == text || a == none) {
 		inner := preset[1 : n-1]
 		if s := strings.ReplaceAll(inner, "''", ""); !strings.Contains(s, "'") {
-			c := TextCell(strings.ReplaceAll(inner, "''", "'"))
-			return &c
+			return new(TextCell(strings.ReplaceAll(inner, "''", "'")))
 		}
 	}
 	return nil

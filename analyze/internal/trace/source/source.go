@@ -4,6 +4,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
@@ -54,12 +55,7 @@ func (t Table) First(names ...string) string {
 
 // HasAll reports whether the table has all the columns.
 func (t Table) HasAll(columns []string) bool {
-	for _, c := range columns {
-		if t.Column(c) == "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(columns, func(c string) bool { return t.Column(c) == "" })
 }
 
 // Known are the columns as the table spells them; those that it lacks are empty.

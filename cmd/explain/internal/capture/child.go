@@ -131,8 +131,7 @@ func (c *child) wait() {
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			c.record.Signal = status.Signal().String()
 		} else {
-			code := state.ExitCode()
-			c.record.ExitCode = &code
+			c.record.ExitCode = new(state.ExitCode())
 		}
 	} else if err != nil {
 		c.record.Error = err.Error()

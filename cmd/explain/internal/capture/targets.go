@@ -40,8 +40,7 @@ func Targets(r *report.Report) []Target {
 		}
 		t := Target{name: name, comm: comm[name], total: *m.Value, count: m.N}
 		if all > 0 {
-			share := t.total / all
-			t.share = &share
+			t.share = new(t.total / all)
 		}
 		list = append(list, t)
 	}

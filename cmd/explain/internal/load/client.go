@@ -80,8 +80,8 @@ type outcome struct {
 }
 
 var (
-	readBuffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
-	gapBuffers  = sync.Pool{New: func() any { g := make([]int64, 0, 256); return &g }}
+	readBuffers = sync.Pool{New: func() any { return new(make([]byte, 8<<10)) }}
+	gapBuffers  = sync.Pool{New: func() any { return new(make([]int64, 0, 256)) }}
 )
 
 // do sends one request and reads its whole answer.

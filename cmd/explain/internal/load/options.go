@@ -100,8 +100,7 @@ func (s SLO) limits() loadfile.SLO {
 		if d == 0 {
 			return nil
 		}
-		ns := d.Nanoseconds()
-		return &ns
+		return new(d.Nanoseconds())
 	}
 	return loadfile.SLO{TTFT: of(s.TTFT), TPOT: of(s.TPOT), E2E: of(s.E2E)}
 }

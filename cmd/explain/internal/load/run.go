@@ -168,8 +168,7 @@ func positive[T int | time.Duration](v T) *int64 {
 	if v <= 0 {
 		return nil
 	}
-	n := int64(v)
-	return &n
+	return new(int64(v))
 }
 
 // warmupPrompts is where the prompts of the warm-up begin: none of the load's, lest a prefix cache know those. It is a

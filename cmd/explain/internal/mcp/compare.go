@@ -164,8 +164,7 @@ func shareOf(c *comparison.Comparison, r *comparison.AttributionRow) *float64 {
 	if c.Attribution.TotalDelta == 0 {
 		return nil
 	}
-	v := r.Delta / c.Attribution.TotalDelta
-	return &v
+	return new(r.Delta / c.Attribution.TotalDelta)
 }
 
 func numbers(c *comparison.Comparison) []change {
