@@ -75,9 +75,9 @@ func (s *store) grow(n int) (leaf, slot int) {
 	return leaf, slot
 }
 
-// sink is what one goroutine adds to an event table: the part that all tables share.
+// sink is what one goroutine adds to an event table.
 type sink struct {
-	st      *store
+	t       *eventTable
 	index   int
 	piece   *piece
 	at      uint32 // next slot
@@ -91,8 +91,14 @@ type sink struct {
 
 // Leaf begins a piece.
 func (s *sink) Leaf(leaf, slot int) {
-	s.piece, s.at = &s.st.pieces[leaf], uint32(slot)
+	s.piece, s.at = &s.t.pieces[leaf], uint32(slot)
 	*s.piece = piece{slot: uint32(slot), by: uint32(s.index)}
+}
+
+// Row takes a row.
+func (s *sink) Row(row []cell) error {
+	s.t.row(s, row)
+	return nil
 }
 
 // times adds the times of a row, or counts it as skipped and returns false.
@@ -120,9 +126,9 @@ func (s *sink) span(start, end int64, known bool) bool {
 		p.base = start
 	}
 	at := s.at
-	s.st.off[at], s.st.dur[at] = farAway, farAway
+	s.t.off[at], s.t.dur[at] = farAway, farAway
 	if o := uint64(start - p.base); o < farAway {
-		s.st.off[at] = uint32(o)
+		s.t.off[at] = uint32(o)
 	} else {
 		s.starts = append(s.starts, far{int32(at), start})
 	}
@@ -131,7 +137,7 @@ func (s *sink) span(start, end int64, known bool) bool {
 		length = span.Open
 	}
 	if d := uint64(length); d < farAway {
-		s.st.dur[at] = uint32(d)
+		s.t.dur[at] = uint32(d)
 	} else {
 		s.lengths = append(s.lengths, far{int32(at), length})
 	}
@@ -144,16 +150,6 @@ func (s *sink) keep() {
 	s.at++
 }
 
-// number puts v into a column.
-func (s *sink) number(column []uint32, aside *[]far, v int64) {
-	if u := uint64(v) + 1; u < farAway {
-		column[s.at] = uint32(u)
-		return
-	}
-	column[s.at] = farAway
-	*aside = append(*aside, far{int32(s.at), v})
-}
-
 // dict numbers the distinct values a sink meets, in the order in which it meets them.
 type dict[K comparable] struct {
 	keys   []K
@@ -162,7 +158,8 @@ type dict[K comparable] struct {
 		key  K
 		code uint32 // plus 1
 	}
-	far []far // codes too large for their column, by slot
+	far  []far   // codes too large for their column, by slot
+	byID idCodes // of values that rows name by ids
 }
 
 const recentBits = 8
@@ -323,25 +320,21 @@ func (f *spanFacts) add(start, length int64) {
 	f.last = max(f.last, start+max(length, 0))
 }
 
-// settleNumbers closes the gaps of a column of numbers.
-func (s *store) settleNumbers(column []uint32, aside ...[]far) numbers {
-	n := s.eachPiece(func(p *piece, to int) { copy(column[to:], column[p.slot:p.slot+p.n]) })
-	return numbers{v: spill.Cut(s.arena, column, n), far: byIndex(s.byRow(aside...))}
-}
-
 // settleCodes closes the gaps of a column of codes and brings the sinks' dictionaries into one: entries whose group is
 // equal become one, which is that of the first row.
-func settleCodes[K, G comparable](s *store, column []uint16, dicts []*dict[K], group func(K) G) (codes, []K) {
-	groups := map[G]int32{} // to a number of the group, or to the code it got
+func settleCodes[K comparable](s *store, column []uint16, dicts []*dict[K], group func(K) K) (codes, []K) {
+	groups := map[K]int32{} // to a number of the group, or to the code it got
 	to := make([][]int32, len(dicts))
 	for i, d := range dicts {
 		to[i] = make([]int32, len(d.keys))
 		for k, key := range d.keys {
-			g := group(key)
-			n, ok := groups[g]
+			if group != nil {
+				key = group(key)
+			}
+			n, ok := groups[key]
 			if !ok {
 				n = int32(len(groups))
-				groups[g] = n
+				groups[key] = n
 			}
 			to[i][k] = n
 		}
@@ -408,16 +401,6 @@ func settled[T uint8 | uint16 | uint32](s *store, m *merger, from []uint16, n in
 		spill.Cut(s.arena, from, (n*int(size)+1)/2)
 	}
 	return out
-}
-
-// settleSteps brings together rowids, kept by slot where they do not follow the row before.
-func (s *store) settleSteps(lists ...[]far) steps {
-	all := s.byRow(lists...)
-	var w steps
-	for _, f := range all {
-		w.add(f.at, f.v)
-	}
-	return w
 }
 
 // orderOf is the rows in order of start, equal starts in order of row.

@@ -101,3 +101,100 @@ func (s *steps) take(order []int32) {
 	}
 	*s = w
 }
+
+// column is a column of an event table, beside its times, while the table is read.
+type column interface {
+	join()                              // another sink takes part
+	settle(t *eventTable)               // makes the final column of what the sinks took
+	take(a *spill.Arena, order []int32) // keeps the rows of order, in that order
+}
+
+// numberColumn becomes a column of numbers.
+type numberColumn struct {
+	*numbers
+	slots []uint32
+	aside [][]far // by sink
+}
+
+// number adds a column of numbers to the table.
+func (t *eventTable) number(out *numbers) *numberColumn {
+	c := &numberColumn{numbers: out}
+	t.extra, t.columns = append(t.extra, &c.slots), append(t.columns, c)
+	return c
+}
+
+func (c *numberColumn) join() { c.aside = append(c.aside, nil) }
+
+// put writes the number of the row that s is at.
+func (c *numberColumn) put(s *sink, v int64) {
+	if u := uint64(v) + 1; u < farAway {
+		c.slots[s.at] = uint32(u)
+		return
+	}
+	c.slots[s.at] = farAway
+	c.aside[s.index] = append(c.aside[s.index], far{int32(s.at), v})
+}
+
+func (c *numberColumn) settle(t *eventTable) {
+	n := t.eachPiece(func(p *piece, to int) { copy(c.slots[to:], c.slots[p.slot:p.slot+p.n]) })
+	*c.numbers = numbers{v: spill.Cut(t.arena, c.slots, n), far: byIndex(t.byRow(c.aside...))}
+}
+
+// codeColumn becomes a column of codes and the values they stand for.
+type codeColumn[K comparable] struct {
+	*codes
+	slots []uint16
+	dicts []*dict[K] // by sink
+	keys  *[]K
+	group func(K) K       // values that are taken for one have the same; nil: none are
+	owner func(*K) *owner // of the process or thread of a value; nil: it has none
+}
+
+// coded adds a column of codes to the table.
+func coded[K comparable](t *eventTable, out *codes, keys *[]K) *codeColumn[K] {
+	c := &codeColumn[K]{codes: out, keys: keys}
+	t.store.coded, t.columns = append(t.store.coded, &c.slots), append(t.columns, c)
+	return c
+}
+
+func (c *codeColumn[K]) join() { c.dicts = append(c.dicts, &dict[K]{}) }
+
+// put writes the value of the row that s is at, which holds no text of the row. hint is any hash of it.
+func (c *codeColumn[K]) put(s *sink, hint uint64, key K) {
+	d := c.dicts[s.index]
+	d.put(c.slots, s.at, d.code(hint, key))
+}
+
+func (c *codeColumn[K]) settle(t *eventTable) {
+	*c.codes, *c.keys = settleCodes(&t.store, c.slots, c.dicts, c.group)
+	if c.owner == nil {
+		return
+	}
+	for i := range *c.keys {
+		if o := c.owner(&(*c.keys)[i]); o.known {
+			t.ids = append(t.ids, o.id)
+		}
+	}
+	t.adopt = func(ids *idents) {
+		for i := range *c.keys {
+			o := c.owner(&(*c.keys)[i])
+			o.index = ids.number(o, t.tids)
+		}
+	}
+}
+
+// rowColumn becomes the rowids, which are kept where one does not follow that of the slot before.
+type rowColumn struct {
+	*steps
+	ids [][]far // by sink
+}
+
+func (c *rowColumn) join() { c.ids = append(c.ids, nil) }
+
+func (c *rowColumn) settle(t *eventTable) {
+	for _, f := range t.byRow(c.ids...) {
+		c.add(f.at, f.v)
+	}
+}
+
+func (c *rowColumn) take(_ *spill.Arena, order []int32) { c.steps.take(order) }

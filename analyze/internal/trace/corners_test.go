@@ -44,7 +44,7 @@ func reference(tb testing.TB, path string, opt Options) (*Trace, error) {
 func contents(tb testing.TB, t *Trace) map[string]any {
 	tb.Helper()
 	all := map[string]any{
-		"tables": t.Tables, "procs": t.Procs, "threads": t.Threads, "gpus": t.GPUs, "meta": t.Meta, "marks": t.Marks, "overhead": t.Overhead,
+		"tables": t.Tables, "procs": t.Procs, "threads": t.Threads, "gpus": t.GPUs, "meta": t.Meta, "overhead": t.Overhead,
 		"diagnostics": t.Diagnostics, "nodes": t.GraphNodes, "has": t.Has, "kernel names": t.Kernels.Names, "configs": t.Kernels.Configs,
 		"api names": t.API.Names, "range names": t.Ranges.Names, "api places": t.API.places, "range places": t.Ranges.places,
 	}

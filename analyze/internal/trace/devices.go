@@ -58,8 +58,8 @@ func (l *loader) separateDevices() error {
 	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
 		for i := range w.places {
 			p := &w.places[i]
-			if p.proc != None {
-				if gpu, ok := adapter[key{t.Procs[p.proc].PID, int64(p.device)}]; ok {
+			if p.proc.index != None {
+				if gpu, ok := adapter[key{t.Procs[p.proc.index].PID, int64(p.device)}]; ok {
 					p.device = int32(gpu)
 				}
 			}

@@ -138,42 +138,24 @@ func (l *loader) run() error {
 	var list []*reading
 	for role, e := range newEvents(l) {
 		if info, ok := l.tables[role]; ok {
-			c := e.common()
-			c.Role, c.Name = role, info.Name
-			list = append(list, &reading{events: e, info: info, names: info.Known(e.columns(info))})
+			e.Role, e.Name = role, info.Name
+			list = append(list, &reading{eventTable: e, info: info, found: info.Known(e.names(info))})
 		}
 	}
-	slices.SortFunc(list,
-		func(a, b *reading) int { return strings.Compare(string(a.common().Role), string(b.common().Role)) })
+	slices.SortFunc(list, func(a, b *reading) int { return strings.Compare(string(a.Role), string(b.Role)) })
 	if err := l.read(list); err != nil {
 		return err
 	}
-	overhead, err := l.loadOverhead()
-	if err != nil {
-		return err
-	}
-	allocs, err := l.loadAllocs()
-	if err != nil {
-		return err
-	}
-	events, err := l.loadEvents()
-	if err != nil {
-		return err
-	}
-	power, err := l.loadPower()
-	if err != nil {
-		return err
+	for _, load := range []func() error{l.loadOverhead, l.loadAllocs, l.loadEvents, l.loadPower} {
+		if err := load(); err != nil {
+			return err
+		}
 	}
 	l.settle(list)
-	tables := each(list, func(r *reading) *eventTable { return r.common() })
+	tables := each(list, func(r *reading) *eventTable { return r.eventTable })
 	dropStray(tables)
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
-	}
-	for _, s := range []*TableStat{overhead, allocs, events, power} {
-		if s != nil {
-			t.Tables = append(t.Tables, *s)
-		}
 	}
 	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
 	l.settleIdents(tables)
@@ -184,9 +166,9 @@ func (l *loader) run() error {
 
 // reading is an event table about to be read.
 type reading struct {
-	events
+	*eventTable
 	info  source.Table
-	names []string // of columns, empty where the table lacks one
+	found []string // columns, empty where the table lacks one
 }
 
 // read reads the event tables: those that can be read by pages together, in the order of the file, the others through
@@ -213,23 +195,23 @@ func (l *loader) read(list []*reading) error {
 const readRows = 256
 
 func (l *loader) readSQL(r *reading) error {
-	sink, st := r.sink(), &r.common().store
-	piece := func(int) (leaf, slot int) { return st.grow(readRows) }
+	sink := r.sink()
+	piece := func(int) (leaf, slot int) { return r.grow(readRows) }
 	held, known := l.src.(rowsHeld)
 	if known {
 		leaves := (held.Rows(r.info.Name) + readRows - 1) / readRows
-		st.reserve(leaves, leaves*readRows)
+		r.reserve(leaves, leaves*readRows)
 		piece = func(n int) (leaf, slot int) { return n / readRows, n }
 	}
 	n := 0
-	err := l.scan(r.info, r.names, func(row []cell) error {
+	err := l.scan(r.info, r.found, func(row []cell) error {
 		if n%readRows == 0 {
 			sink.Leaf(piece(n))
 		}
 		n++
 		return sink.Row(row)
 	})
-	if known && r.common().Role != RoleNVTX { // the names of some ranges are read once more
+	if known && r.Role != RoleNVTX { // the names of some ranges are read once more
 		held.Release(r.info.Name)
 	}
 	return err
@@ -242,7 +224,7 @@ type rowsHeld interface {
 }
 
 func (l *loader) readPages(src *source.Paged, list []*reading) error {
-	parts := each(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.names} })
+	parts := each(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.Plain, Columns: r.found} })
 	scan, err := src.Prepare(parts)
 	if err != nil {
 		return err
@@ -250,7 +232,7 @@ func (l *loader) readPages(src *source.Paged, list []*reading) error {
 	workers := max(1, min(runtime.GOMAXPROCS(0), maxWorkers, int(scan.Bytes()>>20)))
 	sinks := make([][]pages.Sink, len(list))
 	for i, r := range list {
-		r.common().reserve(parts[i].Leaves(), parts[i].Slots())
+		r.reserve(parts[i].Leaves(), parts[i].Slots())
 		for range workers {
 			sinks[i] = append(sinks[i], r.sink())
 		}
@@ -274,7 +256,6 @@ func (l *loader) settle(list []*reading) {
 	for _, r := range list {
 		g.Go(func() error {
 			r.settle()
-			r.common().finish()
 			return nil
 		})
 	}
@@ -375,6 +356,28 @@ func (d *idents) thread(v int64, known bool) int32 {
 	return d.threads[v]
 }
 
+// owner is the process or thread that a row is of.
+type owner struct {
+	id    int64 // global pid or tid
+	known bool  // the row says so
+	index int32 // into Trace.Procs or Trace.Threads, or None, once they are numbered
+}
+
+// ownerOf is the process that a cell of a column names.
+func ownerOf(column string, c *cell) (o owner) {
+	if o.id, o.known = c.Whole(); o.known {
+		o.id = globalPid(column, o.id)
+	}
+	return o
+}
+
+func (d *idents) number(o *owner, thread bool) int32 {
+	if thread || !o.known {
+		return d.thread(o.id, o.known)
+	}
+	return d.procs[o.id&^tidBits]
+}
+
 // tidBits are the bits of a globalTid below the process identity.
 const tidBits = 0xffffff
 
@@ -452,7 +455,9 @@ func (l *loader) settleIdents(tables []*eventTable) {
 		t.Threads = append(t.Threads, Thread{Global: v, Proc: ids.procs[v&^tidBits], TID: v & tidBits})
 	}
 	for _, e := range tables {
-		e.adopt(ids)
+		if e.adopt != nil {
+			e.adopt(ids)
+		}
 	}
 	for i, v := range l.eventOf {
 		t.Events[i].Proc = None

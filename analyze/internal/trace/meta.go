@@ -2,6 +2,7 @@ package trace
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,11 +15,7 @@ import (
 func (l *loader) loadMeta() error {
 	m := &l.trace.Meta
 	keyed := func(role Role, keys map[string]func(string)) error {
-		table, ok := l.tables[role]
-		if !ok {
-			return nil
-		}
-		return l.scan(table, table.Known([]string{"name", "value"}), func(row []cell) error {
+		return l.scanRole(role, []string{"name", "value"}, func(row []cell) error {
 			set, ok := keys[textOf(&row[0])]
 			if !ok {
 				return nil
@@ -33,13 +30,10 @@ func (l *loader) loadMeta() error {
 			return nil
 		})
 	}
-	if err := keyed(RoleExport, map[string]func(string){
+	err := errors.Join(keyed(RoleExport, map[string]func(string){
 		"EXPORT_PRODUCT_VERSION": func(v string) { m.ExporterVersion = v },
 		"EXPORT_SCHEMA_VERSION":  func(v string) { m.SchemaVersion = v },
-	}); err != nil {
-		return err
-	}
-	if err := keyed(RoleCapture, map[string]func(string){
+	}), keyed(RoleCapture, map[string]func(string){
 		"CUDA_GRAPH_TRACE_OPTIONS:MODE": func(v string) { m.GraphTrace = strings.ToLower(v) },
 		"CAPTURE_PRODUCT_VERSION":       func(v string) { m.CaptureVersion = v },
 		"CAPTURE_EVENT_TYPE": func(v string) {
@@ -47,48 +41,27 @@ func (l *loader) loadMeta() error {
 				m.TraceSet = append(m.TraceSet, v)
 			}
 		},
-	}); err != nil {
-		return err
-	}
-	slices.Sort(m.TraceSet)
-	if err := keyed(RoleSystem, map[string]func(string){
+	}), keyed(RoleSystem, map[string]func(string){
 		"NvDriverVersion":   func(v string) { m.Driver = driverVersion(v) },
 		"CudaDriverVersion": func(v string) { m.CUDA = cudaVersion(v) },
 		"OsDescription":     func(v string) { m.OS = v },
 		"CpuDescription":    func(v string) { m.CPU = v },
 		"CpuArchitecture":   func(v string) { m.Arch = v },
-	}); err != nil {
-		return err
-	}
-	if table, ok := l.tables[RoleDetails]; ok {
-		err := l.scan(table, table.Known([]string{"startTime", "stopTime"}), func(row []cell) error {
-			m.CaptureStart, _ = row[0].Whole()
-			m.CaptureStop, _ = row[1].Whole()
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if table, ok := l.tables[RoleSession]; ok {
-		err := l.scan(table, table.Known([]string{"utcEpochNs"}), func(row []cell) error {
-			m.SessionStart, _ = row[0].Whole()
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	table, ok := l.tables[RoleDiagnostics]
-	if !ok {
+	}), l.scanRole(RoleDetails, []string{"startTime", "stopTime"}, func(row []cell) error {
+		m.CaptureStart, _ = row[0].Whole()
+		m.CaptureStop, _ = row[1].Whole()
 		return nil
-	}
-	return l.scan(table, table.Known([]string{"severity", "text"}), func(row []cell) error {
+	}), l.scanRole(RoleSession, []string{"utcEpochNs"}, func(row []cell) error {
+		m.SessionStart, _ = row[0].Whole()
+		return nil
+	}), l.scanRole(RoleDiagnostics, []string{"severity", "text"}, func(row []cell) error {
 		severity, _ := row[0].Whole()
 		text, _ := l.text(&row[1])
 		l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{Severity: severity, Code: diagnosticCode(text)})
 		return nil
-	})
+	}))
+	slices.Sort(m.TraceSet)
+	return err
 }
 
 // safeValue refuses values that no version, model or distribution name looks like, so that a key on the allow-list
@@ -153,42 +126,31 @@ func diagnosticCode(text string) string {
 func (l *loader) loadNames() error {
 	t := l.trace
 	t.Programs = map[int64]string{}
-	if table, ok := l.tables[RoleProcesses]; ok {
-		at := map[int64]int{}
-		for i := range t.Procs {
-			at[t.Procs[i].Global] = i
-		}
-		err := l.scan(table, table.Known([]string{"globalPid", "name"}), func(row []cell) error {
-			if v, ok := row[0].Whole(); ok {
-				name, _ := l.text(&row[1])
-				name = strings.Clone(baseName(name))
-				t.Programs[v>>24] = name
-				if i, ok := at[v&^tidBits]; ok {
-					t.Procs[i].Name = name
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+	procs, threads := map[int64]int{}, map[int64]int{}
+	for i := range t.Procs {
+		procs[t.Procs[i].Global] = i
 	}
-	table, ok := l.tables[RoleThreads]
-	if !ok {
-		return nil
-	}
-	at := map[int64]int{}
 	for i := range t.Threads {
-		at[t.Threads[i].Global] = i
+		threads[t.Threads[i].Global] = i
 	}
-	return l.scan(table, table.Known([]string{"globalTid", "nameId"}), func(row []cell) error {
+	return errors.Join(l.scanRole(RoleProcesses, []string{"globalPid", "name"}, func(row []cell) error {
 		if v, ok := row[0].Whole(); ok {
-			if i, ok := at[v]; ok {
+			name, _ := l.text(&row[1])
+			name = strings.Clone(baseName(name))
+			t.Programs[v>>24] = name
+			if i, ok := procs[v&^tidBits]; ok {
+				t.Procs[i].Name = name
+			}
+		}
+		return nil
+	}), l.scanRole(RoleThreads, []string{"globalTid", "nameId"}, func(row []cell) error {
+		if v, ok := row[0].Whole(); ok {
+			if i, ok := threads[v]; ok {
 				t.Threads[i].Name, _ = l.text(&row[1])
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // baseName keeps the program's own name: a process name may be a whole path, or a command line with arguments. Paths of
@@ -209,10 +171,7 @@ func baseName(name string) string {
 }
 
 func (l *loader) loadGPUs() error {
-	table, ok := l.tables[RoleGPU]
-	if !ok {
-		return nil
-	}
+	table := l.tables[RoleGPU]
 	columns := []string{
 		table.First("id", "deviceId"), table.First("cuDevice", "deviceId"), "name", "chipName",
 		table.First("smCount", "numMultiprocessors"), table.First("totalMemory", "globalMemorySize"),
@@ -220,7 +179,7 @@ func (l *loader) loadGPUs() error {
 		table.First("computeMajor", "computeCapabilityMajor"), table.First("computeMinor", "computeCapabilityMinor"),
 		"uuid",
 	}
-	return l.scan(table, table.Known(columns), func(row []cell) error {
+	return l.scanRole(RoleGPU, columns, func(row []cell) error {
 		var n [10]int64
 		for i := range n {
 			n[i], _ = row[i].Whole()

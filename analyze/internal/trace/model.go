@@ -36,7 +36,6 @@ type Trace struct {
 	Graphs  Graphs // whole CUDA graph launches, where graphs were traced as one (--cuda-graph-trace=graph)
 	API     API    // CUDA runtime and driver calls
 	Ranges  Ranges // NVTX push/pop and start/end ranges
-	Marks   int64  // NVTX marks
 	Syncs   Syncs  // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
 
 	OS          Observed // calls of the operating system's functions (OSRT_API)
@@ -193,7 +192,7 @@ type Work struct {
 // workPlace is where a GPU activity ran. Its numbers are None where the row does not say.
 type workPlace struct {
 	device, context int32
-	proc            int32
+	proc            owner
 	stream          int64
 	node            bool  // as a node of a CUDA graph
 	graph           int64 // that graph
@@ -209,7 +208,7 @@ func (w *Work) Stream(i int) int64 { return w.places[w.place.at(i)].stream }
 func (w *Work) Context(i int) int32 { return w.places[w.place.at(i)].context }
 
 // Proc indexes Trace.Procs, or is None.
-func (w *Work) Proc(i int) int32 { return w.places[w.place.at(i)].proc }
+func (w *Work) Proc(i int) int32 { return w.places[w.place.at(i)].proc.index }
 
 // Corr is the correlationId, unique within a process, or -1.
 func (w *Work) Corr(i int) int64 { return w.corr.at(i) }
@@ -305,10 +304,13 @@ type API struct {
 }
 
 // callPlace is the thread of a call and how the call ended.
-type callPlace struct{ thread, ret int32 }
+type callPlace struct {
+	thread owner
+	ret    int32
+}
 
 // Thread indexes Trace.Threads, or is None.
-func (a *API) Thread(i int) int32 { return a.places[a.place.at(i)].thread }
+func (a *API) Thread(i int) int32 { return a.places[a.place.at(i)].thread.index }
 
 // Corr is the correlationId, or -1. It may not be asked for after [Trace.DropCallIDs].
 func (a *API) Corr(i int) int64 { return a.corr.at(i) }
@@ -339,12 +341,14 @@ type RangeName struct {
 
 // rangePlace is the thread of a range and what kind of range it is.
 type rangePlace struct {
-	thread, sizes            int32
+	thread                   owner
+	sizes                    int32
 	open, startEnd, backward bool
+	text                     int64 // id of what sizes are written as, or None
 }
 
 // Thread indexes Trace.Threads (of the start, for a start/end range), or is None.
-func (r *Ranges) Thread(i int) int32 { return r.places[r.place.at(i)].thread }
+func (r *Ranges) Thread(i int) int32 { return r.places[r.place.at(i)].thread.index }
 
 // Name indexes Names.
 func (r *Ranges) Name(i int) int32 { return r.name.at(i) }
@@ -384,7 +388,7 @@ type Syncs struct {
 
 type syncPlace struct {
 	kind   int16
-	proc   int32
+	proc   owner
 	device int32
 	stream int64
 }
@@ -393,7 +397,7 @@ type syncPlace struct {
 func (s *Syncs) Kind(i int) int { return int(s.places[s.place.at(i)].kind) }
 
 // Proc indexes Trace.Procs, or is None.
-func (s *Syncs) Proc(i int) int32 { return s.places[s.place.at(i)].proc }
+func (s *Syncs) Proc(i int) int32 { return s.places[s.place.at(i)].proc.index }
 
 // Corr is the correlationId, or -1.
 func (s *Syncs) Corr(i int) int64 { return s.corr.at(i) }

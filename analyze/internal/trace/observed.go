@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
@@ -68,43 +67,51 @@ func (l *loader) label(id int64) string {
 	return "#" + strconv.FormatInt(id, 10)
 }
 
-// observedTable reads one of these tables.
-type observedTable struct {
-	eventTable
-	out     *Observed
-	names   []string // start, end or none, thread, number, and what it is about
-	what    func(own []cell) (what int64, ok bool)
-	subject []uint16
-	number  []uint32
-	sinks   []*observedSink
-	settled func() // may be nil
-}
-
-type observedSink struct {
-	*sink
-	t       *observedTable
-	subject dict[Subject]
-	numbers []far
-}
-
-func newObserved(l *loader, out *Observed, what func(own []cell) (int64, bool), names ...string) *observedTable {
-	t := &observedTable{out: out, names: names, what: what}
-	var numbers []*[]uint32
-	if names[3] != "" {
-		numbers = append(numbers, &t.number)
-	}
-	t.init(l, &out.Span, numbers, &t.subject)
+// newObserved reads one of these tables: start, end or none, thread, number, and what it is about.
+func newObserved(l *loader, out *Observed, what func(own []cell) (int64, bool), names ...string) *eventTable {
+	t := newTable(l, &out.Span)
 	t.beside = true
-	t.reorder = func(order []int32) {
-		out.subject.take(t.arena, order)
-		if out.number.v != nil {
-			out.number.take(t.arena, order)
+	subject := coded(t, &out.subject, &out.Subjects)
+	var number *numberColumn
+	if names[3] != "" {
+		number = t.number(&out.number)
+	}
+	t.names = func(source.Table) []string { return names }
+	t.row = func(s *sink, row []cell) {
+		about, known := what(row[4:])
+		start, ok1 := row[0].Whole()
+		end, ok2 := start, true
+		if names[1] != "" {
+			end, ok2 = row[1].Whole()
+		}
+		if !s.span(start, end, known && ok1 && ok2 && end != openEnd) {
+			return
+		}
+		x := Subject{What: about}
+		x.Global, _ = row[2].Whole()
+		subject.put(s, uint64(x.Global)<<8^uint64(about), x)
+		if number != nil {
+			value := orNone(&row[3])
+			if f := row[3].Float(); row[3].Kind == pages.Float && math.Abs(f) < 1<<53 {
+				value = int64(math.Round(f))
+			}
+			number.put(s, value)
+		}
+		s.keep()
+	}
+	t.adopt = func(ids *idents) {
+		for i := range out.Subjects {
+			x := &out.Subjects[i]
+			th, ok := ids.threads[x.Global]
+			if x.Thread = None; ok {
+				x.Thread = th
+			}
 		}
 	}
 	return t
 }
 
-func newOSTable(l *loader) *observedTable {
+func newOSTable(l *loader) *eventTable {
 	stack := "callchainId"
 	if _, ok := l.tables[RoleOSStack]; !ok {
 		stack = ""
@@ -113,14 +120,14 @@ func newOSTable(l *loader) *observedTable {
 		"start", "end", "globalTid", stack, "nameId")
 	t.settled = func() {
 		l.trace.names = make(map[int64]string)
-		for _, x := range t.out.Subjects {
+		for _, x := range l.trace.OS.Subjects {
 			l.trace.names[x.What] = l.label(x.What)
 		}
 	}
 	return t
 }
 
-func newSchedTable(l *loader) *observedTable {
+func newSchedTable(l *loader) *eventTable {
 	return newObserved(l, &l.trace.Sched, func(own []cell) (int64, bool) {
 		cpu, ok1 := own[0].Whole()
 		in, ok2 := own[1].Whole()
@@ -128,70 +135,17 @@ func newSchedTable(l *loader) *observedTable {
 	}, "start", "", "globalTid", "", "cpu", "isSchedIn")
 }
 
-func newSampleTable(l *loader) *observedTable {
+func newSampleTable(l *loader) *eventTable {
 	return newObserved(l, &l.trace.Samples, func(own []cell) (int64, bool) { return int64(ident(&own[0])), true },
 		"start", "", "globalTid", "id", "cpu")
 }
 
-func newCounterTable(l *loader) *observedTable {
+func newCounterTable(l *loader) *eventTable {
 	return newObserved(l, &l.trace.Counted, func(own []cell) (int64, bool) { return own[0].Whole() },
 		"timestamp", "", "typeId", "value", "metricId")
 }
 
 const maxCPU = 1 << 20 // more than a machine has
-
-func (t *observedTable) columns(source.Table) []string { return t.names }
-
-func (t *observedTable) sink() pages.Sink {
-	s := &observedSink{t: t, sink: t.join()}
-	t.sinks = append(t.sinks, s)
-	return s
-}
-
-func (s *observedSink) Row(row []cell) error {
-	what, known := s.t.what(row[4:])
-	start, ok1 := row[0].Whole()
-	end, ok2 := start, true
-	if s.t.names[1] != "" {
-		end, ok2 = row[1].Whole()
-	}
-	if !s.span(start, end, known && ok1 && ok2 && end != openEnd) {
-		return nil
-	}
-	x := Subject{What: what}
-	x.Global, _ = row[2].Whole()
-	s.subject.put(s.t.subject, s.at, s.subject.code(uint64(x.Global)<<8^uint64(what), x))
-	if s.t.number != nil {
-		value := orNone(&row[3])
-		if f := row[3].Float(); row[3].Kind == pages.Float && math.Abs(f) < 1<<53 {
-			value = int64(math.Round(f))
-		}
-		s.number(s.t.number, &s.numbers, value)
-	}
-	s.keep()
-	return nil
-}
-
-func (t *observedTable) settle() {
-	t.settleTimes()
-	t.out.subject, t.out.Subjects = settleCodes(&t.store, t.subject,
-		each(t.sinks, func(s *observedSink) *dict[Subject] { return &s.subject }), itself[Subject])
-	if t.number != nil {
-		t.out.number = t.settleNumbers(t.number, each(t.sinks, func(s *observedSink) []far { return s.numbers })...)
-	}
-	if t.settled != nil {
-		t.settled()
-	}
-	t.adopt = func(ids *idents) {
-		for i := range t.out.Subjects {
-			x := &t.out.Subjects[i]
-			th, ok := ids.threads[x.Global]
-			if x.Thread = None; ok {
-				x.Thread = th
-			}
-		}
-	}
-}
 
 // Frames are the frames of recorded call stacks, in the order of the table.
 type Frames struct {
@@ -216,76 +170,36 @@ func (f *Frames) Stack(i int) int64 { return f.stack.at(i) }
 // Kind of frame i, an index into Kinds.
 func (f *Frames) Kind(i int) int32 { return f.kind.at(i) }
 
-// frameTable reads a table of call stacks, whose rows have no times.
-type frameTable struct {
-	eventTable
-	l     *loader
-	out   *Frames
-	none  Span
-	kind  []uint16
-	stack []uint32
-	sinks []*frameSink
-}
-
-type frameSink struct {
-	*sink
-	t     *frameTable
-	kind  dict[rawFrame]
-	stack []far
-}
-
 // rawFrame is a frame by the ids of its names.
 type rawFrame struct {
 	function, module int64
 	innermost        bool
 }
 
-func newFrameTable(l *loader, out *Frames) *frameTable {
-	t := &frameTable{l: l, out: out}
-	t.init(l, &t.none, []*[]uint32{&t.stack}, &t.kind)
-	t.beside = true
-	return t
-}
-
-func (t *frameTable) columns(source.Table) []string {
-	return []string{"id", "stackDepth", "symbol", "module"}
-}
-
-func (t *frameTable) sink() pages.Sink {
-	s := &frameSink{t: t, sink: t.join()}
-	t.sinks = append(t.sinks, s)
-	return s
-}
-
-func (s *frameSink) Row(row []cell) error {
-	s.rows++
-	id, ok := row[0].Whole()
-	depth, ok2 := row[1].Whole()
-	if !ok || !ok2 || id < 0 || depth < 0 {
-		s.skipped++
-		return nil
-	}
-	k := rawFrame{orNone(&row[2]), orNone(&row[3]), depth == 0}
-	s.kind.put(s.t.kind, s.at, s.kind.code(uint64(k.function)^uint64(k.module)<<32, k))
-	s.number(s.t.stack, &s.stack, id)
-	s.keep()
-	return nil
-}
-
-func (t *frameTable) settle() {
+// newFrameTable reads a table of call stacks, whose rows have no times.
+func newFrameTable(l *loader, out *Frames) *eventTable {
+	t := newTable(l, &Span{})
+	t.beside, t.timeless = true, true
 	var kinds []rawFrame
-	t.out.kind, kinds = settleCodes(&t.store, t.kind, each(t.sinks, func(s *frameSink) *dict[rawFrame] { return &s.kind }),
-		itself[rawFrame])
-	t.out.stack = t.settleNumbers(t.stack, each(t.sinks, func(s *frameSink) []far { return s.stack })...)
-	for _, k := range kinds {
-		t.out.Kinds = append(t.out.Kinds, Frame{t.l.label(k.function), baseName(t.l.strings[k.module]), k.innermost})
+	kind, stack := coded(t, &out.kind, &kinds), t.number(&out.stack)
+	t.names = func(source.Table) []string { return []string{"id", "stackDepth", "symbol", "module"} }
+	t.row = func(s *sink, row []cell) {
+		s.rows++
+		id, ok := row[0].Whole()
+		depth, ok2 := row[1].Whole()
+		if !ok || !ok2 || id < 0 || depth < 0 {
+			s.skipped++
+			return
+		}
+		k := rawFrame{orNone(&row[2]), orNone(&row[3]), depth == 0}
+		kind.put(s, uint64(k.function)^uint64(k.module)<<32, k)
+		stack.put(s, id)
+		s.keep()
 	}
-	for _, s := range t.sinks {
-		t.Rows += s.rows
-		t.Skipped += s.skipped
+	t.settled = func() {
+		for _, k := range kinds {
+			out.Kinds = append(out.Kinds, Frame{l.label(k.function), baseName(l.strings[k.module]), k.innermost})
+		}
 	}
-	spill.Free(t.arena, t.off)
-	spill.Free(t.arena, t.dur)
-	t.off, t.dur, t.facts.sorted = nil, nil, true
-	t.adopt = func(*idents) {}
+	return t
 }

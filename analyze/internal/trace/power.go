@@ -14,12 +14,10 @@ type Power struct {
 }
 
 // loadPower reads the power of the GPUs from the events of plugins.
-func (l *loader) loadPower() (*TableStat, error) {
-	table, ok := l.tables[RoleGeneric]
-	if !ok {
-		return nil, nil
+func (l *loader) loadPower() error {
+	if _, ok := l.tables[RoleGeneric]; !ok {
+		return nil
 	}
-	stat := &TableStat{Role: RoleGeneric, Name: table.Name}
 	types := map[int64]string{}
 	err := l.scanRole(RoleGenericTypes, []string{"typeId", "data"}, func(row []cell) error {
 		if id, ok := row[0].Whole(); ok {
@@ -30,17 +28,16 @@ func (l *loader) loadPower() (*TableStat, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := l.trace
-	err = l.scanRole(RoleGeneric, []string{"timestamp", "typeId", "data"}, func(row []cell) error {
-		stat.Rows++
+	err = l.count(RoleGeneric, []string{"timestamp", "typeId", "data"}, func(row []cell) bool {
 		at, ok1 := row[0].Whole()
 		id, ok2 := row[1].Whole()
 		text := textOf(&row[2])
 		name := types[id]
 		if !ok1 || !ok2 || !sound(at, at) || !payload.IsPower(name) && !payload.IsPower(text) {
-			return nil
+			return true
 		}
 		list := payload.PowerOf(name, text)
 		for _, p := range list {
@@ -49,10 +46,10 @@ func (l *loader) loadPower() (*TableStat, error) {
 		if len(list) == 0 {
 			t.PowerUnread++
 		}
-		return nil
+		return true
 	})
 	slices.SortStableFunc(t.Power, func(a, b Power) int {
 		return cmp.Or(cmp.Compare(a.Adapter, b.Adapter), cmp.Compare(a.At, b.At))
 	})
-	return stat, err
+	return err
 }

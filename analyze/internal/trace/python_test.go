@@ -33,8 +33,8 @@ func TestPythonSamples(t *testing.T) {
 	if want := []PythonFrame{{"f", "b/c.py", 5}, {"g", "main.py", 9}}; !reflect.DeepEqual(byName(tr.PythonFrames), want) {
 		t.Errorf("frames %+v, want %+v", tr.PythonFrames, want)
 	}
-	if len(tr.Python) != 2 || tr.PythonUnread != 0 || tr.Marks != 2 {
-		t.Fatalf("%d samples, %d unread, %d marks", len(tr.Python), tr.PythonUnread, tr.Marks)
+	if len(tr.Python) != 2 || tr.PythonUnread != 0 {
+		t.Fatalf("%d samples, %d unread", len(tr.Python), tr.PythonUnread)
 	}
 	for i, want := range []struct {
 		at, tid int64
@@ -81,8 +81,8 @@ func TestPythonPayloadsThatAreNone(t *testing.T) {
 		b.PythonSample(tracetest.PythonSample{Thread: th, At: 60,
 			Set: tracetest.Row{"binaryData": data, "domainId": tracetest.Int(2)}})
 		tr := openBuilt(t, b)
-		if len(tr.Python) != 1 || tr.PythonUnread != 1 || tr.Marks != 3 {
-			t.Errorf("%s: %d samples, %d unread, %d marks", what, len(tr.Python), tr.PythonUnread, tr.Marks)
+		if len(tr.Python) != 1 || tr.PythonUnread != 1 {
+			t.Errorf("%s: %d samples, %d unread", what, len(tr.Python), tr.PythonUnread)
 		}
 	}
 }

@@ -29,33 +29,23 @@ const (
 
 // rangeTable reads NVTX_EVENTS.
 type rangeTable struct {
-	eventTable
-	l           *loader
-	rowless     bool
-	payloads    payload.Fields
-	place, name []uint16
-	number      []uint32 // sequence numbers; nil where the table has none
-	sinks       []*rangeSink
-	python      []rawPython // settled
-}
-
-// rawRange is what dictionaries hold of a range: its thread, as the row says, and what kind of range it is.
-type rawRange struct {
-	thread                          int64
-	sizes                           int64 // id of their text, or None
-	known, open, startEnd, backward bool
+	*eventTable
+	l        *loader
+	payloads payload.Fields
+	place    *codeColumn[rangePlace]
+	name     *codeColumn[RangeName]
+	rowids   *rowColumn
+	sequence *numberColumn // nil where the table has none
+	sinks    []*rangeSink
+	python   []rawPython // settled
 }
 
 type rangeSink struct {
 	*sink
 	t     *rangeTable
-	marks int64
 	line  int64 // rows so far, for a table without rowids
-	place dict[rawRange]
 	name  rangeNames
-	far   []far // sequence numbers
-	ids   []far // rowids, where one does not follow that of the slot before
-	next  int64 // the rowid that would follow
+	next  int64 // the rowid that would follow that of the slot before
 	calls []ncclRow
 
 	python        []rawPython
@@ -64,46 +54,42 @@ type rangeSink struct {
 	unread        map[[2]int64]int64 // marks without a stack, by domain
 }
 
-func newRangeTable(l *loader) *rangeTable {
-	t := &rangeTable{l: l, payloads: l.payloads}
+func newRangeTable(l *loader) *eventTable {
 	r := &l.trace.Ranges
-	t.init(l, &r.Span, nil, &t.place, &t.name)
+	e := newTable(l, &r.Span)
+	t := &rangeTable{eventTable: e, l: l, payloads: l.payloads, place: coded(e, &r.place, &r.places),
+		name: coded(e, &r.name, &r.Names), rowids: &rowColumn{steps: &r.row}}
+	t.columns = append(t.columns, t.rowids)
+	t.place.owner = func(p *rangePlace) *owner { return &p.thread }
 	t.tids = true
-	t.reorder = func(order []int32) {
-		r.place.take(t.arena, order)
-		r.name.take(t.arena, order)
-		r.row.take(order)
-		if t.number != nil {
-			r.number.take(t.arena, order)
-		}
+	t.names, t.settled = t.asks, t.after
+	t.sinkOf = func(s *sink) pages.Sink {
+		own := &rangeSink{t: t, sink: s, name: newRangeNames(l.opt, &l.tagging), next: minTime}
+		own.name.dict = t.name.dicts[s.index]
+		t.sinks = append(t.sinks, own)
+		return own
 	}
-	return t
+	return e
 }
 
-func (t *rangeTable) columns(info source.Table) []string {
+func (t *rangeTable) asks(info source.Table) []string {
 	tid := info.First("globalTid", "global_tid")
 	has := &t.l.trace.Has
 	has.RangeEnd, has.RangeThread, has.RangeType = info.Column("end") != "", tid != "", info.Column("eventType") != ""
 	t.l.trace.raw = rangeText{table: info, strings: t.l.strings}
 	rowid := "rowid"
-	if t.rowless = info.Rowless; t.rowless {
+	if info.Rowless {
 		rowid = ""
 	}
 	names := []string{"start", "end", "eventType", tid, "text", "textId", rowid, "sequenceNumber", "sizesId", "isBackward"}
 	if info.Column("sequenceNumber") != "" {
-		t.extra = append(t.extra, &t.number)
+		t.sequence = t.number(&t.l.trace.Ranges.number)
 	}
 	return append(names, payloadColumns(info)...)
 }
 
 // rangeColumns is how many columns come before those of payloads.
 const rangeColumns = 10
-
-func (t *rangeTable) sink() pages.Sink {
-	s := &rangeSink{t: t, sink: t.join(), name: newRangeNames(t.l.opt, &t.l.tagging), next: minTime}
-	t.sinks = append(t.sinks, s)
-	return s
-}
 
 // nameThread takes the rank of a process from the name that MPI gives its thread.
 func (s *rangeSink) nameThread(row []cell) {
@@ -151,7 +137,6 @@ func (s *rangeSink) Row(row []cell) error {
 	case nvtxPushPop, nvtxStartEnd, nvtxtPushPop, nvtxtStartEnd:
 	case nvtxMark, nvtxtMark:
 		s.rows++
-		s.marks++
 		if len(own) > 0 {
 			s.pythonMark(row, own, id)
 		}
@@ -183,22 +168,22 @@ func (s *rangeSink) Row(row []cell) error {
 	if !s.span(start, end, ok && ended) {
 		return nil
 	}
-	p := rawRange{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd, sizes: orNone(&row[8]),
+	p := rangePlace{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd, text: orNone(&row[8]),
 		backward: orNone(&row[9]) == 1}
-	p.thread, p.known = row[3].Whole()
-	hint := uint64(p.thread) ^ uint64(p.sizes)<<32
+	p.thread.id, p.thread.known = row[3].Whole()
+	hint := uint64(p.thread.id) ^ uint64(p.text)<<32
 	if p.startEnd {
 		hint = ^hint
 	}
-	s.place.put(s.t.place, s.at, s.place.code(hint, p))
+	s.t.place.put(s.sink, hint, p)
 	if id != s.next {
-		s.ids = append(s.ids, far{int32(s.at), id})
+		s.t.rowids.ids[s.index] = append(s.t.rowids.ids[s.index], far{int32(s.at), id})
 	}
 	s.next = id + 1
-	if s.t.number != nil {
-		s.number(s.t.number, &s.far, max(orNone(&row[7]), int64(None)))
+	if s.t.sequence != nil {
+		s.t.sequence.put(s.sink, max(orNone(&row[7]), int64(None)))
 	}
-	s.name.dict.put(s.t.name, s.at, name)
+	s.name.dict.put(s.t.name.slots, s.at, name)
 	s.keep()
 	return nil
 }
@@ -220,40 +205,23 @@ func textID(text, id *cell) (int64, bool) {
 	return v, ok && (text.Kind == pages.Null || v != 0)
 }
 
-func (t *rangeTable) settle() {
-	r := &t.l.trace.Ranges
-	t.settleTimes()
-	r.row = t.settleSteps(each(t.sinks, func(s *rangeSink) []far { return s.ids })...)
-	var raw []rawRange
-	r.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *rangeSink) *dict[rawRange] { return &s.place }),
-		itself[rawRange])
-	r.name, r.Names = settleCodes(&t.store, t.name,
-		each(t.sinks, func(s *rangeSink) *dict[RangeName] { return &s.name.dict }), itself[RangeName])
-	if t.number != nil {
-		r.number = t.settleNumbers(t.number, each(t.sinks, func(s *rangeSink) []far { return s.far })...)
-	}
-	for _, s := range t.sinks {
-		t.l.trace.Marks += s.marks
-	}
+// after settles what is not in columns.
+func (t *rangeTable) after() {
 	t.settlePython()
 	t.l.trace.NCCL = inOrder(each(t.sinks, func(s *rangeSink) []ncclRow { return s.calls })...)
-	for _, p := range raw {
-		if p.known {
-			t.ids = append(t.ids, p.thread)
+	r, sizes := &t.l.trace.Ranges, map[int64]int32{int64(None): None} // by id
+	for i := range r.places {
+		p := &r.places[i]
+		at, known := sizes[p.text]
+		if !known {
+			at = int32(len(r.Sizes))
+			sizes[p.text], r.Sizes = at, append(r.Sizes, t.l.strings[p.text])
 		}
+		p.sizes = at
 	}
+	ranges := t.adopt
 	t.adopt = func(ids *idents) {
-		sizes := map[int64]int32{int64(None): None} // by id
-		r.places = make([]rangePlace, len(raw))
-		for i, p := range raw {
-			at, known := sizes[p.sizes]
-			if !known {
-				at = int32(len(r.Sizes))
-				sizes[p.sizes], r.Sizes = at, append(r.Sizes, t.l.strings[p.sizes])
-			}
-			r.places[i] = rangePlace{thread: ids.thread(p.thread, p.known), sizes: at, open: p.open, startEnd: p.startEnd,
-				backward: p.backward}
-		}
+		ranges(ids)
 		t.adoptPython(ids)
 	}
 }
@@ -261,7 +229,7 @@ func (t *rangeTable) settle() {
 // rangeNames interns canonical range names: 97 % of the raw ones are unique in a PyTorch trace, their canonical forms
 // are a hundred. It is for one goroutine.
 type rangeNames struct {
-	dict    dict[RangeName]
+	dict    *dict[RangeName]
 	holding uint32 // the code of the name of ranges that are left out, plus one
 	byID    map[int64]uint32
 	tag     func(string) uint32

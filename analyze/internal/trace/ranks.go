@@ -100,20 +100,13 @@ const maxRank = 1 << 20
 func validRank(v int64) bool { return v >= 0 && v < maxRank }
 
 func (l *loader) loadMPI(role Role) error {
-	table, ok := l.tables[role]
-	if !ok {
-		return nil
-	}
-	stat := TableStat{Role: role, Name: table.Name}
-	err := l.scanRole(role, mpiKept, func(row []cell) error {
-		stat.Rows++
+	return l.count(role, mpiKept, func(row []cell) bool {
 		start, ok1 := row[0].Whole()
 		end, ok2 := row[1].Whole()
 		tid, ok3 := row[2].Whole()
 		name, ok4 := l.text(&row[3])
 		if !ok1 || !ok2 || !ok3 || !ok4 || !sound(start, end) {
-			stat.Skipped++
-			return nil
+			return false
 		}
 		c := MPICall{Start: start, End: end, Thread: tid, Name: name, Peer: -1, Tag: max(-1, orNone(&row[6]))}
 		for _, x := range row[4:6] {
@@ -123,10 +116,8 @@ func (l *loader) loadMPI(role Role) error {
 		}
 		c.Comm, _ = row[7].Whole()
 		l.trace.MPI = append(l.trace.MPI, c)
-		return nil
+		return true
 	})
-	l.trace.Tables = append(l.trace.Tables, stat)
-	return err
 }
 
 // working are the processes that did GPU work, called CUDA or called MPI.
@@ -135,14 +126,14 @@ func (l *loader) working() []int64 {
 	var list []int64
 	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
 		for _, p := range w.places {
-			if p.proc != None {
-				list = append(list, t.Procs[p.proc].Global)
+			if p.proc.index != None {
+				list = append(list, t.Procs[p.proc.index].Global)
 			}
 		}
 	}
 	for _, p := range t.API.places {
-		if p.thread != None {
-			list = append(list, t.Procs[t.Threads[p.thread].Proc].Global)
+		if p.thread.index != None {
+			list = append(list, t.Procs[t.Threads[p.thread.index].Proc].Global)
 		}
 	}
 	for i := range t.MPI {

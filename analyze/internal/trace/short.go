@@ -13,64 +13,67 @@ type overheadThread struct {
 	known bool
 }
 
-// loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
-func (l *loader) loadOverhead() (*TableStat, error) {
-	table, ok := l.tables[RoleOverhead]
+// count is scanRole, and counts the rows, those that take does not want as skipped.
+func (l *loader) count(role Role, columns []string, take func(row []cell) bool) error {
+	table, ok := l.tables[role]
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	stat := &TableStat{Role: RoleOverhead, Name: table.Name}
-	var total int64
-	err := l.scanRole(RoleOverhead, []string{"start", "end", "globalTid", "nameId"}, func(row []cell) error {
+	stat := TableStat{Role: role, Name: table.Name}
+	err := l.scanRole(role, columns, func(row []cell) error {
 		stat.Rows++
+		if !take(row) {
+			stat.Skipped++
+		}
+		return nil
+	})
+	l.trace.Tables = append(l.trace.Tables, stat)
+	return err
+}
+
+// loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
+func (l *loader) loadOverhead() error {
+	var total int64
+	return l.count(RoleOverhead, []string{"start", "end", "globalTid", "nameId"}, func(row []cell) bool {
 		start, ok1 := row[0].Whole()
 		end, ok2 := row[1].Whole()
 		if !ok1 || !ok2 || !sound(start, end) || end-start > maxTotal-total {
-			stat.Skipped++
-			return nil
+			return false
 		}
 		total += end - start
 		thread, known := row[2].Whole()
 		name, _ := l.text(&row[3])
 		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None, Name: name})
 		l.overheadOf = append(l.overheadOf, overheadThread{thread, known})
-		return nil
+		return true
 	})
-	return stat, err
 }
 
 // loadAllocs reads the events of memory. Operations other than allocating and freeing are skipped.
-func (l *loader) loadAllocs() (*TableStat, error) {
-	table, ok := l.tables[RoleAlloc]
-	if !ok {
-		return nil, nil
-	}
-	stat := &TableStat{Role: RoleAlloc, Name: table.Name}
+func (l *loader) loadAllocs() error {
 	columns := []string{"start", "bytes", "memoryOperationType", "address", "globalPid", "deviceId", "memKind",
 		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"}
-	err := l.scanRole(RoleAlloc, columns, func(row []cell) error {
+	err := l.count(RoleAlloc, columns, func(row []cell) bool {
 		value := func(column int, none int64) int64 {
 			if v, ok := row[column].Whole(); ok {
 				return v
 			}
 			return none
 		}
-		stat.Rows++
 		start, known := row[0].Whole()
 		bytes, operation := value(1, -1), value(2, -1)
 		if !known || !sound(start, start) || bytes < 0 || bytes > maxAlloc || operation != 0 && operation != 1 {
-			stat.Skipped++
-			return nil
+			return false
 		}
 		l.trace.Allocs = append(l.trace.Allocs, Alloc{
 			Start: start, Bytes: bytes, Free: operation == 1, Address: value(3, 0), Owner: value(4, 0),
 			Device: int32(value(5, -1)), Kind: int32(value(6, 2)), Pool: value(7, 0),
 			PoolSize: value(8, -1), PoolUsed: value(9, -1),
 		})
-		return nil
+		return true
 	})
 	slices.SortStableFunc(l.trace.Allocs, func(a, b Alloc) int { return cmp.Compare(a.Start, b.Start) })
-	return stat, err
+	return err
 }
 
 // noOwner is the global pid of a row that names none.
@@ -78,30 +81,23 @@ const noOwner = -1
 
 // loadEvents reads the events that were recorded into streams. Rows without a correlation id say nothing: no call
 // recorded them.
-func (l *loader) loadEvents() (*TableStat, error) {
-	table, ok := l.tables[RoleEvent]
-	if !ok {
-		return nil, nil
-	}
-	stat := &TableStat{Role: RoleEvent, Name: table.Name}
+func (l *loader) loadEvents() error {
+	table := l.tables[RoleEvent]
 	pid := table.First("globalPid", "pid", "processId")
 	columns := []string{"correlationId", "eventId", "eventSyncId", "streamId", "deviceId", pid}
-	err := l.scanRole(RoleEvent, columns, func(row []cell) error {
-		stat.Rows++
+	return l.count(RoleEvent, columns, func(row []cell) bool {
 		e := Event{Corr: orNobody(&row[0]), Event: orNobody(&row[1]), Epoch: orNobody(&row[2]),
 			Stream: orNobody(&row[3]), Device: ident(&row[4])}
 		if e.Corr < 0 || e.Event < 0 {
-			stat.Skipped++
-			return nil
+			return false
 		}
 		owner := int64(noOwner)
 		if v, ok := row[5].Whole(); ok {
 			owner = globalPid(pid, v)
 		}
 		l.trace.Events, l.eventOf = append(l.trace.Events, e), append(l.eventOf, owner)
-		return nil
+		return true
 	})
-	return stat, err
 }
 
 // maxAlloc is more memory than one allocation can have, in bytes.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
@@ -49,37 +51,62 @@ func sound(start, end int64) bool {
 type eventTable struct {
 	store
 	TableStat
-	span    *Span
-	facts   spanFacts
-	sinks   []*sink
-	ids     []int64 // global ids of processes or threads that its rows mention
-	tids    bool    // they are of threads
-	plain   bool    // they are pids alone, without the machine
-	beside  bool    // its rows do not tell when the capture was or which threads it is about
-	adopt   func(*idents)
-	reorder func(order []int32) // applies an order to all columns but the span; rows it leaves out are dropped
+	span     *Span
+	facts    spanFacts
+	sinks    []*sink
+	columns  []column
+	ids      []int64 // global ids of processes or threads that its rows mention
+	tids     bool    // they are of threads
+	plain    bool    // they are pids alone, without the machine
+	beside   bool    // its rows do not tell when the capture was or which threads it is about
+	timeless bool    // its rows have no times
+
+	// names are the columns to read, in the order of the cells of a row; one that the table lacks reads as NULL.
+	names   func(info source.Table) []string
+	row     func(s *sink, row []cell)
+	sinkOf  func(s *sink) pages.Sink // what takes rows in place of s; may be nil
+	settled func()                   // called when all columns are settled; may be nil
+	adopt   func(*idents)            // called when processes and threads have numbers; may be nil
 }
 
-func (t *eventTable) init(l *loader, span *Span, numeric []*[]uint32, coded ...*[]uint16) {
-	t.span, t.extra, t.coded, t.arena = span, numeric, coded, l.arena
+func newTable(l *loader, span *Span) *eventTable {
+	return &eventTable{store: store{arena: l.arena}, span: span}
 }
 
-func (t *eventTable) common() *eventTable { return t }
-
-// join returns the part of another sink that all tables share.
-func (t *eventTable) join() *sink {
-	s := &sink{st: &t.store, index: len(t.sinks)}
+// sink returns what takes the rows that one goroutine reads.
+func (t *eventTable) sink() pages.Sink {
+	s := &sink{t: t, index: len(t.sinks)}
 	t.sinks = append(t.sinks, s)
+	for _, c := range t.columns {
+		c.join()
+	}
+	if t.sinkOf != nil {
+		return t.sinkOf(s)
+	}
 	return s
 }
 
-func (t *eventTable) settleTimes() {
-	*t.span, t.facts = t.settleSpan(t.sinks)
+// settle makes the final columns of what the sinks took.
+func (t *eventTable) settle() {
+	if t.timeless {
+		spill.Free(t.arena, t.off)
+		spill.Free(t.arena, t.dur)
+		t.off, t.dur, t.facts.sorted = nil, nil, true
+	} else {
+		*t.span, t.facts = t.settleSpan(t.sinks)
+	}
 	for _, s := range t.sinks {
 		t.Rows += s.rows
 		t.Skipped += s.skipped
 		t.Odd += s.odd
 	}
+	for _, c := range t.columns {
+		c.settle(t)
+	}
+	if t.settled != nil {
+		t.settled()
+	}
+	t.finish()
 }
 
 // finish puts settled rows into order of start, keeping the order of equal starts, after leaving out what makes the sum
@@ -138,7 +165,9 @@ func (t *eventTable) take(order []int32) {
 	taken := span.Take(t.arena, t.span, order)
 	span.Free(t.arena, t.span)
 	*t.span = taken
-	t.reorder(order)
+	for _, c := range t.columns {
+		c.take(t.arena, order)
+	}
 	t.facts = factsOf(t.span)
 }
 
