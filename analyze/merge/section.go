@@ -93,7 +93,7 @@ var Metrics = []report.MetricDef{
 		"how much faster the clock runs than the first one: 0.00005 is 50 ppm").By("clock"),
 	report.Define("clock.residual", report.Nanoseconds, report.Lower, report.Noisy, report.Level, report.Leave,
 		"99th percentile of what is left between the ends of matched collectives on this clock and on the first "+
-			"after offset and drift were taken off").By("clock"),
+			"after offset and drift were taken off; where messages tie it, half of what they leave open").By("clock"),
 }
 
 var source = report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL", "MPI_OTHER_EVENTS", "NVTX_EVENTS"},
@@ -137,7 +137,7 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 	s := &rankSection{runFold: x, f: f, section: report.Section{ID: "ranks", Title: "Ranks", Group: report.GroupRanks, Status: report.OK,
 		Derivation: "Collectives of all ranks are matched by communicator and order, or by order and kind where 95 % overlap. " +
 			"Waiting is what a rank takes beyond the shortest of all for the same collective; transfer is the rest. " +
-			"Clocks of one host are tied by when sessions began, those of others by the ends of matched collectives.",
+			"Clocks of one host are tied by when sessions began, those of others by the ends of matched collectives, or by messages.",
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{}}}
 	s.totals()
 	s.eachOut()
@@ -421,6 +421,7 @@ func (s *rankSection) clocksOut() {
 		{ID: "clock", Title: "Clock", Kind: report.Int}, {ID: "ranks", Title: "Ranks", Kind: report.Int, Unit: report.Count},
 		{ID: "known", Title: "Compared", Kind: report.Bool},
 		{ID: "collectives", Title: "By collectives", Kind: report.Int, Unit: report.Count},
+		{ID: "messages", Title: "By messages", Kind: report.Int, Unit: report.Count, Wide: true},
 		{ID: "offset", Title: "Ahead", Kind: report.Float, Unit: report.Nanoseconds},
 		{ID: "drift", Title: "Drift", Kind: report.Float, Unit: report.Ratio},
 		{ID: "residual_p50", Title: "Left p50", Kind: report.Float, Unit: report.Nanoseconds},
@@ -433,6 +434,8 @@ func (s *rankSection) clocksOut() {
 		if n < 0 {
 			n = -n
 		}
+		collectives := n
+		n += c.Messages
 		if i == 0 || n > 0 {
 			offset, drift, p50, p99 = report.F(c.Line.Offset), report.F(c.Line.Drift), report.F(c.P50), report.F(c.P99)
 		}
@@ -440,7 +443,7 @@ func (s *rankSection) clocksOut() {
 			unknown++
 		}
 		t.Rows = append(t.Rows, []report.Cell{report.I(int64(i)), report.I(int64(c.Members)), report.B(c.Known),
-			report.I(int64(n)), offset, drift, p50, p99})
+			report.I(int64(collectives)), report.I(int64(c.Messages)), offset, drift, p50, p99})
 		if i > 0 && i <= maxRankMetrics && n > 0 {
 			l := report.Labels{"clock": strconv.Itoa(i)}
 			offset, drift, left := c.Line.Offset, c.Line.Drift, c.P99
@@ -451,9 +454,10 @@ func (s *rankSection) clocksOut() {
 	}
 	t.TotalRows = int64(len(t.Rows))
 	s.section.Tables = append(s.section.Tables, t)
-	if unknown > 0 && s.result.Collectives > 0 {
-		s.warn("clocks", fmt.Sprintf("%d of %d clocks could not be compared with the first: no collective ties them, or more than %s are left between ends. Who came last is told there by who took least; waiting and transfer need no clock.",
-			unknown, len(s.aligned.Clocks), "200 µs"))
+	called := slices.ContainsFunc(s.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
+	if unknown > 0 && called {
+		s.warn("clocks", fmt.Sprintf("%d of %d clocks could not be compared with the first: neither collectives nor messages in both directions tie them, or these leave too much open. Who came last to a collective is told there by who took least; who waits for a message is not known.",
+			unknown, len(s.aligned.Clocks)))
 	}
 }
 

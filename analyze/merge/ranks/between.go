@@ -22,7 +22,15 @@ const (
 var rooted = map[string]bool{Broadcast: true, Scatter: true, Reduce: false, Gather: false}
 
 // epoch is what members did between two collectives that were matched.
-type epoch map[int]map[string][]int32 // by member and kind: calls, in order
+type epoch map[int]map[string][]int32 // by member and kind: calls, in order; -1 where one is missing
+
+// call is the n-th call of a kind of a member; -1 where it has none.
+func (e epoch) call(m int, kind string, n int) int32 {
+	if list := e[m][kind]; n < len(list) {
+		return list[n]
+	}
+	return -1
+}
 
 // slot is the n-th call of one kind in every epoch: who its root or peer is does not change from one to the next.
 type slot struct {
@@ -31,8 +39,8 @@ type slot struct {
 }
 
 // matchRest matches the calls that are no collectives of sets, and adds their waits: by what they name, and where they
-// name nothing kernels between two ranks by their ends, others by kind and order within an epoch, so that a call that is
-// missing costs this epoch alone.
+// name nothing kernels between two ranks by their ends, others by kind and order within an epoch, in which a call that is
+// missing leaves its place empty.
 func (x *chains) matchRest() {
 	collectives := x.ops
 	x.recorded()
@@ -79,6 +87,115 @@ func (x *chains) epochs(device bool, collectives int32) []epoch {
 			list[k][m][kind] = append(list[k][m][kind], int32(c))
 		}
 	}
+	two := x.tracks(device) == 2
+	for _, e := range list {
+		x.fill(e, two)
+	}
+	if !two {
+		x.fillUsual(list)
+	}
+	return list
+}
+
+// fill leaves places empty where members of an epoch lack calls that others have: of calls with a root, and of two members
+// of the other side.
+func (x *chains) fill(e epoch, two bool) {
+	most := map[string]int{} // member with most calls of a kind
+	for m, kinds := range e {
+		for kind, calls := range kinds {
+			if o, ok := most[kind]; !ok || len(calls) > len(e[o][kind]) || len(calls) == len(e[o][kind]) && m < o {
+				most[kind] = m
+			}
+		}
+	}
+	for m, kinds := range e {
+		for kind, calls := range kinds {
+			ref, as := most[kind], kind
+			if _, ok := rooted[kind]; !ok {
+				if !two {
+					continue
+				}
+				as = other[kind]
+				for o := range e {
+					if o != m {
+						ref = o
+					}
+				}
+			}
+			if to := e[ref][as]; ref != m && len(calls) < len(to) && !slices.Contains(to, -1) {
+				kinds[kind] = spread(len(to), calls, func(i int, call int32) int64 { return x.End(m, call) - x.End(ref, to[i]) })
+			}
+		}
+	}
+}
+
+// fillUsual leaves places empty where a member sends or receives less often in an epoch than it usually does: its calls are
+// where those of its usual peers end.
+func (x *chains) fillUsual(epochs []epoch) {
+	type of struct {
+		m    int
+		kind string
+		n    int
+	}
+	count, usual := map[of]int{}, map[of]int{} // epochs with n calls; the n of most epochs, by member and kind
+	for _, e := range epochs {
+		for m, kinds := range e {
+			for kind, calls := range kinds {
+				o, any := of{m, kind, len(calls)}, of{m, kind, 0}
+				if count[o]++; count[o] > count[of{m, kind, usual[any]}] {
+					usual[any] = len(calls)
+				}
+			}
+		}
+	}
+	var peers map[slot]map[int]int
+	for _, e := range epochs {
+		for m, kinds := range e {
+			for kind, calls := range kinds {
+				n := usual[of{m, kind, 0}]
+				if _, ok := rooted[kind]; ok || len(calls) >= n {
+					continue
+				}
+				if peers == nil {
+					peers = x.allPeers(epochs)
+				}
+				kinds[kind] = spread(n, calls, func(i int, call int32) int64 {
+					s := slot{kind, i}
+					if peer, known := peers[s][m]; known {
+						if to := e.call(peer, other[kind], i); to >= 0 {
+							return x.End(m, call) - x.End(peer, to)
+						}
+					}
+					return math.MaxInt64 / 2
+				})
+			}
+		}
+	}
+}
+
+// allPeers are the peers of members in all slots of sends and receives in which they are known.
+func (x *chains) allPeers(epochs []epoch) map[slot]map[int]int {
+	all := map[slot]map[int]int{}
+	for _, s := range slots(epochs) {
+		if _, ok := rooted[s.kind]; !ok {
+			members, of, come := x.comings(s.slot, s.epochs)
+			all[s.slot] = map[int]int{}
+			for _, m := range members {
+				if peer := x.peer(m, s.slot, s.epochs, of[m], come); peer >= 0 {
+					all[s.slot][m] = peer
+				}
+			}
+		}
+	}
+	return all
+}
+
+// spread puts calls at those of n places to which they are nearest, in their order; later says by how much.
+func spread(n int, calls []int32, later func(i int, call int32) int64) []int32 {
+	list := slices.Repeat([]int32{-1}, n)
+	for _, p := range meeting(n, len(calls), func(i, k int) (bool, int64) { return true, later(i, calls[k]) }) {
+		list[p[0]] = calls[p[1]]
+	}
 	return list
 }
 
@@ -115,8 +232,8 @@ func slots(epochs []epoch) []slotted {
 // members of an epoch that have a call of the slot, in their order.
 func (e epoch) members(s slot) []int {
 	var list []int
-	for m, kinds := range e {
-		if len(kinds[s.kind]) > s.n {
+	for m := range e {
+		if e.call(m, s.kind, s.n) >= 0 {
 			list = append(list, m)
 		}
 	}
@@ -235,11 +352,10 @@ type coming struct {
 	member int
 }
 
-// peerSlot adds the waits of sends and receives: for the only other rank, or for the one by whose coming the calls end.
-func (x *chains) peerSlot(s slot, epochs []epoch) {
-	of := map[int][]int{} // by member: places of its epochs
-	var members []int
-	come := make([][]coming, len(epochs))
+// comings are the members that have a slot, the places of their epochs, and who came to the other side in each epoch, in order.
+func (x *chains) comings(s slot, epochs []epoch) (members []int, of map[int][]int, come [][]coming) {
+	of = map[int][]int{}
+	come = make([][]coming, len(epochs))
 	for i, e := range epochs {
 		for _, m := range e.members(s) {
 			if of[m] == nil {
@@ -253,6 +369,12 @@ func (x *chains) peerSlot(s slot, epochs []epoch) {
 		slices.SortFunc(come[i], func(a, b coming) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.member, b.member)) })
 	}
 	slices.Sort(members)
+	return members, of, come
+}
+
+// peerSlot adds the waits of sends and receives: for the only other rank, or for the one by whose coming the calls end.
+func (x *chains) peerSlot(s slot, epochs []epoch) {
+	members, of, come := x.comings(s, epochs)
 	two := len(members) > 0 && x.tracks(x.Members[members[0]].Device >= 0) == 2
 	for _, m := range members {
 		guess := -1
@@ -265,10 +387,13 @@ func (x *chains) peerSlot(s slot, epochs []epoch) {
 			if two {
 				peer = only(e, m, s)
 			}
-			if peer < 0 || len(e[peer][other[s.kind]]) <= s.n {
+			if peer < 0 {
 				continue
 			}
-			to := e[peer][other[s.kind]][s.n]
+			to := e.call(peer, other[s.kind], s.n)
+			if to < 0 {
+				continue
+			}
 			if x.op[m][call] < 0 && x.op[peer][to] < 0 {
 				x.op[m][call], x.op[peer][to] = x.ops, x.ops
 				x.ops++
@@ -357,10 +482,10 @@ func (x *chains) ends(m, q int, s slot, epochs []epoch, of []int) (varies float6
 	seen, early := 0, 0
 	for _, i := range of {
 		e := epochs[i]
-		if len(e[q][other[s.kind]]) <= s.n {
+		c, o := e[m][s.kind][s.n], e.call(q, other[s.kind], s.n)
+		if o < 0 {
 			continue
 		}
-		c, o := e[m][s.kind][s.n], e[q][other[s.kind]][s.n]
 		seen++
 		come := x.Start(q, o)
 		switch left := x.End(m, c); {

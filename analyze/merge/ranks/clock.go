@@ -14,8 +14,10 @@ type Clock struct {
 	Known   bool // it could be compared with the first, or is the first
 	Line    Line // what its times are ahead
 	N       int  // collectives that it was compared by; 0 for the first
+	// Messages is how many messages it was compared by, where no collective ties it.
+	Messages int
 	// Residual is what is left between the ends of matched collectives after the line was taken off, in ns: the median
-	// and the 99th percentile of the absolute values.
+	// and the 99th percentile of the absolute values; both half of what messages leave open, and what the other clock is off.
 	P50, P99 float64
 }
 
@@ -41,8 +43,8 @@ type Aligned struct {
 }
 
 // Align compares clocks by the ends of matched collectives, in which all ranks are let go at the same moment: from the
-// first clock on to those that share a collective with one that is known. All clocks but the first get an offset, and a
-// drift where that explains the ends much better.
+// first clock on to those that share a collective with one that is known, and where none is left by messages. All clocks
+// but the first get an offset, and a drift where that explains the ends much better.
 func Align(members []Member, sets []Set) *Aligned {
 	a := &Aligned{Members: members}
 	for i := range members {
@@ -61,7 +63,7 @@ func Align(members []Member, sets []Set) *Aligned {
 		for i := range sets {
 			a.compare(&sets[i], points)
 		}
-		if len(points) == 0 {
+		if len(points) == 0 && !a.byMessages() {
 			return a
 		}
 		for at, list := range points {

@@ -107,12 +107,11 @@ type channel struct {
 // partner is the call that one waits for.
 type partner struct{ member, call int32 }
 
-// recorded matches the calls that name their root or their other side: those of one channel by order, or where some are
-// missing by time, so that a missing one costs that call.
-func (x *chains) recorded() {
-	d := newDirectory(x.Members)
-	calls := map[channel]map[int][]int32{} // by member
-	var order []channel
+// channels are the calls that name their root or their other side, by channel and member, in the order of channels. Those
+// of skip are left out; named is told of those whose other side is known.
+func channels(members []Member, skip func(m, call int) bool, named func(m, call int)) (calls map[channel]map[int][]int32, order []channel) {
+	d := newDirectory(members)
+	calls = map[channel]map[int][]int32{}
 	put := func(c channel, m int, call int) {
 		if calls[c] == nil {
 			calls[c] = map[int][]int32{}
@@ -122,17 +121,19 @@ func (x *chains) recorded() {
 	}
 	anyTag := map[channel]bool{} // without their tags
 	for _, ask := range []bool{true, false} {
-		for m := range x.Members {
-			t := x.Members[m].Track
+		for m := range members {
+			t := members[m].Track
 			for i := range t.Calls {
 				call := &t.Calls[i]
-				if call.Peer == 0 && call.Source == 0 || x.op[m][i] >= 0 || !x.Clock(m).Known {
+				if call.Peer == 0 && call.Source == 0 || skip(m, i) {
 					continue
 				}
-				kind := x.Members[m].kind(int32(i))
+				kind := members[m].kind(int32(i))
 				for _, way := range ways(kind, call) {
-					other, known := d.side(&x.Members[m], call.Comm, way.rank)
-					x.named[m][i] = x.named[m][i] || known
+					other, known := d.side(&members[m], call.Comm, way.rank)
+					if known {
+						named(m, i)
+					}
 					if other < 0 {
 						continue
 					}
@@ -160,6 +161,14 @@ func (x *chains) recorded() {
 			}
 		}
 	}
+	return calls, order
+}
+
+// recorded matches the calls that name their root or their other side: those of one channel by order, or where some are
+// missing by time, so that a missing one costs that call.
+func (x *chains) recorded() {
+	calls, order := channels(x.Members, func(m, call int) bool { return x.op[m][call] >= 0 || !x.Clock(m).Known },
+		func(m, call int) { x.named[m][call] = true })
 	latest := make([]map[int32]partner, len(x.Members))
 	for _, c := range order {
 		x.channel(c, calls[c], latest)

@@ -1,0 +1,206 @@
+package ranks
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// link is the messages of one channel between a member whose clock is known and one on a clock that is not.
+type link struct {
+	from, to     int // members
+	sends, recvs []int32
+}
+
+const (
+	// maxRate is by how much the clocks of two hosts may run apart, in ns per ns.
+	maxRate = 100e-6
+	// maxOpen is half of what messages may leave open of a clock, in ns, for it to count as compared.
+	maxOpen = 10_000_000
+	// bins is how many stretches of time are told apart in what messages say: of each the tightest message counts.
+	bins = 64
+	// nearer is how many times nearer to what hosts' own clocks say another order of messages has to put a clock, to be
+	// believed, or to make the plain one doubtful.
+	nearer = 3
+)
+
+// byMessages compares clocks that no collective ties, by causality: a receive cannot end before its send began. Messages
+// to a clock bound from above what it is ahead, messages from it from below; the middle is taken, and half of what is
+// open is its residual. Messages of one direction leave it open. It reports whether a clock became known.
+func (a *Aligned) byMessages() (found bool) {
+	links := make([][]link, len(a.Clocks))
+	calls, order := channels(a.Members, func(int, int) bool { return false }, func(int, int) {})
+	for _, c := range order {
+		l := link{c.one, c.to, calls[c][c.one], nil}
+		if c.to < 0 || len(l.sends) == 0 || len(calls[c][c.to]) == 0 {
+			continue
+		}
+		l.recvs = calls[c][c.to]
+		one, to := a.Members[c.one].clock, a.Members[c.to].clock
+		switch {
+		case a.Clocks[one].Known && !a.Clocks[to].Known:
+			links[to] = append(links[to], l)
+		case a.Clocks[to].Known && !a.Clocks[one].Known:
+			links[one] = append(links[one], l)
+		}
+	}
+	for at := range a.Clocks {
+		if c := &a.Clocks[at]; len(links[at]) > 0 && c.Messages == 0 && c.N == 0 {
+			found = a.tie(at, links[at]) || found
+		}
+	}
+	return found
+}
+
+// tie finds a clock by its links. Where captures hold as many messages of each the n-th sent is the n-th received; else
+// some were captured on one side alone, and orders that are up to maxOff messages apart are tried. Of several that
+// causality allows the one that is clearly nearest to the hosts' own clocks counts.
+func (a *Aligned) tie(at int, links []link) bool {
+	type found struct {
+		line Line
+		open float64
+		by   int
+	}
+	var list []found
+	equal := true
+	for _, l := range links {
+		equal = equal && len(l.sends) == len(l.recvs)
+	}
+	for by := -maxOff; by <= maxOff; by++ {
+		if line, open, ok := between(a.bounds(at, links, by)); ok {
+			list = append(list, found{line, open, by})
+		}
+	}
+	slices.SortFunc(list, func(x, y found) int { return cmp.Compare(math.Abs(x.line.Offset), math.Abs(y.line.Offset)) })
+	best := 0
+	if equal {
+		best = slices.IndexFunc(list, func(f found) bool { return f.by == 0 })
+	}
+	if best < 0 || len(list) == 0 || list[best].open > maxOpen {
+		return false
+	}
+	own := func(k int) float64 { return math.Abs(list[k].line.Offset) }
+	if best > 0 && nearer*own(0) < own(best) || !equal && len(list) > 1 && own(1) < nearer*own(0) {
+		return false
+	}
+	c := &a.Clocks[at]
+	c.Known, c.Line = true, list[best].line
+	c.P50 = list[best].open
+	for _, l := range links {
+		c.Messages += min(len(l.sends), len(l.recvs))
+		c.P50 = max(c.P50, list[best].open+max(a.Clock(l.from).P99, a.Clock(l.to).P99))
+	}
+	c.P99 = c.P50
+	return true
+}
+
+// bounds are what a clock may be ahead at most and at least, where the messages of its own side are by some later.
+func (a *Aligned) bounds(at int, links []link, by int) (upper, lower []point) {
+	for _, l := range links {
+		for k, s := range l.sends {
+			if a.Members[l.to].clock == at {
+				if r := k + by; r >= 0 && r < len(l.recvs) {
+					end := a.Members[l.to].end(l.recvs[r])
+					upper = append(upper, point{end, end - a.Start(l.from, s)})
+				}
+			} else if r := k - by; r >= 0 && r < len(l.recvs) {
+				start := a.Members[l.from].start(s)
+				lower = append(lower, point{start, start - a.End(l.to, l.recvs[r])})
+			}
+		}
+	}
+	return upper, lower
+}
+
+// between is the line halfway between what points allow at most and at least, by at most maxRate, and half of what they
+// leave open. It is not ok where no line is between them, or one side has no points.
+func between(upper, lower []point) (line Line, open float64, ok bool) {
+	if len(upper) == 0 || len(lower) == 0 {
+		return line, 0, false
+	}
+	from, to := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, p := range slices.Concat(upper, lower) {
+		from, to = min(from, p.at), max(to, p.at)
+	}
+	upper, lower = tightest(upper, from, to, 1), tightest(lower, from, to, -1)
+	high := func(drift float64) float64 { return extreme(upper, from, drift, 1) }
+	low := func(drift float64) float64 { return extreme(lower, from, drift, -1) }
+	room := func(drift float64) float64 { return high(drift) - low(drift) }
+	middle := most(-maxRate, maxRate, room)
+	if room(middle) < 0 {
+		return line, 0, false
+	}
+	least, greatest := border(middle, -maxRate, room), border(middle, maxRate, room)
+	length := float64(to - from)
+	var centre [2]float64
+	for k, x := range []float64{0, length} {
+		top := func(drift float64) float64 { return high(drift) + drift*x }
+		bottom := func(drift float64) float64 { return -low(drift) - drift*x }
+		t, b := top(most(least, greatest, top)), -bottom(most(least, greatest, bottom))
+		centre[k], open = (t+b)/2, max(open, (t-b)/2)
+	}
+	line = Line{From: from, Offset: centre[0]}
+	if length > 0 {
+		line.Drift = (centre[1] - centre[0]) / length
+	}
+	return line, open, true
+}
+
+// tightest are the points of which sign times the difference is least, one of each stretch of time.
+func tightest(points []point, from, to int64, sign int64) []point {
+	var best [bins]point
+	var has [bins]bool
+	for _, p := range points {
+		k := 0
+		if to > from {
+			k = int(float64(p.at-from) / float64(to-from) * (bins - 1))
+		}
+		if !has[k] || sign*p.diff < sign*best[k].diff {
+			best[k], has[k] = p, true
+		}
+	}
+	var list []point
+	for k, p := range best {
+		if has[k] {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// extreme is the least of what a line of a drift may begin at by the points, or with the sign -1 the most.
+func extreme(points []point, from int64, drift float64, sign float64) float64 {
+	least := math.Inf(1)
+	for _, p := range points {
+		least = min(least, sign*(float64(p.diff)-drift*float64(p.at-from)))
+	}
+	return sign * least
+}
+
+// most is where a function that rises and then falls is greatest.
+func most(lo, hi float64, of func(float64) float64) float64 {
+	for range 60 {
+		a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
+		if of(a) < of(b) {
+			lo = a
+		} else {
+			hi = b
+		}
+	}
+	return (lo + hi) / 2
+}
+
+// border is how far from a place in which it is not negative such a function stays so, towards an end.
+func border(from, end float64, of func(float64) float64) float64 {
+	if of(end) >= 0 {
+		return end
+	}
+	for range 60 {
+		if middle := (from + end) / 2; of(middle) >= 0 {
+			from = middle
+		} else {
+			end = middle
+		}
+	}
+	return from
+}
