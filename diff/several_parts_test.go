@@ -1,10 +1,12 @@
 package diff_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -42,5 +44,34 @@ func TestPartsOfSeveralCaptures(t *testing.T) {
 	}
 	if c := compare(t, side(0), side(0)[1:], diff.Options{}); c.Verdict == comparison.Fail {
 		t.Errorf("nothing changed: %s", failing(c))
+	}
+}
+
+// Every other step waits ten times as long as it works, and each seventh runs three kernels more, as long as the mean step:
+// those are units of another kind, which no pair of steps shows, and the times of all steps vary too much to tell. The new
+// kernels do not.
+func TestPartsOfUnitsThatDoMore(t *testing.T) {
+	recipes := mutant.Recipes()
+	r := recipes[slices.IndexFunc(recipes, func(r mutant.Recipe) bool { return r.Name == "loop" })]
+	c, err := r.Capture(t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &figureSubject{T: t, subject: subject{name: r.Name, capture: c}, dir: t.TempDir()}
+	s.subject.base = []*report.Report{mutantReport(t, c, nil)}
+	waits := mutant.Stall(mutant.On{Every: 2}, 1000*s.hundredth())
+	more := mutant.Extra(mutant.On{Every: 7}, 3, loggingKernel, 200*s.hundredth())
+	base := s.report("base", func() ([]mutant.Edit, error) { return []mutant.Edit{waits, mutant.Noise(0.003, 1)}, nil })
+	s.subject.base[0] = base
+	head := s.report("head", func() ([]mutant.Edit, error) { return []mutant.Edit{waits, more, mutant.Noise(0.003, 2)}, nil })
+	got := diffOf(t, base, head, diff.Options{})
+	if w := got.Row(comparison.MetricWork); w == nil || w.Class != comparison.Unsettled {
+		t.Fatalf("%+v", w)
+	}
+	if got.Verdict != comparison.Fail || !strings.Contains(failing(got), "logging_probe") || !strings.Contains(failing(got), "every 7th") {
+		t.Errorf("%s: %s | %s", got.Verdict, failing(got), got.Cause)
+	}
+	if back := diffOf(t, head, base, diff.Options{}); back.Verdict == comparison.Fail {
+		t.Errorf("back: %s", failing(back))
 	}
 }

@@ -20,11 +20,12 @@ type PartVerdict struct {
 	Hits      int     // units that alone carry the change, of the side that has it; 0: all do
 	Every     int     // hits come at even distances: 7 says "every 7th"
 	Times     float64 // a hit over the median of the other side; 0 where that is nothing
+	Drifts    bool    // strongly, on a side: what it takes depends on where in the work the units are
 }
 
 // Bounds of what few units carry.
 const (
-	alikeHits = 2   // times the smallest hit that the largest may be
+	alikeHits = 3   // times the smallest hit that the largest may be
 	leastHit  = 0.1 // of the mean unit, that a hit adds to it
 	carried   = 0.7 // of a certain change, from which hits are said to carry it
 )
@@ -35,7 +36,7 @@ const (
 //   - by its mean: Student's t of the mean difference, with n (1-ρ)/(1+ρ) independent units of n where neighbours are
 //     alike with a lag-1 autocorrelation of ρ, adjusted over the parts by Holm; or
 //   - by units that stand apart: two at least and 2 % of all, that lie beyond the other side's largest by more than that lies
-//     beyond its median, each by a tenth of a unit, and that are alike within a factor of two, or most of all, or more than
+//     beyond its median, each by a tenth of a unit, and that are alike within a factor of three, or most of all, or more than
 //     chance would put there (Rosenbaum 1954). No test of means can tell those: without one of them the mean is another.
 //
 // timer is the resolution of the times.
@@ -49,6 +50,7 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 		v := &list[i]
 		v.P = adjusted
 		v.Certain = adjusted <= alpha
+		v.Drifts = drifts(parts[i].Base) || drifts(parts[i].Head)
 		up, down := parts[i].hits(unit, alpha), Part{parts[i].Head, parts[i].Base}.hits(unit, alpha)
 		switch {
 		case len(up.at) > 0 && len(down.at) == 0:
@@ -58,6 +60,16 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 		}
 	}
 	return list
+}
+
+// drifts reports whether times that may be 0 do, see [Trend].
+func drifts(times []float64) bool {
+	m, _ := mean(times)
+	above := slices.Clone(times)
+	for i := range above {
+		above[i] += m / 100
+	}
+	return TrendOf(above).strong(len(times))
 }
 
 // few says that single units carry a part, unless all of them changed too. Where most stand apart, the mean says by how

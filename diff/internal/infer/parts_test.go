@@ -146,3 +146,29 @@ func TestPartsMirror(t *testing.T) {
 		}
 	}
 }
+
+// A part that grows steadily drifts, also from nothing; one that is the same everywhere, is new everywhere, or is there in
+// each third unit does not.
+func TestPartsThatDrift(t *testing.T) {
+	series := func(of func(i int) float64) (list []float64) {
+		for i := range 16 {
+			list = append(list, of(i))
+		}
+		return list
+	}
+	none := series(func(int) float64 { return 0 })
+	for name, x := range map[string]struct {
+		base, head []float64
+		drifts     bool
+	}{
+		"grows":        {series(func(i int) float64 { return 100 + 5*float64(i) }), series(func(i int) float64 { return 200 + 5*float64(i) }), true},
+		"from nothing": {none, series(func(i int) float64 { return 10 * float64(i) }), true},
+		"new":          {none, series(func(int) float64 { return 40 }), false},
+		"the same":     {series(func(int) float64 { return 40 }), series(func(i int) float64 { return 41 + float64(i%2) }), false},
+		"each third":   {none, series(func(i int) float64 { return float64(i % 3 / 2 * 90) }), false},
+	} {
+		if v := infer.JudgeParts([]infer.Part{{Base: x.base, Head: x.head}}, 200, false, 1e-3, 0.05)[0]; v.Drifts != x.drifts {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

@@ -183,6 +183,10 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 	mean := j.rowOf("unit.time.mean", s.row.Labels)
 	share, text := j.x.Net(s.row.Labels, s.verdict.Code == infer.Drifting)
+	if s.row.Metric == comparison.MetricWork {
+		mean = &s.row
+		share, text = j.x.NetOfWork()
+	}
 	least := max(s.number.Tolerance, s.verdict.Floor)
 	switch {
 	case mean == nil:
@@ -203,6 +207,8 @@ func (j *judge) unitsRule(s *subject) bool {
 		return true
 	case "unit.time.p50":
 		return !j.means[s.row.Labels.String()]
+	case comparison.MetricWork:
+		return len(s.row.Labels) == 0
 	}
 	return false
 }

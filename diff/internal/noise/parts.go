@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/match"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -47,13 +48,18 @@ func (x *Decider) partRows() {
 			return
 		}
 	}
+	x.C.Parts = append(x.C.Parts, x.judgedParts(b, h, nb, nh, method, tied)...)
+}
+
+// judgedParts are the parts of units, or of captures, judged.
+func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part) {
 	keys, parts := pooled(b, h, nb, nh)
 	total := 0.0
 	for i := range parts {
 		total += sum(parts[i].Base) / float64(nb)
 	}
 	if total <= 0 {
-		return
+		return nil
 	}
 	stands := total
 	if method != overUnits {
@@ -76,8 +82,10 @@ func (x *Decider) partRows() {
 		} else {
 			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: 1 - 2*x.alpha(), Method: method}
 		}
-		x.C.Parts = append(x.C.Parts, row)
+		x.drifting[partName(&row)+row.Labels.String()] = v.Drifts
+		list = append(list, row)
 	}
+	return list
 }
 
 // partMeans are the mean times of the parts, ns by capture; nil where a report does not list them.
@@ -229,12 +237,18 @@ func sum(values []float64) (s float64) {
 }
 
 // Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
-// unit, and the largest of them that changed that way; of idle time alone where idle says so.
-func (x *Decider) Net(labels report.Labels, idle bool) (share float64, text string) {
+// unit, and the largest of them that changed that way. Where the work drifts, only idle time and parts that do not drift
+// themselves count: the others differ with where in the work a capture is.
+func (x *Decider) Net(labels report.Labels, drifts bool) (share float64, text string) {
+	return x.net(x.C.Parts, labels, drifts)
+}
+
+func (x *Decider) net(parts []comparison.Part, labels report.Labels, drifts bool) (share float64, text string) {
 	var certain []*comparison.Part
-	for i := range x.C.Parts {
-		p := &x.C.Parts[i]
-		if (!idle || p.Kind == report.PartIdle) && p.Labels.String() == labels.String() && (p.Class == comparison.Regressed || p.Class == comparison.Improved) {
+	for i := range parts {
+		p := &parts[i]
+		if (!drifts || p.Kind == report.PartIdle || !x.drifting[partName(p)+labels.String()]) && p.Labels.String() == labels.String() &&
+			(p.Class == comparison.Regressed || p.Class == comparison.Improved) {
 			certain = append(certain, p)
 			share += p.Share
 		}
@@ -243,6 +257,120 @@ func (x *Decider) Net(labels report.Labels, idle bool) (share float64, text stri
 		return 0, ""
 	}
 	return share, PartText(slices.MaxFunc(certain, func(p, q *comparison.Part) int { return cmp.Compare(p.Delta*share, q.Delta*share) }))
+}
+
+// NetOfWork is the sum of the parts that changed for certain over all work, as a share of the base's: of each kind of unit
+// that both sides run, together with the kinds that do its work with some more or less. 0 where several captures a side are
+// compared, or reports do not list these units.
+func (x *Decider) NetOfWork() (share float64, text string) {
+	w := x.work
+	if w == nil || len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
+		return 0, ""
+	}
+	most := 0.0
+	for i := range x.kinds {
+		k := &x.kinds[i]
+		own, units, ok := w.price(k, x.Base, baseOf)
+		if !ok || !k.Both() || w.skips(k) {
+			continue
+		}
+		y := *x
+		y.kind = k.Name
+		y.Base, y.Head = k.Of(x.Base, x.Head)
+		b, h := w.together(k, y.Base.Views[0], baseOf), w.together(k, y.Head.Views[0], headOf)
+		if min(len(b.numbers), len(h.numbers)) < infer.LeastUnits {
+			continue
+		}
+		b.pool(&h)
+		h.pool(&b)
+		drifts := slices.ContainsFunc(x.C.Primary, func(r comparison.Row) bool {
+			return r.Code == comparison.Code(infer.Drifting) && r.Labels.String() == y.labels().String()
+		})
+		part, why := y.net(y.judgedParts(b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false), y.labels(), drifts)
+		part *= units * side.Average(own) / w.total
+		if share += part; math.Abs(part) > most {
+			most, text = math.Abs(part), why
+		}
+	}
+	return share, text
+}
+
+// mixed are the times of the parts of units of several kinds, ns by unit, in the order in which these ran.
+type mixed struct {
+	times   map[partKey][]float64
+	numbers []int64
+	kinds   int
+	listed  map[partKey]int // kinds that list the part by itself
+}
+
+// together are the units of a kind and those that do its work with some more or less, on one device; of each as large a
+// share as of the one of which the report lists the least. None where it does not list them.
+func (w *workload) together(k *match.Kind, v *side.View, of func(k *match.Kind) []int) mixed {
+	m := mixed{times: map[partKey][]float64{}, listed: map[partKey]int{}}
+	var list []*report.UnitParts
+	var places [][]int64
+	var rates []float64
+	for i := range w.x.kinds {
+		o := &w.x.kinds[i]
+		row := of(o)
+		if !w.of(o, k) || row == nil || row[0] < 0 {
+			continue
+		}
+		g := &v.C.Kinds[row[0]]
+		p := v.C.Report.Unit.PartsOf(g.ID, v.Device())
+		if p == nil {
+			return mixed{}
+		}
+		numbers, err := p.Numbers()
+		if err != nil || len(numbers) == 0 {
+			return mixed{}
+		}
+		list, places, rates = append(list, p), append(places, numbers), append(rates, float64(len(numbers))/float64(g.Count))
+	}
+	for i, p := range list {
+		take := slices.Min(rates) / rates[i]
+		var units []int
+		for at, number := range places[i] {
+			if math.Floor(float64(at+1)*take+1e-9) > math.Floor(float64(at)*take+1e-9) {
+				units, m.numbers = append(units, at), append(m.numbers, number)
+			}
+		}
+		for key, times := range partTimes(p, units) {
+			before := len(m.numbers) - len(units)
+			m.times[key] = slices.Concat(m.times[key], make([]float64, before-len(m.times[key])), times)
+			m.listed[key]++
+		}
+	}
+	m.kinds = len(list)
+	order := upTo(len(m.numbers))
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(m.numbers[i], m.numbers[j]) })
+	for key, list := range m.times {
+		own := make([]float64, len(order))
+		for i, at := range order {
+			if at < len(list) {
+				own[i] = list[at]
+			}
+		}
+		m.times[key] = own
+	}
+	return m
+}
+
+// pool adds to the smaller parts what some kinds list by itself and others do not, unless the other side has none of it.
+func (m *mixed) pool(other *mixed) {
+	for key, n := range m.listed {
+		if there := other.listed[key]; key.name == "" || there == 0 || n == m.kinds && there == other.kinds {
+			continue
+		}
+		rest := partKey{key.kind, ""}
+		for i, v := range m.times[key] {
+			if m.times[rest] == nil {
+				m.times[rest] = make([]float64, len(m.numbers))
+			}
+			m.times[rest][i] += v
+		}
+		delete(m.times, key)
+	}
 }
 
 // PartText says what became of a part: "copy DtoH pageable +4.9 ms (3 of 19 units, every 7th)".

@@ -33,6 +33,9 @@ type Decider struct {
 	numbers map[string]infer.Number // that rows were judged by, see key
 	kernels map[string]infer.Number // by kernelKey
 	marks   map[*side.View]Marks    // see marksOf
+	work    *workload               // nil where there is no row of it
+	// by the name of a part and the labels of its unit: it drifts
+	drifting map[string]bool
 }
 
 // NewDecider takes the noise where it applies to all captures, and names it as residue where it does not.
@@ -114,7 +117,7 @@ func (x *Decider) tail() (p primary, ok bool) {
 // of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which
 // a side has fewer than three units have no row: nothing could be told of them.
 func (x *Decider) Rows(chosen match.Chosen) {
-	x.numbers = map[string]infer.Number{}
+	x.numbers, x.drifting = map[string]infer.Number{}, map[string]bool{}
 	x.kind, x.kinds = chosen.Kind, chosen.Kinds
 	for i, k := range chosen.Judged {
 		y := *x

@@ -100,6 +100,8 @@ func (w *workload) judge() {
 		x.C.Primary = append(x.C.Primary, row)
 		return
 	}
+	all := *w
+	x.work = &all
 	x.C.Primary = append([]comparison.Row{row}, x.C.Primary...)
 }
 
