@@ -105,7 +105,7 @@ func (x *Parts) settling() string {
 }
 
 // number fills in the number that decided, and returns its row, nil where a gate decided by another one. Where a median
-// stands between two kinds of steps, the mean is the number, unless the median alone failed.
+// stands between two kinds of steps, the mean is the number, unless the median alone changed for certain.
 func (x *Parts) number(lead *story) *comparison.Row {
 	c, a := x.C, &x.C.Answer
 	row, gate := c.Headline()
@@ -136,7 +136,7 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		mean := slices.IndexFunc(c.Primary, func(r comparison.Row) bool {
 			return r.Metric == "unit.time.mean" && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
 		})
-		if mean >= 0 && (row.Class != comparison.Regressed || c.Primary[mean].Class == comparison.Regressed) {
+		if mean >= 0 && (!comparison.Real(row) || c.Primary[mean].Class == row.Class) {
 			row = &c.Primary[mean]
 		}
 	}
