@@ -4,6 +4,7 @@
 //
 //	comparison           the result as plain data, its JSON and its validation
 //	policy               rules, presets, matching, YAML, waivers
+//	student              Student's t and the test that histories share
 //	internal/infer       statistics
 //	internal/side        one side: its reports, and what each says of a kind of unit
 //	internal/match       what two sides have in common: kind of unit, work, kernels

@@ -117,14 +117,15 @@ var rooms = []room{
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit analyze/report/wording diff/comparison", noSQL},
-	{"diff/internal/infer", "statistics stand alone", "analyze/report/order", stdOnly},
+	{"diff/student", "the test that comparisons and histories share stands alone", "", stdOnly},
+	{"diff/internal/infer", "statistics stand alone", "analyze/report/order diff/student", stdOnly},
 	{"diff/sequential", "a test of pairs stands alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
 		"analyze/report analyze/report/align diff/comparison diff/internal/infer", noSQL},
 	{"diff/internal/match", "what two sides have in common",
 		"analyze/report analyze/report/align analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/side", noSQL},
 	{"diff/internal/noise", "whether a change is real",
-		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/student diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
 	{"diff/internal/attribute", "where a change comes from",
 		"analyze/report analyze/report/stacks analyze/report/unit analyze/report/wording diff/comparison diff/internal/infer diff/internal/side " +
@@ -143,7 +144,7 @@ var rooms = []room{
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/wording analyze/report/render diff diff/comparison diff/policy analyze/report/order " +
 			"gate/history/...", nil},
-	{"gate/history/change", "where a series changes stands alone", "analyze/report/order", stdOnly},
+	{"gate/history/change", "where a series changes knows numbers alone", "analyze/report/order diff/student", stdOnly},
 	{"gate/history/historytest", "a test kit", "analyze analyze/report analyze/tracetest", nil},
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 

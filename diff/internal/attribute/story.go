@@ -9,7 +9,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/internal/match"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -337,7 +336,7 @@ func (s *story) some() *string {
 	}
 	slow := func(x *side.Side) (n, all int, excess, middle float64) {
 		for _, v := range x.Views {
-			k, sum, m := infer.SlowUnits(times(v))
+			k, sum, m := slowUnits(times(v))
 			n, all, excess, middle = n+k, all+len(v.Units), excess+sum, middle+m/float64(len(x.Views))
 		}
 		return n, all, excess, middle
@@ -362,7 +361,7 @@ func (s *story) bimodal() bool {
 	}
 	for _, x := range []*side.Side{s.Base, s.Head} {
 		for _, v := range x.Views {
-			if e := infer.StallsOf(times(v)); 4*e.Units > e.Of {
+			if e := stallsOf(times(v)); 4*e.Units > e.Of {
 				return true
 			}
 		}
@@ -376,14 +375,14 @@ func (s *story) stalls(string) string {
 	if s.Parts == nil {
 		return ""
 	}
-	worst := infer.Excess{}
+	worst := slowSteps{}
 	for _, v := range s.Head.Views {
-		if e := infer.StallsOf(times(v)); e.Units > worst.Units {
+		if e := stallsOf(times(v)); e.Units > worst.Units {
 			worst = e
 		}
 	}
 	for _, v := range s.Base.Views {
-		if e := infer.StallsOf(times(v)); 2*e.Units*worst.Of > worst.Units*e.Of {
+		if e := stallsOf(times(v)); 2*e.Units*worst.Of > worst.Units*e.Of {
 			return ""
 		}
 	}

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -57,5 +58,5 @@ func Lag1(values []float64) float64 {
 // be (Hesterberg 2015, section 4.3.3). n is the number of blocks on the side that has fewer, and no less than 3.
 func expandedTail(p, blocks float64) float64 {
 	n := max(blocks, 3)
-	return NormalTail(math.Sqrt(n/(n-1)) * TQuantile(p, n-1))
+	return student.NormalTail(math.Sqrt(n/(n-1)) * student.Quantile(p, n-1))
 }

@@ -3,6 +3,7 @@ package infer
 import (
 	"cmp"
 	"fmt"
+	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -30,7 +31,7 @@ func (c *contrast) p(tau float64) float64 {
 	if !(half > 0) {
 		return 1
 	}
-	return TTail((d-tau)*TQuantile(c.alpha, c.df)/half, c.df)
+	return student.Tail((d-tau)*student.Quantile(c.alpha, c.df)/half, c.df)
 }
 
 // inverse is the contrast of base to head.
@@ -72,7 +73,7 @@ func (c *contrast) ends(samples []float64, blocks, least float64) {
 	slices.Sort(samples)
 	c.df = max(blocks, 3) - 1
 	at := max(int(math.Round(expandedTail(c.alpha, blocks)*float64(len(samples)+1))), 1) - 1
-	room := TQuantile(c.alpha, c.df) * least
+	room := student.Quantile(c.alpha, c.df) * least
 	c.low = c.d - max(c.d-samples[at], room)
 	c.high = c.d + max(samples[len(samples)-1-at]-c.d, room)
 	c.least = math.Abs(c.d)

@@ -13,19 +13,17 @@ package infer
 
 import "math"
 
-// Sample is one metric or kernel over all captures: one value per capture, natural logarithms. A capture that lacks the
-// value has NaN in its place, so that Base[i] is capture i of every sample.
+// Sample is one metric or kernel over all captures: one value per capture, natural logarithms; NaN where a capture lacks
+// it.
 type Sample struct {
-	ID         string
 	Base, Head []float64
 	// Resolution is the least standard error that can be believed, in ln units: resolution of the timer over the value.
 	// Zero means none.
 	Resolution float64
 }
 
-// History is what earlier captures of one commit, such as a calibration, say of one sample's variance between captures.
+// History is what earlier captures of one commit, such as a calibration, say of a number's variance between captures.
 type History struct {
-	ID string
 	S2 float64 // variance of ln between captures
 	DF float64 // degrees of freedom behind it: captures - 1
 }
@@ -33,23 +31,17 @@ type History struct {
 // Result is one test. Known is false where nothing is known of the variance between captures: then P is 1, SE is 0 and
 // Low = High = Effect, and no conclusion may be drawn from it.
 type Result struct {
-	ID        string
 	Known     bool
 	Effect    float64 // mean of head minus mean of base, ln
+	S2        float64 // variance between captures of one side, pooled over both sides and the history
+	Moderated float64 // S2 drawn towards what the other samples have
 	SE        float64 // of Effect, from the moderated variance
-	DF        float64 // degrees of freedom of SE, at most MaxDF
+	DF        float64 // degrees of freedom of Moderated, at most student.MaxDF
 	P         float64 // against the threshold, see TREAT
 	Low, High float64 // two-sided confidence interval of Effect
-	S2        float64 // variance between captures of one side, pooled over both sides and the history
-	S2DF      float64 // degrees of freedom of S2
-	Moderated float64 // S2 drawn towards what the other samples have
 	NBase     int     // captures that have the value
 	NHead     int
 }
-
-// MaxDF stands for infinity, so that results can be written as JSON. A t distribution with so many degrees of freedom
-// is the normal distribution to nine digits.
-const MaxDF = 1e9
 
 // mean of the values that are there, and how many they are.
 func mean(values []float64) (m float64, n int) {

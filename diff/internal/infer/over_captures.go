@@ -3,29 +3,30 @@ package infer
 import (
 	"math"
 	"slices"
-	"strconv"
 )
 
-// test runs TREAT over all numbers that are not settled, each at its own thresholds, with one prior for the family.
+// test runs TREAT over all numbers that are not settled, with one prior for the family.
 func test(list []question, o Options) {
-	var samples []Sample
-	var history []History
-	var of []int
+	samples := make([]Sample, len(list))
+	var s2, df []float64
+	for i := range list {
+		if q := &list[i]; !q.settled {
+			samples[i] = Sample{Base: logs(q.b), Head: logs(q.h), Resolution: q.leastError()}
+			if v, d := samples[i].Variance(q.n.History); d > 0 {
+				s2, df = append(s2, v), append(df, d)
+			}
+		}
+	}
+	m := Moderate(s2, df)
 	for i := range list {
 		q := &list[i]
 		if q.settled {
 			continue
 		}
-		s := Sample{ID: strconv.Itoa(i), Base: logs(q.b), Head: logs(q.h), Resolution: q.leastError()}
-		q.least = s.Resolution
 		if h := q.n.History; h != nil && h.DF > 0 {
-			history = append(history, History{ID: s.ID, S2: h.S2, DF: h.DF})
 			q.sd, q.sdDF = math.Sqrt(h.S2), h.DF
 		}
-		samples, of = append(samples, s), append(of, i)
-	}
-	for k, r := range TREAT(samples, 0, o.Alpha, false, history...) {
-		q := &list[of[k]]
+		r := TREAT(&samples[i], q.n.History, m, 0, o.Alpha)
 		if r.Known && (q.several() || q.sdDF > 0 || r.DF >= 2) {
 			q.r, q.overCaptures, q.sd = r, true, math.Sqrt(r.Moderated)
 		}

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"slices"
 )
@@ -66,7 +67,7 @@ func (q *question) unitsFor(base, head float64, o Options) int {
 		return 0
 	}
 	for n := MinUnits; n <= mostUnits; n++ {
-		if TQuantile(o.Alpha, float64(2*n-2))*q.n.Stat.width()*math.Sqrt((base*base+head*head)/float64(n)) < beyond {
+		if student.Quantile(o.Alpha, float64(2*n-2))*q.n.Stat.width()*math.Sqrt((base*base+head*head)/float64(n)) < beyond {
 			return n
 		}
 	}
@@ -119,9 +120,9 @@ func (q *question) statedOnce() bool {
 // byFloor takes the noise floor for what it is, the 99 % point of the difference of two captures of one commit, as if
 // that were normal: d ± z(1-alpha)/z(0.99) · floor.
 func (q *question) byFloor(o Options) {
-	half := NormalQuantile(o.Alpha) / NormalQuantile(0.01) * q.floor
+	half := student.NormalQuantile(o.Alpha) / student.NormalQuantile(0.01) * q.floor
 	q.overUnits = true
-	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: student.MaxDF, alpha: o.Alpha,
 		method: "noise floor, taken for the 99 % point of a normal distribution"}
 }
 
@@ -202,11 +203,11 @@ func (q *question) welch(variance, units []float64, o Options) {
 		total += v
 		pooled += v * v / (units[i] - 1)
 	}
-	df := MaxDF
+	df := student.MaxDF
 	if pooled > 0 {
-		df = min(max(total*total/pooled, 1), MaxDF)
+		df = min(max(total*total/pooled, 1), student.MaxDF)
 	}
-	half := TQuantile(o.Alpha, df) * max(q.n.Stat.width()*math.Sqrt(total), q.timer())
+	half := student.Quantile(o.Alpha, df) * max(q.n.Stat.width()*math.Sqrt(total), q.timer())
 	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: df, alpha: o.Alpha,
 		method: "Welch's t interval over units"}
 }

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"slices"
 
@@ -112,15 +113,15 @@ func (x Part) byMean(tied bool, timer, alpha float64) (v PartVerdict, p float64)
 	} else {
 		vb, n := of(x.Base)
 		vh, m := of(x.Head)
-		se, df = math.Sqrt(vb+vh), MaxDF
+		se, df = math.Sqrt(vb+vh), student.MaxDF
 		if vb+vh > 0 {
 			df = (vb + vh) * (vb + vh) / (vb*vb/(n-1) + vh*vh/(m-1))
 		}
 	}
 	se = max(se, timer)
-	half := TQuantile(alpha, df) * se
+	half := student.Quantile(alpha, df) * se
 	v.Low, v.High = v.Delta-half, v.Delta+half
-	return v, TTail(math.Abs(v.Delta)/se, df)
+	return v, student.Tail(math.Abs(v.Delta)/se, df)
 }
 
 // hits are the units of head that stand apart from all of base.
@@ -173,5 +174,5 @@ func (h *hits) every() int {
 	for i := range gaps {
 		gaps[i] = float64(h.at[i+1] - h.at[i])
 	}
-	return even(gaps)
+	return Even(gaps)
 }

@@ -1,6 +1,7 @@
 package infer_test
 
 import (
+	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -19,8 +20,8 @@ func TestPartsByHand(t *testing.T) {
 	v := infer.JudgeParts(parts, 105, true, 1e-3, 0.05)
 	se := math.Sqrt(2. / 3 / 2.4)
 	near(t, "delta", v[0].Delta, 10, 1e-12)
-	near(t, "p", v[0].P, 2*infer.TTail(10/se, 1.4), 1e-12)
-	near(t, "low", v[0].Low, 10-infer.TQuantile(0.05, 1.4)*se, 1e-12)
+	near(t, "p", v[0].P, 2*student.Tail(10/se, 1.4), 1e-12)
+	near(t, "low", v[0].Low, 10-student.Quantile(0.05, 1.4)*se, 1e-12)
 	if !v[0].Certain || v[0].Hits != 0 || v[1].Certain || v[1].Delta != 0 {
 		t.Errorf("%+v", v)
 	}

@@ -1,6 +1,10 @@
 package infer
 
-import "math"
+import (
+	"math"
+
+	"github.com/nsys-llm/explain/diff/student"
+)
 
 // Levels of the plans below: two-sided tests at Alpha that find a change with probability Power.
 const (
@@ -44,7 +48,7 @@ func (p *Plan) spreads() []spread {
 	if df <= 0 || !(p.SD > 0) {
 		return []spread{{weight: 1}}
 	}
-	near, far := TQuantile(p.Alpha, df), TQuantile(p.Alpha/2, df)
+	near, far := student.Quantile(p.Alpha, df), student.Quantile(p.Alpha/2, df)
 	at := func(u, weight float64) spread { return spread{weight, u * se, df, near, far} }
 	if df > known {
 		return []spread{at(1, 1)}
@@ -77,7 +81,7 @@ func (p *Plan) spreads() []spread {
 // cutoff is the least change that TREAT calls beyond tau at alpha, given the standard error; near and far are the
 // quantiles alpha and alpha/2, which it lies between.
 func cutoff(tau, se, df, alpha, near, far float64) float64 {
-	excess := func(a float64) float64 { return TTail((a-tau)/se, df) + TTail((a+tau)/se, df) - alpha }
+	excess := func(a float64) float64 { return student.Tail((a-tau)/se, df) + student.Tail((a+tau)/se, df) - alpha }
 	lo, hi := tau+near*se, tau+far*se
 	above, below := excess(lo), excess(hi)
 	for i := 0; i < 40 && hi-lo > 1e-5*hi; i++ { // false position, halving the end that stays (Illinois)
@@ -122,7 +126,7 @@ func (p *Plan) power(list []spread, cuts []float64, effect float64) float64 {
 	for i, s := range list {
 		switch d := cuts[i] - math.Abs(effect); {
 		case se > 0:
-			sum += s.weight * NormalTail(d/se)
+			sum += s.weight * student.NormalTail(d/se)
 		case d < 0:
 			sum += s.weight
 		}
@@ -160,7 +164,7 @@ func (p *Plan) settles(effect float64) float64 {
 	for _, s := range p.spreads() {
 		switch room := min(p.Tau, p.Tau+p.Margin-s.far*s.se) - math.Abs(effect); {
 		case se > 0:
-			sum += s.weight * NormalTail(-room/se)
+			sum += s.weight * student.NormalTail(-room/se)
 		case room >= 0:
 			sum += s.weight
 		}

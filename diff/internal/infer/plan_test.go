@@ -1,6 +1,7 @@
 package infer_test
 
 import (
+	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -20,7 +21,7 @@ func TestPlanByHand(t *testing.T) {
 	near(t, "no threshold", p.Power(0.01959963984540054), 0.5, 1e-4)
 	// One capture a side and no calibration: the point estimate against the floor, sd √2.
 	one := infer.Plan{Captures: 1, SD: 0.01, Tau: 0.03, Alpha: 0.05, Floor: 0.05}
-	near(t, "one capture", one.Power(0.05+0.01*math.Sqrt2), infer.NormalTail(-1), 1e-12)
+	near(t, "one capture", one.Power(0.05+0.01*math.Sqrt2), student.NormalTail(-1), 1e-12)
 	// Nothing varies: what is beyond Tau is found, for sure.
 	if got := (infer.Plan{Captures: 3, Tau: 0.03, Alpha: 0.05}); got.Power(0.031) != 1 || got.Power(0.029) != 0 {
 		t.Error("no noise")
@@ -48,13 +49,13 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 				}
 				return v
 			}
-			s := infer.Sample{ID: "k", Base: draw(c.captures, 0), Head: draw(c.captures, mde)}
-			var history []infer.History
+			s := infer.Sample{Base: draw(c.captures, 0), Head: draw(c.captures, mde)}
+			var past *infer.History
 			if c.calibration > 0 {
 				d := infer.Deviation(draw(c.calibration, 0))
-				history = append(history, infer.History{ID: "k", S2: d * d, DF: float64(c.calibration - 1)})
+				past = &infer.History{S2: d * d, DF: float64(c.calibration - 1)}
 			}
-			if r := infer.TREAT([]infer.Sample{s}, tau, c.alpha, false, history...)[0]; r.P <= c.alpha {
+			if r := infer.TREAT(&s, past, infer.Moderation{}, tau, c.alpha); r.P <= c.alpha {
 				found++
 			}
 		}

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"slices"
 )
@@ -30,7 +31,6 @@ type question struct {
 	drifts        bool      // strongly, and loose
 	r             Result    // over captures
 	overCaptures  bool      // r is there
-	least         float64   // standard error of d that cannot be undercut, ln
 	sd, sdDF      float64   // between captures, and what a calibration knows of it
 	v             Verdict
 }
@@ -81,7 +81,7 @@ func ask(n *Number, o Options) question {
 // Floor is the change, as a ratio, that 99 % of comparisons of two captures of one commit stay below, from the
 // standard deviation of ln between captures and its degrees of freedom: exp( t(0.99, df) · sd · √2 ) - 1.
 func Floor(sd, df float64) float64 {
-	return math.Expm1(TQuantile(0.01, min(df, MaxDF)) * sd * math.Sqrt2)
+	return math.Expm1(student.Quantile(0.01, min(df, student.MaxDF)) * sd * math.Sqrt2)
 }
 
 // same reports whether the sides list the same units.

@@ -7,68 +7,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Excess is what few slow units add to a side: "3 of 64 steps took 6 times as long".
-type Excess struct {
-	Units int     // that took more than twice the median
-	Of    int     // units looked at
-	Times float64 // their mean over the median of the side; 0 where there are none
-	Every int     // they come at even distances: 8 says "1 in 8"; 0: they do not, or are fewer than 3
-}
-
-// stalled is how many times the median makes a stall.
-const stalled = 2
-
-// StallsOf describes the slow units of one capture, in the order in which they ran. Distances are even where none
-// differs from their median by more than a quarter of it and more than 1.
-func StallsOf(units []float64) Excess {
-	e := Excess{Of: len(units)}
-	middle := order.Median(slices.Clone(units))
-	var sum float64
-	var gaps []float64
-	last := -1
-	for i, v := range units {
-		if v <= stalled*middle {
-			continue
-		}
-		e.Units++
-		sum += v
-		if last >= 0 {
-			gaps = append(gaps, float64(i-last))
-		}
-		last = i
-	}
-	if e.Units == 0 || !(middle > 0) {
-		return Excess{Of: len(units)}
-	}
-	e.Times = sum / float64(e.Units) / middle
-	if len(gaps) < 2 {
-		return e
-	}
-	e.Every = even(gaps)
-	return e
-}
-
-// SlowUnits are the units of one capture that lie apart above the others: beyond the median by 2 % of it and by six times
-// the median distance from it. excess is by how much they do in all, middle the median.
-func SlowUnits(units []float64) (n int, excess, middle float64) {
-	middle = order.Median(slices.Clone(units))
-	far := make([]float64, len(units))
-	for i, v := range units {
-		far[i] = math.Abs(v - middle)
-	}
-	limit := middle + max(6*order.Median(far), middle/50)
-	for _, v := range units {
-		if v > limit {
-			n++
-			excess += v - middle
-		}
-	}
-	return n, excess, middle
-}
-
-// even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0; units
+// Even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0; units
 // that follow each other are at no distance.
-func even(gaps []float64) int {
+func Even(gaps []float64) int {
 	g := order.Median(slices.Clone(gaps))
 	if g < 2 {
 		return 0

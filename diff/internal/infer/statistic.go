@@ -1,6 +1,10 @@
 package infer
 
-import "math"
+import (
+	"math"
+
+	"github.com/nsys-llm/explain/diff/student"
+)
 
 // Statistic is what a row shows of the units of one capture: [Mean], or the quantile between 0 and 1 that its value
 // names.
@@ -56,7 +60,7 @@ func (s Statistic) width() float64 {
 		return 1
 	}
 	q := float64(s)
-	z := NormalQuantile(q)
+	z := student.NormalQuantile(q)
 	return math.Sqrt(q*(1-q)) * math.Sqrt(2*math.Pi) * math.Exp(z*z/2)
 }
 

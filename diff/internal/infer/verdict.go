@@ -1,6 +1,10 @@
 package infer
 
-import "math"
+import (
+	"math"
+
+	"github.com/nsys-llm/explain/diff/student"
+)
 
 // p that the change is beyond tau by noise alone: over captures, or the larger of those over units and over captures.
 // Few units have to lie apart completely besides, by more than tau.
@@ -10,7 +14,7 @@ func (q *question) p(tau float64) float64 {
 		if q.r.SE == 0 {
 			return 1
 		}
-		over = min(1, TTail((math.Abs(q.r.Effect)-tau)/q.r.SE, q.r.DF)+TTail((math.Abs(q.r.Effect)+tau)/q.r.SE, q.r.DF))
+		over = student.Beyond(q.r.Effect, tau, q.r.SE, q.r.DF)
 		if q.r.Effect*q.d < 0 {
 			over = 1
 		}
@@ -126,7 +130,7 @@ func (q *question) resolution(o Options) {
 		least = max(least, q.floor)
 	}
 	if q.overCaptures {
-		near, far := TQuantile(o.Alpha, q.r.DF), TQuantile(o.Alpha/2, q.r.DF)
+		near, far := student.Quantile(o.Alpha, q.r.DF), student.Quantile(o.Alpha/2, q.r.DF)
 		least = max(least, cutoff(q.tau, q.r.SE, q.r.DF, o.Alpha, near, far))
 	}
 	switch {
@@ -147,7 +151,7 @@ func (q *question) resolution(o Options) {
 func (q *question) need(o Options) {
 	p := Plan{SD: q.sd, DF: q.sdDF, Tau: q.tau, Alpha: o.Alpha}
 	if !q.overCaptures && q.sdDF == 0 {
-		p.SD = q.floor / (NormalQuantile(0.01) * math.Sqrt2)
+		p.SD = q.floor / (student.NormalQuantile(0.01) * math.Sqrt2)
 	}
 	p.SD = max(p.SD, q.timer())
 	p.Margin = math.Log(math.Exp(q.tau)+math.Expm1(q.floor)) - q.tau
@@ -161,7 +165,7 @@ func (q *question) need(o Options) {
 // verdict turns the answer back to how the question was put.
 func (q *question) verdict() Verdict {
 	v := q.v
-	if q.overCaptures && q.r.ID != "" {
+	if q.overCaptures {
 		r := q.r
 		v.Test = &r
 	}

@@ -2,6 +2,7 @@ package noise
 
 import (
 	"fmt"
+	"github.com/nsys-llm/explain/diff/student"
 	"io"
 	"math"
 	"slices"
@@ -190,7 +191,7 @@ func (r *reading) noise() Metric {
 
 // floor sets the floor from the noise and its degrees of freedom.
 func (m *Metric) floor() {
-	m.Floor = ratioOf(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
+	m.Floor = ratioOf(student.Quantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
 }
 
 // detectable sets the smallest changes found with 1, 2 and 3 captures a side.

@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"github.com/nsys-llm/explain/diff/student"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -141,7 +142,7 @@ func times(units []side.UnitRow) []float64 {
 // there as the summary: (p90 - p50) / (z(0.9) - z(0.5)) for the median, and so on.
 func spread(s *report.Summary, st infer.Statistic) float64 {
 	between := func(low, high, from, to float64) float64 {
-		return max(high-low, 0) / (infer.NormalQuantile(1-to) - infer.NormalQuantile(1-from))
+		return max(high-low, 0) / (student.NormalQuantile(1-to) - student.NormalQuantile(1-from))
 	}
 	switch st {
 	case infer.Mean:

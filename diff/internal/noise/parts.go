@@ -281,8 +281,14 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 		if min(len(b.numbers), len(h.numbers)) < infer.LeastUnits {
 			continue
 		}
-		b.pool(&h)
-		h.pool(&b)
+		var common []partKey
+		for key := range b.times {
+			if key.kind == report.PartCompute && h.times[key] != nil {
+				common = append(common, key)
+			}
+		}
+		b.pool(common)
+		h.pool(common)
 		drifts := slices.ContainsFunc(x.C.Primary, func(r comparison.Row) bool {
 			return r.Code == comparison.Code(infer.Drifting) && r.Labels.String() == y.labels().String()
 		})
@@ -299,14 +305,12 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 type mixed struct {
 	times   map[partKey][]float64
 	numbers []int64
-	kinds   int
-	listed  map[partKey]int // kinds that list the part by itself
 }
 
 // together are the units of a kind and those that do its work with some more or less, on one device; of each as large a
 // share as of the one of which the report lists the least. None where it does not list them.
 func (w *workload) together(k *match.Kind, v *side.View, of func(k *match.Kind) []int) mixed {
-	m := mixed{times: map[partKey][]float64{}, listed: map[partKey]int{}}
+	m := mixed{times: map[partKey][]float64{}}
 	var list []*report.UnitParts
 	var places [][]int64
 	var rates []float64
@@ -328,7 +332,7 @@ func (w *workload) together(k *match.Kind, v *side.View, of func(k *match.Kind) 
 		list, places, rates = append(list, p), append(places, numbers), append(rates, float64(len(numbers))/float64(g.Count))
 	}
 	for i, p := range list {
-		take := slices.Min(rates) / rates[i]
+		take, before := slices.Min(rates)/rates[i], len(m.numbers)
 		var units []int
 		for at, number := range places[i] {
 			if math.Floor(float64(at+1)*take+1e-9) > math.Floor(float64(at)*take+1e-9) {
@@ -336,12 +340,9 @@ func (w *workload) together(k *match.Kind, v *side.View, of func(k *match.Kind) 
 			}
 		}
 		for key, times := range partTimes(p, units) {
-			before := len(m.numbers) - len(units)
 			m.times[key] = slices.Concat(m.times[key], make([]float64, before-len(m.times[key])), times)
-			m.listed[key]++
 		}
 	}
-	m.kinds = len(list)
 	order := upTo(len(m.numbers))
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(m.numbers[i], m.numbers[j]) })
 	for key, list := range m.times {
@@ -356,21 +357,16 @@ func (w *workload) together(k *match.Kind, v *side.View, of func(k *match.Kind) 
 	return m
 }
 
-// pool adds to the smaller parts what some kinds list by itself and others do not, unless the other side has none of it.
-func (m *mixed) pool(other *mixed) {
-	for key, n := range m.listed {
-		if there := other.listed[key]; key.name == "" || there == 0 || n == m.kinds && there == other.kinds {
-			continue
-		}
-		rest := partKey{key.kind, ""}
+// pool makes one part of the kernels that both sides run: which of them a report lists by name differs from kind to kind.
+func (m *mixed) pool(common []partKey) {
+	all := make([]float64, len(m.numbers))
+	for _, key := range common {
 		for i, v := range m.times[key] {
-			if m.times[rest] == nil {
-				m.times[rest] = make([]float64, len(m.numbers))
-			}
-			m.times[rest][i] += v
+			all[i] += v
 		}
 		delete(m.times, key)
 	}
+	m.times[partKey{report.PartCompute, "on both sides"}] = all
 }
 
 // PartText says what became of a part: "copy DtoH pageable +4.9 ms (3 of 19 units, every 7th)".

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/order"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // Page says as markdown how changes are found, how often that is wrong, and how soon it is right.
@@ -37,7 +38,7 @@ const (
 	leastAfter  = 3
 	mostAfter   = 60
 
-	certain = 30.0 // deviates: more cannot be told apart from
+	certain = 30.0 // standard errors: more cannot be told apart from
 
 	defaultP       = 3e-4
 	betterP        = 0.2 // of P: who waits for a gain can wait longer, and half of all false alarms are gains
@@ -338,19 +339,19 @@ func (f *finder) best() (c candidate, ok bool) {
 	f.prepare()
 	l := &f.learned
 	n := len(f.y)
-	most, k, shift := 0.0, 0, 0.0
+	most, k, shift := 0.0, 0, 0.0 // in standard errors
 	least := min(0.8*f.o.Least, 1.5*l.scale)
 	for at := max(leastBefore, n-mostAfter); at <= n-leastAfter; at++ {
 		s, weight := f.fit(max(0, at-mostBefore), at, n-1)
 		if math.Abs(s) < least {
 			continue
 		}
-		z := certain // of numbers that repeat exactly
+		t := certain // of numbers that repeat exactly
 		if l.innovation > 0 {
-			z = min(z, normal(math.Abs(s)*math.Sqrt(weight/l.innovation), l.df))
+			t = min(t, math.Abs(s)*math.Sqrt(weight/l.innovation))
 		}
-		if z > most {
-			most, k, shift = z, at, s
+		if t > most {
+			most, k, shift = t, at, s
 			c.se = math.Sqrt(l.innovation / weight)
 		}
 	}
@@ -363,7 +364,7 @@ func (f *finder) best() (c candidate, ok bool) {
 	if moved*shift < 0 || math.Abs(moved) < f.o.Least {
 		return c, false
 	}
-	c.at, c.p = at[k], math.Erfc(most/math.Sqrt2)
+	c.at, c.p = at[k], student.Beyond(shift, 0, c.se, l.df)
 	accepted := f.o.P
 	if shift < 0 != f.o.Falls {
 		accepted *= betterP
@@ -408,10 +409,4 @@ func (f *finder) typicalLevel(at []int) float64 {
 		sum += min(max(v-m, -2*l.scale), 2*l.scale)
 	}
 	return m + sum/float64(len(at))
-}
-
-// normal is the normal deviate of the same tail as t with df degrees of freedom (Wallace 1959), to 0.1 % for df above
-// 3.
-func normal(t, df float64) float64 {
-	return (8*df + 1) / (8*df + 3) * math.Sqrt(df*math.Log1p(t*t/df))
 }

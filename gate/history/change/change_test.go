@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nsys-llm/explain/diff/student"
 	"pgregory.net/rapid"
 )
 
@@ -37,13 +38,30 @@ func TestFitWithCorrelationByHand(t *testing.T) {
 	}
 }
 
-func TestNormalOfT(t *testing.T) {
-	// two-sided 0.05 of t: 12 degrees 2.1788, 30 degrees 2.0423; the normal deviate is 1.9600
-	for df, q := range map[float64]float64{12: 2.1788, 30: 2.0423, 1e9: 1.96} {
-		if z := normal(q, df); math.Abs(z-1.96) > 0.002 {
-			t.Errorf("%v with %v degrees of freedom: %v", q, df, z)
+// TestTheTestIsThatOfAComparison: 40 nights of a level, then 5 of one that is 4 % up, without correlation. The nights before
+// and behind are two sides whose standard deviation is known: a comparison's test gives the same p.
+func TestTheTestIsThatOfAComparison(t *testing.T) {
+	f := &finder{o: &Options{P: 0.01, Least: 0.02}, raw: make([]float64, 45), skip: make([]bool, 45), out: make([]bool, 45), starts: []int{0}}
+	for i := range f.raw {
+		if f.raw[i] = 0.001 * float64(i%3-1); i >= 40 {
+			f.raw[i] += 0.04
 		}
+		f.at = append(f.at, i)
 	}
+	f.learned = learner{innovation: 4e-4, df: 20, scale: 0.02}
+	c, ok := f.best()
+	before, behind := mean(f.raw[:40]), mean(f.raw[40:])
+	want := student.Beyond(behind-before, 0, 0.02*math.Sqrt(1./40+1./5), 20)
+	if !ok || c.at != 40 || math.Abs(c.p/want-1) > 1e-9 {
+		t.Errorf("%+v, %v: want p %v", c, ok, want)
+	}
+}
+
+func mean(y []float64) (m float64) {
+	for _, v := range y {
+		m += v / float64(len(y))
+	}
+	return m
 }
 
 func steps(rng *rand.Rand, n int, at map[int]float64) []float64 {

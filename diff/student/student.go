@@ -1,68 +1,37 @@
-package infer
+// Package student is Student's t distribution and the test that all answers to "did it get slower" stand on: whether two
+// levels differ by more than is allowed, given the standard error of their difference. A comparison asks it of two sides
+// of captures or of units, a history of the nights before and behind each place of a series.
+package student
 
 import "math"
 
-// Digamma is the derivative of ln Γ(x), for x > 0. Recurrence up to 10, then the asymptotic series (Abramowitz & Stegun
-// 6.3.5, 6.3.18); exact to about 1e-14.
-func Digamma(x float64) float64 {
-	var v float64
-	for ; x < 10; x++ {
-		v -= 1 / x
-	}
-	r := 1 / (x * x)
-	return v + math.Log(x) - 0.5/x - r*(1./12-r*(1./120-r*(1./252-r*(1./240-r*(1./132-r*(691./32760-r/12))))))
-}
+// MaxDF stands for infinity, so that results can be written as JSON. A t distribution with so many degrees of freedom
+// is the normal distribution to nine digits.
+const MaxDF = 1e9
 
-// Trigamma is the second derivative of ln Γ(x), for x > 0 (Abramowitz & Stegun 6.4.6, 6.4.12).
-func Trigamma(x float64) float64 {
-	var v float64
-	for ; x < 10; x++ {
-		v += 1 / (x * x)
-	}
-	r := 1 / (x * x)
-	return v + 1/x + 0.5*r + r/x*(1./6-r*(1./30-r*(1./42-r*(1./30-r*(5./66-r*(691./2730-r*7/6))))))
-}
-
-// tetragamma is the third derivative of ln Γ(x), for x > 0 (Abramowitz & Stegun 6.4.6, 6.4.13).
-func tetragamma(x float64) float64 {
-	var v float64
-	for ; x < 10; x++ {
-		v -= 2 / (x * x * x)
-	}
-	r := 1 / (x * x)
-	return v - r - r/x - r*r*(1./2-r*(1./6-r*(1./6-r*(3./10-r*(5./6-r*691./210)))))
-}
-
-// TrigammaInverse solves Trigamma(y) = x for x > 0, by Newton's method on 1/Trigamma, which is nearly linear and
-// convex, so that it converges from the left without a bracket (Smyth 2004, appendix).
-func TrigammaInverse(x float64) float64 {
+// Beyond is the probability that noise alone shows an effect as far beyond tau >= 0, either way, as this one, whose standard
+// error is se with df degrees of freedom (TREAT: McCarthy & Smyth 2009; with tau = 0 the two-sided t test). Values that do
+// not vary, se = 0, leave no doubt.
+func Beyond(effect, tau, se, df float64) float64 {
+	a := math.Abs(effect)
 	switch {
-	case x > 1e7:
-		return 1 / math.Sqrt(x)
-	case x < 1e-6:
-		return 1 / x
+	case se > 0:
+		return min(1, Tail((a-tau)/se, df)+Tail((a+tau)/se, df))
+	case a > tau:
+		return 0
 	}
-	y := 0.5 + 1/x
-	for range 50 {
-		t := Trigamma(y)
-		d := t * (1 - t/x) / tetragamma(y)
-		y += d
-		if math.Abs(d) < 1e-14*y {
-			break
-		}
-	}
-	return y
+	return 1
 }
 
-// TTail is P(T > t) of Student's t distribution with df > 0 degrees of freedom: half the regularised incomplete beta
+// Tail is P(T > t) of Student's t distribution with df > 0 degrees of freedom: half the regularised incomplete beta
 // function I(df/(df+t²); df/2, 1/2) for t > 0 (Abramowitz & Stegun 26.7.1), by its continued fraction (26.5.8). From
 // MaxDF on it is the normal distribution.
-func TTail(t, df float64) float64 {
+func Tail(t, df float64) float64 {
 	switch {
 	case math.IsNaN(t) || !(df > 0):
 		return math.NaN()
 	case t < 0:
-		return 1 - TTail(-t, df)
+		return 1 - Tail(-t, df)
 	case t == 0:
 		return 0.5
 	case math.IsInf(t, 1):
@@ -132,20 +101,20 @@ func betaFraction(x, a, b float64) float64 {
 	return f
 }
 
-// TQuantile is the t for which P(T > t) = q, for 0 < q < 1 and df > 0.
-func TQuantile(q, df float64) float64 {
+// Quantile is the t for which P(T > t) = q, for 0 < q < 1 and df > 0.
+func Quantile(q, df float64) float64 {
 	switch {
 	case !(q > 0 && q < 1) || !(df > 0):
 		return math.NaN()
 	case q == 0.5:
 		return 0
 	case q > 0.5:
-		return -TQuantile(1-q, df)
+		return -Quantile(1-q, df)
 	case df >= MaxDF:
 		return NormalQuantile(q)
 	}
 	lo, hi := 0.0, 1.0
-	for TTail(hi, df) > q {
+	for Tail(hi, df) > q {
 		lo, hi = hi, 2*hi
 		if hi > 1e300 {
 			return hi
@@ -157,7 +126,7 @@ func TQuantile(q, df float64) float64 {
 		if mid <= lo || mid >= hi {
 			break
 		}
-		if TTail(mid, df) > q {
+		if Tail(mid, df) > q {
 			lo = mid
 		} else {
 			hi = mid

@@ -1,11 +1,11 @@
-package infer_test
+package student_test
 
 import (
 	"fmt"
 	"math"
 	"testing"
 
-	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/student"
 	"pgregory.net/rapid"
 )
 
@@ -26,21 +26,21 @@ func TestStudentTail(t *testing.T) {
 		{10, 30, 2.287625704114806442e-11}, {1.96, 120, 2.615683822291377594e-02}, {3.5, 1000, 2.428871729839161256e-04},
 		{0.01, 1000, 4.960116409660936254e-01}, {40, 4, 1.167008161300634299e-06},
 	} {
-		got := infer.TTail(c.t, c.df)
+		got := student.Tail(c.t, c.df)
 		if math.Abs(got/c.want-1) > 1e-11 {
 			t.Errorf("P(T > %v), %v degrees of freedom = %.18g, want %.18g", c.t, c.df, got, c.want)
 		}
-		near(t, "the other tail", infer.TTail(-c.t, c.df), 1-c.want, 1e-12)
+		near(t, "the other tail", student.Tail(-c.t, c.df), 1-c.want, 1e-12)
 	}
 	// For 1 and 2 degrees of freedom the distribution has closed forms; far out, the tail of df = 1 is 1/(πt).
-	near(t, "df 1, far out", infer.TTail(1e200, 1)*math.Pi*1e200, 1, 1e-12)
-	near(t, "df 2", infer.TTail(0.7, 2), 0.5*(1-0.7/math.Sqrt(2+0.49)), 1e-14)
+	near(t, "df 1, far out", student.Tail(1e200, 1)*math.Pi*1e200, 1, 1e-12)
+	near(t, "df 2", student.Tail(0.7, 2), 0.5*(1-0.7/math.Sqrt(2+0.49)), 1e-14)
 	// From MaxDF on it is normal; just below it hardly differs: the first correction is φ(z)(z³+z)/(4 df).
-	near(t, "normal", infer.TTail(1.959963984540054, infer.MaxDF), 0.025, 1e-14)
+	near(t, "normal", student.Tail(1.959963984540054, student.MaxDF), 0.025, 1e-14)
 	const z, density = 1.959963984540054, 0.058445069805035
-	near(t, "nearly normal", infer.TTail(z, infer.MaxDF/10), 0.025+density*(z*z*z+z)/(4*infer.MaxDF/10), 1e-9)
-	near(t, "nearly normal", infer.TTail(z, 1e5), 0.025+density*(z*z*z+z)/4e5, 1e-9)
-	if !math.IsNaN(infer.TTail(1, 0)) || infer.TTail(math.Inf(1), 3) != 0 || infer.TTail(0, 3) != 0.5 {
+	near(t, "nearly normal", student.Tail(z, student.MaxDF/10), 0.025+density*(z*z*z+z)/(4*student.MaxDF/10), 1e-9)
+	near(t, "nearly normal", student.Tail(z, 1e5), 0.025+density*(z*z*z+z)/4e5, 1e-9)
+	if !math.IsNaN(student.Tail(1, 0)) || student.Tail(math.Inf(1), 3) != 0 || student.Tail(0, 3) != 0.5 {
 		t.Error("edges of the tail")
 	}
 }
@@ -52,12 +52,12 @@ func TestStudentQuantile(t *testing.T) {
 		{0.025, 10, 2.228138851986275}, {0.025, 30, 2.042272456301238}, {0.025, 120, 1.979930405082441}, {0.005, 4, 4.604094871349993},
 		{0.005, 9, 3.249835541592126}, {0.01, 4, 3.746947387979197}, {0.01, 2, 6.964556734283274}, {0.01, 9, 2.821437925025809},
 		{0.05, 4, 2.131846786326650}, {0.0005, 3, 12.923978636687483}, {0.25, 6, 0.717558196491413},
-		{0.025, infer.MaxDF, 1.959963984540054}, {0.2, infer.MaxDF, 0.841621233572914}, {0.5, 3, 0}, {0.975, 4, -2.776445105197794},
+		{0.025, student.MaxDF, 1.959963984540054}, {0.2, student.MaxDF, 0.841621233572914}, {0.5, 3, 0}, {0.975, 4, -2.776445105197794},
 	} {
-		near(t, fmt.Sprintf("quantile %v of %v degrees of freedom", c.q, c.df), infer.TQuantile(c.q, c.df), c.want, 1e-12)
+		near(t, fmt.Sprintf("quantile %v of %v degrees of freedom", c.q, c.df), student.Quantile(c.q, c.df), c.want, 1e-12)
 	}
 	for _, q := range []float64{0, 1, -1, math.NaN()} {
-		if !math.IsNaN(infer.TQuantile(q, 3)) {
+		if !math.IsNaN(student.Quantile(q, 3)) {
 			t.Errorf("quantile %v is a number", q)
 		}
 	}
@@ -67,25 +67,8 @@ func TestQuantileInvertsTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := math.Exp(rapid.Float64Range(-25, -0.01).Draw(t, "ln q"))
 		df := math.Exp(rapid.Float64Range(-0.5, 18).Draw(t, "ln df"))
-		if back := infer.TTail(infer.TQuantile(q, df), df); math.Abs(back/q-1) > 1e-8 {
+		if back := student.Tail(student.Quantile(q, df), df); math.Abs(back/q-1) > 1e-8 {
 			t.Fatalf("the tail beyond the quantile %v of %v degrees of freedom is %v", q, df, back)
-		}
-	})
-}
-
-// ψ(1) = -γ, ψ(1/2) = -γ - 2 ln 2; ψ'(1) = π²/6, ψ'(1/2) = π²/2, ψ'(2) = π²/6 - 1.
-func TestPolygamma(t *testing.T) {
-	const euler = 0.577215664901532861
-	near(t, "ψ(1)", infer.Digamma(1), -euler, 1e-14)
-	near(t, "ψ(1/2)", infer.Digamma(0.5), -euler-2*math.Ln2, 1e-14)
-	near(t, "ψ(100)", infer.Digamma(100), 4.600161852738087400, 1e-14)
-	near(t, "ψ'(1)", infer.Trigamma(1), math.Pi*math.Pi/6, 1e-14)
-	near(t, "ψ'(1/2)", infer.Trigamma(0.5), math.Pi*math.Pi/2, 1e-14)
-	near(t, "ψ'(2)", infer.Trigamma(2), math.Pi*math.Pi/6-1, 1e-14)
-	rapid.Check(t, func(t *rapid.T) {
-		x := math.Exp(rapid.Float64Range(-12, 12).Draw(t, "ln x"))
-		if back := infer.Trigamma(infer.TrigammaInverse(x)); math.Abs(back/x-1) > 1e-6 {
-			t.Fatalf("ψ' of its inverse of %v is %v", x, back)
 		}
 	})
 }
