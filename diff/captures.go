@@ -84,6 +84,7 @@ func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 const (
 	incompleteUnits = 0.5
 	lostKernels     = 0.02 // of launches, without their kernel; complete captures have 0 to 0.5 %
+	hiddenLaunches  = 0.02 // of launches of CUDA graphs, without GPU time; complete captures have none
 	skippedRows     = 0.01 // of a table
 )
 
@@ -152,6 +153,9 @@ func whatIsMissing(x *side.Capture) []string {
 		what = append(what, unit.Percent(v)+" of the units miss events")
 	} else if v, _ := x.Value("quality.lost_kernels", nil); !known && v >= lostKernels {
 		what = append(what, unit.Percent(v)+" of the launches have no kernel")
+	}
+	if v, _ := x.Value("quality.hidden_graph_launches", nil); v >= hiddenLaunches {
+		what = append(what, unit.Percent(v)+" of the launches of CUDA graphs have no GPU time under them")
 	}
 	for _, t := range x.Report.Trace.Tables {
 		if t.Rows > 0 && float64(t.Skipped) >= skippedRows*float64(t.Rows) && t.Skipped > 0 && !besideGPU(t.Name) {

@@ -105,6 +105,7 @@ func TestIncompleteCaptures(t *testing.T) {
 			r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool { return m.ID == "quality.incomplete_units" })
 			setMetric(r, "quality.lost_kernels", report.Ratio, 0.2)
 		},
+		"launches of graphs that hide their work": func(r *report.Report) { setMetric(r, "quality.hidden_graph_launches", report.Ratio, 0.6) },
 		"rows that cannot be used": func(r *report.Report) {
 			r.Trace.Tables = append([]report.TableCount{}, r.Trace.Tables...)
 			r.Trace.Tables[0].Skipped = r.Trace.Tables[0].Rows

@@ -31,6 +31,8 @@ var Quality = kit.Section{
 		report.Define("quality.lost_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
 			"share of the calls that launch a kernel, from the first to the last in the window that has one, whose "+
 				"kernel is not in the capture"),
+		report.Define("quality.hidden_graph_launches", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
+			"share of the launches of CUDA graphs that have no GPU time under them: no kernel, copy, memset or graph trace"),
 		report.Define("quality.incomplete_units", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
 			"share of the units of work of which events are missing: launches without their kernel, copy or graph "+
 				"between others that have theirs, kernels without their launch call behind others that have it"),
@@ -136,6 +138,7 @@ func quality(in *kit.Input, out *kit.Output) {
 	c.gpuActivity()
 	c.cutTrace()
 	c.lostKernels()
+	c.hiddenLaunches()
 	lossy := c.incompleteUnits()
 	c.messages(lossy)
 	c.hiddenKernels()
@@ -334,28 +337,13 @@ func (c *checks) lostKernels() {
 			ran[call] = true
 		}
 	}
-	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names)) // by name: the capture of a graph
-	for n := range api.Names {
-		begins[n] = strings.Contains(api.Names[n].Name, "StreamBeginCapture")
-		ends[n] = strings.Contains(api.Names[n].Name, "StreamEndCapture")
-	}
-	capturing := make([]bool, len(in.Trace.Threads)+1) // by thread, the last for calls that name none
-	var seen, lost, since int64                        // since the last launch with a kernel
+	var seen, lost, since int64 // since the last launch with a kernel
 	lo, hi := api.Starting(in.Span.Start, in.Span.End)
 	if in.Window.Mode == "capture" {
 		lo = 0 // the first launch comes before the first kernel
 	}
-	for i := lo; i < hi; i++ {
-		name, th := api.Name(i), api.Thread(i)
-		if th == trace.None {
-			th = int32(len(capturing) - 1)
-		}
-		switch n := &api.Names[name]; {
-		case begins[name]:
-			capturing[th] = true
-		case ends[name]:
-			capturing[th] = false
-		case !n.Launch || n.GraphLaunch || capturing[th] || api.Return(i) != 0:
+	c.launches(lo, hi, false, func(i int) {
+		switch {
 		case ran[i]:
 			seen++
 			lost += since
@@ -363,7 +351,7 @@ func (c *checks) lostKernels() {
 		case seen > 0:
 			since++
 		}
-	}
+	})
 	if seen == 0 {
 		c.unchecked(check, "no launch of a kernel")
 		return
@@ -379,6 +367,80 @@ func (c *checks) lostKernels() {
 }
 
 // hiddenKernels is about CUDA graphs traced as a whole.
+// launches calls do for each launch of lo to hi that ran, of kernels or of graphs, but those while a stream is captured
+// into a graph, and those that failed.
+func (c *checks) launches(lo, hi int, graphs bool, do func(call int)) {
+	api := &c.in.Trace.API
+	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names)) // by name: the capture of a graph
+	for n := range api.Names {
+		begins[n] = strings.Contains(api.Names[n].Name, "StreamBeginCapture")
+		ends[n] = strings.Contains(api.Names[n].Name, "StreamEndCapture")
+	}
+	capturing := make([]bool, len(c.in.Trace.Threads)+1) // by thread, the last for calls that name none
+	for i := lo; i < hi; i++ {
+		name, th := api.Name(i), api.Thread(i)
+		if th == trace.None {
+			th = int32(len(capturing) - 1)
+		}
+		switch n := &api.Names[name]; {
+		case begins[name]:
+			capturing[th] = true
+		case ends[name]:
+			capturing[th] = false
+		case n.Launch && n.GraphLaunch == graphs && !capturing[th] && api.Return(i) == 0:
+			do(i)
+		}
+	}
+}
+
+// hiddenLaunches counts launches of CUDA graphs under which no GPU time was recorded, as tracing by hardware leaves them
+// behind: the steps that they ran are not in the capture. The last two may still be running when it stops.
+func (c *checks) hiddenLaunches() {
+	const check = "launches of CUDA graphs have GPU time"
+	t := c.in.Trace
+	if !launchesGraph(t) {
+		return
+	}
+	if has := &t.Has; !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
+		c.unchecked(check, "kernels and calls cannot be joined")
+		return
+	}
+	ran := make([]bool, t.API.Len())
+	for _, calls := range [][]int32{c.in.Calls.Kernel, c.in.Calls.Copy, c.in.Calls.Set, c.in.Calls.Graph} {
+		for _, call := range calls {
+			if call != trace.None {
+				ran[call] = true
+			}
+		}
+	}
+	var all, hidden, last int64 // last: in a row at the end
+	c.launches(0, t.API.Len(), true, func(i int) {
+		all++
+		last++
+		if hidden++; ran[i] {
+			hidden--
+			last = 0
+		}
+	})
+	if all == 0 {
+		return
+	}
+	if last <= 2 && last < all {
+		hidden -= last
+	}
+	ratio := stat.Ratio(hidden, all)
+	c.out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
+	c.out.With(trace.RoleKernel, "correlationId", "globalPid")
+	c.out.Metric("quality.hidden_graph_launches", nil, ratio)
+	c.that(*ratio >= hiddenWarn, check, counted(hidden, ratio), "hidden_graph_launches",
+		formatCount(hidden)+" of "+formatCount(all)+" launches of CUDA graphs ("+formatRatio(*ratio)+") have no GPU time under them: "+
+			"what they ran, decode steps as a rule, is not in the capture, and every number is of the rest. "+
+			"Capture again with --trace cuda-sw,nvtx,osrt (nsys 2025.6 or later) or --graph-trace graph.")
+}
+
+// hiddenWarn is the share of launches of graphs without GPU time from which they are told; complete captures have none.
+const hiddenWarn = 0.02
+
 func (c *checks) hiddenKernels() {
 	const check = "kernels inside CUDA graphs are visible"
 	t := c.in.Trace

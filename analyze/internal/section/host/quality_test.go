@@ -255,3 +255,32 @@ func TestQualityChecks(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenGraphLaunches: of ten launches of a graph six leave no row; by hand 0.6. Of those at the end two may still be running.
+func TestHiddenGraphLaunches(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		with string // one letter for a launch: k with a kernel, g traced as a whole, - with nothing
+		want float64
+	}{{"most", "k-k-----kk", 0.6}, {"all", "----------", 1}, {"none", "kkkkkkkkkg", 0}, {"the last two", "kkkkkkkk--", 0}, {"the last three", "kkkkkkk---", 0.3}} {
+		b := tt.New()
+		th := b.Process(100, "p").Thread(100, "t")
+		th.Launch("prefill", 10*micro, 15*micro, tt.Kernel{Start: 20 * micro, End: 900 * micro})
+		for i, c := range x.with {
+			at := int64(1000+200*i) * micro
+			switch c {
+			case 'k':
+				th.GraphLaunch(at, at+5*micro, tt.Kernel{Name: "decode", Start: at + 10*micro, End: at + 100*micro})
+			case 'g':
+				th.GraphLaunchWhole(at, at+5*micro, tt.GraphTrace{Start: at + 10*micro, End: at + 100*micro, Graph: 1, Exec: 2})
+			default:
+				th.Call("cudaGraphLaunch_v10000", at, at+5*micro)
+			}
+		}
+		r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+		sectiontest.Metric(t, r, x.want, "quality.hidden_graph_launches")
+		if told := slices.Contains(warningCodes(r, "quality"), "hidden_graph_launches"); told != (x.want > 0) {
+			t.Errorf("%s: told: %t", x.name, told)
+		}
+	}
+}
