@@ -43,9 +43,7 @@ const unknown = math.MinInt64
 
 // reset forgets the event before.
 func (e *event) reset() {
-	*e = event{pid: unknown, tid: unknown, id: -1, start: unknown, length: -1,
-		args: args{occupancy: -1, sequence: -1, device: -1, context: -1, stream: -1, correlation: -1, bytes: -1, elements: -1, size: -1,
-			event: -1, recordedBy: -1, waitStream: -1, allocated: unknown, inUse: -1, deviceID: -1}}
+	*e = event{pid: unknown, tid: unknown, id: -1, start: unknown, length: -1, args: noArgs}
 }
 
 // read reads one element of traceEvents. What has another shape than an event is empty.
@@ -96,20 +94,47 @@ func (r *reader) read(e *event) error {
 	})
 }
 
+// numbers are the arguments that are whole numbers: where they go, and what stands for one that is not stated.
+var numbers = map[string]struct {
+	of   func(a *args) *int64
+	none int64
+}{
+	"device":                            {func(a *args) *int64 { return &a.device }, -1},
+	"context":                           {func(a *args) *int64 { return &a.context }, -1},
+	"stream":                            {func(a *args) *int64 { return &a.stream }, -1},
+	"correlation":                       {func(a *args) *int64 { return &a.correlation }, -1},
+	"graph node id":                     {func(a *args) *int64 { return &a.node }, 0},
+	"graph id":                          {func(a *args) *int64 { return &a.graph }, 0},
+	"Sequence number":                   {func(a *args) *int64 { return &a.sequence }, -1},
+	"Fwd thread id":                     {func(a *args) *int64 { return &a.forward }, 0},
+	"bytes":                             {func(a *args) *int64 { return &a.bytes }, -1},
+	"registers per thread":              {func(a *args) *int64 { return &a.registers }, 0},
+	"shared memory":                     {func(a *args) *int64 { return &a.shared }, 0},
+	"In msg nelems":                     {func(a *args) *int64 { return &a.elements }, -1},
+	"Group size":                        {func(a *args) *int64 { return &a.size }, -1},
+	"event_id":                          {func(a *args) *int64 { return &a.event }, -1},
+	"wait_on_cuda_event_id":             {func(a *args) *int64 { return &a.event }, -1},
+	"wait_on_cuda_event_record_corr_id": {func(a *args) *int64 { return &a.recordedBy }, -1},
+	"wait_on_stream":                    {func(a *args) *int64 { return &a.waitStream }, -1},
+	"Bytes":                             {func(a *args) *int64 { return &a.allocated }, unknown},
+	"Addr":                              {func(a *args) *int64 { return &a.address }, 0},
+	"Device Id":                         {func(a *args) *int64 { return &a.deviceID }, -1},
+	"Device Type":                       {func(a *args) *int64 { return &a.deviceType }, 0},
+	"Total Reserved":                    {func(a *args) *int64 { return &a.reserved }, 0},
+	"Total Allocated":                   {func(a *args) *int64 { return &a.inUse }, -1},
+}
+
+// noArgs states none of them.
+var noArgs = func() (a args) {
+	a.occupancy = -1
+	for _, n := range numbers {
+		*n.of(&a) = n.none
+	}
+	return a
+}()
+
 func (r *reader) arg(a *args, key []byte) (err error) {
 	switch string(key) {
-	case "device":
-		a.device, err = r.whole(-1)
-	case "context":
-		a.context, err = r.whole(-1)
-	case "stream":
-		a.stream, err = r.whole(-1)
-	case "correlation":
-		a.correlation, err = r.whole(-1)
-	case "graph node id":
-		a.node, err = r.whole(0)
-	case "graph id":
-		a.graph, err = r.whole(0)
 	case "est. achieved occupancy %":
 		if a.occupancy, err = r.whole(-1); a.occupancy > 100 {
 			a.occupancy = -1
@@ -121,16 +146,6 @@ func (r *reader) arg(a *args, key []byte) (err error) {
 		}
 	case "Input Dims":
 		a.sizes, err = r.sizes()
-	case "Sequence number":
-		a.sequence, err = r.whole(-1)
-	case "Fwd thread id":
-		a.forward, err = r.whole(0)
-	case "bytes":
-		a.bytes, err = r.whole(-1)
-	case "registers per thread":
-		a.registers, err = r.whole(0)
-	case "shared memory":
-		a.shared, err = r.whole(0)
 	case "grid":
 		a.grid, err = r.extents()
 	case "block":
@@ -145,30 +160,12 @@ func (r *reader) arg(a *args, key []byte) (err error) {
 		a.ranks, err = r.word()
 	case "dtype":
 		a.dtype, err = r.word()
-	case "In msg nelems":
-		a.elements, err = r.whole(-1)
-	case "Group size":
-		a.size, err = r.whole(-1)
-	case "event_id", "wait_on_cuda_event_id":
-		a.event, err = r.whole(-1)
-	case "wait_on_cuda_event_record_corr_id":
-		a.recordedBy, err = r.whole(-1)
-	case "wait_on_stream":
-		a.waitStream, err = r.whole(-1)
-	case "Bytes":
-		a.allocated, err = r.whole(unknown)
-	case "Addr":
-		a.address, err = r.whole(0)
-	case "Device Id":
-		a.deviceID, err = r.whole(-1)
-	case "Device Type":
-		a.deviceType, err = r.whole(0)
-	case "Total Reserved":
-		a.reserved, err = r.whole(0)
-	case "Total Allocated":
-		a.inUse, err = r.whole(-1)
 	default:
-		err = r.skip()
+		n, ok := numbers[string(key)]
+		if !ok {
+			return r.skip()
+		}
+		*n.of(a), err = r.whole(n.none)
 	}
 	return err
 }

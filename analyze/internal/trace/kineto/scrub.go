@@ -121,22 +121,13 @@ func (c *copier) event(e *event) {
 
 func (c *copier) args(e *event, out map[string]any) {
 	a := &e.args
-	for key, v := range map[string]int64{"device": a.device, "context": a.context, "stream": a.stream, "correlation": a.correlation,
-		"bytes": a.bytes, "In msg nelems": a.elements, "Group size": a.size, "wait_on_cuda_event_record_corr_id": a.recordedBy,
-		"wait_on_stream": a.waitStream, "wait_on_cuda_event_id": a.event, "Device Id": a.deviceID, "Total Allocated": a.inUse,
-		"Sequence number": a.sequence, "est. achieved occupancy %": a.occupancy} {
-		if v >= 0 {
+	for key, n := range numbers {
+		if v := *n.of(a); v != n.none {
 			out[key] = v
 		}
 	}
-	for key, v := range map[string]int64{"graph node id": a.node, "graph id": a.graph, "Fwd thread id": min(max(a.forward, 0), 1), "registers per thread": a.registers, "shared memory": a.shared,
-		"Addr": a.address, "Device Type": a.deviceType, "Total Reserved": a.reserved} {
-		if v != 0 {
-			out[key] = v
-		}
-	}
-	if a.allocated != unknown {
-		out["Bytes"] = a.allocated
+	if a.occupancy >= 0 {
+		out["est. achieved occupancy %"] = a.occupancy
 	}
 	if a.sizes != "" {
 		out["Input Dims"] = json.RawMessage(a.sizes)
