@@ -97,7 +97,7 @@ func TestFaultsAtSystemCalls(t *testing.T) {
 						t.Errorf("%s, and a panic: %s", what, said)
 					case wrote == saidSo && code == plain:
 					case code == plain && name != "history" && wrote != want:
-						t.Errorf("%s, and the output is another one: %s", what, said)
+						t.Errorf("%s, and the output is another one:\n%s\nfor\n%s\n%s", what, wrote, want, said)
 					case code == plain && wrote == "":
 						t.Errorf("%s, and nothing is written: %s", what, said)
 					case code != plain && code != exitInput:
