@@ -23,7 +23,7 @@ func TestEveryMetricAndColumnSaysHowItMerges(t *testing.T) {
 				t.Errorf("two sections disagree on how %s merges: %+v and %+v", d.ID, o.Merge, d.Merge)
 			}
 			metrics[d.ID] = d
-			if (d.Merge.How == report.HowStep) != (d.Scale == report.PerUnit || d.ID == "unit.count" || d.ID == "unit.token_rate") {
+			if (d.Merge.How == report.HowStep) != (d.Scale == report.PerUnit || d.ID == "unit.count" || d.ID == "unit.token_rate" || d.ID == "unit.mode_share") {
 				t.Errorf("%s has scale %s and merges as %s", d.ID, d.Scale, d.Merge.How)
 			}
 		}
