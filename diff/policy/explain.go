@@ -237,10 +237,10 @@ func (p *Policy) Summary() string {
 	if s.MaxOverhead > 0 {
 		parts = append(parts, fmt.Sprintf("profiling may cost %.3g %%", 100*s.MaxOverhead))
 	}
-	open := map[string]comparison.Verdict{"inconclusive": s.OnInconclusive, "not comparable": s.OnNotComparable,
-		"missing": s.OnMissing, "no baseline": cmp.Or(s.OnMissingBaseline, comparison.Inconclusive)}
+	open := map[string]comparison.Verdict{"a change is not settled": s.OnInconclusive, "the sides are not comparable": s.OnNotComparable,
+		"a number is missing": s.OnMissing, "there is no baseline": cmp.Or(s.OnMissingBaseline, comparison.Inconclusive)}
 	for _, what := range slices.Sorted(maps.Keys(open)) {
-		parts = append(parts, what+" is "+string(open[what]))
+		parts = append(parts, "if "+what+": "+string(open[what]))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -82,8 +82,11 @@ func (v *View) stepAnswer() []doc.Span {
 	}
 	spans = append(spans, doc.Text("step"))
 	if short, long := v.value("unit.mode_time", "mode", "short"), v.value("unit.mode_time", "mode", "long"); short != "" && long != "" {
-		spans = append(spans, doc.Text(" on average, "+v.value("unit.mode_share", "mode", "short")+" of them about "+short+" and "+
-			v.value("unit.mode_share", "mode", "long")+" about "+long))
+		few, many := v.value("unit.mode_share", "mode", "short"), v.value("unit.mode_share", "mode", "long")
+		if few == "" || many == "" { // reports of a run that were merged
+			few, many = "some", "some"
+		}
+		spans = append(spans, doc.Text(" on average, "+few+" of them about "+short+" and "+many+" about "+long))
 	}
 	idle, cause := 0.0, stepPart{}
 	sep := ": "
