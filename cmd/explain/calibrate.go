@@ -28,8 +28,8 @@ func newCalibration(e *env, name string) *cobra.Command {
 		Use:   name + " CAPTURE CAPTURE…",
 		Short: "Measure how much captures of one commit differ, and propose a policy beyond that noise",
 		Long: path + ` takes several captures of the same commit on the same machine, at least 2, preferably 5, and
-measures how much each metric differs between them. It prints a policy file whose thresholds are
-beyond that noise, with the measured figures as comments.
+measures how much each metric differs between them. It prints a policy file with thresholds above that
+noise, and the measured figures as comments.
 
 --format text says for each metric which change could be found with one, two and three captures a
 side, and compares each capture to all others, as diff would: any alarm there is false. The noise

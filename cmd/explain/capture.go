@@ -13,9 +13,9 @@ func newCapture(e *env) *cobra.Command {
 	var f captureFlags
 	cmd := &cobra.Command{
 		Use:   "capture [flags] -- COMMAND [ARGUMENT…]",
-		Short: "Run a program under nsys profile and report on it",
+		Short: "Record a program with nsys, and report on it",
 		Long: `capture runs a program under Nsight Systems with the flags that suit inference, exports the trace and
-analyses it. It leaves one folder, whole or not at all:
+analyses it. The result is one folder, which appears only when it is complete:
 
   trace.nsys-rep, trace.sqlite            the trace and its export
   report.*, tables/, …                    what "explain report" writes
@@ -30,28 +30,27 @@ What is recorded:
   --delay 30s --duration 10s              10 s, 30 s after the start; nsys ends the program then
   --nvtx 'decode@*'                       from the start to the end of an NVTX range
   --ready http://127.0.0.1:8000/health    from the moment the program is ready: for --duration, or
-                                          while --client runs. This works for servers, whatever they
-                                          call: cudaProfilerStart in a client never reaches them
+                                          while --client runs. This works for every server;
+                                          cudaProfilerStart in a client never reaches it
 
-"explain capture vllm" also starts the server and sends the load. The flags that nsys is given fit
-the installed version (2021.4 to 2025); --dry-run shows them. Ctrl-C ends the recording and every
-process, and exports what there is; a second Ctrl-C gives up. A terminal that closes counts as Ctrl-C.
+"explain capture vllm" also starts the server and sends the load. The nsys flags fit the installed
+version (2021.4 or later); --dry-run shows them. Ctrl-C ends the recording and every process, and
+exports what was recorded; a second Ctrl-C gives up. Closing the terminal counts as Ctrl-C.
 
-With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison needs. With
---pair, base and head are two command lines in quotes, captured in turns on this machine (base,
-head, base, head, …) and compared; exit codes are then those of explain diff. With --until-decided
-it captures pairs until a test says whether the head's step is slower, or the --budget ends: exit 0
-if it is not, 1 if it is, 4 if that is not known; comparison/decisions.json has what was known after
-each pair.
+--repeat 3 makes three captures, run-1 to run-3, which a reliable comparison needs. With --pair, base
+and head are two command lines in quotes, captured in turns on this machine (base, head, base, head,
+…) and compared; exit codes are then those of explain diff. --until-decided captures pairs until a
+test says whether the head's step is slower, or until the --budget ends: exit 0 if it is not, 1 if it
+is, 4 if that is not known; comparison/decisions.json shows what was known after each pair.
 
 In the command lines that it writes, the values of --api-key, --hf-token, *TOKEN*= and the like are
 replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
 included.
 
-Nothing that was recorded is lost. Each of several captures is in its place as soon as it is whole.
-If something fails after the recording, everything is in DIR.failed, and "explain capture resume
-DIR.failed" continues; if nothing was recorded, it has the logs. The next capture on the machine ends
-processes that a killed capture left running.
+Recordings are never lost. Each of several captures is in its place as soon as it is complete. If
+something fails after the recording, everything is in DIR.failed, and "explain capture resume
+DIR.failed" continues; if nothing was recorded, DIR.failed holds the logs. The next capture on the
+machine ends processes that a killed capture left running.
 
 Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed (the trace of a
 failed program is kept), nothing was recorded, or the capture was interrupted.`,

@@ -11,11 +11,9 @@ func newCaptureResume(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume DIR.failed",
 		Short: "Continue a capture that failed after the recording",
-		Long: `A capture that fails after something was recorded leaves all of it in DIR.failed. resume imports,
-exports and analyses what is there, as far as that has not been done, and moves it to DIR. First
-repair what failed (a missing importer, a full disk, a broken nsys).
-
-If it fails again, DIR.failed stays as it is.`,
+		Long: `A capture that fails after the recording leaves everything in DIR.failed. resume does the remaining
+steps (import, export, analysis) and moves the result to DIR. First fix what failed: a missing
+importer, a full disk, a broken nsys. If resume fails, DIR.failed stays unchanged.`,
 		Example: `  explain capture resume artifacts/run_20260101_120000.failed
   explain capture resume --nsys /opt/nvidia/nsight-systems/2024.2.3/bin/nsys run.failed`,
 		Args: func(_ *cobra.Command, args []string) error {

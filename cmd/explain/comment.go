@@ -27,19 +27,19 @@ func newComment(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "comment [--merge] COMPARISON …",
 		Short: "Write the comment for comparisons that were made elsewhere, and post it in GitHub Actions",
-		Long: `gate comment writes the comment of a pull request from comparison.json, as gate does: the JSON is
-validated and the markdown is made here. It prints the markdown, or writes comment.md into --out; in
-GitHub Actions it posts it.
+		Long: `gate comment writes the comment for a pull request from comparison.json, as gate does, after it has
+validated the JSON. It prints the markdown, or writes comment.md into --out; in GitHub Actions it
+posts the comment.
 
 With --merge it combines several comparisons, for example those of a matrix: the worst verdict, a row
-for each, the rest folded. --expect names them: a missing one, whose job failed, is an error in the
-comment and exit 3, so that the rest cannot pass for the whole.
+for each, and the rest folded. --expect names them: if one is missing because its job failed, the
+comment shows an error and the exit code is 3, so an incomplete matrix cannot pass.
 
 For pull requests from forks, use gate on workflow_run: it judges the measurements, while gate comment
 would repeat what the fork's own code claims.
 
-In GitHub Actions the exit code is that of the worst verdict, as --exit-on says; elsewhere it is 0, since
-gate has judged, unless --exit-on is given.`,
+In GitHub Actions the exit code is that of the worst verdict, as --exit-on says. Elsewhere it is 0
+unless --exit-on is given, since gate has judged already.`,
 		Example: `  explain gate comment gate/comparison.json > comment.md
   explain gate comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
 		Args: cobra.ArbitraryArgs,

@@ -28,25 +28,25 @@ func newDiff(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff BASE HEAD",
 		Short: "Say what changed between two captures per unit of work, why, and whether it is real",
-		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs,
-whatever the length of the recordings.
+		Long: `diff compares two captures, or several a side, per unit of work: the cost of one step, whatever the
+length of the recordings.
 
 BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any
 combination; a quoted glob or a list separated by commas names several captures of a side. A rule
-names a metric and the change that it tolerates: +3% relative, +10us absolute, both where both are
-given. If several rules select a number, the last one judges it. Without --fail-on, these do:
+names a metric and the change that it tolerates: +3% is relative, +10us absolute; if both are given, a
+change must exceed both. If several rules select a number, the last one judges it. Without --fail-on, these do:
 
 ` + defaultRules() + `
-A duration fails only where the change is larger than the rule, larger than the noise floor
-("explain policy init"; 5 % without calibration) and certain by the units inside the captures
-(explain doc statistics). What cannot be known is inconclusive, never a pass. A
-policy file (--policy) says all of this and more: explain policy --help.
+A duration fails only if the change is larger than the rule, larger than the noise floor ("explain
+policy init"; 5 % without calibration) and certain, judging by the units inside the captures (explain
+doc statistics). What cannot be known is inconclusive, never a pass. A policy file (--policy) can set
+all of this: explain policy --help.
 
 Sides that differ on purpose (another GPU, tensor parallelism, batch size, engine) are compared with
---study FIELD: what the step costs and gains, and no verdict.
+--study FIELD, which shows the difference and gives no verdict.
 
-Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not
-comparable. A study that could be made exits 0.`,
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4
+inconclusive. A study exits with 0.`,
 		Example: `  explain diff base.sqlite head.sqlite
   explain diff base/report.json head/report.json --out comparison/
   explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json

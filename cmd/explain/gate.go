@@ -32,7 +32,7 @@ func newGate(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate --head FILES [--base FILES] [--policy FILE]",
 		Short: "Judge a change by a policy, on any CI; in GitHub Actions also comment on the pull request",
-		Long: `gate compares two sides as diff does, judges them by a policy, and leaves what a CI system reads:
+		Long: `gate compares two sides as diff does, judges them by a policy, and writes files for a CI system:
 
   comparison.json   the comparison with its verdict, see "explain doc schema comparison"
   diff.html         the same for a browser, in one file
@@ -40,22 +40,22 @@ func newGate(e *env) *cobra.Command {
   summary.md        the same at greater length
   gate.junit.xml    a test case for each gate
   reports/          a report of each capture of the head, to keep as the next baseline
-  base/             the reports that they were compared with
+  base/             the reports of the base
 
 FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
 globs. Without a baseline only budgets are judged. If there are no budgets, or the baseline that was
-asked for is missing, the verdict is inconclusive (on_missing_baseline in the policy changes that).
+named is missing, the verdict is inconclusive (on_missing_baseline in the policy changes that).
 
-For a pull request, a merge queue or a push, gate reads what decides at the base of the change: the
-policy, noise floors, a checked-in baseline, the phase map. If it cannot be read there, the exit code
-is 4. A file that the base does not have yet counts once it is merged.
+For a pull request, a merge queue or a push, gate reads the policy, noise floors, a checked-in baseline
+and the phase map from the base commit, so a change cannot alter its judge. If one cannot be read
+there, the exit code is 4. New files take effect after the merge.
 
 On workflow_run, for pull requests from forks, it judges the reports that the finished run left. It
-needs no checkout and trusts nothing but the numbers; the comment says so.
+needs no checkout and trusts only the numbers; the comment says so.
 
 In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and
-keeps one comment on the pull request up to date, in this order, before it exits. The token is read
-from GITHUB_TOKEN. A comment that GitHub refuses never changes the verdict.
+updates one comment on the pull request, in this order, before it exits. The token is read from
+GITHUB_TOKEN. If GitHub refuses the comment, the verdict stays the same.
 
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4
 inconclusive.`,

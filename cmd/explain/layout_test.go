@@ -154,7 +154,7 @@ var rooms = []room{
 	{"cmd/explain/internal/browser", "tests alone", "", nil},
 	{"cmd/explain/internal/examples", "tests alone", "", nil},
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
-	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
+	{"cmd/explain/internal/help", "lays out help; knows no command", "analyze/report/wording cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
 		"analyze/report analyze/report/render cmd/explain/internal/crash cmd/explain/internal/docs diff/comparison diff/diffdoc", nil},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff diff/policy gate/history/change", nil},

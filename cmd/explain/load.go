@@ -30,10 +30,10 @@ func newLoad(e *env) *cobra.Command {
 	var f loadFlags
 	cmd := &cobra.Command{
 		Use:   "load",
-		Short: "Send requests to a server, and measure what its clients see",
+		Short: "Send requests to a server, and measure what clients see",
 		Long: `load sends requests to a server that speaks OpenAI's completions API (vLLM, SGLang and others), and
-measures time to first token, time between tokens, time of whole answers, tokens per second, and
-failures by kind.
+measures time to first token, time between tokens, time to the end of the answer, tokens per second,
+and failures by kind.
 
 It waits until /health answers, asks /v1/models which model is served, sends the warm-up requests,
 and then the load: in a closed loop (--concurrency) the next request is sent when an answer arrives;
@@ -42,8 +42,7 @@ does. Latencies count from the moment a request was due. Failed requests are not
 
 What it sends: --load-mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or
 mixed; or the prompts of --dataset, a file of JSON lines ({"prompt": …} or {"messages": […]}, with
-max_tokens) or in ShareGPT's form; or --prompt-tokens, random words that no prefix
-cache has seen.
+max_tokens) or in ShareGPT's form; or --prompt-tokens, random words that no prefix cache has seen.
 
 --out writes load.json, which is evidence: "explain report --evidence load.json", "explain diff
 base/load.json head/load.json". It holds no prompts, answers, addresses or keys.
@@ -123,7 +122,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.failOnErrors, "fail-on-errors", false, "exit with 1 if any request failed, as --max-failures 0")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format json asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error how far it is, line by line")
-	fl.BoolVar(&f.noProfiler, "no-profiler", false, "accepted for scripts of profilemate; load never starts a profiler")
+	fl.BoolVar(&f.noProfiler, "no-profiler", false, "accepted for profilemate scripts; load never starts a profiler")
 	_ = fl.MarkHidden("no-profiler")
 	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
 	_ = cmd.MarkFlagFilename("cacert", "pem", "crt")

@@ -22,11 +22,11 @@ import (
 func newMCP(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp [DIR]",
-		Short: "Answer questions of agents about captures (Model Context Protocol)",
-		Long: `mcp is a server of the Model Context Protocol on standard input and output. Its tools only read, and
-only files below DIR, by default the current folder: which captures there are, where the time of one
-goes, what changed between two or over the nights of a history and why, and what a name means. Where
-something cannot be known, the answer says why. An answer has at most 12,000 bytes.
+		Short: "Answer agents' questions about captures (Model Context Protocol)",
+		Long: `mcp is a Model Context Protocol server on standard input and output. Its tools only read, and only
+files below DIR, by default the current folder: they list captures, say where the time of one goes,
+what changed between two or over the nights of a history and why, and what a name means. If something
+cannot be known, the answer says why. Answers have at most 12,000 bytes.
 
 explain doc agents has the configurations of well-known agents.`,
 		Example: "  explain mcp\n  explain mcp captures/",

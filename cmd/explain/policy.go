@@ -16,20 +16,20 @@ func newPolicy(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, test, show, explain and propose policy files, which say what diff and gate judge",
-		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end
-on a given day, and what follows if a result is inconclusive, not comparable or missing. It is YAML or
-JSON, and values carry their units.
+		Long: `A policy file holds rules on changes, budgets that need no baseline, waivers that end on a given day,
+and the verdicts for results that are inconclusive, not comparable or missing. It is YAML or JSON, and
+values have units.
 
   version: 1
   preset: llm-serving        # or ` + strings.Join(policy.PresetNames()[1:], ", ") + `: explain policy show PRESET prints it
   unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
   stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: inconclusive, on_not_comparable: inconclusive,
           on_missing: inconclusive, on_missing_baseline: warn}
-                             # also floor: 3%, what two captures of one commit may differ by: explain policy init writes it
+                             # also floor: 3%, the noise between two captures of one commit: explain policy init writes it
                              # also max_overhead: 20%, what profiling may cost: see explain capture --overhead
   ignore: {kernels: ["*memset*"], min_share: 0.5%}
   environment: {hard: [driver], soft: [trace_set], residue: [os]}
-  rules:                     # after those of the preset; of several that select a number, the last judges it
+  rules:                     # after those of the preset; if several select a number, the last one judges it
     - {id: step, metric: unit.time.p50, warn: {rel: 3%}, fail: {rel: 5%, abs: 200us}}
     - {id: token, metric: unit.time_per_output_token, regress: {rel: 5%}, when: {gpu: "*H100*"}, optional: true}
     - {id: attn, metric: kernel.time_per_unit, match: {regex: '(?i)^(flash|fmha)'}, regress: {rel: 5%, abs: 20us}}
@@ -39,11 +39,11 @@ JSON, and values carry their units.
   waivers:
     - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
 
-"extends: FILE" goes on from a policy file in place of a preset. A change breaks a rule if it exceeds both the relative and the absolute part of the rule, and is
-real. Level error fails, warn warns, off does not judge. In a glob only * and ? are special;
-expressions are RE2. Both match the name that tables show, or the full one. A waiver lets what it
-covers pass up to its ceiling through its last day; then the rule fails
-again, and a waiver that nothing needs warns. "explain doc schema policy" prints the JSON Schema.`,
+"extends: FILE" extends a policy file instead of a preset. A change breaks a rule if it is real and
+exceeds both the relative and the absolute part of the rule. Level error fails, warn warns, off does
+not judge. In a glob only * and ? are special; expressions are RE2. Both match the name that tables
+show, or the full one. Until its last day, a waiver accepts failures up to its ceiling; then the rule
+fails again. A waiver that is not needed warns. "explain doc schema policy" prints the JSON Schema.`,
 		Example: `  explain policy check policy.yml
   explain policy test policy.yml --on report/report.json
   explain policy explain unit.time.p50 --policy policy.yml

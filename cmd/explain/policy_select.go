@@ -21,7 +21,7 @@ func newPolicyTest(e *env) *cobra.Command {
 	var on []string
 	cmd := &cobra.Command{
 		Use:   "test POLICY --on FILES",
-		Short: "Say what each rule of a policy selects in a capture, and whether it could be judged",
+		Short: "Say what each rule of a policy selects in a capture, and whether it can be judged",
 		Long: `test tries a policy on one capture, or several of one commit, and lists for each rule the numbers
 that it would judge, with their values. A number that several rules select is listed with the last
 one, which judges it.

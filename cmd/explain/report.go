@@ -24,22 +24,22 @@ func newReport(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report TRACE…",
 		Short: "Analyse a capture, or those of a run (the default command)",
-		Long: `report analyses a capture. Several captures, a glob or a folder of them are those of the ranks of one run, and
-make one report, which says who waits for whom ("explain doc ranks"). Two sides of a comparison are for
-"explain diff". Without --out it prints a summary; with --out it also writes a folder:
+		Long: `report analyses a capture. Several captures, a glob or a folder are the ranks of one run and make one
+report, which says who waits for whom ("explain doc ranks"). To compare two captures, use "explain
+diff". Without --out it prints a summary; with --out it also writes a folder:
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
   report.json             the same as data, see "explain doc schema report" and "explain doc metrics"
-  tables/*.csv            every row of every table; --all-rows of those with a row per event too
+  tables/*.csv            every row of every table; with --all-rows also of tables with a row per event
   summary.json            profilemate's summary
   kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
 
 Evidence beside a capture goes into the same report: Nsight Compute CSV exports, server logs,
 Prometheus metrics, files of other profilers ("explain doc evidence"). Each can also be analysed
-alone: leave TRACE out, or name such a file. A report.json, a comparison.json or the folder of one is
-shown again as it was made. For the folder of a capture without a report, the trace is analysed with
-the evidence beside it.
+alone: leave TRACE out, or name such a file. An existing report.json, comparison.json or the folder of
+one is shown again. In the folder of a capture without a report, the trace is analysed with the
+evidence beside it.
 
 --format md prints a version of report.md that fits into a comment on a pull request. The folder
 appears whole or not at all.`,
@@ -102,7 +102,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
 		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
 	fl.Float64Var(&f.gpuPrice, "gpu-price", 0,
-		"say what a million generated tokens cost where a GPU costs this `PRICE` an hour, in any currency")
+		"show the cost of a million generated tokens if a GPU costs this `PRICE` an hour, in any currency")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.StringVar(&f.ncuTargets, "ncu-targets", "",

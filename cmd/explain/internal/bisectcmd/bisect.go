@@ -39,21 +39,21 @@ func NewBisect(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bisect --good COMMIT --bad COMMIT -- CAPTURE COMMAND…",
 		Short: "Find the commit that made the step slower, from noisy captures",
-		Long: `bisect searches the commits between a good and a bad one (first parents) for the one that made the step
-slower. For each capture it checks the commit out into a working tree of its own, so that yours stays
-as it is, and runs the command there with the variable EXPLAIN_OUT: the command builds, captures, and
-leaves a report, a trace or a folder of "explain --out" there.
+		Long: `bisect searches the commits between a good and a bad one (first parents) for the one that made the
+step slower. For each capture it checks the commit out into a separate working tree, so yours stays
+unchanged, and runs the command there: it must build, capture, and write a report, a trace or a folder
+of "explain --out" to the path in the variable EXPLAIN_OUT.
 
-It begins with the ends: where three or four captures of each do not differ, it stops and says that
-nothing changed, and what it could have missed. Captures are noisy: each one updates the probability
-of every commit, and the next one is made where it tells most, so commits still in doubt are captured
-again. An odd capture counts little, each machine has a level of its own, and where many commits
-changed a little each, that is the answer. --history takes the captures that a store has already. A commit whose command fails is
-skipped, and so is one that runs another workload, for example with other flags.
+It starts with the ends: if three or four captures of each do not differ, it stops, and says that
+nothing changed and how small a change it would have missed. Captures are noisy: each one updates the
+probability of every commit, and the next one is made where it is most informative, so doubtful
+commits are captured again. Odd captures count little, each machine has its own level, and if many
+commits changed a little each, the answer says so. --history reuses the captures of a store. A commit
+whose command fails is skipped, and so is one that runs another workload, for example with other flags.
 
-It ends with the commit, its probability, and where the change comes from: what "explain diff" says of
-the captures before that commit and of those after. --out keeps bisect.json and every report. Ctrl-C
-ends the search and prints what is known so far.
+The result is the commit, its probability, and the cause: what "explain diff" says about the captures
+before and after that commit. --out keeps bisect.json and every report. Ctrl-C ends the search and
+prints the result so far.
 
 Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
 nothing changed.`,

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -18,7 +19,7 @@ import (
 var groups = []struct{ title, flags string }{
 	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
 		"rank role index of good bad name resume checkout study"},
-	{"Evidence", "ncu server-log prometheus evidence on"},
+	{"Evidence", "ncu server-log prometheus evidence gpu-price on"},
 	{"What is analysed", "unit window from to steady phase batch phase-map kernel-map min-share names no-nvtx-kernel-map " +
 		"no-kernel-percentiles nvtx-coverage-warn-threshold"},
 	{"Rules", "fail-on policy preset noise threshold tolerance policy-ref exit-on override-label max-failures " +
@@ -164,11 +165,7 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 		}
 	}
 	if left > 0 {
-		flags := "flags"
-		if left == 1 {
-			flags = "flag"
-		}
-		fmt.Fprintf(&b, "\n%d more %s that few need: %s help%s --all\n", left, flags, cmd.Root().Name(),
+		fmt.Fprintf(&b, "\n%s that few need: %s help%s --all\n", wording.Count(left, "more flag"), cmd.Root().Name(),
 			strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
 	}
 	_, err := io.WriteString(w, b.String())
@@ -241,6 +238,9 @@ func Flags(cmd *cobra.Command) []FlagGroup {
 	sets := map[string]*pflag.FlagSet{}
 	add := func(f *pflag.Flag) {
 		title := Group(f.Name)
+		if title == "Requests" && cmd.Flags().Lookup("load-mode") == nil { // a time of capture, say
+			title = "Recording"
+		}
 		if sets[title] == nil {
 			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
 			sets[title].SortFlags = false

@@ -95,9 +95,9 @@ func newCheck(e *cmdenv.Env) *cobra.Command {
 		Use:   "check",
 		Short: "Find the commits at which a number changed, and say why",
 		Long: `check looks for changes of level in each series: a metric of a workload over the nights of a branch.
-Of each it says by how much, since which commit, where the change comes from (kernels, host, counts:
-what diff says of the nights around it), which commits lie between, and whom to ask. A change for the
-worse is open until it is gone or somebody accepts it ("explain history ack").
+For each change it says how large it is, since which commit, where it comes from (kernels, host,
+counts: a diff of the nights around it), which commits lie between, and whom to ask. A change for the
+worse stays open until it is gone or somebody accepts it ("explain history ack").
 
 How it decides, and how often it is wrong: explain doc change-points.
 

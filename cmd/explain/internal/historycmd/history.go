@@ -98,15 +98,15 @@ func newAdd(e *cmdenv.Env) *cobra.Command {
 		Use:   "add REPORT…",
 		Short: "Keep captures of one commit",
 		Long: `add keeps captures of one commit and one workload: reports, folders that "explain --out" wrote, or
-traces. Adding twice changes nothing, and writers may run side by side. Of each report it keeps what a
-comparison reads, in at most 100 kB.
+traces. Adding the same capture twice changes nothing, and several writers may run at once. It keeps
+what a comparison needs from each report, in at most 100 kB.
 
-The driver, CUDA, nsys, the operating system and the clocks are read off the captures, the server and its
-release off its log. --environment names what they do not say, such as the container's image: where one of
-these changes, check tells what the level did and holds the nights behind to a baseline of their own.
+The driver, CUDA, nsys, the operating system and the clocks are read from the captures, the server and
+its release from its log. --environment names anything else, such as the container's image: if one of
+these changes, check says how the level moved and gives the following nights their own baseline.
 
-A machine that gets slower for all commits alike looks like a change. Captures of a pinned reference
-commit, made on the same machine in the same hours, tell the two apart: --ref names that commit and
+A machine that gets slower for all commits alike looks like a change. To tell the two apart, capture a
+pinned reference commit on the same machine in the same hours: --ref names that commit and
 --ref-report its captures. The history then follows the ratio of the two.`,
 		Example: `  explain history add run-1 run-2 run-3 --store history.db --commit "$(git rev-parse HEAD)" --branch main
   explain history add head/report.json --store history.db --commit "$SHA" --ref "$PINNED" --ref-report 'ref/*/report.json'
