@@ -31,9 +31,9 @@ func newCalibration(e *env, name string) *cobra.Command {
 measures how much each metric differs between them. It prints a policy file with thresholds above that
 noise, and the measured figures as comments.
 
---format text says for each metric which change could be found with one, two and three captures a
-side, and compares each capture to all others, as diff would: any alarm there is false. The noise
-block of --` + noise + ` is what --noise of diff and gate reads.
+--format text says for each metric how small a change one, two and three captures a side can find, and
+compares each capture with all others, as diff would: any alarm there is false. diff and gate read the
+file that --` + noise + ` writes.
 
 Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not
 comparable.`,

@@ -36,7 +36,7 @@ func flame(c *comparison.Comparison) []doc.Block {
 	}
 	text := "A box is as wide as the side that has more of it, so that what is gone can be seen. A box that holds others is " +
 		"their sum on each side; the whole is one step, " + unit.Format(s.Base, report.Nanoseconds) + " → " +
-		unit.Format(s.Head, report.Nanoseconds) + ". Idle time stands with the ranges whose calls launched what ran next: there " +
+		unit.Format(s.Head, report.Nanoseconds) + ". Idle time counts for the ranges whose calls launched the next work: there " +
 		"the host takes its time."
 	return []doc.Block{chart, doc.P(doc.Text(text).With(doc.Muted))}
 }

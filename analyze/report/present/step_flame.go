@@ -77,6 +77,6 @@ func (v *View) stepFlame() []doc.Block {
 		}
 		c.Series = append(c.Series, s)
 	}
-	return []doc.Block{c, doc.P(doc.Text("Idle time stands with the ranges whose calls launched what ran next: there the " +
-		"host takes its time.").With(doc.Muted))}
+	return []doc.Block{c, doc.P(doc.Text("Idle time counts for the ranges whose calls launched the next work: there " +
+		"the host spends its time.").With(doc.Muted))}
 }

@@ -176,7 +176,7 @@ func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 		spans = append(spans, doc.Text("in "), doc.Code(tableFiles+t.File))
 	}
 	if t.Others {
-		spans = append(spans, doc.Text("; the others row sums what comes after them"))
+		spans = append(spans, doc.Text("; the row of others sums the rest"))
 	}
 	return doc.P(append(spans, doc.Text("."))...), true
 }

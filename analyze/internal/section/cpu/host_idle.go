@@ -16,9 +16,9 @@ import (
 // HostIdle is the section on why the host was late.
 var HostIdle = kit.Section{
 	ID: "host_idle", Group: report.GroupLate, Title: "Why the host was late", Steady: true,
-	Derivation: "Idle time of cause host, by what the thread that launched the next work did: each nanosecond goes to " +
-		"the first that applies of another CUDA call, the profiler's own work, a call of the operating system, on no " +
-		"CPU, running. Functions are an estimate from samples of the CPUs in that time.",
+	Derivation: "Idle time with cause host, by what the thread that launched the next work did: each nanosecond goes " +
+		"to the first that applies: another CUDA call, the profiler's own work, an operating system call, on " +
+		"no CPU, running. Functions are an estimate from samples of the CPUs in that time.",
 	Findings: []kit.FindingDef{
 		{ID: "host_profiler", Title: "The profiler itself causes part of the wait for the host"},
 		{ID: "host_gil", Title: "The launching thread waits for Python's global interpreter lock"},

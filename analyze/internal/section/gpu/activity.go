@@ -13,9 +13,9 @@ import (
 
 var Activity = kit.Section{
 	ID: "activity", Group: report.GroupTime, Title: "Activity over the window",
-	Derivation: "The window in equal steps. A launch call, a copy and a kernel count in the step in which they " +
-		"start; blocking calls, GPU use and units of work by the time of theirs that lies in the step. GPU use " +
-		"is the mean over devices; units are those of the first device and process.",
+	Derivation: "The window in equal slices. A launch call, a copy or a kernel counts in the slice in which it starts; " +
+		"blocking calls, GPU use and units of work count by their time in the slice. GPU use is the mean over " +
+		"devices; units are those of the first device and process.",
 	Tables: []report.Table{
 		{ID: "activity", Title: "Activity", File: "activity.csv", Merge: report.Leave, Columns: []report.Column{
 			kit.MomentCol("start", "From", "start_ns", "start_ms"),

@@ -15,8 +15,8 @@ import (
 var Categories = kit.Section{
 	ID: "categories", Group: report.GroupKernels, Steady: true, Title: "Kernel categories",
 	Needs: []trace.Role{trace.RoleKernel},
-	Derivation: "Kernel rows that start in the window, grouped by the category and the library that their names " +
-		"tell. Shares are of kernel time and the time of CUDA graphs traced as a whole together.",
+	Derivation: "Kernel rows that start in the window, grouped by category and library according to their names. " +
+		"Shares refer to kernel time plus the time of CUDA graphs traced as a whole.",
 	Findings: []kit.FindingDef{
 		{ID: "unnamed_kernels", Title: "Much of the kernel time is in kernels whose names do not say what they do"},
 		{ID: "pointwise_kernels", Title: "Pointwise and copy kernels take a large share of the kernel time"},
@@ -117,7 +117,7 @@ func categories(in *kit.Input, out *kit.Output) {
 	out.Rows(launches)
 	out.Int("kernel.hinted_time", nil, hinted)
 	if share := stat.Ratio(hinted, all); hinted > 0 && share != nil {
-		out.Note(unit.Percent(*share) + " of the time is in kernels whose category only a word of the name hints at; `weak` marks them in the file of kernels, and no finding stands on them.")
+		out.Note(unit.Percent(*share) + " of the time is in kernels whose category only a word of the name hints at; `weak` marks them in the file of kernels, and no finding relies on them.")
 	}
 	categoryFindings(in, out)
 	unnamed(in, out, times.Names, unclear-hidden, all)

@@ -14,9 +14,8 @@ import (
 var Components = kit.Section{
 	ID: "components", Group: report.GroupKernels, Title: "Model components",
 	Needs: []trace.Role{trace.RoleKernel},
-	Derivation: "Kernel rows that start in the window, by the part of the model they belong to. The part is what " +
-		"the nearest NVTX range outward from the launch says, if its name tells one, else what the kernel's own " +
-		"name says. Components sum to the kernel time.",
+	Derivation: "Kernel rows that start in the window, by the part of the model they belong to. The part comes from " +
+		"the nearest enclosing NVTX range of the launch that names one, otherwise from the kernel's own name. Components sum to the kernel time.",
 	Findings: []kit.FindingDef{
 		{ID: "attention_dominates", Title: "Attention takes most of the kernel time", General: true},
 	},

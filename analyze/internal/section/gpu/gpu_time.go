@@ -130,7 +130,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	causes.Add()
 	out.Chart(chart)
 	out.Chart(idleChart)
-	out.Note("Busy time counts copies, memsets and CUDA graph traces as work; nsys-llm-explainer counts kernels alone, which gpu.kernel_idle_ratio keeps.")
+	out.Note("Busy time counts copies, memsets and CUDA graph traces as work; nsys-llm-explainer counts kernels alone, as gpu.kernel_idle_ratio does.")
 	if in.Trace.Graphs.Len() > 0 {
 		out.Note("CUDA graphs traced as a whole count as compute; communication and copies inside them cannot be told apart.")
 	}

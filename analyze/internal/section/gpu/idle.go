@@ -17,9 +17,9 @@ import (
 var Idle = kit.Section{
 	ID: "idle", Group: report.GroupTime, Title: "Idle gaps", Steady: true,
 	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, " +
-		"with the work before and after it. The cause is split by the API call that launched the next work; the " +
-		"API call is the one which that call's thread spent at least half of the gap in, the NVTX range the " +
-		"innermost one open on it in the middle of the gap.",
+		"with the work before and after it. The cause is split by the API call that launched the next work; the API call " +
+		"is the one in which that call's thread spent at least half of the gap, the NVTX range the innermost " +
+		"one open on it in the middle of the gap.",
 	Findings: []kit.FindingDef{
 		{ID: "gpu_gaps", Title: "The GPU does nothing for more than half a second at a time", General: true},
 		{ID: "gpu_low_use", Title: "For a part of the window the GPU is busy for less than half of the time"},

@@ -17,8 +17,8 @@ import (
 
 var Kernels = kit.Section{
 	ID: "kernels", Group: report.GroupKernels, Title: "Top kernels", Steady: true,
-	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are " +
-		"end minus start, added up without regard to overlap. Percentiles are exact and interpolate between " +
+	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are end " +
+		"minus start, summed regardless of overlap. Percentiles are exact and interpolate between " +
 		"closest ranks.",
 	Findings: []kit.FindingDef{
 		{ID: "dominant_kernel", Title: "One kernel takes most of the kernel time", General: true},

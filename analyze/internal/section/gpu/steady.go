@@ -11,7 +11,7 @@ import (
 var Steady = kit.Section{
 	ID: "steady", Group: report.GroupStep, Title: "Steady part and load",
 	Derivation: "The steady part runs from the start of the first kept unit of work to the end of the last, over all " +
-		"devices. Findings are of it where it leaves out 2 % of the window or more; all metrics but steady.* are of " +
+		"devices. Findings describe it if it leaves out 2 % of the window or more; all metrics but steady.* are of " +
 		"the whole window. Load is the copies that end before the first kernel or CUDA graph starts.",
 	Metrics: slices.Concat([]report.MetricDef{
 		report.Define("steady.window", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
@@ -95,7 +95,7 @@ func steady(in *kit.Input, out *kit.Output) {
 	out.Int("steady.window", nil, part.Len())
 	out.Int("steady.before_time", nil, part.Start-in.Span.Start)
 	out.Int("steady.after_time", nil, in.Span.End-part.End)
-	out.Note("Findings, and what they are worth, are of the steady part: load, warm-up and tail have no part in them.")
+	out.Note("Findings and their worth describe the steady part, without load, warm-up and tail.")
 }
 
 // loadCopies adds up what was copied before the first kernel: the weights, as a rule.

@@ -14,8 +14,8 @@ import (
 
 var Launches = kit.Section{
 	ID: "launches", Group: report.GroupLate, Steady: true, Title: "Launches",
-	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, " +
-		"cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it " +
+	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, cudaGraphLaunch or " +
+		"cuGraphLaunch and is not a host function: one per graph launch, however many kernels it " +
 		"runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined " +
 		"to their launch call by process and correlation id.",
 	Findings: []kit.FindingDef{

@@ -12,8 +12,8 @@ import (
 
 var Overview = kit.Section{
 	ID: "overview", Group: report.GroupCapture, Title: "Overview",
-	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the " +
-		"capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
+	Derivation: "Devices that did work come from the event rows, their properties from the capture's list of adapters. " +
+		"Settings come from the capture's metadata, by an allow-list of keys.",
 	Metrics: []report.MetricDef{
 		report.Define("capture.devices", report.Count, report.None, report.Exact, report.Level, report.Sum,
 			"devices that did work in the window"),

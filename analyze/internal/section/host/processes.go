@@ -12,9 +12,10 @@ import (
 
 var Processes = kit.Section{
 	ID: "processes", Group: report.GroupLate, Title: "Processes",
-	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid " +
-		"(virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those " +
-		"of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",
+	Derivation: "The main numbers of the other sections, by process. A process is the upper part of globalPid (virtual " +
+		"machine, hardware and pid); its kernels are the rows with that value, its calls and ranges those of " +
+		"its threads. Kernels and API calls are never joined across processes, even if their correlation ids " +
+		"are equal.",
 	Findings: []kit.FindingDef{
 		{ID: "shared_device", Title: "Several processes run kernels on the same device"},
 	},

@@ -15,9 +15,8 @@ import (
 
 var Quality = kit.Section{
 	ID: "quality", Group: report.GroupCapture, Title: "Capture quality",
-	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and " +
-		"pids are plausible, and whether the window shows the steady state. Each check says what it counted; one " +
-		"that could not be made says so.",
+	Derivation: "Checks whether the capture is complete, whether rows, times and pids are plausible, and whether the " +
+		"window shows the steady state. Each check says what it counted, or why it could not be made.",
 	Findings: []kit.FindingDef{{ID: "host_place", Title: "No kernel was captured, and one place holds much of the host's time"}},
 	Metrics: []report.MetricDef{
 		report.Define("capture.place_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,

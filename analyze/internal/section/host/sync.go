@@ -14,9 +14,9 @@ import (
 var Sync = kit.Section{
 	ID: "sync", Group: report.GroupLate, Steady: true, Title: "Blocking synchronisation",
 	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, " +
-		"version suffix stripped. Durations are summed over threads. Queries, stream waits, " +
-		"cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy " +
-		"section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
+		"version suffix stripped. Durations are summed over threads. Queries, stream waits, cudaThreadSynchronize and " +
+		"allocations have their own table; synchronous copies are in the memcpy " +
+		"section. Only the waiting process's own GPU work counts for the question whether it waited for the GPU.",
 	Findings: []kit.FindingDef{
 		{ID: "sync_old", Title: "Blocking barriers through the deprecated cudaThreadSynchronize"},
 		{ID: "allocations", Title: "Allocating and freeing memory takes a large part of the window"},

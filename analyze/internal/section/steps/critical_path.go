@@ -15,10 +15,10 @@ import (
 // CriticalPath is what work waited for, and the chain of work and calls that a unit waited for.
 var CriticalPath = kit.Section{
 	ID: "critical_path", Group: report.GroupStep, Title: "Critical path",
-	Derivation: "A graph of what waits for what: calls in the order of their thread, launches, the order of streams, " +
-		"events recorded and waited for, collectives across devices, calls that wait for the GPU. From the end of a " +
-		"unit back, the critical path is at each moment what was waited for last; so it is, from each compute kernel " +
-		"back, for the time before it in which nothing computed. An edge that the times contradict is left out.",
+	Derivation: "A dependency graph: the order of calls on a thread, launches, the order of work on a stream, events " +
+		"recorded and waited for, collectives across devices, calls that wait for the GPU. The critical path runs back " +
+		"from the end of a unit, always through what was waited for last. The time without compute before a " +
+		"kernel is explained in the same way. An edge that the times contradict is left out.",
 	Metrics: []report.MetricDef{
 		report.Define("gpu.dependency_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
 			"idle time of cause dependency by what the launched work waited for: a kernel, collective or copy before "+

@@ -32,10 +32,9 @@ func unitCauseLabels() []string {
 var Section = kit.Section{
 	ID: "unit", Group: report.GroupStep, Title: "Unit of work",
 	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating " +
-		"kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that " +
-		"idle time within and between units counts. Numbers are over the kept units of one kind on one device: " +
-		"without labels, of the main kind, the one with most time, on the device " +
-		"where it takes longest.",
+		"kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so idle time " +
+		"within and between units counts. Numbers cover the kept units of one kind on one device; without " +
+		"labels, the kind with most time, on the device where it takes longest.",
 	Findings: []kit.FindingDef{
 		{ID: "unit_uneven", Title: "Units of the same work take very different time"},
 		{ID: "unit_imbalance", Title: "Some devices have more work in each unit than others"},

@@ -16,11 +16,11 @@ import (
 // Positions is the unit of work kernel by kernel.
 var Positions = kit.Section{
 	ID: "unit_positions", Group: report.GroupStep, Title: "The step, kernel by kernel",
-	Derivation: "The kernels of every kept unit are laid beside those of the median unit, stream by stream; what has no " +
-		"partner there is at no position. Each nanosecond of a unit goes to one kernel (compute before communication, " +
-		"then what started first), or to the kernel that its thread's next work is: idle time by cause, and time in " +
-		"which only copies ran. What comes after the last kernel is at the end, what other units' kernels take is the " +
-		"rest. Over all positions, the end and the rest it sums to unit.time, to the nanosecond.",
+	Derivation: "The kernels of every kept unit are aligned with those of the median unit, stream by stream; a kernel " +
+		"without a partner has no position. Each nanosecond of a unit goes to one running kernel (compute " +
+		"before communication, then the one that started first), or, if none runs, to the next kernel: idle " +
+		"time by cause, and time in which only copies ran. Time after the last kernel is the end, kernels of " +
+		"other units are the rest. All positions, the end and the rest sum to unit.time, to the nanosecond.",
 	Metrics: []report.MetricDef{
 		report.Define("unit.hiccup_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"idle time before kernels in a mean unit less the sum of the medians by position: what comes in some "+
