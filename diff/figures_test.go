@@ -324,8 +324,9 @@ type stepTruth struct {
 	one            bool
 }
 
-// stepsOf compares the steps that both sides have; ok is false where the sides are cut in another way.
-func stepsOf(t *testing.T, base, head *report.Report) (truth stepTruth, ok bool) {
+// stepsOf compares the steps that both sides have. Where they cannot be paired, once says that one was hit; ok is false where
+// the sides are cut in another way.
+func stepsOf(t *testing.T, base, head *report.Report, once bool) (truth stepTruth, ok bool) {
 	t.Helper()
 	if base.Unit.Kind != head.Unit.Kind || base.Unit.Series == nil || head.Unit.Series == nil {
 		return truth, false
@@ -349,9 +350,8 @@ func stepsOf(t *testing.T, base, head *report.Report) (truth stepTruth, ok bool)
 		if math.Abs(float64(h.Count)/float64(b.Count)-1) > 0.05 || x == nil || y == nil {
 			return truth, false
 		}
-		truth.ratio = max(y.Summary.Mean/x.Summary.Mean, y.Summary.P50/x.Summary.P50)
-		truth.without = truth.ratio
-		return truth, true
+		r := max(y.Summary.Mean/x.Summary.Mean, y.Summary.P50/x.Summary.P50)
+		return stepTruth{r, r, once}, true
 	}
 	for device, base := range was {
 		var before, after, most float64
@@ -374,9 +374,10 @@ const resolved = 1.05
 // judge compares both ways. What an edit is counted as is what it made of the steps: work in flight can hide it in all but
 // one of them, and a wait for something else in all.
 func (s *figureSubject) judge(at func(string) *figure, name string, base, head *report.Report, every int) {
-	truth, ok := stepsOf(s.T, base, head)
+	once := s.units < 2*every
+	truth, ok := stepsOf(s.T, base, head, once)
 	if !ok {
-		truth = stepTruth{resolved, resolved, s.units < 2*every}
+		truth = stepTruth{resolved, resolved, once}
 	}
 	name = s.name + " " + name
 	there, back := tried(s.T, name, base, head), tried(s.T, name+", back", head, base)
