@@ -28,6 +28,10 @@ const (
 // to a clock bound from above what it is ahead, messages from it from below; the middle is taken, and half of what is
 // open is its residual. Messages of one direction leave it open. It reports whether a clock became known.
 func (a *Aligned) byMessages() (found bool) {
+	open := func(c Clock) bool { return !c.Known && c.N == 0 && c.Messages == 0 }
+	if !slices.ContainsFunc(a.Clocks, open) {
+		return false
+	}
 	links := make([][]link, len(a.Clocks))
 	calls, order := channels(a.Members, func(int, int) bool { return false }, func(int, int) {})
 	for _, c := range order {
@@ -45,7 +49,7 @@ func (a *Aligned) byMessages() (found bool) {
 		}
 	}
 	for at := range a.Clocks {
-		if c := &a.Clocks[at]; len(links[at]) > 0 && c.Messages == 0 && c.N == 0 {
+		if len(links[at]) > 0 && open(a.Clocks[at]) {
 			found = a.tie(at, links[at]) || found
 		}
 	}
