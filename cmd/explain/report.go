@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -10,8 +13,10 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
@@ -247,6 +252,96 @@ func checkOuts(out, perfetto, targets string, force bool) error {
 	}
 	if targets != "" {
 		return atomicfile.Check(targets, overTargets(force))
+	}
+	return nil
+}
+
+// writeTargets writes the kernels that take most of a report's kernel time, n at most, as YAML in the form of
+// llm-perf-opt's extract-top-kernels, and tells the command of Nsight Compute that measures them. Kernels of collective
+// communication are in the list and not in the command: ncu runs each kernel several times, and a collective that runs
+// again on one rank waits for the others for ever.
+func writeTargets(path string, force bool, r *report.Report, n int, tell io.Writer) error {
+	list := capture.Targets(r)
+	if len(list) == 0 {
+		return fmt.Errorf("the capture holds no kernels: there is nothing to measure (capture with --trace=cuda, and CUDA graphs by node)")
+	}
+	list = list[:min(n, len(list))]
+	err := atomicfile.File(path, overTargets(force), func(to io.Writer) error {
+		_, err := io.WriteString(to, capture.TargetsYAML(list))
+		return err
+	})
+	if line := capture.NCUCommand(list); err == nil && line != "" && tell != nil {
+		_, err = fmt.Fprintln(tell, "\nMeasure these kernels with:\n"+line)
+	}
+	return err
+}
+
+func overTargets(force bool) atomicfile.Over {
+	return atomicfile.Over{Begins: "# Kernels with most time, as explain report --ncu-targets found them", Force: force}
+}
+
+// runOf are the captures of one run that arguments name: several files, a glob, or a folder of them. It is nil where
+// they name one capture.
+func runOf(args []string) ([]string, error) {
+	if len(args) == 0 || len(args) == 1 && (args[0] == "-" || fetch.Remote(args[0])) {
+		return nil, nil
+	}
+	if len(args) == 1 && input.Exists(args[0]) {
+		return inFolder(args[0]), nil
+	}
+	if len(args) == 1 && !strings.ContainsAny(args[0], "*?[") {
+		return nil, nil
+	}
+	list, err := input.Expand("report", args)
+	if err != nil || len(list) < 2 {
+		return nil, err
+	}
+	return list, nil
+}
+
+// inFolder are the captures in a folder, or the partials of them; nil where there are not several, or where the folder
+// is that of one capture or report.
+func inFolder(path string) []string {
+	for _, name := range []string{"report.json", "comparison.json", input.CapturedTrace} {
+		if input.Exists(filepath.Join(path, name)) {
+			return nil
+		}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil
+	}
+	for _, ends := range [][]string{{".partial"}, {".sqlite", ".sqlite.gz", ".sqlite.zst"}, {".nsys-rep"}} {
+		var list []string
+		for _, e := range entries {
+			if !e.IsDir() && slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(e.Name(), end) }) {
+				list = append(list, filepath.Join(path, e.Name()))
+			}
+		}
+		if len(list) > 1 {
+			return list
+		}
+	}
+	return nil
+}
+
+// ofOneCapture are the flags that mean nothing for a run.
+var ofOneCapture = []string{"ncu", "server-log", "prometheus", "evidence", "perfetto", "print-schema", "all-rows", "gpu-price",
+	"no-nvtx-kernel-map", "no-kernel-percentiles", "nvtx-coverage-warn-threshold"}
+
+// runReport makes one report of the captures of a run.
+func (f *reportFlags) runReport(cmd *cobra.Command, e *env, captures []string) error {
+	for _, name := range ofOneCapture {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is about one capture, and %d are named", name, len(captures))
+		}
+	}
+	run := mergecmd.Run{Analysis: f.analysisFlags, Out: f.out, Format: f.format, Rank: f.rank, Roles: f.roles, Top: f.top, Apart: true}
+	if err := run.Report(cmd, e, captures); err != nil {
+		return err
+	}
+	if f.open {
+		e.OpenPage(f.out, "report.html")
 	}
 	return nil
 }

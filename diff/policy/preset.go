@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // Presets are policy files like any other, so that what one stands for can be printed, copied and changed.
@@ -35,4 +37,29 @@ func PresetText(name string) (text string, ok bool) {
 	}
 	b, err := presets.ReadFile("presets/" + name + ".yml")
 	return strings.TrimSpace(string(b)) + "\n", err == nil
+}
+
+// ForEvidence is the policy for sides without a trace, of which nobody who chose a preset can expect a step or findings
+// of structure: the preset's rules judge what is there.
+func (p *Policy) ForEvidence() *Policy {
+	own := *p
+	own.Rules = nil
+	for i, r := range p.Rules {
+		if i < p.presetRules {
+			if r.Metric == comparison.MetricStructure {
+				own.presetRules--
+				continue
+			}
+			r.Optional = true
+		}
+		own.Rules = append(own.Rules, r)
+	}
+	return &own
+}
+
+// With is the policy with other rules, none of which are a preset's.
+func (p *Policy) With(rules []Rule) *Policy {
+	own := *p
+	own.Rules, own.presetRules = rules, 0
+	return &own
 }

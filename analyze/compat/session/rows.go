@@ -7,7 +7,10 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
@@ -224,4 +227,163 @@ func split(list [][]byte, line []byte) [][]byte {
 		}
 		line = line[i+1:]
 	}
+}
+
+// form is one kind of CSV file: the columns that tell it, and what takes its rows.
+type form struct {
+	name string // the file that profilemate writes
+	// columns by name, in the order in which take asks for them: "a|b" is called one or the other, "a?" may be missing.
+	columns []string
+	take    func(d *Data, r *row) bool
+}
+
+// forms of a session's CSV files. No two have all required columns in common.
+var forms = []*form{
+	{"forward_pass_timing.csv", []string{"timestamp_sec", "phase", "num_tokens", "forward_time_ms|duration_ms",
+		"batch_size?"}, (*Data).takeForward},
+	{"cpu_operations_timing.csv", []string{"timestamp_sec", "operation", "duration_ms", "context?"},
+		(*Data).takeOperation},
+	{"encoder_decoder_timing.csv", []string{"timestamp_sec", "component", "duration_ms"}, (*Data).takeComponent},
+	{"batch_utilization.csv", []string{"timestamp_sec", "num_seqs", "max_num_seqs", "num_tokens", "max_tokens",
+		"phase?", "running_queue_len?", "waiting_queue_len?"}, (*Data).takeBatch},
+	{"preemption_events.csv", []string{"timestamp_sec", "request_id", "event", "reason?", "running_time_sec?"},
+		(*Data).takeEvent},
+	{"request_lifecycle.csv", []string{"request_id", "started_sec", "preempted_sec", "resumed_sec", "finished_sec",
+		"total_time_sec?", "preemption_delay_sec?"}, (*Data).takeRequest},
+	{"kv_cache_usage.csv", []string{"timestamp_sec", "usage_pct", "num_blocks?", "total_blocks?"}, (*Data).takeUsage},
+	{"kv_cache_evictions.csv", []string{"timestamp_sec", "lifetime_sec", "idle_sec"}, (*Data).takeEviction},
+	{"cuda_graph_captures.csv", []string{"runtime_mode", "num_tokens", "capture_time_sec|capture_time", "num_reqs?",
+		"uniform?", "has_lora?"}, (*Data).takeCapture},
+	{"cuda_graph_usage.csv", []string{"runtime_mode", "num_tokens", "replay_count", "num_reqs?", "uniform?",
+		"has_lora?"}, (*Data).takeReplays},
+	{"cuda_graph_timeline.csv", []string{"timestamp_sec", "descriptor", "duration_ms"}, (*Data).takeReplay},
+	{"moe_expert_activations.csv", []string{"layer_idx", "expert_id", "activation_count"}, (*Data).takeActivations},
+	{"moe_expert_coselection.csv", []string{"layer_idx", "expert_id_1", "expert_id_2", "coselection_count"},
+		(*Data).takePair},
+	{"moe_routing_weights_hist.csv", []string{"layer_idx", "token_idx", "expert_id", "weight"}, (*Data).takeWeight},
+	{"moe_load_imbalance.csv", []string{"layer_idx", "timestamp_sec", "std_dev", "max_min_ratio"},
+		(*Data).takeImbalance},
+}
+
+// places says where in a header the form's columns are, -1 for those that are missing and may be; nil if the header is
+// not of this form.
+func (f *form) places(header [][]byte) []int {
+	at := make([]int, len(f.columns))
+	for i, c := range f.columns {
+		c, optional := strings.CutSuffix(c, "?")
+		at[i] = -1
+		for _, name := range strings.Split(c, "|") {
+			for j, h := range header {
+				if at[i] < 0 && strings.EqualFold(string(bytes.TrimSpace(h)), name) {
+					at[i] = j
+				}
+			}
+		}
+		if at[i] < 0 && !optional {
+			return nil
+		}
+	}
+	return at
+}
+
+// formOf finds the form of a CSV file by its first line.
+func formOf(head []byte) *form {
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	if line = bytes.TrimRight(line, "\r"); len(line) > maxHeader || bytes.IndexByte(line, ',') < 0 {
+		return nil
+	}
+	header := split(nil, bytes.Clone(line))
+	for _, f := range forms {
+		if f.places(header) != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// maxHeader bounds the first line of a file. The longest real one has 140 bytes.
+const maxHeader = 4 << 10
+
+// Files of a session hold what a program put there: operation names, reasons, contexts, request ids. Words that come
+// out of this package are from these lists, anything else is Other, so that no text of a file reaches a report.
+
+// Other stands for a word that is on no list.
+const Other = "other"
+
+var (
+	phaseWords     = []string{"prefill", "decode", "mixed", "idle"}
+	operationWords = []string{"scheduling", "model_execution", "batch_preparation", "prepare_inputs", "sampling",
+		"tokenization", "detokenization", "output_processing"}
+	componentWords = []string{"encoder", "decoder", "cross_attention"}
+	reasonWords    = []string{"recompute", "swap", "kv_cache_full"}
+	modeWords      = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
+	typeWords      = []string{"encoder_decoder", "decoder_only", "unknown"}
+)
+
+func word(list []string, s []byte) string {
+	if i := slices.IndexFunc(list, func(w string) bool { return strings.EqualFold(w, string(s)) }); i >= 0 {
+		return list[i]
+	}
+	return Other
+}
+
+// enumWord is the word of a Python enum member, which some versions write with its class: PreemptionMode.RECOMPUTE.
+func enumWord(list []string, s []byte) string {
+	text := string(s)
+	return word(list, []byte(text[strings.LastIndexByte(text, '.')+1:]))
+}
+
+// contextPhase finds the phase in the context of an operation: "phase=decode".
+func contextPhase(s []byte) string {
+	if p, ok := strings.CutPrefix(string(s), "phase="); ok {
+		if w := word(phaseWords, []byte(p)); w != Other {
+			return w
+		}
+	}
+	return ""
+}
+
+// Batch is what a CUDA graph was captured for.
+type Batch struct {
+	Mode    string // of modeWords, or Other
+	Tokens  int64  // -1: not known
+	Reqs    int64  // -1: any number
+	Uniform bool   // every request has the same number of tokens
+	LoRA    bool
+}
+
+// descriptor reads "FULL:BatchDescriptor(num_tokens=8, num_reqs=8, uniform=True, has_lora=False)".
+func descriptor(s []byte) (Batch, bool) {
+	mode, rest, ok := strings.Cut(string(s), ":")
+	tokens := tokensField.FindStringSubmatch(rest)
+	if !ok || tokens == nil {
+		return Batch{}, false
+	}
+	b := Batch{Mode: enumWord(modeWords, []byte(mode)), Tokens: whole(tokens[1]), Reqs: -1,
+		Uniform: strings.Contains(rest, "uniform=True"), LoRA: strings.Contains(rest, "has_lora=True")}
+	if reqs := reqsField.FindStringSubmatch(rest); reqs != nil {
+		b.Reqs = whole(reqs[1])
+	}
+	return b, true
+}
+
+var (
+	tokensField = regexp.MustCompile(`num_tokens=([0-9]{1,9})\b`)
+	reqsField   = regexp.MustCompile(`num_reqs=([0-9]{1,9})\b`)
+)
+
+// whole is a number of at most nine digits, -1 for anything else.
+func whole(s string) int64 {
+	if s == "" || len(s) > 9 {
+		return -1
+	}
+	var n int64
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
 }

@@ -2,7 +2,10 @@ package serverlog
 
 import (
 	"bytes"
+	"cmp"
 	"math"
+	"slices"
+	"strings"
 )
 
 // Sample is one line of statistics that an engine logs now and then. What the line does not state is NaN.
@@ -191,3 +194,220 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 	}
 	return s, ok
 }
+
+// Spec is what speculative decoding did between two lines of statistics.
+type Spec struct {
+	Accepted, Drafted int64 // tokens
+	// Mean acceptance length: tokens gained by one step, the engine's own included; NaN unknown
+	Length    float64
+	Positions []float64
+}
+
+// maxSpecs bounds the lines that are kept.
+const (
+	maxSpecs     = 1 << 18
+	maxPositions = 64
+)
+
+// parseSpec reads vLLM's lines of all versions:
+//
+//	SpecDecoding metrics: Mean acceptance length: 2.67, Accepted throughput: 3.44 tokens/s, Drafted throughput: 6.18
+//	tokens/s, Accepted: 97 tokens, Drafted: 174 tokens, Per-position acceptance rate: 0.879, 0.500, 0.293, Avg Draft
+//	acceptance rate: 55.7%
+//	SpecDecoding metrics: Draft acceptance rate: 45.9%, Mean acceptance length: 1.92, Accepted: 234 tokens, Drafted: 510 tokens
+//	Speculative metrics: Draft acceptance rate: 0.750, System efficiency: 0.600, Number of speculative tokens: 5, Number of
+//	accepted tokens: 100, Number of draft tokens: 200, Number of emitted tokens: 120
+func parseSpec(m []byte) (s Spec, ok bool) {
+	s.Length = numberOf(m, "Mean acceptance length: ")
+	for _, keys := range [][2]string{{" Accepted: ", " Drafted: "}, {"accepted tokens: ", "draft tokens: "}} {
+		a, ok1 := wholeAfter(m, keys[0])
+		d, ok2 := wholeAfter(m, keys[1])
+		if ok1 && ok2 {
+			s.Accepted, s.Drafted, ok = a, d, true
+			break
+		}
+	}
+	if rest, found := after(m, "Per-position acceptance rate: "); found {
+		for len(s.Positions) < maxPositions {
+			v, more, good := decimal(rest)
+			if !good {
+				break
+			}
+			s.Positions = append(s.Positions, v)
+			if rest, good = cutPrefix(more, ","); !good {
+				break
+			}
+			rest = bytes.TrimLeft(rest, " ")
+		}
+	}
+	return s, ok || !math.IsNaN(s.Length)
+}
+
+// Batch is how full one step of the scheduler was.
+type Batch struct {
+	Tokens, Most uint32 // that were batched, and that could have been
+}
+
+// maxBatches are kept, the first ones.
+const maxBatches = 1 << 22
+
+// maxTransfers of one line are believed: sums stay whole.
+const maxTransfers = 1 << 32
+
+// Transfers sum up the lines on KV caches that were moved between servers, as vLLM's NIXL connector logs them.
+type Transfers struct {
+	Lines, Count int64
+	Seconds      float64 // of all transfers, one after the other
+	Bytes        float64
+}
+
+// scheduled takes a debug line of vLLM's scheduler, "scheduled_new_reqs=1, scheduled_cached_reqs=7,
+// num_batched_tokens=519, max_num_batched_tokens=8192".
+func (r *reader) scheduled(m []byte) bool {
+	tokens, _, ok := digits(value(m, "num_batched_tokens"))
+	most, _, okMost := digits(value(m, "max_num_batched_tokens"))
+	if !ok || !okMost || most == 0 {
+		r.d.malformed++
+		return false
+	}
+	if len(r.d.Batches) < maxBatches {
+		r.d.Batches = append(r.d.Batches, Batch{Tokens: narrow(tokens), Most: narrow(most)})
+	}
+	return true
+}
+
+// transfers takes what follows "KV Transfer metrics: ", where megabytes are 2^20 bytes:
+//
+//	Num successful transfers=4, Avg xfer time (ms)=2.5, P90 xfer time (ms)=3.1, Avg post time (ms)=0.4, P90 post time
+//	(ms)=0.6, Avg MB per transfer=12.5, Throughput (MB/s)=5000.0, Avg number of descriptors=64.0
+func (r *reader) transfers(m []byte) bool {
+	n, ok := wholeAfter(m, "Num successful transfers=")
+	millis, timed := numberAfter(m, "Avg xfer time (ms)=")
+	size, sized := numberAfter(m, "Avg MB per transfer=")
+	if !ok || n > maxTransfers || n > 0 && (!timed || !sized) {
+		r.d.malformed++
+		return false
+	}
+	t := &r.d.Transfers
+	t.Lines++
+	t.Count += n
+	t.Seconds += float64(n) * millis / 1e3
+	t.Bytes += float64(n) * size * (1 << 20)
+	return true
+}
+
+// GraphRow is one row of vLLM's CUDA graph statistics, over all times it was logged.
+type GraphRow struct {
+	Unpadded, Padded, Paddings int64 // tokens of one batch
+	Mode                       string
+	Count                      int64
+}
+
+// maxGraphRows bounds the different rows that are kept.
+const maxGraphRows = 1 << 16
+
+// Graphs are the CUDA graph statistics: each table counts what ran since the one before.
+type Graphs struct {
+	rows    map[GraphRow]int64
+	Tables  int64
+	Lines   int64 // rows read
+	Dropped int64
+}
+
+// Rows by mode and tokens.
+func (g *Graphs) Rows() []GraphRow {
+	list := make([]GraphRow, 0, len(g.rows))
+	for r, n := range g.rows {
+		r.Count = n
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b GraphRow) int {
+		return cmp.Or(strings.Compare(a.Mode, b.Mode), cmp.Compare(a.Padded, b.Padded),
+			cmp.Compare(a.Unpadded, b.Unpadded), cmp.Compare(a.Paddings, b.Paddings))
+	})
+	return list
+}
+
+// graphLine reads one row of the table, wherever on the line it begins:
+//
+//	| 1               | 1             | 0            | FULL         | 116   |
+func (g *Graphs) graphLine(m []byte) bool {
+	m = bytes.TrimRight(m, " \t")
+	if len(m) < 11 || m[len(m)-1] != '|' {
+		return false
+	}
+	m = m[:len(m)-1]
+	var cells [5][]byte
+	for i := 4; i >= 0; i-- {
+		at := bytes.LastIndexByte(m, '|')
+		if at < 0 {
+			return false
+		}
+		cells[i], m = bytes.TrimSpace(m[at+1:]), m[:at]
+	}
+	var v [5]int64
+	for _, i := range [...]int{0, 1, 2, 4} {
+		n, rest, ok := digits(cells[i])
+		if !ok || len(rest) > 0 {
+			return false
+		}
+		v[i] = n
+	}
+	mode := graphMode(string(cells[3]))
+	if mode == "" {
+		mode = "other"
+	}
+	g.Lines++
+	key := GraphRow{Unpadded: v[0], Padded: v[1], Paddings: v[2], Mode: mode}
+	if g.rows == nil {
+		g.rows = map[GraphRow]int64{}
+	}
+	if _, ok := g.rows[key]; !ok && len(g.rows) == maxGraphRows {
+		g.Dropped++
+		return true
+	}
+	g.rows[key] += v[4]
+	return true
+}
+
+// SteadyRule says which lines of statistics are steady. It is the same for every log.
+const SteadyRule = "Steady is a line whose whole interval lies in serving: the line before it of the same engine and the line itself both have requests that run or wait, and both come after the server said it was ready. " +
+	"That leaves out start-up, idle times, and the intervals in which load begins or ends. SGLang's line of a batch covers the time since the one before it of its kind: it is steady unless it is, or there came in between, a prefill that found nothing running. " +
+	"Where no line is steady, those with work count, and the section says so."
+
+// steady marks the steady samples.
+func (d *Data) steady() {
+	type key struct {
+		start, engine int32
+	}
+	busyBefore := map[key]bool{}
+	for i := range d.Samples {
+		s := &d.Samples[i]
+		if math.IsNaN(s.Running) {
+			continue
+		}
+		k := key{s.Start, s.Engine}
+		busy := !s.early && (s.Running > 0 || s.Waiting > 0)
+		switch {
+		case !s.sglang():
+			s.Steady = busy && busyBefore[k]
+			busyBefore[k] = busy
+		case s.Prefilling:
+			s.Steady = !s.early && s.Running > 0
+			if s.Running == 0 {
+				busyBefore[k] = false
+			}
+		default:
+			s.Steady = busy && busyBefore[k]
+			busyBefore[k] = busy
+		}
+	}
+}
+
+// sglang reports whether the sample is of one of SGLang's batches.
+func (s *Sample) sglang() bool {
+	return s.Prefilling || !math.IsNaN(s.Generation) && math.IsNaN(s.Prompt)
+}
+
+// Ready reports whether the server took requests when the line was written.
+func (s *Sample) Ready() bool { return !s.early }

@@ -4,6 +4,7 @@
 package source
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -68,3 +69,63 @@ func (t Table) Known(names []string) []string {
 	}
 	return list
 }
+
+// TableShape is one table or view.
+type TableShape struct {
+	Name        string
+	Rows        int64
+	Timed       bool  // it has times
+	First, Last int64 // MIN(start) and MAX(end), or MAX(start) without an end
+	Columns     []ColumnShape
+}
+
+// ColumnShape is one column with its declared type.
+type ColumnShape struct{ Name, Type string }
+
+// Describe reads the declared columns of a table, counts its rows and finds its first and last time.
+func (s *SQL) Describe(t Table) (TableShape, error) {
+	shape := TableShape{Name: t.Name}
+	err := s.query(`select "name", "type" from pragma_table_info(`+literal(t.Name)+`) order by "cid"`,
+		func(row []pages.Cell) error {
+			shape.Columns = append(shape.Columns, ColumnShape{row[0].S, row[1].S})
+			return nil
+		})
+	if err != nil {
+		return shape, err
+	}
+	first, last := t.Column("start"), t.First("end", "start")
+	times := ", null, null"
+	if first != "" {
+		times = ", min(" + Quote(first) + "), max(" + Quote(last) + ")"
+	}
+	err = s.query("select count(*)"+times+" from "+Quote(t.Name), func(row []pages.Cell) error {
+		shape.Rows = row[0].Bits
+		var ok1, ok2 bool
+		shape.First, ok1 = row[1].Whole()
+		shape.Last, ok2 = row[2].Whole()
+		shape.Timed = ok1 && ok2
+		return nil
+	})
+	return shape, err
+}
+
+// InputError says in one sentence what is wrong with an input file and what to do about it.
+type InputError struct {
+	File string // the file's own name
+	What string // what it is
+	Do   string // what to do
+	Err  error  // the cause, if there is one
+}
+
+func (e *InputError) Error() string {
+	s := e.File + ": " + e.What
+	if e.Err != nil {
+		s += fmt.Sprintf(" (%v)", e.Err)
+	}
+	if e.Do != "" {
+		s += "; " + e.Do
+	}
+	return s
+}
+
+func (e *InputError) Unwrap() error { return e.Err }

@@ -3,12 +3,17 @@
 package cmdenv
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -80,4 +85,60 @@ func (e *Env) Today() (time.Time, error) {
 // Complete makes the shell complete a flag with one of its values.
 func Complete(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Exit codes of every command.
+const (
+	OK           = 0
+	Fail         = 1 // the verdict is fail
+	Usage        = 2 // wrong usage or policy file
+	Input        = 3 // input that cannot be analysed, or explain itself failed
+	Inconclusive = 4 // not comparable
+)
+
+// Exit is the error of a command that did its work, and whose answer is this code and not 0.
+type Exit int
+
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Force adds the flag that lets a command replace what it did not write.
+func Force(fl *pflag.FlagSet, force *bool) {
+	fl.BoolVar(force, "force", false, "replace a file that is there and that explain did not write")
+}
+
+// OpenPage shows a page in the user's browser. A machine without one is no reason to fail: the page is written, and the
+// error says where.
+func (e *Env) OpenPage(dir, name string) {
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err == nil {
+		open := e.Open
+		if open == nil {
+			open = openWithSystem
+		}
+		err = open(path)
+	}
+	if err != nil {
+		fmt.Fprintf(e.Err, "explain: cannot open a browser (%s); the page is %s\n", render.Visible(err.Error()),
+			render.Visible(filepath.Join(dir, name)))
+	}
+}
+
+// openWithSystem asks the desktop for its program for pages, and does not wait for it.
+func openWithSystem(path string) error {
+	name, args := "xdg-open", []string{path}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", path}
+	}
+	program, err := exec.LookPath(name)
+	if err != nil {
+		return fmt.Errorf("%s is not installed", name)
+	}
+	cmd := exec.Command(program, args...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
 }
