@@ -10,7 +10,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -146,12 +145,8 @@ func (d *Data) bad(in *file.Input) error {
 func (d *Data) Warnings() []report.Warning {
 	var list []report.Warning
 	if len(d.damaged) > 0 {
-		text := strings.Join(d.damaged[:min(len(d.damaged), 3)], ", ")
-		if more := len(d.damaged) - 3; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
 		list = append(list, report.Warning{Code: "perfopt_damaged",
-			Text: "The file is damaged or too long, and was left out or read in part: " + text + "."})
+			Text: "The file is damaged or too long, and was left out or read in part: " + file.Some(d.damaged, 3) + "."})
 	}
 	if d.runs > 1 {
 		list = append(list, report.Warning{Code: "perfopt_runs",

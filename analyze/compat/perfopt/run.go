@@ -121,7 +121,7 @@ func isMetrics(_ string, head []byte) bool {
 
 func (d *Data) readMetrics(in *file.Input, b []byte) error {
 	var m metricsFile
-	if json.Unmarshal(withoutNaN(b), &m) != nil {
+	if json.Unmarshal(file.WithoutNaN(b), &m) != nil {
 		return d.bad(in)
 	}
 	t := in.Tally
@@ -199,28 +199,6 @@ func (r *Run) dims(m map[string]*float64) {
 	if v := get("ctx_len"); v > 0 {
 		r.Context = &v
 	}
-}
-
-// withoutNaN writes null for the NaN and Infinity of Python outside of strings.
-func withoutNaN(b []byte) []byte {
-	if !bytes.Contains(b, []byte("NaN")) && !bytes.Contains(b, []byte("Infinity")) {
-		return b
-	}
-	parts := bytes.Split(b, []byte(`"`))
-	inside := false
-	for i, p := range parts {
-		if !inside {
-			for _, w := range []string{"-Infinity", "Infinity", "NaN"} {
-				p = bytes.ReplaceAll(p, []byte(w), []byte("null"))
-			}
-			parts[i] = p
-		}
-		escaped := inside && (len(p)-len(bytes.TrimRight(p, `\`)))%2 == 1
-		if !escaped {
-			inside = !inside
-		}
-	}
-	return bytes.Join(parts, []byte(`"`))
 }
 
 // readSummary reads the tables of stakeholder_summary.md, which stand in for metrics.json: a run under a profiler often

@@ -212,7 +212,7 @@ func (d *Data) readRegions(in *file.Input, b []byte) error {
 			Kernels *float64 `json:"kernel_count"`
 		} `json:"regions"`
 	}
-	if json.Unmarshal(withoutNaN(b), &f) != nil {
+	if json.Unmarshal(file.WithoutNaN(b), &f) != nil {
 		return d.bad(in)
 	}
 	for i, r := range f.Regions {

@@ -92,13 +92,13 @@ func (d *Data) Warnings() []report.Warning {
 	var list []report.Warning
 	warn := func(code, text string) { list = append(list, report.Warning{Code: code, Text: text}) }
 	if len(d.cut) > 0 {
-		warn("session_cut", "The last row of "+some(d.cut)+" has no end: the file was cut off, and that row may be wrong or missing.")
+		warn("session_cut", "The last row of "+file.Some(d.cut, 3)+" has no end: the file was cut off, and that row may be wrong or missing.")
 	}
 	if len(d.broken) > 0 {
-		warn("session_damaged", "The file is damaged, and was read up to there: "+some(d.broken)+".")
+		warn("session_damaged", "The file is damaged, and was read up to there: "+file.Some(d.broken, 3)+".")
 	}
 	if len(d.long) > 0 {
-		warn("session_long", "Something in the file is too long to be what profilemate writes, and was passed over: "+some(d.long)+".")
+		warn("session_long", "Something in the file is too long to be what profilemate writes, and was passed over: "+file.Some(d.long, 3)+".")
 	}
 	if n := d.MoE.lost + d.Graphs.lost + d.Requests.lost; n > 0 {
 		warn("session_bounds", fmt.Sprintf(
@@ -110,16 +110,6 @@ func (d *Data) Warnings() []report.Warning {
 			", ")+". The numbers are of the tables: either kind of file may have been cut off or be of another session.")
 	}
 	return list
-}
-
-// some names up to three of the files.
-func some(names []string) string {
-	const most = 3
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 // disagreements compares the summaries with the tables.

@@ -204,7 +204,7 @@ func TestSeries(t *testing.T) {
 
 // Python writes NaN into JSON, which stands for unknown; text that says NaN stays.
 func TestWithoutNaN(t *testing.T) {
-	got := string(withoutNaN([]byte(`{"a": NaN, "b": -Infinity, "NaN": "a \" NaN", "c": -1}`)))
+	got := string(file.WithoutNaN([]byte(`{"a": NaN, "b": -Infinity, "NaN": "a \" NaN", "c": -1}`)))
 	if want := `{"a": null, "b": null, "NaN": "a \" NaN", "c": -1}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

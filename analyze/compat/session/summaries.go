@@ -58,39 +58,7 @@ func parse(b []byte) (map[string]json.RawMessage, bool) {
 	if json.Unmarshal(b, &top) == nil {
 		return top, top != nil
 	}
-	return top, json.Unmarshal(withoutNaN(b), &top) == nil && top != nil
-}
-
-// withoutNaN writes null for NaN, Infinity and -Infinity outside of strings.
-func withoutNaN(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); {
-		switch c := b[i]; {
-		case c == '"':
-			from := i
-			for i++; i < len(b) && b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
-			i = min(i+1, len(b))
-			out = append(out, b[from:i]...)
-			continue
-		case c == 'N' || c == 'I' || c == '-':
-			replaced := false
-			for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-				if bytes.HasPrefix(b[i:], []byte(word)) {
-					out, i, replaced = append(out, "null"...), i+len(word), true
-					break
-				}
-			}
-			if replaced {
-				continue
-			}
-		}
-		out, i = append(out, b[i]), i+1
-	}
-	return out
+	return top, json.Unmarshal(file.WithoutNaN(b), &top) == nil && top != nil
 }
 
 // kindOf tells the summaries apart by their keys.

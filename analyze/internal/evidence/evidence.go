@@ -346,22 +346,12 @@ func (s *Set) Describe(r *report.Report) {
 	for _, reader := range s.readers {
 		if names := empty[reader.Kind]; len(names) > 0 {
 			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " +
-				reader.Title + ", and nothing could be taken from it: " + some(names)})
+				reader.Title + ", and nothing could be taken from it: " + file.Some(names, 5)})
 		}
 	}
 	if len(s.Skipped) > 0 {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped",
 			Text: "Of another kind than was asked for, or of none that explain knows, and not read: " +
-				some(s.Skipped)})
+				file.Some(s.Skipped, 5)})
 	}
-}
-
-// some names up to five of the files.
-func some(names []string) string {
-	const most = 5
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

@@ -1,9 +1,7 @@
 package ncu
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"strings"
 
@@ -162,49 +160,24 @@ func cell(fields []string, i int) string {
 	return strings.TrimSpace(fields[i])
 }
 
-// Bounds on what is held of a file at a time.
-const (
-	maxLine = 1 << 20 // bytes of a line; the rest of a longer one is dropped
-	maxJoin = 64      // lines that one record with line breaks in quotes may span
-)
+// maxJoin is how many lines one record with line breaks in quotes may span.
+const maxJoin = 64
 
 // lines reads a text line by line in bounded memory.
 type lines struct {
-	r    *bufio.Reader
-	ends bool  // the last line ended in a line break
+	*file.Lines
 	long int64 // lines that were cut
-	err  error // why reading stopped, other than at the end
 }
 
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(file.UTF8(r), 64<<10)} }
+func newLines(r io.Reader) *lines { return &lines{Lines: file.NewLines(r)} }
 
 // next returns the next line without its line break; false at the end or at an error.
 func (l *lines) next() (string, bool) {
-	var line []byte
-	cut := false
-	for {
-		chunk, err := l.r.ReadSlice('\n')
-		if room := maxLine - len(line); len(chunk) > room {
-			chunk, cut = chunk[:room], true
-		}
-		line = append(line, chunk...)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			l.err = err
-		}
-		if len(line) == 0 && err != nil {
-			return "", false
-		}
-		l.ends = err == nil
-		break
-	}
+	line, cut, ok := l.Next()
 	if cut {
 		l.long++
 	}
-	line = bytes.TrimRight(line, "\r\n")
-	return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))), true
+	return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))), ok
 }
 
 // split takes a record apart. Fields are quoted or not, a doubled quote in quotes is one; what follows a closing quote

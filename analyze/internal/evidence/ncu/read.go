@@ -60,7 +60,7 @@ func (r *reader) each(ctx context.Context, f row) error {
 		}
 		r.line(line, f)
 	}
-	r.odd.long, r.odd.damaged = r.lines.long, r.lines.err
+	r.odd.long, r.odd.damaged = r.lines.long, r.lines.Err
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (r *reader) line(line string, f row) {
 	case h.layout == summary:
 		r.odd.summary++
 		r.tally.Unknown++
-	case h.layout == raw && !r.lines.ends && len(r.queue) == 0 &&
+	case h.layout == raw && !r.lines.Ends && len(r.queue) == 0 &&
 		(len(fields) < len(h.columns) || h.quoted && !strings.HasSuffix(trimmed, `"`)):
 		r.odd.broken++ // the last line of a file that was cut: its last number may be too
 		r.tally.Unknown++
@@ -133,7 +133,7 @@ func (r *reader) join(first string) (fields []string, open bool) {
 	var record strings.Builder
 	record.WriteString(first)
 	quotes := strings.Count(first, `"`)
-	for len(more) < maxJoin && record.Len() < maxLine {
+	for len(more) < maxJoin && record.Len() < file.MaxLine {
 		line, ok := r.take()
 		if !ok {
 			break

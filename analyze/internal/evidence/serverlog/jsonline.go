@@ -24,7 +24,7 @@ func driverLine(line, scratch []byte) ([]byte, bool) {
 	}
 	for _, k := range lineKeys {
 		if raw, found := jsonField(line, k); found {
-			return trimReturns(bytes.TrimRight(unescape(raw, scratch), "\n")), true
+			return bytes.TrimRight(unescape(raw, scratch), "\r\n"), true
 		}
 	}
 	return nil, false

@@ -46,9 +46,9 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	defer f.Close()
 	r := &reader{d: d, file: in.Name, last: NoClock, trtClock: NoClock, start: newStart(in.Name)}
 	d.Starts = append(d.Starts, r.start)
-	l := newLines(f)
+	l := file.NewLines(f)
 	for {
-		line, cut, ok := l.next()
+		line, cut, ok := l.Next()
 		if !ok {
 			break
 		}
@@ -70,7 +70,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	}
 	d.Events.end()
 	r.start.stopped, d.Events.Stopped = d.Events.Stopped, false
-	if l.failed() != nil {
+	if l.Err != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}
 	in.Tally.Records = r.line

@@ -65,7 +65,7 @@ func (d *Data) preempt(n int64) {
 
 // Is reports whether a file that starts with head, and is named name, is of this kind: a line of it has vLLM's form, or
 // begins as only these servers' do.
-func Is(name string, head []byte) bool { return anyLine(newLines(bytes.NewReader(head))) }
+func Is(name string, head []byte) bool { return anyLine(file.NewLines(bytes.NewReader(head))) }
 
 // Within reports whether a line of a log stands anywhere in the file: what a container prints while it installs and
 // downloads may be long.
@@ -75,13 +75,13 @@ func Within(in *file.Input) bool {
 		return false
 	}
 	defer r.Close()
-	return anyLine(newLines(limit.Search.Reader(r)))
+	return anyLine(file.NewLines(limit.Search.Reader(r)))
 }
 
 // anyLine reports whether a line is of a log.
-func anyLine(l *lines) bool {
+func anyLine(l *file.Lines) bool {
 	for {
-		line, _, ok := l.next()
+		line, _, ok := l.Next()
 		if !ok {
 			return false
 		}

@@ -1,0 +1,90 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// UTF8 makes UTF-8 of UTF-16 with a byte order mark, as PowerShell writes it, and drops the mark of UTF-8. Text without
+// a mark passes through as it is, valid UTF-8 or not.
+func UTF8(r io.Reader) io.Reader { return transform.NewReader(r, unicode.BOMOverride(transform.Nop)) }
+
+// MaxLine bounds the memory of one line, in bytes: what is longer is cut there.
+const MaxLine = 1 << 20
+
+// Lines reads lines of any length in bounded memory.
+type Lines struct {
+	Ends bool  // the last line ended in a line break
+	Err  error // what ended the input, other than its end
+
+	r    *bufio.Reader
+	line []byte
+}
+
+// NewLines reads the lines of a text, which [UTF8] makes readable.
+func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(UTF8(r), 64<<10)} }
+
+// Next is the next line without its line break, valid until the following call. cut says that the rest of it was passed
+// over; ok is false at the end.
+func (l *Lines) Next() (line []byte, cut, ok bool) {
+	line, err := l.r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		l.line = append(l.line[:0], line...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			line, err = l.r.ReadSlice('\n')
+			if room := MaxLine + 2 - len(l.line); len(line) > room { // a line break is no part of the line
+				line = line[:room]
+			}
+			l.line = append(l.line, line...)
+		}
+		line = l.line
+	}
+	if l.Ends = err == nil; !l.Ends && !errors.Is(err, io.EOF) {
+		l.Err = err
+	}
+	if len(line) == 0 {
+		return nil, false, false
+	}
+	if line = bytes.TrimRight(line, "\r\n"); len(line) > MaxLine {
+		return line[:MaxLine], true, true
+	}
+	return line, false, true
+}
+
+// WithoutNaN writes null for the NaN and Infinity that Python writes into JSON, outside of strings.
+func WithoutNaN(b []byte) []byte {
+	if !bytes.Contains(b, []byte("NaN")) && !bytes.Contains(b, []byte("Infinity")) {
+		return b
+	}
+	parts := bytes.Split(b, []byte(`"`))
+	inside := false
+	for i, p := range parts {
+		if !inside {
+			for _, w := range []string{"-Infinity", "Infinity", "NaN"} {
+				p = bytes.ReplaceAll(p, []byte(w), []byte("null"))
+			}
+			parts[i] = p
+		}
+		escaped := inside && (len(p)-len(bytes.TrimRight(p, `\`)))%2 == 1
+		if !escaped {
+			inside = !inside
+		}
+	}
+	return bytes.Join(parts, []byte(`"`))
+}
+
+// Some names the first of the files, up to most, and says how many more there are.
+func Some(names []string, most int) string {
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
