@@ -43,11 +43,12 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[0] == capture.WatchName {
+	if len(os.Args) == 4 && os.Args[1] == capture.WatchName {
 		signal.Ignore(interrupt.Signals()...)
-		capture.WatchOver(os.Args[1], os.Args[2], os.Stdin)
+		capture.WatchOver(os.Args[2], os.Args[3], os.Stdin)
 		return
 	}
+	capture.Self = os.Args[0]
 	ctx, stop := signal.NotifyContext(context.Background(), interrupt.Signals()...)
 	code := run(ctx, os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: withoutTokens()})
 	stop()

@@ -5,10 +5,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 )
 
-// WatchName is what explain is called where it watches over another one's capture.
+// WatchName is the first argument of an explain that watches over another one's capture.
 const WatchName = "explain-capture-watch"
+
+// Self is how this program was called, where it is explain: only that can watch. Tests that run commands as functions leave it
+// empty, and have no watcher.
+var Self string
 
 // Watch starts a process that outlives explain. Where explain is killed, it ends what explain has started, as a first Ctrl-C
 // would, and keeps what was recorded. stage is the scratch folder; empty: nothing is to be kept. done lets it go. Where it cannot
@@ -16,12 +21,12 @@ const WatchName = "explain-capture-watch"
 func Watch(stage string) (done func()) {
 	me := thisProcess()
 	look, tell, err := os.Pipe()
-	if err != nil || me.Start == 0 { // without /proc nobody knows who started what
+	if err != nil || me.Start == 0 || Self == "" { // without /proc nobody knows who started what
 		return func() {}
 	}
 	defer look.Close()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{WatchName, fmt.Sprintf("%d-%d", me.PID, me.Start), stage}
+	cmd.Args = []string{Self, WatchName, fmt.Sprintf("%d-%d", me.PID, me.Start), stage}
 	cmd.Stdin = look
 	if err := startApart(cmd); err != nil {
 		tell.Close()
@@ -30,7 +35,9 @@ func Watch(stage string) (done func()) {
 	return func() {
 		_, _ = tell.Write([]byte{0})
 		tell.Close()
+		timer := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
+		timer.Stop()
 	}
 }
 

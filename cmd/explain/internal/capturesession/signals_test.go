@@ -267,7 +267,7 @@ func TestKilledWatcher(t *testing.T) {
 	}
 	waitFor(t, filepath.Join(dir, "begun"))
 	for pid, words := range processesOf(dir) {
-		if strings.HasPrefix(words, capture.WatchName) {
+		if strings.Contains(words, capture.WatchName) {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
