@@ -8,12 +8,13 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
-	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
 // main are the sums of the units of the main kind, by device.
 func (c *capture) main(change *stepgraph.Change) (was, gain []float64) {
-	was, gain, _ = c.ceilings.sums(change, func(u *workunit.Unit) bool { return int(u.Group) == c.units.Primary })
+	for _, g := range c.ceilings.gains(change, true) {
+		was, gain = append(was, g.Time*float64(g.N)), append(gain, g.Mean*float64(g.N))
+	}
 	return was, gain
 }
 

@@ -68,12 +68,14 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 	c.face = &facing{graph: g, r: r, of: c.units, list: c.list}
 	c.Unlaunched = c.unlaunched()
 	fits := false
-	var bare, host, unknown []float64
+	var bare []Gained
+	var host, unknown []float64
 	parallel.Do(func() { c.Error, fits = c.fit() },
-		func() { bare = c.gains(&stepgraph.Change{HostFree: true, NoLatency: true}) },
+		func() { bare = c.gains(&stepgraph.Change{HostFree: true, NoLatency: true}, false) },
 		func() { host, unknown = c.walk() })
-	for d, share := range bare {
-		if !math.IsNaN(share) && !math.IsNaN(host[d]) {
+	for d := range bare {
+		if bare[d].Time > 0 && !math.IsNaN(host[d]) {
+			share := bare[d].Mean / bare[d].Time
 			c.Bare, c.OnHost, c.Unknown = max(c.Bare, share), max(c.OnHost, host[d]), max(c.Unknown, unknown[d])
 			c.Contradicted = c.Contradicted || share < host[d]-mostApart || share > host[d]+unknown[d]+mostApart
 		}
@@ -121,50 +123,69 @@ func stretchOf(r *workunit.Result, list []int32) interval.Interval {
 // longLead is how many times as long as the first unit the one before it may be.
 const longLead = 8
 
-// Gain is what a change takes away of the time of units, as a share of it, 0 to 1, on the device with most of it; false
-// where no unit could be replayed.
-func (c *Ceilings) Gain(change *stepgraph.Change) (share float64, ok bool) {
-	for _, x := range c.gains(change) {
-		if !math.IsNaN(x) {
-			share, ok = max(share, x), true
+// Gained is what a change takes away of the time of units.
+type Gained struct {
+	N    int
+	Time float64 // mean of the units as they were, ns
+	Mean float64 // what they gain, ns per unit, from 0 to Time
+	// Interval is that of the gain, 95 %, in ns per unit: of its share of the units' time, by a bootstrap of blocks of units
+	// that follow each other, times the mean; nil for fewer than 8 units.
+	Interval *[2]float64
+	UpTo     float64 // the upper end of the interval, or the mean where there is none
+}
+
+// gainedBy sums up what units gain that take so long in a replay, -1 where they were not replayed.
+func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
+	var gains, took []float64
+	var was, is float64
+	for _, u := range units {
+		if times[u] < 0 {
+			continue
+		}
+		ns := r.Units[u].Time()
+		was, is = was+float64(ns), is+float64(times[u])
+		took, gains = append(took, float64(ns)), append(gains, float64(ns-times[u]))
+	}
+	if g.N = len(gains); g.N == 0 {
+		return g
+	}
+	g.Time = was / float64(g.N)
+	within := func(gain float64) float64 { return min(max(gain, 0), g.Time) }
+	g.Mean = within((was - is) / float64(g.N))
+	g.UpTo = g.Mean
+	if b := bootstrap(gains, took); b != nil {
+		g.Interval = &[2]float64{within(b[0] * g.Time), within(b[1] * g.Time)}
+		g.UpTo = max(g.Mean, g.Interval[1])
+	}
+	return g
+}
+
+// Gain is what units gain by a change, all or those of the main kind alone, on the device with most of it; N is 0 where no
+// unit could be replayed.
+func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
+	for _, g := range c.gains(change, main) {
+		if g.N > 0 && (most.N == 0 || g.UpTo*most.Time > most.UpTo*g.Time) {
+			most = g
 		}
 	}
-	return share, ok
+	return most
 }
 
-// OfMain is Gain of the units of the main kind alone, and the same in ns per unit.
-func (c *Ceilings) OfMain(change *stepgraph.Change) (ns, share float64) {
-	was, gain, n := c.sums(change, func(u *workunit.Unit) bool { return int(u.Group) == c.result.Primary })
-	for d := range was {
-		if was[d] > 0 && gain[d] > share*was[d] {
-			ns, share = gain[d]/n[d], gain[d]/was[d]
-		}
-	}
-	return ns, share
-}
-
-// gains is Gain by device; not a number for a device that no unit was replayed on.
-func (c *Ceilings) gains(change *stepgraph.Change) []float64 {
-	was, gain, _ := c.sums(change, func(*workunit.Unit) bool { return true })
-	for d := range was {
-		gain[d] /= was[d]
-	}
-	return gain
-}
-
-// sums are, by device, what units took and gain by a change, in ns, and how many they are.
-func (c *Ceilings) sums(change *stepgraph.Change, are func(u *workunit.Unit) bool) (was, gain, n []float64) {
+// gains is Gain by device.
+func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 	times := c.graph.Replay(c.stretch, c.units, change)
 	c.face.bound(times, change)
-	devices := len(c.result.Timeline.Devices)
-	was, gain, n = make([]float64, devices), make([]float64, devices), make([]float64, devices)
-	for _, u := range c.list {
-		if x := &c.result.Units[u]; times[u] >= 0 && are(x) {
-			d := x.Index
-			was[d], gain[d], n[d] = was[d]+float64(x.Time()), gain[d]+float64(x.Time()-times[u]), n[d]+1
+	list := make([]Gained, len(c.result.Timeline.Devices))
+	for d := range list {
+		var units []int32
+		for _, u := range c.list {
+			if x := &c.result.Units[u]; int(x.Index) == d && (!main || int(x.Group) == c.result.Primary) {
+				units = append(units, u)
+			}
 		}
+		list[d] = gainedBy(c.result, units, times)
 	}
-	return was, gain, n
+	return list
 }
 
 // fit is the median error of units that are replayed with typical latencies; false where none could be replayed.

@@ -295,32 +295,16 @@ func (in *Input) Usual() [][]Change {
 func stepsOf(r *workunit.Result, s *set, times []int64) *Steps {
 	g := &r.Groups[s.group]
 	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.group) == r.Primary}
-	var gains, took []float64
-	var was, is float64
-	for _, u := range s.units {
-		if times[u] < 0 {
-			continue
-		}
-		out.Device = int64(r.Units[u].Device)
-		was, is = was+float64(r.Units[u].Time()), is+float64(times[u])
-		took = append(took, float64(r.Units[u].Time()))
-		gains = append(gains, float64(r.Units[u].Time()-times[u]))
-	}
-	n := float64(len(gains))
-	if n == 0 {
+	got := gainedBy(r, s.units, times)
+	if got.N == 0 {
 		return nil
 	}
-	out.N, out.Time = int64(len(gains)), was/n
-	within := func(gain float64) float64 { return min(max(gain, 0), out.Time) }
-	out.Gain = within((was - is) / n)
-	out.Ceiling, out.UpTo = out.Time-out.Gain, out.Gain
-	if was > 0 {
-		ratio := out.Gain / out.Time
+	out.Device = int64(r.Units[s.units[0]].Device)
+	out.N, out.Time, out.Gain, out.Ceiling = int64(got.N), got.Time, got.Mean, got.Time-got.Mean
+	out.Interval, out.UpTo = got.Interval, got.UpTo
+	if got.Time > 0 {
+		ratio := got.Mean / got.Time
 		out.Ratio = &ratio
-	}
-	if b := bootstrap(gains, took); b != nil {
-		out.Interval = &[2]float64{within(b[0] * out.Time), within(b[1] * out.Time)}
-		out.UpTo = max(out.Gain, out.Interval[1])
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -66,8 +67,8 @@ func TestCeilingsByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ns, share := c.ceilings.OfMain(compiled); math.Abs(ns-x.us*us) > 1 || math.Abs(share-x.us/1000) > 1e-6 {
-			t.Errorf("%s: %.1f µs, %.2f %%, want %.0f µs", change.String(), ns/us, 100*share, x.us)
+		if g := c.ceilings.Gain(compiled, true); math.Abs(g.Mean-x.us*us) > 1 || math.Abs(g.UpTo-x.us*us) > 1 || g.Time != 1000*us {
+			t.Errorf("%s: %.1f µs, want %.0f: %+v", change.String(), g.Mean/us, x.us, g)
 		}
 	}
 }
@@ -173,5 +174,35 @@ func TestHardlyIdle(t *testing.T) {
 		if got := times[f.list[0]]; got != want*us {
 			t.Errorf("%d of a step is left, want %d µs", got, want)
 		}
+	}
+}
+
+// Of seven steps there is no interval, and the mean is what is gained up to. Of sixteen of 100 ns, of which every second
+// gains 40, the mean is 20; drawn in blocks of four, each of which holds two of them, the share is always a fifth. Of sixteen of
+// which the last four gain 80, a draw of four blocks may hold more of these: up to twice the mean of 20 and more, at most 80.
+// Steps that were not replayed do not count, and a loss is no gain.
+func TestUpTo(t *testing.T) {
+	of := func(gains ...int64) Gained {
+		r := &workunit.Result{}
+		var units []int32
+		var times []int64
+		for i, gain := range gains {
+			r.Units = append(r.Units, workunit.Unit{Start: int64(i) * 100, End: int64(i+1) * 100})
+			units, times = append(units, int32(i)), append(times, 100-gain)
+		}
+		r.Units = append(r.Units, workunit.Unit{Start: 0, End: 1e9})
+		return gainedBy(r, append(units, int32(len(gains))), append(times, -1))
+	}
+	if g := of(10, 10, 10, 10, 10, 10, 80); g.N != 7 || g.Interval != nil || g.Mean != 20 || g.UpTo != 20 {
+		t.Errorf("seven: %+v", g)
+	}
+	if g := of(40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0); g.Mean != 20 || g.UpTo != 20 || g.Interval[0] != 20 {
+		t.Errorf("every second: %+v", g)
+	}
+	if g := of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 80, 80, 80, 80); g.Mean != 20 || g.UpTo < 40 || g.UpTo > 80 || g.Interval[0] != 0 {
+		t.Errorf("the last four: %+v", g)
+	}
+	if g := of(-50, -50, -50); g.Mean != 0 || g.UpTo != 0 {
+		t.Errorf("a loss: %+v", g)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // Ceilings is what units of work would gain at most by changes: the one answer of findings, of the section of the critical
 // path and of explain mcp. It is nil where there is no unit, no graph or no API call.
 //
-// A share of [whatif.Ceilings.Gain] times the mean time of a unit is the ceiling in ns per step. It is believed only
-// where Resolved: else the worth is the face value, and is said to be not replayed.
+// What units gain up to, as a share of their time, times the mean time of a unit is the ceiling in ns per step. It is believed
+// only where Resolved: else the worth is the face value, and is said to be not replayed.
 func (in *Input) Ceilings() *whatif.Ceilings {
 	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone ||
 		in.Units.Primary < 0 || !in.Has(trace.RoleAPI) {
@@ -60,18 +60,21 @@ func (in *Input) ceilings(findings []*Finding) {
 	}
 	gains := make([]*float64, len(list))
 	parallel.Each(len(list), func(i int) {
-		share, ok := c.Gain(list[i].change)
-		if told := list[i].told; told != nil && ok {
-			less, _ := c.Gain(told)
-			share = max(0, share-less)
-		}
-		if ok {
+		if g := c.Gain(list[i].change, false); g.Time > 0 {
+			share := g.UpTo / g.Time
+			if told := list[i].told; told != nil {
+				less := c.Gain(told, false)
+				share = max(0, share-less.UpTo/max(1, less.Time))
+			}
 			gains[i] = &share
 		}
 	})
 	for i, share := range gains {
 		if w := list[i].finding.Worth; share != nil {
 			w.Time, w.Replayed = int64(math.Round(*share*float64(w.Of))), true
+			if about := list[i].finding.claimed(); about > 0 { // the upper end of an interval may lie beyond
+				w.Time = min(w.Time, about)
+			}
 		}
 	}
 }

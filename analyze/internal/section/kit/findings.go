@@ -50,6 +50,14 @@ func (f *Finding) Costs(w *report.Worth, claims ...Claim) *Finding {
 	return f
 }
 
+// claimed is all the time that the finding is about.
+func (f *Finding) claimed() (ns int64) {
+	for i := range f.claims {
+		ns += f.claims[i].ns
+	}
+	return ns
+}
+
 // At says where: the range, call chain, call, kernel or thread that holds at least 30 % of the time in question.
 func (f *Finding) At(place string) *Finding {
 	f.Place = place

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/whatif"
 )
 
 // shownWhatIfs are how many changes the section names, those that gain most; sizedKernels of how many kernels it asks.
@@ -17,9 +18,9 @@ const shownWhatIfs, sizedKernels = 3, 3
 
 // whatIf is a change as explain whatif takes it, and what units gain by it.
 type whatIf struct {
-	text      string
-	change    *stepgraph.Change
-	ns, share float64 // per unit; of its time
+	text   string
+	change *stepgraph.Change
+	gain   whatif.Gained
 }
 
 // whatIfs lists the changes that steps would gain most by, and says where the replay is not to be believed.
@@ -39,13 +40,13 @@ func (r *pathRun) whatIfs() {
 		return
 	}
 	list := r.candidates()
-	parallel.Each(len(list), func(i int) { list[i].ns, list[i].share = c.OfMain(list[i].change) })
-	slices.SortStableFunc(list, func(a, b whatIf) int { return cmp.Compare(b.share, a.share) })
+	parallel.Each(len(list), func(i int) { list[i].gain = c.Gain(list[i].change, true) })
+	slices.SortStableFunc(list, func(a, b whatIf) int { return cmp.Compare(b.gain.UpTo, a.gain.UpTo) })
 	r.from(r.pieces())
 	t := r.out.Table("what_ifs")
 	for _, w := range list[:min(len(list), shownWhatIfs)] {
-		if w.share > 0 {
-			t.Row(kit.Text("change", w.text), kit.Int("time", int64(w.ns+0.5)), kit.Float("share", w.share))
+		if up := w.gain.UpTo; up > 0 {
+			t.Row(kit.Text("change", w.text), kit.Int("time", int64(up+0.5)), kit.Float("share", up/w.gain.Time))
 		}
 	}
 	t.Add()
