@@ -93,3 +93,16 @@ func warnsOf(r *report.Report, code string) bool {
 	}
 	return false
 }
+
+// What env.json says of packages stands beside the engine in the head of the report, and a comparison tells a change of it.
+func TestPackagesAreEnvironment(t *testing.T) {
+	r := folderReport(t, perfoptFolder)
+	if e := r.Environment.Software(); e != "torch 2.6.0+cu124, transformers 4.46.3" {
+		t.Errorf("software %q", e)
+	}
+	for _, f := range report.EnvironmentFields() {
+		if f.Name == "packages" && (f.Class != report.SoftField || !f.Differ(f.Get(&r.Environment), "torch 2.7.0")) {
+			t.Errorf("%+v does not tell packages apart", f)
+		}
+	}
+}

@@ -57,6 +57,7 @@ func EnvironmentFields() []EnvironmentField {
 		{"max_num_seqs", HardField, whole(func(e *Environment) *int64 { return e.MaxNumSeqs })},
 		{"engine", SoftField, text(func(e *Environment) *string { return e.Engine })},
 		{"engine_settings", SoftField, text(func(e *Environment) *string { return e.EngineSettings })},
+		{"packages", SoftField, text(func(e *Environment) *string { return e.Packages })},
 		{"load", HardField, text(func(e *Environment) *string { return e.Load })},
 		{"driver", SoftField, text(func(e *Environment) *string { return e.Driver })},
 		{"cuda", SoftField, text(func(e *Environment) *string { return e.CUDA })},
@@ -101,5 +102,16 @@ func gpuModels(e *Environment) string {
 		list = append(list, *e.GPUs[i].Name)
 	}
 	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// Software is who served and the packages, with their versions; empty where nothing states them.
+func (e *Environment) Software() string {
+	var list []string
+	for _, s := range []*string{e.Engine, e.Packages} {
+		if s != nil {
+			list = append(list, *s)
+		}
+	}
 	return strings.Join(list, ", ")
 }

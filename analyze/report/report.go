@@ -104,6 +104,8 @@ type Environment struct {
 	MaxNumSeqs     *int64  `json:"max_num_seqs"`
 	Engine         *string `json:"engine,omitempty"`          // who served, with its version: vLLM 0.10.0
 	EngineSettings *string `json:"engine_settings,omitempty"` // how, in parts separated by "; ": prefix caching yes; eager no
+	// Python packages with their versions, in parts separated by ", ": torch 2.6.0+cu124, transformers 4.46.3
+	Packages *string `json:"packages,omitempty"`
 	// what explain load asked of the server, in parts separated by "; ": options, and a fingerprint last
 	Load            *string  `json:"load"`
 	Driver          *string  `json:"driver"`

@@ -63,8 +63,8 @@ func hardware(heads []*report.Report) string {
 func engines(base, head []*report.Report) string {
 	of := func(side []*report.Report) string {
 		for _, r := range side {
-			if e := r.Environment.Engine; e != nil {
-				return *e
+			if s := r.Environment.Software(); s != "" {
+				return s
 			}
 		}
 		return ""

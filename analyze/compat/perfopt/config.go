@@ -2,6 +2,7 @@ package perfopt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"path"
 	"regexp"
@@ -38,25 +39,21 @@ func (d *Data) readEnv(in *file.Input, b []byte) error {
 		return s
 	}
 	gpu := text("gpu", gpuName)
-	var facts []Fact
-	for _, key := range []string{"cuda", "torch", "transformers"} {
+	cuda := text("cuda", version)
+	var packages []string
+	for _, key := range []string{"torch", "transformers"} {
 		if v := text(key, version); v != "" {
-			facts = append(facts, Fact{key, v})
+			packages = append(packages, key+" "+v)
 		}
 	}
-	if gpu == "" && len(facts) == 0 {
+	if gpu == "" && cuda == "" && len(packages) == 0 {
 		in.Tally.Known++
 		return nil
 	}
 	in.Tally.Understood++
-	if d.GPU == "" {
-		d.GPU = gpu
-	}
-	if d.Software == nil {
-		d.Software = facts
-		if len(facts) > 0 && facts[0].Key == "cuda" {
-			d.CUDA = facts[0].Value
-		}
+	d.GPU = cmp.Or(d.GPU, gpu)
+	if d.Packages == "" && d.CUDA == "" {
+		d.Packages, d.CUDA = strings.Join(packages, ", "), cuda
 	}
 	return nil
 }

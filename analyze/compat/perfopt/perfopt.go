@@ -21,7 +21,7 @@ const Kind file.Kind = "llm-perf-opt"
 // Data is what a run of llm-perf-opt left.
 type Data struct {
 	Run       *Run    // of metrics.json, or of stakeholder_summary.md where that is missing
-	Software  []Fact  // of env.json
+	Packages  string  // of env.json, with their versions: torch 2.6.0, transformers 4.46.3
 	GPU       string  // as the device names itself; empty if not stated
 	CUDA      string  // version that PyTorch was built for
 	Model     string  // of config.yaml
@@ -36,9 +36,6 @@ type Data struct {
 	summary *Run
 	damaged []string
 }
-
-// Fact is a key and a value from short lists.
-type Fact struct{ Key, Value string }
 
 // form is one kind of file.
 type form struct {
@@ -165,6 +162,7 @@ func (d *Data) Environment(e *report.Environment) {
 	}
 	fill(&e.Model, d.Model)
 	fill(&e.DType, d.DType)
+	fill(&e.Packages, d.Packages)
 	if len(e.GPUs) == 0 && d.GPU != "" {
 		e.GPUs = append(e.GPUs, report.GPU{Device: 0, Name: &d.GPU})
 		fill(&e.CUDA, d.CUDA)

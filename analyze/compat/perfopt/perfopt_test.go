@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -98,12 +97,12 @@ func TestConfigHostile(t *testing.T) {
 
 func TestEnv(t *testing.T) {
 	d, _ := read(t, "e", []byte(`{"gpu": "NVIDIA GeForce RTX 5090", "cuda": "12.8", "torch": "2.10.0.dev20251102+cu128", "transformers": "4.46.3", "token": "hf_abc"}`))
-	if d.GPU != "NVIDIA GeForce RTX 5090" || d.CUDA != "12.8" || !slices.Equal(d.Software, []Fact{{"cuda", "12.8"}, {"torch", "2.10.0.dev20251102+cu128"}, {"transformers", "4.46.3"}}) {
-		t.Errorf("%q %q %v", d.GPU, d.CUDA, d.Software)
+	if d.GPU != "NVIDIA GeForce RTX 5090" || d.CUDA != "12.8" || d.Packages != "torch 2.10.0.dev20251102+cu128, transformers 4.46.3" {
+		t.Errorf("%q %q %v", d.GPU, d.CUDA, d.Packages)
 	}
 	d, tally := read(t, "e", []byte(`{"gpu": "jane's machine", "cuda": "12.8 hunter2", "torch": null}`))
-	if d.GPU != "" || d.Software != nil || tally.Known != 1 {
-		t.Errorf("%q %v %+v", d.GPU, d.Software, tally)
+	if d.GPU != "" || d.Packages != "" || tally.Known != 1 {
+		t.Errorf("%q %v %+v", d.GPU, d.Packages, tally)
 	}
 }
 

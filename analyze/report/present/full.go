@@ -148,10 +148,10 @@ func (v *View) windowOn() []doc.Span {
 	return append(spans, v.engine()...)
 }
 
-// engine is who served, with its version, where that is known.
+// engine is who served and the packages, with their versions, where they are known.
 func (v *View) engine() []doc.Span {
-	if e := v.Environment.Engine; e != nil {
-		return doc.Spans(doc.Text(", "), doc.Name(*e))
+	if s := v.Environment.Software(); s != "" {
+		return doc.Spans(doc.Text(", "), doc.Name(s))
 	}
 	return nil
 }

@@ -208,8 +208,8 @@ func (s *Side) Describe() comparison.Side {
 	d := comparison.Side{Names: []string{}, Captures: len(s.Captures)}
 	for _, c := range s.Captures {
 		d.Names = append(d.Names, c.Report.Trace.Name)
-		if e := c.Report.Environment.Engine; e != nil && !strings.Contains(d.Engine, *e) {
-			d.Engine = strings.TrimPrefix(d.Engine+", "+*e, ", ")
+		if e := c.Report.Environment.Software(); !strings.Contains(d.Engine, e) {
+			d.Engine = strings.TrimPrefix(d.Engine+", "+e, ", ")
 		}
 	}
 	return d
