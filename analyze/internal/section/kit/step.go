@@ -34,10 +34,10 @@ type Step struct {
 	Where IdlePlace
 	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in the
 	// call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in a
-	// synchronous copy. ReadBacks and the others count the calls.
-	ReadBack, Staged, Blocked    int64
-	ReadBacks, Stages, Blockings int64
-	ReadBackAt                   string // the range that at least 30 % of that time is in, or empty
+	// synchronous copy. ReadBacks counts the calls that read back.
+	ReadBack, Staged, Blocked int64
+	ReadBacks                 int64
+	ReadBackAt                string // the range that at least 30 % of that time is in, or empty
 	// ReadBackBy is idle time that read-backs lead to, by cause: the GPU has done all that was launched when such a call
 	// returns, and idles until the thread has launched again.
 	ReadBackBy [attrib.Causes]int64
@@ -180,7 +180,7 @@ type stepLook struct {
 	markAt  map[int32]int
 	reads   map[string]int64
 	places  *places
-	counted map[int32]bool // calls that were counted
+	counted map[int32]bool // calls that read back
 
 	markers    map[int32]bool     // names of the ranges that mark judged steps
 	folds      []int32            // by range name: the number of what it folds to, or None
@@ -516,23 +516,18 @@ func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 		if ns <= 0 {
 			continue
 		}
-		sum, count := &x.ReadBack, &x.ReadBacks
 		switch m.kind {
 		case markReadBack:
 			rng, _ := x.places.Place(m.call)
 			x.reads[rng] += ns
+			x.ReadBack += ns
+			x.counted[m.call] = true
 		case markStaged:
-			sum, count = &x.Staged, &x.Stages
+			x.Staged += ns
 		case markBlocked:
-			sum, count = &x.Blocked, &x.Blockings
+			x.Blocked += ns
 		case markSync:
 			part.Syncs[x.in.Trace.API.Name(int(m.call))] += ns
-			continue
-		}
-		*sum += ns
-		if !x.counted[m.call] {
-			x.counted[m.call] = true
-			*count++
 		}
 	}
 }
@@ -540,6 +535,7 @@ func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 // finish adds up what ran, and names what was waited for.
 func (x *stepLook) finish() {
 	x.work()
+	x.ReadBacks = int64(len(x.counted))
 	left := &x.parts[0]
 	if !x.ReadBacksTold() {
 		left.add(&x.parts[1])
