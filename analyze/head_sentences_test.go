@@ -81,7 +81,7 @@ var (
 // answer checks the first sentence.
 func (h *head) answer() {
 	text, full := "", ""
-	page := present.Page(h.Report)
+	page := present.Page(h.Report, "")
 	for _, b := range page.Blocks {
 		if a, ok := b.(doc.Answer); ok {
 			for _, s := range a.Spans {

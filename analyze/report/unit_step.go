@@ -237,6 +237,10 @@ type UnitShown struct {
 	Others  []UnitThread `json:"other_threads,omitempty"`
 	Ranges  []int64      `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut int64        `json:"left_out"` // events that there was no room for
+	// Origins are by piece of GPU work the place in Calls, and behind them in those of Others, of the call that launched it,
+	// or -1 where that is not among them, less the place before it, and the place in Names of the geometry of its launch,
+	// or -1. Absent where neither is known.
+	Origins []int64 `json:"origins,omitempty"`
 	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
 	// What is too short to be drawn counts with what is before it. Absent where it is not known.
 	Path []int64 `json:"path,omitempty"`
@@ -257,6 +261,7 @@ const (
 	shownGap    = 1 + stepCauses
 	shownCall   = 3
 	shownRange  = 4
+	shownOrigin = 2
 	maxShown    = 100_000 // numbers of a list
 	medianUnit  = "median"
 	slowestUnit = "slowest"
@@ -303,6 +308,35 @@ func (u *UnitShown) SetEvents(work, calls, ranges []UnitEvent, gaps []UnitGap) {
 		u.Gaps = append(append(u.Gaps, g.Start-last), g.Causes[:]...)
 		last = g.Start
 	}
+}
+
+// UnitOrigin says where a piece of GPU work comes from.
+type UnitOrigin struct {
+	Call  int64 // place among all listed calls, those of Calls first, or -1
+	Shape int64 // place in [UnitSteps.Names] of the geometry of its launch, or -1
+}
+
+// SetOrigins says where each piece of GPU work comes from.
+func (u *UnitShown) SetOrigins(list []UnitOrigin) {
+	u.Origins = nil
+	if !slices.ContainsFunc(list, func(o UnitOrigin) bool { return o != (UnitOrigin{-1, -1}) }) {
+		return
+	}
+	last := int64(0)
+	for _, o := range list {
+		u.Origins = append(u.Origins, o.Call-last, o.Shape)
+		last = o.Call
+	}
+}
+
+// WorkOrigins is where each piece of GPU work comes from; nil where nothing is known.
+func (u *UnitShown) WorkOrigins() (list []UnitOrigin) {
+	last := int64(0)
+	for i := 0; i+shownOrigin <= len(u.Origins); i += shownOrigin {
+		last += u.Origins[i]
+		list = append(list, UnitOrigin{last, u.Origins[i+1]})
+	}
+	return list
 }
 
 // AddThread adds another launching thread with its calls, sorted by start.
@@ -419,6 +453,14 @@ func (u *UnitShown) validate(known func(name int64) bool) error {
 	for i := 0; i < len(u.Path); i += 2 {
 		if part := u.Path[i]; part < 0 || part >= int64(len(PathParts)) || u.Path[i+1] < 0 {
 			return fmt.Errorf("a path with part %d", part)
+		}
+	}
+	if n := len(u.Origins); n > 0 && n != len(u.GPU)/shownGPU*shownOrigin {
+		return fmt.Errorf("%d numbers on where %d pieces of work come from", n, len(u.GPU)/shownGPU)
+	}
+	for _, o := range u.WorkOrigins() {
+		if o.Call < -1 || o.Shape < -1 || o.Shape >= 0 && !known(o.Shape) {
+			return fmt.Errorf("work launched by call %d with geometry %d", o.Call, o.Shape)
 		}
 	}
 	type listed struct {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -58,19 +59,22 @@ func PerfettoMedian(r *report.Report, device int64, side string) (PerfettoUnit, 
 // traceEvent is one event of the Trace Event Format, which Perfetto reads. Times are µs.
 type traceEvent struct {
 	Name     string         `json:"name"`
-	Phase    string         `json:"ph"` // X: complete; M: metadata
+	Phase    string         `json:"ph"` // X: complete; M: metadata; s and f: start and end of a flow
 	Process  int            `json:"pid"`
 	Thread   int            `json:"tid"`
 	Start    *float64       `json:"ts,omitempty"`
 	Duration *float64       `json:"dur,omitempty"`
 	Category string         `json:"cat,omitempty"`
+	Flow     int            `json:"id,omitempty"`
+	Bind     string         `json:"bp,omitempty"` // e: a flow ends at the event around its end
 	Args     map[string]any `json:"args,omitempty"`
 }
 
 // Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at
-// 0, so that they lie above each other; a track for NVTX ranges in each other, for the calls of the launching thread,
-// for each stream, for idle time by cause and for the critical path. GPU work bears its whole name, its stream, and
-// where the report's positions are those of the events its position and what changed there.
+// 0, so that they lie above each other; a track for NVTX ranges in each other, for the calls of each launching thread,
+// for each stream, for idle time by cause and for the critical path. GPU work bears its whole name, its stream, the
+// geometry of its launch and, where the report's positions are those of the events, its position and what changed there;
+// a flow leads to it from the call that launched it, where that is in the unit.
 func Perfetto(w io.Writer, units []PerfettoUnit) error {
 	p := &perfetto{w: w}
 	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)
@@ -84,9 +88,17 @@ func Perfetto(w io.Writer, units []PerfettoUnit) error {
 type perfetto struct {
 	w       io.Writer
 	n       int // events
+	flows   int
 	process int
 	thread  int
 	err     error
+}
+
+// slice is an event on a track.
+type slice struct {
+	report.UnitEvent
+	args   map[string]any
+	thread int // that it is written to
 }
 
 func (p *perfetto) text(s string) {
@@ -123,15 +135,15 @@ func (p *perfetto) complete(name, category string, start, duration int64, more m
 	from, length := float64(start)/1e3, float64(duration)/1e3
 	args := map[string]any{"ns": duration}
 	maps.Copy(args, more)
-	p.event(traceEvent{
-		Name:     name,
-		Phase:    "X",
-		Thread:   p.thread,
-		Start:    &from,
-		Duration: &length,
-		Category: category,
-		Args:     args,
-	})
+	p.event(traceEvent{Name: name, Phase: "X", Thread: p.thread, Start: &from, Duration: &length, Category: category, Args: args})
+}
+
+// flow leads from the start of one event to that of another.
+func (p *perfetto) flow(from, to *slice) {
+	p.flows++
+	start, end := float64(from.Start)/1e3, float64(to.Start)/1e3
+	p.event(traceEvent{Name: "launch", Phase: "s", Thread: from.thread, Start: &start, Category: "launch", Flow: p.flows})
+	p.event(traceEvent{Name: "launch", Phase: "f", Thread: to.thread, Start: &end, Category: "launch", Flow: p.flows, Bind: "e"})
 }
 
 func (p *perfetto) unit(process int, u *PerfettoUnit) {
@@ -144,32 +156,22 @@ func (p *perfetto) unit(process int, u *PerfettoUnit) {
 	p.meta("process_name", "name", name)
 	p.meta("process_sort_index", "sort_index", process)
 	work, calls, ranges, gaps := u.Shown.Events()
-	host := "host"
-	if u.Shown.Thread != "" {
-		host = u.Shown.Thread
-	}
+	host := cmp.Or(u.Shown.Thread, "host")
 	slices.SortStableFunc(ranges, func(a, b report.UnitEvent) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Lane, b.Lane)) // the outer one first
 	})
-	for _, list := range [][]report.UnitEvent{ranges, calls} {
-		for i := range list {
-			list[i].Lane = 0
-		}
+	for i := range ranges {
+		ranges[i].Lane = 0
 	}
-	none := func(report.UnitEvent) map[string]any { return nil }
-	p.lanes(u, host+": NVTX", ranges, none)
-	p.lanes(u, host+": CUDA calls", calls, none)
-	at := positions(u, work)
-	p.lanes(u, "stream", work, func(e report.UnitEvent) map[string]any {
-		args := map[string]any{"name": u.Steps.Names[e.Name], "stream": e.Lane}
-		if n, ok := at[e]; ok {
-			args["position"] = n
-			if d, changed := u.Changes[n]; changed {
-				args["head less base, ns"] = d
-			}
-		}
-		return args
-	})
+	p.lanes(u, host+": NVTX", slicesOf(ranges))
+	launching := slicesOf(calls)
+	p.lanes(u, host+": CUDA calls", launching)
+	for i := range u.Shown.Others {
+		more := slicesOf(u.Shown.Others[i].Events())
+		p.lanes(u, u.Shown.Others[i].Thread+": CUDA calls", more)
+		launching = append(launching, more...)
+	}
+	p.work(u, work, launching)
 	if len(gaps) > 0 {
 		p.track("GPU idle, by cause")
 	}
@@ -191,25 +193,61 @@ func (p *perfetto) unit(process int, u *PerfettoUnit) {
 	}
 }
 
-// positions are the places in the step, from 0, of the kernels that start in the unit; nil where those are not the
-// kernels of the step's positions one by one.
-func positions(u *PerfettoUnit, work []report.UnitEvent) map[report.UnitEvent]int64 {
+func slicesOf(events []report.UnitEvent) []slice {
+	list := make([]slice, len(events))
+	for i, e := range events {
+		list[i].UnitEvent = e
+	}
+	return list
+}
+
+// work writes GPU work by stream, each piece with what is known of it and a flow from the call that launched it.
+func (p *perfetto) work(u *PerfettoUnit, work []report.UnitEvent, calls []slice) {
+	list, at, origins := slicesOf(work), positions(u, work), u.Shown.WorkOrigins()
+	for i := range list {
+		e := &list[i]
+		e.args = map[string]any{"name": u.Steps.Names[e.Name], "stream": e.Lane}
+		if at != nil && at[i] >= 0 {
+			e.args["position"] = at[i]
+			if d, changed := u.Changes[at[i]]; changed {
+				e.args["head less base, ns"] = d
+			}
+		}
+		if i < len(origins) && origins[i].Shape >= 0 {
+			for part := range strings.SplitSeq(u.Steps.Names[origins[i].Shape], ", ") { // grid 8×4, block 128
+				what, size, _ := strings.Cut(part, " ")
+				e.args[what] = size
+			}
+		}
+	}
+	p.lanes(u, "stream", list)
+	for i, o := range origins[:min(len(origins), len(list))] {
+		if o.Call >= 0 && o.Call < int64(len(calls)) {
+			p.flow(&calls[o.Call], &list[i])
+		}
+	}
+}
+
+// positions are the places in the step, from 0, of the kernels that start in the unit, -1 of other work; nil where those
+// are not the kernels of the step's positions one by one.
+func positions(u *PerfettoUnit, work []report.UnitEvent) []int64 {
 	list, err := u.Step.Positions()
 	if err != nil {
 		return nil
 	}
-	at := map[report.UnitEvent]int64{}
-	for _, e := range work {
+	at, n := make([]int64, len(work)), 0
+	for i, e := range work {
 		if c := u.Steps.Categories[e.Name]; e.Start < 0 || e.Start >= u.Shown.Duration || c == "copy" {
+			at[i] = -1
 			continue
 		}
-		n := len(at)
 		if n >= len(list) || list[n].Name != e.Name {
 			return nil
 		}
-		at[e] = int64(n)
+		at[i] = int64(n)
+		n++
 	}
-	if len(at) != len(list) {
+	if n != len(list) {
 		return nil
 	}
 	return at
@@ -217,12 +255,11 @@ func positions(u *PerfettoUnit, work []report.UnitEvent) map[report.UnitEvent]in
 
 // lanes writes events, a track for each lane. A track holds no events that overlap without one holding the other, which
 // the format does not allow: they go to a further track of the lane.
-func (p *perfetto) lanes(
-	u *PerfettoUnit, title string, events []report.UnitEvent, args func(report.UnitEvent) map[string]any,
-) {
+func (p *perfetto) lanes(u *PerfettoUnit, title string, events []slice) {
 	var order []int64
-	of := map[int64][]report.UnitEvent{}
-	for _, e := range events {
+	of := map[int64][]*slice{}
+	for i := range events {
+		e := &events[i]
 		if of[e.Lane] == nil {
 			order = append(order, e.Lane)
 		}
@@ -233,21 +270,15 @@ func (p *perfetto) lanes(
 		if len(order) > 1 || title == "stream" {
 			name += " " + strconv.FormatInt(lane, 10)
 		}
-		for list, n := of[lane], 1; len(list) > 0; n++ {
-			if n > 1 {
-				p.track(name + ", overlapping")
-			} else {
-				p.track(name)
-			}
-			list = p.nested(u, list, args)
+		for list := of[lane]; len(list) > 0; name = strings.TrimSuffix(name, ", overlapping") + ", overlapping" {
+			p.track(name)
+			list = p.nested(u, list)
 		}
 	}
 }
 
 // nested writes the events that fit on one track, and returns the others.
-func (p *perfetto) nested(
-	u *PerfettoUnit, list []report.UnitEvent, args func(report.UnitEvent) map[string]any,
-) (left []report.UnitEvent) {
+func (p *perfetto) nested(u *PerfettoUnit, list []*slice) (left []*slice) {
 	var ends []int64
 	for _, e := range list {
 		for len(ends) > 0 && ends[len(ends)-1] <= e.Start {
@@ -258,7 +289,8 @@ func (p *perfetto) nested(
 			continue
 		}
 		ends = append(ends, e.Start+e.Duration)
-		p.complete(u.Steps.Names[e.Name], u.Steps.Categories[e.Name], e.Start, e.Duration, args(e))
+		e.thread = p.thread
+		p.complete(u.Steps.Names[e.Name], u.Steps.Categories[e.Name], e.Start, e.Duration, e.args)
 	}
 	return left
 }

@@ -22,6 +22,8 @@ type event struct {
 	Name, Ph, Cat string
 	Pid, Tid      *int
 	Ts, Dur       *float64
+	ID            int
+	BP            string
 	Args          map[string]any
 }
 
@@ -42,7 +44,7 @@ func perfettoEvents(t *testing.T, content []byte) []event {
 		t.Errorf("displayTimeUnit %q", trace.DisplayTimeUnit)
 	}
 	names := map[string]string{}
-	tracks := map[string][]event{}
+	tracks, flows := map[string][]event{}, map[string][]event{}
 	for _, e := range trace.TraceEvents {
 		if e.Pid == nil || e.Tid == nil {
 			t.Fatalf("event %+v is of no track", e)
@@ -58,8 +60,20 @@ func perfettoEvents(t *testing.T, content []byte) []event {
 				t.Fatalf("event %+v has no time", e)
 			}
 			tracks[track] = append(tracks[track], e)
+		case "s", "f":
+			if e.Ts == nil || e.ID == 0 || (e.Ph == "f") != (e.BP == "e") {
+				t.Fatalf("event %+v is no end of a flow", e)
+			}
+			flows[track] = append(flows[track], e)
 		default:
 			t.Errorf("phase %q", e.Ph)
+		}
+	}
+	for track, ends := range flows { // each is at the start of an event, which it binds to
+		for _, end := range ends {
+			if !slices.ContainsFunc(tracks[track], func(e event) bool { return *e.Ts == *end.Ts }) {
+				t.Errorf("track %s %s: no event for the flow %+v", track, names[track], end)
+			}
 		}
 	}
 	for track, list := range tracks {
@@ -106,7 +120,8 @@ func TestPerfetto(t *testing.T) {
 		}
 		th.Range("ProfilerStep#"+string(rune('0'+i)), at-200, at+5_000)
 		th.Launch("gemm", at-100, at-50, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: at, End: at + 2_000 + over})
-		th.Launch(`softmax "<b>"`, at+1_000, at+1_500, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: at + 2_000, End: at + 2_500})
+		th.Launch(`softmax "<b>"`, at+1_000, at+1_500, tracetest.Kernel{Place: tracetest.Place{Stream: 7}, Start: at + 2_000, End: at + 2_500,
+			Grid: [3]int64{8, 4, 1}, Block: [3]int64{256, 1, 1}})
 	}
 	res, err := analyze.Run(context.Background(), b.WriteTB(t), analyze.Options{})
 	if err != nil {
@@ -123,11 +138,14 @@ func TestPerfetto(t *testing.T) {
 	var lines []string
 	for _, e := range perfettoEvents(t, out.Bytes()) {
 		if e.Cat == "softmax" { // the second of the step's two kernels
-			if want := (map[string]any{"ns": 500.0, "name": `softmax "<b>"`, "stream": 7.0, "position": 1.0}); !maps.Equal(e.Args, want) {
+			if want := (map[string]any{"ns": 500.0, "name": `softmax "<b>"`, "stream": 7.0, "position": 1.0,
+				"grid": "8×4", "block": "256"}); !maps.Equal(e.Args, want) {
 				t.Errorf("arguments %v, want %v", e.Args, want)
 			}
 		}
 		switch {
+		case e.Ph == "s" || e.Ph == "f":
+			lines = append(lines, fmt.Sprintf("%d %s %d at %v", *e.Pid, e.Ph, e.ID, *e.Ts))
 		case e.Ph == "X":
 			lines = append(lines, fmt.Sprintf("%d %s %s %v+%v", *e.Pid, e.Cat, e.Name, *e.Ts, *e.Dur))
 		case e.Name == "process_name" || e.Name == "thread_name":
@@ -144,6 +162,8 @@ func TestPerfetto(t *testing.T) {
 1 [stream 7]
 1 gemm gemm 0+2
 1 softmax softmax "<b>" 2+0.5
+1 s 1 at 1
+1 f 1 at 2
 1 [GPU idle, by cause]
 1 idle host 2.5+7.4
 1 idle launch 9.9+0.05
@@ -164,6 +184,8 @@ func TestPerfetto(t *testing.T) {
 2 gemm gemm 0+2.1
 2 [stream 7, overlapping]
 2 softmax softmax "<b>" 2+0.5
+2 s 2 at 1
+2 f 2 at 2
 2 [GPU idle, by cause]
 2 idle host 2.5+7.9
 2 idle launch 10.4+0.05

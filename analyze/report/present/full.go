@@ -393,6 +393,9 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	var foldTitles []string
 	for i := range s.Tables {
 		t := &s.Tables[i]
+		if l.wide && t.ID == tableWhatIfs && v.Unit.Steps != nil {
+			continue
+		}
 		if len(t.Rows) == 0 {
 			empty = append(empty, t.Title)
 			continue

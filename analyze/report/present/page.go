@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
@@ -15,8 +16,8 @@ const pageRows = 200
 
 // Page is the report for a browser: the answer first, then findings and warnings, then every section, in groups, with
 // its charts and with more rows and columns than the text renderers have room for. Findings lead to the rows they
-// stand on.
-func Page(r *report.Report) doc.Document {
+// stand on. stepFile is where the shown units lie for Perfetto, as seen from the page; empty: nowhere.
+func Page(r *report.Report, stepFile string) doc.Document {
 	v := NewView(r)
 	l := layout{rows: pageRows, wide: true}
 	v.cite(l)
@@ -28,7 +29,7 @@ func Page(r *report.Report) doc.Document {
 	findings.Group = groupAnswer
 	d.Add(findings)
 	d.Add(v.findings()[1:]...)
-	d.Add(v.goOn()...)
+	d.Add(v.whatIfs(stepFile)...)
 	if w := v.warnings(); len(w) > 0 {
 		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(doc.Text(wording.Count(len(v.Warnings), "warning"))), Blocks: w[1:]})
 	}
@@ -37,13 +38,41 @@ func Page(r *report.Report) doc.Document {
 	return d
 }
 
-// goOn is what else can be asked of the step, from the file beside the page.
-func (v *View) goOn() []doc.Block {
+// whatIfs are the changes that a step would gain most by, each as the flag of the command that replays it, and where the
+// step can be looked at call by call.
+func (v *View) whatIfs(stepFile string) []doc.Block {
 	if steps := v.Unit.Steps; steps == nil || len(steps.List) == 0 {
 		return nil
 	}
-	return []doc.Block{doc.P(doc.Text("What a faster kernel, no waits or CUDA graphs would save, and the step in ui.perfetto.dev:")),
-		doc.Command{Text: "explain whatif TRACE"}, doc.Command{Text: "explain report.json --perfetto step.json"}}
+	h := doc.H(2, "whatif", "What if")
+	h.Group = groupAnswer
+	list, ceilings := []doc.Block{h}, v.Table("critical_path", tableWhatIfs)
+	t := doc.Table{ID: tableWhatIfs, Columns: []doc.Column{{Title: "A step saves", Align: doc.Right}, {Title: "With"}}}
+	for i := range Entries(ceilings) {
+		change, _ := CellOf(ceilings, i, "change").Str()
+		ns, _ := CellOf(ceilings, i, "time").Num()
+		share, _ := CellOf(ceilings, i, "share").Num()
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Strong("≤ " + unit.Format(ns, report.Nanoseconds) + ", " + unit.Percent(share))}, {doc.Name(quoted(change))}})
+	}
+	if len(t.Rows) > 0 {
+		list = append(list, t)
+	}
+	list = append(list, doc.Command{Text: "explain whatif TRACE"})
+	if stepFile == "" {
+		return append(list, doc.P(doc.Text("The step in ui.perfetto.dev:")), doc.Command{Text: "explain report.json --perfetto step.json"})
+	}
+	return append(list, doc.P(doc.Text("The median and the slowest step, call by call, for ui.perfetto.dev: "), doc.Link(stepFile, stepFile)))
+}
+
+// tableWhatIfs is the table of what changes would gain, which has a part of its own on the page.
+const tableWhatIfs = "what_ifs"
+
+// quoted is a flag with its value as a shell takes it.
+func quoted(change string) string {
+	if flag, value, ok := strings.Cut(change, " "); ok {
+		return flag + " '" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+	}
+	return change
 }
 
 // listedFacts are the key numbers in sight.

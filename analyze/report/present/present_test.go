@@ -162,7 +162,7 @@ func TestHostileCapture(t *testing.T) {
 		r := valid(t, hostile(name))
 		r.Sections = append(r.Sections, report.Section{ID: "regions", Title: "Regions", Status: report.OK, Notes: []string{}, Charts: []report.Chart{}, Tables: []report.Table{{ID: "regions", TotalRows: 1,
 			Columns: []report.Column{{ID: "region", Kind: report.Name}, {ID: "parent", Kind: report.Name}}, Rows: [][]report.Cell{{report.S(name), report.S(name)}}}}})
-		if got := string(markdown(t, present.Page(r))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
+		if got := string(markdown(t, present.Page(r, ""))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
 			t.Errorf("%q is not on the page", name)
 		}
 		for what, d := range map[string]doc.Document{"full": present.Full(r), "kernels": export.KernelsMD(r), "stakeholder": export.StakeholderMD(r), "regions": export.RegionsMD(r)} {
@@ -301,7 +301,7 @@ func TestPageAnswersFirst(t *testing.T) {
 			Rows: [][]report.Cell{{report.S("gemm"), report.F(0.4)}}}}})
 	r.Findings = []report.Finding{{ID: "x", Severity: report.High, Title: "The GPU waits", Advice: []string{"Batch more. Or not."},
 		Worth: &report.Worth{Time: 16e6, Of: 80e6, Units: 4}}}
-	blocks := present.Page(r).Blocks
+	blocks := present.Page(r, "").Blocks
 	answer, ok := blocks[1].(doc.Answer)
 	if !ok {
 		t.Fatalf("the page begins with %T", blocks[1])
@@ -335,9 +335,9 @@ func TestPageOfACaptureWithoutKernels(t *testing.T) {
 	r := valid(t, serve())
 	const none = "No kernel ran in this capture: capture while the workload computes."
 	r.Warnings = append(r.Warnings, report.Warning{Code: "no_kernels", Section: "quality", Text: none})
-	answer, ok := present.Page(r).Blocks[1].(doc.Answer)
+	answer, ok := present.Page(r, "").Blocks[1].(doc.Answer)
 	if !ok {
-		t.Fatalf("the page begins with %T", present.Page(r).Blocks[1])
+		t.Fatalf("the page begins with %T", present.Page(r, "").Blocks[1])
 	}
 	text := spansText(answer.Spans)
 	if text != none {
@@ -352,7 +352,7 @@ func pageTable(t *testing.T, table report.Table) doc.Table {
 	r.Window = report.Window{Start: 60e9, End: 61e9, Length: 1e9}
 	table.TotalRows = int64(len(table.Rows))
 	r.Sections = []report.Section{{ID: "idle", Title: "Idle gaps", Group: report.GroupTime, Status: report.OK, Tables: []report.Table{table}}}
-	for _, b := range present.Page(r).Blocks {
+	for _, b := range present.Page(r, "").Blocks {
 		if d, ok := b.(doc.Table); ok && d.ID == table.ID {
 			return d
 		}
@@ -430,7 +430,7 @@ func TestPageWithoutSteps(t *testing.T) {
 		{ID: "x", Severity: report.High, Title: "The GPU waits", Doc: "gpu_time", Evidence: []report.MetricRef{{ID: "gpu.idle_ratio", Labels: report.Labels{"device": "0"}}}},
 	}
 	answer, facts, part := "", map[string]string{}, ""
-	for _, b := range present.Page(r).Blocks {
+	for _, b := range present.Page(r, "").Blocks {
 		switch b := b.(type) {
 		case doc.Heading:
 			part = b.ID

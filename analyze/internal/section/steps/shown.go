@@ -97,43 +97,75 @@ func (s *shownUnit) addGap(g *attrib.Gap) {
 func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
 	u, place, gaps := shown.unit, shown.place, shown.gaps
 	s := &report.UnitShown{Which: shown.which, Number: int64(u.Number), Start: u.Start, Duration: u.Time()}
-	work := q.workOf(u.Start, u.End, names)
+	work := q.workOf(u.Start, u.End)
+	s.LeftOut += int64(max(len(work)-maxShownWork, 0))
+	work = work[:min(len(work), maxShownWork)]
+	places := map[int32]int64{} // of the listed calls, by row
+	callsOf := func(thread int32) []report.UnitEvent {
+		list, rows := q.callsOf(thread, u.Start, u.End, names)
+		s.LeftOut += int64(max(len(list)-maxShownWork, 0))
+		for _, row := range rows[:min(len(rows), maxShownWork)] {
+			places[row] = int64(len(places))
+		}
+		return list[:min(len(list), maxShownWork)]
+	}
 	threads := q.launching(place)
 	var calls, ranges []report.UnitEvent
 	if len(threads) > 0 {
 		thread := threads[0]
 		s.Thread = q.in.Trace.Threads[thread].Name
-		calls, ranges = q.callsOf(thread, u.Start, u.End, names), q.rangesOf(thread, u.Start, u.End, names)
-	}
-	cut := func(list []report.UnitEvent, most int) []report.UnitEvent {
-		s.LeftOut += int64(max(len(list)-most, 0))
-		return list[:min(len(list), most)]
+		calls, ranges = callsOf(thread), q.rangesOf(thread, u.Start, u.End, names)
 	}
 	if len(gaps) > maxShownWork+1 {
 		s.LeftOut += int64(len(gaps) - maxShownWork - 1)
 		gaps = gaps[:maxShownWork+1]
 	}
-	s.SetEvents(cut(work, maxShownWork), cut(calls, maxShownWork), ranges, gaps)
+	events, origins := make([]report.UnitEvent, len(work)), make([]report.UnitOrigin, len(work))
+	for k, i := range work {
+		start := max(q.device.Start(i), u.Start)
+		events[k] = report.UnitEvent{Name: names.label(q.in, q.device, i), Lane: q.device.Stream(i),
+			Start: start - u.Start, Duration: min(q.device.End(i), u.End) - start}
+	}
+	s.SetEvents(events, calls, ranges, gaps)
 	for i, th := range threads {
 		if i > 0 && i < maxShownThreads {
-			s.AddThread(q.in.Trace.Threads[th].Name, cut(q.callsOf(th, u.Start, u.End, names), maxShownWork))
+			s.AddThread(q.in.Trace.Threads[th].Name, callsOf(th))
 		}
 	}
+	for k, i := range work {
+		origins[k] = q.origin(i, places, names)
+	}
+	s.SetOrigins(origins)
 	s.Path = q.pathOf(place)
 	return s
 }
 
-// workOf is the work of the device between two moments, cut at them.
-func (q *sequence) workOf(from, to int64, names *nameTable) []report.UnitEvent {
-	var list []report.UnitEvent
+// origin is where a piece of work comes from: its call among those listed, and the geometry of its launch.
+func (q *sequence) origin(i int, places map[int32]int64, names *nameTable) report.UnitOrigin {
+	o := report.UnitOrigin{Call: -1, Shape: -1}
+	if call, ok := places[q.device.Call(i)]; ok {
+		o.Call = call
+	}
+	if q.device.Kind(i) == attrib.KernelWork {
+		kernels := &q.in.Trace.Kernels
+		if text := geometry(&kernels.Configs[kernels.Config(q.device.Row(i))]); text != "" {
+			o.Shape = int64(names.of(text, shapeCategory))
+		}
+	}
+	return o
+}
+
+// shapeCategory is that of the names of launch geometries.
+const shapeCategory = "geometry"
+
+// workOf is the work of the device between two moments.
+func (q *sequence) workOf(from, to int64) (list []int) {
 	for i := range q.device.Len() {
 		if q.device.Start(i) >= to {
 			break
 		}
-		if end := q.device.End(i); end > from {
-			start := max(q.device.Start(i), from)
-			list = append(list, report.UnitEvent{Name: names.label(q.in, q.device, i), Lane: q.device.Stream(i),
-				Start: start - from, Duration: min(end, to) - start})
+		if q.device.End(i) > from {
+			list = append(list, i)
 		}
 	}
 	return list
@@ -156,22 +188,27 @@ func (q *sequence) launching(place int) []int32 {
 	return list
 }
 
-// callsOf are the API calls of a thread between two moments, cut at them.
-func (q *sequence) callsOf(thread int32, from, to int64, names *nameTable) []report.UnitEvent {
+// callsOf are the API calls of a thread between two moments, cut at them, and their rows.
+func (q *sequence) callsOf(thread int32, from, to int64, names *nameTable) (list []report.UnitEvent, rows []int32) {
 	api := &q.in.Trace.API
+	within := func(i int32) (start, end int64) { return max(api.Start(int(i)), from), min(api.End(int(i)), to) }
 	lo, hi := api.Starting(from, to)
-	var list []report.UnitEvent
-	for i := max(lo-lookBack, 0); i < hi; i++ {
-		start, end := max(api.Start(i), from), min(api.End(i), to)
-		if api.Thread(i) == thread && end > start {
-			list = append(list, report.UnitEvent{Name: names.of(api.Names[api.Name(i)].Name, callCategory(q.in, i)),
-				Start: start - from, Duration: end - start})
+	for i := int32(max(lo-lookBack, 0)); i < int32(hi); i++ {
+		if start, end := within(i); api.Thread(int(i)) == thread && end > start {
+			rows = append(rows, i)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b report.UnitEvent) int {
-		return byTimeOf(a.Start, a.Start+a.Duration, b.Start, b.Start+b.Duration)
+	slices.SortStableFunc(rows, func(a, b int32) int {
+		start, end := within(a)
+		otherStart, otherEnd := within(b)
+		return byTimeOf(start, end, otherStart, otherEnd)
 	})
-	return list
+	for _, i := range rows {
+		start, end := within(i)
+		list = append(list, report.UnitEvent{Name: names.of(api.Names[api.Name(int(i))].Name, callCategory(q.in, int(i))),
+			Start: start - from, Duration: end - start})
+	}
+	return list, rows
 }
 
 // callCategory says what a call is, for figures: launch, sync or call.

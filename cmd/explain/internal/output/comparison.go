@@ -66,7 +66,7 @@ func TraceIn(path string) (trace string, beside []analyze.Evidence) {
 		return found, nil
 	}
 	measured, _ := filepath.Glob(filepath.Join(path, "ncu", "*.csv"))
-	written := map[string]bool{"tables": true, "ncu": len(measured) == 0} // else explain's ncu/regions alone
+	written := map[string]bool{"tables": true, stepFile: true, "ncu": len(measured) == 0} // else explain's ncu/regions alone
 	for _, f := range Report(&analyze.Result{Report: &report.Report{}}) {
 		written[f.Name] = true
 	}

@@ -24,19 +24,30 @@ type File = atomicfile.Item
 // mainFiles are the ones a reader opens first.
 var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kernels.csv"}
 
+// stepFile is the shown units of the main kind for Perfetto.
+const stepFile = "step.perfetto.json"
+
 // Report lists what goes into the folder of a report.
 func Report(res *analyze.Result) []File {
 	format := func(name string, write func(io.Writer, *report.Report) error) File {
 		return File{Name: name, Write: func(w io.Writer) error { return write(w, res.Report) }}
 	}
+	step := ""
+	units, err := export.PerfettoUnits(res.Report)
+	if err == nil {
+		step = stepFile
+	}
 	files := []File{
 		format("report.json", JSON),
 		format("report.md", writeMarkdown),
-		format("report.html", HTML),
+		format("report.html", func(w io.Writer, r *report.Report) error { return page(w, r, step) }),
 		format("summary.json", Summary),
 		format("kernels.md", writeKernels),
 		format("operators.md", writeOperators),
 		format("stakeholder_summary.md", writeStakeholder),
+	}
+	if step != "" {
+		files = append(files, File{Name: step, Write: func(w io.Writer) error { return export.Perfetto(w, units) }})
 	}
 	if hasSection(res.Report, "ncu") {
 		files = append(files,

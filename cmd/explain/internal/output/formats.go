@@ -20,8 +20,11 @@ func writeMarkdown(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r), render.MarkdownOptions{})
 }
 
-func HTML(w io.Writer, r *report.Report) error {
-	return render.HTML(w, present.Page(r), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
+func HTML(w io.Writer, r *report.Report) error { return page(w, r, "") }
+
+// page is the report for a browser, with a link to the file of its step; empty: there is none.
+func page(w io.Writer, r *report.Report, step string) error {
+	return render.HTML(w, present.Page(r, step), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
 }
 
 // Comment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
