@@ -244,7 +244,6 @@ const (
 //	scatter    the same, both axes logarithmic
 //	heat       one row per series, one column per label
 //	flame      one box per series: its labels are depth, start, total and self, in this order; a box with a category is a kernel
-//	treemap    one area per label, together by series
 type Chart struct {
 	ID     string   `json:"id"`
 	Title  string   `json:"title"`

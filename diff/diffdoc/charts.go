@@ -253,36 +253,20 @@ func kernelLabel(k *comparison.Kernel) string {
 	return comparison.Value(k.BaseShort)
 }
 
-// apiBlocks are the host calls: what each costs more or less in one unit, drawn, and all of them as a table.
+// apiBlocks are the host calls, with what each costs more or less in one unit.
 func apiBlocks(c *comparison.Comparison) []doc.Block {
 	t, ok := apiTable(c, false)
 	if !ok {
 		return nil
 	}
 	t.Caption = nil
-	calls := make([]*comparison.API, len(c.API))
-	for i := range c.API {
-		calls[i] = &c.API[i]
-	}
-	slices.SortStableFunc(calls, func(a, b *comparison.API) int {
-		return cmp.Compare(math.Abs(callCost(b)), math.Abs(callCost(a)))
-	})
-	s := doc.Series{Name: "change"}
 	sum := 0.0
-	for _, a := range calls {
-		sum += callCost(a)
-		if cost := callCost(a); cost != 0 && len(s.Values) < drawnKernels {
-			s.Labels, s.Values = append(s.Labels, a.Name), append(s.Values, cost)
-			s.Tones = append(s.Tones, classTone(a.Class))
-		}
-	}
-	if len(s.Values) == 0 {
-		return []doc.Block{t}
+	for i := range c.API {
+		sum += callCost(&c.API[i])
 	}
 	text := "All calls together: " + unit.Delta(sum, report.Nanoseconds) +
 		" per unit. Time in calls is the host's, and counts only where the GPU waits for it: see idle time."
-	return []doc.Block{doc.Chart{ID: "api-deltas", Title: "Host calls: change of their time in one unit", Kind: "deltas",
-		Unit: report.Nanoseconds, Series: []doc.Series{s}}, doc.P(doc.Text(text).With(doc.Muted)), t}
+	return []doc.Block{doc.P(doc.Text(text).With(doc.Muted)), t}
 }
 
 // callCost is by how much a unit's calls cost more, in ns.

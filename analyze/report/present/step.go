@@ -106,7 +106,7 @@ func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report
 }
 
 // blocks puts the shortest of very many marks together: those of a thousandth of the axis that start in one thousandth
-// of it are one block, of the colour that most of their time has.
+// of it are one block, as long as all of them, of the colour that most of their time has.
 func blocks(marks []doc.Mark, length float64) []doc.Mark {
 	if len(marks) <= mostSingle {
 		return marks
@@ -123,7 +123,7 @@ func blocks(marks []doc.Mark, length float64) []doc.Mark {
 		most := 0.0
 		m.Name, m.Length = "", 0
 		for i := first; i < to; i++ {
-			m.Length = max(m.Length, marks[i].Start+marks[i].Length-m.Start)
+			m.Length += marks[i].Length
 			m.Label += marks[i].Label
 		}
 		for _, colour := range slices.Sorted(maps.Keys(times)) {

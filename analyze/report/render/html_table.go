@@ -30,18 +30,25 @@ func (p *page) table(t doc.Table) {
 	for _, c := range t.Columns {
 		view.HasHead = view.HasHead || c.Title != ""
 	}
+	left := make([]markup, len(t.Columns))
+	for k := range t.Columns {
+		left[k] = "<td class=\"l\">"
+		if !slices.ContainsFunc(t.Rows, func(row []doc.Cell) bool { return k < len(row) && long(row[k]) }) {
+			left[k] = "<td class=\"l s\">" // it needs none of the room that names have
+		}
+	}
 	view.Rows = p.capture(func() {
 		for i, row := range t.Rows {
 			id := ""
 			if i < len(t.RowIDs) {
 				id = anchor(t.RowIDs[i])
 			}
-			p.row(t.Columns, row, id, i)
+			p.row(t.Columns, left, row, id, i)
 		}
 	})
 	view.Foot = p.capture(func() {
 		for _, row := range t.Foot {
-			p.row(t.Columns, row, "", -1)
+			p.row(t.Columns, left, row, "", -1)
 		}
 	})
 	p.execute("table", view)
@@ -74,8 +81,17 @@ func primaryClass(columns []doc.Column) string {
 // maxPrimary is the largest number of primary columns that the style sheet has a rule for.
 const maxPrimary = 9
 
-// row writes a row; i is its number among the entries, -1 for a row of the foot.
-func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
+// long reports whether a cell has more than a short word.
+func long(cell doc.Cell) bool {
+	n := 0
+	for _, s := range cell {
+		n += len(s.Text)
+	}
+	return n > 12
+}
+
+// row writes a row; left begins cells that are no numbers, i is its number among the entries, -1 for a row of the foot.
+func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id string, i int) {
 	p.put("<tr")
 	if id != "" {
 		p.put(" id=\"" + escape(id) + "\"")
@@ -85,7 +101,7 @@ func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
 		if c.Align == doc.Right { // most of them are numbers: what is not has a class
 			p.put("<td>")
 		} else {
-			p.put("<td class=\"l\">")
+			p.put(left[k])
 		}
 		if k < len(row) {
 			p.spans(row[k])
@@ -112,6 +128,10 @@ func (p *page) cellBar(v float64, column []float64, alone bool) {
 			from, v, way = 0.5+v, -v, " class=\"good\""
 		}
 	}
-	p.put("<svg class=\"" + class + "\" aria-hidden=\"true\"><rect x=\"" + percent(from, 1) + "\" width=\"" + percent(v, 1) +
-		"\" height=\"3\"" + way + "/></svg>")
+	at := markup("")
+	if from > 0 {
+		at = " x=\"" + percent(from, 1) + "\""
+	}
+	p.put("<svg class=\"" + class + "\" aria-hidden=\"true\"><rect" + at + " width=\"" + percent(v, 1) + "\"" + way +
+		"/></svg>") // as high as the style sheet says
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +32,7 @@ func htmlPage(t tb, d doc.Document) *html.Node {
 // chartsOf is one chart of every kind.
 func chartsOf(name string) []doc.Block {
 	var list []doc.Block
-	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "treemap", "deltas", "no such kind"} {
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "deltas", "no such kind"} {
 		list = append(list, doc.Chart{ID: "c-" + kind, Title: name, Kind: kind, Unit: "ns", XTitle: name, Series: []doc.Series{
 			{Name: name, Labels: []string{"1", "2", name}, Values: []float64{1, 250, 0.5}},
 		}})
@@ -170,7 +169,7 @@ func TestAnyTextInHTML(t *testing.T) {
 // TestChartsSayTheirNumbers: whoever cannot see a chart reads its exact values beside it.
 func TestChartsSayTheirNumbers(t *testing.T) {
 	values := []float64{1, 250, 0.5, 1e9}
-	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "treemap", "deltas"} {
+	for _, kind := range []string{"bar", "stacked", "histogram", "strip", "line", "scatter", "heat", "deltas", "deltas"} {
 		root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Chart{ID: "x", Title: "chart", Kind: kind, Unit: "ns",
 			Series: []doc.Series{{Name: "a", Labels: []string{"1", "2", "3", "4"}, Values: values}, {Name: "b", Labels: []string{"1", "2", "3", "4"}, Values: values}}}}})
 		var got []float64
@@ -257,28 +256,5 @@ func BenchmarkHTML(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.SetBytes(int64(out.Len()))
-	}
-}
-
-// TestTreemapFillsItsArea: areas are shares of the whole, and together cover it.
-func TestTreemapFillsItsArea(t *testing.T) {
-	root := htmlPage(t, doc.Document{Blocks: []doc.Block{doc.Chart{ID: "x", Title: "chart", Kind: "treemap", Unit: "ns", Series: []doc.Series{
-		{Name: "a", Labels: []string{"1", "2", "3"}, Values: []float64{40, 20, 4}}, {Name: "b", Labels: []string{"1", "none"}, Values: []float64{16, 0}}}}}})
-	var got []float64
-	for _, svg := range find(root, "svg") {
-		if attribute(svg, "x") == "" {
-			continue
-		}
-		side := func(name string) float64 {
-			v, err := strconv.ParseFloat(strings.TrimSuffix(attribute(svg, name), "%"), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return v / 100
-		}
-		got = append(got, math.Round(side("width")*side("height")*8000)/100)
-	}
-	if !slices.Equal(got, []float64{40, 20, 4, 16}) {
-		t.Errorf("areas %v", got)
 	}
 }

@@ -57,8 +57,6 @@ func (p *page) draw(c doc.Chart) {
 		p.dots(c)
 	case "forest":
 		p.forest(c)
-	case "treemap":
-		p.treemap(c)
 	case "trend":
 		p.trend(c)
 	case "multiples":

@@ -2,6 +2,7 @@ package render
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -202,6 +203,7 @@ func (p *page) lines(c doc.Chart) {
 	log := c.Kind == "scatter"
 	var allX, allY []float64
 	var names []string
+	var classes []markup
 	limits := 0
 	for _, s := range c.Series {
 		allX, allY = append(allX, xs(s)...), append(allY, s.Values...)
@@ -209,10 +211,17 @@ func (p *page) lines(c doc.Chart) {
 			limits++
 			continue
 		}
-		names = append(names, s.Name)
-		if log {
-			names[len(names)-1] = strconv.Itoa(len(names)) + " " + s.Name
+		if !log {
+			names, classes = append(names, s.Name), append(classes, ownColour(len(names), s.Name))
+			continue
 		}
+		name, class := strconv.Itoa(len(names)+1)+" "+s.Name, colour(len(names)) // kernels, whatever they are called
+		if own, ok := fixed[s.Category]; ok {
+			if class = own + " box"; !slices.Contains(classes, class) {
+				name = "limited by " + s.Category + ": " + name
+			}
+		}
+		names, classes = append(names, name), append(classes, class)
 	}
 	x, y := newAxis(log, allX), newAxis(log, allY)
 	if !log {
@@ -223,15 +232,17 @@ func (p *page) lines(c doc.Chart) {
 		if x.low == x.high {
 			x.high++
 		}
+		room := (x.high - x.low) * dotsEdge // so that no dot is cut
+		x.low, x.high = x.low-room, x.high+room
+		room = (y.high - y.low) * 2 * dotsEdge
+		if y.high += room; y.low > 0 {
+			y.low -= room
+		}
 	} else if limits > 0 {
 		y.high *= 2 // room for the names of limits
 	}
 	p.frame(y, c.Unit,
 		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
-	of := ownColour
-	if log { // the series are kernels, whatever they are called
-		of = seriesColour
-	}
 	nth := 0
 	var labelled []float64 // heights that limits are named at
 	for n, s := range c.Series {
@@ -274,12 +285,8 @@ func (p *page) lines(c doc.Chart) {
 			if s.Note != "" {
 				more = "; " + strings.TrimPrefix(s.Note, ", ")
 			}
-			class := of(k, s.Name)
-			if own, ok := fixed[s.Category]; ok && log {
-				class = own + " box"
-			}
 			p.put("<circle" + mark(n, i) + " cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
-				"\" r=\"" + radius + "\" class=\"" + class + "\">" +
+				"\" r=\"" + radius + "\" class=\"" + classes[k] + "\">" +
 				tip(wording.Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)+more) + "</circle>")
 			if log {
 				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) +
@@ -291,8 +298,10 @@ func (p *page) lines(c doc.Chart) {
 	if !log && y.low > 0 {
 		p.put("<p class=\"muted\">" + text("The axis starts at "+unit.Format(y.low, c.Unit)+", not at zero.") + "</p>\n")
 	}
-	if log && len(names) == 1 {
-		p.put("<p class=\"muted\">" + text(wording.Shorten(Visible(names[0]), p.limit)) + "</p>\n")
+	of := func(i int, _ string) markup { return classes[i] }
+	if log {
+		p.legendOf(names, of)
+		return
 	}
 	p.legend(names, of)
 }

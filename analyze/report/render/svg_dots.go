@@ -45,11 +45,11 @@ func (p *page) dots(c doc.Chart) {
 				"\" r=\"3.5\" class=\"" + sideColour(k, s.Style) + " over\">" + tip(s.Labels[i]+": "+unit.Format(v, c.Unit)) +
 				"</circle>")
 		}
-		p.closeBar("median " + unit.Format(median, c.Unit))
+		p.closeBar(unit.Format(median, c.Unit))
 	}
 	p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
 	p.xTicks(x, c.Unit)
-	words := "A dot is one unit; from top to bottom in the order in which they ran. The line is the median."
+	words := "A dot is one unit; from top to bottom in the order in which they ran. The line is the median, which stands beside it."
 	if x.low > 0 {
 		words += " The axis starts at " + unit.Format(x.low, c.Unit) + ", not at zero."
 	}

@@ -155,7 +155,7 @@ func (p *page) heat(c doc.Chart) {
 		x := axis{low: at[0], high: at[0] + stripLength(c.Series[0])}
 		p.xTicks(x, c.XUnit)
 	}
-	words := "Darker is more, in proportion; as dark as it gets: " + unit.Format(dark, c.Unit)
+	words := "A stronger shade is more, in proportion, and the strongest " + unit.Format(dark, c.Unit)
 	if most > dark {
 		words += " (the 99th percentile) and above, up to " + unit.Format(most, c.Unit)
 	}

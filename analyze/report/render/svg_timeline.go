@@ -27,6 +27,7 @@ const (
 	maxLabels  = 5
 	axisRow    = 18
 	markName   = 60 // characters of a name
+	longAxis   = 10_000.0
 )
 
 // timeline draws the lanes below each other, with their axis on top: places along it are percentages, so that it can be
@@ -157,8 +158,8 @@ func (p *page) lane(t *doc.Timeline, l *doc.Lane, top int, least float64) {
 				small[class] = &builder{}
 				colours = append(colours, class)
 			}
-			width := num(max(along(m.Length, t.Length), 2))
-			small[class].put("M" + num(along(m.Start, t.Length)) + " " + num(y-top-laneHead) + "h" + width + "v" +
+			width := short(max(m.Length/t.Length*longAxis, 0.1)) // its own: many of them would look like much
+			small[class].put("M" + num(int(math.Round(m.Start/t.Length*longAxis))) + " " + num(y-top-laneHead) + "h" + width + "v" +
 				num(laneRow-2) + "h-" + width + "z")
 			continue
 		}
@@ -252,6 +253,3 @@ func markColour(name string) markup {
 	}
 	return "range"
 }
-
-// along is a place on an axis of 10,000.
-func along(v, whole float64) int { return int(math.Round(v / whole * 10_000)) }

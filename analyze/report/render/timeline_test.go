@@ -40,7 +40,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	paths := find(svg, "path")
-	if len(paths) != 1 || attribute(paths[0], "class") != "range" || attribute(paths[0], "d") != "M10 18h2v16h-2z" {
+	if len(paths) != 1 || attribute(paths[0], "class") != "range" || attribute(paths[0], "d") != "M10 18h1v16h-1z" {
 		t.Errorf("%d paths: %v", len(paths), paths)
 	}
 	texts := []string{}

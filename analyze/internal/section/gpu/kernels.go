@@ -183,7 +183,6 @@ func kernels(in *kit.Input, out *kit.Output) {
 		}
 		t.Row(row...)
 	}
-	out.Chart(kernelMap(in, list, total))
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	byDevice.Cut(2*in.Options.Top, "count", "total", "share").Add()
 	if !in.Options.Percentiles {

@@ -211,27 +211,6 @@ func (m *marksChecker) flame() {
 	}
 }
 
-func (m *marksChecker) treemap() {
-	m.all(func(_ *report.Series, v float64) bool { return v > 0 })
-	whole, covered := 0.0, 0.0
-	for _, s := range m.c.Series {
-		for _, v := range s.Values {
-			whole += max(v, 0)
-		}
-	}
-	for i := range m.d.Marks {
-		mark := &m.d.Marks[i]
-		covered += mark.Box.W * mark.Box.H
-		want := m.value(mark) / whole * mark.Frame.W * mark.Frame.H
-		if got := mark.Box.W * mark.Box.H; math.Abs(got-want) > tolerance*(mark.Box.W+mark.Box.H)+tolerance {
-			m.errorf("the area of value %d of series %d is %.0f px, want %.0f", mark.Value, mark.Series, got, want)
-		}
-	}
-	if n := len(m.d.Marks); n > 0 && math.Abs(covered/m.d.Marks[0].Frame.W/m.d.Marks[0].Frame.H-1) > 0.01 {
-		m.errorf("the areas cover %.0f px of %.0f", covered, m.d.Marks[0].Frame.W*m.d.Marks[0].Frame.H)
-	}
-}
-
 func (m *marksChecker) deltas() {
 	var values, places []float64
 	for i := range m.d.Marks {

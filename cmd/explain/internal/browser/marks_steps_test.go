@@ -11,13 +11,14 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// stepFigure is a figure of a step with the marks that say what they are.
+// stepFigure is a figure of a step with the marks that say what they are, and the width of all others together.
 type stepFigure struct {
 	ID    string
 	Marks []stepMark
+	Small float64
 }
 
-const readSteps = `[...document.querySelectorAll('figure.step')].map(f => ({ID: f.id, Marks: [...f.querySelectorAll('.wide rect')].filter(r => r.querySelector('title')).map(r => {
+const readSteps = `[...document.querySelectorAll('figure.step')].map(f => ({ID: f.id, Small: [...f.querySelectorAll('.wide svg path')].reduce((sum, p) => sum + [...p.getAttribute('d').matchAll(/h([\d.]+)v/g)].reduce((n, m) => n + Number(m[1]), 0) / 10000 * p.ownerSVGElement.getBoundingClientRect().width, 0), Marks: [...f.querySelectorAll('.wide rect')].filter(r => r.querySelector('title')).map(r => {
 	const b = r.getBoundingClientRect(), s = f.querySelector('.wide svg').getBoundingClientRect();
 	return {X: b.left - s.left, W: b.width, Whole: s.width, Class: r.getAttribute('class'), Title: r.textContent};
 })}))`
@@ -25,14 +26,19 @@ const readSteps = `[...document.querySelectorAll('figure.step')].map(f => ({ID: 
 // span is a stretch of time, ns.
 type span struct{ start, length float64 }
 
-// held checks that a mark is at one of the spans, to half a pixel.
-func held(m *stepMark, spans []span, whole float64) bool {
+// held finds the span that a mark is at, to half a pixel.
+func held(m *stepMark, spans []span, whole float64) (span, bool) {
 	for _, s := range spans {
 		if math.Abs(s.start/whole*m.Whole-m.X) <= tolerance && math.Abs(s.length/whole*m.Whole-m.W) <= tolerance {
-			return true
+			return s, true
 		}
 	}
-	return false
+	return span{}, false
+}
+
+// lengthOf is the length of the span that a mark is at, 0 where it is at none.
+func lengthOf(spans []span, whole float64) func(m *stepMark) float64 {
+	return func(m *stepMark) float64 { s, _ := held(m, spans, whole); return s.length }
 }
 
 // checkSteps holds every mark of every step that a report draws to its events, gaps and path, and finds a mark for each
@@ -85,14 +91,22 @@ func checkShown(t *testing.T, f *stepFigure, u *report.UnitShown) {
 		t.Errorf("%s: the path is %g ns long, the step %g", f.ID, at, whole)
 	}
 	for i := range f.Marks {
-		if m := &f.Marks[i]; !strings.Contains(m.Title, " together") && !held(m, all, whole) {
-			t.Errorf("%s: nothing is at %.1f, %.1f wide: %s", f.ID, m.X, m.W, m.Title)
+		if m := &f.Marks[i]; !strings.Contains(m.Title, " together") {
+			if _, ok := held(m, all, whole); !ok {
+				t.Errorf("%s: nothing is at %.1f, %.1f wide: %s", f.ID, m.X, m.W, m.Title)
+			}
 		}
 	}
+	sum := 0.0
+	for _, s := range all {
+		sum += s.length
+	}
+	lieOfStep(t, f, lengthOf(all, whole), sum, whole)
 	for _, e := range work {
 		found := float64(e.Duration) < whole/100
 		for i := range f.Marks {
-			found = found || held(&f.Marks[i], []span{{float64(e.Start), float64(e.Duration)}}, whole)
+			_, ok := held(&f.Marks[i], []span{{float64(e.Start), float64(e.Duration)}}, whole)
+			found = found || ok
 		}
 		if !found {
 			t.Errorf("%s: the work at %d is not drawn", f.ID, e.Start)
@@ -125,10 +139,16 @@ func checkStepOfChange(t *testing.T, ctx context.Context, c *comparison.Comparis
 			all = append(all, span{r.BaseStart, base}, span{r.HeadStart, head}, span{start, math.Abs(d)})
 		}
 		for i := range f.Marks {
-			if m := &f.Marks[i]; !held(m, all, whole) {
+			m := &f.Marks[i]
+			if _, ok := held(m, all, whole); !ok {
 				t.Errorf("nothing is at %.1f, %.1f wide: %s", m.X, m.W, m.Title)
 			}
 		}
+		sum := 0.0
+		for _, s := range all {
+			sum += s.length
+		}
+		lieOfStep(t, &f, lengthOf(all, whole), sum, whole)
 		marks += len(f.Marks)
 	}
 	return marks

@@ -203,8 +203,6 @@ func (m *marksChecker) check() {
 		m.heat()
 	case "flame":
 		m.flame()
-	case "treemap":
-		m.treemap()
 	case "deltas":
 		m.deltas()
 	case "forest":
