@@ -59,7 +59,12 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 			return true, err
 		}
 	}
-	if err := output.Print(e.Out, &analyze.Result{Report: r}, f.format, f.out, e.Terminal()); err != nil {
+	if f.format == "html" {
+		err = output.HTML(e.Out, r, output.StepBeside(file))
+	} else {
+		err = output.Print(e.Out, &analyze.Result{Report: r}, f.format, f.out, e.Terminal())
+	}
+	if err != nil {
 		return true, err
 	}
 	return true, f.targets(cmd, e, r)

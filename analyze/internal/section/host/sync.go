@@ -246,7 +246,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 		evidence = append(evidence, kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio"))
 	}
 	step, site := in.Step(), in.SyncSite()
-	advice := []string{"The wait is for GPU work that runs; what it costs is the time after it: launch the next step before waiting for this one." + in.AsyncScheduling()}
+	advice := []string{"Launch the next step before waiting for this one: the time after each wait is lost." + in.AsyncScheduling()}
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
 	case step.Share(step.SyncIdle()) >= syncIdleWindow:
 		advice[0] = "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one." + in.AsyncScheduling()
@@ -256,7 +256,7 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	advice = append(advice, "The table by NVTX range says where the calls are made: read results one step later, through an event.")
 	title := "The host waits in blocking synchronisation calls"
 	if site != "" {
-		title = "No work is queued ahead: the host waits in " + kit.Quoted(site) + ", then prepares the next launches while the GPU idles"
+		title = "No work is queued ahead: after each wait in " + kit.Quoted(site) + " the GPU idles"
 		if 2*step.SyncIdle() >= step.Idle {
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		}

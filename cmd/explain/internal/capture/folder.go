@@ -285,7 +285,7 @@ func Recordings(dir string) (subs []string) {
 // written are the names that explain gives to files and folders in a capture.
 var written = []string{"logs", "tables", "ncu", "evidence", "comparison", overheadDir, OverheadFile, "metadata.txt", "env.json", "inputs.yaml",
 	"config.yaml", "cmd.txt", "report.json", "report.md", "report.html", "summary.json", "kernels.md", "operators.md",
-	"stakeholder_summary.md", "ncu_summary.json", "noise.json", statusFile}
+	"stakeholder_summary.md", "step.perfetto.json", "ncu_summary.json", "noise.json", statusFile}
 
 // alienIn names something in a folder that explain did not write; empty where it wrote all of it. A capture is known by
 // logs/children.json, which no other program writes.

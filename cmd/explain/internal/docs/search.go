@@ -102,8 +102,8 @@ func SearchMetrics(words string) []string {
 	return ids
 }
 
-// Search finds words in the text of all pages: the passages that have all of them, those first that mark them as a term
-// or stand under a heading that has them; at most as many as Find gives.
+// Search finds words in the text of all pages: the passages that have all of them, and the first under a heading that has;
+// those come first that mark them as a term, then those under such a heading; at most as many as Find gives.
 func Search(name string) []Entry {
 	asked := wordsOf(name)
 	if len(asked) == 0 {
@@ -114,19 +114,23 @@ func Search(name string) []Entry {
 		Entry
 	}
 	var hits []hit
+	last := ""
 	phrase := " " + strings.Join(asked, " ") + " "
 	has := func(words []string) bool {
 		return !slices.ContainsFunc(asked, func(w string) bool { return !slices.Contains(words, w) })
 	}
 	for _, p := range passages() {
-		if !has(p.words) {
+		below := has(wordsOf(p.heading))
+		place := p.page + "#" + p.heading
+		if !has(p.words) && (!below || place == last) {
 			continue
 		}
+		last = place
 		rank := 3
 		switch {
 		case slices.Contains(p.marked, strings.ToLower(strings.TrimSpace(name))):
 			rank = 0
-		case has(wordsOf(p.heading)):
+		case below:
 			rank = 1
 		case strings.Contains(" "+strings.Join(p.words, " ")+" ", phrase):
 			rank = 2

@@ -27,6 +27,14 @@ var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kern
 // stepFile is the shown units of the main kind for Perfetto.
 const stepFile = "step.perfetto.json"
 
+// StepBeside is the name of that file if it lies beside a report; empty if it does not.
+func StepBeside(file string) string {
+	if _, err := os.Stat(filepath.Join(filepath.Dir(file), stepFile)); err != nil {
+		return ""
+	}
+	return stepFile
+}
+
 // Report lists what goes into the folder of a report.
 func Report(res *analyze.Result) []File {
 	format := func(name string, write func(io.Writer, *report.Report) error) File {
@@ -40,7 +48,7 @@ func Report(res *analyze.Result) []File {
 	files := []File{
 		format("report.json", JSON),
 		format("report.md", writeMarkdown),
-		format("report.html", func(w io.Writer, r *report.Report) error { return page(w, r, step) }),
+		format("report.html", func(w io.Writer, r *report.Report) error { return HTML(w, r, step) }),
 		format("summary.json", Summary),
 		format("kernels.md", writeKernels),
 		format("operators.md", writeOperators),

@@ -20,10 +20,8 @@ func writeMarkdown(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r), render.MarkdownOptions{})
 }
 
-func HTML(w io.Writer, r *report.Report) error { return page(w, r, "") }
-
-// page is the report for a browser, with a link to the file of its step; empty: there is none.
-func page(w io.Writer, r *report.Report, step string) error {
+// HTML is the report for a browser, with a link to the file of its step; empty: there is none.
+func HTML(w io.Writer, r *report.Report, step string) error {
 	return render.HTML(w, present.Page(r, step), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
 }
 
@@ -103,7 +101,7 @@ func Print(w io.Writer, res *analyze.Result, format, out string, t render.Termin
 	case "md":
 		return Comment(w, res.Report)
 	case "html":
-		return HTML(w, res.Report)
+		return HTML(w, res.Report, "")
 	case "profilemate":
 		return Summary(w, res.Report)
 	}

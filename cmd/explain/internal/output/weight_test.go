@@ -32,7 +32,7 @@ func TestWeight(t *testing.T) {
 		}
 		reports[name] = res.Report
 		var page, data bytes.Buffer
-		if err := output.HTML(&page, res.Report); err != nil {
+		if err := output.HTML(&page, res.Report, ""); err != nil {
 			t.Fatal(err)
 		}
 		if err := output.JSON(&data, res.Report); err != nil {
