@@ -214,14 +214,17 @@ func (r *runner) warmUp(ctx context.Context) error {
 				r.example(o)
 				r.failedFirst(o.failed, time.Since(start))
 				if ok.Load() == 0 { // a server that hangs costs its time-out once, not n times
-					cancel(failf(ErrNothingSucceeded, "the first request to the server failed%s", r.firstExample()))
+					return
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if ctx.Err() != nil && ok.Load() == 0 {
-		return context.Cause(ctx)
+	if ok.Load() == 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return failf(ErrNothingSucceeded, "the first request to the server failed%s", r.firstExample())
 	}
 	r.sent.Store(0)
 	r.done.Store(0)

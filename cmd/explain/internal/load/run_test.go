@@ -484,3 +484,19 @@ func TestBaseURL(t *testing.T) {
 		}
 	}
 }
+
+// A failure that comes back first does not end a warm-up whose other requests are still on their way.
+func TestWarmUpOutlivesAnEarlyFailure(t *testing.T) {
+	script := fakeserver.Script{Plan: func(i int) fakeserver.Plan {
+		p := fakeserver.Plan{TTFT: 10 * ms, Gaps: make([]time.Duration, 3)}
+		if i == 0 {
+			p = fakeserver.Plan{Fault: "http_429"}
+		}
+		return p
+	}}
+	drive(t, script, Options{Requests: 8, Warmup: 4, Concurrency: 2}, func(t *testing.T, r ran) {
+		if r.err != nil || !r.res.Complete {
+			t.Errorf("error %v, result %+v", r.err, r.res)
+		}
+	})
+}
