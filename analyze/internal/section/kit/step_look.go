@@ -1,0 +1,504 @@
+package kit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// stepLook goes through the judged time.
+type stepLook struct {
+	Step
+	in      *Input
+	tl      *attrib.Timeline
+	index   int
+	idle    []*attrib.Visitor
+	at      int // of spans: the first that does not end before the gap
+	pieces  []attrib.HostPiece
+	ranges  *RangeWalk
+	marks   map[int32][]mark // by thread, ascending
+	markAt  map[int32]int
+	reads   map[string]int64
+	places  *places
+	counted map[int32]bool // calls that read back
+
+	markers    map[int32]bool     // names of the ranges that mark judged steps
+	folds      []int32            // by range name: the number of what it folds to, or None
+	folded     *Numbering[string] // names that differ in their numbers are one
+	open       []int32            // ranges, reused
+	launchedIn []int64            // by number of those: idle time of cause dependency, launched in any
+	late       interval.Set       // while the launching thread was late
+	parts      [2]latePart        // what reading values back leads to is the second
+}
+
+// latePart is where the launching thread was in a part of the late time.
+type latePart struct {
+	IdlePlace
+	host           [attrib.HostCauses]int64
+	inside, around []int64 // by number of the folded range: time innermost in it, and in any
+}
+
+// mark is a call that a copy makes slow.
+type mark struct {
+	start, end int64
+	call       int32
+	kind       uint8
+}
+
+const (
+	markReadBack = iota
+	markStaged
+	markBlocked
+	markSync
+)
+
+func (in *Input) stepLook() *stepLook {
+	return Once(in, "step look", func() *stepLook { return newStepLook(in) })
+}
+
+func newStepLook(in *Input) *stepLook {
+	x := &stepLook{in: in, tl: in.Timeline, reads: map[string]int64{}, counted: map[int32]bool{},
+		markAt: map[int32]int{}, markers: map[int32]bool{}}
+	if in.Timeline == nil || len(in.Timeline.Devices) == 0 {
+		return x
+	}
+	if units := in.JudgedUnits(); len(units) > 0 {
+		x.tl, x.index = in.Units.Timeline, int(in.Units.Units[units[0]].Index)
+		for _, u := range units {
+			unit := &in.Units.Units[u]
+			x.Spans = append(x.Spans, interval.Interval{Start: unit.Start, End: unit.End})
+			if unit.Marker != trace.None {
+				x.markers[in.Trace.Ranges.Name(int(unit.Marker))], x.hasRanges = true, true
+			}
+		}
+		slices.SortFunc(x.Spans, func(a, b interval.Interval) int { return cmp.Compare(a.Start, b.Start) })
+		x.Units = int64(len(units))
+	} else {
+		for d := range x.tl.Devices {
+			if x.tl.Devices[d].Busy() > x.tl.Devices[x.index].Busy() {
+				x.index = d
+			}
+		}
+		x.Spans = interval.Set{in.Span}
+	}
+	for _, s := range x.Spans {
+		x.Of += s.Len()
+	}
+	x.Device = &x.tl.Devices[x.index]
+	for i := range x.parts {
+		x.parts[i].IdlePlace = IdlePlace{Calls: map[LateCall]int64{}, Syncs: map[int32]int64{}, Ranges: map[string]int64{},
+			Within: map[string]int64{}, Threads: map[int32]int64{}, Stacks: map[int64]StackTime{}}
+	}
+	x.Behind.Within = map[string]int64{}
+	x.ranges = NewRangeWalk(in.Trace)
+	x.folds, x.folded = make([]int32, len(in.Trace.Ranges.Names)), NewNumbering[string]()
+	for i := range x.folds {
+		x.folds[i] = trace.None
+	}
+	x.places = NewPlaces(in)
+	x.readWaits = map[int32]bool{}
+	x.marks = in.copyMarks(x.readWaits)
+	x.idle = make([]*attrib.Visitor, len(x.tl.Devices))
+	for i := range x.idle {
+		x.idle[i] = &attrib.Visitor{}
+	}
+	v := x.idle[x.index]
+	v.Host = true
+	v.Piece = func(p *attrib.HostPiece) { x.pieces = append(x.pieces, *p) }
+	v.Gap = x.gap
+	return x
+}
+
+// copyMarks are the calls that copies make slow, by thread; those that wait for a value read back are added to waits.
+func (in *Input) copyMarks(waits map[int32]bool) map[int32][]mark {
+	list := map[int32][]mark{}
+	c, api := &in.Trace.Copies, &in.Trace.API
+	for i := range c.Len() {
+		call := trace.None
+		if in.Calls != nil && in.Trace.Has.CopyKinds {
+			call = in.Calls.Copy[i]
+		}
+		if call == trace.None {
+			continue
+		}
+		th, n := api.Thread(int(call)), &api.Names[api.Name(int(call))]
+		if th == trace.None {
+			continue
+		}
+		kind, dir := uint8(math.MaxUint8), Directions[Direction(c.Kind(i))]
+		staged := CopySide(c, i) == pageable
+		switch {
+		case dir == "DtoH" && c.Bytes(i) <= ReadBackBytes:
+			kind = markReadBack
+			waits[call] = n.SyncCopy
+		case n.AsyncCopy && staged && c.Bytes(i) >= StagedBytes:
+			kind = markStaged
+		case n.SyncCopy && c.Bytes(i) > ReadBackBytes:
+			kind = markBlocked
+		}
+		if kind != math.MaxUint8 {
+			list[th] = append(list[th], mark{api.Start(int(call)), api.End(int(call)), call, kind})
+		}
+	}
+	for th := range list {
+		slices.SortFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
+	}
+	in.addSyncs(list, waits)
+	return list
+}
+
+// addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits
+// for it: the next call of the thread, where it is one of these.
+func (in *Input) addSyncs(list map[int32][]mark, waits map[int32]bool) {
+	api := &in.Trace.API
+	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
+	for i := range api.Len() {
+		th, sync := api.Thread(i), api.Names[api.Name(i)].Sync
+		if th == trace.None {
+			continue
+		}
+		if sync {
+			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markSync})
+		}
+		marks := list[th]
+		if len(marks) == 0 {
+			continue
+		}
+		if n, ok := next[th]; ok && marks[n].call != int32(i) {
+			if sync && api.Start(i) >= marks[n].end {
+				marks[n].end, waits[int32(i)] = api.End(i), true
+			}
+			delete(next, th)
+		}
+		for at[th] < len(marks) && marks[at[th]].start < api.Start(i) {
+			at[th]++
+		}
+		if n := at[th]; n < len(marks) && marks[n].call == int32(i) && marks[n].kind == markReadBack {
+			next[th] = n
+		}
+	}
+	for th, more := range syncs {
+		list[th] = append(list[th], more...)
+		slices.SortStableFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
+	}
+}
+
+// within is the part of a stretch that is judged; stretches must not go back further than the gap.
+func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
+	for _, s := range x.Spans[x.at:] {
+		if s.Start >= end {
+			return
+		}
+		if lo, hi := max(s.Start, start), min(s.End, end); lo < hi {
+			visit(lo, hi)
+		}
+	}
+}
+
+func (x *stepLook) gap(g *attrib.Gap) {
+	for x.at < len(x.Spans) && x.Spans[x.at].End <= g.Start {
+		x.at++
+	}
+	if x.at < len(x.Spans) && x.Spans[x.at].Start < g.End {
+		x.judge(g)
+	}
+	x.pieces = x.pieces[:0]
+}
+
+func (x *stepLook) judge(g *attrib.Gap) {
+	t := x.in.Trace
+	x.within(g.Start, g.End, func(lo, hi int64) {
+		x.Idle += hi - lo
+		g.AddWithin(lo, hi, &x.Cause)
+	})
+	long := LongGap{Interval: g.Interval, Next: g.Next, Call: trace.None, Thread: trace.None}
+	if g.Next != trace.None {
+		if long.Call = x.Device.Call(int(g.Next)); long.Call != trace.None {
+			x.behind(g, long.Call)
+			long.Thread = t.API.Thread(int(long.Call))
+		}
+	}
+	if g.Len() > x.Gap.Len() {
+		x.Gap = long
+	}
+	late := g.Start + g.Cause[attrib.CauseSync] + g.Cause[attrib.CauseHost] + g.Cause[attrib.CauseLaunch]
+	from, to := late, late // of what reading a value back leads to
+	if long.Thread != trace.None {
+		from, to = x.readBackIn(long.Thread, g.Start, late)
+	}
+	for i := range x.pieces {
+		p := &x.pieces[i]
+		x.apart(p.Start, p.End, from, to, func(part *latePart, lo, hi int64) {
+			ns := hi - lo
+			x.Host[p.Cause] += ns
+			part.host[p.Cause] += ns
+			key, ok := x.in.LateCallOf(p)
+			if !ok {
+				return
+			}
+			part.Calls[key] += ns
+			if p.Cause == attrib.HostOS && t.OSStacks.Len() > 0 {
+				if id := t.OS.Number(int(p.Row)); id > 0 {
+					part.Stacks[id] = StackTime{key.What, part.Stacks[id].Time + ns}
+				}
+			}
+		})
+	}
+	if long.Thread == trace.None {
+		return
+	}
+	x.apart(g.Start, late, from, to, func(part *latePart, lo, hi int64) {
+		part.Total += hi - lo
+		part.Threads[long.Thread] += hi - lo
+		x.late.Add(lo, hi)
+		x.ranges.Each(long.Thread, lo, hi, func(open []int32, ns int64) { x.inRanges(part, open, ns) })
+		x.marked(part, long.Thread, lo, hi)
+	})
+	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
+}
+
+// apart is what is judged of a stretch, cut at the ends of what reading a value back leads to.
+func (x *stepLook) apart(start, end, from, to int64, visit func(part *latePart, lo, hi int64)) {
+	for i, cut := range [][2]int64{{start, min(end, from)}, {max(start, from), min(end, to)}, {max(start, to), end}} {
+		if cut[0] < cut[1] {
+			x.within(cut[0], cut[1], func(lo, hi int64) { visit(&x.parts[i%2], lo, hi) })
+		}
+	}
+}
+
+const deepest = 64 // ranges around a call that are looked at
+
+// behind looks at what of a gap passed in the launching call and after it.
+func (x *stepLook) behind(g *attrib.Gap, call int32) {
+	from := g.End - g.Cause[attrib.CauseDependency]
+	x.within(from-g.Cause[attrib.CauseLaunch], from, func(lo, hi int64) {
+		if hi-lo > x.LongLaunch {
+			x.LongLaunch, x.LongCall = hi-lo, x.in.Trace.API.Name(int(call))
+		}
+	})
+	x.within(from, g.End, func(lo, hi int64) {
+		if g.End-from <= ShortGap {
+			x.Short, x.Shorts = x.Short+hi-lo, x.Shorts+1
+		}
+		x.Behind.Total += hi - lo
+		var seen []int32
+		x.in.Contexts.Walk(call, func(name int32) bool {
+			if n := x.fold(name); !slices.Contains(seen, n) {
+				seen = append(seen, n)
+				x.launchedIn[n] += hi - lo
+			}
+			return len(seen) < deepest
+		})
+	})
+}
+
+// readBackIn is the part of a stretch that a read-back of the thread leads to: what lies in the call and its wait, and
+// of what follows at most as long again, which is all that the thread could have done meanwhile. Empty where there is
+// none.
+func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
+	marks := x.marks[thread]
+	for at := x.markAt[thread]; at < len(marks) && marks[at].start < hi; at++ {
+		if m := &marks[at]; m.kind == markReadBack && m.end > lo {
+			return max(lo, m.start), min(hi, m.end+m.end-m.start)
+		}
+	}
+	return hi, hi
+}
+
+// inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one. What
+// marks the steps is no place within them.
+func (x *stepLook) inRanges(part *latePart, open []int32, ns int64) {
+	open = slices.DeleteFunc(append(x.open[:0], open...), func(name int32) bool { return x.markers[name] })
+	if x.open = open; len(open) == 0 {
+		return
+	}
+	part.inside[x.foldIn(part, open[len(open)-1])] += ns
+	for i, name := range open {
+		n, again := x.foldIn(part, name), false
+		for _, other := range open[:i] {
+			again = again || x.folds[other] == n
+		}
+		if !again {
+			part.around[n] += ns
+		}
+	}
+}
+
+// foldIn is fold, with room for its number.
+func (x *stepLook) foldIn(part *latePart, name int32) int32 {
+	n := x.fold(name)
+	for len(part.inside) <= int(n) {
+		part.inside, part.around = append(part.inside, 0), append(part.around, 0)
+	}
+	return n
+}
+
+func (x *stepLook) fold(name int32) int32 {
+	if x.folds[name] == trace.None {
+		n := x.folded.Of(string(kernelname.AppendRangeCanonical(nil, x.in.Trace.Ranges.Names[name].Text)))
+		if x.folds[name] = n; int(n) == len(x.launchedIn) {
+			x.launchedIn = append(x.launchedIn, 0)
+		}
+	}
+	return x.folds[name]
+}
+
+// marked gives a stretch of a thread's time to the copies that it was in.
+func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
+	marks, at := x.marks[thread], x.markAt[thread]
+	for at < len(marks) && marks[at].end <= lo {
+		at++
+	}
+	x.markAt[thread] = at
+	for ; at < len(marks) && marks[at].start < hi; at++ {
+		m := &marks[at]
+		ns := min(hi, m.end) - max(lo, m.start)
+		if ns <= 0 {
+			continue
+		}
+		switch m.kind {
+		case markReadBack:
+			rng, _ := x.places.Place(m.call)
+			x.reads[rng] += ns
+			x.ReadBack += ns
+			x.counted[m.call] = true
+		case markStaged:
+			x.Staged += ns
+		case markBlocked:
+			x.Blocked += ns
+		case markSync:
+			part.Syncs[x.in.Trace.API.Name(int(m.call))] += ns
+		}
+	}
+}
+
+// finish adds up what ran, and names what was waited for.
+func (x *stepLook) finish() {
+	x.work()
+	x.ReadBacks = int64(len(x.counted))
+	left := &x.parts[0]
+	if !x.ReadBacksTold() {
+		left.add(&x.parts[1])
+	}
+	x.Where, x.HostLeft = left.IdlePlace, left.host
+	for n, ns := range left.around {
+		x.Where.Within[x.folded.Keys[n]] = ns
+		if left.inside[n] > 0 {
+			x.Where.Ranges[x.folded.Keys[n]] = left.inside[n]
+		}
+	}
+	for n, ns := range x.launchedIn {
+		x.Behind.Within[x.folded.Keys[n]] = ns
+	}
+	x.Where.Meanwhile = x.meanwhile()
+	for rng, ns := range x.reads {
+		if rng != "" && float64(ns) >= placeShare*float64(x.ReadBack) && (x.ReadBackAt == "" || ns > x.reads[x.ReadBackAt]) {
+			x.ReadBackAt = rng
+		}
+	}
+	x.idle, x.marks, x.markAt, x.ranges, x.pieces, x.counted = nil, nil, nil, nil, nil, nil
+	x.folds, x.folded, x.launchedIn, x.late, x.parts = nil, nil, nil, nil, [2]latePart{}
+}
+
+// add adds the times of another part.
+func (x *latePart) add(o *latePart) {
+	x.Total += o.Total
+	for c, ns := range o.host {
+		x.host[c] += ns
+	}
+	for len(x.inside) < len(o.inside) {
+		x.inside, x.around = append(x.inside, 0), append(x.around, 0)
+	}
+	for n, ns := range o.inside {
+		x.inside[n], x.around[n] = x.inside[n]+ns, x.around[n]+o.around[n]
+	}
+	for k, ns := range o.Calls {
+		x.Calls[k] += ns
+	}
+	for k, ns := range o.Syncs {
+		x.Syncs[k] += ns
+	}
+	for k, ns := range o.Threads {
+		x.Threads[k] += ns
+	}
+	for k, s := range o.Stacks {
+		x.Stacks[k] = StackTime{s.What, x.Stacks[k].Time + s.Time}
+	}
+}
+
+// Another thread's range is named if it holds this share of the late time and is one of several: a range that is open for
+// most of the judged time is no cause of a late step.
+const (
+	meanwhileShare = 0.60
+	meanwhileLong  = 0.50
+)
+
+// meanwhile is the narrowest range of a thread without CUDA calls that holds most of the time in which the launching
+// thread was late.
+func (x *stepLook) meanwhile() (best Meanwhile) {
+	total := x.late.Len()
+	if total == 0 || x.Share(total) < mediumWorth {
+		return best
+	}
+	type key struct{ thread, name int32 }
+	r, times := &x.in.Trace.Ranges, map[key]int64{}
+	from, to := x.Spans[0].Start, x.Spans[len(x.Spans)-1].End
+	for i := range r.Len() {
+		th, start, end := r.Thread(i), max(r.Start(i), from), min(r.End(i), to)
+		if start >= end || th == trace.None || x.in.Threads.Calls(th) || float64(end-start) > meanwhileLong*float64(to-from) {
+			continue
+		}
+		times[key{th, x.fold(r.Name(i))}] += x.late.Within(start, end)
+	}
+	for k, ns := range times {
+		share, name := min(1, float64(ns)/float64(total)), x.folded.Keys[k.name]
+		if share >= meanwhileShare && (best.Range == "" || share < best.Share || share == best.Share &&
+			(name < best.Range || name == best.Range && k.thread < best.Thread)) {
+			best = Meanwhile{Thread: k.thread, Range: name, Share: share}
+		}
+	}
+	return best
+}
+
+// work gives the moments in which kernels ran to one of them, as unit times do.
+func (x *stepLook) work() {
+	t, d := x.in.Trace, x.Device
+	x.Kernels = make([]int64, len(t.Kernels.Names)+1)
+	given, at := int64(math.MinInt64), 0
+	for i := range d.Len() {
+		if d.Class(i) != attrib.Compute {
+			continue
+		}
+		from, to := max(d.Start(i), given), d.End(i)
+		if from >= to {
+			continue
+		}
+		given = to
+		for at < len(x.Spans) && x.Spans[at].End <= from {
+			at++
+		}
+		name, graph := len(x.Kernels)-1, true
+		if d.Kind(i) == attrib.KernelWork {
+			name, graph = int(t.Kernels.Name(d.Row(i))), t.Kernels.InGraph(d.Row(i))
+		}
+		for _, s := range x.Spans[at:] {
+			if s.Start >= to {
+				break
+			}
+			if ns := min(to, s.End) - max(from, s.Start); ns > 0 {
+				x.Kernels[name] += ns
+				x.Compute += ns
+				if graph {
+					x.Graphed += ns
+				}
+			}
+		}
+	}
+	x.Comm = interval.Intersect(d.CommExposed, x.Spans).Len()
+	x.Copy = max(0, x.Of-x.Compute-x.Comm-x.Idle)
+}
