@@ -65,7 +65,7 @@ a flag. Other words are searched in the text of all pages.`,
 // where the pages use the words.
 func explained(w io.Writer, root *cobra.Command, name string) error {
 	if page, ok := docs.ByName(name); ok {
-		_, err := io.WriteString(w, page.Text)
+		_, err := io.WriteString(w, docs.Linked(page.Text))
 		return err
 	}
 	command := commandOf(root, name)
@@ -89,7 +89,7 @@ func explained(w io.Writer, root *cobra.Command, name string) error {
 		return usagef("no entry for %q; kernels and NVTX ranges have the names that the program gave them; explain doc lists the pages", name)
 	}
 	for _, found := range entries {
-		text := strings.TrimRight(found.Text, "\n")
+		text := docs.Linked(strings.TrimRight(found.Text, "\n"))
 		if !strings.Contains(text, "\n") {
 			text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
 		}

@@ -75,6 +75,14 @@ func allPages() []Page {
 	return list
 }
 
+// source is where the files of the project are that pages link to.
+const source = "https://github.com/nsys-llm/explain/blob/main/"
+
+var links = strings.NewReplacer("](../../", "]("+source, "](../", "]("+source+"examples/")
+
+// Linked is the text of a page for readers without the project's files: links to them lead to the web.
+func Linked(text string) string { return links.Replace(text) }
+
 // ByName is the page of a name.
 func ByName(name string) (Page, bool) {
 	pages := Pages()
