@@ -80,6 +80,7 @@ type Column struct {
 	Title string // with the unit of its numbers: "Total (ms)"; if all titles are empty there is no head
 	Align Align
 	Wide  bool // detail that can be left out
+	Whole bool // what a reader types again: never shortened
 	// Bars are, for each row, how far a bar behind its number reaches, from -1 (to the left) to 1; nil: no bars.
 	Bars []float64
 }

@@ -97,7 +97,7 @@ func (t terminal) widths(tab doc.Table, grid [][]row, keep []int) ([]int, bool) 
 	for total > t.width {
 		widest := -1
 		for i, c := range keep {
-			if tab.Columns[c].Align == doc.Left && width[i] > leastName && (widest < 0 || width[i] > width[widest]) {
+			if tab.Columns[c].Align == doc.Left && !tab.Columns[c].Whole && width[i] > leastName && (widest < 0 || width[i] > width[widest]) {
 				widest = i
 			}
 		}

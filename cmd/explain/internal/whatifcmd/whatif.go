@@ -175,8 +175,8 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		two = "; " + r.Unit.Two + ", so a mean stands for neither."
 	}
 	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(two)))
-	t := doc.Table{ID: "ceilings", Columns: []doc.Column{{Title: "Change"}, {Title: "Step"},
-		{Title: "Steps", Align: doc.Right}, {Title: "Mean", Align: doc.Right}, {Title: "At least", Align: doc.Right},
+	t := doc.Table{ID: "ceilings", Columns: []doc.Column{{Title: "Change", Whole: true}, {Title: "Step"},
+		{Title: "Steps", Align: doc.Right}, {Title: "Mean", Align: doc.Right},
 		{Title: "Gain up to", Align: doc.Right}, {Title: "95 % over steps", Align: doc.Right}}}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
@@ -197,8 +197,7 @@ func page(r *analyze.WhatIfResult) doc.Document {
 				between = unit.Format(x.Interval[0], "ns") + " … " + unit.Format(x.Interval[1], "ns")
 			}
 			t.Rows = append(t.Rows, []doc.Cell{change, {doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens))},
-				{doc.Text(unit.Int(x.N))}, {doc.Text(unit.Format(x.Time, "ns"))}, {doc.Text(unit.Format(x.Time-x.UpTo, "ns"))},
-				{doc.Text(gain)}, {doc.Text(between)}})
+				{doc.Text(unit.Int(x.N))}, {doc.Text(unit.Format(x.Time, "ns"))}, {doc.Text(gain)}, {doc.Text(between)}})
 		}
 	}
 	d.Add(t)
