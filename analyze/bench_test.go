@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -154,9 +154,9 @@ func BenchmarkSections(b *testing.B) {
 	}
 }
 
-// BenchmarkStepGraph is the graph of what waits for what and a ceiling of it, each in turns with the timeline that the graph is
-// made of, which is n log n in the rows of the capture. What is reported are medians of the ratios: they are as good on a
-// busy machine, and are the same for a capture of ten times the rows where the graph is no worse than the timeline.
+// BenchmarkStepGraph measures the step graph and one ceiling, each alternating with the timeline that the graph is made
+// of, which is n log n in the rows of the capture. It reports medians of the ratios: a busy machine does not change them,
+// nor does a capture of ten times the rows, unless the graph grows faster than the timeline.
 func BenchmarkStepGraph(b *testing.B) {
 	t, tags := benchOpen(b, benchTrace(b))
 	in, _, err := prepare(t, &Options{}, tags)
@@ -178,11 +178,11 @@ func BenchmarkStepGraph(b *testing.B) {
 		base := taken(func() { attrib.NewTimeline(t, in.Calls, in.Span, isComm) })
 		graph = append(graph, taken(func() { g = stepgraph.New(t, in.Calls, in.Timeline) })/base)
 		stretch := interval.Interval{Start: in.Span.Start, End: in.Span.End}
-		ceiling = append(ceiling, taken(func() { g.Replay(stretch, g.UnitsOf(in.Units), &stepgraph.Change{HostFree: true}) })/base)
+		replay := func() { g.Replay(stretch, g.UnitsOf(in.Units), &stepgraph.Change{HostFree: true}) }
+		ceiling = append(ceiling, taken(replay)/base)
 	}
 	for name, list := range map[string][]float64{"graph/timeline": graph, "replay/timeline": ceiling} {
-		slices.Sort(list)
-		b.ReportMetric(list[len(list)/2], name)
+		b.ReportMetric(order.Median(list), name)
 	}
 }
 

@@ -135,15 +135,25 @@ func (p *perfetto) complete(name, category string, start, duration int64, more m
 	from, length := float64(start)/1e3, float64(duration)/1e3
 	args := map[string]any{"ns": duration}
 	maps.Copy(args, more)
-	p.event(traceEvent{Name: name, Phase: "X", Thread: p.thread, Start: &from, Duration: &length, Category: category, Args: args})
+	p.event(traceEvent{
+		Name:     name,
+		Phase:    "X",
+		Thread:   p.thread,
+		Start:    &from,
+		Duration: &length,
+		Category: category,
+		Args:     args,
+	})
 }
 
 // flow leads from the start of one event to that of another.
 func (p *perfetto) flow(from, to *slice) {
 	p.flows++
 	start, end := float64(from.Start)/1e3, float64(to.Start)/1e3
-	p.event(traceEvent{Name: "launch", Phase: "s", Thread: from.thread, Start: &start, Category: "launch", Flow: p.flows})
-	p.event(traceEvent{Name: "launch", Phase: "f", Thread: to.thread, Start: &end, Category: "launch", Flow: p.flows, Bind: "e"})
+	event := traceEvent{Name: "launch", Phase: "s", Thread: from.thread, Start: &start, Category: "launch", Flow: p.flows}
+	p.event(event)
+	event.Phase, event.Thread, event.Start, event.Bind = "f", to.thread, &end, "e"
+	p.event(event)
 }
 
 func (p *perfetto) unit(process int, u *PerfettoUnit) {

@@ -1,10 +1,6 @@
 package stepgraph
 
-import (
-	"sort"
-
-	"github.com/nsys-llm/explain/analyze/internal/trace"
-)
+import "github.com/nsys-llm/explain/analyze/internal/trace"
 
 // guess is a wait that no call and no row states, of a thread for the end of GPU work that its process launched, or for
 // another process. It is made where the thread goes on right after that far more often than by chance.
@@ -160,9 +156,10 @@ func put(list *[2]turn, x turn) bool {
 
 // latest is the turn that ended last by a moment, or nil.
 func latest(list *[2]turn, by int64) *turn {
-	i := sort.Search(len(list), func(i int) bool { return list[i].end <= by })
-	if i == len(list) || list[i].call == trace.None {
-		return nil
+	for i := range list {
+		if x := &list[i]; x.call != trace.None && x.end <= by {
+			return x
+		}
 	}
-	return &list[i]
+	return nil
 }

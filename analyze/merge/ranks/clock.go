@@ -16,8 +16,9 @@ type Clock struct {
 	N       int  // collectives that it was compared by; 0 for the first
 	// Messages is how many messages it was compared by, where no collective ties it.
 	Messages int
-	// Residual is what is left between the ends of matched collectives after the line was taken off, in ns: the median
-	// and the 99th percentile of the absolute values; both half of what messages leave open, and what the other clock is off.
+	// P50 and P99 are the residual in ns. For collectives: the median and the 99th percentile of the absolute difference
+	// between the ends of matched ones, after the line was subtracted. For messages both are the same: half of the range
+	// of offsets that causality allows, plus the residual of the other clock.
 	P50, P99 float64
 }
 

@@ -433,7 +433,7 @@ func (c *checks) hiddenLaunches() {
 	c.out.Metric("quality.hidden_graph_launches", nil, ratio)
 	c.that(*ratio >= hiddenWarn, check, counted(hidden, ratio), "hidden_graph_launches",
 		formatCount(hidden)+" of "+formatCount(all)+" launches of CUDA graphs ("+formatRatio(*ratio)+") have no GPU time under them: "+
-			"what they ran, decode steps as a rule, is not in the capture, and every number is of the rest. "+
+			"the work they ran, usually decode steps, is missing from the capture and from every number. "+
 			"Capture again with --trace cuda-sw,nvtx,osrt (nsys 2025.6 or later) or --graph-trace graph.")
 }
 
