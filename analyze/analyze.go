@@ -3,7 +3,7 @@
 // The phases, in order, each in a package of its own:
 //
 //  1. open (internal/trace): find out what the file is, open it without touching it, load its events into columns
-//  2. attribute (internal/attrib, internal/kernelname): which API call launched what, inside which NVTX ranges; what each
+//  2. attribute (internal/timeline, internal/kernelname): which API call launched what, inside which NVTX ranges; what each
 //     kernel is; what the GPU waited for while idle
 //  3. find the unit of work (internal/workunit)
 //  4. compute the sections (internal/section and compat), side by side, from what the phases before made
@@ -23,13 +23,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/section/steps"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -159,10 +159,10 @@ func openTrace(ctx context.Context, path string, opt *Options, tags *tagger) (*t
 
 // numberable refuses a table of GPU work with more rows than the timeline can number.
 func numberable(path string, rows ...int) error {
-	if n := slices.Max(rows); n > attrib.MaxRows {
+	if n := slices.Max(rows); n > timeline.MaxRows {
 		return &InputError{
 			File: filepath.Base(path),
-			What: fmt.Sprintf("a table of GPU work has %d rows, and explain can number %d", n, attrib.MaxRows),
+			What: fmt.Sprintf("a table of GPU work has %d rows, and explain can number %d", n, timeline.MaxRows),
 			Do:   "record a shorter time, or trace CUDA graphs as a whole (--cuda-graph-trace=graph)",
 		}
 	}
@@ -269,15 +269,15 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 		in.Kinds[i] = opt.Kernels.classify(n.Name)
 		isComm[i] = in.Kinds[i].Comm
 	}
-	layOut := func(w interval.Interval) *attrib.Timeline { return attrib.NewTimeline(t, in.Calls, w, isComm) }
+	layOut := func(w interval.Interval) *timeline.Timeline { return timeline.New(t, in.Calls, w, isComm) }
 	span, why := wholeCapture(t)
 	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
 	parallel.Do(func() {
-		in.Contexts = attrib.NewContexts(t)
+		in.Contexts = timeline.NewContexts(t)
 	}, func() {
-		in.Threads = attrib.NewThreads(t)
+		in.Threads = timeline.NewThreads(t)
 	}, func() {
-		in.Calls = attrib.Join(t)
+		in.Calls = timeline.Join(t)
 		t.DropCallIDs()
 		in.Timeline = layOut(span)
 		units = workunit.NewSearch(&workunit.Input{
@@ -298,7 +298,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 		in.Units.Narrow(in.Span)
 	}
 	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
-		in.NVTX = attrib.Attribute(t, in.Calls, in.Contexts, in.Span)
+		in.NVTX = timeline.Attribute(t, in.Calls, in.Contexts, in.Span)
 	}
 	if span, ok := steadyPart(in); ok {
 		in.Steady = in.With(in.Units)

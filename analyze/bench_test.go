@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -97,10 +97,10 @@ func BenchmarkAttribute(b *testing.B) {
 		name string
 		work func()
 	}{
-		{"join", func() { attrib.Join(whole) }},
-		{"contexts", func() { attrib.NewContexts(t) }},
-		{"timeline", func() { attrib.NewTimeline(t, in.Calls, in.Span, isComm) }},
-		{"ranges", func() { attrib.Attribute(t, in.Calls, in.Contexts, in.Span) }},
+		{"join", func() { timeline.Join(whole) }},
+		{"contexts", func() { timeline.NewContexts(t) }},
+		{"timeline", func() { timeline.New(t, in.Calls, in.Span, isComm) }},
+		{"ranges", func() { timeline.Attribute(t, in.Calls, in.Contexts, in.Span) }},
 		{"units", func() {
 			units := workunit.NewSearch(&workunit.Input{Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit})
 			units.Find(nil)
@@ -175,7 +175,7 @@ func BenchmarkStepGraph(b *testing.B) {
 	var graph, ceiling []float64
 	for b.Loop() {
 		var g *stepgraph.Graph
-		base := taken(func() { attrib.NewTimeline(t, in.Calls, in.Span, isComm) })
+		base := taken(func() { timeline.New(t, in.Calls, in.Span, isComm) })
 		graph = append(graph, taken(func() { g = stepgraph.New(t, in.Calls, in.Timeline) })/base)
 		stretch := interval.Interval{Start: in.Span.Start, End: in.Span.End}
 		replay := func() { g.Replay(stretch, g.UnitsOf(in.Units), &stepgraph.Change{HostFree: true}) }

@@ -3,8 +3,8 @@ package analyze
 import (
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -14,7 +14,7 @@ func TestEveryCategoryHasAColour(t *testing.T) {
 	for _, c := range kernelname.Categories {
 		names = append(names, string(c))
 	}
-	names = append(names, attrib.CauseNames[:]...)
+	names = append(names, timeline.CauseNames[:]...)
 	of := map[string]string{}
 	for _, name := range names {
 		class, ok := render.Colour(name)

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 )
@@ -61,7 +61,7 @@ func tracks(in *kit.Input) []*ranks.Track {
 }
 
 // processesOn are the processes that worked on a device, in the order of their numbers.
-func processesOn(d *attrib.Device) []int32 {
+func processesOn(d *timeline.Device) []int32 {
 	seen := map[int32]bool{}
 	for j := range d.Len() {
 		seen[d.Proc(j)] = true
@@ -83,12 +83,12 @@ var actsOfDevice = []string{"compute", "other communication", "copies", "idle: s
 var communicates = append(slices.Clone(ranks.Synchronising), ranks.Broadcast, ranks.Reduce, ranks.SendRecv)
 
 // deviceTrack is the communication kernels that a process runs on a device within the window.
-func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ranks.Track {
+func deviceTrack(in *kit.Input, d *timeline.Device, proc int32, comms *comms) *ranks.Track {
 	tr := &ranks.Track{Device: int64(d.ID), Acts: slices.Clone(actsOfDevice)}
 	var work []int
 	var edges []int64 // when kernels begin and end
 	for j := range d.Len() {
-		if d.Class(j) == attrib.Comm && d.Proc(j) == proc && d.Start(j) >= in.Span.Start && len(work) < ranks.MaxCalls &&
+		if d.Class(j) == timeline.Comm && d.Proc(j) == proc && d.Start(j) >= in.Span.Start && len(work) < ranks.MaxCalls &&
 			slices.Contains(communicates, in.Kinds[in.Trace.Kernels.Name(d.Row(j))].Collective) {
 			work = append(work, j)
 			edges = append(edges, d.Start(j), d.End(j))
@@ -102,7 +102,7 @@ func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ran
 		}
 	}
 	late := lateIn{in: in, tr: tr, moments: moments, parts: make([][]ranks.Part, len(moments)/2)}
-	v, all := attrib.Visitor{Piece: late.piece, Moments: moments}, attrib.Visitor{Moments: slices.Compact(edges)}
+	v, all := timeline.Visitor{Piece: late.piece, Moments: moments}, timeline.Visitor{Moments: slices.Compact(edges)}
 	d.Visit(in.Threads, &v, &all)
 	computed := func(at int64) int64 {
 		i, _ := slices.BinarySearch(all.Moments, at)
@@ -120,7 +120,7 @@ func deviceTrack(in *kit.Input, d *attrib.Device, proc int32, comms *comms) *ran
 			host := late.parts[at/2]
 			at += 2
 			for _, p := range host {
-				x.Cause[attrib.CauseHost] -= p.Time
+				x.Cause[timeline.CauseHost] -= p.Time
 			}
 			for act, ns := range append([]int64{x.Compute, x.ExposedComm, x.ExposedCopy}, x.Cause[:]...) {
 				if ns > 0 {
@@ -143,14 +143,14 @@ type lateIn struct {
 }
 
 // piece adds a stretch of such time. What nothing is known of stays idle time of cause host.
-func (x *lateIn) piece(p *attrib.HostPiece) {
+func (x *lateIn) piece(p *timeline.HostPiece) {
 	name := ""
 	switch call, ok := x.in.LateCallOf(p); {
 	case ok:
 		name = ranks.HostIn + call.Name(x.in.Trace)
-	case p.Cause == attrib.HostNotScheduled:
+	case p.Cause == timeline.HostNotScheduled:
 		name = ranks.HostIn + ranks.OnNoCPU
-	case p.Cause == attrib.HostRunning:
+	case p.Cause == timeline.HostRunning:
 		name = ranks.HostIn + ownCode
 	default:
 		return
@@ -206,7 +206,7 @@ func newComms(in *kit.Input) *comms {
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		for j := range d.Len() {
-			if d.Class(j) == attrib.Comm {
+			if d.Class(j) == timeline.Comm {
 				if thread, at, ok := c.launch(d.Call(j)); ok {
 					c.launches[thread] = append(c.launches[thread], at)
 				}

@@ -3,9 +3,9 @@ package analyze
 import (
 	"fmt"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -18,7 +18,7 @@ const (
 // wholeCapture is the default window: first start to last end of GPU work on any device; without GPU work, of host
 // events.
 func wholeCapture(t *trace.Trace) (interval.Interval, report.Window) {
-	span, ok := attrib.WorkSpan(t)
+	span, ok := timeline.WorkSpan(t)
 	mode, why := "capture", "the whole capture: from the first start to the last end of GPU work on any device"
 	if !ok {
 		mode, why = "host", "no GPU work: from the first to the last host event"

@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/judge"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/rules"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -28,7 +28,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 		Depth: comparison.DepthNone}
 	s := &side.Side{Captures: side.NewCaptures(head)}
 	c.Head = s.Describe()
-	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, match.OverlapNeeded
+	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, pairing.OverlapNeeded
 	text := map[policy.NoBase]string{policy.NotNamed: "no baseline: none was named",
 		policy.NeverMade: "no baseline (first run): there can be none yet",
 		policy.Lost:      "no baseline: the one that was asked for is not there"}[opt.NoBase]
@@ -37,7 +37,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	}
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
 	c.Fill()
-	judge.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
+	rules.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
 	c.Answer.Notes = []string{"there is no baseline to compare with", wording.Count(c.Counts.GatesChecked, "budget") + " checked"}
 	c.Cause = c.Answer.String()
 	return c, c.Validate()

@@ -8,10 +8,10 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/attribute"
-	"github.com/nsys-llm/explain/diff/internal/judge"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/breakdown"
 	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/rules"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -99,13 +99,13 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 		Depth: comparison.DepthNone}
 	base = collapse(c, "base", base)
 	head = collapse(c, "head", head)
-	both := match.New(base, head,
-		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device,
+	both := pairing.New(base, head,
+		pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device,
 			MinShare: opt.MinShare, Top: opt.Top, Study: opt.Study}, c)
 	x := &comparer{C: c, Opt: opt, Base: both.Base, Head: both.Head, sides: both,
 		noise: noise.NewDecider(c, both.Base, both.Head, opt.Policy, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
-	c.Unit.OverlapNeeded = match.OverlapNeeded
+	c.Unit.OverlapNeeded = pairing.OverlapNeeded
 	c.Identical = both.IdenticalSides()
 	both.Residue()
 	switch {
@@ -133,7 +133,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	both.NameKernels()
-	judge.All(x.noise, opt.Today)
+	rules.All(x.noise, opt.Today)
 	if len(opt.Study) > 0 {
 		x.unjudge()
 	}
@@ -149,12 +149,12 @@ type comparer struct {
 	C          *comparison.Comparison
 	Opt        Options
 	Base, Head *side.Side // of the kind of unit that is attributed, once it is chosen
-	sides      *match.Sides
+	sides      *pairing.Sides
 	noise      *noise.Decider
 }
 
-func (x *comparer) parts() *attribute.Parts {
-	return &attribute.Parts{C: x.C, Base: x.Base, Head: x.Head, Chosen: x.sides.Chosen(), MinShare: x.Opt.MinShare, Top: x.Opt.Top,
+func (x *comparer) parts() *breakdown.Parts {
+	return &breakdown.Parts{C: x.C, Base: x.Base, Head: x.Head, Chosen: x.sides.Chosen(), MinShare: x.Opt.MinShare, Top: x.Opt.Top,
 		Floor: x.noise.UnitFloor()}
 }
 
@@ -166,8 +166,8 @@ func (x *comparer) compare() {
 	if u.Kind != h.Kind {
 		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
 	}
-	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.sides.Kind.Phase, match.Optional(
-		x.sides.Kind.Batch), match.Optional(x.sides.Kind.Tokens)
+	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.sides.Kind.Phase, pairing.Optional(
+		x.sides.Kind.Batch), pairing.Optional(x.sides.Kind.Tokens)
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
 	x.sides.Work()
@@ -176,7 +176,7 @@ func (x *comparer) compare() {
 	if c.Depth == comparison.DepthKernel {
 		base, _ := x.Base.Merged()
 		head, _ := x.Head.Merged()
-		rows, rest := match.KernelRows(x.Base, x.Head, x.Opt.MinShare, x.Opt.Top)
+		rows, rest := pairing.KernelRows(x.Base, x.Head, x.Opt.MinShare, x.Opt.Top)
 		x.noise.Kernels(base, head, rows, rest)
 	}
 	parts := x.parts()

@@ -16,8 +16,8 @@ var numbersOfRows = []string{"Base", "Head", "Delta", "Ratio", "BaseCount", "Hea
 // TestFieldsAreReadByValue: no room follows a pointer to a number of a row itself, since a side may lack it, and rooms that
 // tell of a comparison follow none at all. comparison.Value does.
 func TestFieldsAreReadByValue(t *testing.T) {
-	tells := map[string]bool{"internal/attribute/*.go": true, "diffdoc/*.go": true, "comparison/*.go": true}
-	for _, dir := range []string{"*.go", "internal/attribute/*.go", "internal/judge/*.go", "internal/match/*.go", "internal/noise/*.go", "internal/side/*.go", "diffdoc/*.go", "comparison/*.go", "sequential/*.go", "../gate/*.go", "../cmd/explain/internal/mcp/*.go"} {
+	tells := map[string]bool{"internal/breakdown/*.go": true, "diffdoc/*.go": true, "comparison/*.go": true}
+	for _, dir := range []string{"*.go", "internal/breakdown/*.go", "internal/rules/*.go", "internal/pairing/*.go", "internal/noise/*.go", "internal/side/*.go", "diffdoc/*.go", "comparison/*.go", "sequential/*.go", "../gate/*.go", "../cmd/explain/internal/mcp/*.go"} {
 		files, err := filepath.Glob(dir)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", dir, err)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -41,7 +41,7 @@ func (x *comparer) iterations() {
 		x.C.Reason(
 			comparison.DifferentWork,
 			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",
-				match.KindsText(x.sides.BaseKinds()), match.KindsText(x.sides.HeadKinds())),
+				pairing.KindsText(x.sides.BaseKinds()), pairing.KindsText(x.sides.HeadKinds())),
 		)
 		return
 	}
@@ -50,8 +50,8 @@ func (x *comparer) iterations() {
 	}
 	u := &x.Base.Captures[0].Report.Unit
 	x.C.Unit.Kind, x.C.Unit.Name = u.Kind, u.Name
-	x.C.Unit.Phase, x.C.Unit.Batch, x.C.Unit.Tokens = x.sides.Kind.Phase, match.Optional(
-		x.sides.Kind.Batch), match.Optional(x.sides.Kind.Tokens)
+	x.C.Unit.Phase, x.C.Unit.Batch, x.C.Unit.Tokens = x.sides.Kind.Phase, pairing.Optional(
+		x.sides.Kind.Batch), pairing.Optional(x.sides.Kind.Tokens)
 	x.C.Unit.BaseN, x.C.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	x.noise.Rows(x.sides.Chosen())
 }

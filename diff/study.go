@@ -7,14 +7,14 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
 // StudyFields are what a study can be of: the fields of the environment that make sides not comparable, and what no
 // field says: the batch size, the engine (its version, say), and the work itself.
 func StudyFields() []string {
-	list := []string{match.StudyBatch, match.StudyEngine, match.StudyWork}
+	list := []string{pairing.StudyBatch, pairing.StudyEngine, pairing.StudyWork}
 	for _, f := range report.EnvironmentFields() {
 		if f.Class == report.HardField {
 			list = append(list, f.Name)

@@ -86,16 +86,16 @@ var rooms = []room{
 		"analyze/internal/spill analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source", noSQL},
 	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname analyze/internal/spill " +
 		"analyze/internal/trace/kineto analyze/internal/trace/pages analyze/internal/trace/payload analyze/internal/trace/source analyze/internal/trace/span", nil},
-	{"analyze/internal/attrib", "attribution",
+	{"analyze/internal/timeline", "attribution",
 		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",
-		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname analyze/report/order " +
+		"analyze/internal/trace analyze/internal/timeline analyze/internal/interval analyze/internal/kernelname analyze/report/order " +
 			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/stepgraph", "what waits for what",
-		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
+		"analyze/internal/trace analyze/internal/timeline analyze/internal/interval analyze/internal/stat " +
 			"analyze/internal/parallel analyze/internal/spill analyze/internal/workunit", noSQL},
 	{"analyze/internal/whatif", "ceilings know no section",
-		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
+		"analyze/internal/trace analyze/internal/timeline analyze/internal/interval analyze/internal/kernelname " +
 			"analyze/internal/parallel analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
@@ -118,20 +118,20 @@ var rooms = []room{
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit analyze/report/wording diff/comparison", noSQL},
 	{"diff/student", "the test that comparisons and histories share stands alone", "", stdOnly},
-	{"diff/internal/infer", "statistics stand alone", "analyze/report/order diff/student", stdOnly},
+	{"diff/internal/significance", "statistics stand alone", "analyze/report/order diff/student", stdOnly},
 	{"diff/sequential", "a test of pairs stands alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
-		"analyze/report analyze/report/align diff/comparison diff/internal/infer", noSQL},
-	{"diff/internal/match", "what two sides have in common",
+		"analyze/report analyze/report/align diff/comparison diff/internal/significance", noSQL},
+	{"diff/internal/pairing", "what two sides have in common",
 		"analyze/report analyze/report/align analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/side", noSQL},
 	{"diff/internal/noise", "whether a change is real",
-		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/student diff/internal/infer diff/internal/side " +
-			"diff/internal/match", noSQL},
-	{"diff/internal/attribute", "where a change comes from",
-		"analyze/report analyze/report/stacks analyze/report/unit analyze/report/wording diff/comparison diff/internal/infer diff/internal/side " +
-			"diff/internal/match", noSQL},
-	{"diff/internal/judge", "gates and waivers",
-		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/student diff/internal/significance diff/internal/side " +
+			"diff/internal/pairing", noSQL},
+	{"diff/internal/breakdown", "where a change comes from",
+		"analyze/report analyze/report/stacks analyze/report/unit analyze/report/wording diff/comparison diff/internal/significance diff/internal/side " +
+			"diff/internal/pairing", noSQL},
+	{"diff/internal/rules", "gates and waivers",
+		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/significance diff/internal/side " +
 			"diff/internal/noise", noSQL},
 	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
 	{"diff/diffdoc", "a comparison as text: selects and lays out",
@@ -202,7 +202,7 @@ var rooms = []room{
 
 const (
 	// beneath is all that sections stand on.
-	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/stacks analyze/report/unit analyze/report/wording analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
+	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/stacks analyze/report/unit analyze/report/wording analyze/loadfile analyze/internal/timeline analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
 		"analyze/internal/stat analyze/internal/stepgraph analyze/internal/trace analyze/internal/whatif " +
 		"analyze/internal/workunit"

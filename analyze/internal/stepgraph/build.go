@@ -4,10 +4,10 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -34,7 +34,7 @@ const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000 // usualLaunch 
 // stream is the work of one stream in the order in which it started, which is the order of its launches.
 type stream struct {
 	streamKey
-	d      *attrib.Device
+	d      *timeline.Device
 	base   int32 // the number of the device's first piece
 	pieces []int32
 	full   int     // pieces ahead of a launch that waits for room; 0 until it is asked for
@@ -50,14 +50,14 @@ type streamKey struct {
 type builder struct {
 	*Graph
 	t       *trace.Trace
-	calls   *attrib.Calls
+	calls   *timeline.Calls
 	streams []stream
 	ofProc  map[int32][]int32 // indexes into streams
 	last    []int32           // by call: the call kept last before it on its thread, an index of kept
 }
 
 // New builds the graph of a timeline. In time it is n log n in the rows of the capture.
-func New(t *trace.Trace, calls *attrib.Calls, tl *attrib.Timeline) *Graph {
+func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
 	g := &Graph{Timeline: tl, trace: t, api: &t.API, base: make([]int32, len(tl.Devices))}
 	n := 0
 	for d := range tl.Devices {
@@ -178,7 +178,7 @@ func (s *stream) call(k int) int32 {
 
 // numberStreams finds the streams of a device in the order in which they start, that of each piece, and how many pieces
 // each has.
-func numberStreams(d *attrib.Device, of []int32) (list []stream, counts []int) {
+func numberStreams(d *timeline.Device, of []int32) (list []stream, counts []int) {
 	index := map[streamKey]int32{}
 	var recent [64]int32 // by the low bits of the id: the stream seen last, from 1
 	for i := range of {
@@ -200,14 +200,14 @@ func numberStreams(d *attrib.Device, of []int32) (list []stream, counts []int) {
 }
 
 // mayWait reports whether a call may have waited for the work that it launched, or for room.
-func (b *builder) mayWait(d *attrib.Device, i, call int) bool {
+func (b *builder) mayWait(d *timeline.Device, i, call int) bool {
 	n := &b.api.Names[b.api.Name(call)]
 	switch {
 	case n.SyncCopy:
 		return true
 	case n.Launch:
 		return b.api.Dur(call) > roomCall && d.Start(i)-b.api.End(call) > roomAhead
-	case n.AsyncCopy && d.Kind(i) == attrib.CopyWork:
+	case n.AsyncCopy && d.Kind(i) == timeline.CopyWork:
 		row := d.Row(i)
 		return b.t.Copies.SrcKind(row) == 0 || b.t.Copies.DstKind(row) == 0
 	}
@@ -280,8 +280,8 @@ func (s *sample) at(q float64, usual int64) int64 {
 // measure finds the typical latencies: of launches into a stream that was idle, and between work that was launched long
 // before. Half of them are longer.
 func (b *builder) measure() {
-	var launch [attrib.SetWork + 1][2]sample
-	var stream [attrib.SetWork + 1]sample
+	var launch [timeline.SetWork + 1][2]sample
+	var stream [timeline.SetWork + 1]sample
 	for di := range b.Timeline.Devices {
 		d, base := &b.Timeline.Devices[di], b.base[di]
 		for i := range d.Len() {

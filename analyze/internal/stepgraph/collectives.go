@@ -3,7 +3,7 @@ package stepgraph
 import (
 	"math/bits"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -43,12 +43,12 @@ func (b *builder) collect() {
 		}
 		open = kept
 	}
-	number := make(map[*attrib.Device]int, len(devices))
+	number := make(map[*timeline.Device]int, len(devices))
 	for d := range devices {
 		number[&devices[d]] = d
 	}
-	b.Timeline.ByStart(func(d *attrib.Device, i int) {
-		if d.Class(i) != attrib.Comm {
+	b.Timeline.ByStart(func(d *timeline.Device, i int) {
+		if d.Class(i) != timeline.Comm {
 			return
 		}
 		w, di := d.Work(i), number[d]

@@ -14,15 +14,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
 // Graph is what waits for what. A piece of GPU work is known by its number: those of the first device come first, in
 // the order of its timeline.
 type Graph struct {
-	Timeline *attrib.Timeline
+	Timeline *timeline.Timeline
 	Found    Found
 
 	trace   *trace.Trace
@@ -145,9 +145,9 @@ type collective struct {
 
 // latencies are typical times, in ns, by the kind of what starts.
 type latencies struct {
-	launch [attrib.SetWork + 1][2]int64 // from the end of the launching call; from its start, where it still runs
-	quick  [attrib.SetWork + 1]int64    // of the quickest from the start of a call that still runs
-	stream [attrib.SetWork + 1]int64    // from the end of the work before on the stream
+	launch [timeline.SetWork + 1][2]int64 // from the end of the launching call; from its start, where it still runs
+	quick  [timeline.SetWork + 1]int64    // of the quickest from the start of a call that still runs
+	stream [timeline.SetWork + 1]int64    // from the end of the work before on the stream
 	event  int64
 	gap    int64 // between two launches of a thread
 }
@@ -207,11 +207,11 @@ type hold struct {
 type begun struct {
 	start int64
 	call  int32 // that launched it, or trace.None
-	kind  attrib.Kind
+	kind  timeline.Kind
 }
 
 // begin is the i-th piece of a device's work.
-func begin(d *attrib.Device, i int) begun { return begun{d.Start(i), d.Call(i), d.Kind(i)} }
+func begin(d *timeline.Device, i int) begun { return begun{d.Start(i), d.Call(i), d.Kind(i)} }
 
 // bind is what work waited for last: of all that it depends on, what lets it start latest.
 func (g *Graph) bind(piece int32) (w begun, best hold) {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -14,7 +14,7 @@ import (
 type Change struct {
 	// Work is what a piece of work takes of its time, 0 where it is not there at all; nil: all of it. Of a collective
 	// it is the time after the last device has joined.
-	Work func(d *attrib.Device, i int) float64
+	Work func(d *timeline.Device, i int) float64
 	// Call is likewise for the time that calls take themselves, by index of the name; waiting is no part of it.
 	Call func(name int32) float64
 	// NoWait are the calls, by row, that no longer wait for the GPU.
@@ -125,7 +125,7 @@ func (r *replay) openCalls() {
 }
 
 // startingIn are the pieces of a device that start in the stretch.
-func startingIn(d *attrib.Device, stretch interval.Interval) (lo, hi int32) {
+func startingIn(d *timeline.Device, stretch interval.Interval) (lo, hi int32) {
 	search := func(t int64) int32 {
 		a, b := 0, d.Len()
 		for a < b {
@@ -493,7 +493,7 @@ func (r *replay) work(device int, i int32) {
 	}
 	at = max(at, r.stretch.Start)
 	ns := w.End - w.Start
-	if r.c.Overlap && w.Class == attrib.Comm {
+	if r.c.Overlap && w.Class == timeline.Comm {
 		ns = 0
 	}
 	r.from[slot], r.to[slot] = at, at+scaled(ns, factor)
@@ -564,7 +564,7 @@ func (r *replay) communication(u *Units) []int64 {
 		device, members := &r.Timeline.Devices[d], u.Of[d].Walk()
 		for i := r.lo[d]; i < r.hi[d]; i++ {
 			id := members.Of(int(i))
-			if id == trace.None || device.Class(int(i)) != attrib.Comm {
+			if id == trace.None || device.Class(int(i)) != timeline.Comm {
 				continue
 			}
 			piece := r.Graph.base[d] + i

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
@@ -21,7 +21,7 @@ import (
 type capture struct {
 	*stepgraph.Graph
 	trace  *trace.Trace
-	calls  *attrib.Calls
+	calls  *timeline.Calls
 	found  *workunit.Result
 	units  *stepgraph.Units
 	span   interval.Interval
@@ -29,7 +29,7 @@ type capture struct {
 }
 
 // work is a piece of work by its number.
-func (c *capture) work(piece int32) attrib.Work {
+func (c *capture) work(piece int32) timeline.Work {
 	d, i := c.Place(piece)
 	return c.Timeline.Devices[d].Work(i)
 }
@@ -41,9 +41,9 @@ func open(t *testing.T, path string) *capture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tr.Close() })
-	c := &capture{trace: tr, calls: attrib.Join(tr)}
+	c := &capture{trace: tr, calls: timeline.Join(tr)}
 	var ok bool
-	if c.span, ok = attrib.WorkSpan(tr); !ok {
+	if c.span, ok = timeline.WorkSpan(tr); !ok {
 		c.span = interval.Interval{}
 	}
 	kinds := make([]kernelname.Info, len(tr.Kernels.Names))
@@ -52,7 +52,7 @@ func open(t *testing.T, path string) *capture {
 		kinds[i] = kernelname.Classify(n.Name)
 		c.isComm[i] = kinds[i].Comm
 	}
-	tl := attrib.NewTimeline(tr, c.calls, c.span, c.isComm)
+	tl := timeline.New(tr, c.calls, c.span, c.isComm)
 	c.Graph = stepgraph.New(tr, c.calls, tl)
 	s := workunit.NewSearch(&workunit.Input{Trace: tr, Calls: c.calls, Timeline: tl, Kinds: kinds,
 		Marked: func(uint32) bool { return false }})
@@ -127,9 +127,9 @@ func (c *capture) mean(times []int64) float64 {
 	return sum / float64(n)
 }
 
-func (c *capture) kernels(name string, factor float64) func(d *attrib.Device, i int) float64 {
-	return func(d *attrib.Device, i int) float64 {
-		if d.Kind(i) == attrib.KernelWork &&
+func (c *capture) kernels(name string, factor float64) func(d *timeline.Device, i int) float64 {
+	return func(d *timeline.Device, i int) float64 {
+		if d.Kind(i) == timeline.KernelWork &&
 			strings.HasPrefix(c.trace.Kernels.Names[c.trace.Kernels.Name(d.Row(i))].Name, name) {
 			return factor
 		}

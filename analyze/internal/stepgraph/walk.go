@@ -3,7 +3,7 @@ package stepgraph
 import (
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -217,11 +217,11 @@ func (g *Graph) Reason(piece int32, ns int64) (r Reason, what, call int32, known
 	case ByStream, BySeeming:
 		d, i := g.Place(h.piece)
 		switch g.Timeline.Devices[d].Class(i) {
-		case attrib.Comm:
+		case timeline.Comm:
 			r = WaitsCollective
-		case attrib.Copy:
+		case timeline.Copy:
 			r = WaitsCopy
-		case attrib.Compute, attrib.Idle:
+		case timeline.Compute, timeline.Idle:
 			r = WaitsKernel
 		}
 	}
@@ -256,7 +256,7 @@ func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
 	w := walker{Graph: g, tell: func(s *Step) { path = append(path, *s) }}
 	at := window.Start
 	for i := range d.Len() {
-		if d.Class(i) != attrib.Compute {
+		if d.Class(i) != timeline.Compute {
 			continue
 		}
 		start, end := d.Start(i), min(d.End(i), window.End)
@@ -292,11 +292,11 @@ func (g *Graph) absence(s *Step) Absence {
 	case Runs:
 		d, i := g.Place(s.Piece)
 		switch g.Timeline.Devices[d].Class(i) {
-		case attrib.Comm:
+		case timeline.Comm:
 			return BlockedByComm
-		case attrib.Copy:
+		case timeline.Copy:
 			return BlockedByCopy
-		case attrib.Compute, attrib.Idle:
+		case timeline.Compute, timeline.Idle:
 		}
 	case AfterWork, AfterCall:
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
 // main are the sums of the units of the main kind, by device.
@@ -37,10 +37,10 @@ func (c *capture) hostIdle() []int64 {
 				own = append(own, u)
 			}
 		}
-		c.graph.Timeline.Devices[d].Sweep(func(g *attrib.Gap) {
+		c.graph.Timeline.Devices[d].Sweep(func(g *timeline.Gap) {
 			for _, u := range own {
 				if x := &c.units.Units[u]; g.Start < x.End && g.End > x.Start {
-					sum[u] += g.Within(x.Start, x.End)[attrib.CauseHost]
+					sum[u] += g.Within(x.Start, x.End)[timeline.CauseHost]
 				}
 			}
 		}, nil)
@@ -69,7 +69,7 @@ func TestBoundsOfCeilings(t *testing.T) {
 		}
 		face := &facing{graph: c.graph, r: c.units, of: c.of, list: c.kept()}
 		idle := make([]int64, len(c.units.Units))
-		for u, ns := range face.covered(func(*attrib.Device, int) bool { return true }) {
+		for u, ns := range face.covered(func(*timeline.Device, int) bool { return true }) {
 			idle[u] = c.units.Units[u].Time() - ns
 		}
 		host, idles := c.byDevice(c.hostIdle()), c.byDevice(idle)

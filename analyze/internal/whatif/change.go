@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -104,7 +104,7 @@ type Input struct {
 	Trace *trace.Trace
 	Graph *stepgraph.Graph
 	Kinds []kernelname.Info // by kernel name
-	Name  func(d *attrib.Device, i int32) string
+	Name  func(d *timeline.Device, i int32) string
 }
 
 // errNothing is the error of a change that matches nothing.
@@ -200,7 +200,7 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 		}
 	}
 	others := map[string]float64{} // by displayed name
-	other := func(d *attrib.Device, i int) float64 {
+	other := func(d *timeline.Device, i int) float64 {
 		name := in.Name(d, int32(i))
 		f, ok := others[name]
 		if ok {
@@ -210,11 +210,11 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 		for at, c := range changes {
 			plain := "memset"
 			switch d.Kind(i) {
-			case attrib.CopyWork:
+			case timeline.CopyWork:
 				plain = directions[in.Trace.Copies.Kind(d.Row(i))]
-			case attrib.GraphWork:
+			case timeline.GraphWork:
 				plain = ""
-			case attrib.KernelWork, attrib.SetWork:
+			case timeline.KernelWork, timeline.SetWork:
 			}
 			if c.what == "kernel" && c.match.MatchString(name) || c.what == "copy" && plain != "" && c.match.MatchString(plain) {
 				f, found[at] = f*c.factor, true
@@ -227,7 +227,7 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 	for d := range tl.Devices {
 		device := &tl.Devices[d]
 		for i := range device.Len() {
-			if device.Kind(i) != attrib.KernelWork {
+			if device.Kind(i) != timeline.KernelWork {
 				other(device, i)
 			}
 		}
@@ -237,8 +237,8 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 			return fmt.Errorf("%s %w: no work is called so", c, errNothing)
 		}
 	}
-	out.Work = func(d *attrib.Device, i int) float64 {
-		if d.Kind(i) == attrib.KernelWork {
+	out.Work = func(d *timeline.Device, i int) float64 {
+		if d.Kind(i) == timeline.KernelWork {
 			return names[in.Trace.Kernels.Name(d.Row(i))]
 		}
 		return other(d, i)

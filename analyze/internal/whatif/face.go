@@ -6,8 +6,8 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
@@ -30,7 +30,7 @@ const mostIdle = 0.02
 // look finds out once what is idle.
 func (f *facing) look() {
 	f.once.Do(func() {
-		f.busy = f.covered(func(*attrib.Device, int) bool { return true })
+		f.busy = f.covered(func(*timeline.Device, int) bool { return true })
 		time, busy := f.sum(func(u int32) int64 { return f.r.Units[u].Time() }), f.sum(func(u int32) int64 { return f.busy[u] })
 		f.full = make([]bool, len(time))
 		for d := range time {
@@ -75,7 +75,7 @@ func (f *facing) bound(times []int64, c *stepgraph.Change) {
 }
 
 // pieces are those of a device that start from the first unit on and before the end of the last.
-func (f *facing) pieces(d *attrib.Device) (lo, hi int) {
+func (f *facing) pieces(d *timeline.Device) (lo, hi int) {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, u := range f.list {
 		from, to = min(from, f.r.Units[u].Start), max(to, f.r.Units[u].End)
@@ -85,7 +85,7 @@ func (f *facing) pieces(d *attrib.Device) (lo, hi int) {
 }
 
 // covered is, by unit of the result, for how many ns of it such work runs on its device.
-func (f *facing) covered(are func(d *attrib.Device, i int) bool) []int64 {
+func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 	sum := make([]int64, len(f.r.Units))
 	for index := range f.graph.Timeline.Devices {
 		var units []int32
@@ -124,7 +124,7 @@ func (f *facing) covered(are func(d *attrib.Device, i int) bool) []int64 {
 }
 
 // exclusive is, by unit, what a change takes of the time in which nothing runs but work that it makes faster.
-func (f *facing) exclusive(left func(d *attrib.Device, i int) float64) []int64 {
+func (f *facing) exclusive(left func(d *timeline.Device, i int) float64) []int64 {
 	var levels []float64 // what is left of work, most first
 	for d := range f.graph.Timeline.Devices {
 		device := &f.graph.Timeline.Devices[d]
@@ -144,7 +144,7 @@ func (f *facing) exclusive(left func(d *attrib.Device, i int) float64) []int64 {
 	gain := make([]int64, len(f.r.Units))
 	above := make([]int64, len(f.r.Units))
 	for _, level := range levels {
-		time := f.covered(func(d *attrib.Device, i int) bool { return max(0, left(d, i)) >= level })
+		time := f.covered(func(d *timeline.Device, i int) bool { return max(0, left(d, i)) >= level })
 		for u := range gain {
 			gain[u] += int64(max(0, 1-level) * float64(time[u]-above[u]))
 		}
@@ -170,8 +170,8 @@ func (f *facing) times(c *stepgraph.Change) []int64 {
 		add(f.exclusive(c.Work))
 	}
 	if c.Overlap {
-		add(f.exclusive(func(d *attrib.Device, i int) float64 {
-			if d.Class(i) == attrib.Comm {
+		add(f.exclusive(func(d *timeline.Device, i int) float64 {
+			if d.Class(i) == timeline.Comm {
 				return 0
 			}
 			return 1

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
@@ -34,8 +34,8 @@ func open(t *testing.T, path string) *capture {
 	}
 	t.Cleanup(func() { tr.Close() })
 	c := &capture{trace: tr}
-	calls := attrib.Join(tr)
-	span, ok := attrib.WorkSpan(tr)
+	calls := timeline.Join(tr)
+	span, ok := timeline.WorkSpan(tr)
 	if !ok {
 		return c
 	}
@@ -45,7 +45,7 @@ func open(t *testing.T, path string) *capture {
 		kinds[i] = kernelname.Classify(n.Name)
 		comm[i] = kinds[i].Comm
 	}
-	tl := attrib.NewTimeline(tr, calls, span, comm)
+	tl := timeline.New(tr, calls, span, comm)
 	c.graph = stepgraph.New(tr, calls, tl)
 	s := workunit.NewSearch(&workunit.Input{Trace: tr, Calls: calls, Timeline: tl, Kinds: kinds,
 		Marked: func(uint32) bool { return false }})
@@ -110,7 +110,7 @@ func (c *capture) families() (list []string) {
 	for d := range c.graph.Timeline.Devices {
 		device := &c.graph.Timeline.Devices[d]
 		for i := range device.Len() {
-			if device.Kind(i) == attrib.KernelWork && device.Class(i) == attrib.Compute {
+			if device.Kind(i) == timeline.KernelWork && device.Class(i) == timeline.Compute {
 				sums[c.family(device, i)] += device.End(i) - device.Start(i)
 			}
 		}
@@ -127,14 +127,14 @@ func (c *capture) families() (list []string) {
 	return list
 }
 
-func (c *capture) family(d *attrib.Device, i int) string {
+func (c *capture) family(d *timeline.Device, i int) string {
 	return mutant.Short(c.trace.Kernels.Names[c.trace.Kernels.Name(d.Row(i))].Name)
 }
 
 // scaled makes the kernels of a family take a share of their time.
 func (c *capture) scaled(family string, factor float64) *stepgraph.Change {
-	return &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
-		if d.Kind(i) == attrib.KernelWork && c.family(d, i) == family {
+	return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+		if d.Kind(i) == timeline.KernelWork && c.family(d, i) == family {
 			return factor
 		}
 		return 1

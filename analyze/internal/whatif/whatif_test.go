@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
@@ -39,7 +39,7 @@ func TestCeilingsByHand(t *testing.T) {
 	for i, n := range c.trace.Kernels.Names {
 		kinds[i] = kernelname.Classify(n.Name)
 	}
-	in := Input{Trace: c.trace, Graph: c.graph, Kinds: kinds, Name: func(*attrib.Device, int32) string { return "" }}
+	in := Input{Trace: c.trace, Graph: c.graph, Kinds: kinds, Name: func(*timeline.Device, int32) string { return "" }}
 	for _, x := range []struct {
 		kind Kind
 		text string
@@ -113,8 +113,8 @@ func TestFaceValues(t *testing.T) {
 	}
 	kernel := func(name string, factor float64) *stepgraph.Change {
 		names := f.graph.Trace().Kernels.Names
-		return &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
-			if d.Kind(i) == attrib.KernelWork && names[f.graph.Trace().Kernels.Name(d.Row(i))].Name == name {
+		return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+			if d.Kind(i) == timeline.KernelWork && names[f.graph.Trace().Kernels.Name(d.Row(i))].Name == name {
 				return factor
 			}
 			return 1
@@ -128,18 +128,18 @@ func TestFaceValues(t *testing.T) {
 		{"A alone runs for 500", kernel("gemm_a", 0), 500},
 		{"half of that", kernel("gemm_a", 0.5), 250},
 		{"B alone runs for 200", kernel("norm_b", 0), 200},
-		{"A and B without the copy's 200", &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
-			if d.Kind(i) == attrib.KernelWork {
+		{"A and B without the copy's 200", &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+			if d.Kind(i) == timeline.KernelWork {
 				return 0
 			}
 			return 1
 		}}, 700},
-		{"all that runs at half speed more", &stepgraph.Change{Work: func(*attrib.Device, int) float64 { return 0.5 }}, 450},
+		{"all that runs at half speed more", &stepgraph.Change{Work: func(*timeline.Device, int) float64 { return 0.5 }}, 450},
 		{"all idle time", &stepgraph.Change{HostFree: true}, 100},
 		{"the two launches", &stepgraph.Change{Graph: true}, 20},
 		{"half of three calls", &stepgraph.Change{Call: func(int32) float64 { return 0.5 }}, 15},
 		{"nothing communicates", &stepgraph.Change{Overlap: true}, 0},
-		{"no more than the step", &stepgraph.Change{HostFree: true, Work: func(*attrib.Device, int) float64 { return 0 }}, 1000},
+		{"no more than the step", &stepgraph.Change{HostFree: true, Work: func(*timeline.Device, int) float64 { return 0 }}, 1000},
 	} {
 		times := f.times(x.change)
 		for _, u := range f.list {

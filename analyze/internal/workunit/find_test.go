@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
@@ -59,9 +59,9 @@ func load(tb testing.TB, path, spec string) *workunit.Input {
 		in.Kinds[i] = kernelname.Classify(n.Name)
 		isComm[i] = in.Kinds[i].Comm
 	}
-	in.Calls = attrib.Join(t)
-	span, _ := attrib.WorkSpan(t)
-	in.Timeline = attrib.NewTimeline(t, in.Calls, span, isComm)
+	in.Calls = timeline.Join(t)
+	span, _ := timeline.WorkSpan(t)
+	in.Timeline = timeline.New(t, in.Calls, span, isComm)
 	return in
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
 // Bounds of finding units by graph launches.
@@ -34,14 +34,14 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 		i := int(id)
 		row := device.Row(i)
 		switch {
-		case device.Kind(i) == attrib.GraphWork:
+		case device.Kind(i) == timeline.GraphWork:
 			exec := f.Trace.Graphs.Exec(row)
 			if exec < 0 {
 				exec = f.Trace.Graphs.Graph(row)
 			}
 			list = append(list, launch{at: int32(at), time: device.End(i) - device.Start(i),
 				hash: mix(uint64(exec) + 1)})
-		case device.Kind(i) == attrib.KernelWork && f.Trace.Kernels.InGraph(row) && f.Trace.Kernels.Corr(row) >= 0:
+		case device.Kind(i) == timeline.KernelWork && f.Trace.Kernels.InGraph(row) && f.Trace.Kernels.Corr(row) >= 0:
 			corr := f.Trace.Kernels.Corr(row)
 			if last < 0 || f.Trace.Kernels.Corr(lastRow) != corr { // the kernels of a launch mostly follow each other
 				k, ok := byCorr[corr]
@@ -184,7 +184,7 @@ func (f *finder) sound(r *Result) bool {
 	for d := range f.of {
 		device := &f.Timeline.Devices[d]
 		for w, id := range f.of[d] {
-			if device.Class(w) != attrib.Compute {
+			if device.Class(w) != timeline.Compute {
 				continue
 			}
 			time := device.End(w) - device.Start(w)

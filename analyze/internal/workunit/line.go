@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
 // line is a sequence of compute kernels in which anchors are looked for: those of one track's main stream, or of
@@ -95,7 +95,7 @@ func (f *finder) mainStream(t *track) int64 {
 	last := int64(everyStream)
 	for _, w := range t.work {
 		i := int(w)
-		if device.Class(i) != attrib.Compute {
+		if device.Class(i) != timeline.Compute {
 			continue
 		}
 		if s := device.Stream(i); s != last {
@@ -119,8 +119,8 @@ func (f *finder) mainStream(t *track) int64 {
 }
 
 // onLine reports whether a piece of work counts when units of the track are told apart.
-func onLine(device *attrib.Device, i int, t *track) bool {
-	return device.Class(i) == attrib.Compute && (t.stream == everyStream || device.Stream(i) == t.stream)
+func onLine(device *timeline.Device, i int, t *track) bool {
+	return device.Class(i) == timeline.Compute && (t.stream == everyStream || device.Stream(i) == t.stream)
 }
 
 // mix spreads the bits of x (splitmix64's finaliser).

@@ -8,9 +8,9 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -159,7 +159,7 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 	}
 	open := f.opener(list)
 	// launchers visits the ranges around the call that launched a piece of work, one of each family.
-	launchers := func(device *attrib.Device, w int, visit func(k int32)) {
+	launchers := func(device *timeline.Device, w int, visit func(k int32)) {
 		call := device.Call(w)
 		if call == trace.None {
 			return
@@ -174,7 +174,7 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 			}
 		}
 	}
-	if !f.anyLarge(len(families), func(device *attrib.Device, w int, visit func(family int32)) {
+	if !f.anyLarge(len(families), func(device *timeline.Device, w int, visit func(family int32)) {
 		launchers(device, w, func(k int32) { visit(ofName[r.Name(int(list[k]))]) })
 	}) {
 		return 0, 0
@@ -220,13 +220,13 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 }
 
 // isKernel reports whether a piece of work is a kernel or a graph of them.
-func isKernel(device *attrib.Device, w int) bool {
-	return device.Kind(w) == attrib.KernelWork || device.Kind(w) == attrib.GraphWork
+func isKernel(device *timeline.Device, w int) bool {
+	return device.Kind(w) == timeline.KernelWork || device.Kind(w) == timeline.GraphWork
 }
 
 // anyLarge reports whether one of so many families may hold as many of the kernels as units must, by a sample of them;
 // of tells the families of a piece of work.
-func (f *finder) anyLarge(families int, of func(device *attrib.Device, w int, visit func(family int32))) bool {
+func (f *finder) anyLarge(families int, of func(device *timeline.Device, w int, visit func(family int32))) bool {
 	total := 0
 	for d := range f.Timeline.Devices {
 		total += f.Timeline.Devices[d].Len()

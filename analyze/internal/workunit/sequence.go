@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
 // minTracks is the share of all compute time that tracks with an anchor must have.
@@ -416,7 +416,7 @@ func (f *finder) byUserKernel() *Result {
 		var cuts []cut
 		for at, w := range t.work {
 			device, i := f.device(t), int(w)
-			if device.Kind(i) != attrib.KernelWork || !matches[k.Name(device.Row(i))] {
+			if device.Kind(i) != timeline.KernelWork || !matches[k.Name(device.Row(i))] {
 				continue
 			}
 			if n := len(cuts); n > 0 && device.Start(int(t.work[cuts[n-1].at])) == device.Start(i) {

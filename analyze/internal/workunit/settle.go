@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
@@ -105,18 +105,18 @@ func (f *finder) sign(r *Result) {
 			}
 			row := device.Row(w)
 			switch device.Kind(w) {
-			case attrib.KernelWork:
+			case timeline.KernelWork:
 				name := f.names.hash[f.symbol(&f.names, device, w)]
 				u.hash += name
 				u.Signature += mix(name ^ geometry[f.Trace.Kernels.Config(row)])
 				kernels[id]++
-			case attrib.GraphWork:
+			case timeline.GraphWork:
 				name := f.names.hash[f.symbol(&f.names, device, w)]
 				u.hash += name
 				u.Signature += mix(name)
-			case attrib.CopyWork:
+			case timeline.CopyWork:
 				u.Signature += mix(mix(uint64(f.Trace.Copies.Bytes(row))+1) ^ uint64(f.Trace.Copies.Kind(row)+1))
-			case attrib.SetWork:
+			case timeline.SetWork:
 				u.Signature += mix(^uint64(f.Trace.Sets.Bytes(row)))
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -39,7 +39,7 @@ func (s *slicer) add(track int, cuts []cut) {
 	}
 	t := &s.tracks[track]
 	before := t.work[:cuts[0].at]
-	if slices.ContainsFunc(before, func(w int32) bool { return s.device(t).Class(int(w)) == attrib.Compute }) {
+	if slices.ContainsFunc(before, func(w int32) bool { return s.device(t).Class(int(w)) == timeline.Compute }) {
 		s.unit(track, 0, cuts[0].at, -1)
 		s.span[len(s.span)-1].lead = true
 	}

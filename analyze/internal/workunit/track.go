@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -93,16 +93,16 @@ func hashText(s string) uint64 {
 	return mix(h)
 }
 
-func (f *finder) device(t *track) *attrib.Device { return &f.Timeline.Devices[t.device] }
+func (f *finder) device(t *track) *timeline.Device { return &f.Timeline.Devices[t.device] }
 
 // symbol of a device's i-th piece of work, if it is a kernel or a graph, or -1.
-func (f *finder) symbol(s *symbols, d *attrib.Device, i int) int32 {
+func (f *finder) symbol(s *symbols, d *timeline.Device, i int) int32 {
 	switch d.Kind(i) {
-	case attrib.KernelWork:
+	case timeline.KernelWork:
 		return s.of[f.Trace.Kernels.Name(d.Row(i))]
-	case attrib.GraphWork:
+	case timeline.GraphWork:
 		return int32(len(s.name) - 1)
-	case attrib.CopyWork, attrib.SetWork:
+	case timeline.CopyWork, timeline.SetWork:
 	}
 	return -1
 }
@@ -136,7 +136,7 @@ func (f *finder) addTracks(d int) {
 	for i := range n {
 		t := &f.tracks[at[place(i)]]
 		t.work = append(t.work, int32(i))
-		if device.Class(i) == attrib.Compute {
+		if device.Class(i) == timeline.Compute {
 			t.comp++
 			t.time += device.End(i) - device.Start(i)
 		}

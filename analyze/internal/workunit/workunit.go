@@ -39,10 +39,10 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -76,7 +76,7 @@ type Result struct {
 	Anchors []Anchor
 
 	// Timeline is the whole capture's, which the units are cut from, whatever the window.
-	Timeline *attrib.Timeline
+	Timeline *timeline.Timeline
 	// Of says, for each device of Timeline, which unit its work belongs to.
 	Of []Members
 	// Between is nil, or likewise for work that was launched after the unit's marker had ended and before the next
@@ -168,8 +168,8 @@ type Period struct {
 // Input is what Find looks at. Timeline must be that of the whole capture.
 type Input struct {
 	Trace    *trace.Trace
-	Calls    *attrib.Calls
-	Timeline *attrib.Timeline
+	Calls    *timeline.Calls
+	Timeline *timeline.Timeline
 	Kinds    []kernelname.Info // by kernel name
 	Spec     Spec
 	// Marked reports whether the tag of a range name says that --unit nvtx:REGEX matches it.

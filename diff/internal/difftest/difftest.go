@@ -10,8 +10,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/judge"
 	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/rules"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -239,7 +239,7 @@ func Judge(c *comparison.Comparison, base, head []*report.Report, rules []policy
 // JudgeBy judges a comparison whose rows stand by a policy, on a day.
 func JudgeBy(c *comparison.Comparison, base, head []*report.Report, p *policy.Policy, today time.Time) {
 	b, h := &side.Side{Captures: side.NewCaptures(base)}, &side.Side{Captures: side.NewCaptures(head)}
-	judge.All(noise.NewDecider(c, b, h, p, nil, 1), today)
+	rules.All(noise.NewDecider(c, b, h, p, nil, 1), today)
 }
 
 // JSON is a comparison as it is written.

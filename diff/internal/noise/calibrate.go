@@ -10,7 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -130,7 +130,7 @@ func Measure(captures []*report.Report) *Noise {
 // and a comparison asks for floors alone.
 func MeasureFloors(captures []*report.Report) *Noise {
 	n := &Noise{Schema: schemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
-		Env: EnvOf(captures[0]), Level: noiseLevel, Power: infer.Power}
+		Env: EnvOf(captures[0]), Level: noiseLevel, Power: significance.Power}
 	report.Complete(n)
 	for _, r := range captures {
 		n.Names = append(n.Names, r.Trace.Name)
@@ -174,8 +174,8 @@ func (r *reading) noise() Metric {
 	}
 	m := Metric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Scale: r.scale, Values: r.values,
 		DF: float64(len(ln) - 1), MDE: []float64{}}
-	m.Noise = infer.Deviation(ln)
-	m.MAD = infer.MAD(ln)
+	m.Noise = significance.Deviation(ln)
+	m.MAD = significance.MAD(ln)
 	if len(r.within) > 0 {
 		var sum float64
 		for _, v := range r.within {
@@ -197,10 +197,10 @@ func (m *Metric) floor() {
 // detectable sets the smallest changes found with 1, 2 and 3 captures a side.
 func (m *Metric) detectable() {
 	m.MDE = m.MDE[:0]
-	plan := infer.Plan{Captures: 1, SD: m.Noise, DF: m.DF, Tau: math.Log1p(m.Threshold), Alpha: infer.Alpha,
+	plan := significance.Plan{Captures: 1, SD: m.Noise, DF: m.DF, Tau: math.Log1p(m.Threshold), Alpha: significance.Alpha,
 		Floor: math.Log1p(m.Floor)}
 	for k := range 3 { // the floor is for one capture a side
-		m.MDE = append(m.MDE, min(plan.Detectable(infer.Power), mostRatio))
+		m.MDE = append(m.MDE, min(plan.Detectable(significance.Power), mostRatio))
 		plan.Captures, plan.Floor = k+2, 0
 	}
 }
@@ -216,8 +216,8 @@ func (n *Noise) commonMode(kernels []int) {
 			values[i] = append(values[i], math.Log(v))
 		}
 	}
-	if shifts := infer.CaptureShifts(values); shifts != nil {
-		n.CommonMode = &Shift{Kernels: int64(len(kernels)), Noise: infer.Deviation(shifts), Shifts: shifts}
+	if shifts := significance.CaptureShifts(values); shifts != nil {
+		n.CommonMode = &Shift{Kernels: int64(len(kernels)), Noise: significance.Deviation(shifts), Shifts: shifts}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
 // Family is how numbers are judged together.
@@ -21,32 +21,32 @@ type Family struct {
 }
 
 // Primary is the family of what says whether it got slower.
-func (x *Decider) Primary() Family { return Family{x.alpha(), infer.Holm, "Holm"} }
+func (x *Decider) Primary() Family { return Family{x.alpha(), significance.Holm, "Holm"} }
 
 // Many is the family of kernels, calls and ranges, of which there are dozens.
 func (x *Decider) Many() Family {
-	return Family{x.Policy.Stats.FDR, infer.BH, "Benjamini-Hochberg"}
+	return Family{x.Policy.Stats.FDR, significance.BH, "Benjamini-Hochberg"}
 }
 
 // Alone is the family of numbers that describe, and are judged each by itself.
 func (x *Decider) Alone() Family { return Family{Alpha: x.alpha()} }
 
-// Judge judges numbers as one family: the one place where noise is told from change, see [infer.Judge].
-func (x *Decider) Judge(numbers []infer.Number, f Family) []infer.Verdict {
-	return infer.Judge(numbers, infer.Options{Alpha: f.Alpha, Tau: Tau, Adjust: f.Adjust, Seed: x.seed})
+// Judge judges numbers as one family: the one place where noise is told from change, see [significance.Judge].
+func (x *Decider) Judge(numbers []significance.Number, f Family) []significance.Verdict {
+	return significance.Judge(numbers, significance.Options{Alpha: f.Alpha, Tau: Tau, Adjust: f.Adjust, Seed: x.seed})
 }
 
 // ClassOf is the class of a verdict as comparisons say it.
-func ClassOf(v *infer.Verdict) comparison.Class { return comparison.Class(v.Class) }
+func ClassOf(v *significance.Verdict) comparison.Class { return comparison.Class(v.Class) }
 
 // CodeOf is the reason for which a verdict is undecided.
-func CodeOf(v *infer.Verdict) comparison.Code {
-	return comparison.Code(cmp.Or(v.Code, infer.WideInterval))
+func CodeOf(v *significance.Verdict) comparison.Code {
+	return comparison.Code(cmp.Or(v.Code, significance.WideInterval))
 }
 
 // decide judges rows as one family and fills in what became of them. Rows whose numbers cannot be judged are none of
 // it.
-func (x *Decider) decide(rows []*comparison.Row, numbers []infer.Number, f Family) {
+func (x *Decider) decide(rows []*comparison.Row, numbers []significance.Number, f Family) {
 	for i, v := range x.Judge(numbers, f) {
 		row, n := rows[i], &numbers[i]
 		x.remember(row, *n)
@@ -77,7 +77,7 @@ func (x *Decider) decide(rows []*comparison.Row, numbers []infer.Number, f Famil
 }
 
 // Tested is the test over captures of a verdict, or nil.
-func Tested(n *infer.Number, v *infer.Verdict) *comparison.Test {
+func Tested(n *significance.Number, v *significance.Verdict) *comparison.Test {
 	if v.Test == nil || !v.Replicated {
 		return nil
 	}
@@ -86,7 +86,7 @@ func Tested(n *infer.Number, v *infer.Verdict) *comparison.Test {
 }
 
 // tauOf is what a number was tested against, ln.
-func tauOf(n *infer.Number) float64 {
+func tauOf(n *significance.Number) float64 {
 	if n.Tolerance > 0 {
 		return math.Log1p(n.Tolerance)
 	}
@@ -94,14 +94,14 @@ func tauOf(n *infer.Number) float64 {
 }
 
 // Why says how a verdict came about, with the numbers that it can be checked by.
-func (x *Decider) Why(n *infer.Number, v *infer.Verdict, f Family) string {
+func (x *Decider) Why(n *significance.Number, v *significance.Verdict, f Family) string {
 	if n.Count && v.Level == 1 {
 		return "counts are exact"
 	}
 	if v.Ratio == 0 {
 		return "a value of 0 has no ratio to hold against a noise floor"
 	}
-	if v.Ratio == 1 && v.Low == 1 && v.High == 1 && v.Class == infer.Same {
+	if v.Ratio == 1 && v.Low == 1 && v.High == 1 && v.Class == significance.Same {
 		return "both sides are equal"
 	}
 	change := unit.Change(v.Ratio - 1)
@@ -116,7 +116,7 @@ func (x *Decider) Why(n *infer.Number, v *infer.Verdict, f Family) string {
 }
 
 // odd names the capture that lies apart from the others of its side.
-func (x *Decider) odd(o *infer.Odd) string {
+func (x *Decider) odd(o *significance.Odd) string {
 	s, name := x.Base, "base"
 	if o.Head {
 		s, name = x.Head, "head"
@@ -126,7 +126,7 @@ func (x *Decider) odd(o *infer.Odd) string {
 }
 
 // warnOdd says once of a comparison which capture lies apart, by the first row that knows.
-func (x *Decider) warnOdd(v *infer.Verdict) {
+func (x *Decider) warnOdd(v *significance.Verdict) {
 	if v.Odd == nil || slices.ContainsFunc(x.C.Warnings, func(w comparison.Reason) bool { return w.Code == comparison.OddCapture }) {
 		return
 	}
@@ -135,9 +135,9 @@ func (x *Decider) warnOdd(v *infer.Verdict) {
 }
 
 // overCaptures is what several captures a side say.
-func (x *Decider) overCaptures(n *infer.Number, v *infer.Verdict, f Family) string {
+func (x *Decider) overCaptures(n *significance.Number, v *significance.Verdict, f Family) string {
 	tau := unit.Percent(math.Expm1(tauOf(n)))
-	if v.Code == infer.TooFewUnits {
+	if v.Code == significance.TooFewUnits {
 		return "; " + few(n, v)
 	}
 	if v.Level == 0 {
@@ -150,16 +150,16 @@ func (x *Decider) overCaptures(n *infer.Number, v *infer.Verdict, f Family) stri
 	text := fmt.Sprintf(" (interval %s to %s), %s against ±%s is %s", unit.Change(v.Low-1), unit.Change(v.High-1), name,
 		tau, strconv.FormatFloat(v.PAdjusted, 'g', 3, 64))
 	switch {
-	case v.Class == infer.Same:
+	case v.Class == significance.Same:
 		text += ": within ±" + tau
-	case v.Class == infer.Unsettled:
+	case v.Class == significance.Unsettled:
 		text += ": neither beyond it nor surely within it"
 	}
 	return text
 }
 
 // overUnits is what the units inside one capture a side say.
-func (x *Decider) overUnits(n *infer.Number, v *infer.Verdict) string {
+func (x *Decider) overUnits(n *significance.Number, v *significance.Verdict) string {
 	floor := "noise floor of " + unit.Percent(v.Floor)
 	switch {
 	case n.History != nil:
@@ -176,13 +176,13 @@ func (x *Decider) overUnits(n *infer.Number, v *infer.Verdict) string {
 	}
 	beyond := math.Abs(math.Log(v.Ratio)) > math.Log1p(v.Floor)
 	switch {
-	case v.Class == infer.Regressed || v.Class == infer.Improved:
+	case v.Class == significance.Regressed || v.Class == significance.Improved:
 		return text + ": beyond the " + floor
-	case v.Class == infer.Same:
+	case v.Class == significance.Same:
 		return text + ": within the " + floor
-	case v.Code == infer.TooFewUnits:
+	case v.Code == significance.TooFewUnits:
 		return text + "; " + few(n, v)
-	case v.Code == infer.Drifting:
+	case v.Code == significance.Drifting:
 		return fmt.Sprintf("%s: the work drifts by %.2g and %.2g times inside the captures, and nothing ties unit to unit",
 			text, v.Base.Range, v.Head.Range)
 	case beyond:
@@ -192,8 +192,8 @@ func (x *Decider) overUnits(n *infer.Number, v *infer.Verdict) string {
 }
 
 // few says how many units there are, that they are too few, and how many would do.
-func few(n *infer.Number, v *infer.Verdict) string {
-	count := func(side []infer.Capture) (sum int) {
+func few(n *significance.Number, v *significance.Verdict) string {
+	count := func(side []significance.Capture) (sum int) {
 		for i := range side {
 			sum += max(side[i].N, len(side[i].Units))
 		}

@@ -8,13 +8,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
 // Kernels fills in the rows of kernels, and counts all that were compared.
-func (x *Decider) Kernels(base, head []side.Work, rows, rest []match.Pair) {
+func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 	time, _ := x.Base.Mean(func(v *side.View) (float64, bool) { return v.Time.Mean, true })
 	for _, p := range slices.Concat(rows, rest) {
 		if p.Base >= 0 && p.Head >= 0 {
@@ -23,7 +23,7 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []match.Pair) {
 		x.C.Counts.KernelsCompared++
 	}
 	for _, p := range rows {
-		x.C.Kernels = append(x.C.Kernels, match.KernelRow(base, head, p, time))
+		x.C.Kernels = append(x.C.Kernels, pairing.KernelRow(base, head, p, time))
 	}
 	x.kernelTests(base, head, rows)
 }
@@ -31,15 +31,15 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []match.Pair) {
 // kernelTests decides the rows of kernels that both sides run: together, false discoveries held to the policy's share
 // over them (Benjamini and Hochberg). A kernel that runs more or less often has changed if its time did by more than the
 // floor.
-func (x *Decider) kernelTests(base, head []side.Work, rows []match.Pair) {
-	var numbers []infer.Number
+func (x *Decider) kernelTests(base, head []side.Work, rows []pairing.Pair) {
+	var numbers []significance.Number
 	var place []int // by number: the row
 	for i, p := range rows {
 		if p.Base < 0 || p.Head < 0 || x.C.Kernels[i].Why != "" {
 			continue
 		}
 		b, h := base[p.Base], head[p.Head]
-		n := x.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, infer.Mean)
+		n := x.number("kernel.time_per_unit", report.Labels{"kernel": b.Name}, report.Nanoseconds, significance.Mean)
 		var ok, ok2 bool
 		n.Base, ok = kernelOf(x.Base, b.Name)
 		n.Head, ok2 = kernelOf(x.Head, h.Name)
@@ -54,7 +54,7 @@ func (x *Decider) kernelTests(base, head []side.Work, rows []match.Pair) {
 }
 
 // kernelRow fills in what became of a row.
-func (x *Decider) kernelRow(k *comparison.Kernel, n *infer.Number, v *infer.Verdict, f Family) {
+func (x *Decider) kernelRow(k *comparison.Kernel, n *significance.Number, v *significance.Verdict, f Family) {
 	k.Class, k.Why = ClassOf(v), x.Why(n, v, f)
 	k.P, k.PAdjusted, k.Test = &v.P, &v.PAdjusted, Tested(n, v)
 	if v.Level > 0 && v.Ratio > 0 { // around the change that is shown
@@ -73,7 +73,7 @@ func (x *Decider) kernelRow(k *comparison.Kernel, n *infer.Number, v *infer.Verd
 		k.Class, k.Why = comparison.Unsettled, change+": communication lasts as long as it waits for others"
 	default:
 		if x.kernels == nil {
-			x.kernels = map[string]infer.Number{}
+			x.kernels = map[string]significance.Number{}
 		}
 		x.kernels[kernelKey(k)] = *n
 	}
@@ -90,7 +90,7 @@ func kernelKey(k *comparison.Kernel) string {
 }
 
 // Kernel is what a row of a kernel was judged by; ok is false where its class needed no statistics.
-func (x *Decider) Kernel(k *comparison.Kernel) (n infer.Number, ok bool) {
+func (x *Decider) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) {
 	if x == nil {
 		return n, false
 	}
@@ -99,14 +99,14 @@ func (x *Decider) Kernel(k *comparison.Kernel) (n infer.Number, ok bool) {
 }
 
 // kernelOf is a kernel's time per unit by capture; ok is false where a capture lacks it.
-func kernelOf(s *side.Side, name string) (list []infer.Capture, ok bool) {
+func kernelOf(s *side.Side, name string) (list []significance.Capture, ok bool) {
 	for _, v := range s.Views {
 		at := slices.IndexFunc(v.Work, func(w side.Work) bool { return w.Name == name })
 		if at < 0 || v.Work[at].Time <= 0 {
 			return nil, false
 		}
 		w := &v.Work[at]
-		list = append(list, infer.Capture{Value: w.Time, N: int(w.Units), SD: w.Spread, Lag1: infer.Lag1(times(v.Units))})
+		list = append(list, significance.Capture{Value: w.Time, N: int(w.Units), SD: w.Spread, Lag1: significance.Lag1(times(v.Units))})
 	}
 	return list, true
 }

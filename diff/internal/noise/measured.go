@@ -8,7 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -140,7 +140,7 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 // where a number is stated once. A share that falls to 0 or rises from it has changed if it was more than the floor.
 func (x *Decider) Settle(row *comparison.Row, m *report.Metric, stat string) {
 	if n, ok := x.Reported(m, stat); ok {
-		x.decide([]*comparison.Row{row}, []infer.Number{n}, x.Alone())
+		x.decide([]*comparison.Row{row}, []significance.Number{n}, x.Alone())
 		return
 	}
 	size := math.Abs(comparison.Value(row.Delta))

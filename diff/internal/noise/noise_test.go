@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -75,7 +75,7 @@ func TestNoiseByHand(t *testing.T) {
 	// Each is found with 80 % by the test that will run: with one capture a side beyond the floor too, with more by their
 	// own 2k-2 degrees of freedom and the 2 of the calibration.
 	for k, mde := range m.MDE {
-		plan := infer.Plan{Captures: k + 1, SD: sd, DF: 2, Tau: math.Log1p(threshold), Alpha: 0.05}
+		plan := significance.Plan{Captures: k + 1, SD: sd, DF: 2, Tau: math.Log1p(threshold), Alpha: 0.05}
 		if k == 0 {
 			plan.Floor = math.Log1p(floor)
 		}

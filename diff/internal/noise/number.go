@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -14,36 +14,36 @@ import (
 const timer = 1
 
 // statistic of a name that rules use; ok is false for those that are not judged.
-func statistic(stat string) (s infer.Statistic, ok bool) {
+func statistic(stat string) (s significance.Statistic, ok bool) {
 	switch stat {
 	case "mean":
-		return infer.Mean, true
+		return significance.Mean, true
 	case "p50":
-		return infer.Median, true
+		return significance.Median, true
 	case "p90":
-		return infer.P90, true
+		return significance.P90, true
 	case "p99":
-		return infer.P99, true
+		return significance.P99, true
 	}
 	return 0, false
 }
 
-// Tailed reports whether n observations are enough for a statistic, see [infer.Statistic.Enough].
+// Tailed reports whether n observations are enough for a statistic, see [significance.Statistic.Enough].
 func Tailed(stat string, n int64) bool {
 	st, ok := statistic(stat)
 	return !ok || st.Enough(int(n))
 }
 
 // number starts a number with what the calibration knows of it.
-func (x *Decider) number(metric string, l report.Labels, unit string, st infer.Statistic) infer.Number {
-	n := infer.Number{Stat: st, FloorStays: x.OtherRun}
+func (x *Decider) number(metric string, l report.Labels, unit string, st significance.Statistic) significance.Number {
+	n := significance.Number{Stat: st, FloorStays: x.OtherRun}
 	if unit == report.Nanoseconds {
 		n.Timer = timer
 	}
 	id, _ := policy.SplitStat(metric)
 	for _, name := range []string{metric, id} { // the statistic's own noise, else the metric's
 		if s2, df, ok := x.noise.Variance(name, l); ok {
-			n.History = &infer.History{S2: s2, DF: df}
+			n.History = &significance.History{S2: s2, DF: df}
 			break
 		}
 	}
@@ -55,7 +55,7 @@ func (x *Decider) number(metric string, l report.Labels, unit string, st infer.S
 
 // Reported is a number of the reports, a metric's statistic or its value where stat is empty, with all that is known
 // of its noise. ok is false where a capture lacks it, or has a value of 0: there is no ratio then.
-func (x *Decider) Reported(m *report.Metric, stat string) (n infer.Number, ok bool) {
+func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number, ok bool) {
 	name, value := m.ID, stat
 	if stat != "" {
 		name += "." + stat
@@ -72,7 +72,7 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n infer.Number, ok bo
 	n.HigherBetter, n.Count = m.Better == report.Higher, m.Assume == report.Exact
 	for _, s := range []struct {
 		side *side.Side
-		out  *[]infer.Capture
+		out  *[]significance.Capture
 	}{{x.Base, &n.Base}, {x.Head, &n.Head}} {
 		for _, c := range s.side.Captures {
 			own := c.Metric(m.ID, m.Labels)
@@ -83,7 +83,7 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n infer.Number, ok bo
 			if !known || v <= 0 {
 				return n, false
 			}
-			one := infer.Capture{Value: v}
+			one := significance.Capture{Value: v}
 			if summed {
 				one.Units = unitsOf(c, own, stat)
 				summarised(&one, own.Summary, st, one.Units == nil, c.UnitsBehind(own))
@@ -122,12 +122,12 @@ func unitsOf(c *side.Capture, m *report.Metric, stat string) []float64 {
 
 // summarised says what a summary knows of a number whose units are not listed. The units of work that it is of, if
 // any, say how far units that follow each other are alike.
-func summarised(c *infer.Capture, s *report.Summary, st infer.Statistic, unlisted bool, units []side.UnitRow) {
+func summarised(c *significance.Capture, s *report.Summary, st significance.Statistic, unlisted bool, units []side.UnitRow) {
 	if !unlisted || s == nil {
 		return
 	}
 	c.N, c.SD = int(s.N), spread(s, st)
-	c.Lag1 = infer.Lag1(times(units))
+	c.Lag1 = significance.Lag1(times(units))
 }
 
 func times(units []side.UnitRow) []float64 {
@@ -140,18 +140,18 @@ func times(units []side.UnitRow) []float64 {
 
 // spread is the standard deviation over units, or for a quantile that of the normal distribution which is as wide
 // there as the summary: (p90 - p50) / (z(0.9) - z(0.5)) for the median, and so on.
-func spread(s *report.Summary, st infer.Statistic) float64 {
+func spread(s *report.Summary, st significance.Statistic) float64 {
 	between := func(low, high, from, to float64) float64 {
 		return max(high-low, 0) / (student.NormalQuantile(1-to) - student.NormalQuantile(1-from))
 	}
 	switch st {
-	case infer.Mean:
+	case significance.Mean:
 		return s.Stddev
-	case infer.Median:
+	case significance.Median:
 		return between(s.P50, s.P90, 0.5, 0.9)
-	case infer.P90:
+	case significance.P90:
 		return between(s.P90, s.P99, 0.9, 0.99)
-	case infer.P99: // the largest of n lies about where 1/n is left
+	case significance.P99: // the largest of n lies about where 1/n is left
 		if s.N > 100 {
 			return between(s.P99, s.Max, 0.99, 1-1/float64(s.N))
 		}
@@ -161,7 +161,7 @@ func spread(s *report.Summary, st infer.Statistic) float64 {
 
 // unsteady takes a count for noise that a calibration found to differ between captures of one commit. Where it does
 // not vary inside a capture, the range between captures is its floor.
-func (x *Decider) unsteady(n *infer.Number, metric string, l report.Labels) {
+func (x *Decider) unsteady(n *significance.Number, metric string, l report.Labels) {
 	if x.noise == nil || !n.Count {
 		return
 	}
@@ -179,7 +179,7 @@ func (x *Decider) unsteady(n *infer.Number, metric string, l report.Labels) {
 		return
 	}
 	n.Floor = u.Max/u.Min - 1
-	for _, s := range [][]infer.Capture{n.Base, n.Head} {
+	for _, s := range [][]significance.Capture{n.Base, n.Head} {
 		for i := range s {
 			if c := &s[i]; len(c.Units) > 0 && slices.Min(c.Units) == slices.Max(c.Units) {
 				c.Units = nil

@@ -10,9 +10,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
 // Bounds of the parts that are judged: never by how much they changed.
@@ -36,7 +36,7 @@ func (x *Decider) partRows() {
 		var base, head []int
 		base, head, tied = x.partUnits()
 		nb, nh = len(base), len(head)
-		if min(nb, nh) < infer.LeastUnits {
+		if min(nb, nh) < significance.LeastUnits {
 			return
 		}
 		b, h = partTimes(x.Base.Views[0].Parts(), base), partTimes(x.Head.Views[0].Parts(), head)
@@ -65,7 +65,7 @@ func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method str
 	if method != overUnits {
 		stands = math.Inf(1) // captures are no steps, of which a few stand apart
 	}
-	for i, v := range infer.JudgeParts(parts, stands, tied, timer, x.alpha()) {
+	for i, v := range significance.JudgeParts(parts, stands, tied, timer, x.alpha()) {
 		row := comparison.Part{Unit: x.kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
 			Base: sum(parts[i].Base) / float64(nb), Head: sum(parts[i].Head) / float64(nh), Delta: v.Delta,
 			Share: v.Delta / total, P: v.P, Class: comparison.Unsettled}
@@ -131,9 +131,9 @@ func (x *Decider) partUnits() (base, head []int, tied bool) {
 		return nil, nil, false
 	}
 	switch x.tie() {
-	case infer.TieStart:
+	case significance.TieStart:
 		return upTo(len(b)), upTo(len(h)), slices.Equal(b, h)
-	case infer.TieNumber:
+	case significance.TieNumber:
 		from, to := stepsOf(x.Base.Views[0], b), stepsOf(x.Head.Views[0], h)
 		at := make(map[int64]int, len(to))
 		for i, s := range to {
@@ -144,10 +144,10 @@ func (x *Decider) partUnits() (base, head []int, tied bool) {
 				base, head = append(base, i), append(head, k)
 			}
 		}
-		if len(base) >= infer.MinUnits {
+		if len(base) >= significance.MinUnits {
 			return base, head, true
 		}
-	case infer.TieNone:
+	case significance.TieNone:
 	}
 	return upTo(len(b)), upTo(len(h)), false
 }
@@ -183,7 +183,7 @@ func partTimes(p *report.UnitParts, units []int) map[partKey][]float64 {
 }
 
 // pooled are the parts that are judged, those that hold most time first, and the sum of the others.
-func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []infer.Part) {
+func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []significance.Part) {
 	shares := map[partKey]float64{}
 	for _, s := range []map[partKey][]float64{b, h} {
 		total := 0.0
@@ -203,7 +203,7 @@ func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []inf
 		return cmp.Or(cmp.Compare(shares[q], shares[p]), cmp.Compare(p.kind, q.kind), cmp.Compare(p.name, q.name))
 	})
 	own := 0
-	rest := infer.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
+	rest := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
 	add := func(to, of []float64) {
 		for i, v := range of {
 			to[i] += v
@@ -219,7 +219,7 @@ func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []inf
 			add(rest.Head, h[k])
 			continue
 		}
-		part := infer.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
+		part := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
 		add(part.Base, b[k])
 		add(part.Head, h[k])
 		keys[own] = k
@@ -278,7 +278,7 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 		y.kind = k.Name
 		y.Base, y.Head = k.Of(x.Base, x.Head)
 		b, h := w.together(k, y.Base.Views[0], baseOf), w.together(k, y.Head.Views[0], headOf)
-		if min(len(b.numbers), len(h.numbers)) < infer.LeastUnits {
+		if min(len(b.numbers), len(h.numbers)) < significance.LeastUnits {
 			continue
 		}
 		var common []partKey
@@ -290,7 +290,7 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 		b.pool(common)
 		h.pool(common)
 		drifts := slices.ContainsFunc(x.C.Primary, func(r comparison.Row) bool {
-			return r.Code == comparison.Code(infer.Drifting) && r.Labels.String() == y.labels().String()
+			return r.Code == comparison.Code(significance.Drifting) && r.Labels.String() == y.labels().String()
 		})
 		part, why := y.net(y.judgedParts(b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false), y.labels(), drifts)
 		part *= units * side.Average(own) / w.total
@@ -309,7 +309,7 @@ type mixed struct {
 
 // together are the units of a kind and those that do its work with some more or less, on one device; of each as large a
 // share as of the one of which the report lists the least. None where it does not list them.
-func (w *workload) together(k *match.Kind, v *side.View, of func(k *match.Kind) []int) mixed {
+func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Kind) []int) mixed {
 	m := mixed{times: map[partKey][]float64{}}
 	var list []*report.UnitParts
 	var places [][]int64

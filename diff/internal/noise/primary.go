@@ -7,9 +7,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -22,18 +22,18 @@ type Decider struct {
 	Base, Head *side.Side // of the kind of unit and the device that are looked at
 	Policy     *policy.Policy
 
-	kind  side.Kind    // that is looked at
-	kinds []match.Kind // of unit, on either side
-	noise *Noise       // that applies to both sides, or nil
-	seed  uint64       // of the bootstrap
+	kind  side.Kind      // that is looked at
+	kinds []pairing.Kind // of unit, on either side
+	noise *Noise         // that applies to both sides, or nil
+	seed  uint64         // of the bootstrap
 	// OtherRun says that the sides are from different runs: captures of one run do not contain what differs, so that
 	// the noise floor stays however many they are.
 	OtherRun bool
 
-	numbers map[string]infer.Number // that rows were judged by, see key
-	kernels map[string]infer.Number // by kernelKey
-	marks   map[*side.View]Marks    // see marksOf
-	work    *workload               // nil where there is no row of it
+	numbers map[string]significance.Number // that rows were judged by, see key
+	kernels map[string]significance.Number // by kernelKey
+	marks   map[*side.View]Marks           // see marksOf
+	work    *workload                      // nil where there is no row of it
 	// by the name of a part and the labels of its unit: it drifts
 	drifting map[string]bool
 }
@@ -102,11 +102,11 @@ func primaries() []primary {
 // there are not.
 func (x *Decider) tail() (p primary, ok bool) {
 	p = primary{of: unitTime, series: timeOf}
-	st, ok := infer.Tail(int(min(x.Base.Units(), x.Head.Units())))
+	st, ok := significance.Tail(int(min(x.Base.Units(), x.Head.Units())))
 	switch st {
-	case infer.P99:
+	case significance.P99:
 		p.metric, p.stat = "unit.time.p99", func(s *report.Summary) float64 { return s.P99 }
-	case infer.P90:
+	case significance.P90:
 		p.metric, p.stat = "unit.time.p90", func(s *report.Summary) float64 { return s.P90 }
 	}
 	return p, ok
@@ -116,8 +116,8 @@ func (x *Decider) tail() (p primary, ok bool) {
 // the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
 // of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which
 // a side has fewer than three units have no row: nothing could be told of them.
-func (x *Decider) Rows(chosen match.Chosen) {
-	x.numbers, x.drifting = map[string]infer.Number{}, map[string]bool{}
+func (x *Decider) Rows(chosen pairing.Chosen) {
+	x.numbers, x.drifting = map[string]significance.Number{}, map[string]bool{}
 	x.kind, x.kinds = chosen.Kind, chosen.Kinds
 	for i, k := range chosen.Judged {
 		y := *x
@@ -125,7 +125,7 @@ func (x *Decider) Rows(chosen match.Chosen) {
 		y.Base, y.Head = k.Of(x.Base, x.Head)
 		list := primaries()
 		if i > 0 {
-			if min(y.Base.Units(), y.Head.Units()) < infer.LeastUnits {
+			if min(y.Base.Units(), y.Head.Units()) < significance.LeastUnits {
 				continue // the row of all work has them
 			}
 			list = slices.DeleteFunc(list, func(p primary) bool { return p.part || p.plain })
@@ -143,13 +143,13 @@ func (x *Decider) Rows(chosen match.Chosen) {
 }
 
 // deviceRows adds the median on each other device that both sides ran the attributed kind on.
-func (x *Decider) deviceRows(chosen match.Chosen) {
+func (x *Decider) deviceRows(chosen pairing.Chosen) {
 	for _, d := range chosen.Devices {
 		if d == chosen.Device {
 			continue
 		}
 		y := *x
-		if y.Base, y.Head = match.On(x.Base, x.Head, d); y.Base == nil {
+		if y.Base, y.Head = pairing.On(x.Base, x.Head, d); y.Base == nil {
 			continue
 		}
 		from := len(x.C.Primary)
@@ -173,7 +173,7 @@ func (x *Decider) kindRows(list []primary) {
 		if !ok {
 			continue
 		}
-		x.decide([]*comparison.Row{&row}, []infer.Number{x.primaryNumber(p, &row)}, x.Alone())
+		x.decide([]*comparison.Row{&row}, []significance.Number{x.primaryNumber(p, &row)}, x.Alone())
 		x.describe(p, &row)
 		x.C.Primary = append(x.C.Primary, row)
 	}
@@ -181,7 +181,7 @@ func (x *Decider) kindRows(list []primary) {
 
 // describe says of a part of the unit that it did not change to speak of, and of a count that neither way is better.
 func (x *Decider) describe(p *primary, row *comparison.Row) {
-	if p.part && math.Abs(comparison.Value(row.Delta)) < match.LeastPart*match.Shorter(x.Base, x.Head) && comparison.Value(row.Delta) != 0 {
+	if p.part && math.Abs(comparison.Value(row.Delta)) < pairing.LeastPart*pairing.Shorter(x.Base, x.Head) && comparison.Value(row.Delta) != 0 {
 		row.Class, row.Why, row.NeedCaptures = comparison.Same, immaterial, nil
 	}
 	switch {
@@ -194,20 +194,20 @@ func (x *Decider) describe(p *primary, row *comparison.Row) {
 }
 
 // primaryNumber is a primary row as a number to be judged.
-func (x *Decider) primaryNumber(p *primary, row *comparison.Row) infer.Number {
+func (x *Decider) primaryNumber(p *primary, row *comparison.Row) significance.Number {
 	id, stat := policy.SplitStat(p.metric)
 	st, _ := statistic(stat)
 	if p.exact {
-		st = infer.Median
+		st = significance.Median
 	}
 	n := x.number(p.metric, row.Labels, p.unit(), st)
 	n.Count, n.Whole = p.exact, id == "unit.time"
 	for _, s := range []struct {
 		side *side.Side
-		out  *[]infer.Capture
+		out  *[]significance.Capture
 	}{{x.Base, &n.Base}, {x.Head, &n.Head}} {
 		for _, v := range s.side.Views {
-			one := infer.Capture{Value: p.stat(p.of(v))}
+			one := significance.Capture{Value: p.stat(p.of(v))}
 			for i := range v.Units {
 				if u, ok := v.Units[i].Of(id); ok {
 					one.Units = append(one.Units, u)
@@ -225,15 +225,15 @@ func (x *Decider) primaryNumber(p *primary, row *comparison.Row) infer.Number {
 // key of a number in what rows were judged by.
 func key(metric string, l report.Labels) string { return metric + "{" + l.String() + "}" }
 
-func (x *Decider) remember(row *comparison.Row, n infer.Number) {
+func (x *Decider) remember(row *comparison.Row, n significance.Number) {
 	if x.numbers == nil {
-		x.numbers = map[string]infer.Number{}
+		x.numbers = map[string]significance.Number{}
 	}
 	x.numbers[key(row.Metric, row.Labels)] = n
 }
 
 // Number is what a row was judged by; ok is false where nothing is known but its values.
-func (x *Decider) Number(row *comparison.Row) (n infer.Number, ok bool) {
+func (x *Decider) Number(row *comparison.Row) (n significance.Number, ok bool) {
 	if x == nil {
 		return n, false
 	}
@@ -260,7 +260,7 @@ func (x *Decider) row(p *primary) (comparison.Row, bool) {
 		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
 	row.Change()
 	if p.series != nil {
-		if d, ok := infer.CliffsDelta(x.Base.Series(p.series), x.Head.Series(p.series)); ok {
+		if d, ok := significance.CliffsDelta(x.Base.Series(p.series), x.Head.Series(p.series)); ok {
 			row.EffectSize = &d
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
 // Marks are what a capture says of the place of its units, in the order in which they ran. Zero values are not known.
@@ -31,27 +31,27 @@ const commonSteps = 0.5
 // the kernels are called. Captures start alike if the same units of other work ran before, such as a first step that
 // compiles, or if both hold the whole program: as many units and as many kernels, which captures that a clock ended
 // hardly ever do.
-func tieOf(base, head Marks) infer.Tie {
+func tieOf(base, head Marks) significance.Tie {
 	if len(base.Steps) > 0 && len(head.Steps) > 0 {
 		return byNumber(base.Steps, head.Steps)
 	}
 	if base.Units != head.Units { // what reports list is then not the same sample of the units
-		return infer.TieNone
+		return significance.TieNone
 	}
 	n := min(len(base.Work), len(head.Work))
 	places := min(len(base.Places), len(head.Places))
-	if n < infer.MinUnits || places > 0 && !slices.Equal(base.Places[:min(n, places)], head.Places[:min(n, places)]) {
-		return infer.TieNone
+	if n < significance.MinUnits || places > 0 && !slices.Equal(base.Places[:min(n, places)], head.Places[:min(n, places)]) {
+		return significance.TieNone
 	}
 	whole := base.Kernels > 0 && base.Kernels == head.Kernels
 	if float64(alike(base.Work[:n], head.Work[:n])) >= tiedShare*float64(n) && (whole || base.Prologue != "" && base.Prologue == head.Prologue) {
-		return infer.TieStart
+		return significance.TieStart
 	}
-	return infer.TieNone
+	return significance.TieNone
 }
 
 // byNumber ties the units of equal numbers, if these run the same work.
-func byNumber(base, head map[int64]string) infer.Tie {
+func byNumber(base, head map[int64]string) significance.Tie {
 	var common []int64
 	for step := range base {
 		if _, ok := head[step]; ok {
@@ -60,17 +60,17 @@ func byNumber(base, head map[int64]string) infer.Tie {
 	}
 	slices.Sort(common)
 	n := len(common)
-	if n < infer.MinUnits || float64(n) < commonSteps*float64(min(len(base), len(head))) {
-		return infer.TieNone
+	if n < significance.MinUnits || float64(n) < commonSteps*float64(min(len(base), len(head))) {
+		return significance.TieNone
 	}
 	b, h := make([]string, n), make([]string, n)
 	for i, step := range common {
 		b[i], h[i] = base[step], head[step]
 	}
 	if float64(alike(b, h)) < tiedShare*float64(n) {
-		return infer.TieNone
+		return significance.TieNone
 	}
-	return infer.TieNumber
+	return significance.TieNumber
 }
 
 // alike counts the units whose work changes on both sides in the same way.
@@ -98,20 +98,20 @@ func pattern(work []string) []int {
 }
 
 // tie of the units that are compared, with one capture a side.
-func (x *Decider) tie() infer.Tie {
+func (x *Decider) tie() significance.Tie {
 	if len(x.Base.Views) != 1 || len(x.Head.Views) != 1 {
-		return infer.TieNone
+		return significance.TieNone
 	}
 	return tieOf(x.marksOf(x.Base.Views[0]), x.marksOf(x.Head.Views[0]))
 }
 
 // tied says what ties the units of a number, which are those that are compared.
-func (x *Decider) tied(n *infer.Number) {
-	if n.Tie = x.tie(); n.Tie != infer.TieNumber {
+func (x *Decider) tied(n *significance.Number) {
+	if n.Tie = x.tie(); n.Tie != significance.TieNumber {
 		return
 	}
 	for _, s := range []struct {
-		captures []infer.Capture
+		captures []significance.Capture
 		view     *side.View
 	}{{n.Base, x.Base.Views[0]}, {n.Head, x.Head.Views[0]}} {
 		c := &s.captures[0]
@@ -119,7 +119,7 @@ func (x *Decider) tied(n *infer.Number) {
 			c.Steps = append(c.Steps, s.view.Units[i].Step)
 		}
 		if len(c.Steps) != len(c.Units) { // the number is of other units
-			n.Tie = infer.TieNone
+			n.Tie = significance.TieNone
 		}
 	}
 }

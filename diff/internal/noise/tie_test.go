@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
 // Ten units, of which the third runs other work. What ties them is the same start and the same change of the work, not
@@ -31,25 +31,25 @@ func TestTieOf(t *testing.T) {
 	for _, c := range []struct {
 		why        string
 		base, head Marks
-		want       infer.Tie
+		want       significance.Tie
 	}{
-		{"nothing but the same work", Marks{Work: work}, Marks{Work: work}, infer.TieNone},
-		{"whole programs", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: renamed, Kernels: 50, Units: 10}, infer.TieStart},
-		{"another number of kernels", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 49, Units: 10}, infer.TieNone},
-		{"another number of units", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 50, Units: 11}, infer.TieNone},
-		{"the same first units", warm, Marks{Places: places, Work: renamed, Prologue: "0/2 1/2 "}, infer.TieStart},
-		{"other first units", warm, Marks{Places: places, Work: work, Prologue: "0/2 "}, infer.TieNone},
-		{"a unit left out on one side", warm, Marks{Places: append([]int64{2, 3, 5}, places[4:]...), Work: work, Prologue: "0/2 1/2 "}, infer.TieNone},
-		{"the other work comes later: 9 of 10 alike", warm, Marks{Places: places, Work: later, Prologue: "0/2 1/2 "}, infer.TieNone},
-		{"seven units", Marks{Work: work[:7], Kernels: 50, Units: 7}, Marks{Work: work[:7], Kernels: 50, Units: 7}, infer.TieNone},
-		{"equal numbers", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: steps(5, 20, "b")}, infer.TieNumber},
-		{"10 of 20 numbers", Marks{Steps: steps(5, 20, "a"), Units: 20}, Marks{Steps: steps(15, 40, "a"), Units: 40}, infer.TieNumber},
-		{"9 of 20 numbers", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: steps(16, 20, "a")}, infer.TieNone},
-		{"other work at 1 of 20", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: odd}, infer.TieNone},
+		{"nothing but the same work", Marks{Work: work}, Marks{Work: work}, significance.TieNone},
+		{"whole programs", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: renamed, Kernels: 50, Units: 10}, significance.TieStart},
+		{"another number of kernels", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 49, Units: 10}, significance.TieNone},
+		{"another number of units", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 50, Units: 11}, significance.TieNone},
+		{"the same first units", warm, Marks{Places: places, Work: renamed, Prologue: "0/2 1/2 "}, significance.TieStart},
+		{"other first units", warm, Marks{Places: places, Work: work, Prologue: "0/2 "}, significance.TieNone},
+		{"a unit left out on one side", warm, Marks{Places: append([]int64{2, 3, 5}, places[4:]...), Work: work, Prologue: "0/2 1/2 "}, significance.TieNone},
+		{"the other work comes later: 9 of 10 alike", warm, Marks{Places: places, Work: later, Prologue: "0/2 1/2 "}, significance.TieNone},
+		{"seven units", Marks{Work: work[:7], Kernels: 50, Units: 7}, Marks{Work: work[:7], Kernels: 50, Units: 7}, significance.TieNone},
+		{"equal numbers", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: steps(5, 20, "b")}, significance.TieNumber},
+		{"10 of 20 numbers", Marks{Steps: steps(5, 20, "a"), Units: 20}, Marks{Steps: steps(15, 40, "a"), Units: 40}, significance.TieNumber},
+		{"9 of 20 numbers", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: steps(16, 20, "a")}, significance.TieNone},
+		{"other work at 1 of 20", Marks{Steps: steps(5, 20, "a")}, Marks{Steps: odd}, significance.TieNone},
 		{"whole programs of other numbers", Marks{Work: work, Kernels: 50, Units: 10, Steps: steps(5, 10, "a")},
-			Marks{Work: work, Kernels: 50, Units: 10, Steps: steps(105, 10, "a")}, infer.TieNone},
+			Marks{Work: work, Kernels: 50, Units: 10, Steps: steps(105, 10, "a")}, significance.TieNone},
 		{"numbers on one side", Marks{Work: work, Kernels: 50, Units: 10, Steps: steps(5, 10, "a")},
-			Marks{Work: work, Kernels: 50, Units: 10}, infer.TieStart},
+			Marks{Work: work, Kernels: 50, Units: 10}, significance.TieStart},
 	} {
 		if got := tieOf(c.base, c.head); got != c.want {
 			t.Errorf("%s: %v, want %v", c.why, got, c.want)

@@ -9,9 +9,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
-	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
 // missingShare is the share of the base's unit time that may stay without a price before the verdict does.
@@ -58,7 +58,7 @@ func (x *Decider) scarce() (list []string) {
 		b, _, _ := x.Base.OfKind(k.Base)
 		h, _, _ := x.Head.OfKind(k.Head)
 		kinds[k.Name.Phase]++
-		few[k.Name.Phase] = few[k.Name.Phase] || min(b, h) < infer.MinUnits
+		few[k.Name.Phase] = few[k.Name.Phase] || min(b, h) < significance.MinUnits
 	}
 	for phase, n := range kinds {
 		if n > 1 && few[phase] && len(kinds) > 1 {
@@ -83,18 +83,18 @@ func (w *workload) judge() {
 	if !ok {
 		return
 	}
-	n := x.number("unit.time.mean", row.Labels, report.Nanoseconds, infer.Mean)
+	n := x.number("unit.time.mean", row.Labels, report.Nanoseconds, significance.Mean)
 	n.Whole = true
 	for i := range row.BaseValues {
-		n.Base = append(n.Base, infer.Capture{Value: row.BaseValues[i]})
+		n.Base = append(n.Base, significance.Capture{Value: row.BaseValues[i]})
 	}
 	for i := range row.HeadValues {
-		n.Head = append(n.Head, infer.Capture{Value: row.HeadValues[i]})
+		n.Head = append(n.Head, significance.Capture{Value: row.HeadValues[i]})
 	}
 	if row.Unreplicated {
 		w.spread(&n)
 	}
-	x.decide([]*comparison.Row{&row}, []infer.Number{n}, x.Alone())
+	x.decide([]*comparison.Row{&row}, []significance.Number{n}, x.Alone())
 	row.Why += "; " + w.shares()
 	if w.phase != "" {
 		x.C.Primary = append(x.C.Primary, row)
@@ -108,10 +108,10 @@ func (w *workload) judge() {
 // workload is the base's work and what it is worth.
 type workload struct {
 	x                       *Decider
-	phase                   string      // that the row is of; empty: all
-	lead                    *match.Kind // that stands for all kinds of decode, which are priced by the token; nil: each by itself
-	total, fitted, unpriced float64     // of the base's unit time, ns
-	lacking                 []*match.Kind
+	phase                   string        // that the row is of; empty: all
+	lead                    *pairing.Kind // that stands for all kinds of decode, which are priced by the token; nil: each by itself
+	total, fitted, unpriced float64       // of the base's unit time, ns
+	lacking                 []*pairing.Kind
 }
 
 const decode = "decode"
@@ -150,19 +150,19 @@ func (w *workload) byToken() {
 }
 
 // of reports whether units of the kind o are priced as units of k.
-func (w *workload) of(o, k *match.Kind) bool {
+func (w *workload) of(o, k *pairing.Kind) bool {
 	return o == k || o.Like == k || w.lead != nil && k == w.lead && o.Name.Phase == decode
 }
 
 // skips reports whether a kind has no price of its own.
-func (w *workload) skips(k *match.Kind) bool {
+func (w *workload) skips(k *pairing.Kind) bool {
 	return k.Base == nil || k.Like != nil || w.phase != "" && k.Name.Phase != w.phase ||
 		w.lead != nil && k != w.lead && k.Name.Phase == decode
 }
 
 // count and time of the units of a kind in one capture, with those that do its work with some more or less; tokens
 // instead of units where these are what is priced.
-func (w *workload) sums(k *match.Kind, s *side.Side, n int, of func(k *match.Kind) []int) (count, time float64) {
+func (w *workload) sums(k *pairing.Kind, s *side.Side, n int, of func(k *pairing.Kind) []int) (count, time float64) {
 	for i := range w.x.kinds {
 		o := &w.x.kinds[i]
 		if !w.of(o, k) {
@@ -181,13 +181,13 @@ func (w *workload) sums(k *match.Kind, s *side.Side, n int, of func(k *match.Kin
 	return count, time
 }
 
-func baseOf(k *match.Kind) []int { return k.Base }
+func baseOf(k *pairing.Kind) []int { return k.Base }
 
-func headOf(k *match.Kind) []int { return k.Head }
+func headOf(k *pairing.Kind) []int { return k.Head }
 
 // price of a unit of the kind, by capture; captures without such units have the mean of the others. ok is false where
 // none has any.
-func (w *workload) price(k *match.Kind, s *side.Side, of func(k *match.Kind) []int) (
+func (w *workload) price(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int) (
 	prices []float64, units float64, ok bool) {
 	prices = make([]float64, len(s.Captures))
 	var all float64
@@ -272,8 +272,8 @@ func (w *workload) row() (comparison.Row, bool) {
 
 // between is what the nearest smaller and the nearest larger batch of a kind's phase changed by, on average, of those
 // that both sides ran; ok is false where either is not there.
-func (w *workload) between(k *match.Kind) (ratio float64, ok bool) {
-	var near [2]*match.Kind
+func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
+	var near [2]*pairing.Kind
 	for i := range w.x.kinds {
 		o := &w.x.kinds[i]
 		if k.Name.Batch < 0 || o.Name.Phase != k.Name.Phase || o.Name.Tokens != k.Name.Tokens || o.Base == nil || o.Head == nil {
@@ -302,8 +302,8 @@ func (w *workload) between(k *match.Kind) (ratio float64, ok bool) {
 }
 
 // spread says what the sums of base and head vary by, over the units that the reports list. Too few units say nothing.
-func (w *workload) spread(n *infer.Number) {
-	var base, head []infer.Share
+func (w *workload) spread(n *significance.Number) {
+	var base, head []significance.Share
 	for i := range w.x.kinds {
 		k := &w.x.kinds[i]
 		if w.skips(k) {
@@ -321,7 +321,7 @@ func (w *workload) spread(n *infer.Number) {
 
 // listed are the times of those units of a kind that a side's reports list, and of each that does its work with some more
 // or less, which come to sum together.
-func (w *workload) listed(k *match.Kind, s *side.Side, of func(k *match.Kind) []int, sum float64) (list []infer.Share) {
+func (w *workload) listed(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int, sum float64) (list []significance.Share) {
 	total := 0.0
 	for i := range w.x.kinds {
 		o := &w.x.kinds[i]
@@ -329,7 +329,7 @@ func (w *workload) listed(k *match.Kind, s *side.Side, of func(k *match.Kind) []
 		if !w.of(o, k) || row == nil {
 			continue
 		}
-		var x infer.Share
+		var x significance.Share
 		for n, c := range s.Captures {
 			if row[n] < 0 {
 				continue

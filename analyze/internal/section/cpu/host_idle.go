@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -107,7 +107,7 @@ var HostIdle = kit.Section{
 		}},
 	},
 	Early: func(in *kit.Input) { lateness(in) },
-	Gaps:  func(in *kit.Input) []*attrib.Visitor { return lateLooks(in).visitors() },
+	Gaps:  func(in *kit.Input) []*timeline.Visitor { return lateLooks(in).visitors() },
 	Run:   hostIdle,
 }
 
@@ -122,16 +122,16 @@ func hostIdle(in *kit.Input, out *kit.Output) {
 	t := out.Table("host_causes")
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
-		if d.Cause[attrib.CauseHost] == 0 {
+		if d.Cause[timeline.CauseHost] == 0 {
 			continue
 		}
 		x.from(out, d.GapCount)
 		for c, ns := range x.devices[i].causes {
-			name := attrib.HostCauseNames[c]
+			name := timeline.HostCauseNames[c]
 			out.Int("gpu.host_cause_time", kit.Labels("device", strconv.Itoa(int(d.ID)), "cause", name), ns)
 			if ns > 0 {
 				t.Row(kit.Int("device_id", int64(d.ID)), kit.Text("cause", name), kit.Int("time", ns),
-					kit.Maybe("share", stat.Ratio(ns, d.Cause[attrib.CauseHost])),
+					kit.Maybe("share", stat.Ratio(ns, d.Cause[timeline.CauseHost])),
 					kit.Maybe("window", stat.Ratio(ns, in.Span.Len())))
 			}
 		}
@@ -185,17 +185,17 @@ func (x *late) callTable(in *kit.Input, out *kit.Output) {
 	byGroup := map[string]int64{}
 	for i, c := range x.calls {
 		name, group := c.name, report.Null
-		if c.cause == attrib.HostOS {
+		if c.cause == timeline.HostOS {
 			g := kit.OSGroup(name)
 			byGroup[g] += c.time
 			group = report.S(g)
 		}
 		if i < maxNames {
 			x.from(out, int(c.count))
-			out.Int("host.call_time", kit.Labels("call", name, "cause", attrib.HostCauseNames[c.cause]), c.time)
+			out.Int("host.call_time", kit.Labels("call", name, "cause", timeline.HostCauseNames[c.cause]), c.time)
 		}
 		stack, most := x.mostStack(&c)
-		t.Row(kit.Text("call", name), kit.Text("cause", attrib.HostCauseNames[c.cause]), kit.Put("group", group),
+		t.Row(kit.Text("call", name), kit.Text("cause", timeline.HostCauseNames[c.cause]), kit.Put("group", group),
 			kit.Int("count", c.count), kit.Int("time", c.time), kit.Maybe("share", stat.Ratio(c.time, x.total)),
 			kit.Put("stack", kit.OptionalCell(stack)), kit.Put("stack_time", kit.Known(most)))
 	}
@@ -311,7 +311,7 @@ func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
 	out.Int("host.cpu_count", nil, x.cpus)
 	var off int64
 	for i := range x.devices {
-		off += x.devices[i].causes[attrib.HostNotScheduled]
+		off += x.devices[i].causes[timeline.HostNotScheduled]
 	}
 	if off == 0 || len(x.instead) == 0 {
 		return

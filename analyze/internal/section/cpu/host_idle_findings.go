@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -24,11 +24,11 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 		return
 	}
 	s := in.Step()
-	if ns := s.Host[attrib.HostProfiler]; ns > 0 && s.Device != nil {
+	if ns := s.Host[timeline.HostProfiler]; ns > 0 && s.Device != nil {
 		out.Find("host_profiler", "The profiler itself causes part of the wait for the host",
 			[]report.MetricRef{kit.Ref("gpu.host_cause_time", "device", strconv.Itoa(int(s.Device.ID)), "cause", "profiler")},
 			"This time is gone without the profiler: trace less (fewer kinds of events, CUDA graphs as a whole with --cuda-graph-trace=graph, no stacks), or a shorter time.",
-		).OfIdle(s, ns, attrib.CauseHost)
+		).OfIdle(s, ns, timeline.CauseHost)
 	}
 	x.gilFinding(in, out, s)
 	x.frameFinding(out)
@@ -41,7 +41,7 @@ func (x *late) gilFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 			out.Find("host_gil", "The launching thread waits for Python's global interpreter lock",
 				[]report.MetricRef{kit.Ref("host.gil_time")},
 				"Other threads of the process run Python: move them to a process of their own (tokenizing, HTTP, logging), or let them release the lock.",
-			).OfIdle(s, int64(float64(s.Cause[attrib.CauseHost])*float64(ns)/float64(x.total)), attrib.CauseHost)
+			).OfIdle(s, int64(float64(s.Cause[timeline.CauseHost])*float64(ns)/float64(x.total)), timeline.CauseHost)
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -51,8 +51,8 @@ type occupant struct{ global, time int64 }
 
 // deviceLate is the part of one device.
 type deviceLate struct {
-	attrib.Visitor
-	causes [attrib.HostCauses]int64
+	timeline.Visitor
+	causes [timeline.HostCauses]int64
 
 	calls   map[kit.LateCall]*lateCall
 	stacks  map[int64]kit.StackTime
@@ -177,8 +177,8 @@ func (x *late) countThreads(in *kit.Input) {
 
 // observers are rows that all devices look at.
 type observers struct {
-	samples, python attrib.Rows // by thread
-	byCPU           attrib.Rows // switches
+	samples, python timeline.Rows // by thread
+	byCPU           timeline.Rows // switches
 }
 
 func newObservers(in *kit.Input) *observers {
@@ -190,9 +190,9 @@ func newObservers(in *kit.Input) *observers {
 	}
 	return &observers{
 		samples: in.Threads.Observed(&t.Samples),
-		python: attrib.NewRows(t.Memory(), len(t.Threads), len(t.Python),
+		python: timeline.NewRows(t.Memory(), len(t.Threads), len(t.Python),
 			func(i int) int32 { return t.Python[i].Thread }),
-		byCPU: attrib.NewRows(t.Memory(), int(most+1), s.Len(),
+		byCPU: timeline.NewRows(t.Memory(), int(most+1), s.Len(),
 			func(i int) int32 { return int32(s.Subjects[s.Subject(i)].What >> 1) }),
 	}
 }
@@ -219,8 +219,8 @@ func lateLooks(in *kit.Input) *looks {
 	})
 }
 
-func (x *looks) visitors() []*attrib.Visitor {
-	list := make([]*attrib.Visitor, len(x.devices))
+func (x *looks) visitors() []*timeline.Visitor {
+	list := make([]*timeline.Visitor, len(x.devices))
 	for i := range list {
 		list[i] = &x.devices[i].Visitor
 	}
@@ -242,16 +242,16 @@ func (x *deviceLate) look(in *kit.Input, seen *observers) {
 	}
 	cpus := newCPUWalk(in, seen)
 	last := map[kit.LateCall]int32{}
-	x.Piece = func(p *attrib.HostPiece) {
+	x.Piece = func(p *timeline.HostPiece) {
 		x.causes[p.Cause] += p.Len()
 		key, ok := in.LateCallOf(p)
-		if p.Cause == attrib.HostNotScheduled {
+		if p.Cause == timeline.HostNotScheduled {
 			cpus.instead(p, x.instead)
 		}
 		if !ok {
 			return
 		}
-		if p.Cause == attrib.HostOS && t.OSStacks.Len() > 0 {
+		if p.Cause == timeline.HostOS && t.OSStacks.Len() > 0 {
 			if id := t.OS.Number(int(p.Row)); id > 0 {
 				x.stacks[id] = kit.StackTime{What: key.What, Time: x.stacks[id].Time + p.Len()}
 			}
@@ -294,10 +294,10 @@ func (x *deviceLate) finish() {
 }
 
 // sampleWalk is how far the samples of a thread have been looked at.
-type sampleWalk struct{ samples, python attrib.RowWalk }
+type sampleWalk struct{ samples, python timeline.RowWalk }
 
 // within adds the rows of moments in a stretch, which must not go back.
-func within(list []int32, rows *attrib.RowWalk, i interval.Interval, at func(row int) int64) []int32 {
+func within(list []int32, rows *timeline.RowWalk, i interval.Interval, at func(row int) int64) []int32 {
 	for ; rows.Row != trace.None && at(int(rows.Row)) < i.End; rows.Next() {
 		if at(int(rows.Row)) >= i.Start {
 			list = append(list, rows.Row)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -124,7 +124,7 @@ func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
 
 // mostStack is from where most of the time of a call was called, or -1 where that is not known.
 func (x *late) mostStack(c *lateCall) (from string, ns int64) {
-	if best, ok := x.called[c.name]; ok && c.cause == attrib.HostOS {
+	if best, ok := x.called[c.name]; ok && c.cause == timeline.HostOS {
 		return best.From, best.Time
 	}
 	return "", -1

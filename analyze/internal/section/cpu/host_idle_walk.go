@@ -1,14 +1,14 @@
 package cpu
 
 import (
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
 // cpuWalk says who is on the CPU that a thread left.
 type cpuWalk struct {
-	threads *attrib.Threads
+	threads *timeline.Threads
 	s       *trace.Observed
 	seen    *observers
 	thread  map[int32]*lastCPU
@@ -16,13 +16,13 @@ type cpuWalk struct {
 }
 
 type lastCPU struct {
-	rows attrib.RowWalk
+	rows timeline.RowWalk
 	cpu  int64 // or -1
 }
 
 type onCPU struct {
-	rows   attrib.RowWalk // still to come
-	global int64          // who is on it, or 0
+	rows   timeline.RowWalk // still to come
+	global int64            // who is on it, or 0
 }
 
 func newCPUWalk(in *kit.Input, seen *observers) *cpuWalk {
@@ -31,7 +31,7 @@ func newCPUWalk(in *kit.Input, seen *observers) *cpuWalk {
 }
 
 // switched is the switch that a walk is at, if it is not after the moment; it goes to the next one.
-func (w *cpuWalk) switched(rows *attrib.RowWalk, at int64) (x trace.Subject, ok bool) {
+func (w *cpuWalk) switched(rows *timeline.RowWalk, at int64) (x trace.Subject, ok bool) {
 	row := int(rows.Row)
 	if rows.Row == trace.None || w.s.Start(row) > at {
 		return x, false
@@ -41,7 +41,7 @@ func (w *cpuWalk) switched(rows *attrib.RowWalk, at int64) (x trace.Subject, ok 
 }
 
 // instead adds, by thread, the time in which another was on the CPU that the thread was on before.
-func (w *cpuWalk) instead(p *attrib.HostPiece, times map[int64]int64) {
+func (w *cpuWalk) instead(p *timeline.HostPiece, times map[int64]int64) {
 	th := w.thread[p.Thread]
 	if th == nil {
 		th = &lastCPU{rows: w.threads.Switches(p.Thread), cpu: -1}

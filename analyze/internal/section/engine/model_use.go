@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -175,7 +175,7 @@ func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 		members := in.Units.Of[d].Walk()
 		for i := range device.Len() {
 			u := members.Of(i)
-			if u == trace.None || of[u] == nil || device.Kind(i) != attrib.KernelWork || device.Class(i) != attrib.Compute {
+			if u == trace.None || of[u] == nil || device.Kind(i) != timeline.KernelWork || device.Class(i) != timeline.Compute {
 				continue
 			}
 			s, dur := of[u], device.End(i)-device.Start(i)

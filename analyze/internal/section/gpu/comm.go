@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -132,7 +132,7 @@ func comm(in *kit.Input, out *kit.Output) {
 		d := &devices[i]
 		cursor := in.Span.Start // up to where communication has an owner
 		for j := range d.Len() {
-			if d.Class(j) != attrib.Comm {
+			if d.Class(j) != timeline.Comm {
 				continue
 			}
 			w := d.Work(j)
@@ -281,7 +281,7 @@ func synchronising(in *kit.Input, device int) []int {
 	var list []int
 	d := &in.Timeline.Devices[device]
 	for j := range d.Len() {
-		if d.Class(j) != attrib.Comm || d.Start(j) < in.Span.Start {
+		if d.Class(j) != timeline.Comm || d.Start(j) < in.Span.Start {
 			continue
 		}
 		switch collective(in, d, j) {
@@ -293,7 +293,7 @@ func synchronising(in *kit.Input, device int) []int {
 	return list
 }
 
-func collective(in *kit.Input, d *attrib.Device, work int) string {
+func collective(in *kit.Input, d *timeline.Device, work int) string {
 	return in.Kinds[in.Trace.Kernels.Name(d.Row(work))].Collective
 }
 

@@ -3,10 +3,10 @@ package gpu
 import (
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
@@ -28,7 +28,7 @@ func commSlows(in *kit.Input, out *kit.Output) {
 	var comm interval.Set
 	d, k := s.Device, &in.Trace.Kernels
 	for i := range d.Len() {
-		if d.Class(i) == attrib.Comm {
+		if d.Class(i) == timeline.Comm {
 			comm.Add(d.Start(i), d.End(i))
 		}
 	}
@@ -39,7 +39,7 @@ func commSlows(in *kit.Input, out *kit.Output) {
 	var alone, beside [][]int64
 	for i := range d.Len() {
 		start, end := d.Start(i), d.End(i)
-		if d.Class(i) != attrib.Compute || d.Kind(i) != attrib.KernelWork || end <= start || s.Spans.Within(start, end) < end-start {
+		if d.Class(i) != timeline.Compute || d.Kind(i) != timeline.KernelWork || end <= start || s.Spans.Within(start, end) < end-start {
 			continue
 		}
 		g := int(groups.Of(k.Name(d.Row(i)), k.Config(d.Row(i))))

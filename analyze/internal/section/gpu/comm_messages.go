@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -82,7 +82,7 @@ func commMessages(in *kit.Input, out *kit.Output) {
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		for j := range d.Len() {
-			if d.Class(j) != attrib.Comm || d.Start(j) < in.Span.Start {
+			if d.Class(j) != timeline.Comm || d.Start(j) < in.Span.Start {
 				continue
 			}
 			kernels++

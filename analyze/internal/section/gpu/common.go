@@ -1,9 +1,9 @@
 package gpu
 
 import (
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -19,7 +19,7 @@ func fromWork(o *kit.Output, rows int, columns ...string) {
 }
 
 // mainCause is the cause with the most time, the first of equals.
-func mainCause(ns [attrib.Causes]int64) int {
+func mainCause(ns [timeline.Causes]int64) int {
 	main := 0
 	for c := range ns {
 		if ns[c] > ns[main] {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -338,7 +338,7 @@ func (c *counted) kernels() {
 			}
 			from := 0
 			for w := range d.Len() {
-				if d.Kind(w) != attrib.KernelWork {
+				if d.Kind(w) != timeline.KernelWork {
 					continue
 				}
 				if p, ok := place[k.Name(d.Row(w))]; ok {
@@ -406,7 +406,7 @@ func (c *counted) clocks() {
 
 // whileBusy is the mean of a clock while the device worked, what it was at or below for a tenth of that time, and its
 // highest value. Values below 1 MHz are none: they are zero where the counter is not there.
-func (s *series) whileBusy(d *attrib.Device) (mean *float64, low, most float64) {
+func (s *series) whileBusy(d *timeline.Device) (mean *float64, low, most float64) {
 	moments := make([]int64, len(s.rows))
 	for i := range moments {
 		moments[i] = s.time(i)

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -24,7 +24,7 @@ var Time = kit.Section{
 		{ID: "device_imbalance", Title: "Compute load is imbalanced across GPUs"},
 		{ID: "work_waits", Title: "Work is launched and does not start"},
 	},
-	Gaps: func(in *kit.Input) []*attrib.Visitor { return in.StepVisitors() },
+	Gaps: func(in *kit.Input) []*timeline.Visitor { return in.StepVisitors() },
 	Metrics: []report.MetricDef{
 		report.Define("unit.idle_range_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"idle time of a unit of the main kind for which the launching thread was late inside this range, mean; "+
@@ -113,8 +113,8 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 		}
 		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("idle", idle)}
 		for c, v := range d.Cause {
-			out.Int("gpu.idle_cause_time", kit.Labels("device", id, "cause", attrib.CauseNames[c]), v)
-			row = append(row, kit.Int(attrib.CauseNames[c], v))
+			out.Int("gpu.idle_cause_time", kit.Labels("device", id, "cause", timeline.CauseNames[c]), v)
+			row = append(row, kit.Int(timeline.CauseNames[c], v))
 		}
 		causes.Row(row...)
 		idleChart.Series = append(idleChart.Series, idleParts(id, d))
@@ -139,16 +139,16 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	}
 }
 
-func idleParts(id string, d *attrib.Device) report.Series {
+func idleParts(id string, d *timeline.Device) report.Series {
 	s := report.Series{Name: "GPU " + id}
 	for c, v := range d.Cause {
-		s.Labels, s.Values = append(s.Labels, attrib.CauseNames[c]), append(s.Values, float64(v))
+		s.Labels, s.Values = append(s.Labels, timeline.CauseNames[c]), append(s.Values, float64(v))
 	}
 	return s
 }
 
 // kernelIdle is nsys-llm-explainer's idle share: over the device's own span from first to last kernel.
-func kernelIdle(d *attrib.Device) *float64 {
+func kernelIdle(d *timeline.Device) *float64 {
 	busy := stat.Ratio(d.Kernels, d.KernelSpan.Len())
 	if busy == nil {
 		return nil
@@ -167,10 +167,10 @@ const (
 func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	idleFinding(in, out, s)
-	if ns := s.Cause[attrib.CauseDependency]; s.Share(ns) >= waitsShare && in.IdleSite().Cause != attrib.CauseDependency {
+	if ns := s.Cause[timeline.CauseDependency]; s.Share(ns) >= waitsShare && in.IdleSite().Cause != timeline.CauseDependency {
 		out.Find("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+s.BehindLaunch(),
 			stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "dependency"), s.BehindAdvice(in)...,
-		).Costs(s.Worth(ns), s.IdleClaims(ns, attrib.CauseDependency)...)
+		).Costs(s.Worth(ns), s.IdleClaims(ns, timeline.CauseDependency)...)
 	}
 	if s.Share(s.Copy) >= transferBound {
 		out.Find("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s),
@@ -234,7 +234,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	}
 	x := in.IdleSite()
 	evidence := append(stepRefs(s, "unit.gpu_idle", "gpu.idle_time"),
-		stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", attrib.CauseNames[x.Cause])...)
+		stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", timeline.CauseNames[x.Cause])...)
 	if s.Units == 0 {
 		evidence = append([]report.MetricRef{kit.Ref("gpu.idle_ratio", "device", strconv.Itoa(int(s.Device.ID)))}, evidence...)
 	}
@@ -257,9 +257,9 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 		}
 		advice = slices.Insert(advice, at, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+in.NarrowFlags()+").")
 	}
-	causes := []int{attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch, attrib.CauseUnknown}
-	if x.Cause == attrib.CauseDependency || s.Share(s.Cause[attrib.CauseDependency]) < waitsShare { // else told apart
-		causes = append(causes, attrib.CauseDependency)
+	causes := []int{timeline.CauseSync, timeline.CauseHost, timeline.CauseLaunch, timeline.CauseUnknown}
+	if x.Cause == timeline.CauseDependency || s.Share(s.Cause[timeline.CauseDependency]) < waitsShare { // else told apart
+		causes = append(causes, timeline.CauseDependency)
 	}
 	out.Find("gpu_idle", x.Title(in), evidence, advice...).At(x.Place()).OfIdle(s, s.IdleLeft(), causes...)
 }

@@ -6,9 +6,9 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -270,13 +270,13 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 			"Do not compare kernels of this capture with one traced by node: only busy time, graph time and host metrics compare.")
 	}
 	step := in.Step()
-	launching := step.Cause[attrib.CauseLaunch] + step.Host[attrib.HostRunning] + step.Host[attrib.HostUnknown]
+	launching := step.Cause[timeline.CauseLaunch] + step.Host[timeline.HostRunning] + step.Host[timeline.HostUnknown]
 	if !hasAPI || step.Share(launching) < graphHostShare || 2*launching < step.Idle { // it waits for something else
 		return
 	}
 	idle := append(stepRefs(step, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "launch"),
 		stepRefs(step, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "host")...)
-	claims := step.IdleClaims(launching, attrib.CauseLaunch, attrib.CauseHost)
+	claims := step.IdleClaims(launching, timeline.CauseLaunch, timeline.CauseHost)
 	switch {
 	case inside == 0 && launches == 0:
 		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -59,7 +59,7 @@ var Idle = kit.Section{
 		}},
 	},
 	Early: func(in *kit.Input) { idleByDevice(in) },
-	Gaps:  func(in *kit.Input) []*attrib.Visitor { return visitors(idleLooks(in)) },
+	Gaps:  func(in *kit.Input) []*timeline.Visitor { return visitors(idleLooks(in)) },
 	Run:   idle,
 }
 
@@ -82,7 +82,7 @@ func idle(in *kit.Input, out *kit.Output) {
 		XUnit: report.Nanoseconds, XTitle: "Since the window's start"}
 	var top []deviceGap
 	gaps := 0
-	var left [attrib.Causes]int64
+	var left [timeline.Causes]int64
 	found := idleByDevice(in)
 	for i := range found {
 		d := &in.Timeline.Devices[i]
@@ -175,7 +175,7 @@ func idleByDevice(in *kit.Input) []deviceIdle {
 
 // idleLook goes through the gaps of one device.
 type idleLook struct {
-	attrib.Visitor
+	timeline.Visitor
 	deviceIdle
 }
 
@@ -206,19 +206,19 @@ func newIdleMoments(window interval.Interval) *idleMoments {
 	return at
 }
 
-func visitors(looks []*idleLook) []*attrib.Visitor {
-	list := make([]*attrib.Visitor, len(looks))
+func visitors(looks []*idleLook) []*timeline.Visitor {
+	list := make([]*timeline.Visitor, len(looks))
 	for i, x := range looks {
 		list[i] = &x.Visitor
 	}
 	return list
 }
 
-func newIdleLook(in *kit.Input, d *attrib.Device, overhead interval.Set, at *idleMoments) *idleLook {
-	x := &idleLook{Visitor: attrib.Visitor{Moments: at.all}}
+func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments) *idleLook {
+	x := &idleLook{Visitor: timeline.Visitor{Moments: at.all}}
 	room := spill.Make[uint32](in.Trace.Memory(), d.GapCount)
 	lengths := stat.NewCollector(room)
-	x.Gap = func(g *attrib.Gap) {
+	x.Gap = func(g *timeline.Gap) {
 		lengths.Add(g.Len())
 		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None &&
 			uncovered(g.Interval, overhead) > longGap {
@@ -246,7 +246,7 @@ func newIdleLook(in *kit.Input, d *attrib.Device, overhead interval.Set, at *idl
 	return x
 }
 
-func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *attrib.Device) {
+func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *timeline.Device) {
 	l := kit.Labels("device", strconv.Itoa(int(d.ID)))
 	fromWork(out, d.Len(), "start", "end", "deviceId")
 	out.Int("idle.gap_count", l, int64(d.GapCount))
@@ -303,7 +303,7 @@ func chunkUse(starts []int64, busy func(at int64) int64) []float64 {
 }
 
 // utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.
-func utilisation(d *attrib.Device, window interval.Interval, use []float64) report.Series {
+func utilisation(d *timeline.Device, window interval.Interval, use []float64) report.Series {
 	n := len(use)
 	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n),
 		Values: append([]float64{}, use...)}
@@ -315,7 +315,7 @@ func utilisation(d *attrib.Device, window interval.Interval, use []float64) repo
 
 // markedGaps are the device's longest gaps, longest first: where they start in ns from the window's start, and what
 // share of the window they take.
-func markedGaps(d *attrib.Device, window interval.Interval, top []deviceGap) report.Series {
+func markedGaps(d *timeline.Device, window interval.Interval, top []deviceGap) report.Series {
 	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)) + ", longest gaps", Style: "marks", Labels: []string{},
 		Values: []float64{}}
 	for _, g := range top[:min(len(top), stripGaps)] {
@@ -325,7 +325,7 @@ func markedGaps(d *attrib.Device, window interval.Interval, top []deviceGap) rep
 	return s
 }
 
-func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [attrib.Causes]int64) *kit.Table {
+func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [timeline.Causes]int64) *kit.Table {
 	t := out.Table("idle_gaps")
 	around := lookAround(in, top)
 	for i, g := range top {
@@ -333,20 +333,20 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 		row := []kit.Field{
 			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End),
 			kit.Int("gap", g.Len()),
-			kit.Text("main_cause", attrib.CauseNames[g.Main()]),
+			kit.Text("main_cause", timeline.CauseNames[g.Main()]),
 			kit.Put("previous", in.WorkName(g.device, g.Prev)), kit.Put("next", in.WorkName(g.device, g.Next)),
 			kit.Put("api_call", kit.OptionalCell(a.api)), kit.Put("nvtx_range", kit.OptionalCell(a.text)),
 			kit.Put("pid", a.pid), kit.Put("tid", a.tid),
 		}
 		for c, ns := range g.Cause {
-			row = append(row, kit.Int(attrib.CauseNames[c], ns))
+			row = append(row, kit.Int(timeline.CauseNames[c], ns))
 		}
 		t.Row(row...)
 	}
 	if total > len(top) {
 		row := []kit.Field{kit.Text("main_cause", "(others)"), kit.Int("gap", kit.Sum(left[:]))}
 		for c, ns := range left {
-			row = append(row, kit.Int(attrib.CauseNames[c], ns))
+			row = append(row, kit.Int(timeline.CauseNames[c], ns))
 		}
 		t.Partial(row...)
 		t.Others = true
@@ -363,7 +363,7 @@ func idleFindings(in *kit.Input, out *kit.Output, found []deviceIdle) {
 			out.Find("gpu_gaps", "The GPU does nothing for more than half a second at a time",
 				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
 					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
-						attrib.CauseNames[main], "device", id)},
+						timeline.CauseNames[main], "device", id)},
 				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window ("+in.NarrowFlags()+") before reading ratios.",
 				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.",
 			)

@@ -3,8 +3,8 @@ package gpu
 import (
 	"sort"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -120,6 +120,6 @@ const minTime = -1 << 63
 
 // deviceGap is one gap of one device.
 type deviceGap struct {
-	device *attrib.Device
-	attrib.Gap
+	device *timeline.Device
+	timeline.Gap
 }

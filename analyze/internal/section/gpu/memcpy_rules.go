@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -136,11 +136,11 @@ func ruleFinding(in *kit.Input, out *kit.Output, rule int) {
 	case ruleAsyncPageable:
 		out.Find("async_pageable", "Asynchronous copies use pageable memory", evidence,
 			"Large ones are staged through a buffer of the driver, and their calls return late: allocate the host side pinned (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True.",
-		).OfIdle(s, s.Staged, attrib.CauseHost, attrib.CauseSync, attrib.CauseLaunch)
+		).OfIdle(s, s.Staged, timeline.CauseHost, timeline.CauseSync, timeline.CauseLaunch)
 	case ruleSyncCopy:
 		out.Find("sync_copy", "Synchronous copies block the host", evidence,
 			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed (PyTorch: .to(device, non_blocking=True)).",
-		).OfIdle(s, s.Blocked, attrib.CauseSync, attrib.CauseHost, attrib.CauseLaunch)
+		).OfIdle(s, s.Blocked, timeline.CauseSync, timeline.CauseHost, timeline.CauseLaunch)
 	case ruleSyncMemset:
 		out.Find("sync_memset", "Synchronous memsets of host-visible memory block the host", evidence,
 			"A memset of pinned or managed memory blocks until it is done: use cudaMemsetAsync on a stream, or set the memory on the host.")

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -63,7 +63,7 @@ type streamUse struct {
 
 // streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: that of a piece of
 // work until the end of what began before it, unless its own stream has the latest end, which covers that time already.
-func streamsOf(in *kit.Input, d *attrib.Device) (list []streamUse, concurrent int64) {
+func streamsOf(in *kit.Input, d *timeline.Device) (list []streamUse, concurrent int64) {
 	type key struct {
 		proc   int32
 		stream int64
@@ -85,12 +85,12 @@ func streamsOf(in *kit.Input, d *attrib.Device) (list []streamUse, concurrent in
 		}
 		u, from, to := &list[at], d.Start(i), d.End(i)
 		switch d.Kind(i) {
-		case attrib.KernelWork:
+		case timeline.KernelWork:
 			u.kernels++
 			u.kernelTime += to - from
-		case attrib.GraphWork:
+		case timeline.GraphWork:
 			u.graphs++
-		case attrib.CopyWork, attrib.SetWork:
+		case timeline.CopyWork, timeline.SetWork:
 			u.copies++
 		}
 		u.time += to - from
@@ -112,7 +112,7 @@ func streams(in *kit.Input, out *kit.Output) {
 		return
 	}
 	type row struct {
-		device *attrib.Device
+		device *timeline.Device
 		streamUse
 		ns int64 // busy
 	}

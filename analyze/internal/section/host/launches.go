@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -303,11 +303,11 @@ func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float
 		out.Find("launch_storm", "Launch storm: very many launches of very short kernels", evidence,
 			"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
 			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
-			"Give each launch more work: larger batches, persistent kernels.").OfIdle(in.Step(), in.CallStats().Launches.Total, attrib.CauseLaunch)
+			"Give each launch more work: larger batches, persistent kernels.").OfIdle(in.Step(), in.CallStats().Launches.Total, timeline.CauseLaunch)
 	case *rate >= stormRate2:
 		out.Find("launch_rate", "Very high launch rate", evidence,
 			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.",
-		).OfIdle(in.Step(), in.CallStats().Launches.Total, attrib.CauseLaunch)
+		).OfIdle(in.Step(), in.CallStats().Launches.Total, timeline.CauseLaunch)
 	}
 }
 
@@ -322,7 +322,7 @@ func slowLaunches(in *kit.Input, out *kit.Output, name string, e kit.Totals) {
 		[]report.MetricRef{kit.Ref("launch.api_time", "api", name), kit.Ref("launch.count", "api", name)},
 		"Check the CPU: governor and frequency, cores shared with other work (taskset, cgroup limits), NUMA distance to the GPU, a debugger or a second profiler attached.",
 		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.",
-	).OfIdle(in.Step(), e.Total, attrib.CauseLaunch)
+	).OfIdle(in.Step(), e.Total, timeline.CauseLaunch)
 }
 
 // kernelDurations emits the durations of the kernels of the whole trace or of one process. durs is sorted.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -150,10 +150,10 @@ func (a *phaseSum) add(b *phaseSum) {
 // phaseSums adds up a trace by process and phase.
 type phaseSums struct {
 	in      *kit.Input
-	used    []int32         // phases that occur, as indexes into Options.Phases
-	byName  []int32         // by index into Ranges.Names: index into used, or trace.None
-	nearest *attrib.Nearest // range name that maps to a phase
-	any     bool            // something maps to a phase
+	used    []int32           // phases that occur, as indexes into Options.Phases
+	byName  []int32           // by index into Ranges.Names: index into used, or trace.None
+	nearest *timeline.Nearest // range name that maps to a phase
+	any     bool              // something maps to a phase
 	sums    []phaseSum
 	durs    *kit.Groups // kernel durations by phase
 	// Kernel time in the window, and the part of it that some range encloses, whatever its phase.
@@ -268,7 +268,7 @@ func (x *phaseSums) addWall() {
 			threads[th].proc = x.in.Trace.Threads[th].Proc
 		}
 	}
-	// Of ranges that start together the longer one is the outer one, as in attrib.Contexts.
+	// Of ranges that start together the longer one is the outer one, as in timeline.Contexts.
 	var together []int32
 	for i := lo; i < hi; {
 		start := r.Start(i)

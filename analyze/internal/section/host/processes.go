@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -210,7 +210,7 @@ func procBusy(in *kit.Input, all []procSum) {
 			if n := len(s.devices); n == 0 || s.devices[n-1] != dev.ID {
 				s.devices = append(s.devices, dev.ID)
 			}
-			if dev.Kind(i) != attrib.KernelWork {
+			if dev.Kind(i) != timeline.KernelWork {
 				s.other++
 			}
 			if end := min(dev.End(i), in.Span.End); end > reached[p] {

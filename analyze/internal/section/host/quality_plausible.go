@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -116,11 +116,11 @@ func (c *checks) pids() {
 
 // sharedTime is the time in the window in which a kernel of one process runs beside one of another that began before
 // it. A GPU runs one process at a time, unless MPS brings them together.
-func sharedTime(d *attrib.Device, window interval.Interval) int64 {
+func sharedTime(d *timeline.Device, window interval.Interval) int64 {
 	both := kit.Covered{Reached: window.Start}
 	last, end := trace.None, window.Start // the process whose kernels end last so far
 	for i := range d.Len() {
-		if k := d.Kind(i); k != attrib.KernelWork && k != attrib.GraphWork {
+		if k := d.Kind(i); k != timeline.KernelWork && k != timeline.GraphWork {
 			continue
 		}
 		p, to := d.Proc(i), min(d.End(i), window.End)

@@ -3,10 +3,10 @@ package host
 import (
 	"cmp"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -236,7 +236,7 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 }
 
 // barrierIdle are the causes of idle time that a barrier can have, in which nothing was launched ahead.
-var barrierIdle = []int{attrib.CauseSync, attrib.CauseLaunch, attrib.CauseHost}
+var barrierIdle = []int{timeline.CauseSync, timeline.CauseLaunch, timeline.CauseHost}
 
 // syncFindings are of blocking calls: what they are worth is the judged time for which the GPU was idle because the
 // thread that launches its work was blocked. Waiting on other threads, or while the GPU works, costs nothing.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -106,7 +106,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		}
 		moments[p] = list
 	}
-	work := func(d *attrib.Device, i int) {
+	work := func(d *timeline.Device, i int) {
 		start, end := max(d.Start(i), in.Span.Start), min(d.End(i), in.Span.End)
 		if end <= start {
 			return

@@ -3,10 +3,10 @@ package host
 import (
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -53,7 +53,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 			"Allocating and freeing memory takes a large part of the window", evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it ("+in.NarrowFlags()+") before believing this.",
-		).OfIdle(in.Step(), ns, attrib.CauseHost, attrib.CauseLaunch)
+		).OfIdle(in.Step(), ns, timeline.CauseHost, timeline.CauseLaunch)
 	}
 	return old
 }

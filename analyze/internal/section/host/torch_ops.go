@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -194,7 +194,7 @@ func hostOps(in *kit.Input, names *rangeNames) []torchOp {
 }
 
 // nestedOps adds the ranges of all nodes to their operators.
-func nestedOps(c *attrib.Contexts, names *rangeNames, list []torchOp) {
+func nestedOps(c *timeline.Contexts, names *rangeNames, list []torchOp) {
 	var open []int32                        // operators around a node, from the outermost in
 	around := make([]int, len(names.texts)) // how often each is among them
 	c.Descend(func(node int32) {

@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -97,8 +97,8 @@ func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 		}
 	}
 	kernels := func(are func(name int32) bool) *stepgraph.Change {
-		return &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
-			if d.Kind(i) == attrib.KernelWork && are(in.Trace.Kernels.Name(d.Row(i))) {
+		return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+			if d.Kind(i) == timeline.KernelWork && are(in.Trace.Kernels.Name(d.Row(i))) {
 				return 0
 			}
 			return 1
@@ -132,8 +132,8 @@ func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 	case "exposed_comm":
 		return &stepgraph.Change{Overlap: true}
 	case "transfer_bound", "serial_copies":
-		return &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
-			if d.Class(i) == attrib.Copy {
+		return &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+			if d.Class(i) == timeline.Copy {
 				return 0
 			}
 			return 1

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -90,7 +90,7 @@ func (s *Step) CopyClaim() Claim { return Claim{"copy", 0, s.Copy} }
 
 // CauseReadBack stands for the idle time that reading values back leads to, where a finding is about it: it is not of
 // the other causes then.
-const CauseReadBack = attrib.Causes
+const CauseReadBack = timeline.Causes
 
 // idleOf is the idle time of a cause.
 func (s *Step) idleOf(cause int) int64 {
@@ -106,7 +106,7 @@ func (s *Step) idleOf(cause int) int64 {
 }
 
 // SyncIdle is the idle time of cause sync that waits for no value read back.
-func (s *Step) SyncIdle() int64 { return s.idleOf(attrib.CauseSync) }
+func (s *Step) SyncIdle() int64 { return s.idleOf(timeline.CauseSync) }
 
 // IdleClaims are ns of idle time of some causes, taken in their order.
 func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {

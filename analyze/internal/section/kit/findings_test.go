@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -32,7 +32,7 @@ func TestWorthIsPartOfWhatThereIs(t *testing.T) {
 // first kernel holds the time of the general one; a failure comes first; what is worth less than 1 % is a remark.
 func TestFindingsHoldEachPieceOfTimeOnce(t *testing.T) {
 	s := &Step{Of: 1000, Units: 10, Compute: 700, Comm: 50, Idle: 250, Kernels: []int64{500, 200, 0}}
-	s.Cause[attrib.CauseHost], s.Cause[attrib.CauseSync] = 200, 50
+	s.Cause[timeline.CauseHost], s.Cause[timeline.CauseSync] = 200, 50
 	find := func(id string, def FindingDef) *Finding {
 		return &Finding{Finding: &report.Finding{ID: id, Title: id, Evidence: []report.MetricRef{}, Advice: []string{}}, def: &def}
 	}
@@ -48,8 +48,8 @@ func TestFindingsHoldEachPieceOfTimeOnce(t *testing.T) {
 		find("little", FindingDef{}).Costs(s.Worth(9), Claim{"comm", 0, 9}),
 		find("broken", FindingDef{Failure: true}),
 		find("some_comm", FindingDef{}).Costs(s.Worth(20), s.CommClaim()),
-		find("waits", FindingDef{General: true}).OfIdle(s, 250, attrib.CauseSync, attrib.CauseHost),
-		find("sync", FindingDef{}).OfIdle(s, 50, attrib.CauseSync),
+		find("waits", FindingDef{General: true}).OfIdle(s, 250, timeline.CauseSync, timeline.CauseHost),
+		find("sync", FindingDef{}).OfIdle(s, 50, timeline.CauseSync),
 		find("part", FindingDef{General: true, Part: true}).Costs(s.Worth(500), kernel(0)...),
 	})
 	var got []string

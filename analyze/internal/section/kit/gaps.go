@@ -1,13 +1,13 @@
 package kit
 
 import (
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
 // Visit makes sure that the visitors, one for each device of a timeline, have been through their devices: together with
 // those of the other sections where [Begin] knows them, or else by themselves.
-func (in *Input) Visit(tl *attrib.Timeline, visitors []*attrib.Visitor) {
+func (in *Input) Visit(tl *timeline.Timeline, visitors []*timeline.Visitor) {
 	in.visitTogether()
 	parallel.Each(len(visitors), func(d int) {
 		if !visitors[d].Visited() {
@@ -22,7 +22,7 @@ func (in *Input) visitTogether() {
 		in = in.besides
 	}
 	Once(in, "gaps", func() (none struct{}) {
-		var lists [][]*attrib.Visitor
+		var lists [][]*timeline.Visitor
 		for _, visitors := range in.gaps {
 			if list := visitors(); len(list) > 0 {
 				lists = append(lists, list)
@@ -32,7 +32,7 @@ func (in *Input) visitTogether() {
 			return none
 		}
 		parallel.Each(len(in.Timeline.Devices), func(d int) {
-			visitors := make([]*attrib.Visitor, len(lists))
+			visitors := make([]*timeline.Visitor, len(lists))
 			for i := range lists {
 				visitors[i] = lists[i][d]
 			}
@@ -45,5 +45,5 @@ func (in *Input) visitTogether() {
 // Beside lets the gaps of a section of another input on the same timeline be visited with those of this one.
 func (in *Input) Beside(other *Input, s *Section) {
 	other.besides = in
-	in.gaps = append(in.gaps, func() []*attrib.Visitor { return s.Gaps(other) })
+	in.gaps = append(in.gaps, func() []*timeline.Visitor { return s.Gaps(other) })
 }

@@ -3,8 +3,8 @@ package kit
 import (
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -22,31 +22,31 @@ func (in *Input) UnitGraph() *stepgraph.Graph { return in.graphOf(in.Units.Timel
 
 // GraphAhead builds UnitGraph on the timeline that units will be cut from, while they are sought. A panic is raised again
 // for who asks for the graph.
-func (in *Input) GraphAhead(units *attrib.Timeline) {
+func (in *Input) GraphAhead(units *timeline.Timeline) {
 	quietly(in, func(in *Input) { in.graphOf(units) })
 }
 
-func (in *Input) graphOf(units *attrib.Timeline) *stepgraph.Graph {
+func (in *Input) graphOf(units *timeline.Timeline) *stepgraph.Graph {
 	return Once(in, "unit graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, units) })
 }
 
 // WorkKey is what the name of GPU work depends on.
 type WorkKey struct {
-	Kind attrib.Kind
+	Kind timeline.Kind
 	Of   int64 // kernel: index of the name; whole graph: graphId; copy: copyKind
 }
 
 // WorkKey is the key of the i-th piece of a device's work.
-func (in *Input) WorkKey(d *attrib.Device, i int) WorkKey {
+func (in *Input) WorkKey(d *timeline.Device, i int) WorkKey {
 	k, row := WorkKey{Kind: d.Kind(i)}, d.Row(i)
 	switch k.Kind {
-	case attrib.KernelWork:
+	case timeline.KernelWork:
 		k.Of = int64(in.Trace.Kernels.Name(row))
-	case attrib.GraphWork:
+	case timeline.GraphWork:
 		k.Of = in.Trace.Graphs.Graph(row)
-	case attrib.CopyWork:
+	case timeline.CopyWork:
 		k.Of = int64(in.Trace.Copies.Kind(row))
-	case attrib.SetWork:
+	case timeline.SetWork:
 	}
 	return k
 }
@@ -54,13 +54,13 @@ func (in *Input) WorkKey(d *attrib.Device, i int) WorkKey {
 // NameOfWork names GPU work for people.
 func (in *Input) NameOfWork(k WorkKey) string {
 	switch k.Kind {
-	case attrib.KernelWork:
+	case timeline.KernelWork:
 		return in.Kinds[k.Of].Display
-	case attrib.GraphWork:
+	case timeline.GraphWork:
 		return "[CUDA graph " + strconv.FormatInt(k.Of, 10) + "]"
-	case attrib.SetWork:
+	case timeline.SetWork:
 		return "[CUDA memset]"
-	case attrib.CopyWork:
+	case timeline.CopyWork:
 	}
 	if name, ok := map[int64]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",
 		10: "Peer-to-Peer"}[k.Of]; ok {
@@ -70,7 +70,7 @@ func (in *Input) NameOfWork(k WorkKey) string {
 }
 
 // WorkName names a piece of GPU work for people.
-func (in *Input) WorkName(d *attrib.Device, at int32) report.Cell {
+func (in *Input) WorkName(d *timeline.Device, at int32) report.Cell {
 	if at == trace.None {
 		return report.Null
 	}

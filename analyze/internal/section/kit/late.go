@@ -1,26 +1,26 @@
 package kit
 
 import (
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
 // LateCall is a call that the launching thread was in while a device waited for it.
 type LateCall struct {
-	Cause int   // attrib.HostAPI, HostProfiler or HostOS
+	Cause int   // timeline.HostAPI, HostProfiler or HostOS
 	What  int64 // index of the API's name; id of the function of the operating system
 }
 
 // LateCallOf is the call of a stretch of host time; ok is false where it is in none.
-func (in *Input) LateCallOf(p *attrib.HostPiece) (c LateCall, ok bool) {
+func (in *Input) LateCallOf(p *timeline.HostPiece) (c LateCall, ok bool) {
 	c.Cause = p.Cause
 	switch p.Cause {
-	case attrib.HostAPI:
+	case timeline.HostAPI:
 		c.What = int64(in.Trace.API.Name(int(p.Row)))
-	case attrib.HostOS:
+	case timeline.HostOS:
 		os := &in.Trace.OS
 		c.What = os.Subjects[os.Subject(int(p.Row))].What
-	case attrib.HostProfiler:
+	case timeline.HostProfiler:
 	default:
 		return c, false
 	}
@@ -30,9 +30,9 @@ func (in *Input) LateCallOf(p *attrib.HostPiece) (c LateCall, ok bool) {
 // Name of the call.
 func (c *LateCall) Name(t *trace.Trace) string {
 	switch c.Cause {
-	case attrib.HostAPI:
+	case timeline.HostAPI:
 		return t.API.Names[c.What].Name
-	case attrib.HostOS:
+	case timeline.HostOS:
 		return t.OSName(c.What)
 	}
 	return "[profiler]"

@@ -3,7 +3,7 @@ package kit
 import (
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -83,7 +83,7 @@ func NewPlaces(in *Input) *places {
 // places says where in the program API calls were made.
 type places struct {
 	in     *Input
-	phased *attrib.Nearest // range name that maps to a phase
+	phased *timeline.Nearest // range name that maps to a phase
 }
 
 // phaseBits of a range name's tag hold its phase plus one.

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -52,7 +52,7 @@ type Section struct {
 	// Gaps, where set, makes the visitors of the devices of the input's timeline, one each, that learn what the section
 	// asks of every gap: devices are gone through once for all sections, see [Input.Visit]. It makes none where the
 	// section asks nothing of them.
-	Gaps func(in *Input) []*attrib.Visitor
+	Gaps func(in *Input) []*timeline.Visitor
 	Run  func(in *Input, out *Output)
 }
 
@@ -78,11 +78,11 @@ type Input struct {
 	Window   report.Window
 	Span     interval.Interval // the window
 	Host     interval.Interval // where host rows count: the window, or everything where the window is the whole capture
-	Calls    *attrib.Calls
-	Contexts *attrib.Contexts
-	Timeline *attrib.Timeline
-	Threads  *attrib.Threads
-	NVTX     *attrib.NVTX      // nil where kernels are not attributed to ranges
+	Calls    *timeline.Calls
+	Contexts *timeline.Contexts
+	Timeline *timeline.Timeline
+	Threads  *timeline.Threads
+	NVTX     *timeline.NVTX    // nil where kernels are not attributed to ranges
 	Kinds    []kernelname.Info // by kernel name
 	Units    *workunit.Result
 	Evidence *evidence.Set // what was given beside the trace; nil if nothing
@@ -96,7 +96,7 @@ type Input struct {
 
 	shared shared
 	// gaps make the visitors of sections, those of the inputs beside among them.
-	gaps    []func() []*attrib.Visitor
+	gaps    []func() []*timeline.Visitor
 	besides *Input          // the input with whose sections' visitors this one's go
 	left    map[string]bool // devices without metrics of their own; nil where all have some
 }

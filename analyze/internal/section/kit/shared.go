@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -47,7 +47,7 @@ func Begin(sections []*Section, in *Input) {
 		}
 		lacks := slices.ContainsFunc(s.Needs, func(role trace.Role) bool { return !in.Has(role) })
 		if s.Gaps != nil && !lacks {
-			in.gaps = append(in.gaps, func() []*attrib.Visitor { return s.Gaps(in) })
+			in.gaps = append(in.gaps, func() []*timeline.Visitor { return s.Gaps(in) })
 		}
 		if s.Alone != nil {
 			quietly(in, s.Alone)

@@ -3,8 +3,8 @@ package kit
 import (
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -13,16 +13,16 @@ import (
 // once: the kept units of the main kind on the device where they take longest, or the window of the busiest device
 // where there are none.
 type Step struct {
-	Device *attrib.Device // nil where the capture holds no GPU work
-	Units  int64          // 0: the window
-	Of     int64          // ns
+	Device *timeline.Device // nil where the capture holds no GPU work
+	Units  int64            // 0: the window
+	Of     int64            // ns
 
 	Compute, Comm, Copy, Idle int64
 	Graphed                   int64 // of Compute, in CUDA graphs
-	Cause                     [attrib.Causes]int64
-	Host                      [attrib.HostCauses]int64 // of Cause host
+	Cause                     [timeline.Causes]int64
+	Host                      [timeline.HostCauses]int64 // of Cause host
 	// HostLeft is Host without what reading values back leads to, where that is told for itself.
-	HostLeft [attrib.HostCauses]int64
+	HostLeft [timeline.HostCauses]int64
 	// Kernels is compute by kernel name, each moment given to the kernel that started first; whole CUDA graphs are last.
 	Kernels []int64
 	// Where the launching thread was while the device waited for it: idle time of the causes sync, host and launch, without
@@ -36,7 +36,7 @@ type Step struct {
 	ReadBackAt                string // the range that at least 30 % of that time is in, or empty
 	// ReadBackBy is idle time that read-backs lead to, by cause: the GPU has done all that was launched when such a call
 	// returns, and idles until the thread has launched again.
-	ReadBackBy [attrib.Causes]int64
+	ReadBackBy [timeline.Causes]int64
 	// Short is idle time of cause dependency in gaps of which that part is at most ShortGap, and Shorts counts them: the
 	// GPU takes so long to begin what is launched already. Behind is where the work after all such idle time was launched.
 	Short, Shorts int64
@@ -152,7 +152,7 @@ func (in *Input) Step() *Step {
 
 // StepVisitors are the visitors of [Input.Step], one for each device of the input's timeline; none where the step is
 // cut from another.
-func (in *Input) StepVisitors() []*attrib.Visitor {
+func (in *Input) StepVisitors() []*timeline.Visitor {
 	if in.Whole != nil || in.Timeline == nil {
 		return nil
 	}

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -15,11 +15,11 @@ import (
 type stepLook struct {
 	Step
 	in      *Input
-	tl      *attrib.Timeline
+	tl      *timeline.Timeline
 	index   int
-	idle    []*attrib.Visitor
+	idle    []*timeline.Visitor
 	at      int // of spans: the first that does not end before the gap
-	pieces  []attrib.HostPiece
+	pieces  []timeline.HostPiece
 	ranges  *RangeWalk
 	marks   map[int32][]mark // by thread, ascending
 	markAt  map[int32]int
@@ -39,7 +39,7 @@ type stepLook struct {
 // latePart is where the launching thread was in a part of the late time.
 type latePart struct {
 	IdlePlace
-	host           [attrib.HostCauses]int64
+	host           [timeline.HostCauses]int64
 	inside, around []int64 // by number of the folded range: time innermost in it, and in any
 }
 
@@ -103,13 +103,13 @@ func newStepLook(in *Input) *stepLook {
 	x.places = NewPlaces(in)
 	x.readWaits = map[int32]bool{}
 	x.marks = in.copyMarks(x.readWaits)
-	x.idle = make([]*attrib.Visitor, len(x.tl.Devices))
+	x.idle = make([]*timeline.Visitor, len(x.tl.Devices))
 	for i := range x.idle {
-		x.idle[i] = &attrib.Visitor{}
+		x.idle[i] = &timeline.Visitor{}
 	}
 	v := x.idle[x.index]
 	v.Host = true
-	v.Piece = func(p *attrib.HostPiece) { x.pieces = append(x.pieces, *p) }
+	v.Piece = func(p *timeline.HostPiece) { x.pieces = append(x.pieces, *p) }
 	v.Gap = x.gap
 	return x
 }
@@ -200,7 +200,7 @@ func (x *stepLook) within(start, end int64, visit func(start, end int64)) {
 	}
 }
 
-func (x *stepLook) gap(g *attrib.Gap) {
+func (x *stepLook) gap(g *timeline.Gap) {
 	for x.at < len(x.Spans) && x.Spans[x.at].End <= g.Start {
 		x.at++
 	}
@@ -210,7 +210,7 @@ func (x *stepLook) gap(g *attrib.Gap) {
 	x.pieces = x.pieces[:0]
 }
 
-func (x *stepLook) judge(g *attrib.Gap) {
+func (x *stepLook) judge(g *timeline.Gap) {
 	t := x.in.Trace
 	x.within(g.Start, g.End, func(lo, hi int64) {
 		x.Idle += hi - lo
@@ -226,7 +226,7 @@ func (x *stepLook) judge(g *attrib.Gap) {
 	if g.Len() > x.Gap.Len() {
 		x.Gap = long
 	}
-	late := g.Start + g.Cause[attrib.CauseSync] + g.Cause[attrib.CauseHost] + g.Cause[attrib.CauseLaunch]
+	late := g.Start + g.Cause[timeline.CauseSync] + g.Cause[timeline.CauseHost] + g.Cause[timeline.CauseLaunch]
 	from, to := late, late // of what reading a value back leads to
 	if long.Thread != trace.None {
 		from, to = x.readBackIn(long.Thread, g.Start, late)
@@ -242,7 +242,7 @@ func (x *stepLook) judge(g *attrib.Gap) {
 				return
 			}
 			part.Calls[key] += ns
-			if p.Cause == attrib.HostOS && t.OSStacks.Len() > 0 {
+			if p.Cause == timeline.HostOS && t.OSStacks.Len() > 0 {
 				if id := t.OS.Number(int(p.Row)); id > 0 {
 					part.Stacks[id] = StackTime{key.What, part.Stacks[id].Time + ns}
 				}
@@ -274,9 +274,9 @@ func (x *stepLook) apart(start, end, from, to int64, visit func(part *latePart, 
 const deepest = 64 // ranges around a call that are looked at
 
 // behind looks at what of a gap passed in the launching call and after it.
-func (x *stepLook) behind(g *attrib.Gap, call int32) {
-	from := g.End - g.Cause[attrib.CauseDependency]
-	x.within(from-g.Cause[attrib.CauseLaunch], from, func(lo, hi int64) {
+func (x *stepLook) behind(g *timeline.Gap, call int32) {
+	from := g.End - g.Cause[timeline.CauseDependency]
+	x.within(from-g.Cause[timeline.CauseLaunch], from, func(lo, hi int64) {
 		if hi-lo > x.LongLaunch {
 			x.LongLaunch, x.LongCall = hi-lo, x.in.Trace.API.Name(int(call))
 		}
@@ -471,7 +471,7 @@ func (x *stepLook) work() {
 	x.Kernels = make([]int64, len(t.Kernels.Names)+1)
 	given, at := int64(math.MinInt64), 0
 	for i := range d.Len() {
-		if d.Class(i) != attrib.Compute {
+		if d.Class(i) != timeline.Compute {
 			continue
 		}
 		from, to := max(d.Start(i), given), d.End(i)
@@ -483,7 +483,7 @@ func (x *stepLook) work() {
 			at++
 		}
 		name, graph := len(x.Kernels)-1, true
-		if d.Kind(i) == attrib.KernelWork {
+		if d.Kind(i) == timeline.KernelWork {
 			name, graph = int(t.Kernels.Name(d.Row(i))), t.Kernels.InGraph(d.Row(i))
 		}
 		for _, s := range x.Spans[at:] {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -13,8 +13,8 @@ import (
 
 // IdleSite is what holds most of the judged idle time, and where.
 type IdleSite struct {
-	Cause int // attrib.CauseSync, …
-	Host  int // attrib.HostOS, …, where the cause is host
+	Cause int // timeline.CauseSync, …
+	Host  int // timeline.HostOS, …, where the cause is host
 	Time  int64
 	// Ranges are the innermost ranges that at least 30 % of the time is in, two where two are; the text names what is in
 	// quotes. Empty where none is.
@@ -35,25 +35,25 @@ func (in *Input) IdleSite() *IdleSite {
 	s, t := in.Step(), in.Trace
 	x := &IdleSite{Host: -1}
 	for c := range s.Cause {
-		if ns := s.idleOf(c); c != attrib.CauseHost && ns > x.Time {
+		if ns := s.idleOf(c); c != timeline.CauseHost && ns > x.Time {
 			x.Cause, x.Time = c, ns
 		}
 	}
 	for h, ns := range s.HostLeft {
 		if ns > x.Time {
-			x.Cause, x.Host, x.Time = attrib.CauseHost, h, ns
+			x.Cause, x.Host, x.Time = timeline.CauseHost, h, ns
 		}
 	}
 	w := &s.Where
 	switch x.Cause {
-	case attrib.CauseDependency:
+	case timeline.CauseDependency:
 		x.Ranges, x.In = s.Behind.ranges()
 		return x
-	case attrib.CauseUnknown:
+	case timeline.CauseUnknown:
 		return x
 	}
 	x.Ranges, x.In = w.ranges()
-	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == attrib.CauseHost {
+	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == timeline.CauseHost {
 		x.Loads = in.loadedInGap()
 	}
 	threads := map[string]int64{}
@@ -66,19 +66,19 @@ func (in *Input) IdleSite() *IdleSite {
 	calls := map[string]int64{}
 	var of int64
 	for key, ns := range w.Calls {
-		if x.Cause == attrib.CauseHost && key.Cause == x.Host {
+		if x.Cause == timeline.CauseHost && key.Cause == x.Host {
 			calls[key.Name(t)] += ns
 			of += ns
 		}
 	}
-	if x.Cause == attrib.CauseSync {
+	if x.Cause == timeline.CauseSync {
 		for name, ns := range w.Syncs {
 			calls[t.API.Names[name].Name] += ns
 		}
 		of = s.SyncIdle()
 	}
 	x.Calls, _ = leading(calls, of)
-	if len(x.Calls) > 0 && x.Host == attrib.HostOS {
+	if len(x.Calls) > 0 && x.Host == timeline.HostOS {
 		x.Chain = CallersOf(t, w.Stacks)[x.Calls[0]].From
 	}
 	return x
@@ -89,7 +89,7 @@ func (in *Input) IdleSite() *IdleSite {
 func (in *Input) loadedInGap() string {
 	s, t := in.Step(), in.Trace
 	g := &s.Gap
-	if 2*g.Len() < s.Idle || g.Thread == trace.None || s.Device.Kind(int(g.Next)) != attrib.KernelWork {
+	if 2*g.Len() < s.Idle || g.Thread == trace.None || s.Device.Kind(int(g.Next)) != timeline.KernelWork {
 		return ""
 	}
 	name := t.Kernels.Name(s.Device.Row(int(g.Next)))
@@ -182,10 +182,10 @@ func (s *Step) Each(ns int64) string {
 }
 
 // hostDoes says what the launching thread does, by host cause.
-var hostDoes = [attrib.HostCauses]string{
-	attrib.HostAPI: " is in", attrib.HostProfiler: " is held up by the profiler", attrib.HostOS: " sits in",
-	attrib.HostNotScheduled: " is on no CPU", attrib.HostRunning: " runs code between launches",
-	attrib.HostUnknown: " does not launch, and the capture does not say why",
+var hostDoes = [timeline.HostCauses]string{
+	timeline.HostAPI: " is in", timeline.HostProfiler: " is held up by the profiler", timeline.HostOS: " sits in",
+	timeline.HostNotScheduled: " is on no CPU", timeline.HostRunning: " runs code between launches",
+	timeline.HostUnknown: " does not launch, and the capture does not say why",
 }
 
 // Title says what the thread does and where, and how long.
@@ -199,41 +199,41 @@ func (x *IdleSite) Title(in *Input) string {
 	who := cmp.Or(x.Thread, "the launching thread")
 	calls := Quoted(x.Calls...)
 	switch x.Cause {
-	case attrib.CauseDependency:
+	case timeline.CauseDependency:
 		return strings.TrimSuffix(text, ": ") + ", of it " + unit.Percent(s.Share(x.Time)) + s.BehindLaunch()
-	case attrib.CauseUnknown:
+	case timeline.CauseUnknown:
 		return text + "the capture does not say why"
-	case attrib.CauseSync:
+	case timeline.CauseSync:
 		text += who + " is blocked"
 		if calls != "" {
 			text += " in " + calls
 		}
-	case attrib.CauseLaunch:
+	case timeline.CauseLaunch:
 		switch {
 		case x.oneLaunch(in):
 			text += "one call of " + quoted(in.Trace.API.Names[s.LongCall].Name) + " takes " + unit.Format(float64(s.LongLaunch), report.Nanoseconds)
-		case s.Cause[attrib.CauseLaunch] >= s.Compute:
+		case s.Cause[timeline.CauseLaunch] >= s.Compute:
 			text += "launching takes longer than the work"
 		default:
 			text += who + " is in launch calls"
 		}
-	case attrib.CauseHost:
+	case timeline.CauseHost:
 		if x.Loads != "" {
 			text += "a gap of " + unit.Format(float64(s.Gap.Len()), report.Nanoseconds) + " ends with the first launch of " + quoted(x.Loads) +
 				", whose code is loaded just before"
 			break
 		}
-		if len(x.Ranges) > 0 && (x.Host == attrib.HostRunning || x.Host == attrib.HostUnknown) {
+		if len(x.Ranges) > 0 && (x.Host == timeline.HostRunning || x.Host == timeline.HostUnknown) {
 			text += who + " is"
 		} else {
 			text += who + hostDoes[x.Host]
 		}
 		switch {
-		case calls != "" && x.Host != attrib.HostProfiler:
+		case calls != "" && x.Host != timeline.HostProfiler:
 			text += " " + calls
-		case x.Host == attrib.HostOS:
+		case x.Host == timeline.HostOS:
 			text += " calls of the operating system"
-		case x.Host == attrib.HostAPI:
+		case x.Host == timeline.HostAPI:
 			text += " other CUDA calls"
 		}
 	}
@@ -272,13 +272,13 @@ func (s *Step) BehindLaunch() string {
 
 // MostlyShort reports whether most of the idle time of cause dependency is how long the GPU takes to begin queued work.
 func (s *Step) MostlyShort() bool {
-	return s.Shorts > 0 && 2*s.Short >= s.Cause[attrib.CauseDependency]
+	return s.Shorts > 0 && 2*s.Short >= s.Cause[timeline.CauseDependency]
 }
 
 // oneLaunch reports whether one call is most of the idle time of cause launch: its first launch loads a kernel's code.
 func (x *IdleSite) oneLaunch(in *Input) bool {
 	s := in.Step()
-	return s.Units == 0 && 2*s.LongLaunch >= s.Cause[attrib.CauseLaunch]
+	return s.Units == 0 && 2*s.LongLaunch >= s.Cause[timeline.CauseLaunch]
 }
 
 // otherThread names a thread that launches nothing.
@@ -321,18 +321,18 @@ func (x *IdleSite) Advice(in *Input) []string {
 		where = "NVTX ranges around the parts of a step (--trace=…,nvtx) would say where in the program this is."
 	}
 	switch {
-	case x.Cause == attrib.CauseSync:
+	case x.Cause == timeline.CauseSync:
 		return []string{
 			"Remove the barrier from the step (.item(), .cpu(), torch.cuda.synchronize()), or read the result one step later through an event." + in.AsyncScheduling(),
 			where}
-	case x.Cause == attrib.CauseLaunch && x.oneLaunch(in):
+	case x.Cause == timeline.CauseLaunch && x.oneLaunch(in):
 		return []string{"The first launch of a kernel loads its code: launch it once before what is measured, or load eagerly (CUDA_MODULE_LOADING=EAGER).", where}
-	case x.Cause == attrib.CauseLaunch:
+	case x.Cause == timeline.CauseLaunch:
 		return []string{"One launch per kernel costs more than the kernels: run the step as a CUDA graph" + in.graphFlag() + ", or fuse small kernels (torch.compile).",
 			where}
-	case x.Cause == attrib.CauseDependency:
+	case x.Cause == timeline.CauseDependency:
 		return in.Step().BehindAdvice(in)
-	case x.Cause == attrib.CauseUnknown:
+	case x.Cause == timeline.CauseUnknown:
 		return []string{"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window."}
 	}
 	switch {
@@ -342,7 +342,7 @@ func (x *IdleSite) Advice(in *Input) []string {
 		return []string{"Code is compiled or tuned while the program runs: do it before what is measured (warm-up), and keep the compiler's cache between runs.", where}
 	}
 	switch x.Host {
-	case attrib.HostOS:
+	case timeline.HostOS:
 		switch x.group() {
 		case OSDisk:
 			return []string{"The thread reads or writes files: read them ahead in large blocks, on a thread that does not launch, or keep the data in memory.", where}
@@ -350,17 +350,17 @@ func (x *IdleSite) Advice(in *Input) []string {
 			return []string{"The thread sleeps: wait on what it waits for (an event, a condition) instead of asking again after a while.", where}
 		}
 		return []string{"The thread waits for another thread, a file or a sleep: have the result ready before the step asks for it, or hand the work to a thread that does not launch.", where}
-	case attrib.HostAPI:
+	case timeline.HostAPI:
 		return []string{"Calls that load modules, allocate, pin or query belong before the steps: warm up, load eagerly (CUDA_MODULE_LOADING=EAGER), keep memory in a pool.", where}
-	case attrib.HostProfiler:
+	case timeline.HostProfiler:
 		return []string{"This time is gone without the profiler: trace fewer kinds of events, CUDA graphs as a whole, no stacks."}
-	case attrib.HostNotScheduled:
+	case timeline.HostNotScheduled:
 		if !in.Has(trace.RoleOS) {
 			return []string{"Asleep or without a CPU: calls of the operating system (--trace=…,osrt) say in what it sleeps.", where}
 		}
 		return []string{"More threads want to run than there are CPUs: give the process more (its container's limit, taskset), or see who had the CPU in the host section.", where}
 	}
-	if x.Host == attrib.HostUnknown && !in.Has(trace.RoleOS) && !in.Has(trace.RoleSched) {
+	if x.Host == timeline.HostUnknown && !in.Has(trace.RoleOS) && !in.Has(trace.RoleSched) {
 		return []string{in.ahead(),
 			"Capture what the host does: explain capture --host, or nsys profile with --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree."}
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -26,7 +26,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	device := &x.Timeline.Devices[index]
 	members := x.Of[index].Walk()
 	for i := range device.Len() {
-		if device.Kind(i) != attrib.CopyWork { // few are
+		if device.Kind(i) != timeline.CopyWork { // few are
 			continue
 		}
 		u := members.Of(i)

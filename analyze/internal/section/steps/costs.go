@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -16,8 +16,8 @@ import (
 type unitCost struct {
 	time, busy, idle                  int64
 	compute, exposedComm, exposedCopy int64
-	cause                             [attrib.Causes]int64
-	host                              [attrib.HostCauses]int64
+	cause                             [timeline.Causes]int64
+	host                              [timeline.HostCauses]int64
 	launches, kernels                 int64
 	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
 }
@@ -45,15 +45,15 @@ func unitLooks(in *kit.Input) []*lateCalls {
 }
 
 // unitGaps are the visitors of the window's devices: none where the units are cut from more than the window.
-func unitGaps(in *kit.Input) []*attrib.Visitor {
+func unitGaps(in *kit.Input) []*timeline.Visitor {
 	if len(in.Units.Units) == 0 || in.Units.Timeline != in.Timeline {
 		return nil
 	}
 	return visitorsOf(unitLooks(in))
 }
 
-func visitorsOf(looks []*lateCalls) []*attrib.Visitor {
-	list := make([]*attrib.Visitor, len(looks))
+func visitorsOf(looks []*lateCalls) []*timeline.Visitor {
+	list := make([]*timeline.Visitor, len(looks))
 	for i, x := range looks {
 		list[i] = &x.Visitor
 	}
@@ -89,7 +89,7 @@ func addUnits(in *kit.Input) unitSums {
 		device := &x.Timeline.Devices[d]
 		between := x.Between[d].Walk()
 		for i := range device.Len() {
-			if u := between.Of(i); u != trace.None && device.Kind(i) == attrib.KernelWork {
+			if u := between.Of(i); u != trace.None && device.Kind(i) == timeline.KernelWork {
 				costs[u].betweenKernels++
 				costs[u].betweenTime += device.End(i) - device.Start(i)
 			}
@@ -156,11 +156,11 @@ func countLaunches(in *kit.Input, costs []unitCost) {
 		members := x.Of[d].Walk()
 		for i := range device.Len() {
 			u, kind := members.Of(i), device.Kind(i)
-			if u == trace.None || kind != attrib.KernelWork && kind != attrib.GraphWork {
+			if u == trace.None || kind != timeline.KernelWork && kind != timeline.GraphWork {
 				continue
 			}
 			c := &costs[u]
-			if kind == attrib.KernelWork {
+			if kind == timeline.KernelWork {
 				c.kernels++
 			}
 			if call := device.Call(i); call != trace.None {

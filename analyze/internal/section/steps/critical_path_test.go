@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
@@ -201,7 +201,7 @@ func TestSumsOfWaitsClose(t *testing.T) {
 		}
 		for _, g := range r.Environment.GPUs {
 			device := strconv.Itoa(g.Device)
-			if got, want := sum("gpu.dependency_time", "reason", device), value("gpu.idle_cause_time", "cause", attrib.CauseNames[attrib.CauseDependency], "device", device); got != want {
+			if got, want := sum("gpu.dependency_time", "reason", device), value("gpu.idle_cause_time", "cause", timeline.CauseNames[timeline.CauseDependency], "device", device); got != want {
 				t.Errorf("%s, device %s: reasons sum to %.0f of %.0f", filepath.Base(path), device, got, want)
 			}
 			if got, want := sum("gpu.no_compute_time", "cause", device), value("gpu.window", "device", device)-value("gpu.compute_time", "device", device); got != want {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
@@ -109,11 +109,11 @@ func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part in
 		d, i := g.Place(s.Piece)
 		part := partCompute
 		switch g.Timeline.Devices[d].Class(i) {
-		case attrib.Comm:
+		case timeline.Comm:
 			part = partComm
-		case attrib.Copy:
+		case timeline.Copy:
 			part = partCopy
-		case attrib.Compute, attrib.Idle:
+		case timeline.Compute, timeline.Idle:
 		}
 		tell(part, name(func() string { return r.nameIn(g, s.Piece) }), ns)
 	case stepgraph.AfterWork:

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -29,7 +29,7 @@ const (
 
 // waitList adds up the waits of one device, whose gaps it visits.
 type waitList struct {
-	attrib.Visitor
+	timeline.Visitor
 	*kit.Numbering[waitFor]
 	direct [stepgraph.Reasons][]int32 // by reason and place: the number plus 1, or 0, of most waits
 	calls  int                        // how many names of calls have places, before those of kernels
@@ -47,7 +47,7 @@ func waitLists(in *kit.Input) []*waitList {
 			for reason := range l.direct {
 				l.direct[reason] = make([]int32, min(l.calls+len(in.Trace.Kernels.Names), maxDirect))
 			}
-			l.Gap = func(gap *attrib.Gap) { l.gap(in, g, d, gap) }
+			l.Gap = func(gap *timeline.Gap) { l.gap(in, g, d, gap) }
 			lists[d] = l
 		}
 		return lists
@@ -55,11 +55,11 @@ func waitLists(in *kit.Input) []*waitList {
 }
 
 // waitGaps are the visitors of the window's devices; none where there is no graph.
-func waitGaps(in *kit.Input) []*attrib.Visitor {
+func waitGaps(in *kit.Input) []*timeline.Visitor {
 	if len(in.Timeline.Devices) == 0 || in.Graph() == nil {
 		return nil
 	}
-	var list []*attrib.Visitor
+	var list []*timeline.Visitor
 	for _, l := range waitLists(in) {
 		list = append(list, &l.Visitor)
 	}
@@ -73,7 +73,7 @@ const maxDirect = 1 << 12
 func (l *waitList) number(w waitFor) int32 {
 	place := int(w.work.Of)
 	switch {
-	case w.what == aPiece && w.work.Kind == attrib.KernelWork:
+	case w.what == aPiece && w.work.Kind == timeline.KernelWork:
 		place += l.calls
 	case w.what != aCall:
 		return l.Of(w)
@@ -102,8 +102,8 @@ func (l *waitList) add(w waitFor, ns int64) {
 }
 
 // gap adds what a gap of the device with that index waited for.
-func (l *waitList) gap(in *kit.Input, graph *stepgraph.Graph, device int, g *attrib.Gap) {
-	ns := g.Cause[attrib.CauseDependency]
+func (l *waitList) gap(in *kit.Input, graph *stepgraph.Graph, device int, g *timeline.Gap) {
+	ns := g.Cause[timeline.CauseDependency]
 	unresolved := waitFor{reason: stepgraph.WaitsUnresolved}
 	switch {
 	case ns == 0:

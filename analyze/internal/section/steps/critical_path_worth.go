@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stepgraph"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
 )
@@ -73,7 +73,7 @@ func (r *pathRun) candidates() []whatIf {
 		device := &in.Units.Timeline.Devices[d]
 		comm = comm || device.Comm > 0
 		for i := range device.Len() {
-			if device.Kind(i) == attrib.KernelWork && device.Class(i) == attrib.Compute {
+			if device.Kind(i) == timeline.KernelWork && device.Class(i) == timeline.Compute {
 				times[in.Trace.Kernels.Name(device.Row(i))] += device.End(i) - device.Start(i)
 			}
 		}
@@ -91,8 +91,8 @@ func (r *pathRun) candidates() []whatIf {
 			break
 		}
 		list = append(list, whatIf{text: "--speedup kernel:" + in.Kinds[name].Display + "=2x",
-			change: &stepgraph.Change{Work: func(d *attrib.Device, i int) float64 {
-				if d.Kind(i) == attrib.KernelWork && int(in.Trace.Kernels.Name(d.Row(i))) == name {
+			change: &stepgraph.Change{Work: func(d *timeline.Device, i int) float64 {
+				if d.Kind(i) == timeline.KernelWork && int(in.Trace.Kernels.Name(d.Row(i))) == name {
 					return 0.5
 				}
 				return 1

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -114,20 +114,20 @@ func unitPlaces(in *kit.Input, s *unitSet) []int32 {
 }
 
 // name is the index of a kernel's name, or -1 for copies and memsets.
-func (w *unitWork) name(in *kit.Input, d *attrib.Device, work int) int32 {
+func (w *unitWork) name(in *kit.Input, d *timeline.Device, work int) int32 {
 	switch d.Kind(work) {
-	case attrib.KernelWork:
+	case timeline.KernelWork:
 		return in.Trace.Kernels.Name(d.Row(work))
-	case attrib.GraphWork:
+	case timeline.GraphWork:
 		return int32(w.names - 1)
-	case attrib.CopyWork, attrib.SetWork:
+	case timeline.CopyWork, timeline.SetWork:
 	}
 	return -1
 }
 
 // exclusively gives each moment in which kernels run to one of them, within the units lo to hi: compute before
 // communication, and of several the one that started first.
-func (w *unitWork) exclusively(in *kit.Input, d *attrib.Device, s *unitSet, lo, hi int) {
+func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, s *unitSet, lo, hi int) {
 	x := in.Units
 	at := [2]int{lo, lo} // by class: the unit that the next piece of time can still be in
 	// By class, everything before is given away.
@@ -152,7 +152,7 @@ func (w *unitWork) exclusively(in *kit.Input, d *attrib.Device, s *unitSet, lo, 
 			}
 			p, q := max(from, u.Start), min(to, u.End)
 			ns := q - p
-			if c == int(attrib.Comm) {
+			if c == int(timeline.Comm) {
 				ns = d.CommExposed.Within(p, q)
 			}
 			if ns > 0 {

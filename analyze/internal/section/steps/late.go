@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -14,14 +14,14 @@ import (
 // lateCalls are the calls that launching threads were in while one device waited for them, by unit. As a visitor of the
 // device it asks for the times from the start of the window to the start and the end of each unit.
 type lateCalls struct {
-	attrib.Visitor
+	timeline.Visitor
 	in    *kit.Input
 	calls *kit.Numbering[kit.LateCall]
 	time  *parts // by number of the call and unit
 
 	units  []int32 // of the device, by start
 	at     int     // the first that does not end before the gap
-	pieces []attrib.HostPiece
+	pieces []timeline.HostPiece
 }
 
 func newLateCalls(in *kit.Input, device int) *lateCalls {
@@ -42,14 +42,14 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 }
 
 // piece keeps a stretch in a call until its gap is complete: the stretches of a gap do not ascend.
-func (x *lateCalls) piece(p *attrib.HostPiece) {
+func (x *lateCalls) piece(p *timeline.HostPiece) {
 	if _, ok := x.in.LateCallOf(p); ok {
 		x.pieces = append(x.pieces, *p)
 	}
 }
 
 // gap gives the stretches of a gap to the units that they are in.
-func (x *lateCalls) gap(g *attrib.Gap) {
+func (x *lateCalls) gap(g *timeline.Gap) {
 	units := x.in.Units.Units
 	for x.at < len(x.units) && units[x.units[x.at]].End <= g.Start {
 		x.at++
@@ -85,10 +85,10 @@ func (r *unitRun) fromThreads() {
 
 // hostCauses emits why the host was late in the units of a set, by each cause that some unit of the capture has.
 func (r *unitRun) hostCauses(l report.Labels, s *unitSet) {
-	if !slices.ContainsFunc(s.units, func(u int32) bool { return r.costs[u].cause[attrib.CauseHost] > 0 }) {
+	if !slices.ContainsFunc(s.units, func(u int32) bool { return r.costs[u].cause[timeline.CauseHost] > 0 }) {
 		return
 	}
-	for cause, name := range attrib.HostCauseNames {
+	for cause, name := range timeline.HostCauseNames {
 		if !slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.host[cause] > 0 }) {
 			continue
 		}
@@ -145,6 +145,6 @@ func (r *unitRun) late(l report.Labels, s *unitSet) {
 	})
 	for _, n := range order[:min(len(order), maxLate)] {
 		c := &numbers.Keys[n]
-		r.summary(s, "unit.host_call_time", kit.And(l, "call", c.name, "cause", attrib.HostCauseNames[c.cause]), values[n])
+		r.summary(s, "unit.host_call_time", kit.And(l, "call", c.name, "cause", timeline.HostCauseNames[c.cause]), values[n])
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -172,7 +172,7 @@ func (r *unitRun) timeTable() {
 	row("compute", func(c *unitCost) int64 { return c.compute })
 	row("exposed communication", func(c *unitCost) int64 { return c.exposedComm })
 	row("exposed copy", func(c *unitCost) int64 { return c.exposedCopy })
-	for cause, name := range attrib.CauseNames {
+	for cause, name := range timeline.CauseNames {
 		row("idle: "+name, func(c *unitCost) int64 { return c.cause[cause] })
 	}
 	c.Cut(-1).Add()
@@ -262,7 +262,7 @@ func (r *unitRun) geometries(w *unitWork) []report.Cell {
 			continue
 		}
 		for ; i < end; i++ {
-			if device.Kind(i) != attrib.KernelWork {
+			if device.Kind(i) != timeline.KernelWork {
 				continue
 			}
 			row := device.Row(i)

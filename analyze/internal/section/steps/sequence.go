@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report/align"
@@ -21,7 +21,7 @@ import (
 type sequence struct {
 	in       *kit.Input
 	set      *unitSet
-	device   *attrib.Device
+	device   *timeline.Device
 	work     []int32 // the kernels of all units, unit by unit, each by start: numbers of the device's work
 	from     []int32 // by unit: where its kernels start in work; one more at the end
 	at       []int32 // by place in work: the position, or -1
@@ -79,7 +79,7 @@ func (q *sequence) gather(index int32) {
 				continue
 			}
 			for at := place[u] - 1; i < end; i++ {
-				if k := q.device.Kind(i); k == attrib.KernelWork || k == attrib.GraphWork {
+				if k := q.device.Kind(i); k == timeline.KernelWork || k == timeline.GraphWork {
 					visit(i, at)
 				}
 			}
@@ -101,7 +101,7 @@ func (q *sequence) gather(index int32) {
 
 // key tells kernels apart: by name, or by family where names of the same work differ from step to step.
 func (q *sequence) key(work int32) int64 {
-	if q.device.Kind(int(work)) == attrib.GraphWork {
+	if q.device.Kind(int(work)) == timeline.GraphWork {
 		return -1
 	}
 	name := q.in.Trace.Kernels.Name(q.device.Row(int(work)))
@@ -225,7 +225,7 @@ func (q *sequence) place(hashes []uint64, byStream bool) {
 
 // category of a kernel or graph.
 func (q *sequence) category(work int32) string {
-	if q.device.Kind(int(work)) == attrib.GraphWork {
+	if q.device.Kind(int(work)) == timeline.GraphWork {
 		return graphCategory
 	}
 	return string(q.in.Kinds[q.in.Trace.Kernels.Name(q.device.Row(int(work)))].Category)

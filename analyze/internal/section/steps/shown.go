@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -44,17 +44,17 @@ func (t *nameTable) names() []string {
 }
 
 // label is the name and category of a piece of work.
-func (t *nameTable) label(in *kit.Input, d *attrib.Device, i int) int {
+func (t *nameTable) label(in *kit.Input, d *timeline.Device, i int) int {
 	row := d.Row(i)
 	switch d.Kind(i) {
-	case attrib.KernelWork:
+	case timeline.KernelWork:
 		n := in.Trace.Kernels.Name(row)
 		return t.of(in.Trace.Kernels.Names[n].Name, string(in.Kinds[n].Category))
-	case attrib.GraphWork:
+	case timeline.GraphWork:
 		return t.of(graphLabel, graphCategory)
-	case attrib.CopyWork:
+	case timeline.CopyWork:
 		return t.of("[copy "+kit.Directions[kit.Direction(in.Trace.Copies.Kind(row))]+"]", copyCategory)
-	case attrib.SetWork:
+	case timeline.SetWork:
 	}
 	return t.of("[memset]", copyCategory)
 }
@@ -87,7 +87,7 @@ func (q *sequence) toShow() []shownUnit {
 }
 
 // addGap keeps the part of a gap that is in the unit.
-func (s *shownUnit) addGap(g *attrib.Gap) {
+func (s *shownUnit) addGap(g *timeline.Gap) {
 	if u := s.unit; g.End > u.Start && g.Start < u.End {
 		s.gaps = append(s.gaps, report.UnitGap{Start: max(g.Start, u.Start) - u.Start, Causes: g.Within(u.Start, u.End)})
 	}
@@ -146,7 +146,7 @@ func (q *sequence) origin(i int, places map[int32]int64, names *nameTable) repor
 	if call, ok := places[q.device.Call(i)]; ok {
 		o.Call = call
 	}
-	if q.device.Kind(i) == attrib.KernelWork {
+	if q.device.Kind(i) == timeline.KernelWork {
 		kernels := &q.in.Trace.Kernels
 		if text := geometry(&kernels.Configs[kernels.Config(q.device.Row(i))]); text != "" {
 			o.Shape = int64(names.of(text, shapeCategory))

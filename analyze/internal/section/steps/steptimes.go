@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -209,7 +209,7 @@ func (s *stepTimes) exclusive() {
 			given[c] = to
 			at[c].within(from, to, func(u int, from, to int64) {
 				ns := to - from
-				if c == int(attrib.Comm) {
+				if c == int(timeline.Comm) {
 					ns = d.CommExposed.Within(from, to)
 				}
 				if ns == 0 {
@@ -261,7 +261,7 @@ func (f *follower) after(unit int, moment int64) int {
 
 func (s *stepTimes) idle() {
 	list := s.followers()
-	s.device.Sweep(func(g *attrib.Gap) {
+	s.device.Sweep(func(g *timeline.Gap) {
 		for i := range s.shown {
 			s.shown[i].addGap(g)
 		}
@@ -295,7 +295,7 @@ func (s *stepTimes) copies() {
 			continue
 		}
 		until(from)
-		if d.Class(i) == attrib.Copy {
+		if d.Class(i) == timeline.Copy {
 			copies = max(copies, to)
 		} else {
 			kernels = max(kernels, to)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -294,7 +294,7 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 		emit("unit.between_kernels", l, func(c *unitCost) int64 { return c.betweenKernels })
 		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })
 	}
-	for cause, name := range attrib.CauseNames {
+	for cause, name := range timeline.CauseNames {
 		labels := kit.Labels("cause", name)
 		for k, v := range l {
 			labels[k] = v

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -97,7 +97,7 @@ func partsOf(in *kit.Input, s *unitSet, id string, steps []int64) *report.UnitPa
 	for _, p := range append(familyTimes(in, s, leastFamily*total), copyTimes(in, s)...) {
 		add(p.kind, p.name, p.times)
 	}
-	for cause, name := range attrib.CauseNames {
+	for cause, name := range timeline.CauseNames {
 		times, any := make([]int64, len(s.units)), false
 		for i, u := range s.units {
 			times[i] = costs[u].cause[cause]
@@ -227,7 +227,7 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 			continue
 		}
 		until(from)
-		if d.Class(i) != attrib.Copy {
+		if d.Class(i) != timeline.Copy {
 			kernels = max(kernels, to)
 			continue
 		}
@@ -250,8 +250,8 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 // copySort is the direction of a copy and the kind of its memory; -1 of a memset.
 type copySort struct{ direction, memory int }
 
-func copySortOf(in *kit.Input, d *attrib.Device, i int) copySort {
-	if d.Kind(i) != attrib.CopyWork {
+func copySortOf(in *kit.Input, d *timeline.Device, i int) copySort {
+	if d.Kind(i) != timeline.CopyWork {
 		return copySort{-1, -1}
 	}
 	c, row := &in.Trace.Copies, d.Row(i)

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -265,7 +265,7 @@ func positionTable(d *stepData, list []report.Position, out *kit.Output) {
 		p := &list[i]
 		row(i, d.steps.Names[p.Name], d.steps.Categories[p.Name], p)
 	}
-	row(-1, "(until the next unit)", "", &report.Position{Gap: [attrib.Causes]int64(s.End.Gap), Copies: s.End.Copies,
+	row(-1, "(until the next unit)", "", &report.Position{Gap: [timeline.Causes]int64(s.End.Gap), Copies: s.End.Copies,
 		GapMedian: s.End.GapMedian})
 	if s.Rest > 0 {
 		row(-1, restName, "", &report.Position{Alone: s.Rest})

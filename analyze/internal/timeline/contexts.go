@@ -1,0 +1,378 @@
+package timeline
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Contexts are the NVTX ranges open on each thread at each API call, as nodes of a tree: a node is a range name inside
+// the node outward of it. A program opens the same ranges in the same places again and again, so that millions of
+// ranges make a few hundred nodes, and what is asked of every call is worked out once per node.
+//
+// Start/end ranges need not nest. On a thread where some do not, each range is a node of its own, and a node on the way
+// outward may have ended already: Walk and Nearest pass over those.
+type Contexts struct {
+	ranges *trace.Ranges
+	api    *trace.API
+
+	// By node, outer nodes first. One node is always inward of the one it names.
+	out    []int32 // the node outward of it, or trace.None
+	name   []int32 // index into Ranges.Names
+	thread []int32
+	alone  []int32 // the one range that is this node, where ranges of its thread do not nest; else trace.None
+	sums   []RangeSum
+
+	from    spill.Indexes // by API call: the innermost node around it, or trace.None
+	crossed []bool        // by thread: its ranges do not nest
+	tangled bool          // some thread's do not
+	whole   bool          // sums are of all ranges of the capture
+}
+
+// RangeSum is how many ranges there are, and their durations added up, in ns.
+type RangeSum struct{ Count, Time int64 }
+
+// NewContexts sweeps ranges and calls once, both by start. A range that starts at the same moment as another is inside
+// it if it ends earlier.
+func NewContexts(t *trace.Trace) *Contexts {
+	crossed := make([]bool, len(t.Threads))
+	c, ok := sweepContexts(t, crossed)
+	if !ok { // once more, now that it is known which threads have ranges that do not nest
+		c.Free()
+		c, _ = sweepContexts(t, crossed)
+	}
+	return c
+}
+
+// Free gives back what the contexts hold.
+func (c *Contexts) Free() { c.from.Free() }
+
+// sweepContexts fails, and marks the threads, where ranges of a thread that is not marked do not nest.
+func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
+	a := &t.API
+	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: spill.NewIndexes(t.Memory(), a.Len())}
+	for _, is := range crossed {
+		c.tangled = c.tangled || is
+	}
+	x := newRangeSweep(c, len(t.Threads))
+	for i := range a.Len() {
+		start := a.Start(i)
+		x.openUpTo(start)
+		if th := a.Thread(i); th != trace.None && t.Ranges.Len() > 0 {
+			if s := &x.stacks[th]; crossed[th] {
+				c.from.Set(i, c.openAlone(s, start, a.End(i)))
+			} else {
+				c.from.Set(i, s.around(start, a.End(i)))
+			}
+		}
+	}
+	ok = x.ok
+	if ok && !c.tangled {
+		x.late = true
+		x.openUpTo(math.MaxInt64)
+		c.whole = x.ok && !x.lost
+	}
+	return c, ok
+}
+
+// rangeSweep opens ranges in the order in which they start.
+type rangeSweep struct {
+	*Contexts
+	stacks []openRanges // by thread
+	nodes  nodeIndex
+	next   int     // the first range that is not open yet
+	group  []int32 // of ranges that start together
+	ok     bool    // the ranges of every thread that is not marked nest
+	lost   bool    // the thread of some range is not known
+	late   bool    // behind all calls: ranges that do not nest are around none
+}
+
+func newRangeSweep(c *Contexts, threads int) *rangeSweep {
+	x := &rangeSweep{Contexts: c, stacks: make([]openRanges, threads), ok: true}
+	x.nodes.all = map[nodeKey]int32{}
+	for i := range x.stacks {
+		x.stacks[i].top, x.stacks[i].maxLen = trace.None, minChain
+	}
+	return x
+}
+
+// openUpTo opens all ranges that start up to a moment.
+func (x *rangeSweep) openUpTo(at int64) {
+	r := x.ranges
+	n := r.Len()
+	if x.next == n {
+		return
+	}
+	for start := r.Start(x.next); start <= at; {
+		first, this := x.next, start
+		for start == this && x.next < n {
+			if x.next++; x.next < n {
+				start = r.Start(x.next)
+			}
+		}
+		if x.next == first+1 {
+			x.open(first, this)
+		} else {
+			x.group = x.group[:0]
+			for i := first; i < x.next; i++ {
+				x.group = append(x.group, int32(i))
+			}
+			longestFirst(x.group, r)
+			for _, i := range x.group {
+				x.open(int(i), this)
+			}
+		}
+		if x.next == n {
+			return
+		}
+	}
+}
+
+// open opens range i.
+func (x *rangeSweep) open(i int, start int64) {
+	th := x.ranges.Thread(i)
+	if th == trace.None {
+		x.lost = true
+		return
+	}
+	switch s := &x.stacks[th]; {
+	case x.crossed[th] && x.tangled:
+		x.pushAlone(s, int32(i))
+	case x.crossed[th]: // found in this sweep, which is of no use then
+	case !x.push(s, &x.nodes, i, th, start):
+		x.ok = false
+		x.crossed[th] = !x.late
+	}
+}
+
+// longestFirst sorts the ranges that start at one moment, few as a rule: the outer one is the longer one.
+func longestFirst(group []int32, r *trace.Ranges) {
+	slices.SortStableFunc(group, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
+}
+
+// openRanges is the stack of one thread.
+type openRanges struct {
+	open []openRange // where ranges nest: from the outermost in, each ends no later than the one before it
+
+	// Where they do not: the innermost node, how long its chain is with ended ranges counted, and how long it may get
+	// before the ended ones are dropped.
+	top         int32
+	len, maxLen int
+}
+
+type openRange struct {
+	end  int64
+	node int32
+}
+
+// around is the innermost node that encloses a call.
+func (s *openRanges) around(start, end int64) int32 {
+	n := len(s.open)
+	for n > 0 && s.open[n-1].end <= start {
+		n--
+	}
+	s.open = s.open[:n]
+	if n > 0 && s.open[n-1].end < end { // the call outlasts ranges, which real calls never do
+		n = sort.Search(n, func(i int) bool { return s.open[i].end < end })
+	}
+	if n == 0 {
+		return trace.None
+	}
+	return s.open[n-1].node
+}
+
+// push opens range i. It reports false where the range outlasts one that is open.
+func (c *Contexts) push(s *openRanges, nodes *nodeIndex, i int, th int32, start int64) bool {
+	end := start + c.ranges.Dur(i)
+	n := len(s.open)
+	for n > 0 && s.open[n-1].end <= start {
+		n--
+	}
+	outer := trace.None
+	if n > 0 {
+		if s.open[n-1].end < end {
+			return false
+		}
+		outer = s.open[n-1].node
+	}
+	node := nodes.of(c, outer, c.ranges.Name(i), th)
+	c.sums[node].Count++
+	c.sums[node].Time += end - start
+	s.open = append(s.open[:n], openRange{end, node})
+	return true
+}
+
+// node adds a node.
+func (c *Contexts) node(out, name, thread, alone int32) int32 {
+	c.out, c.name, c.thread = append(c.out, out), append(c.name, name), append(c.thread, thread)
+	c.sums = append(c.sums, RangeSum{})
+	if c.tangled {
+		c.alone = append(c.alone, alone)
+	}
+	return int32(len(c.out) - 1)
+}
+
+// nodeIndex finds a node by the one outward of it and its name.
+type nodeIndex struct {
+	all    map[nodeKey]int32
+	recent [1 << recentBits]struct { // by hash of the key
+		key  nodeKey
+		node int32 // plus 1; 0 where there is none
+	}
+}
+
+const recentBits = 11
+
+// nodeKey packs two 32-bit numbers into one key, for which Go's maps have a fast path.
+type nodeKey uint64
+
+func (x *nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
+	place := outer
+	if outer == trace.None { // the outermost nodes differ by thread
+		place = -2 - thread
+	}
+	key := nodeKey(uint32(place))<<32 | nodeKey(uint32(name))
+	last := &x.recent[key*0x9e3779b97f4a7c15>>(64-recentBits)] // the golden ratio spreads keys evenly
+	if last.node == 0 || last.key != key {
+		n, ok := x.all[key]
+		if !ok {
+			n = c.node(outer, name, thread, trace.None)
+			x.all[key] = n
+		}
+		last.key, last.node = key, n+1
+	}
+	return last.node - 1
+}
+
+// Nodes is how many nodes there are.
+func (c *Contexts) Nodes() int { return len(c.out) }
+
+// Of is the innermost node around an API call, or trace.None.
+func (c *Contexts) Of(call int32) int32 {
+	if call == trace.None {
+		return trace.None
+	}
+	return c.from.At(int(call))
+}
+
+// NameOf is the range name of a node, an index into Ranges.Names.
+func (c *Contexts) NameOf(node int32) int32 { return c.name[node] }
+
+// ThreadOf is the thread whose ranges are the node.
+func (c *Contexts) ThreadOf(node int32) int32 { return c.thread[node] }
+
+// Whole reports whether [Contexts.Ranges] of all nodes are all ranges of the capture, each within one that is the node
+// outward of it: where the ranges of every thread nest.
+func (c *Contexts) Whole() bool { return c.whole }
+
+// Ranges are those that are the node.
+func (c *Contexts) Ranges(node int32) RangeSum { return c.sums[node] }
+
+// Descend goes through all nodes: it enters each after those outward of it, and leaves it after those inward.
+func (c *Contexts) Descend(enter, leave func(node int32)) {
+	n := len(c.out)
+	first, next := make([]int32, n+1), make([]int32, n) // by node, the outermost ones behind all: inward, and beside it
+	for i := range first {
+		first[i] = trace.None
+	}
+	for node := n - 1; node >= 0; node-- {
+		at := c.out[node]
+		if at == trace.None {
+			at = int32(n)
+		}
+		next[node], first[at] = first[at], int32(node)
+	}
+	for node := first[n]; node != trace.None; {
+		enter(node)
+		if in := first[node]; in != trace.None {
+			node = in
+			continue
+		}
+		leave(node)
+		for next[node] == trace.None && c.out[node] != trace.None {
+			node = c.out[node]
+			leave(node)
+		}
+		node = next[node]
+	}
+}
+
+// holds reports whether a node, found on the way outward from a call, is still around it.
+func (c *Contexts) holds(node int32, start, end int64) bool {
+	return !c.tangled || c.alone[node] == trace.None || c.encloses(c.alone[node], start, end)
+}
+
+// encloses reports whether a call from start to end lies in the range; one without length at the range's end does not.
+func (c *Contexts) encloses(r int32, start, end int64) bool {
+	return c.ranges.Start(int(r)) <= start && c.ranges.End(int(r)) >= end && c.ranges.End(int(r)) > start
+}
+
+// Settled reports whether every call of the node has the same ranges around it, which is so where ranges nest.
+func (c *Contexts) Settled(node int32) bool { return !c.tangled || c.alone[node] == trace.None }
+
+// Walk calls visit with the name of every range that encloses the API call, from the innermost outward, until visit
+// says stop.
+func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
+	if call == trace.None {
+		return
+	}
+	start, end := c.api.Start(int(call)), c.api.End(int(call))
+	for n := c.from.At(int(call)); n != trace.None; n = c.out[n] {
+		if c.holds(n, start, end) && !visit(c.name[n]) {
+			return
+		}
+	}
+}
+
+// Nearest finds the nearest range outward from a call whose name has some property.
+type Nearest struct {
+	contexts *Contexts
+	near     []int32 // by node: the nearest from it outward that has the property, or trace.None
+}
+
+// Nearest prepares a search for range names that have a property.
+func (c *Contexts) Nearest(has func(name int32) bool) *Nearest {
+	x := &Nearest{contexts: c, near: make([]int32, len(c.out))}
+	for n, out := range c.out {
+		switch {
+		case has(c.name[n]):
+			x.near[n] = int32(n)
+		case out != trace.None:
+			x.near[n] = x.near[out]
+		default:
+			x.near[n] = trace.None
+		}
+	}
+	return x
+}
+
+// Of returns the name of the nearest range that encloses the call and has the property, or trace.None.
+func (x *Nearest) Of(call int32) int32 {
+	if call == trace.None {
+		return trace.None
+	}
+	c := x.contexts
+	n := c.from.At(int(call))
+	if n == trace.None {
+		return trace.None
+	}
+	if n = x.near[n]; n == trace.None {
+		return trace.None
+	}
+	if c.tangled {
+		start, end := c.api.Start(int(call)), c.api.End(int(call))
+		for !c.holds(n, start, end) {
+			if n = c.out[n]; n == trace.None {
+				return trace.None
+			}
+			if n = x.near[n]; n == trace.None {
+				return trace.None
+			}
+		}
+	}
+	return c.name[n]
+}

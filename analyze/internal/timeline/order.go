@@ -1,0 +1,248 @@
+package timeline
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Kind of a piece of GPU work: the table it is a row of.
+type Kind uint8
+
+// Kinds of GPU work.
+const (
+	KernelWork Kind = iota
+	GraphWork
+	CopyWork
+	SetWork
+)
+
+// Work is one piece of GPU work on a device's timeline.
+type Work struct {
+	Start, End int64
+	Corr       int64
+	Row        int32 // row in the table of its kind
+	Call       int32 // the API call that launched it, or trace.None
+	Kind       Kind
+	Class      Class
+}
+
+// before orders the work of a device: by start, then the lowest correlation id.
+func (w *Work) before(x *Work) bool {
+	switch {
+	case w.Start != x.Start:
+		return w.Start < x.Start
+	case w.Corr != x.Corr:
+		return w.Corr < x.Corr
+	case w.Kind != x.Kind:
+		return w.Kind < x.Kind
+	}
+	return w.Row < x.Row
+}
+
+// ref is a piece of work in four bytes: its sort above, its row below.
+type ref uint32
+
+// Sorts of work: its kind, and of kernels whether they communicate.
+const (
+	computeKernel = iota
+	commKernel
+	wholeGraph
+	memoryCopy
+	memorySet
+	sorts
+
+	rowBits = 29
+	// MaxRows is how many rows of one sort of GPU work can be numbered: whoever opens a trace refuses more.
+	MaxRows = 1 << rowBits
+)
+
+func (r ref) sort() int { return int(r >> rowBits) }
+func (r ref) row() int  { return int(r & (MaxRows - 1)) }
+
+var (
+	sortKind  = [sorts]Kind{KernelWork, KernelWork, GraphWork, CopyWork, SetWork}
+	sortClass = [sorts]Class{Compute, Comm, Compute, Copy, Copy}
+)
+
+// order is the work of one device.
+type order []ref
+
+// sources are where the work of a timeline is looked up.
+type sources struct {
+	trace  *trace.Trace
+	work   [sorts]*trace.Work
+	calls  [sorts][]int32
+	isComm []bool // by kernel name
+}
+
+func newSources(t *trace.Trace, c *Calls, isComm []bool) *sources {
+	k := &t.Kernels.Work
+	return &sources{
+		trace:  t,
+		work:   [sorts]*trace.Work{k, k, &t.Graphs.Work, &t.Copies.Work, &t.Sets.Work},
+		calls:  [sorts][]int32{c.Kernel, c.Kernel, c.Graph, c.Copy, c.Set},
+		isComm: isComm,
+	}
+}
+
+func (s *sources) start(r ref) int64 { return s.work[r.sort()].Start(r.row()) }
+func (s *sources) end(r ref) int64   { return s.work[r.sort()].End(r.row()) }
+
+func (s *sources) at(r ref) Work {
+	k, i := r.sort(), r.row()
+	w := s.work[k]
+	return Work{Start: w.Start(i), End: w.End(i), Corr: w.Corr(i), Row: int32(i), Call: s.calls[k][i],
+		Kind: sortKind[k], Class: sortClass[k]}
+}
+
+// devices numbers the devices by id, and tells the number of a row's.
+type devices struct {
+	ids  []int32
+	last int
+}
+
+func (d *devices) of(id int32) int {
+	if d.ids[d.last] != id {
+		d.last, _ = slices.BinarySearch(d.ids, id)
+	}
+	return d.last
+}
+
+// layOut finds the devices and, of each, the work that overlaps the window, by start. A device without work in the
+// window is idle, not absent. Work that starts together is not in order yet.
+func (s *sources) layOut(window interval.Interval) []Device {
+	tables := []int{computeKernel, wholeGraph, memoryCopy, memorySet}
+	seen, n := map[int32]int{}, 0
+	for _, k := range tables {
+		w := s.work[k]
+		n += w.Len()
+		for i, last := 0, int32(-1<<31); i < w.Len(); i++ {
+			if id := w.Device(i); id != last || i == 0 {
+				seen[id], last = 0, id
+			}
+		}
+	}
+	number := devices{}
+	for id := range seen {
+		number.ids = append(number.ids, id)
+	}
+	slices.Sort(number.ids)
+	list := make([]Device, len(number.ids))
+	if n == 0 {
+		return list
+	}
+	counts := make([]int, len(list))
+	for _, k := range tables {
+		w := s.work[k]
+		for i := range w.Len() {
+			counts[number.of(w.Device(i))]++
+		}
+	}
+	for d := range list {
+		list[d] = Device{ID: number.ids[d], in: s, window: window}
+		list[d].order = order(spill.Make[ref](s.trace.Memory(), counts[d]))[:0]
+	}
+	var at [sorts]int
+	for {
+		// The table whose next row starts first.
+		k, first := -1, int64(0)
+		for _, c := range tables {
+			if w := s.work[c]; at[c] < w.Len() && (k < 0 || w.Start(at[c]) < first) {
+				k, first = c, w.Start(at[c])
+			}
+		}
+		if k < 0 {
+			return list
+		}
+		// As long as no other table has a row in between.
+		next := int64(1<<63 - 1)
+		for _, c := range tables {
+			if w := s.work[c]; c != k && at[c] < w.Len() {
+				next = min(next, w.Start(at[c]))
+			}
+		}
+		w := s.work[k]
+		for ; at[k] < w.Len() && w.Start(at[k]) <= next; at[k]++ {
+			i := at[k]
+			d := &list[number.of(w.Device(i))]
+			r := ref(k<<rowBits | i)
+			if k == computeKernel && s.isComm[s.trace.Kernels.Name(i)] {
+				r = ref(commKernel<<rowBits | i)
+			}
+			switch start, end := w.Start(i), w.End(i); {
+			case start > window.End:
+				if end > start && (d.after.End == d.after.Start || start <= d.after.Start) {
+					if x := s.at(r); d.after.End == d.after.Start || x.before(&d.after) {
+						d.after = x
+					}
+				}
+			case end >= window.Start:
+				d.order = append(d.order, r)
+			}
+		}
+	}
+}
+
+// settle orders work that starts together: by correlation id, then kind, then row.
+func (o order) settle(s *sources) {
+	for lo := 0; lo+1 < len(o); {
+		hi, start := lo+1, s.start(o[lo])
+		for hi < len(o) && s.start(o[hi]) == start {
+			hi++
+		}
+		if hi-lo > 1 {
+			slices.SortFunc(o[lo:hi], func(a, b ref) int {
+				switch x, y := s.at(a), s.at(b); {
+				case a == b:
+					return 0
+				case x.before(&y):
+					return -1
+				}
+				return 1
+			})
+		}
+		lo = hi
+	}
+}
+
+// Len is how many pieces of work overlap the window.
+func (d *Device) Len() int { return len(d.order) }
+
+// Work is the i-th piece of the device's work, by start, then correlation id.
+func (d *Device) Work(i int) Work { return d.in.at(d.order[i]) }
+
+// Kind of the i-th piece of work.
+func (d *Device) Kind(i int) Kind { return sortKind[d.order[i].sort()] }
+
+// Class of the i-th piece of work.
+func (d *Device) Class(i int) Class { return sortClass[d.order[i].sort()] }
+
+// Row of the i-th piece of work in the table of its kind.
+func (d *Device) Row(i int) int { return d.order[i].row() }
+
+// Start of the i-th piece of work.
+func (d *Device) Start(i int) int64 { return d.in.start(d.order[i]) }
+
+// End of the i-th piece of work.
+func (d *Device) End(i int) int64 { return d.in.end(d.order[i]) }
+
+// Call is the API call that launched the i-th piece of work, or trace.None.
+func (d *Device) Call(i int) int32 {
+	r := d.order[i]
+	return d.in.calls[r.sort()][r.row()]
+}
+
+// Proc is the process of the i-th piece of work, or trace.None.
+func (d *Device) Proc(i int) int32 {
+	r := d.order[i]
+	return d.in.work[r.sort()].Proc(r.row())
+}
+
+// Stream is the stream of the i-th piece of work, or -1.
+func (d *Device) Stream(i int) int64 {
+	r := d.order[i]
+	return d.in.work[r.sort()].Stream(r.row())
+}

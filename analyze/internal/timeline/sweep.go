@@ -1,0 +1,383 @@
+package timeline
+
+import (
+	"math"
+
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// sweep goes through the work of a device once, by start, and gives each moment of the window to its class. What is
+// still running is known from three ends: those of the compute, communication and copies that last longest. Time is
+// handed out when the next piece of work is reached.
+type sweep struct {
+	d   *Device
+	now int64 // everything before is handed out
+	end [Idle]int64
+	sum Times
+
+	prev, prevEnd int64 // the piece that ended last before now, or none
+	cursor        blockedCursor
+
+	visitors []*Visitor
+	next     int64     // the first moment at which a visitor asks for the sums
+	host     *hostWalk // nil: host time is not split
+	hole     Gap       // the one that visitors are told of
+	commed   *interval.Set
+}
+
+// Visitor is told what happens on a device, as one of several that go through it together. All of it may be missing.
+type Visitor struct {
+	// Gap is called for every gap, in order. The gap is the visitor's until it returns.
+	Gap func(g *Gap)
+	// Piece is called for every stretch of idle time of cause host, before Gap is for its gap. The piece is the visitor's
+	// until it returns.
+	Piece func(p *HostPiece)
+	// Whole is called for what is to be split of each gap, in stretches that ascend.
+	Whole func(thread int32, stretch interval.Interval)
+	// Moments, which ascend, are those at which Times become what each class got from the start of the window on.
+	Moments []int64
+	Times   []Times
+	// End is called when the device is through, and Times are there.
+	End func()
+	// Host says that gaps and times also tell what the launching thread did while their cause was host.
+	Host bool
+
+	visited bool
+}
+
+// Visited reports whether the visitor has been through a device.
+func (v *Visitor) Visited() bool { return v.visited }
+
+func (v *Visitor) next() int64 {
+	if n := len(v.Times); n < len(v.Moments) {
+		return v.Moments[n]
+	}
+	return math.MaxInt64
+}
+
+// Visit goes through the device once, with all visitors. x may be nil where none of them asks what threads did.
+func (d *Device) Visit(x *Threads, visitors ...*Visitor) { d.run(x, nil, visitors) }
+
+// run sweeps the whole window. exposed, where given, gets where communication was exposed.
+func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Times {
+	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), visitors: visitors, commed: exposed}
+	for _, v := range visitors {
+		v.visited = true
+		v.Times = make([]Times, 0, len(v.Moments))
+		if s.host == nil && (v.Host || v.Piece != nil || v.Whole != nil) {
+			s.host = x.walk(visitors)
+		}
+	}
+	s.cursor = blockedCursor{sets: d.blocking, at: make([]int, len(d.blocking))}
+	for c := range s.end {
+		s.end[c] = math.MinInt64
+	}
+	s.plan()
+	for s.next <= s.now && s.next < math.MaxInt64 {
+		s.tell(&s.sum)
+	}
+	window, in := d.window, d.in
+	busy := window.Start // up to where anything ran
+	at := 0
+	for ; at < len(d.order); at++ {
+		r := d.order[at]
+		table, row := in.work[r.sort()], r.row()
+		from, to := table.Start(row), table.End(row)
+		start, end := max(from, window.Start), min(to, window.End)
+		if end <= start { // without length in the window: it ends no gap
+			if from >= window.End {
+				break
+			}
+			if to <= busy && to >= s.prevEnd || s.prev < 0 && to <= busy {
+				s.prev, s.prevEnd = int64(at), to
+			}
+			continue
+		}
+		if start > busy {
+			s.advance(busy)
+			s.idle(start, int32(at), in.calls[r.sort()][row])
+		} else {
+			s.advance(start)
+		}
+		c := sortClass[r.sort()]
+		s.end[c] = max(s.end[c], end)
+		busy = max(busy, end)
+		if s.prev < 0 || to >= s.prevEnd {
+			s.prev, s.prevEnd = int64(at), to
+		}
+	}
+	s.advance(busy)
+	if busy < window.End {
+		next, call := trace.None, trace.None
+		for ; at < len(d.order); at++ {
+			if w := d.Work(at); w.Start == window.End && w.End > w.Start {
+				next, call = int32(at), w.Call
+				break
+			}
+		}
+		if next == trace.None && d.after.End > d.after.Start {
+			call = d.after.Call
+		}
+		s.idle(window.End, next, call)
+	}
+	for s.next < math.MaxInt64 {
+		s.tell(&s.sum)
+	}
+	for _, v := range visitors {
+		if v.End != nil {
+			v.End()
+		}
+	}
+	return s.sum
+}
+
+// plan finds the next moment that a visitor asks for.
+func (s *sweep) plan() {
+	s.next = math.MaxInt64
+	for _, v := range s.visitors {
+		s.next = min(s.next, v.next())
+	}
+}
+
+// tell answers those that ask for the next moment.
+func (s *sweep) tell(t *Times) {
+	for _, v := range s.visitors {
+		if v.next() == s.next {
+			v.Times = append(v.Times, *t)
+		}
+	}
+	s.plan()
+}
+
+// advance hands out the time up to a moment before which something runs.
+func (s *sweep) advance(to int64) {
+	for s.now < to {
+		var until int64
+		var into *int64
+		switch {
+		case s.end[Compute] > s.now:
+			until, into = min(s.end[Compute], to), &s.sum.Compute
+		case s.end[Comm] > s.now:
+			until, into = min(s.end[Comm], to), &s.sum.ExposedComm
+			if s.commed != nil {
+				s.commed.Add(s.now, until)
+			}
+		default:
+			until, into = to, &s.sum.ExposedCopy
+		}
+		if s.next <= until {
+			whole := *into
+			for s.next <= until {
+				*into = whole + s.next - s.now
+				s.tell(&s.sum)
+			}
+			*into = whole
+		}
+		*into += until - s.now
+		s.now = until
+	}
+}
+
+// idle hands out a gap up to the start of the work that a call launched.
+func (s *sweep) idle(to int64, next, call int32) {
+	s.hole = Gap{Interval: interval.Interval{Start: s.now, End: to}, Prev: int32(s.prev), Next: next}
+	g := &s.hole
+	g.split(call, &s.d.in.trace.API, &s.cursor)
+	if s.host != nil {
+		s.host.split(g, call, s.d.blocking)
+	}
+	for s.next <= to {
+		part := s.sum
+		part.Idle += s.next - s.now
+		ns := g.clip(s.next)
+		for c := range ns {
+			part.Cause[c] += ns[c]
+		}
+		for c, ns := range g.clipHost(ns[CauseHost]) {
+			part.Host[c] += ns
+		}
+		s.tell(&part)
+	}
+	s.sum.Idle += g.Len()
+	for c := range g.Cause { // in place: a copy of what was just written takes longer than all of the rest
+		s.sum.Cause[c] += g.Cause[c]
+	}
+	if s.host != nil {
+		for c := range g.Host {
+			s.sum.Host[c] += g.Host[c]
+		}
+	}
+	s.now = to
+	for _, v := range s.visitors {
+		if v.Gap != nil {
+			v.Gap(g)
+		}
+	}
+}
+
+// blockedCursor asks for the blocked time of threads in gaps that follow each other.
+type blockedCursor struct {
+	sets []interval.Set
+	at   []int // by thread: the first interval that does not end before the gap
+}
+
+// within is how long the thread was blocked in [lo, hi). lo must not go back.
+func (c *blockedCursor) within(thread int32, lo, hi int64) (sum int64) {
+	set, at := c.sets[thread], c.at[thread]
+	for at < len(set) && set[at].End <= lo {
+		at++
+	}
+	c.at[thread] = at
+	for ; at < len(set) && set[at].Start < hi; at++ {
+		sum += min(hi, set[at].End) - max(lo, set[at].Start)
+	}
+	return sum
+}
+
+// split divides the gap by the call [a0, a1] that launched the next work: up to a0 it is sync where a blocking call ran
+// on the launching thread, else host; from a0 to a1 it is launch; the rest is dependency.
+func (g *Gap) split(call int32, api *trace.API, blocked *blockedCursor) {
+	if call == trace.None {
+		g.Cause[CauseUnknown] = g.Len()
+		return
+	}
+	a0 := min(max(api.Start(int(call)), g.Start), g.End)
+	a1 := min(max(api.End(int(call)), a0), g.End)
+	if th := api.Thread(int(call)); th != trace.None {
+		g.Cause[CauseSync] = blocked.within(th, g.Start, a0)
+	}
+	g.Cause[CauseHost] = a0 - g.Start - g.Cause[CauseSync]
+	g.Cause[CauseLaunch] = a1 - a0
+	g.Cause[CauseDependency] = g.End - a1
+}
+
+// measure works out what the device says of the whole window.
+func (d *Device) measure() {
+	d.Times = d.run(nil, &d.CommExposed, []*Visitor{{Gap: func(g *Gap) {
+		d.GapCount++
+		d.LongestGap = max(d.LongestGap, g.Len())
+	}}})
+	comm, copies, kernels := d.window.Start, d.window.Start, d.window.Start // up to where they have run
+	add := func(sum, reached *int64, start, end int64) {
+		if end > *reached {
+			*sum += end - max(start, *reached)
+			*reached = end
+		}
+	}
+	for _, r := range d.order {
+		start, end := max(d.in.start(r), d.window.Start), min(d.in.end(r), d.window.End)
+		if end <= start {
+			continue
+		}
+		switch r.sort() {
+		case commKernel:
+			add(&d.Comm, &comm, start, end)
+		case memoryCopy, memorySet:
+			add(&d.Copies, &copies, start, end)
+		}
+		if r.sort() <= commKernel {
+			if d.Kernels == 0 {
+				d.KernelSpan.Start = start
+			}
+			add(&d.Kernels, &kernels, start, end)
+			d.KernelSpan.End = kernels
+		}
+	}
+}
+
+// Sweep calls visit for every gap of the device in order (the gap is the caller's until visit returns; visit may be
+// nil), and returns what each class got from the start of the window up to each of the moments, which must ascend.
+func (d *Device) Sweep(visit func(g *Gap), moments []int64) []Times {
+	v := Visitor{Gap: visit, Moments: moments}
+	d.Visit(nil, &v)
+	return v.Times
+}
+
+// ByStart calls visit for the work of all devices by start.
+func (tl *Timeline) ByStart(visit func(d *Device, i int)) {
+	at := make([]int, len(tl.Devices))
+	for {
+		// The device whose next work starts first, as long as no other's starts before.
+		first, next := -1, int64(math.MaxInt64)
+		for d := range at {
+			if i := at[d]; i < tl.Devices[d].Len() {
+				switch start := tl.Devices[d].Start(i); {
+				case first < 0:
+					first = d
+				case start < tl.Devices[first].Start(at[first]):
+					first, next = d, min(next, tl.Devices[first].Start(at[first]))
+				default:
+					next = min(next, start)
+				}
+			}
+		}
+		if first < 0 {
+			return
+		}
+		d := &tl.Devices[first]
+		for ; at[first] < d.Len() && d.Start(at[first]) <= next; at[first]++ {
+			visit(d, at[first])
+		}
+	}
+}
+
+// Together calls visit for every stretch of the window in which anything ran on any device, in order; stretches do not
+// touch.
+func (tl *Timeline) Together(visit func(start, end int64)) {
+	heads := make([]stretches, len(tl.Devices))
+	for d := range heads {
+		heads[d].d = &tl.Devices[d]
+		heads[d].next()
+	}
+	var now interval.Interval
+	open := false
+	for {
+		first := -1
+		for d := range heads {
+			if heads[d].ok && (first < 0 || heads[d].Start < heads[first].Start) {
+				first = d
+			}
+		}
+		switch {
+		case first < 0:
+			if open {
+				visit(now.Start, now.End)
+			}
+			return
+		case open && heads[first].Start <= now.End:
+			now.End = max(now.End, heads[first].End)
+		default:
+			if open {
+				visit(now.Start, now.End)
+			}
+			now, open = heads[first].Interval, true
+		}
+		heads[first].next()
+	}
+}
+
+// stretches are the times in which something ran on a device, one after the other.
+type stretches struct {
+	interval.Interval
+	ok bool // there is one
+	d  *Device
+	at int // the first piece of work behind it
+}
+
+func (s *stretches) next() {
+	s.ok = false
+	d := s.d
+	for ; s.at < len(d.order); s.at++ {
+		start, end := max(d.Start(s.at), d.window.Start), min(d.End(s.at), d.window.End)
+		switch {
+		case end <= start:
+		case !s.ok:
+			s.Interval, s.ok = interval.Interval{Start: start, End: end}, true
+		case start > s.End:
+			return
+		default:
+			s.End = max(s.End, end)
+		}
+	}
+}

@@ -1,0 +1,381 @@
+package breakdown
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Answer writes into the comparison, once its gates stand, what it comes to: the number of the gate that decided, and
+// what that number's change is made of. It is of the kind of unit that the headline is about, or, where that is of no
+// kind, of the one that most of the change comes from; the attribution becomes that of the same kind.
+func (x *Parts) Answer() {
+	c := x.C
+	a := &c.Answer
+	switch {
+	case c.Identical:
+		a.Direction, a.Notes = comparison.Unchanged, []string{"every number that both sides have is equal"}
+	case !c.Comparable && len(c.Reasons) > 0:
+		a.Direction, a.Notes = comparison.NotComparable, []string{c.Reasons[0].Text}
+	case c.Depth == comparison.DepthEvidence:
+		x.ofEvidence()
+	case c.Row("unit.time.mean") == nil:
+		a.Notes = []string{"nothing could be compared"}
+	default:
+		x.answer()
+	}
+	c.Fill()
+	c.Cause = a.String()
+}
+
+func (x *Parts) answer() {
+	c, a := x.C, &x.C.Answer
+	stories := x.stories()
+	lead := stories[0]
+	a.Of = lead.some()
+	row := x.number(lead)
+	if lead.Parts != nil {
+		lead.explain(a, lead.what == "" && (row == nil || row.Metric != comparison.MetricWork))
+	}
+	note := func(text string) {
+		if text != "" && !slices.Contains(a.Notes, text) {
+			a.Notes = append(a.Notes, text)
+		}
+	}
+	if row != nil && row.Metric == comparison.MetricWork && lead.what == "" {
+		a.Notes = append([]string{lead.changed(c.Verdict)}, a.Notes...)
+	}
+	if lead.what != "" {
+		a.Notes = append([]string{lead.what}, a.Notes...)
+	}
+	for _, s := range stories[1:] {
+		note(s.text(c.Verdict))
+	}
+	if work := c.Row(comparison.MetricWork); work != nil && row != work && work.Class == comparison.Regressed {
+		note("base's work takes " + rowChange(work) + " at head's times")
+	}
+	if c.Has(comparison.GraphCaptureMismatch) && c.Depth == comparison.DepthUnit {
+		note("CUDA graphs hide kernels on one side: single kernels are not compared")
+	}
+	note(x.Chosen.Moved)
+	if !slices.ContainsFunc(stories, func(s *story) bool { return s.what != "" }) {
+		note(x.mixText())
+	}
+	note(x.unjudgedText())
+	note(x.elsewhere(a.String()))
+	if text := x.settling(); text != "" {
+		a.Notes = slices.Insert(a.Notes, 0, text)
+	}
+	if lead.Parts != x && lead.what == "" {
+		c.Attribution = lead.C.Attribution
+		c.Attribution.Kind = lead.Chosen.Kind.String()
+	}
+}
+
+// fewCaptures a side are the least that are advised where a change is large and uncertain.
+const fewCaptures = 3
+
+// settling says what would settle a comparison that is inconclusive because a unit's time changed by more than its rule
+// allows and not for certain; empty where it is not, or where captures of the same sort would settle nothing.
+func (x *Parts) settling() string {
+	c := x.C
+	if c.Verdict != comparison.Inconclusive || !c.Comparable || c.Has(comparison.SameCapture) ||
+		c.Has(comparison.IncompleteCapture) || c.Has(comparison.HighOverhead) {
+		return ""
+	}
+	if !slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return g.CountsAs == comparison.Inconclusive && (g.Code == comparison.WideInterval || g.Code == comparison.TooFewUnits) &&
+			(strings.HasPrefix(g.Metric, "unit.time") || g.Metric == comparison.MetricWork)
+	}) {
+		return ""
+	}
+	need := "more captures"
+	if min(len(x.Base.Captures), len(x.Head.Captures)) < fewCaptures {
+		need = wording.Count(fewCaptures, "capture")
+	}
+	return need + " a side would tell: explain capture --pair --until-decided BASE HEAD"
+}
+
+// number fills in the number that decided, and returns its row, nil where a gate decided by another one. Where a median
+// stands between two kinds of steps, the mean is the number, unless the median alone changed for certain.
+func (x *Parts) number(lead *story) *comparison.Row {
+	c, a := x.C, &x.C.Answer
+	row, gate := c.Headline()
+	if time := c.Row("unit.time.mean"); time != nil && gate != nil && gate.Verdict == comparison.Inconclusive ||
+		row != nil && row.Class == comparison.Unsettled && row.Unit != report.Nanoseconds {
+		row, gate = time, nil // a count that is not known stands in the reasons
+	}
+	if gate != nil {
+		a.Metric, a.From, a.To, a.Direction = gate.Metric, gate.Base, gate.Head, comparison.NotSettled
+		if gate.Ratio != nil {
+			a.Change = new(comparison.Value(gate.Ratio) - 1)
+		}
+		if gate.Verdict != comparison.Inconclusive && gate.Base != nil && gate.Head != nil {
+			a.Direction = comparison.DirectionOf(gate.Metric, comparison.Value(gate.Head)-comparison.Value(gate.Base))
+		}
+		if r := c.Row(gate.Metric); r != nil {
+			a.Unit = r.Unit
+		}
+		return nil
+	}
+	if c.Verdict == comparison.None { // what a study is of is the step
+		row = c.Row("unit.time.p50")
+	}
+	if row == nil {
+		row = c.Row("unit.time.mean")
+	}
+	if row.Metric == "unit.time.p50" && (a.Of != nil || lead.bimodal()) {
+		mean := slices.IndexFunc(c.Primary, func(r comparison.Row) bool {
+			return r.Metric == "unit.time.mean" && r.Kind == row.Kind && r.Labels.String() == row.Labels.String()
+		})
+		if mean >= 0 && (!comparison.Real(row) || c.Primary[mean].Class == row.Class) {
+			row = &c.Primary[mean]
+		}
+	}
+	a.OfRow(row, c.Verdict)
+	if row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return g.Of(row) && (g.Class == comparison.Regressed && g.Verdict == comparison.Fail || g.Class == comparison.Improved)
+	}) { // by its parts
+		a.Direction = comparison.DirectionOf(row.Metric, comparison.Value(row.Delta))
+	}
+	if a.Direction == comparison.Unchanged {
+		a.Resolution = resolution(c, row)
+	}
+	switch {
+	case row.Metric == comparison.MetricWork:
+	case row.Kind == "" && lead.Parts != nil:
+		a.Per = perKind(lead.Chosen.Kind)
+	default:
+		for i := range x.Chosen.Kinds {
+			if x.Chosen.Kinds[i].Name.String() == row.Kind {
+				a.Per = perKind(x.Chosen.Kinds[i].Name)
+			}
+		}
+	}
+	return row
+}
+
+// resolution is the loss from which on the gate of a row that passed would have failed, where the row did not change by
+// as much either way; else nil.
+func resolution(c *comparison.Comparison, row *comparison.Row) *float64 {
+	for i := range c.Gates {
+		if g := &c.Gates[i]; g.Of(row) && g.Verdict == comparison.Pass && g.Resolution != nil && row.Ratio != nil &&
+			math.Abs(comparison.Value(row.Ratio)-1) <= comparison.Value(g.Resolution) {
+			return g.Resolution
+		}
+	}
+	return nil
+}
+
+// perKind is a kind of unit in words: decode step, batch 16.
+func perKind(k side.Kind) string {
+	phase, _, _ := strings.Cut(k.Phase, ":")
+	text := phase + " step"
+	switch phase {
+	case "", "step":
+		text = "step"
+	case "prefill":
+		text = phase
+	}
+	if k.Batch >= 0 {
+		text += ", batch " + unit.Int(k.Batch)
+	}
+	if k.Tokens >= 0 {
+		text += ", " + unit.Int(k.Tokens) + " prompt tokens"
+	}
+	return text
+}
+
+// toldPart is the share of the change from which a cause has a row.
+const toldPart = 0.1
+
+// explain fills in the causes, and what goes with none of them. The rows close where closes is set.
+func (s *story) explain(a *comparison.Answer, closes bool) {
+	t := &s.C.Attribution
+	list, against := s.effects()
+	a.Rows = append(a.Rows, list[:min(len(list), comparison.MaxAnswerRows)]...)
+	if closes && len(t.Rows) > 0 {
+		rest := t.TotalDelta
+		for i := range a.Rows {
+			rest -= a.Rows[i].Delta
+		}
+		a.Rest = &rest
+	}
+	if against != "" {
+		a.Notes = append(a.Notes, against)
+	}
+	text := a.String()
+	for _, more := range []func(told string) string{s.stalls, s.structural, s.replaced, s.otherForm} {
+		if t := more(text); t != "" {
+			a.Notes = append(a.Notes, t)
+		}
+	}
+}
+
+// effects are the causes of the change of the unit's time, those that explain most first. Where the change itself is not
+// settled, one is named only if it is beyond the noise floor of the unit's time, or if its kernels tell by themselves
+// that they changed.
+func (s *story) effects() (list []comparison.AnswerRow, note string) {
+	a := &s.C.Attribution
+	if a.Base <= 0 || math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base {
+		if s.what != "" {
+			list = s.otherRuns()
+		}
+		return list, ""
+	}
+	settled := s.settled()
+	compute := s.part(comparison.ClassCompute)
+	all := append(s.computeRows(), s.waitRows()...)
+	if d := s.part(comparison.ClassComm).Delta; s.C.Depth == comparison.DepthKernel && d != 0 {
+		all = append(all, comparison.AnswerRow{Delta: d, Part: comparison.AnswerComm,
+			What: "exposed communication " + s.classChange(comparison.ClassComm), With: s.findings(comparison.FoundCommunication)})
+	}
+	for _, r := range all {
+		loud := settled || math.Abs(r.Delta) > s.Floor*a.Base ||
+			(r.Part == comparison.AnswerKernel || r.Part == comparison.AnswerKernels) && s.ownEvidence(r.Delta)
+		if loud && math.Abs(r.Delta) >= toldPart*math.Abs(a.TotalDelta) {
+			list = append(list, r)
+		}
+	}
+	slices.SortStableFunc(list, func(p, q comparison.AnswerRow) int {
+		return cmp.Or(cmp.Compare(sign(q.Delta*a.TotalDelta), sign(p.Delta*a.TotalDelta)),
+			cmp.Compare(math.Abs(q.Delta), math.Abs(p.Delta)))
+	})
+	if len(list) > 0 && list[0].Part == comparison.AnswerIdle &&
+		math.Abs(compute.Delta) < causePart*math.Abs(a.TotalDelta) {
+		note = "GPU compute unchanged (" + s.classChange(comparison.ClassCompute) + ")"
+	}
+	return list, note
+}
+
+// findings are the texts of structural findings of these identifiers.
+func (x *Parts) findings(prefixes ...string) []string {
+	var list []string
+	for i := range x.C.Structure {
+		s := &x.C.Structure[i]
+		for _, p := range prefixes {
+			if s.ID == p || strings.HasPrefix(s.ID, p+"/") {
+				list = append(list, s.Text)
+			}
+		}
+	}
+	return list
+}
+
+// waitRows are the idle time and the exposed copies: one row where a blocking call and its copy make the GPU wait, and
+// else a row each. Waiting for other streams and devices is a row of its own where it is a part of the change.
+func (s *story) waitRows() []comparison.AnswerRow {
+	total := math.Abs(s.C.Attribution.TotalDelta)
+	idle, copies := s.part(comparison.ClassIdle).Delta, s.part(comparison.ClassCopy).Delta
+	other := s.part("dependency").Delta + s.part("unknown").Delta
+	var list []comparison.AnswerRow
+	causes := side.Causes()
+	if math.Abs(other) >= toldPart*total && math.Abs(idle-other) >= toldPart*total {
+		idle -= other
+		causes = slices.DeleteFunc(slices.Clone(causes), func(c string) bool { return c == "dependency" || c == "unknown" })
+		list = append(list, comparison.AnswerRow{Delta: other, Part: comparison.AnswerIdle,
+			What: "GPU idle: work waits for other streams or devices"})
+	}
+	row := s.idleRow(idle, causes)
+	moved := s.copied(copies)
+	calls := s.blocked(idle)
+	if len(calls) > 0 {
+		row.What = "GPU " + more(idle, "waits", "waits less")
+		row.With = append(calls, row.With...)
+		if len(moved) > 0 && idle*copies >= 0 {
+			row.Delta += copies
+			row.With = slices.Insert(row.With, len(calls), moved...)
+			copies = 0
+		}
+	}
+	if copies != 0 {
+		list = append(list, comparison.AnswerRow{Delta: copies, Part: comparison.AnswerCopy,
+			What: "exposed copies " + s.classChange(comparison.ClassCopy), With: moved})
+	}
+	return append(list, row)
+}
+
+// blocked are the blocking calls that come or go with idle time.
+func (x *Parts) blocked(d float64) []string {
+	if x.part("sync").Delta*d <= 0 {
+		return nil
+	}
+	var list []string
+	for i := range x.C.Structure {
+		if s := &x.C.Structure[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) &&
+			(comparison.Value(s.Head)-comparison.Value(s.Base))*d > 0 {
+			list = append(list, s.Text)
+		}
+	}
+	return list
+}
+
+// copied are the copies that come or go with a change of exposed copies, of each direction the pageable ones where the
+// change is theirs. A copy that the base never makes is news however seldom it is.
+func (x *Parts) copied(d float64) []string {
+	var list []string
+	for i := range x.C.Structure {
+		s := &x.C.Structure[i]
+		id, direction, ok := strings.Cut(s.ID, "/")
+		if !ok || id != comparison.FoundPageable && id != comparison.FoundCopies ||
+			(comparison.Value(s.Head)-comparison.Value(s.Base))*d < 0 ||
+			id == comparison.FoundCopies && len(x.findings(comparison.FoundPageable+"/"+direction)) > 0 {
+			continue
+		}
+		list = append(list, s.Text)
+	}
+	if len(list) > 0 || d <= 0 {
+		return list
+	}
+	for _, way := range x.directions() {
+		if b, h, ok := x.copiesOf(way, false); ok && b.Count == 0 && h.Count > 0 {
+			list = append(list, "new "+way+" copies, "+count(h.Count)+" per unit, "+unit.Format(h.Bytes, report.Bytes))
+		}
+	}
+	return list
+}
+
+// idleRow says which of the causes of a part of the idle time changed most, where, and which calls of the host go with
+// it.
+func (s *story) idleRow(d float64, causes []string) comparison.AnswerRow {
+	row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerIdle, What: "GPU idle"}
+	best, most := 0.0, ""
+	for _, cause := range causes {
+		if r := s.part(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {
+			best, most = r.Delta, cause
+		}
+	}
+	switch most {
+	case "host", "launch":
+		row.What = more(d, "host slower", "host faster")
+		why, call := s.hostText(best), s.callText(d)
+		switch {
+		case most == "host" && why != "":
+			row.With = append(row.With, "of it "+why)
+		case len(call) > 0:
+			row.With = append(row.With, call...)
+		default:
+			row.What += " between calls"
+		}
+		row.What += ", GPU idle"
+	case "sync":
+		row.What = "GPU idle while the host waits in blocking calls"
+		if call := s.blockingCall(d); call != "" {
+			row.What = "GPU idle by " + call
+		}
+	case "dependency":
+		row.What = "GPU idle: work waits for other streams or devices"
+	}
+	where, more := s.idlePlace(d)
+	row.Where = where
+	row.With = append(row.With, more...)
+	return row
+}

@@ -1,0 +1,167 @@
+package breakdown
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Parts works out where a change comes from.
+type Parts struct {
+	C          *comparison.Comparison
+	Base, Head *side.Side // of the kind of unit that is attributed
+	Chosen     pairing.Chosen
+	MinShare   float64 // kernels below this share of the shorter unit go to others, 0..1
+	Top        int     // rows of kernels
+
+	Floor float64 // change of the unit's time that noise alone hardly exceeds, a ratio of the base
+
+	names map[string]string // as tables show kernels, by the full name
+}
+
+// Attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total
+// but for rounding, which Residual holds.
+func (x *Parts) Attribute() {
+	base, baseOthers := x.Base.Merged()
+	head, headOthers := x.Head.Merged()
+	a := &x.C.Attribution
+	a.Metric = "unit.time"
+	both := func(of func(v *side.View) *report.Summary) (b, h float64) {
+		b, _ = x.Base.Mean(func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
+		h, _ = x.Head.Mean(func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
+		return b, h
+	}
+	a.Base, a.Head = both(func(v *side.View) *report.Summary { return v.Time })
+	a.TotalDelta = a.Head - a.Base
+	fine := 0.0
+	add := func(id, kind, category string, b, h float64, count, perCall *float64) {
+		a.Rows = append(
+			a.Rows,
+			comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b,
+				Head: h, Delta: h - b, CountEffect: count, PerCallEffect: perCall},
+		)
+		if kind == comparison.KindKernel || kind == comparison.KindOthers || kind == comparison.KindCause ||
+			id == comparison.ClassCopy {
+			fine += h - b
+		}
+	}
+	compute0, compute1 := both(func(v *side.View) *report.Summary { return v.Compute })
+	comm0, comm1 := both(func(v *side.View) *report.Summary { return v.Comm })
+	copy0, copy1 := both(func(v *side.View) *report.Summary { return v.Copied })
+	idle0, idle1 := both(func(v *side.View) *report.Summary { return v.Idle })
+	add(comparison.ClassCompute, comparison.KindClass, "", compute0, compute1, nil, nil)
+	add(comparison.ClassComm, comparison.KindClass, "", comm0, comm1, nil, nil)
+	add(comparison.ClassCopy, comparison.KindClass, "", copy0, copy1, nil, nil)
+	add(comparison.ClassIdle, comparison.KindClass, "", idle0, idle1, nil, nil)
+	for i, cause := range side.Causes() {
+		b, h := both(func(v *side.View) *report.Summary { return v.Causes[i] })
+		add(cause, comparison.KindCause, "", b, h, nil, nil)
+	}
+	x.hostRows(add)
+	if x.C.Depth != comparison.DepthKernel {
+		add("kernels", comparison.KindOthers, "", compute0+comm0, compute1+comm1, nil, nil)
+		a.Residual = a.TotalDelta - fine
+		return
+	}
+	x.categoryRows(add)
+	rows, rest := pairing.KernelRows(x.Base, x.Head, x.MinShare, x.Top)
+	for _, p := range rows {
+		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
+		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
+		category := b.Category
+		if p.Base < 0 {
+			category = h.Category
+		}
+		add(pairing.PairName(base, head, p), comparison.KindKernel, category, b.Alone, h.Alone, &count, &perCall)
+	}
+	b0, h0 := baseOthers.Alone, headOthers.Alone
+	for _, p := range rest {
+		b0 += pairing.At(base, p.Base).Alone
+		h0 += pairing.At(head, p.Head).Alone
+	}
+	add("others", comparison.KindOthers, "", b0, h0, nil, nil)
+	a.Residual = a.TotalDelta - fine
+}
+
+// hostRows split the change of idle time of cause host by what the launching thread did, and name the calls that
+// changed most. Where the host's times do not sum to the cause, as on a device whose units the report does not split,
+// there are none.
+func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
+	host := x.part("host")
+	times := func(s *side.Side) []float64 {
+		sums := make([]float64, len(side.HostCauses()))
+		for _, v := range s.Views {
+			if v.Host == nil {
+				return nil
+			}
+			for i, ns := range v.Host {
+				sums[i] += ns / float64(len(s.Views))
+			}
+		}
+		return sums
+	}
+	base, head := times(x.Base), times(x.Head)
+	if base == nil || head == nil || !sumsTo(base, host.Base) || !sumsTo(head, host.Head) {
+		return
+	}
+	for i, cause := range side.HostCauses() {
+		if base[i] != 0 || head[i] != 0 {
+			add(cause, comparison.KindHost, "host", base[i], head[i], nil, nil)
+		}
+	}
+	type call struct{ cause, name string }
+	calls := map[call]*[2]float64{}
+	for at, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			for _, c := range v.Late {
+				k := call{c.Cause, c.Name}
+				if calls[k] == nil {
+					calls[k] = &[2]float64{}
+				}
+				calls[k][at] += c.Time / float64(len(s.Views))
+			}
+		}
+	}
+	moved := func(k call) float64 { return math.Abs(calls[k][1] - calls[k][0]) }
+	names := slices.SortedFunc(maps.Keys(calls), func(a, b call) int {
+		return cmp.Or(cmp.Compare(moved(b), moved(a)), strings.Compare(a.name, b.name), strings.Compare(a.cause, b.cause))
+	})
+	for _, k := range names[:min(len(names), maxCalls)] {
+		add(k.name, comparison.KindCall, k.cause, calls[k][0], calls[k][1], nil, nil)
+	}
+}
+
+// maxCalls bounds the calls of the host that an attribution names.
+const maxCalls = 12
+
+// sumsTo reports whether parts sum to a total, but for the rounding of means.
+func sumsTo(parts []float64, total float64) bool {
+	sum := 0.0
+	for _, p := range parts {
+		sum += p
+	}
+	return math.Abs(sum-total) <= 1
+}
+
+func (x *Parts) categoryRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
+	base, head := x.Base.MergedCategories(), x.Head.MergedCategories()
+	row := func(name string, b, h side.Work) {
+		count, perCall := pairing.Effects(b.Count, b.Alone, h.Count, h.Alone)
+		add(name, comparison.KindCategory, name, b.Alone, h.Alone, &count, &perCall)
+	}
+	for _, b := range base {
+		row(b.Name, b, pairing.At(head, slices.IndexFunc(head, func(h side.Work) bool { return h.Name == b.Name })))
+	}
+	for _, h := range head {
+		if !slices.ContainsFunc(base, func(b side.Work) bool { return b.Name == h.Name }) {
+			row(h.Name, side.Work{}, h)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package breakdown
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+const (
+	distributionBins = 40
+	distributionTail = 0.99 // of the slower side: what lies above is counted in the last bin
+)
+
+// Distribution counts the units that both sides' reports list.
+func (x *Parts) Distribution() {
+	base, head := x.Base.UnitTimes(), x.Head.UnitTimes()
+	for _, s := range []struct {
+		name string
+		side *side.Side
+	}{{"base", x.Base}, {"head", x.Head}} {
+		for i := range s.side.Views[:min(len(s.side.Views), maxCaptures)] {
+			if len(s.side.Views[i].Units) == 0 {
+				continue
+			}
+			x.C.Distribution.Captures = append(x.C.Distribution.Captures, captureUnits(s.name, s.side.Views[i]))
+		}
+	}
+	if len(base) < 2 || len(head) < 2 {
+		return
+	}
+	slices.Sort(base)
+	slices.Sort(head)
+	low := min(base[0], head[0])
+	high := max(base[int(distributionTail*float64(len(base)-1))], head[int(distributionTail*float64(len(head)-1))])
+	if high <= low {
+		return
+	}
+	d := comparison.Distribution{Metric: "unit.time", Captures: x.C.Distribution.Captures,
+		Edges: make([]float64, distributionBins),
+		Base:  make([]int64, distributionBins), Head: make([]int64, distributionBins)}
+	width := (high - low) / distributionBins
+	for i := range d.Edges {
+		d.Edges[i] = math.Round(low + float64(i)*width)
+	}
+	for _, side := range []struct {
+		times  []float64
+		counts []int64
+	}{{base, d.Base}, {head, d.Head}} {
+		for _, t := range side.times {
+			at := 0
+			for at+1 < len(d.Edges) && t >= d.Edges[at+1] {
+				at++
+			}
+			side.counts[at]++
+		}
+	}
+	x.C.Distribution = d
+}
+
+// Bounds of what a comparison lists of single units: captures of a side, and units of a capture.
+const (
+	maxCaptures     = 16
+	maxCaptureUnits = 400
+)
+
+// captureUnits are the units that a capture's report lists, every k-th where there are many.
+func captureUnits(name string, v *side.View) comparison.CaptureUnits {
+	list := comparison.CaptureUnits{Side: name, Name: v.C.Report.Trace.Name, Count: int64(len(v.Units)),
+		Times: []float64{}}
+	every := (len(v.Units) + maxCaptureUnits - 1) / maxCaptureUnits
+	for i := 0; i < len(v.Units); i += every {
+		list.Times = append(list.Times, v.Units[i].Time)
+	}
+	return list
+}

@@ -1,0 +1,141 @@
+package breakdown
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// maxElsewhere bounds what is listed that the compared units do not have.
+const maxElsewhere = 2
+
+// leastBlocking is from how often in a capture a blocking call is news: one is made when a program ends.
+const leastBlocking = 3
+
+// elsewhere names what only the head does, and the units that were compared do not tell of: a kernel or a blocking call
+// that comes in steps of another kind, or between them. It looks at the captures as a whole.
+func (x *Parts) elsewhere(text string) string {
+	base, rest := kernelShares(x.Base)
+	head, _ := kernelShares(x.Head)
+	type found struct {
+		name  string
+		share float64
+	}
+	var list []found
+	for name, share := range head { // in any order
+		if x.C.Depth != comparison.DepthKernel {
+			break // CUDA graphs hide kernels of a side
+		}
+		_, before := base[name]
+		if !before && share >= namedShare && share > rest && !x.replaces(name) && !strings.Contains(text, x.shown(name)) {
+			list = append(list, found{name, share})
+		}
+	}
+	slices.SortFunc(list, func(a, b found) int {
+		return cmp.Or(cmp.Compare(b.share, a.share), strings.Compare(a.name, b.name))
+	})
+	var texts []string
+	for _, f := range list[:min(len(list), maxElsewhere)] {
+		texts = append(texts, fmt.Sprintf("new kernel %s, %s of all kernel time", x.shown(f.name), unit.Percent(f.share)))
+	}
+	before := blockingCalls(x.Base, 1)
+	for _, name := range blockingCalls(x.Head, max(leastBlocking, float64(x.C.Unit.HeadN)/16)) {
+		if !slices.Contains(before, name) && !strings.Contains(text, name) && len(texts) < 2*maxElsewhere {
+			texts = append(texts, "new blocking call "+name)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "in the whole capture " + strings.Join(texts, ", ")
+}
+
+// replaces reports whether a kernel of the head stands for one of the base.
+func (x *Parts) replaces(name string) bool {
+	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
+		return k.HeadName != nil && comparison.Value(k.HeadName) == name && k.BaseName != nil
+	})
+}
+
+// kernelShares are the shares of all kernel time by kernel, 0..1, averaged over the captures of a side. rest is the
+// largest share that a kernel can have that no report names; 0 where they name all.
+func kernelShares(s *side.Side) (shares map[string]float64, rest float64) {
+	shares = map[string]float64{}
+	for _, c := range s.Captures {
+		t := c.Table("kernels", "kernels")
+		least, n := 0.0, t.Len()
+		if t.Cut() {
+			n-- // the row that sums up the others
+		}
+		for i := range n {
+			if share, ok := t.Num(i, "share"); ok {
+				shares[t.Str(i, "kernel_name")] += share / float64(len(s.Captures))
+				least = share
+			}
+		}
+		if t.Cut() {
+			rest = max(rest, least)
+		}
+	}
+	return shares, rest
+}
+
+// blockingCalls are the calls of a side that wait for the GPU and that one capture has at least so often, in the order
+// of their names.
+func blockingCalls(s *side.Side, least float64) []string {
+	var names []string
+	for _, c := range s.Captures {
+		for _, m := range c.Metrics("sync.count") {
+			name := m.Labels["api"]
+			if name != "" && len(m.Labels) == 1 && m.Value != nil && comparison.Value(m.Value) >= least && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ofEvidence writes what a comparison of evidence came to: which numbers got worse, better, and are not settled.
+func (x *Parts) ofEvidence() {
+	texts := map[comparison.Class][]string{}
+	for i := range x.C.Primary {
+		r := &x.C.Primary[i]
+		name := r.Metric
+		if kernel := r.Labels["kernel"]; kernel != "" {
+			name += " of " + wording.Shorten(kernel, 60)
+		}
+		if r.Delta != nil {
+			name += " " + comparison.ChangeText(r)
+		}
+		texts[r.Class] = append(texts[r.Class], name)
+	}
+	a := &x.C.Answer
+	if row, _ := x.C.Headline(); row != nil {
+		a.OfRow(row, x.C.Verdict)
+	}
+	const most = 3
+	for _, part := range []struct {
+		class comparison.Class
+		word  string
+	}{{comparison.Regressed, "worse: "}, {comparison.Improved, "better: "}, {comparison.Unsettled, "not settled: "}} {
+		t := texts[part.class]
+		if len(t) == 0 || part.class == comparison.Unsettled && x.C.Verdict == comparison.Pass {
+			continue
+		}
+		text := part.word + strings.Join(t[:min(len(t), most)], ", ")
+		if more := len(t) - most; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		a.Notes = append(a.Notes, text)
+	}
+	if len(a.Notes) == 0 {
+		a.Notes = []string{"no change beyond noise in " + wording.Count(len(x.C.Primary), "number")}
+	}
+}

@@ -1,0 +1,260 @@
+package breakdown
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// computeRows are the causes of a change of compute time. All kernels are one where their common shift has the sign of
+// the change and explains at least half of it; kernels of one category are one where they
+// hold at least half of the change and no kernel of them does.
+func (s *story) computeRows() []comparison.AnswerRow {
+	class := s.part(comparison.ClassCompute)
+	d := class.Delta
+	if s.C.Depth != comparison.DepthKernel {
+		comm := s.part(comparison.ClassComm)
+		row := comparison.AnswerRow{Delta: d + comm.Delta, Part: comparison.AnswerBusy, What: "GPU busy",
+			With: s.findings(comparison.FoundGraphs)}
+		if base := class.Base + comm.Base; base > 0 {
+			row.What += " " + unit.Change(row.Delta/base)
+		}
+		return []comparison.AnswerRow{row}
+	}
+	shift, ok := s.common()
+	if ok && shift*d > 0 && math.Abs(shift)*class.Base >= math.Abs(d)/2 {
+		return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels, What: s.shiftText(shift)}}
+	}
+	rows := s.kernelRows()
+	if len(rows) > 0 && math.Abs(rows[0].Delta) < math.Abs(d)/2 {
+		if c := s.category(d); c != nil {
+			rows = append([]comparison.AnswerRow{s.categoryRow(c)}, s.kernelRowsBut(c.ID)...)
+		} else if math.Abs(rows[0].Delta) < toldPart*math.Abs(s.C.Attribution.TotalDelta) {
+			at := max(slices.IndexFunc(rows, func(r comparison.AnswerRow) bool { return r.Delta*d > 0 }), 0)
+			return []comparison.AnswerRow{{Delta: d, Part: comparison.AnswerKernels,
+				What: "GPU compute " + s.classChange(comparison.ClassCompute) + ", spread over many kernels",
+				With: []string{s.mostOfAll(&rows[at])}}}
+		}
+	}
+	return rows
+}
+
+// guessClocks asks for what moves all kernels of a device alike.
+const guessClocks = " (clocks, power or temperature?)"
+
+// shiftText says that all kernels changed alike, and whether the GPU's clock did: no clock is lower in a few steps, or
+// in one kind of step alone.
+func (s *story) shiftText(shift float64) string {
+	word := more(shift, "slower", "faster")
+	if !s.inMost() {
+		return fmt.Sprintf("all kernels of these steps %s, %s over all steps", word, unit.Change(shift))
+	}
+	text := fmt.Sprintf("all kernels %s, by %s", word, unit.Change(shift))
+	if other := s.unmoved(shift); other != nil {
+		return text + ", but not those of " + perKind(other.Name)
+	}
+	clock, text2, known := s.clockChange()
+	switch {
+	case !known:
+		return text + guessClocks
+	case math.Abs(clock-shift) <= max(math.Abs(shift)/4, clockAlike):
+		return comparison.Clocks + ": " + text + ", as the GPU's clock went " + text2
+	case math.Abs(clock) < clockAlike:
+		return text + ", at unchanged clocks (" + text2 + ")"
+	}
+	return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
+}
+
+// kernelRows are the changes of compute kernels, the largest first: a kernel and what replaced it are one.
+func (s *story) kernelRows() []comparison.AnswerRow { return s.kernelRowsBut("") }
+
+func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
+	deltas, joined := map[string]float64{}, map[string]bool{}
+	a := &s.C.Attribution
+	for i := range a.Rows {
+		if a.Rows[i].Kind == comparison.KindKernel {
+			deltas[a.Rows[i].ID] = a.Rows[i].Delta
+		}
+	}
+	of := map[string]*comparison.Kernel{}
+	for i := range s.C.Kernels {
+		k := &s.C.Kernels[i]
+		of[kernelID(k)] = k
+		if k.SplitOf != nil {
+			joined[kernelID(k)] = true
+		}
+	}
+	var list []comparison.AnswerRow
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		if r.Kind != comparison.KindKernel || r.Category == side.Communication || category != "" && r.Category == category || joined[r.ID] ||
+			r.Delta == 0 {
+			continue
+		}
+		row := s.kernelRow(r, of[r.ID])
+		if k := of[r.ID]; k != nil && k.BaseName != nil && k.HeadName != nil {
+			if n, _ := s.splits(k); n > 1 {
+				row.What = fmt.Sprintf("kernel %s%s%d kernels, %s among them", s.shown(comparison.Value(k.BaseName)), splitWord, n,
+					s.shown(comparison.Value(k.HeadName)))
+				for _, id := range slices.Sorted(maps.Keys(joined)) {
+					if comparison.Value(of[id].SplitOf) == comparison.Value(k.BaseName) {
+						row.Delta += deltas[id]
+					}
+				}
+			}
+		}
+		list = append(list, row)
+	}
+	slices.SortStableFunc(list, func(a, b comparison.AnswerRow) int {
+		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
+	})
+	return list
+}
+
+// mostOfAll names one of several kernels.
+func (*story) mostOfAll(r *comparison.AnswerRow) string {
+	return "most of all " + strings.TrimPrefix(r.What, "kernel ") + " (" + delta(r.Delta) + ")"
+}
+
+// categoryRow is the change of all kernels of a category.
+func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
+	row := comparison.AnswerRow{Delta: c.Delta, Part: comparison.AnswerKernels,
+		What: c.ID + " kernels " + unit.Change(c.Delta/max(c.Base, 1))}
+	if math.Abs(comparison.Value(c.CountEffect)) > math.Abs(c.Delta)/2 {
+		row.What = more(c.Delta, "more ", "fewer ") + c.ID + " kernels"
+	}
+	for i := range s.C.Attribution.Rows {
+		if r := &s.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Category == c.ID && r.Delta*c.Delta > 0 {
+			row.With = append(row.With, s.mostOfAll(new(s.kernelRow(r, nil))))
+			break
+		}
+	}
+	return row
+}
+
+const splitWord = " replaced by "
+
+// splits counts the kernels that a paired kernel was replaced by, and sums their changes.
+func (x *Parts) splits(k *comparison.Kernel) (n int, sum float64) {
+	n, sum = 1, k.Delta
+	for i := range x.C.Kernels {
+		if o := &x.C.Kernels[i]; o.SplitOf != nil && comparison.Value(o.SplitOf) == comparison.Value(k.BaseName) {
+			n++
+			sum += o.Delta
+		}
+	}
+	return n, sum
+}
+
+// category is the one that at least half of a change of compute time comes from, or nil.
+func (x *Parts) category(d float64) *comparison.AttributionRow {
+	var best *comparison.AttributionRow
+	for i := range x.C.Attribution.Rows {
+		r := &x.C.Attribution.Rows[i]
+		if r.Kind == comparison.KindCategory && r.ID != side.Communication && r.Delta*d > 0 &&
+			math.Abs(r.Delta) >= math.Abs(d)/2 &&
+			(best == nil || math.Abs(r.Delta) > math.Abs(best.Delta)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// kernelRow names a kernel, what replaced it, whether it runs more often or takes longer, where in the step, and what
+// changed in its launches. k is nil where nothing more is known of it.
+func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) comparison.AnswerRow {
+	row := comparison.AnswerRow{Delta: r.Delta, Part: comparison.AnswerKernel, What: "kernel " + s.pairName(r.ID)}
+	if k != nil && k.Launch != "" {
+		row.With = []string{k.Launch}
+	}
+	switch {
+	case k != nil && k.BaseCount == nil && k.HeadCount != nil:
+		row.What += ", new: " + count(comparison.Value(k.HeadCount)) + " per unit"
+	case k != nil && k.HeadCount == nil:
+		row.What += ", no longer run"
+	case k != nil && k.BaseCount != nil && comparison.Value(k.BaseCount) != comparison.Value(k.HeadCount) && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
+		row.What += ", run " + count(comparison.Value(k.HeadCount)) + " instead of " + count(comparison.Value(k.BaseCount)) + " times per unit"
+	case r.Base > 0:
+		row.What += " " + unit.Change(r.Delta/r.Base)
+	}
+	row.Where = s.kernelPlaces(r.ID, r.Delta)
+	return row
+}
+
+// pairName is the name of a kernel, or of one and what replaced it, as tables have them.
+func (x *Parts) pairName(id string) string {
+	var names []string
+	for _, n := range strings.Split(id, " → ") {
+		names = append(names, x.shown(n))
+	}
+	return strings.Join(names, " → ")
+}
+
+// kernelID is the attribution row's id of a kernel row.
+func kernelID(k *comparison.Kernel) string {
+	switch {
+	case k.BaseName == nil:
+		return comparison.Value(k.HeadName)
+	case k.HeadName == nil || comparison.Value(k.BaseName) == comparison.Value(k.HeadName):
+		return comparison.Value(k.BaseName)
+	}
+	return comparison.Value(k.BaseName) + " → " + comparison.Value(k.HeadName)
+}
+
+// longName is the length in characters from which a sentence has less of a name than tables.
+const longName = 40
+
+// shown is a kernel's name as tables have it, and where that is long as short as tells it from all others: without its
+// template's arguments, or with a part of them.
+func (x *Parts) shown(name string) string {
+	if x.names == nil {
+		x.names = brief(x.Base.DisplayNames(), x.Head.DisplayNames())
+	}
+	if text, ok := x.names[name]; ok {
+		return text
+	}
+	return wording.Shorten(name, 60)
+}
+
+// brief are short names by the full ones, no two of them alike.
+func brief(sides ...map[string]string) map[string]string {
+	display := map[string]string{}
+	for _, names := range sides {
+		maps.Copy(display, names)
+	}
+	forms := []func(name string) string{
+		func(name string) string {
+			text := display[name]
+			if cut := strings.IndexByte(text, '<'); cut > 0 && len(text) > longName {
+				return text[:cut]
+			}
+			return text
+		},
+		func(name string) string { return wording.Shorten(display[name], 60) },
+		func(name string) string { return display[name] },
+		func(name string) string { return name },
+	}
+	names, left := map[string]string{}, slices.Sorted(maps.Keys(display))
+	for _, form := range forms {
+		users := map[string]int{}
+		for _, name := range slices.Sorted(maps.Keys(display)) {
+			users[form(name)]++
+		}
+		left = slices.DeleteFunc(left, func(name string) bool {
+			if users[form(name)] > 1 {
+				return false
+			}
+			names[name] = form(name)
+			return true
+		})
+	}
+	return names
+}

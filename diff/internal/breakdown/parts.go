@@ -1,0 +1,293 @@
+package breakdown
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Bounds of the rules that name the parts of a change.
+const (
+	causePart   = 0.25  // of the change of the unit's time, from which a part is named
+	causeCall   = 0.10  // change per call of the API from which it is named
+	commonLeast = 0.015 // shift of all kernels from which it is named
+	commonAlike = 0.01  // of a kernel from the shift of all, ln, at which it still shifted alike
+	commonShare = 0.80  // of the compute time must have shifted alike
+	commonKinds = 5     // kernels that it takes to say so
+	clockAlike  = 0.005 // by how much the clocks may differ from what all kernels changed by, or from the base's
+	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
+)
+
+// settled reports whether the time of the unit is known to have changed.
+func (x *Parts) settled() bool {
+	c := timeClass(x.rowsOf(x.Chosen.Kind))
+	return c == comparison.Regressed || c == comparison.Improved
+}
+
+// ownEvidence reports whether a change of compute time is one that its kernels tell by themselves: all of them moved
+// alike, or one that makes up a part of it is known to have changed.
+func (x *Parts) ownEvidence(d float64) bool {
+	if shift, ok := x.common(); ok && shift*d > 0 {
+		return true
+	}
+	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
+		return k.Delta*d > 0 && math.Abs(k.Delta) >= causePart*math.Abs(d) && k.Class != comparison.Same &&
+			k.Class != comparison.Unsettled
+	})
+}
+
+func (x *Parts) part(id string) *comparison.AttributionRow {
+	for i := range x.C.Attribution.Rows {
+		if r := &x.C.Attribution.Rows[i]; r.ID == id &&
+			(r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
+			return r
+		}
+	}
+	return &comparison.AttributionRow{}
+}
+
+func (x *Parts) classChange(id string) string {
+	r := x.part(id)
+	if r.Base <= 0 {
+		return delta(r.Delta)
+	}
+	if math.Abs(r.Delta/r.Base) < 0.5e-4 {
+		return unit.Change(0) // not "<0.01 %"
+	}
+	return unit.Change(r.Delta / r.Base)
+}
+
+func delta(v float64) string { return unit.Delta(v, report.Nanoseconds) }
+
+// count is a number of runs or calls in a unit, with three digits where it is a mean.
+func count(v float64) string {
+	return strconv.FormatFloat(v, 'g', max(3, len(strconv.Itoa(int(math.Abs(v))))), 64)
+}
+
+// more is the word for a change of a time or a count.
+func more(d float64, up, down string) string {
+	if d > 0 {
+		return up
+	}
+	return down
+}
+
+// hostText says what the launching thread does longer, or shorter, where the captures tell and it is a part of the
+// change worth naming.
+func (x *Parts) hostText(d float64) string {
+	var cause, call *comparison.AttributionRow
+	for i := range x.C.Attribution.Rows {
+		r := &x.C.Attribution.Rows[i]
+		if r.Kind == comparison.KindHost && r.Delta*d > 0 && (cause == nil || math.Abs(r.Delta) > math.Abs(cause.Delta)) {
+			cause = r
+		}
+	}
+	if cause == nil || hostWords[cause.ID] == "" || math.Abs(cause.Delta) < causePart*math.Abs(d) {
+		return ""
+	}
+	for i := range x.C.Attribution.Rows {
+		r := &x.C.Attribution.Rows[i]
+		if r.Kind == comparison.KindCall && r.Category == cause.ID &&
+			math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
+			(call == nil || math.Abs(r.Delta) > math.Abs(call.Delta)) {
+			call = r
+		}
+	}
+	if call != nil && cause.ID != "profiler" {
+		return delta(call.Delta) + " in " + wording.Shorten(call.ID, 60)
+	}
+	return delta(cause.Delta) + " " + hostWords[cause.ID]
+}
+
+// hostWords say what the launching thread does. A cause that the capture does not tell (unknown) has no words.
+var hostWords = map[string]string{
+	"api": "in CUDA calls other than launches", "profiler": "of the profiler itself",
+	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",
+}
+
+// blockingCall names the blocking call that the host spends most more time in, or less, in a unit.
+func (x *Parts) blockingCall(d float64) string {
+	var most *comparison.API
+	cost := func(a *comparison.API) float64 {
+		return math.Abs(comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime))
+	}
+	for i := range x.C.API {
+		if a := &x.C.API[i]; side.Blocks(a.Name) && (comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime))*d > 0 && (most == nil || cost(a) > cost(most)) {
+			most = a
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	calls := count(comparison.Value(most.HeadCount)) + " per unit"
+	if comparison.Value(most.BaseCount) != comparison.Value(most.HeadCount) {
+		calls = perUnit(comparison.Value(most.BaseCount), comparison.Value(most.HeadCount))
+	}
+	what := "blocking call "
+	if comparison.Value(most.BaseCount) == 0 {
+		what = "new blocking call "
+	}
+	return what + most.Name + ", " + calls
+}
+
+// callText names the two launch or copy calls whose time per unit, calls × mean, changed most, of those that changed
+// per call.
+func (x *Parts) callText(d float64) []string {
+	var list []*comparison.API
+	for i := range x.C.API {
+		a := &x.C.API[i]
+		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (comparison.Value(a.Ratio)-1)*d <= 0 ||
+			math.Abs(comparison.Value(a.Ratio)-1) < causeCall {
+			continue
+		}
+		list = append(list, a)
+	}
+	slices.SortStableFunc(list, func(a, b *comparison.API) int {
+		return cmp.Compare(math.Abs(comparison.Value(b.HeadTime)-comparison.Value(b.BaseTime)), math.Abs(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)))
+	})
+	var texts []string
+	for _, a := range list[:min(2, len(list))] {
+		if len(texts) > 0 && math.Abs(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)) < math.Abs(comparison.Value(list[0].HeadTime)-comparison.Value(list[0].BaseTime))/2 {
+			break
+		}
+		texts = append(
+			texts,
+			fmt.Sprintf("%s %s per unit (%s per call)", a.Name, delta(comparison.Value(a.HeadTime)-comparison.Value(a.BaseTime)), unit.Change(comparison.Value(a.Ratio)-1)),
+		)
+	}
+	return texts
+}
+
+// common finds a shift that most kernels share: the median of the changes per run, weighted with time, if kernels with
+// commonShare of the compute time changed by that much to within a quarter of it.
+func (x *Parts) common() (shift float64, ok bool) {
+	middle, alike, kinds := x.shifted()
+	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare
+}
+
+// shifted is the median change per run of the kernels that both sides run, weighted with time, ln; the share of the
+// base's compute time that changed by about as much, 0 to 1; and how many kernels did.
+func (x *Parts) shifted() (middle, alike float64, kinds int) {
+	base, _ := x.Base.Merged()
+	head, _ := x.Head.Merged()
+	type change struct{ ln, time float64 }
+	var list []change
+	sum := 0.0
+	for _, p := range pairing.Kernels(base, head) {
+		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
+		if b.Category != side.Communication {
+			sum += b.Time
+		}
+		if p.By == comparison.ByExact && b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 &&
+			h.Count > 0 {
+			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time})
+		}
+	}
+	if sum == 0 {
+		return 0, 0, 0
+	}
+	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
+	passed := 0.0
+	for _, c := range list {
+		if passed += c.time; passed >= sum/2 {
+			middle = c.ln
+			break
+		}
+	}
+	for _, c := range list {
+		if math.Abs(c.ln-middle) <= max(math.Abs(middle)/4, commonAlike) {
+			alike += c.time / sum
+			kinds++
+		}
+	}
+	return middle, alike, kinds
+}
+
+// unmoved is a kind of unit, of those that both sides run, whose kernels did not change by about as much as those of
+// this one: what the clock of a device does, all of its kinds feel. Nil where there is none.
+func (x *Parts) unmoved(shift float64) *pairing.Kind {
+	for i := range x.Chosen.Kinds {
+		k := &x.Chosen.Kinds[i]
+		if !k.Both() || k.Name == x.Chosen.Kind {
+			continue
+		}
+		if middle, _, kinds := x.of(k).shifted(); kinds > 0 && math.Abs(middle-math.Log1p(shift)) > max(math.Abs(shift)/2, commonAlike) {
+			return k
+		}
+	}
+	return nil
+}
+
+// inMost reports whether the change is in most units: their median moved with the mean.
+func (s *story) inMost() bool {
+	if s.some() != nil {
+		return false
+	}
+	total, median := s.C.Attribution.TotalDelta, s.C.Row("unit.time.p50")
+	for _, r := range s.rowsOf(s.Chosen.Kind) {
+		if r.Metric == "unit.time.p50" {
+			median = &r
+		}
+	}
+	return median == nil || median.Delta == nil || comparison.Value(median.Delta)*total > total*total*medianMoved
+}
+
+// structural adds the first findings about structure that the text does not name yet.
+func (x *Parts) structural(text string) string {
+	var list []string
+	for i := range x.C.Structure {
+		s := &x.C.Structure[i]
+		if strings.Contains(text, s.Text) || len(list) == 3 {
+			continue
+		}
+		if s.ID == comparison.FoundLaunches && slices.ContainsFunc(x.C.Structure, func(o comparison.Structural) bool {
+			return o.ID == comparison.FoundGraphs || o.ID == comparison.FoundStorm
+		}) {
+			continue // said there
+		}
+		if d, ok := strings.CutPrefix(s.ID, comparison.FoundCopies+"/"); ok && len(x.findings(comparison.FoundPageable+"/"+d)) > 0 {
+			continue // likewise
+		}
+		list = append(list, s.Text)
+	}
+	return strings.Join(list, ", ")
+}
+
+// replaced names the largest kernel that another one stands for, if it takes a share of the unit and is not named yet.
+func (x *Parts) replaced(text string) string {
+	best, most, n := "", 0.0, 0
+	for i := range x.C.Kernels {
+		k := &x.C.Kernels[i]
+		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact ||
+			max(comparison.Value(k.Base), comparison.Value(k.Head)) < namedShare*x.C.Attribution.Base {
+			continue
+		}
+		if strings.Contains(text, x.shown(comparison.Value(k.BaseName))+splitWord) {
+			continue // said there
+		}
+		n++
+		if m := max(comparison.Value(k.Base), comparison.Value(k.Head)); m > most {
+			best, most = x.shown(comparison.Value(k.BaseName))+" → "+x.shown(comparison.Value(k.HeadName)), m
+			if parts, _ := x.splits(k); parts > 1 {
+				best += fmt.Sprintf(" and %d more", parts-1)
+			}
+		}
+	}
+	switch {
+	case n == 0 || strings.Contains(text, best):
+		return ""
+	case n == 1:
+		return "a kernel was replaced: " + best
+	}
+	return fmt.Sprintf("%d kernels were replaced, most of all %s", n, best)
+}

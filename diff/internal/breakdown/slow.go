@@ -1,0 +1,67 @@
+package breakdown
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/diff/internal/significance"
+)
+
+// slowSteps are what few units add to a side: "3 of 64 steps took 6 times as long".
+type slowSteps struct {
+	Units int     // that took more than twice the median
+	Of    int     // units looked at
+	Times float64 // their mean over the median of the side; 0 where there are none
+	Every int     // they come at even distances: 8 says "1 in 8"; 0: they do not, or are fewer than 3
+}
+
+// stalled is how many times the median makes a stall.
+const stalled = 2
+
+// stallsOf describes the slow units of one capture, in the order in which they ran. Distances are even where none
+// differs from their median by more than a quarter of it and more than 1.
+func stallsOf(units []float64) slowSteps {
+	e := slowSteps{Of: len(units)}
+	middle := significance.Median.Of(slices.Clone(units))
+	var sum float64
+	var gaps []float64
+	last := -1
+	for i, v := range units {
+		if v <= stalled*middle {
+			continue
+		}
+		e.Units++
+		sum += v
+		if last >= 0 {
+			gaps = append(gaps, float64(i-last))
+		}
+		last = i
+	}
+	if e.Units == 0 || !(middle > 0) {
+		return slowSteps{Of: len(units)}
+	}
+	e.Times = sum / float64(e.Units) / middle
+	if len(gaps) < 2 {
+		return e
+	}
+	e.Every = significance.Even(gaps)
+	return e
+}
+
+// slowUnits are the units of one capture that lie apart above the others: beyond the median by 2 % of it and by six times
+// the median distance from it. sum is by how much they do in all, middle the median.
+func slowUnits(units []float64) (n int, sum, middle float64) {
+	middle = significance.Median.Of(slices.Clone(units))
+	far := make([]float64, len(units))
+	for i, v := range units {
+		far[i] = math.Abs(v - middle)
+	}
+	limit := middle + max(6*significance.Median.Of(far), middle/50)
+	for _, v := range units {
+		if v > limit {
+			n++
+			sum += v - middle
+		}
+	}
+	return n, sum, middle
+}

@@ -1,0 +1,327 @@
+package breakdown
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Step lays the units of both sides beside each other, position by position. Rows sum to the change of the mean unit:
+// what a side has and the other has not is a row of its own.
+func (x *Parts) Step() {
+	base, head := x.Base.Sequence(), x.Head.Sequence()
+	if base == nil || head == nil || base.Device != head.Device {
+		return
+	}
+	names := map[string]string{} // of the head, where another name of the base stands for it
+	bw, _ := x.Base.Merged()
+	hw, _ := x.Head.Merged()
+	for _, p := range pairing.Kernels(bw, hw) {
+		if p.Base >= 0 && p.Head >= 0 && bw[p.Base].Name != hw[p.Head].Name {
+			names[hw[p.Head].Name] = bw[p.Base].Name
+		}
+	}
+	of := pairing.Positions(base, head, names)
+	if of == nil {
+		return
+	}
+	x.C.Step = x.step(base, head, of)
+}
+
+// step is the change from one sequence to another, of which of is the base's position by the head's, or -1.
+func (x *Parts) step(base, head *side.Sequence, of []int32) *comparison.Step {
+	s := &stepper{base: base, head: head, parts: x, names: map[string]int{}}
+	s.out = &comparison.Step{Device: base.Device, Base: base.Time, Head: head.Time, Delta: head.Time - base.Time,
+		BaseUnits: base.Units, HeadUnits: head.Units}
+	s.rows(of)
+	s.tree(of)
+	s.idle()
+	s.stretches()
+	s.hiccups()
+	s.where()
+	return s.out
+}
+
+// stepper makes the rows of a step.
+type stepper struct {
+	base, head *side.Sequence
+	out        *comparison.Step
+	// By position, and one more for the end: the row.
+	baseRow, headRow []int
+	parts            *Parts
+	names            map[string]int // places in out.Names
+}
+
+func (s *stepper) name(text string) *int {
+	n, ok := s.names[text]
+	if !ok {
+		n = len(s.out.Names)
+		s.names[text] = n
+		s.out.Names = append(s.out.Names, text)
+	}
+	return &n
+}
+
+// rows are the pairs in the order of the head; what was removed comes behind what runs before it in the base.
+func (s *stepper) rows(of []int32) {
+	type pair struct{ base, head int }
+	back := make([]int, len(s.base.Positions))
+	for i := range back {
+		back[i] = -1
+	}
+	for k, i := range of {
+		if i >= 0 {
+			back[i] = k
+		}
+	}
+	var list []pair
+	removed := func(from int) { // what follows a position of the base, until one that is paired
+		for i := from; i < len(back) && back[i] < 0; i++ {
+			list = append(list, pair{i, -1})
+		}
+	}
+	removed(0)
+	for k, i := range of {
+		list = append(list, pair{int(i), k})
+		if i >= 0 {
+			removed(int(i) + 1)
+		}
+	}
+	s.baseRow, s.headRow = make([]int, len(s.base.Positions)+1), make([]int, len(s.head.Positions)+1)
+	for _, p := range list {
+		if p.base >= 0 {
+			s.baseRow[p.base] = len(s.out.Rows)
+		}
+		if p.head >= 0 {
+			s.headRow[p.head] = len(s.out.Rows)
+		}
+		s.out.Rows = append(s.out.Rows, s.row(p.base, p.head))
+	}
+	s.fold()
+	end := between(&s.base.End, &s.head.End)
+	end.Kind = comparison.RowEnd
+	s.baseRow[len(s.base.Positions)], s.headRow[len(s.head.Positions)] = len(s.out.Rows), len(s.out.Rows)
+	rest := comparison.StepRow{Kind: comparison.RowRest, Positions: 1, BaseKernel: s.base.Rest, HeadKernel: s.head.Rest,
+		BaseStart: s.base.Time, HeadStart: s.head.Time, Delta: s.head.Rest - s.base.Rest}
+	s.out.Rows = append(s.out.Rows, end, rest)
+}
+
+func (s *stepper) row(b, h int) comparison.StepRow {
+	none := side.Position{}
+	base, head := &none, &none
+	whole := func(i int) *int64 { return new(int64(i)) }
+	if b >= 0 {
+		base = &s.base.Positions[b]
+	}
+	if h >= 0 {
+		head = &s.head.Positions[h]
+	}
+	r := between(base, head)
+	r.Category = cmp.Or(base.Category, head.Category)
+	r.Kind = comparison.RowPaired
+	r.Stream = head.Stream
+	if b >= 0 {
+		r.BasePosition, r.Name, r.Stream = whole(b), s.name(base.Name), base.Stream
+	} else {
+		r.Kind = comparison.RowAdded
+	}
+	if h >= 0 {
+		r.HeadPosition = whole(h)
+		switch {
+		case b < 0:
+			r.Name = s.name(head.Name)
+		case head.Name != base.Name:
+			r.HeadName = s.name(head.Name)
+		}
+	} else {
+		r.Kind = comparison.RowRemoved
+	}
+	return r
+}
+
+// between is the row of two positions.
+func between(base, head *side.Position) comparison.StepRow {
+	r := comparison.StepRow{Positions: 1, BaseStart: base.Start, HeadStart: head.Start, BaseGap: base.Idle(),
+		HeadGap: head.Idle(), BaseCopies: base.Copies, HeadCopies: head.Copies, BaseKernel: base.Alone,
+		HeadKernel: head.Alone, BaseHidden: base.Hidden, HeadHidden: head.Hidden, Delta: head.Sum() - base.Sum(),
+		GapMedian:    head.GapMedian - base.GapMedian,
+		KernelMedian: head.AloneMedian - base.AloneMedian}
+	most := 0.0
+	for c := range head.Gap {
+		if d := (head.Gap[c] - base.Gap[c]) * sign(r.HeadGap-r.BaseGap); d > most {
+			most, r.Cause = d, side.CauseOf(c)
+		}
+	}
+	return r
+}
+
+func sign(v float64) float64 {
+	if v < 0 {
+		return -1
+	}
+	return 1
+}
+
+// keptRows are those with most change, which folding leaves alone.
+const keptRows = 100
+
+// fold puts neighbours of one category together where there are too many rows: pairs, of which the ones with most
+// change stay rows of their own. Where that is not enough, so many neighbours each.
+func (s *stepper) fold() {
+	rows := s.out.Rows
+	if len(rows) <= comparison.MaxStepRows {
+		return
+	}
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(math.Abs(rows[b].Delta), math.Abs(rows[a].Delta))
+	})
+	kept := make([]bool, len(rows))
+	for _, i := range order[:keptRows] {
+		kept[i] = true
+	}
+	to := make([]int, len(rows))
+	for each := 1; ; each *= 2 { // each: neighbours of any category, in groups of so many
+		var out []comparison.StepRow
+		for i := range rows {
+			if i > 0 && !kept[i] && !kept[i-1] &&
+				(rows[i].Category == rows[i-1].Category && rows[i].Stream == rows[i-1].Stream || each > 1 &&
+					out[len(out)-1].Positions < int64(each)) {
+				join(&out[len(out)-1], &rows[i])
+			} else {
+				out = append(out, rows[i])
+			}
+			to[i] = len(out) - 1
+		}
+		if len(out) <= comparison.MaxStepRows {
+			s.out.Rows = out
+			break
+		}
+	}
+	for _, list := range [][]int{s.baseRow, s.headRow} {
+		for i := range list {
+			list[i] = to[list[i]]
+		}
+	}
+}
+
+// join adds a row to the one before it.
+func join(r, next *comparison.StepRow) {
+	r.Kind = comparison.RowFolded
+	if r.Category != next.Category {
+		r.Category = ""
+	}
+	r.Positions += next.Positions
+	r.BaseGap, r.HeadGap = r.BaseGap+next.BaseGap, r.HeadGap+next.HeadGap
+	r.BaseCopies, r.HeadCopies = r.BaseCopies+next.BaseCopies, r.HeadCopies+next.HeadCopies
+	r.BaseKernel, r.HeadKernel = r.BaseKernel+next.BaseKernel, r.HeadKernel+next.HeadKernel
+	r.BaseHidden, r.HeadHidden = r.BaseHidden+next.BaseHidden, r.HeadHidden+next.HeadHidden
+	r.Delta += next.Delta
+	r.GapMedian, r.KernelMedian = r.GapMedian+next.GapMedian, r.KernelMedian+next.KernelMedian
+	if r.BasePosition == nil {
+		r.BasePosition, r.BaseStart = next.BasePosition, next.BaseStart
+	}
+	if r.HeadPosition == nil {
+		r.HeadPosition, r.HeadStart = next.HeadPosition, next.HeadStart
+	}
+	if r.Cause == "" {
+		r.Cause = next.Cause
+	}
+}
+
+// idle tells what changed in every step from what happens in some.
+func (s *stepper) idle() {
+	for i := range s.out.Rows {
+		r := &s.out.Rows[i]
+		s.out.Idle += r.HeadGap - r.BaseGap
+		s.out.Systematic += r.GapMedian
+	}
+	s.out.Sporadic = s.out.Idle - s.out.Systematic
+}
+
+// Bounds of what is told of a step.
+const (
+	maxStretches   = 5
+	leastStretch   = 0.002 // of the shorter unit
+	maxStepHiccups = 16
+)
+
+// stretches finds the neighbours that changed most in every step, gaps and kernels apart: each time the stretch whose
+// sum less the mean change of all positions is largest (J. Kadane's algorithm), so that it is where change is dense.
+func (s *stepper) stretches() {
+	least := leastStretch * min(s.out.Base, s.out.Head)
+	for _, part := range []string{comparison.PartGap, comparison.PartKernel} {
+		of := func(r *comparison.StepRow) float64 {
+			if part == comparison.PartGap {
+				return r.GapMedian
+			}
+			return r.KernelMedian
+		}
+		for _, way := range []float64{1, -1} {
+			values := make([]float64, len(s.out.Rows))
+			mean := 0.0
+			for i := range values {
+				values[i] = way * of(&s.out.Rows[i])
+				mean += values[i] / float64(len(values))
+			}
+			for range maxStretches {
+				from, to, sum := densest(values, max(mean, least/float64(len(values))))
+				if sum < least {
+					break
+				}
+				s.out.Stretches = append(s.out.Stretches, comparison.Stretch{Part: part, From: from, To: to, Delta: way * sum})
+				for i := from; i <= to; i++ {
+					values[i] = math.Inf(-1)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(s.out.Stretches, func(a, b comparison.Stretch) int {
+		return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta))
+	})
+	s.out.Stretches = s.out.Stretches[:min(len(s.out.Stretches), maxStretches)]
+}
+
+// densest is the stretch of values, each less the toll, with the largest sum; sum is of the values themselves.
+func densest(values []float64, toll float64) (from, to int, sum float64) {
+	best, run, start := 0.0, 0.0, 0
+	for i, v := range values {
+		if run <= 0 {
+			run, start = 0, i
+		}
+		if run += v - toll; run > best {
+			best, from, to = run, start, i
+		}
+	}
+	if best <= 0 {
+		return 0, 0, 0
+	}
+	for _, v := range values[from : to+1] {
+		sum += v
+	}
+	return from, to, sum
+}
+
+// hiccups of both sides by row, the longest first.
+func (s *stepper) hiccups() {
+	list := func(x *side.Sequence, row []int) []comparison.Hiccup {
+		var out []comparison.Hiccup
+		for _, h := range x.Hiccups {
+			part := comparison.PartGap
+			if h.Part == 1 {
+				part = comparison.PartKernel
+			}
+			out = append(out, comparison.Hiccup{Row: row[h.Position], Part: part, Unit: h.Unit, Excess: h.Excess})
+		}
+		slices.SortStableFunc(out, func(a, b comparison.Hiccup) int { return cmp.Compare(b.Excess, a.Excess) })
+		return out[:min(len(out), maxStepHiccups)]
+	}
+	s.out.BaseHiccups, s.out.HeadHiccups = list(s.base, s.baseRow), list(s.head, s.headRow)
+}

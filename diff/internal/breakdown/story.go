@@ -1,0 +1,429 @@
+package breakdown
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// story is what happened to the units of one kind.
+type story struct {
+	*Parts
+	what   string           // of units that are of a kind of the head alone: what they are; empty for a kind of both sides
+	class  comparison.Class // of the kind's time; empty where what is not
+	weight float64          // of the change in the base's work, ns
+}
+
+// Bounds of what is told.
+const (
+	mostKinds = 4    // kinds of unit
+	namedKind = 0.02 // of the head's unit time, from which a kind that the base lacks is told of
+)
+
+// stories are those of the kind that leads the headline, of the others that got slower, and of the head's units that
+// the base does not run in that form, those that change the base's work most first. There is at least one.
+func (x *Parts) stories() []*story {
+	row, _ := x.C.Headline()
+	var lead *story
+	var list []*story
+	for _, k := range x.Chosen.Judged {
+		s := &story{Parts: x, class: timeClass(x.rowsOf(k.Name))}
+		n, before, _ := x.Base.OfKind(k.Base)
+		_, after, _ := x.Head.OfKind(k.Head)
+		s.weight = float64(n) * (comparison.Value(after) - comparison.Value(before))
+		leads := row != nil && row.Kind != "" && row.Kind == k.Name.String()
+		told := s.class == comparison.Regressed || row != nil && row.Kind == "" && s.class == comparison.Improved
+		if k != x.Chosen.Judged[0] && (leads || told) {
+			s.Parts = x.split(k, x.rowsOf(k.Name))
+		}
+		switch {
+		case leads:
+			lead = s
+		case told:
+			list = append(list, s)
+		}
+	}
+	list = append(list, x.newKinds()...)
+	list = append(list, x.goneKinds()...)
+	sign := 1.0
+	if row != nil && row.Class == comparison.Improved {
+		sign = -1
+	}
+	slices.SortStableFunc(list, func(a, b *story) int { return cmp.Compare(sign*b.weight, sign*a.weight) })
+	moved := len(list) > 0 && row != nil && row.Metric == comparison.MetricWork && comparison.Real(row) ||
+		slices.ContainsFunc(list, func(s *story) bool { return s.class != "" })
+	if lead == nil && !moved { // what is told is of the kind with most time
+		lead = &story{Parts: x, class: timeClass(x.rowsOf(x.Chosen.Kind))}
+	}
+	if lead != nil {
+		list = slices.Insert(list, 0, lead)
+	}
+	return list[:min(len(list), mostKinds)]
+}
+
+// rowsOf are the primary rows of a kind.
+func (x *Parts) rowsOf(k side.Kind) []comparison.Row {
+	var list []comparison.Row
+	for i := range x.C.Primary {
+		if r := &x.C.Primary[i]; r.Kind == k.String() && r.Labels["device"] == "" {
+			list = append(list, *r)
+		}
+	}
+	return list
+}
+
+// timeClass is what median and mean of unit.time say together: of two that disagree, the one that is known to have
+// changed.
+func timeClass(rows []comparison.Row) comparison.Class {
+	found := map[comparison.Class]bool{}
+	for i := range rows {
+		if m := rows[i].Metric; m == "unit.time.p50" || m == "unit.time.mean" {
+			found[rows[i].Class] = true
+		}
+	}
+	switch {
+	case found[comparison.Regressed] && !found[comparison.Improved]:
+		return comparison.Regressed
+	case found[comparison.Improved] && !found[comparison.Regressed]:
+		return comparison.Improved
+	case found[comparison.Same] && len(found) == 1:
+		return comparison.Same
+	}
+	return comparison.Unsettled
+}
+
+// of looks at another kind of unit than the attributed one.
+func (x *Parts) of(k *pairing.Kind) *Parts {
+	y := &Parts{C: x.C, Chosen: x.Chosen, MinShare: x.MinShare, Top: x.Top}
+	y.Chosen.Kind = k.Name
+	y.Base, y.Head = k.Of(x.Base, x.Head)
+	return y
+}
+
+// split works out the parts of the change of another kind of unit than the attributed one, with the rows that are of
+// it. No class of its kernels is decided.
+func (x *Parts) split(k *pairing.Kind, rows []comparison.Row) *Parts {
+	y := x.of(k)
+	y.Floor, y.names = x.Floor, x.names
+	y.C = &comparison.Comparison{Depth: pairing.Depth(y.Base, y.Head), Primary: rows}
+	base, _ := y.Base.Merged()
+	head, _ := y.Head.Merged()
+	if y.C.Depth == comparison.DepthKernel {
+		time, _ := y.Base.Mean(func(v *side.View) (float64, bool) { return side.Mean(v.Time) })
+		pairs, _ := pairing.KernelRows(y.Base, y.Head, x.MinShare, x.Top)
+		for _, p := range pairs {
+			y.C.Kernels = append(y.C.Kernels, pairing.KernelRow(base, head, p, time))
+		}
+	}
+	y.Attribute()
+	y.APIRows()
+	y.Structure()
+	return y
+}
+
+// text is the story in one sentence: what is slower, by how much, and the causes that explain most.
+func (s *story) text(verdict comparison.Verdict) string {
+	if s.Parts == nil {
+		return s.what
+	}
+	text := s.what
+	if text == "" {
+		text = s.changed(verdict)
+	}
+	rows, _ := s.effects()
+	for i := range rows[:min(len(rows), 2)] {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		text += sep + delta(rows[i].Delta) + " " + rows[i].Text()
+	}
+	return text
+}
+
+// changed is the kind of unit with the change of its mean time. Of a pass nothing is said to be open.
+func (s *story) changed(verdict comparison.Verdict) string {
+	mean := s.C.Row("unit.time.mean")
+	if mean == nil {
+		return perKind(s.Chosen.Kind) + " of unknown size"
+	}
+	word := "not settled"
+	if verdict == comparison.Pass {
+		word = "no change beyond noise"
+	}
+	switch s.class {
+	case comparison.Regressed:
+		word = "slower"
+	case comparison.Improved:
+		word = "faster"
+	case comparison.Same:
+		word = "no change beyond noise"
+	case comparison.Unsettled, comparison.Added, comparison.Removed:
+	}
+	return fmt.Sprintf("%s: %s %s, %s → %s", perKind(s.Chosen.Kind), rowChange(mean), word, pairing.NS(comparison.Value(mean.Base)), pairing.NS(comparison.Value(mean.Head)))
+}
+
+func rowChange(r *comparison.Row) string {
+	if r.Ratio == nil {
+		return "of unknown size"
+	}
+	return unit.Change(comparison.Value(r.Ratio) - 1)
+}
+
+// otherRuns is the kernel that takes most of the change of those that run more or less often; nothing where none does.
+func (s *story) otherRuns() []comparison.AnswerRow {
+	base, _ := s.Base.Merged()
+	head, _ := s.Head.Merged()
+	most := comparison.AnswerRow{Part: comparison.AnswerKernel}
+	for _, p := range pairing.Kernels(base, head) {
+		b, h := pairing.At(base, p.Base), pairing.At(head, p.Head)
+		if d := h.Time - b.Time; b.Count != h.Count && math.Abs(d) > math.Abs(most.Delta) {
+			most.Delta = d
+			most.What = fmt.Sprintf("kernel %s, run %s instead of %s times per unit", s.pairName(pairing.PairName(base, head, p)),
+				count(h.Count), count(b.Count))
+			if b.Count == 0 {
+				most.What = fmt.Sprintf("kernel %s, new: %s per unit", s.pairName(pairing.PairName(base, head, p)), count(h.Count))
+			}
+		}
+	}
+	if most.What == "" {
+		return nil
+	}
+	return []comparison.AnswerRow{most}
+}
+
+// newKinds are the stories of the head's units of kinds that the base does not run, or only without some of their
+// kernels.
+func (x *Parts) newKinds() []*story {
+	var all int64
+	for i := range x.C.Mix {
+		all += x.C.Mix[i].HeadCount
+	}
+	var list []*story
+	for i := range x.Chosen.Kinds {
+		k := &x.Chosen.Kinds[i]
+		if k.Head == nil || k.Base != nil || all == 0 {
+			continue
+		}
+		n, mean, share := x.Head.OfKind(k.Head)
+		if comparison.Value(share) < namedKind {
+			continue
+		}
+		what := fmt.Sprintf("%s of head's %s are of another kind", unit.Int(n), wording.Count(all, "unit"))
+		if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
+			what = "half of the units are of another kind"
+		}
+		v := k.Variant(x.Head)
+		if v == nil {
+			list = append(list, &story{what: what + x.instead(k)})
+			continue
+		}
+		s := &story{Parts: x.split(v, nil)}
+		ran, own, _ := x.Base.OfKind(k.Like.Base)
+		b, h := runsOf(s.Base), runsOf(s.Head)
+		change := ""
+		if own != nil && mean != nil && *own > 0 {
+			change = ", " + unit.Change(*mean / *own - 1) + " a unit"
+			s.weight = float64(ran) * float64(n) / float64(all) * (*mean - *own)
+		}
+		s.what = what + ", which do " + more(h-b, "more", "less") + " than those of base" + change
+		list = append(list, s)
+	}
+	return list
+}
+
+// runsOf is the mean number of kernels in a unit.
+func runsOf(s *side.Side) float64 {
+	n, _ := s.Mean(func(v *side.View) (float64, bool) { return side.Mean(v.Kernels) })
+	return n
+}
+
+// instead says what a kind is that the base does not run: the batch size that the phase runs at, where only that
+// changed.
+func (x *Parts) instead(k *pairing.Kind) string {
+	if gone := x.goneFor(k); gone != nil {
+		n, _, _ := x.Base.OfKind(gone.Base)
+		return fmt.Sprintf(" (%s): batch %d where base ran %s of batch %d", k.Name, k.Name.Batch, wording.Count(n, "unit"),
+			gone.Name.Batch)
+	}
+	return fmt.Sprintf(" (%s), which base does not run", k.Name)
+}
+
+// goneFor is the kind with most time that the base alone runs, of the same work at another batch size; nil if there is
+// none.
+func (x *Parts) goneFor(k *pairing.Kind) *pairing.Kind {
+	var gone *pairing.Kind
+	for i := range x.Chosen.Kinds {
+		o := &x.Chosen.Kinds[i]
+		if o.Head == nil && o.Name.Phase == k.Name.Phase && o.Name.Tokens == k.Name.Tokens && o.Name.Batch >= 0 &&
+			k.Name.Batch >= 0 && (gone == nil || x.baseShare(o) > x.baseShare(gone)) {
+			gone = o
+		}
+	}
+	return gone
+}
+
+// goneKinds are the stories of kinds that the head does not run, and that no kind of its own stands for.
+func (x *Parts) goneKinds() []*story {
+	var list []*story
+	for i := range x.Chosen.Kinds {
+		k := &x.Chosen.Kinds[i]
+		if k.Head != nil || k.Like != nil || x.baseShare(k) < namedKind ||
+			slices.ContainsFunc(x.Chosen.Kinds, func(o pairing.Kind) bool { return o.Base == nil && x.goneFor(&o) == k }) {
+			continue
+		}
+		n, _, _ := x.Base.OfKind(k.Base)
+		what := fmt.Sprintf("base ran %s of %s, head none", wording.Count(n, "unit"), k.Name)
+		if k.Name.Batch >= 0 {
+			what = fmt.Sprintf("base ran %s at batch %d (%s), head none", wording.Count(n, "unit"), k.Name.Batch, k.Name)
+		}
+		list = append(list, &story{what: what})
+	}
+	return list
+}
+
+func (x *Parts) baseShare(k *pairing.Kind) float64 {
+	_, _, share := x.Base.OfKind(k.Base)
+	return comparison.Value(share)
+}
+
+// otherForm says that many of the head's units run far fewer kernels than those of the base, or far more, where one
+// marker names both.
+func (s *story) otherForm(string) string {
+	usual := runsOf(s.Base)
+	of := func(x *side.Side) (other, all int, runs float64) {
+		for _, v := range x.Views {
+			for i := range v.Units {
+				all++
+				if n := v.Units[i].Kernels; n > 0 && (n <= usual*fewerRuns || n >= usual/fewerRuns) {
+					other++
+					runs += n
+				}
+			}
+		}
+		return other, all, runs / float64(max(other, 1))
+	}
+	before, _, _ := of(s.Base)
+	n, all, runs := of(s.Head)
+	if usual <= 0 || before > 0 || s.what != "" || float64(n) < leastForm*float64(all) || n == all {
+		return ""
+	}
+	what := fmt.Sprintf("%s of head's %s", unit.Int(int64(n)), wording.Count(all, "unit"))
+	if part := float64(n) / float64(all); part > 0.4 && part < 0.6 {
+		what = "half of the units"
+	}
+	return fmt.Sprintf("%s are of another kind, with %s kernels instead of %s", what, count(runs), count(usual))
+}
+
+// Bounds of units of another form.
+const (
+	fewerRuns = 0.8 // of the base's kernels in a unit, or its inverse
+	leastForm = 0.1 // of the head's units
+)
+
+// some says in how many of the head's units the change is, where most of them did not get slower: "3 of 26 steps". Nil
+// where the median moved, or where the base has as many slow units.
+func (s *story) some() *string {
+	if s.Parts == nil || s.what != "" || s.C.Attribution.TotalDelta <= 0 {
+		return nil
+	}
+	slow := func(x *side.Side) (n, all int, excess, middle float64) {
+		for _, v := range x.Views {
+			k, sum, m := slowUnits(times(v))
+			n, all, excess, middle = n+k, all+len(v.Units), excess+sum, middle+m/float64(len(x.Views))
+		}
+		return n, all, excess, middle
+	}
+	before, of, _, m0 := slow(s.Base)
+	n, all, excess, m1 := slow(s.Head)
+	d := s.C.Attribution.TotalDelta
+	if all == 0 || of == 0 || m1-m0 > d*medianMoved || 2*before*all >= n*of || excess < float64(all)*d/2 {
+		return nil
+	}
+	text := fmt.Sprintf("%d of %s", n, wording.Count(all, "step"))
+	return &text
+}
+
+// medianMoved is the share of the mean's change above which it is not one of some units.
+const medianMoved = 1.0 / 3
+
+// bimodal reports whether a side's units are of two lengths, so that a median between them is no size.
+func (s *story) bimodal() bool {
+	if s.Parts == nil {
+		return false
+	}
+	for _, x := range []*side.Side{s.Base, s.Head} {
+		for _, v := range x.Views {
+			if e := stallsOf(times(v)); 4*e.Units > e.Of {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stalls describes the slow units of the head where the base has none of the sort: "1 in 8 steps takes 3 times as
+// long".
+func (s *story) stalls(string) string {
+	if s.Parts == nil {
+		return ""
+	}
+	worst := slowSteps{}
+	for _, v := range s.Head.Views {
+		if e := stallsOf(times(v)); e.Units > worst.Units {
+			worst = e
+		}
+	}
+	for _, v := range s.Base.Views {
+		if e := stallsOf(times(v)); 2*e.Units*worst.Of > worst.Units*e.Of {
+			return ""
+		}
+	}
+	switch {
+	case worst.Units == 0:
+		return ""
+	case worst.Every > 0:
+		return fmt.Sprintf("1 in %d steps takes %.2g times as long as the others", worst.Every, worst.Times)
+	}
+	return fmt.Sprintf("%d of %d steps take %.2g times as long as the others", worst.Units, worst.Of, worst.Times)
+}
+
+func times(v *side.View) []float64 {
+	list := make([]float64, len(v.Units))
+	for i := range list {
+		list[i] = v.Units[i].Time
+	}
+	return list
+}
+
+// mixText says that the mix of units changed, which the times of one kind of unit do not feel: only where their counts
+// did. Other shares of the time at the same counts are a change of what units cost.
+func (x *Parts) mixText() string {
+	var base, head int64
+	for i := range x.C.Mix {
+		base, head = base+x.C.Mix[i].BaseCount, head+x.C.Mix[i].HeadCount
+	}
+	if base == 0 || head == 0 {
+		return ""
+	}
+	for i := range x.C.Mix {
+		m := &x.C.Mix[i]
+		b, h := float64(m.BaseCount)/float64(base), float64(m.HeadCount)/float64(head)
+		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(comparison.Value(m.HeadShare)-comparison.Value(m.BaseShare)) >= mixMoved &&
+			math.Abs(h-b) >= mixMoved/2 {
+			return fmt.Sprintf("units of %s are %d of %d instead of %d of %d, a change of the mix and not of the cost",
+				x.Chosen.Kind, m.HeadCount, head, m.BaseCount, base)
+		}
+	}
+	return ""
+}
+
+// mixMoved is the change of a kind's share of the time from which the mix is said to have changed.
+const mixMoved = 0.1

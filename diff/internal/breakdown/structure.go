@@ -1,0 +1,296 @@
+package breakdown
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// leastCount is from how many more or fewer per unit, on average, a count has changed: half a call per unit is one in
+// every other unit.
+const leastCount = 0.5
+
+// Bounds of a launch storm: so many more launches per unit, of kernels that take so little on average that launching
+// them costs as much as running them.
+const (
+	stormLaunches = 20
+	stormKernel   = 10e3 // ns
+)
+
+// Structure finds what is done differently, however long it takes. Counts are exact, so one capture a side is enough.
+func (x *Parts) Structure() {
+	base, _ := x.Base.Merged()
+	head, _ := x.Head.Merged()
+	x.graphs()
+	x.launches(base, head)
+	x.blocking()
+	x.copies()
+	if x.C.Depth == comparison.DepthKernel {
+		x.communication(base, head)
+	}
+}
+
+// found adds a finding about a count of which less is better. A count that comes from nothing is added, one that goes
+// to nothing removed.
+func (x *Parts) found(id, text string, b, h float64) {
+	class := comparison.Better(h - b)
+	switch {
+	case b < leastCount && h >= leastCount:
+		class = comparison.Added
+	case h < leastCount && b >= leastCount:
+		class = comparison.Removed
+	}
+	x.C.Structure = append(x.C.Structure, comparison.Structural{ID: id, Text: text, Base: &b, Head: &h, Class: class})
+}
+
+func perUnit(b, h float64) string { return count(b) + " → " + count(h) + " per unit" }
+
+// median of a count on both sides; ok is false where a capture lacks it.
+func (x *Parts) medians(of func(v *side.View) *report.Summary) (b, h float64, ok bool) {
+	p50 := func(v *side.View) (float64, bool) {
+		if s := of(v); s != nil {
+			return s.P50, true
+		}
+		return 0, false
+	}
+	b, ok = x.Base.Mean(p50)
+	h, ok2 := x.Head.Mean(p50)
+	return b, h, ok && ok2
+}
+
+// graphs finds CUDA graphs that are no longer, or newly, launched in every unit.
+func (x *Parts) graphs() {
+	b0, h0, ok := x.calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") })
+	if !ok || math.Abs(h0-b0) < leastCount {
+		return
+	}
+	text := "CUDA graph launches " + perUnit(b0, h0)
+	class := comparison.Better(b0 - h0) // fewer graph launches mean more single ones
+	if b, h, ok := x.medians(func(v *side.View) *report.Summary { return v.Launches }); ok {
+		text += ", launches " + perUnit(b, h)
+		switch {
+		case h0 < b0 && h > b:
+			text += ": kernels that a graph launched are launched one by one"
+		case h0 > b0 && h < b:
+			text += ": kernels that were launched one by one are launched by a graph"
+		case b0 >= leastCount && h0 >= leastCount && h != b:
+			class = comparison.Better(h - b) // the same work in fewer graphs, or in more of them
+			text += more(h0-b0, ": the work is in more graphs", ": the work is in fewer graphs")
+		}
+	}
+	x.C.Structure = append(x.C.Structure,
+		comparison.Structural{ID: comparison.FoundGraphs, Text: text, Base: &b0, Head: &h0, Class: class})
+}
+
+// launches finds a changed number of launches, and many more of short kernels.
+func (x *Parts) launches(base, head []side.Work) {
+	b, h, ok := x.medians(func(v *side.View) *report.Summary { return v.Launches })
+	if !ok || b == h {
+		return
+	}
+	x.found(comparison.FoundLaunches, "launches "+perUnit(b, h), b, h)
+	if x.C.Depth != comparison.DepthKernel || h-b < stormLaunches ||
+		slices.ContainsFunc(
+			x.C.Structure,
+			func(s comparison.Structural) bool { return s.ID == comparison.FoundGraphs },
+		) {
+		return
+	}
+	var more, time float64
+	for _, p := range pairing.Kernels(base, head) {
+		x, y := pairing.At(base, p.Base), pairing.At(head, p.Head)
+		if n := y.Count - x.Count; n > 0 {
+			each := y.Time / y.Count
+			if own := (y.Time - x.Time) / n; own > 0 {
+				each = min(each, own) // than the runs that were there before
+			}
+			more += n
+			time += n * each
+		}
+	}
+	if more > 0 && time/more <= stormKernel {
+		x.found(comparison.FoundStorm,
+			fmt.Sprintf("%s more launches per unit, of kernels that take %s on average", count(h-b), pairing.NS(time/more)), b,
+			h)
+	}
+}
+
+// calls counts the calls per unit whose names match.
+func (x *Parts) calls(match func(name string) bool) (b, h float64, ok bool) {
+	count := func(v *side.View) (float64, bool) {
+		sum := 0.0
+		for i := range v.Api {
+			if match(v.Api[i].Name) {
+				sum += v.Api[i].Count
+			}
+		}
+		return sum, v.HasAPI
+	}
+	b, ok = x.Base.Mean(count)
+	h, ok2 := x.Head.Mean(count)
+	return b, h, ok && ok2
+}
+
+// names of the API calls of both sides, those of the base first, in the order of the reports.
+func (x *Parts) callNames() []string {
+	var names []string
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			for i := range v.Api {
+				if n := v.Api[i].Name; !slices.Contains(names, n) {
+					names = append(names, n)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// blocking finds calls that wait for the device and were made less often, or not at all, before.
+func (x *Parts) blocking() {
+	for _, name := range x.callNames() {
+		b, h, ok := x.calls(func(n string) bool { return n == name })
+		if !side.Blocks(name) || !ok || math.Abs(h-b) < leastCount {
+			continue
+		}
+		what := "blocking call "
+		switch {
+		case b < leastCount:
+			what = "new blocking call "
+		case h < leastCount:
+			what = "no more blocking call "
+		}
+		x.found(comparison.FoundBlocking+"/"+name, what+name+", "+perUnit(b, h), b, h)
+	}
+}
+
+// copies finds copies to or from pageable memory, which hold up the host, and a changed number of copies.
+func (x *Parts) copies() {
+	for _, d := range x.directions() {
+		for _, pageable := range []bool{true, false} {
+			b, h, ok := x.copiesOf(d, pageable)
+			if !ok || math.Abs(h.Count-b.Count) < leastCount {
+				continue
+			}
+			id, text := comparison.FoundCopies+"/"+d, d+" copies "
+			if pageable {
+				id, text = comparison.FoundPageable+"/"+d, "pageable "+d+" copies "
+			}
+			x.found(id, text+perUnit(b.Count, h.Count)+", "+unit.Format(b.Bytes, report.Bytes)+" → "+
+				unit.Format(h.Bytes, report.Bytes), b.Count, h.Count)
+		}
+	}
+}
+
+// directions of the copies of both sides, sorted.
+func (x *Parts) directions() []string {
+	var list []string
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			for i := range v.Copies {
+				if d := v.Copies[i].Direction; !slices.Contains(list, d) {
+					list = append(list, d)
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// copiesOf are the copies of a direction in a unit of both sides; ok is false where a report does not say.
+func (x *Parts) copiesOf(direction string, pageable bool) (base, head side.Copies, ok bool) {
+	ok = true
+	sum := func(s *side.Side) (c side.Copies) {
+		for _, v := range s.Views {
+			ok = ok && (v.HasCopies || v.Copied.Max <= 0)
+			for i := range v.Copies {
+				if r := &v.Copies[i]; r.Direction == direction && (!pageable || r.Kind == "pageable") {
+					c.Count += r.Count / float64(len(s.Views))
+					c.Bytes += r.Bytes / float64(len(s.Views))
+				}
+			}
+		}
+		return c
+	}
+	base, head = sum(x.Base), sum(x.Head)
+	return base, head, ok
+}
+
+// communication finds a changed number of communication kernels.
+func (x *Parts) communication(base, head []side.Work) {
+	count := func(list []side.Work) (n float64) {
+		for i := range list {
+			if list[i].Category == side.Communication {
+				n += list[i].Count
+			}
+		}
+		return n
+	}
+	if b, h := count(base), count(head); math.Abs(h-b) >= leastCount {
+		what := "communication kernels "
+		if b < leastCount {
+			what = "new communication: kernels "
+		}
+		x.found(comparison.FoundCommunication, what+perUnit(b, h), b, h)
+	}
+}
+
+// leastCall is the share of the unit's time that a call must take to be judged by its length.
+const leastCall = 0.001
+
+// APIRows compares the host's calls, in the order of the base's time.
+func (x *Parts) APIRows() {
+	type sums struct{ count, time float64 }
+	of := func(s *side.Side, name string) (r sums, ok bool) {
+		for _, v := range s.Views {
+			if !v.HasAPI {
+				return r, false
+			}
+			if c := v.Call(name); c != nil {
+				r.count += c.Count / float64(len(s.Views))
+				r.time += c.Time / float64(len(s.Views))
+			}
+		}
+		return r, true
+	}
+	for _, name := range x.callNames() {
+		b, ok := of(x.Base, name)
+		h, ok2 := of(x.Head, name)
+		if !ok || !ok2 {
+			continue
+		}
+		a := comparison.API{Name: name, Kind: side.KindOfCall(name), BaseCount: &b.count, HeadCount: &h.count,
+			BaseTime: &b.time, HeadTime: &h.time, Class: comparison.Unsettled}
+		if b.count > 0 {
+			a.BaseMean = new(b.time / b.count)
+		}
+		if h.count > 0 {
+			a.HeadMean = new(h.time / h.count)
+		}
+		switch {
+		case b.count == 0:
+			a.Class = comparison.Added
+		case h.count == 0:
+			a.Class = comparison.Removed
+		case comparison.Value(a.BaseMean) > 0 && comparison.Value(a.HeadMean) > 0:
+			ratio := comparison.Value(a.HeadMean) / comparison.Value(a.BaseMean)
+			a.Ratio = &ratio
+			switch l := math.Abs(math.Log(ratio)); {
+			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*pairing.Shorter(x.Base, x.Head):
+				a.Class = comparison.Same
+			case side.Blocks(name): // lasts as long as what it waits for
+			case l > math.Log1p(2*comparison.DefaultFloor):
+				a.Class = comparison.Better(ratio - 1)
+			}
+		}
+		x.C.API = append(x.C.API, a)
+	}
+}

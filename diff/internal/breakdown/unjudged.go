@@ -1,0 +1,120 @@
+package breakdown
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Changes from which a number that no rule judges is part of the cause.
+const (
+	tokenMoved  = 0.05 // of the time per token or sequence, at the batch sizes that each side ran
+	windowMoved = 0.02 // of the base's window, by what lies outside the units
+)
+
+// Unjudged fills in what is shown with its change and never judged: what a token and a sequence cost at the batch sizes
+// that each side ran, and the time of the captures outside their units: load before, gaps, tail after.
+func (x *Parts) Unjudged() {
+	measure := report.Nanoseconds
+	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
+		b, ok := average(x.Base.Captures, of)
+		h, ok2 := average(x.Head.Captures, of)
+		if !ok || !ok2 || b == 0 && h == 0 {
+			return
+		}
+		u := comparison.Unjudged{ID: id, Text: text, Unit: measure, Base: b, Head: h, Delta: h - b}
+		if b > 0 {
+			u.Ratio = new(h / b)
+		}
+		x.C.Unjudged = append(x.C.Unjudged, u)
+	}
+	perSequence := func(phase string) func(c *side.Capture) (float64, bool) {
+		return func(c *side.Capture) (float64, bool) { return c.TimePerSequence(phase) }
+	}
+	add(comparison.TimePerToken, "time per output token", perSequence("decode"))
+	add(comparison.TimePerPrompt, "prefill time per sequence", perSequence("prefill"))
+	device := int64(-1)
+	if len(x.Base.Views) > 0 {
+		device = x.Base.Views[0].Device()
+	}
+	for _, part := range []struct {
+		id, text string
+		of       func(o side.Outside) float64
+	}{
+		{comparison.BeforeUnits, "before the first unit", func(o side.Outside) float64 { return o.Before }},
+		{comparison.BetweenUnits, "between two units, mean", func(o side.Outside) float64 { return o.Between }},
+		{comparison.AfterUnits, "after the last unit", func(o side.Outside) float64 { return o.After }},
+	} {
+		add(part.id, part.text, func(c *side.Capture) (float64, bool) {
+			o, ok := c.OutsideUnits(device)
+			return part.of(o), ok
+		})
+	}
+	measure = report.PerSecond
+	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
+}
+
+// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false where a
+// capture does not have the clocks.
+func (x *Parts) clockChange() (change float64, text string, ok bool) {
+	if len(x.Base.Views) == 0 {
+		return 0, "", false
+	}
+	device := x.Base.Views[0].Device()
+	of := func(c *side.Capture) (float64, bool) { return c.Clock(device) }
+	b, ok := average(x.Base.Captures, of)
+	h, ok2 := average(x.Head.Captures, of)
+	if !ok || !ok2 || b <= 0 || h <= 0 {
+		return 0, "", false
+	}
+	return b/h - 1, fmt.Sprintf("%.0f → %.0f MHz", b/1e6, h/1e6), true
+}
+
+func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool)) (float64, bool) {
+	values := make([]float64, 0, len(captures))
+	for _, c := range captures {
+		v, ok := of(c)
+		if !ok {
+			return 0, false
+		}
+		values = append(values, v)
+	}
+	return side.Average(values), true
+}
+
+// unjudgedText says which of these changes are large.
+func (x *Parts) unjudgedText() string {
+	window, _ := average(x.Base.Captures, func(c *side.Capture) (float64, bool) {
+		return float64(c.Report.Window.Length), true
+	})
+	units := float64(x.C.Unit.BaseN) / float64(len(x.Base.Captures))
+	var costs, outside []string
+	for i := range x.C.Unjudged {
+		u := &x.C.Unjudged[i]
+		text := fmt.Sprintf("%s %s (%s → %s)", u.Text, delta(u.Delta), pairing.NS(u.Base), pairing.NS(u.Head))
+		size := math.Abs(u.Delta)
+		switch u.ID {
+		case comparison.TimePerToken, comparison.TimePerPrompt:
+			if size >= tokenMoved*u.Base && len(x.C.Mix) > 1 {
+				costs = append(costs, text+" at the batch sizes that each side ran")
+			}
+			continue
+		case comparison.Clocks:
+			continue // said where all kernels changed alike
+		case comparison.BetweenUnits:
+			size *= units
+		}
+		if size >= windowMoved*window {
+			outside = append(outside, text)
+		}
+	}
+	if len(outside) > 0 {
+		costs = append(costs, "outside the units, which is not judged: "+strings.Join(outside, ", "))
+	}
+	return strings.Join(costs, "; ")
+}

@@ -1,0 +1,219 @@
+package breakdown
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/pairing"
+)
+
+// Shares of the change from which a place is named.
+const (
+	toldStretch  = 0.1
+	toldSporadic = 0.1
+)
+
+// where says in one line which neighbours changed in every step, and what single hiccups add: "+1.06 ms before kernels
+// #66–#80 in every step, of +1.84 ms idle in all; +891 µs in 4 single hiccups (up to 6.65 ms before #38)".
+func (s *stepper) where() {
+	o := s.out
+	change := max(math.Abs(o.Delta), math.Abs(o.Idle))
+	if change < leastStretch*o.Base {
+		return
+	}
+	way := sign(o.Delta)
+	text := ""
+	for i := range o.Stretches {
+		if x := &o.Stretches[i]; x.Delta*way >= toldStretch*change {
+			text = s.stretch(x)
+			break
+		}
+	}
+	if change > 0 && o.Sporadic*way >= toldSporadic*change {
+		if text != "" {
+			text += "; "
+		}
+		text += delta(o.Sporadic) + " " + s.single(way)
+	}
+	o.Where = text
+}
+
+func (s *stepper) stretch(x *comparison.Stretch) string {
+	o := s.out
+	word, all := "before", o.Systematic
+	if x.Part == comparison.PartKernel {
+		word, all = "in", 0
+		for i := range o.Rows {
+			all += o.Rows[i].KernelMedian
+		}
+	}
+	text := delta(x.Delta) + " " + word + " " + s.kernels(x.From, x.To, true) + " in every step"
+	if x.Delta*all > 0 && math.Abs(all) >= 1.1*math.Abs(x.Delta) {
+		what := "idle"
+		if x.Part == comparison.PartKernel {
+			what = "kernels"
+		}
+		text += ", of " + delta(all) + " " + what + " in all"
+	}
+	return text
+}
+
+// kernels numbers rows, and names the kernel of all of them: kernels #66–#80, kernel #12 softmax (added), the next
+// step.
+func (s *stepper) kernels(from, to int, named bool) string {
+	o, rows := s.out, s.out.Rows
+	if rows[from].Kind == comparison.RowEnd {
+		return "the next step"
+	}
+	if rows[from].Kind == comparison.RowRest {
+		return "other units' kernels"
+	}
+	added := true
+	for i := from; i <= to; i++ {
+		added = added && rows[i].Kind == comparison.RowAdded
+	}
+	number := func(r *comparison.StepRow) string {
+		switch {
+		case r.BasePosition != nil && !added:
+			return "#" + strconv.FormatInt(comparison.Value(r.BasePosition), 10)
+		case r.HeadPosition != nil:
+			return "#" + strconv.FormatInt(comparison.Value(r.HeadPosition), 10)
+		}
+		return "the end"
+	}
+	text := "kernel " + number(&rows[from])
+	if last := number(&rows[to]); from != to && last != number(&rows[from]) {
+		text = "kernels " + number(&rows[from]) + "–" + last
+	}
+	name := rows[from].Name
+	for i := from; i <= to; i++ {
+		if n := rows[i].Name; n == nil || name == nil || *n != *name {
+			name = nil
+		}
+	}
+	if name != nil && named {
+		text += " " + s.parts.pairName(o.Names[*name])
+	}
+	if added {
+		text += " (added)"
+	}
+	return text
+}
+
+// single says in how many hiccups a sporadic change is.
+func (s *stepper) single(way float64) string {
+	list, other, units := s.out.HeadHiccups, s.out.BaseHiccups, s.out.HeadUnits
+	side := ""
+	if way < 0 {
+		list, other, units = other, list, s.out.BaseUnits
+		side = " of base"
+	}
+	gaps := func(list []comparison.Hiccup) (n int, longest *comparison.Hiccup) {
+		for i := range list {
+			if list[i].Part != comparison.PartGap {
+				continue
+			}
+			if n++; longest == nil {
+				longest = &list[i]
+			}
+		}
+		return n, longest
+	}
+	n, longest := gaps(list)
+	m, _ := gaps(other)
+	if longest == nil || n <= m {
+		return "idle in some steps only"
+	}
+	text := fmt.Sprintf("in %s%s", wording.Count(n, "single hiccup"), side)
+	if n < maxStepHiccups {
+		text += " in " + unit.Int(units) + " steps"
+	} else {
+		text = "in " + unit.Int(int64(n)) + " or more single hiccups" + side
+	}
+	return text + " (up to " + pairing.NS(longest.Excess) + " before " + s.kernels(longest.Row, longest.Row, false) + ")"
+}
+
+// Shares of a cause that its places must hold, and how many are listed.
+const (
+	placed     = 0.8
+	mostPlaces = 4
+)
+
+// kernelPlaces are the positions at which most of a kernel's change is: at #5, #19, #33, #46. Empty where the sequence is
+// not known, or the places are too many to say.
+func (x *Parts) kernelPlaces(id string, d float64) string {
+	if x.C.Step == nil {
+		return ""
+	}
+	o := x.C.Step
+	base, head, _ := strings.Cut(id, " → ")
+	var rows []*comparison.StepRow
+	sum := 0.0
+	for i := range o.Rows {
+		r := &o.Rows[i]
+		if name := o.NameOf(r.Name); (name == base || name != "" && (name == head || o.NameOf(r.HeadName) == head)) &&
+			r.Positions == 1 && (r.HeadKernel-r.BaseKernel)*d > 0 {
+			rows = append(rows, r)
+			sum += r.HeadKernel - r.BaseKernel
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *comparison.StepRow) int {
+		return cmp.Compare(math.Abs(b.HeadKernel-b.BaseKernel), math.Abs(a.HeadKernel-a.BaseKernel))
+	})
+	var numbers []int64
+	held := 0.0
+	for _, r := range rows {
+		if held += r.HeadKernel - r.BaseKernel; r.BasePosition != nil {
+			numbers = append(numbers, comparison.Value(r.BasePosition))
+		} else {
+			numbers = append(numbers, comparison.Value(r.HeadPosition))
+		}
+		if math.Abs(held) >= placed*math.Abs(sum) {
+			break
+		}
+	}
+	if len(numbers) == 0 || len(numbers) > mostPlaces || math.Abs(sum) < math.Abs(d)/2 {
+		return ""
+	}
+	slices.Sort(numbers)
+	text := "at "
+	for i, n := range numbers {
+		if i > 0 {
+			text += ", "
+		}
+		text += "#" + strconv.FormatInt(n, 10)
+	}
+	return text
+}
+
+// idlePlace says before which kernels most of a change of idle time is, and what else there is to say of its places.
+func (x *Parts) idlePlace(d float64) (where string, more []string) {
+	o := x.C.Step
+	if o == nil || d == 0 {
+		return "", nil
+	}
+	s := &stepper{out: o, parts: x}
+	for i := range o.Stretches {
+		g := &o.Stretches[i]
+		if g.Part != comparison.PartGap || g.Delta*d < toldStretch*d*d {
+			continue
+		}
+		where = "before " + strings.Replace(s.kernels(g.From, g.To, true), "kernel #", "#", 1)
+		if math.Abs(g.Delta) < placed*math.Abs(d) {
+			more = append(more, delta(g.Delta)+" "+where+" in every step")
+			where = ""
+		}
+		break
+	}
+	if o.Sporadic*d >= toldSporadic*d*d {
+		more = append(more, delta(o.Sporadic)+" "+s.single(sign(d)))
+	}
+	return where, more
+}

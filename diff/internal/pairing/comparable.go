@@ -1,0 +1,415 @@
+package pairing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// Sides are a base and a head, and what was found that both have: the comparison in the making.
+type Sides struct {
+	Opt        Options
+	Base, Head *side.Side
+	C          *comparison.Comparison
+	Kinds      []Kind    // of unit, on either side: those of the base first
+	Main       *Kind     // the one whose change is attributed; nil where there is none
+	Kind       side.Kind // what it is called
+	Device     int64     // on which it is looked at, where there are several
+	Moved      string    // says that another device is the slowest on the head; empty where none is
+}
+
+// LeastPart is the share of a unit below which a part of it has not changed to speak of.
+const LeastPart = 0.005
+
+// Options say what is compared.
+type Options struct {
+	Policy   *policy.Policy
+	Phase    string  // compare units of this phase; empty: the one with most time
+	Batch    *int64  // and of this batch size
+	Device   *int64  // on this GPU; nil: the slowest
+	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1
+	Top      int     // rows of kernels
+	Study    []string
+}
+
+// What a study can be of beside fields of the environment.
+const (
+	StudyBatch  = "batch"
+	StudyEngine = "engine"
+	StudyWork   = "work"
+)
+
+// studied reports whether the sides differ in a field on purpose. Another split over GPUs is another number of them.
+func (o *Options) studied(field string) bool {
+	return slices.Contains(o.Study, field) || field == gpuCount && (slices.Contains(o.Study, "gpu") || slices.Contains(o.Study, "parallelism"))
+}
+
+// gpuCount is no field of its own: the list of GPUs says it.
+const gpuCount = "gpu count"
+
+// onPurpose is how sides that differ in these fields, and in those that are studied anyway, are compared all the same.
+func (o *Options) onPurpose(fields ...string) string {
+	list := slices.Clone(o.Study)
+	for _, f := range fields {
+		if f == gpuCount {
+			f = "gpu"
+		}
+		if !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	return "; if they differ on purpose: explain diff --study " + strings.Join(list, ",") + " BASE HEAD"
+}
+
+// New puts captures against each other for c.
+func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sides {
+	return &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
+}
+
+// Refuse says why the sides are not comparable.
+func (x *Sides) Refuse(code comparison.Code, text string) {
+	x.C.Comparable = false
+	x.C.Reason(code, text)
+}
+
+// differentWork says that the sides do different work, which makes them not comparable unless that is what is studied.
+func (x *Sides) differentWork(text string) {
+	if len(x.Opt.Study) > 0 {
+		x.C.Reason(comparison.DifferentWork, text)
+		return
+	}
+	x.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(StudyWork))
+}
+
+// Check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of
+// work, and a kind of unit that both have. It reports whether there is something to show, comparable or not.
+func (x *Sides) Check() bool {
+	x.C.Comparable = true
+	empty := false
+	for _, s := range []struct {
+		name string
+		side *side.Side
+	}{{"base", x.Base}, {"head", x.Head}} {
+		for _, c := range s.side.Captures {
+			if c.EvidenceOnly() {
+				empty = true
+				x.Refuse(
+					comparison.EmptySide,
+					fmt.Sprintf(
+						"%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs",
+						s.name,
+						c.Report.Trace.Name,
+					),
+				)
+			} else if !c.HasGPUWork() {
+				empty = true
+				x.Refuse(comparison.EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.Report.Trace.Name))
+			}
+		}
+	}
+	x.ranks()
+	x.Environment()
+	if empty {
+		return false
+	}
+	if !x.haveUnits() {
+		return false
+	}
+	if !x.Choose() {
+		return false
+	}
+	return true
+}
+
+// ranks compares how many ranks a run has: another number of them is other work. Reports of single captures say none.
+func (x *Sides) ranks() {
+	first, ok := x.Base.Captures[0].Value("ranks.count", nil)
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			if n, other := c.Value("ranks.count", nil); other != ok || n != first {
+				text := fmt.Sprintf("one run has %v ranks and the other %v: a rank does another share of the work", first, n)
+				if other != ok {
+					text = "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
+				}
+				x.differentWork(text)
+				return
+			}
+		}
+	}
+}
+
+// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it;
+// the fingerprint, which covers all of them, only where nothing else does.
+func differing(a, b string) (string, string) {
+	as, bs := strings.Split(a, "; "), strings.Split(b, "; ")
+	if len(as) < 2 || len(as) != len(bs) {
+		return a, b
+	}
+	var x, y []string
+	for i := range as {
+		if as[i] != bs[i] && (len(x) == 0 || !strings.HasPrefix(as[i], "fingerprint ")) {
+			x, y = append(x, as[i]), append(y, bs[i])
+		}
+	}
+	return strings.Join(x, "; "), strings.Join(y, "; ")
+}
+
+// Environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
+func (x *Sides) Environment() {
+	first := x.Base.Captures[0]
+	seen := map[string]bool{}
+	at, fields := 0, []string(nil)
+	say := func(code comparison.Code, name, field, a, b string) {
+		if x.Opt.studied(name) {
+			return
+		}
+		if key := field + a + b; !seen[key] {
+			seen[key] = true
+			a, b = differing(a, b)
+			text := fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
+			if code == comparison.GraphCaptureMismatch {
+				text = fmt.Sprintf(
+					"CUDA graphs were traced per %s on one side and per %s on the other: capture both with the same --cuda-graph-trace",
+					a,
+					b,
+				)
+			}
+			x.Refuse(code, text)
+			r := &x.C.Reasons[len(x.C.Reasons)-1]
+			r.Field, r.Base, r.Head = field, a, b
+			if code == comparison.GraphCaptureMismatch { // no purpose needs that
+				return
+			}
+			if len(fields) == 0 {
+				at = len(x.C.Reasons) - 1
+			}
+			fields = append(fields, name)
+		}
+	}
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			for _, f := range report.EnvironmentFields() {
+				if x.Opt.Policy.Environment.Class(f.Name) != report.HardField {
+					continue
+				}
+				if n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs); f.Name == "gpu" &&
+					n > 0 &&
+					m > 0 &&
+					n != m {
+					say(comparison.EnvironmentMismatch, gpuCount, "the number of GPUs that did work", strconv.Itoa(n),
+						strconv.Itoa(m))
+					continue
+				}
+				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); f.Differ(a, b) {
+					code := comparison.EnvironmentMismatch
+					if f.Name == "graph_trace" {
+						code = comparison.GraphCaptureMismatch
+					}
+					say(code, f.Name, fieldText(f.Name), a, b)
+				}
+			}
+			x.unitOfPolicy(c.Report)
+		}
+	}
+	if len(fields) > 0 {
+		x.C.Reasons[at].Text += x.Opt.onPurpose(fields...)
+	}
+}
+
+// unitOfPolicy refuses a report that was made per another kind of unit than the policy asks for.
+func (x *Sides) unitOfPolicy(r *report.Report) {
+	want, have := x.Opt.Policy.UnitKind(), r.Unit.Kind
+	if have == "" {
+		have = "none"
+	}
+	how := "was analysed per " + have
+	if have == "none" {
+		how = "has no unit of work"
+	}
+	if want != "" && want != have {
+		x.Refuse(
+			comparison.NoUnit,
+			fmt.Sprintf(
+				"the policy asks for the unit of work %s, and %s %s: analyse its trace with --unit, or change the policy",
+				x.Opt.Policy.Unit, r.Trace.Name, how,
+			),
+		)
+	}
+}
+
+// fieldText names a field of the environment in a sentence.
+func fieldText(name string) string {
+	switch name {
+	case "gpu":
+		return "the GPU model"
+	case "dtype":
+		return "the data type"
+	}
+	if strings.HasPrefix(name, "max_") { // as servers call it
+		return name
+	}
+	return "the " + strings.ReplaceAll(name, "_", " ")
+}
+
+// haveUnits says which sides lack a unit of work, and what would give them one.
+func (x *Sides) haveUnits() bool {
+	var lacking, having *report.Report
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			if len(c.Kinds) == 0 {
+				if lacking == nil {
+					lacking = c.Report
+				}
+			} else if having == nil {
+				having = c.Report
+			}
+		}
+	}
+	if lacking == nil {
+		return true
+	}
+	text := fmt.Sprintf("%s has no unit of work", lacking.Trace.Name)
+	if why := strings.TrimSuffix(lacking.Unit.Why, "."); why != "" {
+		text += " (" + clip(why, mostWhy) + ")"
+	}
+	if having != nil {
+		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
+			having.Trace.Name, unitText(&having.Unit), unitOption(&having.Unit))
+	} else {
+		text += ": totals grow with the length of a capture, so nothing can be compared; capture more steps, or name the unit with --unit nvtx:REGEX or kernel:REGEX"
+	}
+	x.Refuse(comparison.NoUnit, text)
+	return false
+}
+
+func unitText(u *report.Unit) string {
+	switch u.Kind {
+	case "graph":
+		return "CUDA graph launches"
+	case "nvtx":
+		return "markers " + strconv.Quote(u.Name)
+	}
+	return "kernel " + strconv.Quote(wording.Shorten(u.Name, 60))
+}
+
+// unitOption is the --unit that asks for a unit like u.
+func unitOption(u *report.Unit) string {
+	if u.Kind == "graph" {
+		return "--unit graph"
+	}
+	return "--unit " + u.Kind + ":REGEX with an expression that matches it"
+}
+
+// mostWhy is how much of a report's own reason is repeated, which may hold long names of kernels.
+const mostWhy = 300
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+// Choose matches the kinds of unit and picks the one to attribute: of the phase that both sides spend most time in, the
+// kind with most time, of those that all captures have. Time is the sum of the shares of both sides' unit time.
+func (x *Sides) Choose() bool {
+	if x.Kinds == nil {
+		x.matchKinds()
+	}
+	phases := map[string]float64{}
+	for i := range x.Kinds {
+		if k := &x.Kinds[i]; x.common(k) && x.asked(k) {
+			phases[k.phase()] += x.time(k)
+		}
+	}
+	for i := range x.Kinds {
+		k := &x.Kinds[i]
+		if !x.common(k) || !x.asked(k) {
+			continue
+		}
+		if x.Main == nil || cmp.Or(cmp.Compare(phases[k.phase()], phases[x.Main.phase()]),
+			cmp.Compare(x.time(k), x.time(x.Main))) > 0 {
+			x.Main = k
+		}
+	}
+	if x.Main == nil {
+		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s",
+			KindsText(x.BaseKinds()), KindsText(x.HeadKinds()))
+		if x.Opt.Phase != "" || x.Opt.Batch != nil {
+			text = "no kind of unit of the phase and batch size that were asked for " + strings.TrimPrefix(text,
+				"no kind of unit ")
+		}
+		x.Refuse(comparison.DifferentWork, text)
+		return false
+	}
+	x.Kind = x.Main.Name
+	if !x.Main.Both() {
+		x.Refuse(comparison.MissingMetric, fmt.Sprintf(
+			"not every capture says what the time of a unit of %s is made of; analyse them again with this version", x.Kind))
+		return false
+	}
+	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews
+	return x.oneDevice()
+}
+
+// common reports whether every capture has units of the kind, and metrics of them.
+func (x *Sides) common(k *Kind) bool {
+	return x.known(x.Base, k.Base) && x.known(x.Head, k.Head)
+}
+
+// known reports whether every capture of a side has metrics of the kind in its place of row.
+func (x *Sides) known(s *side.Side, row []int) bool {
+	for i, at := range row {
+		if at < 0 {
+			return false
+		}
+		if _, ok := s.Captures[i].Labels(at); !ok {
+			return false
+		}
+	}
+	return row != nil
+}
+
+// phase of a kind; steps that nothing names are of one phase, whatever tells them apart.
+func (k *Kind) phase() string {
+	if k.Name.Plain() {
+		return ""
+	}
+	return k.Name.Phase
+}
+
+// Coverage refuses captures whose units are mostly not kept, because their work does not recur.
+func (x *Sides) Coverage() {
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			var kept int64
+			for _, g := range v.C.Kinds {
+				kept += g.Count
+			}
+			if t := v.C.Report.Unit.Trimmed; t.Other > kept {
+				x.Refuse(
+					comparison.LowCoverage,
+					fmt.Sprintf(
+						"%s: %d units of work do not recur and only %d do: too few to represent the capture",
+						v.C.Report.Trace.Name, t.Other, kept),
+				)
+			}
+		}
+	}
+	x.unequalCoverage()
+}
+
+func Optional(v int64) *int64 {
+	if v < 0 {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,161 @@
+package pairing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Effects splits the change from c0 runs that take x0 together to c1 runs that take x1 in what the number of runs and
+// what the length of one did, see [Kernel]. They sum to x1-x0.
+func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
+	delta := x1 - x0
+	switch {
+	case c0 == c1:
+		return 0, delta
+	case c0 <= 0 || c1 <= 0:
+		return delta, 0
+	}
+	count = (c1 - c0) * (x0/c0 + x1/c1) / 2
+	return count, delta - count
+}
+
+// KernelRows works out which kernels get a row of their own: those with a share of minShare of the shorter unit on
+// either side, and those that another one replaced, however small; the largest changes first, at most top.
+func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest []Pair) {
+	least := minShare * Shorter(b, h)
+	base, _ := b.Merged()
+	head, _ := h.Merged()
+	for _, p := range Kernels(base, head) {
+		was, is := At(base, p.Base), At(head, p.Head)
+		replaced := p.By == comparison.ByFamily || p.By == comparison.ByPosition
+		hidden := p.Base < 0 && hides(b, is) || p.Head < 0 && hides(h, was)
+		if replaced || max(was.Alone, is.Alone, was.Time, is.Time) >= least && !hidden {
+			rows = append(rows, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	slices.SortStableFunc(rows, func(p, q Pair) int {
+		dp, dq := At(head, p.Head).Time-At(base, p.Base).Time, At(head, q.Head).Time-At(base, q.Base).Time
+		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)),
+			cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time),
+			strings.Compare(PairName(base, head, p), PairName(base, head, q)))
+	})
+	if len(rows) > top {
+		rest = append(rest, rows[top:]...)
+		rows = rows[:top]
+	}
+	return rows, rest
+}
+
+// KernelRow is the row of a pair, with the class of what needs no statistics and else none settled. unit is the mean
+// time of a unit of the base, ns.
+func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
+	b, h := At(base, p.Base), At(head, p.Head)
+	k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note,
+		Delta: h.Time - b.Time, Class: comparison.Unsettled}
+	k.CountEffect, k.PerCallEffect = Effects(b.Count, b.Time, h.Count, h.Time)
+	if p.Base >= 0 {
+		k.BaseName, k.Base, k.BaseCount = &base[p.Base].Name, &base[p.Base].Time, &base[p.Base].Count
+		k.Share = new(b.Time / unit)
+	}
+	if p.Of >= 0 {
+		k.SplitOf = &base[p.Of].Name
+	}
+	if p.Head >= 0 {
+		k.HeadName, k.Head, k.HeadCount = &head[p.Head].Name, &head[p.Head].Time, &head[p.Head].Count
+		if p.Base < 0 {
+			k.Category = h.Category
+		}
+	}
+	if k.Base != nil && k.Head != nil && b.Time > 0 {
+		k.Ratio = new(h.Time / b.Time)
+	}
+	if p.Base >= 0 && p.Head >= 0 && p.By != comparison.ByExact && k.Note == "" {
+		k.Note = "replaced: paired by " + p.By
+	}
+	if g := launchedOtherwise(b.Geometry, h.Geometry); g != "" {
+		k.Note = strings.TrimPrefix(k.Note+"; "+g, "; ")
+		k.Launch = g
+	}
+	switch {
+	case k.BaseName == nil:
+		k.Class, k.Why = comparison.Added, "runs on the head's side only"
+	case k.HeadName == nil:
+		k.Class, k.Why = comparison.Removed, "runs on the base's side only"
+	case k.Delta == 0:
+		k.Class, k.Why = comparison.Same, "both sides are equal"
+	case k.Ratio == nil || comparison.Value(k.Ratio) <= 0:
+		k.Why = "one side is 0"
+	}
+	return k
+}
+
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty where none did or a side
+// does not say. Shared memory is a part that a side may lack.
+func launchedOtherwise(base, head string) string {
+	if base == "" || head == "" || base == head {
+		return ""
+	}
+	of := func(text string) map[string]string {
+		parts := map[string]string{}
+		for _, p := range strings.Split(text, ", ") {
+			name, size, _ := strings.Cut(p, " ")
+			parts[name] = size
+		}
+		return parts
+	}
+	b, h := of(base), of(head)
+	var list []string
+	for _, name := range []string{"block", "grid", "shared"} {
+		if b[name] != h[name] {
+			list = append(list, name+" "+cmp.Or(b[name], "none")+" → "+cmp.Or(h[name], "none"))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// hides reports whether a kernel that a side seems to lack may only be among those that its report sums up without a
+// name.
+func hides(s *side.Side, w side.Work) bool {
+	return slices.ContainsFunc(s.Views, func(v *side.View) bool {
+		return v.HasOthers && v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0
+	})
+}
+
+func At(list []side.Work, i int) side.Work {
+	if i < 0 {
+		return side.Work{Position: -1}
+	}
+	return list[i]
+}
+
+// PairName of a pair: A, or "A → B" for a replacement.
+func PairName(base, head []side.Work, p Pair) string {
+	switch {
+	case p.Base < 0:
+		return head[p.Head].Name
+	case p.Head < 0 || base[p.Base].Name == head[p.Head].Name:
+		return base[p.Base].Name
+	}
+	return base[p.Base].Name + " → " + head[p.Head].Name
+}
+
+// NS is a time as text.
+func NS(v float64) string { return unit.Format(v, report.Nanoseconds) }
+
+// Shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged
+// are of it, so that swapping the sides changes nothing.
+func Shorter(base, head *side.Side) float64 {
+	time := func(v *side.View) (float64, bool) { return v.Time.Mean, true }
+	b, _ := base.Mean(time)
+	h, _ := head.Mean(time)
+	return min(b, h)
+}

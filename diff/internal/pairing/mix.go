@@ -1,0 +1,98 @@
+package pairing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// maxMix bounds the rows of the mix.
+const maxMix = 40
+
+// Mix counts the units of each kind on both sides, those with most time first. A change of these counts, which is a
+// change of what was asked of the program, moves every total and no row of the kind that is compared.
+func (x *Sides) Mix() {
+	if x.Kinds == nil {
+		x.matchKinds()
+	}
+	for i := range x.Kinds {
+		k := &x.Kinds[i]
+		m := comparison.Mix{Phase: k.Name.Phase, Batch: Optional(k.Name.Batch), Tokens: Optional(k.Name.Tokens),
+			Compared: len(x.Base.Views) > 0 && k == x.Main}
+		m.BaseCount, m.BaseTime, m.BaseShare = x.Base.OfKind(k.Base)
+		m.HeadCount, m.HeadTime, m.HeadShare = x.Head.OfKind(k.Head)
+		if m.BaseTime != nil && m.HeadTime != nil && comparison.Value(m.BaseTime) > 0 {
+			m.Ratio = new(comparison.Value(m.HeadTime) / comparison.Value(m.BaseTime))
+		}
+		x.C.Mix = append(x.C.Mix, m)
+	}
+	slices.SortStableFunc(x.C.Mix, func(a, b comparison.Mix) int {
+		return cmp.Compare(comparison.Value(b.BaseShare)+comparison.Value(b.HeadShare),
+			comparison.Value(a.BaseShare)+comparison.Value(a.HeadShare))
+	})
+	x.C.Mix = x.C.Mix[:min(len(x.C.Mix), maxMix)]
+}
+
+// Residue lists what differs between the sides and was not compared. Soft fields are warned of. A field that one side
+// does not state is listed without a warning.
+func (x *Sides) Residue() {
+	add := func(name string, soft bool, of func(c *side.Capture) string) {
+		if b, h := x.Base.Texts(of), x.Head.Texts(of); b != h {
+			x.C.Residue = append(x.C.Residue,
+				comparison.Residue{Field: name, Base: b, Head: h, Soft: soft && b != unknown && h != unknown})
+		}
+	}
+	for _, f := range report.EnvironmentFields() { // a hard one is a reason, and is not warned of beside that
+		soft := x.Opt.Policy.Environment.Class(f.Name) == report.SoftField
+		add(f.Name, soft, func(c *side.Capture) string { return cmp.Or(f.Get(&c.Report.Environment), unknown) })
+	}
+	add("window", true, func(c *side.Capture) string { return c.Report.Window.Mode })
+	add("unit", true, func(c *side.Capture) string {
+		if c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == "" {
+			return "none"
+		}
+		return strings.TrimSpace(c.Report.Unit.Kind + " " + c.Report.Unit.Name)
+	})
+	add("evidence", true, func(c *side.Capture) string {
+		var kinds []string
+		for _, e := range c.Report.Evidence {
+			if !slices.Contains(kinds, e.Kind) {
+				kinds = append(kinds, e.Kind)
+			}
+		}
+		return cmp.Or(strings.Join(kinds, ", "), "none")
+	})
+	add("maps", true, func(c *side.Capture) string {
+		var list []string
+		for _, m := range c.Report.Trace.Maps {
+			list = append(list, m.Kind+" map "+m.Name+" "+m.Hash)
+		}
+		return cmp.Or(strings.Join(list, ", "), "none")
+	})
+	add("tool_version", false, func(c *side.Capture) string { return c.Report.Tool.Version })
+}
+
+const unknown = "unknown"
+
+// IdenticalSides reports whether both sides hold the same numbers and there is GPU work: one capture, analysed or
+// exported twice. A metric that one side does not have at all, because its export lacks the columns, and one of a
+// process that has another name there, say nothing; a kernel or a call that only one side has does.
+func (x *Sides) IdenticalSides() bool {
+	if len(x.Base.Captures) != len(x.Head.Captures) {
+		return false
+	}
+	for i, b := range x.Base.Captures {
+		h := x.Head.Captures[i]
+		if !b.HoldsWork() || !h.HoldsWork() || b.Report.Unit.Kind != h.Report.Unit.Kind {
+			return false
+		}
+		if !b.Within(h) || !h.Within(b) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,300 @@
+package pairing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// OverlapNeeded is the share of the work that two units must have in common to be the same work.
+//
+// Half is what is left when one of two models has twice the layers of the other. A kernel that was replaced, by one or
+// by several, or tens of small kernels more, cost little of it, see [overlap].
+const OverlapNeeded = 0.6
+
+// overlap is the share of two units' work that both do, 0 to 1: that of the side which has less in common with the
+// other. It asks how often kernels run, weighted with their share of the side's own compute time, so that a kernel that
+// takes three times as long is still the same work:
+//
+//  1. Kernels of one family (library, operation, type), present c0 and c1 times in the unit, have min(c0, c1) runs in common.
+//  2. Of what is left of each category (gemm, attention, …), runs are matched across families in the same way: a kernel was
+//     replaced.
+//  3. Runs in common over all runs, weighted with time. Communication does not count: it lasts as long as others make it.
+//  4. Where that is not enough, and kernels of equal names have at least three quarters of the runs in common, this share:
+//     one long kernel that kernels of unknown names replaced leaves the work what it was.
+func overlap(a, b []side.Work) float64 {
+	if len(a) == 0 || len(b) == 0 {
+		return 0
+	}
+	pools := [2][]pool{families(a), families(b)}
+	common := [2]float64{}
+	for i := range pools[0] {
+		p := &pools[0][i]
+		if at := slices.IndexFunc(pools[1], func(q pool) bool {
+			return q.family == p.family && q.category == p.category
+		}); at >= 0 {
+			x, y := match(p, &pools[1][at])
+			common[0] += x
+			common[1] += y
+		}
+	}
+	for i := range pools {
+		pools[i] = byCategory(pools[i])
+	}
+	for i := range pools[0] {
+		p := &pools[0][i]
+		if at := slices.IndexFunc(pools[1], func(q pool) bool { return q.category == p.category }); at >= 0 {
+			x, y := match(p, &pools[1][at])
+			common[0] += x
+			common[1] += y
+		}
+	}
+	share := min(common[0], common[1], 1)
+	if runs := equalRuns(a, b); share < OverlapNeeded && runs >= runsNeeded {
+		share = runs
+	}
+	return math.Round(share*1e9) / 1e9
+}
+
+// runsNeeded is the share of runs of kernels of equal names from which two units do the same work, whatever they take.
+const runsNeeded = 0.75
+
+// equalRuns is the share of runs that kernels of equal canonical names have in common, of the side where it is less.
+func equalRuns(a, b []side.Work) float64 {
+	count := func(list []side.Work) (by map[string]float64, sum float64) {
+		by = make(map[string]float64, len(list))
+		for i := range list {
+			if w := &list[i]; w.Category != side.Communication {
+				by[w.Canonical] += w.Count
+				sum += w.Count
+			}
+		}
+		return by, sum
+	}
+	x, n := count(a)
+	y, m := count(b)
+	common := 0.0
+	for _, name := range slices.Sorted(maps.Keys(x)) { // sums of fractions depend on their order
+		common += min(x[name], y[name])
+	}
+	if n <= 0 || m <= 0 {
+		return 0
+	}
+	return min(common/n, common/m)
+}
+
+// pool is runs of one family or category that have no counterpart yet.
+type pool struct {
+	family, category string
+	count, share     float64
+}
+
+// match takes from both pools the runs that they have in common, and returns the share of time these have on each side.
+func match(a, b *pool) (float64, float64) {
+	n := min(a.count, b.count)
+	if n <= 0 {
+		return 0, 0
+	}
+	x, y := a.share*n/a.count, b.share*n/b.count
+	a.share, a.count = a.share-x, a.count-n
+	b.share, b.count = b.share-y, b.count-n
+	return x, y
+}
+
+func families(list []side.Work) []pool {
+	var pools []pool
+	total := 0.0
+	for i := range list {
+		w := &list[i]
+		if w.Category == side.Communication || w.Count <= 0 {
+			continue
+		}
+		total += w.Alone
+		at := slices.IndexFunc(pools, func(p pool) bool { return p.family == w.Family && p.category == w.Category })
+		if at < 0 {
+			at = len(pools)
+			pools = append(pools, pool{family: w.Family, category: w.Category})
+		}
+		pools[at].count += w.Count
+		pools[at].share += w.Alone
+	}
+	for i := range pools {
+		if total > 0 {
+			pools[i].share /= total
+		}
+	}
+	return pools
+}
+
+func byCategory(list []pool) []pool {
+	var pools []pool
+	for _, p := range list {
+		at := slices.IndexFunc(pools, func(q pool) bool { return q.category == p.category })
+		if at < 0 {
+			at = len(pools)
+			pools = append(pools, pool{category: p.category})
+		}
+		pools[at].count += p.count
+		pools[at].share += p.share
+	}
+	return pools
+}
+
+// hiddenRange bounds the ratio of unit times in which units with hidden kernels are taken for the same work:
+// nothing else tells.
+const hiddenRange = 2.0
+
+// Work checks that both sides do the same work, and how far down it can be told.
+func (x *Sides) Work() {
+	x.C.Depth = comparison.DepthKernel
+	hidden, all := 0, 0
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			all++
+			if v.Hidden {
+				hidden++
+			}
+			if !v.HasWork {
+				x.C.Depth = comparison.DepthUnit
+			}
+		}
+	}
+	b, h := x.Base.Views[0], x.Head.Views[0]
+	if hidden > 0 && hidden < all {
+		x.C.Depth = comparison.DepthUnit
+		x.C.Reason(
+			comparison.GraphCaptureMismatch,
+			fmt.Sprintf(
+				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are compared, and that both sides do the same work is taken from their length; capture with --cuda-graph-trace=node to see kernels",
+				x.hiddenSide(),
+			),
+		)
+		if r := h.Time.P50 / b.Time.P50; !(r <= hiddenRange && r >= 1/hiddenRange) {
+			x.differentWork(fmt.Sprintf("a unit takes %.3g times as long, and its kernels cannot be compared: this may be different work", r))
+		}
+		return
+	}
+	if x.C.Depth != comparison.DepthKernel {
+		return
+	}
+	least := 1.0
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			least = min(least, overlap(b.Work, v.Work))
+		}
+	}
+	x.C.Unit.Overlap = &least
+	switch {
+	case least >= OverlapNeeded:
+	case x.C.Comparable && x.tied() && !moreOfTheSame(b.Work, h.Work):
+		text := func(list []side.Work) string {
+			return fmt.Sprintf("%.4g a unit (%s)", total(list), topCategories(list))
+		}
+		x.C.Residue = append(x.C.Residue, comparison.Residue{
+			Field: fmt.Sprintf("kernels, %.0f %% of the compute time in common", 100*least), Base: text(b.Work), Head: text(h.Work)})
+	default:
+		if len(x.Opt.Study) == 0 {
+			x.C.Depth = comparison.DepthUnit
+		}
+		x.differentWork(
+			fmt.Sprintf(
+				"different work: only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed); base runs %.4g kernels a unit (%s), head %.4g (%s)",
+				100*least,
+				100*OverlapNeeded,
+				total(b.Work),
+				topCategories(b.Work),
+				total(h.Work),
+				topCategories(h.Work),
+			),
+		)
+	}
+}
+
+// moreOfTheSame reports whether two units with little work in common run the same kernels, and one of them far more
+// often: twice the layers are another model, whatever ties the steps.
+func moreOfTheSame(a, b []side.Work) bool {
+	shared := func(a, b []side.Work) float64 {
+		common, sum := 0.0, 0.0
+		for i := range a {
+			if a[i].Category == side.Communication {
+				continue
+			}
+			sum += a[i].Alone
+			if slices.ContainsFunc(b, func(w side.Work) bool { return w.Canonical == a[i].Canonical }) {
+				common += a[i].Alone
+			}
+		}
+		return common / max(sum, 1)
+	}
+	return min(shared(a, b), shared(b, a)) >= OverlapNeeded
+}
+
+// leastTied is the number of units from which equal numbers of them tie two sides.
+const leastTied = 3
+
+// tied reports whether the program says that units of both sides are the same step, whatever kernels do its work: by
+// markers or ranges of one name, or by as many units on both sides. A kernel that takes most of a step and is replaced
+// by others is an optimiser's daily work.
+func (x *Sides) tied() bool {
+	first := &x.Base.Captures[0].Report.Unit
+	units := func(u *report.Unit) (n int64) {
+		for i := range u.Groups {
+			n += u.Groups[i].Count
+		}
+		return n + u.Trimmed.Cut + u.Trimmed.Warmup + u.Trimmed.Other
+	}
+	named, equal := first.Kind == "nvtx", units(first) >= leastTied
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			u := &c.Report.Unit
+			named = named && u.Kind == first.Kind && u.Name == first.Name
+			equal = equal && u.Kind == first.Kind && units(u) == units(first)
+		}
+	}
+	return named || equal
+}
+
+func (x *Sides) hiddenSide() string {
+	for _, v := range x.Base.Views {
+		if v.Hidden {
+			return "base"
+		}
+	}
+	return "head"
+}
+
+func total(list []side.Work) float64 {
+	var sum float64
+	for i := range list {
+		sum += list[i].Count
+	}
+	return sum
+}
+
+// topCategories names the three categories with most runs.
+func topCategories(list []side.Work) string {
+	var pools []pool
+	for i := range list {
+		at := slices.IndexFunc(pools, func(p pool) bool { return p.category == list[i].Category })
+		if at < 0 {
+			at = len(pools)
+			pools = append(pools, pool{category: list[i].Category})
+		}
+		pools[at].count += list[i].Count
+	}
+	slices.SortStableFunc(pools, func(a, b pool) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.category, b.category))
+	})
+	var text []string
+	for _, p := range pools[:min(3, len(pools))] {
+		text = append(text, fmt.Sprintf("%.4g %s", p.count, p.category))
+	}
+	return strings.Join(text, ", ")
+}

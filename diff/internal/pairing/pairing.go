@@ -1,0 +1,337 @@
+package pairing
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Pair is a kernel of the base and the kernel of the head that stands for it; an index of -1 means there is none.
+type Pair struct {
+	Base, Head int
+	By         string
+	Note       string
+	Of         int // of an added kernel: the base's kernel that was replaced by it and others, or -1
+}
+
+// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was
+// added or removed. The result is in the order of the base, added kernels last.
+func Kernels(base, head []side.Work) []Pair {
+	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)),
+		by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
+	for i := range m.of {
+		m.of[i] = -1
+	}
+	m.equal(comparison.ByExact, func(w *side.Work) string { return w.Name })
+	m.equal(comparison.ByCanonical, func(w *side.Work) string { return w.Category + "\x00" + w.Canonical })
+	m.family()
+	m.position()
+	pairs := make([]Pair, 0, len(base))
+	for i := range base {
+		pairs = append(pairs, Pair{Base: i, Head: m.of[i], By: m.by[i], Note: m.note[i], Of: -1})
+	}
+	for k := range head {
+		if !m.taken[k] {
+			p := Pair{Base: -1, Head: k, Note: m.note[-1-k], Of: -1}
+			if i, ok := m.splitOf[k]; ok {
+				p.Of = i
+			}
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs
+}
+
+type matcher struct {
+	base, head []side.Work
+	of         []int // by base: its head, or -1
+	taken      []bool
+	by         []string
+	note       map[int]string // by index of the base, or -1 - index of the head
+	splitOf    map[int]int    // by head: the base's kernel that it replaced together with others
+}
+
+func (m *matcher) join(i, k int, by string) {
+	m.of[i], m.taken[k], m.by[i] = k, true, by
+}
+
+// equal pairs kernels with equal keys, in the order of their positions.
+func (m *matcher) equal(by string, key func(w *side.Work) string) {
+	free := map[string][]int{}
+	for _, k := range byPosition(m.head) {
+		if !m.taken[k] {
+			s := key(&m.head[k])
+			free[s] = append(free[s], k)
+		}
+	}
+	for _, i := range byPosition(m.base) {
+		s := key(&m.base[i])
+		if list := free[s]; m.of[i] < 0 && len(list) > 0 {
+			m.join(i, list[0], by)
+			free[s] = list[1:]
+		}
+	}
+}
+
+// byPosition are the indexes of kernels in the order in which they first run.
+func byPosition(list []side.Work) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(list[a].Position, list[b].Position) })
+	return order
+}
+
+// family pairs what is left of one family, those first that are nearest to each other in the unit and run
+// equally often.
+func (m *matcher) family() {
+	type candidate struct {
+		i, k int
+		cost float64
+	}
+	var list []candidate
+	map0 := m.anchors()
+	for i := range m.base {
+		if m.of[i] >= 0 {
+			continue
+		}
+		for k := range m.head {
+			a, b := &m.base[i], &m.head[k]
+			if m.taken[k] || a.Family == "" || a.Family != b.Family || a.Category != b.Category {
+				continue
+			}
+			list = append(list,
+				candidate{i, k, math.Abs(map0(a.Position)-b.Position) + 10*(1-likeness(a.Count, b.Count))})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	for _, c := range list {
+		if m.of[c.i] < 0 && !m.taken[c.k] {
+			m.join(c.i, c.k, comparison.ByFamily)
+		}
+	}
+}
+
+// likeness of two counts: 1 if equal, 0 if one is none.
+func likeness(a, b float64) float64 {
+	if a <= 0 || b <= 0 {
+		return 0
+	}
+	return min(a, b) / max(a, b)
+}
+
+// anchors maps positions in the base to positions in the head, along the kernels that are paired already.
+func (m *matcher) anchors() func(position float64) float64 {
+	type anchor struct{ from, to float64 }
+	var list []anchor
+	for i, k := range m.of {
+		if k >= 0 && m.base[i].Position >= 0 && m.head[k].Position >= 0 {
+			list = append(list, anchor{m.base[i].Position, m.head[k].Position})
+		}
+	}
+	slices.SortFunc(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
+	return func(p float64) float64 {
+		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return cmp.Compare(a.from, p) })
+		switch {
+		case len(list) == 0:
+			return p
+		case at == 0:
+			return list[0].to - (list[0].from - p)
+		}
+		return list[at-1].to + (p - list[at-1].from)
+	}
+}
+
+// position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
+// kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
+// did, of which it is paired with the one that takes longest. One whose name does not tell its category can stand for
+// a kernel of any, if nothing else was replaced there.
+func (m *matcher) position() {
+	gap0, gap1 := m.gaps()
+	left0, left1 := map[int]int{}, map[int]int{} // by gap: kernels without a counterpart
+	for i := range m.base {
+		if m.of[i] < 0 && m.base[i].Position >= 0 {
+			left0[gap0[i]]++
+		}
+	}
+	for k := range m.head {
+		if !m.taken[k] && m.head[k].Position >= 0 {
+			left1[gap1[k]]++
+		}
+	}
+	type candidate struct {
+		i, k int
+		size float64 // the same whichever side is the base
+	}
+	var list []candidate
+	for _, i := range byPosition(m.base) {
+		a := &m.base[i]
+		if m.of[i] >= 0 || a.Position < 0 {
+			continue
+		}
+		for _, k := range byPosition(m.head) {
+			b := &m.head[k]
+			if m.taken[k] || b.Position < 0 || gap1[k] != gap0[i] || likeness(a.Count, b.Count) < 0.8 {
+				continue
+			}
+			lone := gap0[i] >= 0 && (left0[gap0[i]] == 1 || left1[gap0[i]] == 1)
+			if a.Category == b.Category || lone && unnamed(a, b) {
+				list = append(list, candidate{i, k, a.Time * b.Time})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		same := func(c candidate) float64 {
+			if m.base[c.i].Category == m.head[c.k].Category {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(same(b), same(a)), cmp.Compare(b.size, a.size))
+	})
+	for _, c := range list {
+		if m.of[c.i] < 0 && !m.taken[c.k] {
+			m.join(c.i, c.k, comparison.ByPosition)
+		}
+	}
+	for _, i := range byPosition(m.base) {
+		if m.by[i] == comparison.ByPosition && left0[gap0[i]] == 1 {
+			m.split(i, gap0[i], gap1)
+		}
+	}
+	m.lone()
+}
+
+// lone pairs what is left of a category where nobody knows when it runs: the only one of its category on both sides
+// that has no counterpart, and that runs about as often.
+func (m *matcher) lone() {
+	base, head := map[string][]int{}, map[string][]int{}
+	for i := range m.base {
+		if a := &m.base[i]; m.of[i] < 0 && a.Position < 0 {
+			base[a.Category] = append(base[a.Category], i)
+		}
+	}
+	for k := range m.head {
+		if b := &m.head[k]; !m.taken[k] && b.Position < 0 {
+			head[b.Category] = append(head[b.Category], k)
+		}
+	}
+	for category, left := range base {
+		right := head[category]
+		if category != side.Uncategorised && len(left) == 1 && len(right) == 1 &&
+			likeness(m.base[left[0]].Count, m.head[right[0]].Count) >= 0.8 {
+			m.join(left[0], right[0], comparison.ByPosition)
+		}
+	}
+}
+
+// unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
+// of them does not tell what it does.
+func unnamed(a, b *side.Work) bool {
+	return (a.Category == side.Uncategorised || b.Category == side.Uncategorised) && a.Category != side.Communication &&
+		b.Category != side.Communication
+}
+
+// split notes which other kernels stand in the gap where base i stood alone, beside the one that it was paired with.
+func (m *matcher) split(i, gap int, gap1 []int) {
+	best := m.of[i]
+	sum := m.head[best].Time
+	var names []string
+	for k := range m.head {
+		b := &m.head[k]
+		if m.taken[k] || b.Position < 0 || gap1[k] != gap || likeness(m.base[i].Count, b.Count) < 0.8 {
+			continue
+		}
+		sum += b.Time
+		names = append(names, wording.Shorten(b.Name, 60))
+		m.splitOf[k] = i
+		m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", wording.Shorten(m.base[i].Name, 60), wording.Shorten(m.head[best].Name, 60))
+	}
+	if len(names) > 0 {
+		m.note[i] = fmt.Sprintf("replaced by %d kernels, with %s: together %s per unit instead of %s", len(names)+1,
+			strings.Join(names, ", "), NS(sum), NS(m.base[i].Time))
+	}
+}
+
+// gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers
+// on both sides mean between the same neighbours. Units follow each other: what runs before the first paired kernel
+// runs after the last one, if that is the same on both sides, else its number is -1.
+func (m *matcher) gaps() (base, head []int) {
+	base, head = make([]int, len(m.base)), make([]int, len(m.head))
+	paired := func(i int) bool {
+		return m.by[i] == comparison.ByExact || m.by[i] == comparison.ByCanonical || m.by[i] == comparison.ByFamily
+	}
+	back := make([]int, len(m.head))
+	for k := range back {
+		back[k] = -1
+	}
+	for i, k := range m.of {
+		if k >= 0 && m.by[i] != comparison.ByPosition {
+			back[k] = i
+		}
+	}
+	inBase, inHead := byPosition(m.base), byPosition(m.head)
+	ends := [2]int{-1, -1}
+	for _, i := range inBase {
+		if paired(i) && m.base[i].Position >= 0 {
+			ends[0] = i
+		}
+	}
+	for _, k := range inHead {
+		if back[k] >= 0 && m.head[k].Position >= 0 {
+			ends[1] = back[k]
+		}
+	}
+	if ends[0] != ends[1] {
+		ends[0], ends[1] = -1, -1
+	}
+	last := ends[0]
+	for _, i := range inBase {
+		if base[i] = last; paired(i) {
+			last = i
+		}
+	}
+	last = ends[1]
+	for _, k := range inHead {
+		if head[k] = last; back[k] >= 0 {
+			last = back[k]
+		}
+	}
+	return base, head
+}
+
+// NameKernels fills in the display names of kernels, which the kernels section of each report has. Kernels of one side
+// that share a display name are numbered in the order of the rows.
+func (x *Sides) NameKernels() {
+	short := [2]map[string]string{x.Base.DisplayNames(), x.Head.DisplayNames()}
+	var seen [2]map[string]int
+	for i := range seen {
+		seen[i] = map[string]int{}
+	}
+	name := func(side int, full *string) *string {
+		if full == nil {
+			return nil
+		}
+		text, ok := short[side][*full]
+		if !ok {
+			text = *full
+		}
+		seen[side][text]++
+		if n := seen[side][text]; n > 1 {
+			text += " (" + strconv.Itoa(n) + ")"
+		}
+		return &text
+	}
+	for i := range x.C.Kernels {
+		k := &x.C.Kernels[i]
+		k.BaseShort, k.HeadShort = name(0, k.BaseName), name(1, k.HeadName)
+	}
+}

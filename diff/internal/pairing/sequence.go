@@ -1,0 +1,103 @@
+package pairing
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/align"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Positions lays the head's sequence beside the base's: for each position of the head that of the base, or -1. names
+// are the base's names of the kernels that replaced them, by the head's. Kernels of several streams are laid beside
+// each other stream by stream where that finds more pairs. Where the sequences have too little in common, it is nil.
+func Positions(base, head *side.Sequence, names map[string]string) []int32 {
+	key := func(p *side.Position, of map[string]string) string {
+		if n, ok := of[p.Name]; ok {
+			return n
+		}
+		return p.Name
+	}
+	all := func(s *side.Sequence, of map[string]string, stream int) (keys []string, at []int32) {
+		for i := range s.Positions {
+			if p := &s.Positions[i]; stream < 0 || p.Stream == stream {
+				keys, at = append(keys, key(p, of)), append(at, int32(i))
+			}
+		}
+		return keys, at
+	}
+	bk, _ := all(base, nil, -1)
+	hk, _ := all(head, names, -1)
+	best, ok := align.Pairs(bk, hk, align.MaxEdits)
+	if base.Streams == head.Streams && base.Streams > 1 {
+		apart, fine := make([]int32, len(hk)), true
+		for k := range apart {
+			apart[k] = -1
+		}
+		for stream := range base.Streams {
+			bk, ba := all(base, nil, stream)
+			hk, ha := all(head, names, stream)
+			of, found := align.Pairs(bk, hk, align.MaxEdits)
+			fine = fine && found
+			for k, i := range of {
+				if i >= 0 {
+					apart[ha[k]] = ba[i]
+				}
+			}
+		}
+		if fine && (!ok || paired(apart) > paired(best)) {
+			best, ok = apart, true
+		}
+	}
+	if !ok || 2*paired(best) < min(len(bk), len(hk)) {
+		return nil
+	}
+	rename(base, head, best)
+	return best
+}
+
+func paired(of []int32) (n int) {
+	for _, i := range of {
+		if i >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// rename pairs what is left between the same two neighbours, in its order, where both sides have as much of it and its
+// categories are the same: kernels that run in the place of others.
+func rename(base, head *side.Sequence, of []int32) {
+	taken := make([]bool, len(base.Positions))
+	for _, i := range of {
+		if i >= 0 {
+			taken[i] = true
+		}
+	}
+	last := int32(-1)
+	for k := 0; k < len(of); {
+		if of[k] >= 0 {
+			last = max(last, of[k])
+			k++
+			continue
+		}
+		to := k
+		for to < len(of) && of[to] < 0 {
+			to++
+		}
+		from := last + 1
+		until := from
+		for int(until) < len(taken) && !taken[until] {
+			until++
+		}
+		if int(until-from) == to-k && (to == len(of) || of[to] == until) {
+			same := slices.EqualFunc(base.Positions[from:until], head.Positions[k:to],
+				func(b, h side.Position) bool { return b.Category == h.Category })
+			for i := range to - k {
+				if same {
+					of[k+i] = from + int32(i)
+				}
+			}
+		}
+		k = to
+	}
+}

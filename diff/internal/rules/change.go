@@ -1,0 +1,140 @@
+package rules
+
+import (
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// change judges a change by its class and its size.
+func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
+	row := &s.row
+	inconclusive := func(c comparison.Code, text string) { g.Class = comparison.Unsettled; g.Open(c, text) }
+	switch {
+	case s.length:
+		id, stat := policy.SplitStat(s.metric)
+		g.Open(comparison.NothingMatched, policy.LengthReason(id, stat, s.stats))
+		return
+	case r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !policy.Fits(r.AbsUnit, s.unit):
+		inconclusive(comparison.NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
+		return
+	case !j.c.Comparable && !j.c.Identical:
+		inconclusive(j.why())
+		return
+	case j.c.Has(comparison.IncompleteCapture) && comparison.CountsEvents(s.metric):
+		inconclusive(comparison.IncompleteCapture, "events are missing from a capture: what it counts is a lower bound")
+		return
+	case j.c.Has(comparison.FailedRequests) && comparison.IsLatency(s.metric):
+		inconclusive(comparison.FailedRequests, "too many requests of a side failed to compare the latencies of the others")
+		return
+	case s.other != "":
+		inconclusive(comparison.DifferentWork, s.other)
+		return
+	case row.Head == nil && row.Base == nil:
+		inconclusive(comparison.MissingMetric, "its value is known on neither side")
+		return
+	case row.Base == nil && row.Class != comparison.Added:
+		inconclusive(comparison.MissingMetric, "the base's value is not known")
+		return
+	case row.Head == nil && row.Class != comparison.Removed:
+		inconclusive(comparison.MissingMetric, "the head's value is not known")
+		return
+	}
+	if r.Improve {
+		j.improved(g, r, s)
+		return
+	}
+	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a count that does not vary has no noise
+		j.noisy(g, r, s)
+		return
+	}
+	exceeds, text := j.exceeds(r, s)
+	switch {
+	case !exceeds:
+		g.Verdict, g.Reason = comparison.Pass, text
+	case !comparison.Real(row):
+		g.Open(comparison.WideInterval, text+", and this is not certain: "+row.Why)
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text
+		if row.Why != "" {
+			g.Reason += "; " + row.Why
+		}
+	}
+}
+
+// improved judges a change that must be made: for the better, for certain, and by what the rule asks for.
+func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
+	better := *r
+	if better.Direction = policy.Down; r.Direction == policy.Down || r.Direction == "" && s.higher {
+		better.Direction = policy.Up
+	}
+	enough, text := j.exceeds(&better, s)
+	most := s.row.Ratio // that the interval allows
+	if x := s.row.Interval; x != nil && s.row.Base != nil {
+		edge := x.Low
+		if better.Direction == policy.Up {
+			edge = x.High
+		}
+		most = &edge
+	}
+	far := *s
+	if most != nil && s.row.Base != nil {
+		far.row.Head = new(comparison.Value(s.row.Base) * comparison.Value(most))
+	}
+	could, _ := j.exceeds(&better, &far)
+	switch {
+	case enough && (s.row.Class == comparison.Improved || !s.noisy):
+		g.Verdict, g.Reason = comparison.Pass, strings.Replace(text, "is more than", "is the improvement that is asked for:", 1)
+	case enough || could && s.noisy:
+		g.Open(comparison.WideInterval, text+", and whether it improves as asked ("+r.Threshold()+") is not certain: "+s.row.Why)
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+": it must "+r.Threshold()
+	}
+}
+
+// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in
+// numbers. What was added or removed counts with all of its value, and has no relative change.
+func (j *judge) exceeds(r *policy.Rule, s *subject) (bool, string) {
+	row := &s.row
+	b, h := comparison.Value(row.Base), comparison.Value(row.Head)
+	delta := h - b
+	size, way := delta, r.Direction
+	if way == "" {
+		way = policy.Up
+		if s.higher {
+			way = policy.Down
+		}
+	}
+	switch way {
+	case policy.Down:
+		size = -delta
+	case policy.Both:
+		size = math.Abs(delta)
+	}
+	changed := "no change"
+	if delta != 0 {
+		changed = unit.Delta(delta, s.unit)
+	}
+	if row.Base != nil && b != 0 && delta != 0 {
+		changed = unit.Change(delta/math.Abs(b)) + " (" + changed + ")"
+	}
+	if size <= 0 {
+		return false, changed
+	}
+	tolerated := func(text string) (bool, string) { return false, changed + " is within " + text }
+	if r.Rel != nil && row.Base != nil && b != 0 && policy.Within(size/math.Abs(b), *r.Rel) {
+		return tolerated(unit.Percent(*r.Rel))
+	}
+	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != comparison.Added && s.length {
+		return false, changed
+	}
+	if r.Abs != nil {
+		if abs := j.absolute(r, s); policy.Within(size, abs) {
+			return tolerated(strings.TrimPrefix(unit.Delta(abs, s.unit), "+"))
+		}
+	}
+	return true, changed + " is more than " + r.Threshold()
+}

@@ -1,0 +1,354 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/significance"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// question is a number and the rule that it is judged by. s is nil where the rule selects nothing.
+type question struct {
+	r        *policy.Rule
+	s        *subject
+	exceeded bool // the rule is, by the values
+
+	milder *question // of the same number, where this rule passes; nil: none
+}
+
+// exactly is the tolerance of a rule that tolerates nothing: no number differs by so little.
+const exactly = 1e-9
+
+// ask puts all noisy numbers that rules select to the one function that judges them, each at its rule's own tolerance.
+// Kernels, calls and ranges are one family; of the other metrics each is one, over the kinds of unit and whatever else
+// its labels tell apart: median and mean of one kind are near-copies, for which a correction would cost power only.
+func (j *judge) ask(list []*question) {
+	if j.x == nil {
+		return
+	}
+	const many = "" // dozens of them
+	families := map[string][]*question{}
+	for _, q := range list {
+		if q.s == nil || q.s.number == nil || q.r.Budgeted() || q.r.Improve {
+			continue
+		}
+		n := *q.s.number
+		n.Tolerance = j.tolerance(q.r, q.s)
+		n.HigherBetter = q.way() == policy.Down
+		if q.s.inverse { // a rate that falls by t is a time that rises by t / (1 - t)
+			n.HigherBetter, n.Tolerance = !n.HigherBetter, n.Tolerance/max(1-n.Tolerance, exactly)
+		}
+		q.s.number = &n
+		q.exceeded, _ = j.exceeds(q.r, q.s)
+		name := q.s.row.Metric
+		if q.s.many {
+			name = many
+		}
+		families[name] = append(families[name], q)
+	}
+	for name, of := range families {
+		f := j.x.Primary()
+		if name == many {
+			f = j.x.Many()
+		}
+		numbers := make([]significance.Number, len(of))
+		for i, q := range of {
+			numbers[i] = *q.s.number
+		}
+		for i, v := range j.x.Judge(numbers, f) {
+			of[i].s.verdict, of[i].s.family = &v, f
+		}
+	}
+}
+
+// way is the direction that is bad by the rule; of a rule that minds both, the one in which it changed.
+func (q *question) way() string {
+	switch way := q.r.Direction; {
+	case way == policy.Both && comparison.Value(q.s.row.Delta) < 0:
+		return policy.Down
+	case way == policy.Both:
+		return policy.Up
+	case way != "":
+		return way
+	case q.s.higher:
+		return policy.Down
+	}
+	return policy.Up
+}
+
+// shortUnit is the unit's time, ns, below which an absolute tolerance of a time is held to what the relative one would
+// be on the whole unit.
+const shortUnit = 300e3
+
+// tolerance of a rule for a number, as a ratio of the base: the larger of its relative and its absolute part.
+func (j *judge) tolerance(r *policy.Rule, s *subject) float64 {
+	base := math.Abs(comparison.Value(s.row.Base))
+	t := exactly
+	if r.Rel != nil {
+		t = max(t, *r.Rel)
+	}
+	if r.Abs != nil && base > 0 {
+		t = max(t, j.absolute(r, s)/base)
+	}
+	return t
+}
+
+// absolute is the absolute tolerance of a rule that has one. In units below 300 us no time may change by more than the
+// relative tolerance allows the whole unit: 10 us are nothing in a step of 10 ms and a third of one of 30 us.
+func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
+	if r.Rel == nil || s.unit != report.Nanoseconds || !s.perUnit() || s.scaled {
+		return *r.Abs
+	}
+	row := j.c.Row("unit.time.p50")
+	if row == nil || row.Base == nil || comparison.Value(row.Base) <= 0 || comparison.Value(row.Base) >= shortUnit {
+		return *r.Abs
+	}
+	return min(*r.Abs, *r.Rel*comparison.Value(row.Base))
+}
+
+// perUnit reports whether a number is of one unit of work.
+func (s *subject) perUnit() bool {
+	id, _ := policy.SplitStat(s.row.Metric)
+	return report.ScaleOf(id, s.unit, "") == report.PerUnit
+}
+
+// noisy judges a change by the verdict on its number.
+func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
+	v, n := s.verdict, s.number
+	g.Class = noise.ClassOf(v)
+	if v.Ratio != 0 {
+		g.P = &v.PAdjusted
+		g.Tested = &comparison.Tested{Change: v.Ratio - 1, Low: v.Low - 1, High: v.High - 1}
+	}
+	if v.Resolution > 0 && v.Resolution < 10 {
+		g.Resolution = &v.Resolution
+	}
+	more, text := j.exceeds(r, s)
+	why := j.x.Why(n, v, s.family)
+	switch v.Outcome {
+	case significance.Holds:
+		g.Verdict, g.Reason = comparison.Pass, text
+		if g.Resolution != nil && v.Class != significance.Improved {
+			g.Reason += "; would have failed from " + bad(n, s, *g.Resolution) + " on"
+		}
+	case significance.Warns:
+		g.Verdict, g.Reason = comparison.Warn, text+"; "+why
+	case significance.Fails:
+		if !more { // pairs of units and strata are judged by another ratio than that of the values
+			text = unit.Change(s.ratio(v.Ratio)-1) + " is more than " + r.Threshold()
+		}
+		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
+	case significance.Undecided:
+		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
+	}
+	if v.Class == significance.Unsettled || v.Few {
+		j.parts(g, r, s)
+	}
+	if floor, most, is := blind(n, v); is && r.Level == comparison.LevelError && g.Verdict != comparison.Fail &&
+		v.Class != significance.Improved && (more || ofTime(s.metric)) {
+		g.Class = comparison.Unsettled
+		g.Open(comparison.BlindGate, fmt.Sprintf("%s; the measured noise hides changes of up to %s, and above %s this gate "+
+			"could not fail", text, unit.Percent(floor), unit.Percent(most)))
+	}
+}
+
+// ofStep reports whether a number is of a kernel, a call or a range of the steps.
+func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || s.perUnit() }
+
+// moved reports whether the time of any kind of unit got worse, or may have by more than a rule is tested against: what
+// a kernel, a call or a range of an unmoved step does is not for a person to look at.
+func (j *judge) moved() bool {
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		if ofTime(row.Metric) && row.Labels["device"] == "" && (row.Class == comparison.Regressed ||
+			row.Class == comparison.Unsettled && row.Ratio != nil && comparison.Value(row.Ratio) > 1+noise.Tau) {
+			return true
+		}
+	}
+	return false
+}
+
+// parts fails a gate on the unit's time that is not decided by it, where the sum of the parts that changed for certain,
+// falls included, exceeds the rule and the noise floor, and the mean is not lower. Where the work drifts, idle time
+// alone counts: the GPU does not do less of it for other work. What would fail so the other way got better.
+func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
+	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
+		return
+	}
+	mean := j.rowOf("unit.time.mean", s.row.Labels)
+	share, text := j.x.Net(s.row.Labels, s.verdict.Code == significance.Drifting)
+	if s.row.Metric == comparison.MetricWork {
+		mean = &s.row
+		share, text = j.x.NetOfWork()
+	}
+	least := max(s.number.Tolerance, s.verdict.Floor)
+	switch {
+	case mean == nil:
+	case share > least && comparison.Value(mean.Delta) >= 0 && (s.verdict.Outcome != significance.Holds || s.verdict.Loose):
+		g.Class, g.Code, g.Verdict = comparison.Regressed, "", verdictOf(r.Level)
+		g.Reason = unit.Change(share) + " by the parts that changed for certain is more than " + r.Threshold() + ": " + text
+	case -share/(1+share) > least && comparison.Value(mean.Delta) <= 0 && g.Verdict == comparison.Pass:
+		g.Class = comparison.Improved
+		g.Reason += "; " + unit.Change(share) + " by the parts that changed for certain: " + text
+	}
+}
+
+// unitsRule reports whether a gate is the one that answers for the parts: on the mean of the unit's time, or on its
+// median where no rule judges the mean.
+func (j *judge) unitsRule(s *subject) bool {
+	switch s.row.Metric {
+	case "unit.time.mean":
+		return true
+	case "unit.time.p50":
+		return !j.means[s.row.Labels.String()]
+	case comparison.MetricWork:
+		return len(s.row.Labels) == 0
+	}
+	return false
+}
+
+func (j *judge) rowOf(metric string, l report.Labels) *comparison.Row {
+	for i := range j.c.Primary {
+		if row := &j.c.Primary[i]; row.Metric == metric && row.Labels.String() == l.String() {
+			return row
+		}
+	}
+	return nil
+}
+
+// bad is a change for the worse.
+func bad(n *significance.Number, s *subject, size float64) string {
+	if s.inverse {
+		return unit.Change(1/(1+size) - 1)
+	}
+	if n.HigherBetter {
+		return unit.Change(-size)
+	}
+	return unit.Change(size)
+}
+
+// ofTime reports whether a row says how long a unit takes, which is what a gate is about.
+func ofTime(metric string) bool {
+	return strings.HasPrefix(metric, "unit.time") || strings.HasPrefix(metric, "work.time")
+}
+
+// unasked warns of rows of time that got worse for certain, and that no rule judges: a pass over such a row is
+// impossible. last are the numbers that rules judge or that are switched off. Rows of single devices only say where to
+// look: what a step takes is what its slowest device does, which has the row of the kind.
+func (j *judge) unasked(last map[string]int) []comparison.Gate {
+	var list []comparison.Gate
+	if j.first || !j.c.Comparable || j.p.Changes() == 0 { // whose policy is budgets asks nothing of a base
+		return nil
+	}
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		s := subject{row: *row}
+		_, judged := last[s.key("change")]
+		_, device := row.Labels["device"]
+		if judged || device || !ofTime(row.Metric) || row.Class != comparison.Regressed {
+			continue
+		}
+		j.rulings = append(j.rulings, ruling{kind: ruledChange})
+		list = append(list, comparison.Gate{Rule: "regressed", Metric: row.Metric, Labels: row.Labels.Clone(),
+			Level: comparison.LevelWarn, Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class,
+			P: row.PAdjusted, Verdict: comparison.Warn, Reason: "no rule judges it, and it got worse; " + row.Why})
+	}
+	return list
+}
+
+// resolution is the smallest loss of the unit's time that would have failed, by the gates that passed; nil where none
+// of them knows.
+func resolution(gates []comparison.Gate) *float64 {
+	var least *float64
+	for i := range gates {
+		g := &gates[i]
+		if g.Verdict == comparison.Pass && g.Level == comparison.LevelError && ofTime(g.Metric) && g.Resolution != nil &&
+			(least == nil || *g.Resolution < *least) {
+			least = g.Resolution
+		}
+	}
+	return least
+}
+
+// notSlower takes a failure back that a faster step cannot have, however it was found: of what a step does, its launches,
+// graphs and structure, unless its time got worse too where the rule asks for that (only_slower), and otherwise where
+// it got better. A budget holds whatever the base was.
+func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
+	if g.Verdict != comparison.Fail || r.Budgeted() {
+		return
+	}
+	switch {
+	case r.OnlySlower && !j.slower(g.Labels):
+		g.Reason += "; the unit did not get slower, so that this is shown only"
+	case ofWork(g.Metric) && j.faster(g.Labels):
+		g.Reason += "; the unit got faster, so that this is shown only"
+	default:
+		return
+	}
+	g.Verdict = comparison.Warn
+}
+
+// ofWork reports whether a metric says what a unit does, rather than how long anything takes.
+func ofWork(metric string) bool {
+	for _, prefix := range []string{"unit.launches", "unit.kernels", "graph.", "launch.", "kernel.count"} {
+		if strings.HasPrefix(metric, prefix) {
+			return true
+		}
+	}
+	return metric == comparison.MetricStructure
+}
+
+// faster reports whether the time of the units that a number is of got better for certain, and not worse in the mean or
+// the middle.
+func (j *judge) faster(l report.Labels) bool {
+	better := false
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		if id, stat := policy.SplitStat(row.Metric); id != "unit.time" || stat != "p50" && stat != "mean" || row.Labels.String() != l.String() {
+			continue
+		}
+		if row.Class == comparison.Regressed {
+			return false
+		}
+		better = better || row.Class == comparison.Improved
+	}
+	return better
+}
+
+// slower reports whether the time of the units that a count is of got worse too, or may have.
+func (j *judge) slower(l report.Labels) bool {
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		if ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
+			row.Class == comparison.Unsettled && comparison.Value(row.Delta) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// A measured noise floor above blindFloor, or above blindTimes the tolerance of the rule, hides what the rule is for,
+// whoever measured it. The floor that is assumed where nobody measured one hides nothing.
+const (
+	blindFloor = 0.15
+	blindTimes = 5
+)
+
+// blind reports whether the noise that somebody measured is so large that a rule could not fail: the floor of one
+// capture a side, and of several the smallest loss that would have been found.
+func blind(n *significance.Number, v *significance.Verdict) (floor, most float64, is bool) {
+	if n.History == nil {
+		return 0, 0, false
+	}
+	if floor = v.Floor; v.Replicated && !n.FloorStays {
+		floor = v.Resolution
+	}
+	most = min(blindFloor, max(blindTimes*n.Tolerance, comparison.DefaultFloor))
+	return floor, most, floor > most
+}

@@ -1,0 +1,498 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/internal/significance"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows stand. The reports
+// are looked at for metrics that the rows do not have.
+//
+// The verdict is the worst of what the gates count as: fail, then inconclusive, then warn, then pass. A gate of level
+// warn counts as warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is
+// inconclusive itself and counts as what the policy says of that: suspected, not confirmed. All other reasons of an
+// inconclusive gate mean that something could not be compared at all. That is a pass only where the policy says so and
+// some other gate was checked: a comparison that answered nothing never is one.
+func (j *judge) judge() {
+	c, p := j.c, j.p
+	report.Complete(&c.Overrides)
+	c.Policy = p.Info()
+	c.Gates = j.gates(p.Rules)
+	c.Waivers = j.waive()
+	c.Counts.GatesChecked = 0
+	c.Verdict = comparison.Pass
+	settled := false
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if g.Checked() {
+			c.Counts.GatesChecked++
+		}
+		settled = settled || g.Verdict == comparison.Pass
+		g.CountsAs = p.Counts(g, j.rulings[i].onInconclusive)
+		c.Verdict = comparison.Worse(c.Verdict, g.CountsAs)
+	}
+	c.Resolution = resolution(c.Gates)
+	for i := range c.Waivers {
+		if c.Waivers[i].Warns() {
+			c.Verdict = comparison.Worse(c.Verdict, comparison.Warn)
+		}
+	}
+	switch {
+	case j.first:
+		c.Verdict = comparison.Worse(c.Verdict, p.FirstRun(c.Counts.GatesChecked, j.noBase))
+		return
+	case c.Counts.GatesChecked == 0:
+		c.Verdict = comparison.Worse(c.Verdict, j.unanswered())
+	}
+	if p.Changes() > 0 && !c.Identical && slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool {
+		return r.Code == comparison.MissingKind
+	}) {
+		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnMissing)
+	}
+	if !c.Comparable && !(c.Identical && settled) ||
+		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture) ||
+			c.Has(comparison.HighOverhead)) {
+		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
+	}
+}
+
+// unanswered is the least verdict of a comparison in which no gate had anything to look at: inconclusive, or a warning
+// where all gates only warn or where the policy says so of sides that are not comparable. Never a pass.
+func (j *judge) unanswered() comparison.Verdict {
+	asked := slices.ContainsFunc(j.c.Gates, func(g comparison.Gate) bool { return g.Level == comparison.LevelError })
+	switch {
+	case len(j.c.Gates) > 0 && !asked:
+		return comparison.Warn
+	case !j.c.Comparable && j.p.Stats.OnNotComparable == comparison.Warn:
+		return comparison.Warn
+	}
+	return comparison.Inconclusive
+}
+
+// All judges a comparison whose rows stand by its policy, on a day.
+func All(x *noise.Decider, today time.Time) {
+	j := &judge{c: x.C, p: x.Policy, x: x, base: x.Base, head: x.Head, today: today}
+	j.judge()
+}
+
+// Budgets judges the budgets of a comparison that has no base.
+func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase) {
+	j := &judge{c: c, p: p, base: &side.Side{}, head: head, today: today, first: true, noBase: why}
+	j.judge()
+}
+
+// judge is one judgement.
+type judge struct {
+	c          *comparison.Comparison
+	p          *policy.Policy
+	x          *noise.Decider // of both sides; nil where there is no base
+	base, head *side.Side
+	today      time.Time
+	first      bool // there is no base: only budgets are judged
+	noBase     policy.NoBase
+	rulings    []ruling
+
+	byID  map[string][]*report.Metric // of both sides, as far as rules asked for them
+	means map[string]bool             // labels of which a rule judges the mean time
+	shown map[string]string           // the name of each kernel that tables show, by its full one
+}
+
+// ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
+type ruling struct {
+	also []string // other names of the kernel that the gate judged
+	kind string   // ruledChange, …
+
+	onInconclusive comparison.Verdict // of its rule; empty: the policy's
+}
+
+// Kinds of ruling.
+const (
+	ruledChange = "change"
+	ruledMax    = "max" // a budget from above
+	ruledMin    = "min" // a budget from below, which the head's value is below
+)
+
+// subject is a number that rules can select.
+type subject struct {
+	metric   string // as the rule names it
+	row      comparison.Row
+	unit     string
+	higher   bool     // more is better
+	length   bool     // grows with the length of a capture
+	stats    bool     // it carries a summary
+	noisy    bool     // a duration, or what follows from durations: it differs between captures of the same
+	other    string   // why the sides' numbers are of different work, or empty
+	many     bool     // one of dozens: a kernel, a call, a range
+	scaled   bool     // a multiple of the unit's time, or of its inverse
+	inverse  bool     // its number is of a time, and it is a rate
+	kernel   []string // names of the kernel beside that of the label
+	replaced []string // of a kernel that replaced another: the names of the other
+
+	number  *significance.Number  // to be judged; nil where the row's class says all
+	verdict *significance.Verdict // on number, by the rule
+	family  noise.Family          // that it was judged in
+}
+
+// ratio is that of the subject, where its number has this one.
+func (s *subject) ratio(of float64) float64 {
+	if s.inverse && of > 0 {
+		return 1 / of
+	}
+	return of
+}
+
+// also are all names of a kernel and of the one that it replaced, beside that of the label.
+func (s *subject) also() []string { return slices.Concat(s.kernel, s.replaced) }
+
+// ignored reports whether the policy leaves the kernel out: of one that replaced another, both have to be.
+func (j *judge) ignored(s *subject) bool {
+	name, ok := s.row.Labels["kernel"]
+	return ok && j.p.Ignores(append([]string{name}, s.kernel...)...) &&
+		(len(s.replaced) == 0 || j.p.Ignores(s.replaced...))
+}
+
+// names of a kernel, in full and as tables show it.
+func (j *judge) names(full string) []string {
+	if j.shown == nil {
+		j.shown = j.base.DisplayNames()
+		for name, shown := range j.head.DisplayNames() {
+			j.shown[name] = shown
+		}
+	}
+	if shown := j.shown[full]; shown != "" && shown != full {
+		return []string{full, shown}
+	}
+	return []string{full}
+}
+
+// key of a number: what two rules that select it have in common, however they spell it.
+func (s *subject) key(kind string) string {
+	id, stat := policy.SplitStat(s.row.Metric)
+	if stat != "" && !(stat == "p50" && strings.HasPrefix(id, "unit.")) { // whose value is its median
+		id += "." + stat
+	}
+	return kind + " " + id + "{" + s.row.Labels.String() + "}"
+}
+
+// gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then
+// of the numbers.
+func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
+	selected := make([][]subject, len(rules))
+	last := map[string]int{}
+	for i := range rules {
+		r := &rules[i]
+		if j.first && !r.Budgeted() && r.Level != comparison.LevelOff || !j.asked(r) {
+			continue
+		}
+		for _, each := range r.Each() {
+			selected[i] = append(selected[i], j.selects(&each)...)
+		}
+		if r.Since != "" { // a history follows kinds of unit, and no single device
+			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool {
+				_, device := s.row.Labels["device"]
+				return device
+			})
+		}
+		for k := range selected[i] {
+			s := &selected[i][k]
+			last[s.key(r.Subject())] = i
+			if r.Level == comparison.LevelOff {
+				last[s.key("budget")] = i
+			}
+		}
+	}
+	var list []*question
+	for i := range rules {
+		r := &rules[i]
+		kind := r.Subject()
+		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() || !j.asked(r) {
+			continue
+		}
+		for k := range selected[i] {
+			if s := &selected[i][k]; last[s.key(kind)] == i && !j.ignored(s) {
+				list = append(list, &question{r: r, s: s})
+			}
+		}
+		if len(selected[i]) == 0 && !r.Optional {
+			list = append(list, &question{r: r})
+		}
+	}
+	j.means = map[string]bool{}
+	for _, q := range list {
+		if q.s != nil && q.s.row.Metric == "unit.time.mean" && !q.r.Budgeted() && q.r.Level == comparison.LevelError {
+			j.means[q.s.row.Labels.String()] = true
+		}
+	}
+	j.ask(list)
+	var milder []*question
+	for _, q := range list {
+		if q.r.Milder != nil && q.s != nil {
+			q.milder = &question{r: q.r.Milder, s: new(*q.s)}
+			milder = append(milder, q.milder)
+		}
+	}
+	j.ask(milder)
+	gates := []comparison.Gate{}
+	for _, q := range list {
+		if q.s == nil {
+			gates, j.rulings = append(gates, j.unmatched(q.r)), append(j.rulings, ruling{onInconclusive: q.r.OnInconclusive})
+			continue
+		}
+		g := j.gate(q.r, q.s)
+		if m := q.milder; m != nil && g.Verdict == comparison.Pass {
+			if milder := j.gate(m.r, m.s); milder.Verdict != comparison.Pass {
+				g = milder
+			}
+		}
+		if q.r.Optional && g.Code == comparison.TooFewUnits && !q.exceeded {
+			continue // it has nothing to say of so few units
+		}
+		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.also(), ruled(q.r, &g), q.r.OnInconclusive})
+	}
+	return append(gates, j.unasked(last)...)
+}
+
+// asked reports whether a rule is asked of this head: of any capture of it.
+func (j *judge) asked(r *policy.Rule) bool {
+	return len(r.When) == 0 || slices.ContainsFunc(j.head.Captures, func(c *side.Capture) bool { return r.Asked(&c.Report.Environment) })
+}
+
+// unmatched is the gate of a rule that selects nothing.
+func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
+	g := comparison.Gate{
+		Rule:      r.Name(),
+		Metric:    r.Metric,
+		Labels:    r.Labels.Clone(),
+		Level:     r.Level,
+		Threshold: r.Threshold(),
+		Class:     comparison.Unsettled,
+		Verdict:   comparison.Inconclusive,
+	}
+	perUnit := r.PerUnit()
+	switch {
+	case perUnit && j.noUnit() && j.c.Identical:
+		g.Class, g.Verdict = comparison.Same, comparison.Pass
+		g.Reason = "there is no unit of work to compare, and all metrics of both sides are equal"
+	case perUnit && j.noUnit():
+		g.Open(comparison.NoUnit, "the metric is per unit of work, and not both sides have one")
+	case r.Metric == comparison.MetricStructure && !j.c.Comparable && !j.c.Identical:
+		g.Open(j.why())
+	case r.Metric == comparison.MetricStructure:
+		g.Class, g.Verdict, g.Reason = comparison.Same, comparison.Pass, "no change of structure was found"
+	case perUnit && !j.c.Comparable:
+		g.Open(j.why())
+	default:
+		g.Open(comparison.NothingMatched, j.nothing(r))
+	}
+	return g
+}
+
+// nothing says that a rule selects nothing, and which names are nearest to what it asks for.
+func (j *judge) nothing(r *policy.Rule) string {
+	text := "neither side has such a metric: " + r.Selects()
+	id, _ := policy.SplitStat(r.Metric)
+	var names []string
+	add := func(name string) {
+		all := j.names(name)
+		if shown := all[len(all)-1]; !slices.Contains(names, shown) {
+			names = append(names, shown)
+		}
+	}
+	if policy.OnKernels(r) {
+		text = "no kernel matches " + r.Selects()
+		for i := range j.c.Kernels {
+			for _, n := range []*string{j.c.Kernels[i].HeadName, j.c.Kernels[i].BaseName} {
+				if n != nil {
+					add(*n)
+				}
+			}
+		}
+	}
+	for _, m := range j.metrics(id) {
+		if kernel, ok := m.Labels["kernel"]; ok {
+			add(kernel)
+		} else if !policy.OnKernels(r) && len(m.Labels) > 0 {
+			names = append(names, m.Labels.String())
+		}
+	}
+	if near := r.Nearest(names, 3); len(near) > 0 {
+		text += "; nearest: " + strings.Join(near, ", ")
+	}
+	return text
+}
+
+// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. An empty side is
+// another matter: two captures without work are no proof of anything.
+func (j *judge) noUnit() bool {
+	none, work := false, true
+	for _, side := range []*side.Side{j.base, j.head} {
+		work = work && len(side.Captures) > 0
+		for _, c := range side.Captures {
+			none = none || c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == ""
+			work = work && len(c.Report.Environment.GPUs) > 0
+		}
+	}
+	return none && work
+}
+
+// why is the first reason for which the sides are not comparable.
+func (j *judge) why() (comparison.Code, string) {
+	if len(j.c.Reasons) > 0 {
+		return j.c.Reasons[0].Code, j.c.Reasons[0].Text
+	}
+	return comparison.DifferentWork, "the sides are not comparable"
+}
+
+// gate judges one number by one rule.
+func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
+	row := &s.row
+	g := comparison.Gate{
+		Rule: r.Name(), Metric: s.metric, Labels: row.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(),
+		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class, Limit: j.limit(r, s),
+	}
+	switch {
+	case r.Since != "":
+		since(&g, r, s)
+	case r.Budgeted():
+		bounds(&g, r, s)
+	case s.metric == comparison.MetricStructure:
+		j.structure(&g, row)
+	default:
+		j.change(&g, r, s)
+		j.replicated(&g, s)
+		if s.many && r.Level == comparison.LevelWarn && comparison.Rank(g.Verdict) > comparison.Rank(comparison.Pass) &&
+			(g.Code == "" || g.Code == comparison.WideInterval) && row.Class != comparison.Added && ofStep(s) && !j.moved() {
+			g.Verdict, g.Code = comparison.Pass, ""
+			g.Reason += "; no unit's time moved with it"
+		}
+	}
+	j.notSlower(&g, r)
+	return g
+}
+
+// limit is the relative change from which a rule objects, in its direction; nil where it has none.
+func (j *judge) limit(r *policy.Rule, s *subject) *float64 {
+	if r.Rel == nil {
+		return nil
+	}
+	v := j.tolerance(r, s)
+	if (r.Direction == policy.Down || r.Direction == "" && s.higher) != r.Improve {
+		v = -v
+	}
+	return &v
+}
+
+// ruled is the kind of ruling that a gate of the rule is.
+func ruled(r *policy.Rule, g *comparison.Gate) string {
+	switch {
+	case !r.Budgeted():
+		return ruledChange
+	case r.Min != nil && g.Head != nil && comparison.Value(g.Head) < *r.Min:
+		return ruledMin
+	}
+	return ruledMax
+}
+
+// replicated takes a failure back that the policy does not believe of so few captures.
+func (j *judge) replicated(g *comparison.Gate, s *subject) {
+	n := min(len(j.base.Captures), len(j.head.Captures))
+	if g.Verdict != comparison.Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
+		return
+	}
+	g.Class = comparison.Unsettled
+	g.Open(
+		comparison.WideInterval,
+		fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason,
+			wording.Count(n, "capture"), j.p.Stats.MinCaptures),
+	)
+}
+
+// bounds compares the head with the bounds, which needs no base.
+func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
+	if r.LimitUnit != "" && !policy.Fits(r.LimitUnit, s.unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
+		g.Open(comparison.MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
+		return
+	}
+	if g.Head == nil {
+		g.Open(comparison.MissingMetric, "the head's value is not known")
+		return
+	}
+	text := unit.Format(comparison.Value(g.Head), s.unit)
+	switch {
+	case r.Max != nil && comparison.Value(g.Head) > *r.Max:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+" is above the budget of "+unit.Format(*r.Max, s.unit)
+	case r.Min != nil && comparison.Value(g.Head) < *r.Min:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+" is below the budget of "+unit.Format(*r.Min, s.unit)
+	default:
+		g.Verdict, g.Reason = comparison.Pass, text+" is within the budget"
+	}
+}
+
+// since holds the change since an anchor against its budget: what was spent before times what this change adds. A
+// change that adds nothing fails no budget that others used up.
+func since(g *comparison.Gate, r *policy.Rule, s *subject) {
+	spent, asked := r.SpentOn(s.row.Labels)
+	switch {
+	case !asked:
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and no history says what was spent: name it with --history")
+		return
+	case spent.Ratio <= 0:
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+": "+spent.Why)
+		return
+	case g.Ratio == nil:
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and there is no base that this change is compared with")
+		return
+	}
+	own := comparison.Value(g.Ratio)
+	total := spent.Ratio * own
+	worse := func(ratio float64) float64 { return ratio - 1 }
+	if s.higher {
+		worse = func(ratio float64) float64 { return 1 - ratio }
+	}
+	g.Ratio = &total
+	text := fmt.Sprintf("%s since %s: %s before this change, %s by it", unit.Change(total-1), r.Since,
+		unit.Change(spent.Ratio-1), unit.Change(own-1))
+	if len(spent.By) > 0 {
+		text += "; before: " + strings.Join(spent.By, ", ")
+	}
+	if spent.SE > 0 {
+		text += "; what was before is known to ±" + unit.Percent(1.96*spent.SE)
+	}
+	switch {
+	case worse(total) <= *r.Max:
+		g.Verdict, g.Reason = comparison.Pass, text
+	case worse(own) <= 0:
+		g.Verdict, g.Reason = comparison.Warn, text+": the budget was used up before"
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+", which is above the budget of "+comparison.ExactPercent(*r.Max)
+	}
+}
+
+func verdictOf(level string) comparison.Verdict {
+	if level == comparison.LevelWarn {
+		return comparison.Warn
+	}
+	return comparison.Fail
+}
+
+func (j *judge) structure(g *comparison.Gate, row *comparison.Row) {
+	switch {
+	case !j.c.Comparable:
+		g.Open(j.why())
+	case row.Class == comparison.Regressed || row.Class == comparison.Added:
+		g.Verdict, g.Reason = verdictOf(g.Level), row.Why
+	default:
+		g.Verdict, g.Reason = comparison.Pass, row.Why
+	}
+}

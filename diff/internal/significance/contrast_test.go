@@ -1,0 +1,55 @@
+package significance_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/nsys-llm/explain/diff/internal/significance"
+)
+
+// Sixteen units that double along the run, 10 % slower throughout, with noise of ±0.1 % in turn that cancels: the ratio of
+// the sums is 1.1 to 0.1 %, the median of the ratios is exp of the mean of the two middle ones, and all eighths say +10 %.
+func TestPairsByHand(t *testing.T) {
+	var b, h []float64
+	for i := range 16 {
+		work := 1000 * (1 + float64(i)/16)
+		b = append(b, work)
+		h = append(h, work*1.1*math.Exp(0.001*float64(1-2*(i%2))))
+	}
+	n := significance.Number{Tolerance: 0.03, Timer: 1e-3, Tie: significance.TieNumber, Base: captures(b), Head: captures(h)}
+	v := judge(n)
+	var sb, sh float64
+	for i := range b {
+		sb, sh = sb+b[i], sh+h[i]
+	}
+	near(t, "ratio of sums", v.Ratio, sh/sb, 1e-12)
+	if v.Outcome != significance.Fails {
+		t.Fatalf("%+v", v)
+	}
+	n.Stat = significance.Median
+	near(t, "median of ratios", judge(n).Ratio, 1.1, 1e-12)
+	n.Tie = significance.TieNone
+	if v := judge(n); v.Code != significance.Drifting {
+		t.Errorf("not tied: %+v", v)
+	}
+}
+
+// Units of 1, 2, … 16: the medians of the eighths are 1.5 to 15.5, the correlation of ln with the place is by hand below.
+func TestTrend(t *testing.T) {
+	var v []float64
+	var xy, xx, yy, m float64
+	for i := range 16 {
+		v = append(v, float64(i+1))
+		m += math.Log(float64(i+1)) / 16
+	}
+	for i := range 16 {
+		x, y := float64(i)-7.5, math.Log(float64(i+1))-m
+		xy, xx, yy = xy+x*y, xx+x*x, yy+y*y
+	}
+	trend := significance.TrendOf(v)
+	near(t, "range", trend.Range, 15.5/1.5, 1e-12)
+	near(t, "correlation", trend.Correlation, xy/math.Sqrt(xx*yy), 1e-12)
+	if significance.TrendOf(v[:7]) != (significance.Trend{Range: 1}) {
+		t.Error("seven units have no trend")
+	}
+}

@@ -1,0 +1,54 @@
+package significance_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/nsys-llm/explain/diff/internal/significance"
+)
+
+// Swapping the sides mirrors ratio, interval and class; where more is better, so does the rule.
+func TestMirror(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 1))
+	for range 40 {
+		var b, h [][]float64
+		for range 1 + rng.IntN(3) {
+			b = append(b, series(rng, 8+rng.IntN(30), 1, 0.03))
+		}
+		for range 1 + rng.IntN(3) {
+			h = append(h, series(rng, 8+rng.IntN(30), 1.07, 0.03))
+		}
+		n := significance.Number{Tolerance: 0.03, Timer: 1, Base: captures(b...), Head: captures(h...)}
+		m := significance.Number{Tolerance: 0.03, Timer: 1, Base: captures(h...), Head: captures(b...)}
+		v, w := judge(n), judge(m)
+		if math.Abs(v.Low*w.High-1) > 1e-9 || math.Abs(v.High*w.Low-1) > 1e-9 || math.Abs(v.Ratio*w.Ratio-1) > 1e-9 {
+			t.Errorf("%+v and %+v", v, w)
+		}
+		if (v.Class == significance.Regressed) != (w.Class == significance.Improved) || v.Class == significance.Improved {
+			t.Errorf("classes %v and %v", v.Class, w.Class)
+		}
+		// A throughput that falls by 3/103 is as bad as a time that grows by 3 %.
+		m.HigherBetter, m.Tolerance = true, 3./103
+		u := judge(m)
+		if u.Outcome != v.Outcome || math.Abs(u.Ratio*v.Ratio-1) > 1e-9 || math.Abs(u.P-v.P) > 1e-9 {
+			t.Errorf("time %+v and throughput %+v", v, u)
+		}
+	}
+}
+
+// Swapping the sides mirrors the interval also where both are equally slow, and where the lists are the same sample of
+// units that differ.
+func TestMirrorOfEqualMeans(t *testing.T) {
+	a := []float64{10, 12, 9, 11, 13, 8, 10, 11, 9, 10, 7}
+	b := []float64{10, 10, 10, 11, 9, 10, 14, 6, 10}
+	c := []significance.Capture{{Units: a, Value: 10, N: 50}}
+	d := []significance.Capture{{Units: a, Value: 10.2, N: 50}}
+	for i, pair := range [][2][]significance.Capture{{captures(a), captures(b)}, {captures(a, b), captures(b)}, {c, d}} {
+		v := judge(significance.Number{Tolerance: 0.03, Timer: 1e-6, Base: pair[0], Head: pair[1]})
+		w := judge(significance.Number{Tolerance: 0.03, Timer: 1e-6, Base: pair[1], Head: pair[0]})
+		if v.Low >= v.High || math.Abs(v.Low*w.High-1) > 1e-9 || math.Abs(v.High*w.Low-1) > 1e-9 {
+			t.Errorf("%d: %v to %v, mirrored %v to %v", i, v.Low, v.High, w.Low, w.High)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package significance
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
+	"github.com/nsys-llm/explain/diff/student"
+)
+
+// MinModerate is how many samples it takes to learn from the others how variances are spread. With fewer, nothing is
+// moderated and every sample stands on its own variance.
+const MinModerate = 10
+
+// Moderation is what a family of samples says of the variance of any of them: a scaled inverse chi-square prior (Smyth
+// 2004) with D0 degrees of freedom around S02. D0 = 0 means that nothing was learned.
+type Moderation struct {
+	D0, S02 float64
+	// degrees of freedom of the samples that were learned from, which bound those of any moderated variance
+	Pooled float64
+	Limit  float64 // samples of a larger variance are not like the others and stand on their own
+}
+
+// maxPrior bounds D0: what the others say counts for no more than so many times a sample's own captures. Where all
+// variances look alike, D0 would be infinite and a sample's own variance count for nothing. That is too sure of a dozen
+// kernels that share clocks: it would make the ones that are noisier than the others look certain.
+const maxPrior = 2
+
+// outlier is how many standard deviations, estimated by the median absolute deviation, a sample's ln s² may lie from the
+// median of all.
+const outlier = 3 * normalMAD
+
+// Moderate learns from variances with df degrees of freedom each. Over those whose ln is at most the median + 3·1.4826 MAD
+// (a few that vary much more, as communication does among kernels, would make all look unlike), v is by how much the
+// variance of ln s² exceeds what chance gives it, ψ'(df/2):
+//
+//	ψ'(x) ≈ 1/x + 1/2x² + 1/6x³,  D0 = (1 + √(1+2v))/v, which is ψ'(D0/2) = v to the second term, and at most 2 df
+//
+// S02 is the mean of s² weighted by df. One of zero counts as 1e-5 times the median variance.
+func Moderate(s2, df []float64) (m Moderation) {
+	least := order.Median(slices.Clone(s2)) * 1e-5
+	if len(s2) < MinModerate || least == 0 { // most samples do not vary at all: no distribution to learn
+		return m
+	}
+	ln := make([]float64, len(s2))
+	for i, v := range s2 {
+		ln[i] = math.Log(max(v, least))
+	}
+	limit := order.Median(slices.Clone(ln)) + max(outlier*MAD(ln), 1e-9) // 1e-9 for variances that are equal but for rounding
+	m.Limit = math.Exp(limit)
+	var kept []float64
+	var sum, chance float64
+	for i, v := range ln {
+		if v <= limit {
+			x := df[i] / 2
+			kept, m.Pooled, sum, chance = append(kept, v), m.Pooled+df[i], sum+s2[i]*df[i], chance+1/x+1/(2*x*x)+1/(6*x*x*x)
+		}
+	}
+	n := float64(len(kept))
+	m.D0, m.S02 = maxPrior*m.Pooled/n, sum/m.Pooled
+	if sd := Deviation(kept); sd*sd > chance/n {
+		v := sd*sd - chance/n
+		m.D0 = min(m.D0, (1+math.Sqrt(1+2*v))/v)
+	}
+	return m
+}
+
+// Squeeze draws a variance with df degrees of freedom towards the prior, unless it is above Limit:
+//
+//	s̃² = (D0·S02 + df·s²) / (D0 + df),  with D0 + df degrees of freedom, at most Pooled
+func (m Moderation) Squeeze(s2, df float64) (moderated, dfTotal float64) {
+	if m.D0 == 0 || s2 > m.Limit {
+		return s2, min(df, student.MaxDF)
+	}
+	return (m.D0*m.S02 + df*s2) / (m.D0 + df), min(m.D0+df, max(m.Pooled, df), student.MaxDF)
+}

@@ -1,0 +1,213 @@
+package significance
+
+import (
+	"github.com/nsys-llm/explain/diff/student"
+	"math"
+	"slices"
+)
+
+// LeastUnits is how many units a side has to have: of fewer nothing can be told.
+const LeastUnits = 3
+
+// measure looks at the units inside the captures.
+func (q *question) measure(o Options) {
+	q.v.Base, q.v.Head = Trend{Range: 1}, Trend{Range: 1}
+	if q.several() {
+		if q.unitsOf(q.base) > 0 && !q.enough() {
+			q.few, q.v.Code = true, TooFewUnits
+		}
+		return
+	}
+	q.level = 1 - 2*o.Alpha
+	if q.statedOnce() {
+		q.byFloor(o)
+		return
+	}
+	if !q.enough() {
+		q.few, q.v.Code = true, TooFewUnits
+		return
+	}
+	var base, head [][]float64
+	for _, c := range q.base {
+		base = append(base, c.Units)
+	}
+	for _, c := range q.head {
+		head = append(head, c.Units)
+	}
+	q.v.Base, q.v.Head = TrendOf(base[0]), TrendOf(head[0])
+	q.contrast(base, head, o)
+	if q.overUnits {
+		return
+	}
+	q.few, q.apart, q.v.Code = true, math.Inf(-1), TooFewUnits
+	all, other := slices.Concat(base...), slices.Concat(head...)
+	if min(len(all), len(other)) < LeastUnits || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
+		return
+	}
+	lb, lh := logs(all), logs(other)
+	q.apart = slices.Min(lh) - slices.Max(lb)
+	if q.d < 0 {
+		q.apart = slices.Min(lb) - slices.Max(lh)
+	}
+	q.overUnits = true
+	sb, sh := Deviation(lb), Deviation(lh)
+	n, m := float64(len(lb)), float64(len(lh))
+	q.welch([]float64{sb * sb / n, sh * sh / m}, []float64{n, m}, o)
+	q.v.Units = q.unitsFor(sb, sh, o)
+}
+
+// mostUnits are the most that are advised for one capture.
+const mostUnits = 1 << 12
+
+// unitsFor is how many units a side would show the change that is seen, if they vary as these do, by their standard
+// deviations in ln; 0 where the change is not beyond the floor and the rule, so that no number would, or too many.
+func (q *question) unitsFor(base, head float64, o Options) int {
+	beyond := math.Abs(q.d) - q.unitTau(q.tau)
+	if math.Abs(q.d) <= max(q.floor, q.tau) || beyond <= q.timer() {
+		return 0
+	}
+	for n := MinUnits; n <= mostUnits; n++ {
+		if student.Quantile(o.Alpha, float64(2*n-2))*q.n.Stat.width()*math.Sqrt((base*base+head*head)/float64(n)) < beyond {
+			return n
+		}
+	}
+	return 0
+}
+
+// enough reports whether the side with fewer units has what a tail needs: over all its captures where several are
+// compared, in each of them otherwise.
+func (q *question) enough() bool {
+	for _, side := range [][]Capture{q.base, q.head} {
+		if q.several() {
+			if !q.n.Stat.Enough(q.unitsOf(side)) {
+				return false
+			}
+			continue
+		}
+		for i := range side {
+			if !q.n.Stat.Enough(side[i].units()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (q *question) unitsOf(side []Capture) int {
+	n := 0
+	for i := range side {
+		n += side[i].units()
+	}
+	return n
+}
+
+// statedOnce reports whether nothing is known of what a mean or a median varies by inside the captures: a share, a time
+// to start, kernels that all took the same.
+func (q *question) statedOnce() bool {
+	if q.n.Stat != Mean && q.n.Stat != Median || q.n.Trimmed > 0 {
+		return false
+	}
+	for _, side := range [][]Capture{q.base, q.head} {
+		for i := range side {
+			if c := &side[i]; len(c.Units) > 0 || c.SD > 0 || c.N > 0 && c.N < MinUnits {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// byFloor takes the noise floor for what it is, the 99 % point of the difference of two captures of one commit, as if
+// that were normal: d ± z(1-alpha)/z(0.99) · floor.
+func (q *question) byFloor(o Options) {
+	half := student.NormalQuantile(o.Alpha) / student.NormalQuantile(0.01) * q.floor
+	q.overUnits = true
+	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: student.MaxDF, alpha: o.Alpha,
+		method: "noise floor, taken for the 99 % point of a normal distribution"}
+}
+
+// contrast picks how the units are compared.
+func (q *question) contrast(base, head [][]float64, o Options) {
+	stat, seed, all := q.n.Stat, o.Seed, true
+	if len(base) == 1 && len(head) == 1 {
+		b, h := base[0], head[0]
+		if q.n.Tie == TieNumber {
+			b, h = sameSteps(&q.base[0], &q.head[0])
+			all = len(b) == len(base[0]) && len(h) == len(head[0])
+		}
+		switch q.n.Tie {
+		case TieNumber:
+			q.c, q.overUnits = pairs(b, h, 0, stat, o.Alpha, q.timer(), seed)
+		case TieStart:
+			q.c, q.overUnits = robust(b, h, stat, o.Alpha, q.timer(), seed)
+		}
+		if q.overUnits {
+			q.d = q.c.d
+			return
+		}
+	}
+	if q.c, q.overUnits = twoSamples(base, head, stat, o.Alpha, q.timer(), seed); q.overUnits {
+		// A report may list a sample of the units: the interval moves to where all of them are.
+		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
+		q.c.least = math.Abs(q.d)
+		// Where they are the same units, pairing did not pay, and a drift is part of the work.
+		q.loose = q.n.Tie == TieNone || !all
+		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0]))) && !q.v.Base.apart(q.v.Head)
+		return
+	}
+	q.overUnits = q.summaries(o)
+}
+
+// sameSteps are the units of two captures that carry the same numbers, in the order of base's.
+func sameSteps(base, head *Capture) (b, h []float64) {
+	if len(base.Steps) != len(base.Units) || len(head.Steps) != len(head.Units) {
+		return base.Units, head.Units
+	}
+	at := make(map[int64]int, len(head.Steps))
+	for i, step := range head.Steps {
+		at[step] = i
+	}
+	for i, step := range base.Steps {
+		if k, ok := at[step]; ok {
+			b, h = append(b, base.Units[i]), append(h, head.Units[k])
+		}
+	}
+	return b, h
+}
+
+// summaries contrasts numbers of which only the spread over units is known, with as many units as they are worth by
+// their autocorrelation, n (1-ρ)/(1+ρ).
+func (q *question) summaries(o Options) bool {
+	var variance, units []float64
+	for _, side := range [][]Capture{q.base, q.head} {
+		k := float64(len(side))
+		for i := range side {
+			s := &side[i]
+			if len(s.Units) > 0 || s.N < MinUnits || !(s.Value > 0) || !(s.SD >= 0) {
+				return false
+			}
+			n := max(independent(s.N, within(s.Lag1)), 2)
+			sd := s.SD / s.Value
+			variance, units = append(variance, sd*sd/n/(k*k)), append(units, n)
+		}
+	}
+	q.welch(variance, units, o)
+	return true
+}
+
+// welch contrasts means of ln by Welch's t interval, from their variances and the units behind each, as wide as that of
+// the statistic is, see [Statistic.width], around d.
+func (q *question) welch(variance, units []float64, o Options) {
+	var total, pooled float64
+	for i, v := range variance {
+		total += v
+		pooled += v * v / (units[i] - 1)
+	}
+	df := student.MaxDF
+	if pooled > 0 {
+		df = min(max(total*total/pooled, 1), student.MaxDF)
+	}
+	half := student.Quantile(o.Alpha, df) * max(q.n.Stat.width()*math.Sqrt(total), q.timer())
+	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: df, alpha: o.Alpha,
+		method: "Welch's t interval over units"}
+}

@@ -1,0 +1,178 @@
+package significance
+
+import (
+	"github.com/nsys-llm/explain/diff/student"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
+)
+
+// Part is one part of the units' time: a family of kernels, a kind of copies, a cause of idle time. Times are plain, by
+// unit, in one unit of the caller's choice; they may be 0.
+type Part struct{ Base, Head []float64 }
+
+// PartVerdict is a part judged. Changes are head less base of the mean unit.
+type PartVerdict struct {
+	Delta     float64
+	Low, High float64 // interval of Delta, of level 1 - 2 alpha
+	P         float64 // that there is no change in this direction, adjusted over the parts (Holm)
+	Certain   bool
+	Hits      int     // units that alone carry the change, of the side that has it; 0: all do
+	Every     int     // hits come at even distances: 7 says "every 7th"
+	Times     float64 // a hit over the median of the other side; 0 where that is nothing
+	Drifts    bool    // strongly, on a side: what it takes depends on where in the work the units are
+}
+
+// Bounds of what few units carry.
+const (
+	alikeHits = 3   // times the smallest hit that the largest may be
+	leastHit  = 0.1 // of the mean unit, that a hit adds to it
+	carried   = 0.7 // of a certain change, from which hits are said to carry it
+)
+
+// JudgeParts judges the parts of units whose mean is unit on base, as one family. Of series that are tied, unit i with
+// unit i, the differences of pairs are judged, else the two means. A part is certain
+//
+//   - by its mean: Student's t of the mean difference, with n (1-ρ)/(1+ρ) independent units of n where neighbours are
+//     alike with a lag-1 autocorrelation of ρ, adjusted over the parts by Holm; or
+//   - by units that stand apart: two at least and 2 % of all, that lie beyond the other side's largest by more than that lies
+//     beyond its median, each by a tenth of a unit, and that are alike within a factor of three, or most of all, or more than
+//     chance would put there (Rosenbaum 1954). No test of means can tell those: without one of them the mean is another.
+//
+// timer is the resolution of the times.
+func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []PartVerdict {
+	list := make([]PartVerdict, len(parts))
+	p := make([]float64, len(parts))
+	for i := range parts {
+		list[i], p[i] = parts[i].byMean(tied, timer, alpha)
+	}
+	for i, adjusted := range Holm(p) {
+		v := &list[i]
+		v.P = adjusted
+		v.Certain = adjusted <= alpha
+		v.Drifts = drifts(parts[i].Base) || drifts(parts[i].Head)
+		up, down := parts[i].hits(unit, alpha), Part{parts[i].Head, parts[i].Base}.hits(unit, alpha)
+		switch {
+		case len(up.at) > 0 && len(down.at) == 0:
+			v.few(&up, 1, len(parts[i].Head))
+		case len(down.at) > 0 && len(up.at) == 0:
+			v.few(&down, -1, len(parts[i].Base))
+		}
+	}
+	return list
+}
+
+// drifts reports whether times that may be 0 do, see [Trend].
+func drifts(times []float64) bool {
+	m, _ := mean(times)
+	above := slices.Clone(times)
+	for i := range above {
+		above[i] += m / 100
+	}
+	return TrendOf(above).strong(len(times))
+}
+
+// few says that single units carry a part, unless all of them changed too. Where most stand apart, the mean says by how
+// much, however they follow each other.
+func (v *PartVerdict) few(h *hits, sign float64, n int) {
+	if 2*len(h.at) > n {
+		v.Certain = true
+		return
+	}
+	delta := sign * h.excess / float64(n)
+	if v.Certain && math.Abs(delta) < carried*math.Abs(v.Delta) {
+		return
+	}
+	v.Hits, v.Every, v.Times = len(h.at), h.every(), h.times
+	v.Delta, v.Low, v.High = delta, delta, delta
+	v.Certain = len(h.at) > outliers(n)
+}
+
+// byMean judges the mean of a part.
+func (x Part) byMean(tied bool, timer, alpha float64) (v PartVerdict, p float64) {
+	mb, nb := mean(x.Base)
+	mh, nh := mean(x.Head)
+	if nb < 2 || nh < 2 {
+		return v, 1
+	}
+	v.Delta = mh - mb
+	of := func(values []float64) (variance, n float64) { // of the mean
+		n = max(independent(len(values), within(Lag1(values))), 2)
+		sd := Deviation(values)
+		return sd * sd / n, n
+	}
+	var se, df float64
+	if tied && nb == nh {
+		d := make([]float64, nb)
+		for i := range d {
+			d[i] = x.Head[i] - x.Base[i]
+		}
+		variance, n := of(d)
+		se, df = math.Sqrt(variance), n-1
+	} else {
+		vb, n := of(x.Base)
+		vh, m := of(x.Head)
+		se, df = math.Sqrt(vb+vh), student.MaxDF
+		if vb+vh > 0 {
+			df = (vb + vh) * (vb + vh) / (vb*vb/(n-1) + vh*vh/(m-1))
+		}
+	}
+	se = max(se, timer)
+	half := student.Quantile(alpha, df) * se
+	v.Low, v.High = v.Delta-half, v.Delta+half
+	return v, student.Tail(math.Abs(v.Delta)/se, df)
+}
+
+// hits are the units of head that stand apart from all of base.
+type hits struct {
+	at     []int
+	excess float64 // sum, over base's median
+	times  float64
+}
+
+func (x Part) hits(unit, alpha float64) (h hits) {
+	n := len(x.Head)
+	if n < LeastUnits || len(x.Base) < LeastUnits {
+		return h
+	}
+	middle, most := order.Median(slices.Clone(x.Base)), slices.Max(x.Base)
+	beyond := max(most+(most-middle), middle+leastHit*unit)
+	smallest, largest := math.Inf(1), 0.0
+	for i, v := range x.Head {
+		if v > beyond {
+			h.at = append(h.at, i)
+			h.excess += v - middle
+			smallest, largest = min(smallest, v-middle), max(largest, v-middle)
+		}
+	}
+	if 2*len(h.at) <= n && largest > alikeHits*smallest && exceedances(len(h.at), n, len(x.Base)) > alpha { // accidents of all sizes
+		return hits{}
+	}
+	if k := float64(len(h.at)); k > 0 && middle > 0 {
+		h.times = (h.excess/k + middle) / middle
+	}
+	return h
+}
+
+// exceedances is the probability that of n + m units alike the largest k are all among the n (Rosenbaum 1954).
+func exceedances(k, n, m int) float64 {
+	p := 1.0
+	for i := range k {
+		p *= float64(n-i) / float64(n+m-i)
+	}
+	return p
+}
+
+// every is the distance of hits where it is even: none differs from their median by more than a quarter of it and more
+// than 1. 0: it is not, or they are fewer than 3.
+func (h *hits) every() int {
+	if len(h.at) < 3 {
+		return 0
+	}
+	gaps := make([]float64, len(h.at)-1)
+	for i := range gaps {
+		gaps[i] = float64(h.at[i+1] - h.at[i])
+	}
+	return Even(gaps)
+}

@@ -1,0 +1,196 @@
+package significance
+
+import (
+	"math"
+
+	"github.com/nsys-llm/explain/diff/student"
+)
+
+// Levels of the plans below: two-sided tests at Alpha that find a change with probability Power.
+const (
+	Alpha = 0.05
+	Power = 0.80
+)
+
+// Plan is a comparison that is yet to be made, with what is known of the noise. Its powers are of the very test that
+// [Judge] will run: TREAT against Tau with a variance estimated from the captures, pooled with a calibration if there
+// is one, and the floor where one has to be exceeded.
+type Plan struct {
+	Captures int     // a side, at least 1
+	SD       float64 // between captures of one commit, ln
+	DF       float64 // degrees of freedom that a calibration adds to the test; 0 without one
+	Tau      float64 // ln of 1 + the rule's tolerance
+	Alpha    float64 // of the test; with Holm over m numbers, Alpha/m is what the first one is held to
+	Floor    float64 // ln; the change must exceed it as well. 0: none
+	Margin   float64 // ln; how far an interval may reach beyond Tau and still pass
+}
+
+// maxPlanned bounds what Need advises: nobody records more captures a side.
+const maxPlanned = 100
+
+// known is from where on a standard deviation is taken as known: 1/√(2·10⁴) is 0.7 % of it.
+const known = 1e4
+
+// spread is one possible estimate of the standard error, and how likely it is; near and far are the quantiles of the
+// test.
+type spread struct{ weight, se, df, near, far float64 }
+
+// spreads are the estimates that the test may end up with: s/SD is √(χ²/df), whose density
+//
+//	2 (df/2)^(df/2) / Γ(df/2) · u^(df-1) · exp(-df u²/2)
+//
+// is summed by Simpson's rule. Without degrees of freedom there is one, of no standard error: the test is then the
+// floor's alone.
+func (p *Plan) spreads() []spread {
+	k := float64(max(p.Captures, 1))
+	df := p.DF + 2*k - 2
+	se := p.SD * math.Sqrt(2/k)
+	if df <= 0 || !(p.SD > 0) {
+		return []spread{{weight: 1}}
+	}
+	near, far := student.Quantile(p.Alpha, df), student.Quantile(p.Alpha/2, df)
+	at := func(u, weight float64) spread { return spread{weight, u * se, df, near, far} }
+	if df > known {
+		return []spread{at(1, 1)}
+	}
+	const steps = 48
+	gamma, _ := math.Lgamma(df / 2)
+	front := math.Ln2 + df/2*math.Log(df/2) - gamma
+	lo, hi := max(0, 1-8/math.Sqrt(2*df)), 1+8/math.Sqrt(2*df)
+	list := make([]spread, 0, steps+1)
+	var sum float64
+	for i := range steps + 1 {
+		u := max(lo+(hi-lo)*float64(i)/steps, 1e-12)
+		weight := math.Exp(front + (df-1)*math.Log(u) - df*u*u/2)
+		switch {
+		case i == 0 || i == steps:
+		case i%2 == 1:
+			weight *= 4
+		default:
+			weight *= 2
+		}
+		sum += weight
+		list = append(list, at(u, weight))
+	}
+	for i := range list {
+		list[i].weight /= sum
+	}
+	return list
+}
+
+// cutoff is the least change that TREAT calls beyond tau at alpha, given the standard error; near and far are the
+// quantiles alpha and alpha/2, which it lies between.
+func cutoff(tau, se, df, alpha, near, far float64) float64 {
+	excess := func(a float64) float64 { return student.Tail((a-tau)/se, df) + student.Tail((a+tau)/se, df) - alpha }
+	lo, hi := tau+near*se, tau+far*se
+	above, below := excess(lo), excess(hi)
+	for i := 0; i < 40 && hi-lo > 1e-5*hi; i++ { // false position, halving the end that stays (Illinois)
+		mid := hi
+		if above > below {
+			mid = (lo*below - hi*above) / (below - above)
+		}
+		v := excess(mid)
+		if math.Abs(v) < 1e-6*alpha {
+			return mid
+		}
+		if v > 0 {
+			lo, above, below = mid, v, below/2
+		} else {
+			hi, below, above = mid, v, above/2
+		}
+	}
+	return hi
+}
+
+// cuts are the least changes that are found with each estimate.
+func (p *Plan) cuts(list []spread) []float64 {
+	cuts := make([]float64, len(list))
+	for i, s := range list {
+		cuts[i] = max(p.Floor, p.Tau)
+		if s.se > 0 {
+			cuts[i] = max(p.Floor, cutoff(p.Tau, s.se, s.df, p.Alpha, s.near, s.far))
+		}
+	}
+	return cuts
+}
+
+// Power is the probability that a true change of effect (ln, either way) is found to be beyond Tau.
+func (p Plan) Power(effect float64) float64 {
+	list := p.spreads()
+	return p.power(list, p.cuts(list), effect)
+}
+
+func (p *Plan) power(list []spread, cuts []float64, effect float64) float64 {
+	se := p.SD * math.Sqrt(2/float64(max(p.Captures, 1)))
+	var sum float64
+	for i, s := range list {
+		switch d := cuts[i] - math.Abs(effect); {
+		case se > 0:
+			sum += s.weight * student.NormalTail(d/se)
+		case d < 0:
+			sum += s.weight
+		}
+	}
+	return sum
+}
+
+// Detectable is the smallest change, as a ratio (0.05 is 5 %), that is found with the given power; +Inf where none
+// below e³ is.
+func (p Plan) Detectable(power float64) float64 {
+	list := p.spreads()
+	cuts := p.cuts(list)
+	lo, hi := 0.0, 3.0
+	if p.power(list, cuts, hi) < power {
+		return math.Inf(1)
+	}
+	for hi-lo > 1e-6 {
+		if mid := (lo + hi) / 2; p.power(list, cuts, mid) < power {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return math.Expm1(hi)
+}
+
+// settles is the probability that the comparison has an answer: a change beyond Tau is found, or one within Tau
+// passes, because the interval reaches no further than Tau + Margin.
+func (p *Plan) settles(effect float64) float64 {
+	if math.Abs(effect) > p.Tau {
+		return p.Power(effect)
+	}
+	se := p.SD * math.Sqrt(2/float64(max(p.Captures, 1)))
+	var sum float64
+	for _, s := range p.spreads() {
+		switch room := min(p.Tau, p.Tau+p.Margin-s.far*s.se) - math.Abs(effect); {
+		case se > 0:
+			sum += s.weight * student.NormalTail(-room/se)
+		case room >= 0:
+			sum += s.weight
+		}
+	}
+	return sum
+}
+
+// Need is the least number of captures a side, from 2 on, that settle with the given power whether a change of effect
+// (ln) is beyond Tau: by finding it, or by an interval that passes. The floor counts for one capture only and is left
+// out. 0: no sensible number would; effect is too close to Tau.
+func (p Plan) Need(effect, power float64) int {
+	p.Floor = 0
+	enough := func(k int) bool {
+		p.Captures = k
+		return p.settles(effect) >= power
+	}
+	if !(p.SD >= 0) || math.IsInf(p.SD, 0) || math.IsNaN(effect) || !enough(maxPlanned) {
+		return 0
+	}
+	lo, hi := 1, maxPlanned // hi is enough, and lo is not asked
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; enough(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}

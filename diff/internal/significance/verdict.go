@@ -1,0 +1,183 @@
+package significance
+
+import (
+	"math"
+
+	"github.com/nsys-llm/explain/diff/student"
+)
+
+// p that the change is beyond tau by noise alone: over captures, or the larger of those over units and over captures.
+// Few units have to lie apart completely besides, by more than tau.
+func (q *question) p(tau float64) float64 {
+	over := 0.0
+	if q.overCaptures {
+		if q.r.SE == 0 {
+			return 1
+		}
+		over = student.Beyond(q.r.Effect, tau, q.r.SE, q.r.DF)
+		if q.r.Effect*q.d < 0 {
+			over = 1
+		}
+	}
+	switch {
+	case q.several():
+		if !q.overCaptures {
+			return 1
+		}
+		return over
+	case q.few:
+		if !q.overUnits || q.apart <= tau {
+			return 1
+		}
+		return max(over, q.c.p(q.unitTau(tau)))
+	case q.overUnits:
+		return max(over, q.c.p(q.unitTau(tau)))
+	case q.overCaptures:
+		return over
+	}
+	return 1
+}
+
+// unitTau is what the units inside one capture a side have to exceed, where the change has to exceed a tolerance of tau
+// and the floor. A floor that is wider than the tolerance of a time keeps it already: then the units, where they are
+// listed, only have to agree that there is a change.
+func (q *question) unitTau(tau float64) float64 {
+	if tau <= q.floor && !q.n.Count && (len(q.base[0].Units) > 0 || q.n.Trimmed > 0) {
+		return 0
+	}
+	return tau
+}
+
+// decide makes a verdict of p-values.
+func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
+	v := &q.v
+	v.P, v.PAdjusted = p, adjustedRule
+	low, high := q.interval(o)
+	stays := !q.several() || q.n.FloorStays
+	least := math.Abs(q.d)
+	if q.overUnits && !q.several() {
+		least = q.c.least
+	}
+	beyond := !stays || least > q.floor
+	open := !q.drifts && !(q.several() && q.few)
+	change := beyond && open && adjustedClass <= o.Alpha && math.Abs(q.d) > q.tauClass
+	reach := math.Log(math.Exp(q.tau) + math.Expm1(q.floor))
+	surely := v.Level > 0 && open && (!q.few || q.overUnits)
+	same := q.tauClass
+	if stays {
+		same = q.floor
+	}
+	switch {
+	case change && q.d > 0:
+		v.Class = Regressed
+	case change:
+		v.Class = Improved
+	case surely && low >= -same && high <= same && math.Abs(q.d) <= q.tauClass:
+		v.Class = Same
+	}
+	switch {
+	case change && q.d > q.tau && adjustedRule <= o.Alpha:
+		v.Outcome, v.Code = Fails, ""
+	case surely && q.d <= q.tau && high <= reach:
+		v.Outcome, v.Code = Holds, ""
+		if v.Class == Regressed && high > q.tau { // slower for certain, and perhaps by more than the rule allows
+			v.Outcome = Warns
+		}
+	case q.few && v.Level == 0:
+		v.Code = TooFewUnits
+	// small and uncertain: the resolution says how much would have been seen; of a count there is no other noise to
+	// know of
+	case (v.Level > 0 || q.n.Count) && q.d <= q.tau:
+		v.Outcome, v.Code, v.Loose = Holds, "", true
+	case q.few:
+		v.Code = TooFewUnits
+	case q.drifts:
+		v.Code = Drifting
+	case q.loose && (q.v.Base.drifts(q.unitsOf(q.base)) || q.v.Head.drifts(q.unitsOf(q.head))):
+		v.Code = Drifting
+	default:
+		v.Code = WideInterval
+	}
+	q.resolution(o)
+}
+
+// interval fills in the interval that is shown, and returns it in ln.
+func (q *question) interval(o Options) (low, high float64) {
+	v := &q.v
+	low, high = q.d, q.d
+	switch {
+	case q.overUnits && !q.several():
+		low, high = q.c.low, q.c.high
+		v.Level, v.Method = q.level, q.c.method
+	case q.overCaptures && q.r.SE > 0:
+		low, high = q.r.Low, q.r.High
+		v.Level, v.Method = 1-o.Alpha, "t interval over captures"
+	}
+	v.Ratio, v.Low, v.High = ratio(q.d), ratio(low), ratio(high)
+	return low, high
+}
+
+// ratio of ln, kept within what a float holds, and so does its inverse.
+func ratio(ln float64) float64 { return math.Exp(min(max(ln, -700), 700)) }
+
+// resolution is the loss from which on these captures, varying as they do, would have failed.
+func (q *question) resolution(o Options) {
+	if q.drifts || q.several() && (q.few || !q.overCaptures || q.r.SE == 0) {
+		return
+	}
+	least := q.tau
+	if !q.several() || q.n.FloorStays {
+		least = max(least, q.floor)
+	}
+	if q.overCaptures {
+		near, far := student.Quantile(o.Alpha, q.r.DF), student.Quantile(o.Alpha/2, q.r.DF)
+		least = max(least, cutoff(q.tau, q.r.SE, q.r.DF, o.Alpha, near, far))
+	}
+	switch {
+	case q.several():
+	case q.overUnits:
+		least = max(least, q.unitTau(q.tau)+q.c.d-q.c.low)
+	case !q.overCaptures:
+		return
+	}
+	q.v.Resolution = ratio(least) - 1
+	if q.n.HigherBetter {
+		q.v.Resolution = -math.Expm1(-least)
+	}
+}
+
+// need is how many captures a side would settle it. Where the noise between captures is not known, the floor stands
+// for it: 2.326 standard deviations of a difference.
+func (q *question) need(o Options) {
+	p := Plan{SD: q.sd, DF: q.sdDF, Tau: q.tau, Alpha: o.Alpha}
+	if !q.overCaptures && q.sdDF == 0 {
+		p.SD = q.floor / (student.NormalQuantile(0.01) * math.Sqrt2)
+	}
+	p.SD = max(p.SD, q.timer())
+	p.Margin = math.Log(math.Exp(q.tau)+math.Expm1(q.floor)) - q.tau
+	effect := q.d
+	if effect < 0 {
+		effect = 0
+	}
+	q.v.Need = p.Need(effect, Power)
+}
+
+// verdict turns the answer back to how the question was put.
+func (q *question) verdict() Verdict {
+	v := q.v
+	if q.overCaptures {
+		r := q.r
+		v.Test = &r
+	}
+	if !q.n.HigherBetter {
+		return v
+	}
+	if v.Ratio != 0 {
+		v.Ratio, v.Low, v.High = 1/v.Ratio, 1/v.High, 1/v.Low
+	}
+	if t := v.Test; t != nil {
+		t.Effect, t.Low, t.High, t.NBase, t.NHead = -t.Effect, -t.High, -t.Low, t.NHead, t.NBase
+	}
+	v.Base, v.Head = v.Head, v.Base
+	return v
+}
