@@ -34,7 +34,7 @@ What is recorded:
                                           cudaProfilerStart in a client never reaches it
 
 "explain capture vllm" also starts the server and sends the load. The nsys flags fit the installed
-version (2021.4 or later); --dry-run shows them. Ctrl-C ends the recording and every process, and
+version (2021.4 to 2026); --dry-run shows them. Ctrl-C ends the recording and every process, and
 exports what was recorded; a second Ctrl-C gives up. Closing the terminal counts as Ctrl-C.
 
 --repeat 3 makes three captures, run-1 to run-3, which a reliable comparison needs. With --pair, base
@@ -49,8 +49,8 @@ included.
 
 Recordings are never lost. Each of several captures is in its place as soon as it is complete. If
 something fails after the recording, everything is in DIR.failed, and "explain capture resume
-DIR.failed" continues; if nothing was recorded, DIR.failed holds the logs. The next capture on the
-machine ends processes that a killed capture left running.
+DIR.failed" continues; if nothing was recorded, DIR.failed holds the logs. Where explain itself is
+killed, that happens too, within 45 s, and nothing keeps running.
 
 Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed (the trace of a
 failed program is kept), nothing was recorded, or the capture was interrupted.`,

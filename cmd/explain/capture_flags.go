@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +44,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "what nsys traces, a `LIST`")
 	fl.StringVar(&f.Graphs, "graph-trace", "node",
 		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
+	fl.StringArrayVar(&f.NsysArgs, "nsys-arg", nil, "pass `ARGUMENT` on to nsys, as --cuda-flush-interval=100 (repeatable)")
 	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
 	fl.BoolVar(&f.Host, "host", false,
 		"record what the host's threads do: switches of the scheduler, samples of CPUs, Python's functions where nsys can")
@@ -102,8 +105,10 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*capturesession.Sess
 		}
 	}
 	switch {
-	case f.Graphs != "node" && f.Graphs != "graph":
-		return nil, usagef("--graph-trace %s is unknown; it is node or graph", f.Graphs)
+	case !regexp.MustCompile(`^(node|graph)(:host-only|:host-and-device)?$`).MatchString(f.Graphs):
+		return nil, usagef("--graph-trace %s is unknown; it is node or graph, and in newer versions of nsys :host-only or :host-and-device behind it", f.Graphs)
+	case slices.ContainsFunc(f.NsysArgs, func(arg string) bool { return !strings.HasPrefix(arg, "-") }):
+		return nil, usagef("--nsys-arg %q is no argument of nsys; write --nsys-arg=--cuda-flush-interval=100", f.NsysArgs)
 	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.Trace):
 		return nil, usagef("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.Trace)
 	case f.Repeat < 1 || f.Repeat > 100:

@@ -3,6 +3,7 @@ package capture
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,13 +11,14 @@ import (
 
 // Trace says what nsys records.
 type Trace struct {
-	Trace       string // --trace: cuda,nvtx,osrt
-	Graphs      string // --cuda-graph-trace: node or graph
-	GraphsAsked bool   // the user named it: a version without the flag is then an error
-	Memory      bool   // --cuda-memory-usage
-	Host        bool   // what the host's threads do: switches of the scheduler, samples of CPUs, Python where nsys can
-	Counters    bool   // of the GPUs, at nsys' own rate
-	Forks       bool   // --trace-fork-before-exec: servers start their workers that way
+	Trace       string   // --trace: cuda,nvtx,osrt
+	Graphs      string   // --cuda-graph-trace: node or graph
+	GraphsAsked bool     // the user named it: a version without the flag is then an error
+	Memory      bool     // --cuda-memory-usage
+	Host        bool     // what the host's threads do: switches of the scheduler, samples of CPUs, Python where nsys can
+	Counters    bool     // of the GPUs, at nsys' own rate
+	Forks       bool     // --trace-fork-before-exec: servers start their workers that way
+	More        []string // arguments of nsys profile or launch that explain knows nothing of
 }
 
 // base are the flags that profile and launch share. What the installed version lacks is left out, and said in notes.
@@ -24,6 +26,11 @@ func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) 
 	traced := t.Trace
 	if t.Host && n.lists(command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
 		traced += "," + pythonGIL
+	}
+	if command == "launch" && n.lists(command, softwareCUDA) && cudaAlone.MatchString(traced) {
+		// Hardware places kernels in time when the process ends: of a window that ends before, none would be left.
+		traced = cudaAlone.ReplaceAllString(traced, "${1}"+softwareCUDA+"${2}")
+		notes = append(notes, "nsys "+n.Version+" traces CUDA by software ("+softwareCUDA+"), since a window that ends before the program does loses what hardware traced; name another with --trace")
 	}
 	args = []string{"--trace=" + traced}
 	optional := func(flag, value, lost string) {
@@ -54,8 +61,11 @@ func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) 
 	if n.lists(command, "--discard-environment") { // a trace otherwise holds the whole environment, keys included
 		args = append(args, "--discard-environment=true")
 	}
-	return args, notes, nil
+	return append(args, t.More...), notes, nil
 }
+
+// cudaAlone is the value cuda in a list of what is traced, which leaves the way to nsys.
+var cudaAlone = regexp.MustCompile(`(^|,)cuda(,|$)`)
 
 // pythonHz is how often Python's stacks are sampled: low, as each sample stops the interpreter.
 const pythonHz = "100"

@@ -95,21 +95,26 @@ func NotInstalled(err error) bool { return errors.Is(err, errNotInstalled) }
 var errNotInstalled = errors.New("is not installed here, or not on PATH")
 
 // Newest is what is assumed where no nsys is installed, to show commands.
-func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2025.1", year: 2025, minor: 1} }
+func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026, minor: 1} }
 
 func helpFlags(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range helpFlag.FindAllStringSubmatch(text, -1) {
 		found[m[1]] = true
 	}
-	if strings.Contains(text, pythonGIL) {
-		found[pythonGIL] = true
+	for _, value := range []string{pythonGIL, softwareCUDA} {
+		if strings.Contains(text, value) {
+			found[value] = true
+		}
 	}
 	return found
 }
 
-// pythonGIL is a value of --trace that only newer versions know.
-const pythonGIL = "python-gil"
+// Values of --trace that only newer versions know.
+const (
+	pythonGIL    = "python-gil"
+	softwareCUDA = "cuda-sw" // since 2025.6, where cuda is traced by hardware if the GPU can
+)
 
 func ask(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
@@ -132,7 +137,7 @@ func (n *Nsys) has(command, flag string) bool {
 	return n.year >= 2022 || flag != "--cuda-graph-trace"
 }
 
-// lists reports whether the help of a command names a flag, or pythonGIL.
+// lists reports whether the help of a command names a flag, or one of the values above.
 func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] }
 
 // missing names what the installed version lacks, and what to do.

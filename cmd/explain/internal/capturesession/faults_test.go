@@ -350,7 +350,7 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 
 // TestEveryVersionOfNsys: the commands are accepted by each version that explain knows, for every kind of window.
 func TestEveryVersionOfNsys(t *testing.T) {
-	for _, version := range longtest.Some([]string{"2021.4", "2022.4", "2023.4", "2024.2", "2025.6"}, 2) {
+	for _, version := range longtest.Some([]string{"2021.4", "2022.4", "2023.4", "2024.2", "2025.6", "2026.1"}, 2) {
 		for name, args := range map[string][]string{
 			"whole capture":       {"--cuda-memory", "--", "true"},
 			"timed capture":       {"--duration", "1s", "--", "sleep", "60"},

@@ -31,15 +31,16 @@ type Options struct {
 	DryRun        bool   // print the commands and run none
 	NoReport      bool   // export the trace and do not analyse it
 	Quiet         bool
-	Repeat        int    // captures of each program, at least 1
-	Pair          bool   // base and head in turns, compared
-	Overhead      bool   // measure what profiling costs
-	Nsys          string // the program; empty: $NSYS, else nsys
-	Trace, Graphs string // nsys --trace and --cuda-graph-trace
-	GraphsAsked   bool   // Graphs is the user's, not the default
-	Memory        bool   // nsys --cuda-memory-usage
-	Host          bool   // scheduler, CPU samples, Python
-	Counters      bool   // of the GPUs
+	Repeat        int      // captures of each program, at least 1
+	Pair          bool     // base and head in turns, compared
+	Overhead      bool     // measure what profiling costs
+	Nsys          string   // the program; empty: $NSYS, else nsys
+	Trace, Graphs string   // nsys --trace and --cuda-graph-trace
+	NsysArgs      []string // passed on
+	GraphsAsked   bool     // Graphs is the user's, not the default
+	Memory        bool     // nsys --cuda-memory-usage
+	Host          bool     // scheduler, CPU samples, Python
+	Counters      bool     // of the GPUs
 	Window        capture.Window
 	Grace, Limit  time.Duration // before a process is killed; of a program, 0 is none
 	Unit          string        // --unit of the analysis
@@ -80,7 +81,7 @@ func (r *Session) job(program []string) *capture.Job {
 	return &capture.Job{
 		Nsys: r.Tool,
 		Trace: capture.Trace{Trace: r.Trace, Graphs: r.Graphs, GraphsAsked: r.GraphsAsked,
-			Memory: r.Memory, Host: r.Host, Counters: r.Counters, Forks: r.Window.Triggered() || r.Server != nil},
+			Memory: r.Memory, Host: r.Host, Counters: r.Counters, More: r.NsysArgs, Forks: r.Window.Triggered() || r.Server != nil},
 		Window:  r.Window,
 		Program: program,
 		Grace:   r.Grace,
@@ -344,7 +345,7 @@ func nothingRecorded(res *analyze.Result) bool { return res.Report.Window.Length
 // nothingAdvice is what to change when nothing was recorded.
 func (r *Session) nothingAdvice() string {
 	switch {
-	case !strings.Contains(","+r.Trace+",", ",cuda,"):
+	case !strings.Contains(","+r.Trace, ",cuda"): // or cuda-sw, cuda-hw
 		return "--trace " + r.Trace + " records no CUDA; add cuda to it"
 	case r.Server != nil:
 		return "did the server use the GPU? See logs/server.log, and whether its worker processes are traced (nsys 2022.4 or later)"

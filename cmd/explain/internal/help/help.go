@@ -43,7 +43,7 @@ var groups = []struct{ title, flags string }{
 const window = "unit window from to steady phase-map kernel-map"
 
 // rare are flags that action.yml sets, that only users of older tools know, or that few need: help --all lists them.
-const rare = "environment artifact base-commit baseline-file baseline-artifact baseline-branch history-artifact history-branch history-repository " +
+const rare = "nsys-arg environment artifact base-commit baseline-file baseline-artifact baseline-branch history-artifact history-branch history-repository " +
 	"comment comment-key pull-request status report-url allow-unsafe accept-by override-label comparison " +
 	"no-kernel-percentiles no-nvtx-kernel-map nvtx-coverage-warn-threshold threshold print-schema " +
 	"profiler-path nvtx-include ncu-kernels ncu-set dtype fail-on-errors health-timeout " +

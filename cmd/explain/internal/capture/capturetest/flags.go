@@ -32,7 +32,7 @@ samples-per-backtrace sampling-period session session-new stats stop-on-exit`
 // accepted is version → command → flags.
 var accepted = map[string]map[string]map[string]bool{
 	"2021.4": commands("2021.4"), "2022.4": commands("2022.4"), "2023.4": commands("2023.4"),
-	"2024.2": commands("2024.2"), "2025.6": commands("2025.6"),
+	"2024.2": commands("2024.2"), "2025.6": commands("2025.6"), "2026.1": commands("2026.1"),
 }
 
 func commands(version string) map[string]map[string]bool {

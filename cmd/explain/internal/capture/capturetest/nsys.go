@@ -24,7 +24,7 @@ import (
 var full = map[string]string{
 	"2020.3": "2020.3.4.32-52657a0", "2021.4": "2021.4.1.73-08591f7", "2022.4": "2022.4.2.1-df9881f",
 	"2023.4": "2023.4.4.54-234433681190v0", "2024.2": "2024.2.3.38-242334140272v0",
-	"2025.6": "2025.6.1.90-256137053442v0",
+	"2025.6": "2025.6.1.90-256137053442v0", "2026.1": "2026.1.1.204-261137243442v0",
 }
 
 // standin is one call of the fake nsys.
@@ -88,7 +88,11 @@ func (s *standin) command(name string, args []string) int {
 		}
 		slices.Sort(list)
 		for _, f := range list {
-			fmt.Fprintf(s.out, "\t--%s=\n\n\t   Possible values are …\n\n", f)
+			more := ""
+			if f == "trace" && s.version >= "2026" {
+				more = "'cuda', 'cuda-hw', 'cuda-sw', "
+			}
+			fmt.Fprintf(s.out, "\t--%s=\n\n\t   Possible values are %s…\n\n", f, more)
 		}
 		return 0
 	}
