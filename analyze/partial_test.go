@@ -361,7 +361,7 @@ func TestRealRanks(t *testing.T) {
 		}
 	}
 	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
-	if at < 0 || r.Findings[at].Title != "Rank 3 holds up 6: SendRecv with nobody late before AllReduce #1001, 467.7 ms in 957 of 1001; it arrives last in 95.6 % of collectives" {
+	if at < 0 || r.Findings[at].Title != "Rank 3 holds up 6: a slow SendRecv (no captured rank came late to it) before AllReduce #1001, 467.7 ms in 957 of 1001; it arrives last in 95.6 % of collectives" {
 		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -69,7 +69,7 @@ func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	switch {
 	case len(same) > 0 && len(same) == len(base) && len(same) == len(head):
 		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.SameCapture,
-			Text: "base and head are the same capture, so their equal numbers prove nothing: was the head recorded?"})
+			Text: "head is a copy of base, not a second capture, and shows no change"})
 	case len(same) > 0:
 		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.SameCapture,
 			Text: strings.Join(same, ", ") + " is on both sides: name each capture on one"})

@@ -7,14 +7,13 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/pairing"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
 // StudyFields are what a study can be of: the fields of the environment that make sides not comparable, and what no
 // field says: the batch size, the engine (its version, say), and the work itself.
 func StudyFields() []string {
-	list := []string{pairing.StudyBatch, pairing.StudyEngine, pairing.StudyWork}
+	list := []string{comparison.StudyBatch, comparison.StudyEngine, comparison.StudyWork}
 	for _, f := range report.EnvironmentFields() {
 		if f.Class == report.HardField {
 			list = append(list, f.Name)
@@ -29,10 +28,13 @@ func (x *comparer) unjudge() {
 	s := &comparison.Study{BaseGPUs: gpus(x.Base), HeadGPUs: gpus(x.Head)}
 	for _, name := range x.Opt.Study {
 		f := comparison.StudyField{Name: name}
-		if at := slices.IndexFunc(c.Residue, func(r comparison.Residue) bool { return r.Field == name }); at >= 0 {
-			f.Base, f.Head = c.Residue[at].Base, c.Residue[at].Head
-			c.Residue = slices.Delete(c.Residue, at, at+1)
+		for _, e := range report.EnvironmentFields() {
+			if e.Name == name {
+				f.Base = e.Get(&x.Base.Captures[0].Report.Environment)
+				f.Head = e.Get(&x.Head.Captures[0].Report.Environment)
+			}
 		}
+		c.Residue = slices.DeleteFunc(c.Residue, func(r comparison.Residue) bool { return r.Field == name })
 		s.Fields = append(s.Fields, f)
 	}
 	c.Study, c.Verdict, c.Gates, c.Resolution, c.Counts.GatesChecked = s, comparison.None, []comparison.Gate{}, nil, 0
@@ -68,7 +70,7 @@ func (x *comparer) price() {
 		for s.Collective = range collectives {
 		}
 	}
-	c.Cause = "Study of " + s.Names() + ": " + s.String() + ". " + c.Cause
+	c.Cause = "Study of " + s.About() + ": " + s.String() + ". " + c.Cause
 }
 
 // gpus is how many GPUs did work in a capture of a side, the most of several.

@@ -50,7 +50,7 @@ func TestStudy(t *testing.T) {
 			math.Abs(comparison.Value(s.Efficiency)-c.efficiency) > 1e-9 {
 			t.Errorf("%s: %q, %+v", c.name, s, s)
 		}
-		if !strings.HasPrefix(got.Cause, "Study of "+s.Names()+": "+c.says) {
+		if !strings.HasPrefix(got.Cause, "Study of "+s.About()+": "+c.says) {
 			t.Errorf("%s: %q", c.name, got.Cause)
 		}
 		if c.name == "GPU" && s.Fields[0] != (comparison.StudyField{Name: "gpu", Base: "A100", Head: "V100"}) {
@@ -68,7 +68,7 @@ func TestStudyIsOffered(t *testing.T) {
 	for _, c := range []struct {
 		study []string
 		want  string
-	}{{nil, "explain diff --study gpu,dtype BASE HEAD"}, {[]string{"gpu"}, "explain diff --study gpu,dtype BASE HEAD"}, {[]string{"batch"}, "--study batch,gpu,dtype BASE HEAD"}} {
+	}{{nil, "explain diff --study parallelism,dtype BASE HEAD"}, {[]string{"gpu"}, "explain diff --study gpu,dtype BASE HEAD"}, {[]string{"batch"}, "--study batch,parallelism,dtype BASE HEAD"}} {
 		got := diffOf(t, base, head, diff.Options{Study: c.study})
 		if got.Comparable || !strings.Contains(got.Cause, c.want) || got.Study != nil && got.Study.Step != nil {
 			t.Errorf("%v: comparable %v, %q, %+v", c.study, got.Comparable, got.Cause, got.Study)
@@ -98,5 +98,33 @@ func TestStudyPassesForNothing(t *testing.T) {
 	}
 	if comparison.Rank(comparison.None) < comparison.Rank(comparison.Fail) {
 		t.Error("none is better than a failure")
+	}
+}
+
+// A study of a field says what is known of it, so that nobody takes two unknown versions for two versions.
+func TestStudySaysWhatIsUnknown(t *testing.T) {
+	gemm := map[string]float64{"gemm": 4}
+	text := func(s string) *string { return &s }
+	for _, c := range []struct {
+		field      string
+		base, head *string
+		want       string
+	}{
+		{"engine", nil, nil, "engine (not known of either side: explain report --server-log reads it)"},
+		{"engine", text("vLLM 0.9.1"), nil, "engine (not known of the head: explain report --server-log reads it)"},
+		{"engine", nil, text("vLLM 0.9.1"), "engine (not known of the base: explain report --server-log reads it)"},
+		{"engine", text("vLLM 0.9.1"), text("vLLM 0.9.1"), "engine (the same on both sides: vLLM 0.9.1)"},
+		{"engine", text("vLLM 0.9.1"), text("vLLM 0.10.0"), "engine"},
+		{"dtype", nil, nil, "dtype (not known of either side)"},
+		{"batch", nil, nil, "batch"},
+	} {
+		base, head := studied(1, 16, 2e6, gemm), studied(1, 16, 1e6, gemm)
+		if c.field == "engine" {
+			base.Environment.Engine, head.Environment.Engine = c.base, c.head
+		}
+		got := diffOf(t, base, head, diff.Options{Study: []string{c.field}})
+		if got.Study.About() != c.want || !strings.HasPrefix(got.Cause, "Study of "+c.want+": step × 0.5") {
+			t.Errorf("%s: %q", c.want, got.Cause)
+		}
 	}
 }

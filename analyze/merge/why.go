@@ -143,7 +143,7 @@ func doing(act string) string {
 		return "its host is in " + call
 	}
 	if call, ok := strings.CutPrefix(act, ranks.Transfer); ok {
-		return call + " with nobody late"
+		return "a slow " + call + " (no captured rank came late to it)"
 	}
 	return act
 }

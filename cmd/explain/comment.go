@@ -208,7 +208,7 @@ func readLeg(name string, b []byte) (diffdoc.Leg, error) {
 		return diffdoc.Leg{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if c.Study != nil {
-		return diffdoc.Leg{}, fmt.Errorf("%s is a study of %s, of sides that differ on purpose: it has no verdict, and no change is judged by it", name, c.Study.Names())
+		return diffdoc.Leg{}, fmt.Errorf("%s is a study of %s, of sides that differ on purpose: it has no verdict, and no change is judged by it", name, c.Study.About())
 	}
 	title := strings.TrimSuffix(path.Base(name), ".json")
 	if dir := path.Base(path.Dir(name)); title == "comparison" && dir != "." && dir != "/" {

@@ -80,6 +80,10 @@ func explained(w io.Writer, root *cobra.Command, name string) error {
 		if found, err := describeFlag(w, root, name); found || command != nil {
 			return err
 		}
+		if text := docs.Example(name); text != "" {
+			_, err := io.WriteString(w, text)
+			return err
+		}
 		entries = docs.Search(name)
 	}
 	if len(entries) == 0 && command == nil {

@@ -25,7 +25,8 @@ func newScrub(e *env) *cobra.Command {
 		Short: "Write a copy of a capture that is safe to share",
 		Long: `A capture holds the whole environment of the process, host and user names, command lines and
 captured output. scrub copies only the tables, columns and metadata on a list, which is what explain
-reads. Analysing the copy gives the same numbers, without those that come out of payloads and of
+reads. Analysing the copy gives the same numbers ("explain diff IN OUT" says so, and exits with 4, since a copy
+is no second capture), without those that come out of payloads and of
 events of plugins, which can hold anything: power, NCCL's message sizes, Python's stacks.
 
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,

@@ -23,6 +23,13 @@ type Study struct {
 	Collective    string   `json:"collective"`
 }
 
+// What a study can be about beside fields of the environment that make sides not comparable.
+const (
+	StudyBatch  = "batch"
+	StudyEngine = "engine"
+	StudyWork   = "work"
+)
+
 // StudyField is what differs on purpose. Values are empty where they are not known or the field has none.
 type StudyField struct {
 	Name string `json:"name"`
@@ -30,13 +37,33 @@ type StudyField struct {
 	Head string `json:"head"`
 }
 
-// Names of the fields, separated by commas.
-func (s *Study) Names() string {
+// About names the fields, separated by commas, and says which values are not known.
+func (s *Study) About() string {
 	var list []string
 	for _, f := range s.Fields {
-		list = append(list, f.Name)
+		text := f.Name
+		switch {
+		case f.Name == StudyBatch || f.Name == StudyWork: // no field of the environment
+		case f.Base == "" && f.Head == "":
+			text += " (not known of either side" + known(f.Name) + ")"
+		case f.Base == "":
+			text += " (not known of the base" + known(f.Name) + ")"
+		case f.Head == "":
+			text += " (not known of the head" + known(f.Name) + ")"
+		case f.Base == f.Head:
+			text += " (the same on both sides: " + f.Base + ")"
+		}
+		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
+}
+
+// known says where the value of a field can be read; empty if it is not in the server's log.
+func known(field string) string {
+	if field == StudyEngine || field == "parallelism" || field == "model" {
+		return ": explain report --server-log reads it"
+	}
+	return ""
 }
 
 // String is what a study comes to: step × 0.62, all-reduce +0.4 ms, 1 → 2 GPUs, efficiency 81 %.

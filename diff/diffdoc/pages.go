@@ -115,7 +115,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	spans := doc.Spans(verdictWord(c.Verdict))
 	switch {
 	case c.Study != nil && c.Study.Step != nil:
-		return append(spans, doc.Text(" of "+c.Study.Names()+": "+c.Study.String()))
+		return append(spans, doc.Text(" of "+c.Study.About()+": "+c.Study.String()))
 	case c.FirstRun():
 		return append(spans, doc.Text(" no baseline"))
 	case !c.Comparable:

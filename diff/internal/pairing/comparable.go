@@ -40,13 +40,6 @@ type Options struct {
 	Study    []string
 }
 
-// What a study can be of beside fields of the environment.
-const (
-	StudyBatch  = "batch"
-	StudyEngine = "engine"
-	StudyWork   = "work"
-)
-
 // studied reports whether the sides differ in a field on purpose. Another split over GPUs is another number of them.
 func (o *Options) studied(field string) bool {
 	return slices.Contains(o.Study, field) || field == gpuCount && (slices.Contains(o.Study, "gpu") || slices.Contains(o.Study, "parallelism"))
@@ -60,7 +53,7 @@ func (o *Options) onPurpose(fields ...string) string {
 	list := slices.Clone(o.Study)
 	for _, f := range fields {
 		if f == gpuCount {
-			f = "gpu"
+			f = "parallelism"
 		}
 		if !slices.Contains(list, f) {
 			list = append(list, f)
@@ -86,7 +79,7 @@ func (x *Sides) differentWork(text string) {
 		x.C.Reason(comparison.DifferentWork, text)
 		return
 	}
-	x.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(StudyWork))
+	x.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(comparison.StudyWork))
 }
 
 // Check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of

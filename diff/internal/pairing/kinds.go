@@ -30,7 +30,7 @@ const judgedShare = 0.02
 // matchKinds finds which kinds of unit of the two sides are the same. Captures of one side are lined up with the first
 // of it, and the first of the head with the first of the base, see [kindMatcher.score].
 func (x *Sides) matchKinds() {
-	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, sizes: !slices.Contains(x.Opt.Study, StudyBatch)}
+	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, sizes: !slices.Contains(x.Opt.Study, comparison.StudyBatch)}
 	base, head := m.lineUp(x.Base.Captures), m.lineUp(x.Head.Captures)
 	first := func(s *side.Side, rows [][]int) []kindRef {
 		list := make([]kindRef, len(rows))

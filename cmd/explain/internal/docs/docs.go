@@ -51,7 +51,7 @@ func allPages() []Page {
 	var list []Page
 	add := func(group, name, text string) {
 		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
-		list = append(list, Page{Name: name, Title: title, Group: group, Text: text})
+		list = append(list, Page{Name: name, Title: title, Group: group, Text: withExamples(text)})
 	}
 	mine := func(group string) {
 		for _, g := range own {

@@ -152,7 +152,7 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		"unit.time.p50":                        "p50: median",
 		"gpu.idle_cause_time":                  "labels device,cause",
-		"gpu_idle":                             "finding of section gpu_time: (from 5 % of the judged steps",
+		"gpu_idle":                             "finding of section gpu_time (from 5 % of the judged steps, or of the window if there are none). The largest cause",
 		"wide_interval":                        "the interval includes both no change and a real one",
 		"exit code 4":                          "inconclusive; `diff`, `gate`",
 		"NO_COLOR":                             "no colour",
@@ -178,6 +178,11 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s is no finding: %+v", name, list[0])
 		}
 	}
+	for _, id := range analyze.FindingIDs() {
+		if text := Find(id)[0].Text; !regexp.MustCompile(`^finding of section \w+( \([^)]*\))?\. [^a-z(,*]`).MatchString(text) {
+			t.Errorf("%s begins within a sentence: %s", id, text)
+		}
+	}
 	for _, name := range []string{"", " ", "no_such_word", "unit.time.p51", "cute::tuple"} {
 		if list := Find(name); len(list) != 0 {
 			t.Errorf("%q: %+v", name, list)
@@ -201,6 +206,33 @@ func TestSearch(t *testing.T) {
 	for _, asked := range []string{"", " ", "…", "no_such_word", "tensor xyzzy"} {
 		if list := Search(asked); len(list) != 0 {
 			t.Errorf("%q: %+v", asked, list)
+		}
+	}
+}
+
+// TestExample: a reader without the repository gets the files that pages link to whole.
+func TestExample(t *testing.T) {
+	for name, want := range map[string]string{
+		"gitlab": "gitlab/.gitlab-ci.yml", "Jenkins": "jenkins/Jenkinsfile", "buildkite": "buildkite/pipeline.yml",
+		"same-runner": "github/same-runner.yml", "fork-gate.yml": "github/fork-gate.yml", "skill": "agents/SKILL.md"} {
+		file, err := os.ReadFile(filepath.Join(root, "examples", filepath.FromSlash(want)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Example(name); got != "# "+source+"examples/"+want+"\n\n"+string(file) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for _, name := range []string{"", "github", ".", "no_such_word"} {
+		if got := Example(name); got != "" {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+	page, _ := ByName("agents")
+	for _, file := range []string{"mcp.json", "config.toml"} {
+		text, err := os.ReadFile(filepath.Join(root, "examples", "agents", file))
+		if err != nil || !strings.Contains(page.Text, string(text)) {
+			t.Errorf("the page on agents lacks %s (%v)", file, err)
 		}
 	}
 }

@@ -112,6 +112,9 @@ func MetricText(m analyze.MetricInfo, statistic string) string {
 	return text
 }
 
+// findingHead parts when a finding appears, and the other findings of the same item, from the text about it.
+var findingHead = regexp.MustCompile(`^(\([^)]*\))?(?:,? ?(?:and )?\*\*\w+\*\*(?: \([^)]*\))?)*[.:] (.+)`)
+
 // findingText is what the page of a section says of a finding: the item that begins with its name.
 func findingText(section, id string) string {
 	p, _ := ByName(section)
@@ -120,8 +123,11 @@ func findingText(section, id string) string {
 	if end != nil {
 		text = text[:end[0]]
 	}
-	text = strings.Join(strings.Fields(strings.TrimLeft(text, ".: ")), " ")
-	return "finding of section " + section + ": " + text
+	m := findingHead.FindStringSubmatch(strings.Join(strings.Fields(text), " "))
+	if m == nil {
+		return "finding of section " + section + ": " + text
+	}
+	return strings.TrimSpace("finding of section "+section+" "+m[1]) + ". " + strings.ToUpper(m[2][:1]) + m[2][1:]
 }
 
 // cudaCall is the name of a function of the CUDA runtime (cudaFree) or of the driver (cuLaunchKernel).
