@@ -140,18 +140,16 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 		evidence := []report.MetricRef{kit.Ref("batch.token_utilization"), kit.Ref("batch.underutilized")}
 		switch mean := *tokens.Mean(); {
 		case mean < batchLow:
-			out.Find("batches_small", "Batches fill little of what the scheduler allows", evidence,
+			out.Find("batches_small", evidence,
 				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. Where prefill batches are small too, the load is low or requests arrive one by one.",
 				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache; it makes nothing slower that is not full.")
 		case mean > batchHigh:
-			out.Find("batches_full", "Batches are full: the scheduler's token limit bounds the work",
-				evidence,
+			out.Find("batches_full", evidence,
 				"Raise --max-num-batched-tokens if the time between tokens allows it; prompts are being cut into chunks at this limit.")
 		}
 	}
 	if waiting != nil && *waiting >= batchQueued {
-		out.Find("requests_wait", "Requests are queued in most steps: the server is overloaded",
-			[]report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
+		out.Find("requests_wait", []report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
 			"Where the KV cache is full, give it more memory or shorten --max-model-len; where it is not, raise --max-num-seqs.",
 			"Otherwise the load is above what this server can do: more replicas, or fewer requests.")
 	}

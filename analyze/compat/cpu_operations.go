@@ -95,7 +95,7 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 		ratio := stat.Ratio(total["scheduling"], total["scheduling"]+total["model_execution"])
 		out.Metric("cpu.scheduling_ratio", nil, ratio)
 		if *ratio >= schedulingShare {
-			out.Find("scheduler_slow", "The scheduler takes a large share of each step",
+			out.Find("scheduler_slow",
 				[]report.MetricRef{kit.Ref("cpu.scheduling_ratio"), kit.Ref("cpu.op_time", "operation", "scheduling")},
 				"Let the next step be scheduled while the GPU works (vLLM: --async-scheduling), and check that the engine has a CPU core of its own.",
 				"Long queues make every step's schedule longer: lower --max-num-seqs where requests wait anyhow.")

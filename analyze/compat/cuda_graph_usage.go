@@ -136,11 +136,11 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		out.Metric("cudagraph.unused", nil, unused)
 		switch {
 		case sumReplays == 0:
-			out.Find("cudagraphs_never_run", "CUDA graphs were captured, and none was ever replayed",
+			out.Find("cudagraphs_never_run",
 				[]report.MetricRef{kit.Ref("cudagraph.captured"), kit.Ref("cudagraph.replays")},
 				"The steps ran without graphs: their batch sizes are above the largest captured one, or something in them forbids graphs (cascade attention, a LoRA that was not captured). The server's log says which mode each step chose, with --cudagraph-metrics.")
 		case *unused >= cudagraphUnused:
-			out.Find("cudagraphs_unused", "Most captured CUDA graphs are never replayed",
+			out.Find("cudagraphs_unused",
 				[]report.MetricRef{kit.Ref("cudagraph.unused"), kit.Ref("cudagraph.captured")},
 				"Each costs start-up time and memory. Capture the sizes that occur (vLLM: --cudagraph-capture-sizes), and keep them close together there, since a batch is padded up to the next one.")
 		}

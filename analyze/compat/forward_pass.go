@@ -90,7 +90,7 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 			kit.Text("pass_phase", p), kit.Int("passes", f.Time.N()), kit.Int("tokens", f.Tokens),
 			kit.Float("total", f.Time.Sum()), kit.Maybe("share", share), kit.Maybe("throughput", rate))...)
 		if p == "prefill" && share != nil && *share > forwardPrefill {
-			out.Find("prefill_heavy", "Most of the forward time is prefill",
+			out.Find("prefill_heavy",
 				[]report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
 				"Use chunked prefill, so that decode steps are not held up (vLLM: on by default in V1), and tune --max-num-batched-tokens: larger for throughput, smaller for the time between tokens.",
 				"Where prompts share their beginning, check that prefix caching hits.")

@@ -290,11 +290,11 @@ func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 		const ms = 1e6
 		switch {
 		case *decode >= stageDominates*max(ms, *prefill):
-			out.Find("decode_dominates", "Decode takes most of a run", evidence,
+			out.Find("decode_dominates", evidence,
 				"Fuse attention (FlashAttention), keep the KV cache contiguous and no longer than needed, and serve several requests at once: decode of one request moves all weights for each token.")
 		case *prefill >= stageDominates*max(ms, *decode):
 			slices.Reverse(evidence)
-			out.Find("prefill_dominates", "Prefill takes most of a run", evidence,
+			out.Find("prefill_dominates", evidence,
 				"Look at image resolution and preprocessing (base_size, patch_size, crops): they set how many tokens a prompt has. A lighter vision encoder helps where the vision stages are most of it.")
 		}
 	}
@@ -307,10 +307,10 @@ func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 		kit.Ref("mfu.bandwidth_utilization", "stage", "decode")}
 	switch {
 	case *busy >= stageBusyBytes:
-		out.Find("decode_memory_bound", "Decode is memory-bandwidth-bound", evidence,
+		out.Find("decode_memory_bound", evidence,
 			"Batch more requests, which read the weights once for all, or quantise weights and KV cache.")
 	case *used < stageIdleFlops && *busy < stageIdleBytes:
-		out.Find("decode_latency_bound", "Decode uses little of either arithmetic or memory", evidence,
+		out.Find("decode_latency_bound", evidence,
 			"The time goes between kernels, or into kernels too small to fill the device: a trace says which. Launch steps as CUDA graphs (torch.compile(mode=\"reduce-overhead\")), and avoid synchronisation between CPU and GPU in each step.")
 	}
 }

@@ -318,13 +318,13 @@ func moeFindings(out *kit.Output, layers []moeLayer) {
 					report.MetricRef{ID: "moe.coverage", Labels: l.label()})
 			}
 		}
-		out.Find("dead_experts", "Some experts are never chosen", evidence,
+		out.Find("dead_experts", evidence,
 			"Measure with more and more varied requests first: few tokens reach few experts.",
 			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so that their GPU has less to do.")
 	}
 	if hot >= 0 && *layers[hot].peak > moeUneven {
 		l := &layers[hot]
-		out.Find("experts_uneven", "Expert load is uneven",
+		out.Find("experts_uneven",
 			[]report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
 			"With expert parallelism a layer waits for its busiest expert: balance them (vLLM: --enable-eplb, with redundant experts), and watch the balancedness that it logs.",
 			"FLOPs are the same however tokens spread, so that metrics of utilisation computed from a model's dimensions do not show this.")

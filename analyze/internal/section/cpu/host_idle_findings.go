@@ -25,7 +25,7 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 	}
 	s := in.Step()
 	if ns := s.Host[timeline.HostProfiler]; ns > 0 && s.Device != nil {
-		out.Find("host_profiler", "The profiler itself causes part of the wait for the host",
+		out.Find("host_profiler",
 			[]report.MetricRef{kit.Ref("gpu.host_cause_time", "device", strconv.Itoa(int(s.Device.ID)), "cause", "profiler")},
 			"This time is gone without the profiler: trace less (fewer kinds of events, CUDA graphs as a whole with --cuda-graph-trace=graph, no stacks), or a shorter time.",
 		).OfIdle(s, ns, timeline.CauseHost)
@@ -38,8 +38,7 @@ func (x *late) gilFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	for _, m := range out.Metrics() {
 		if m.ID == "host.gil_time" && m.Value != nil && *m.Value >= gilShare*float64(x.total) {
 			ns := int64(*m.Value)
-			out.Find("host_gil", "The launching thread waits for Python's global interpreter lock",
-				[]report.MetricRef{kit.Ref("host.gil_time")},
+			out.Find("host_gil", []report.MetricRef{kit.Ref("host.gil_time")},
 				"Other threads of the process run Python: move them to a process of their own (tokenizing, HTTP, logging), or let them release the lock.",
 			).OfIdle(s, int64(float64(s.Cause[timeline.CauseHost])*float64(ns)/float64(x.total)), timeline.CauseHost)
 		}
@@ -58,8 +57,7 @@ func (x *late) frameFinding(out *kit.Output) {
 	if best < 0 {
 		return
 	}
-	out.Find("host_frame", "One function takes a large part of the time that the GPU waits for the host",
-		[]report.MetricRef{kit.Ref(ratio, "frame", frames[best].name), kit.Ref(count)},
+	out.Find("host_frame", []report.MetricRef{kit.Ref(ratio, "frame", frames[best].name), kit.Ref(count)},
 		"The share is an estimate from samples: the table of functions has its interval. Look at what the function does in every step.")
 }
 

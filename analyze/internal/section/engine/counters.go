@@ -148,7 +148,7 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 		if d.Finished["error"] > d.Finished["abort"] {
 			reason = "error"
 		}
-		o.Find("requests_cut_off", "Some requests were aborted or failed",
+		o.Find("requests_cut_off",
 			[]report.MetricRef{kit.Ref("serve.requests_ended", "reason", reason), kit.Ref("serve.requests_ended")},
 			"Aborted requests were cancelled by their clients, often for a timeout: look at the latencies. The histograms include them with the time until then.")
 	}

@@ -96,7 +96,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if s.Concurrency > 0 && s.Concurrency < fewConcurrent {
-		out.Find("kv_cache_small", "The KV cache fits barely one full-length request",
+		out.Find("kv_cache_small",
 			[]report.MetricRef{kit.Ref("serve.max_concurrency"), kit.Ref("serve.kv_cache_tokens")},
 			"If requests are shorter than --max-model-len, this costs nothing, but set it to the real maximum; if not, give the KV cache more memory, use a smaller type for it, or more GPUs.")
 	}

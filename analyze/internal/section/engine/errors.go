@@ -83,7 +83,7 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 		t.Row(
 			kit.Text("class", serverlog.ClassNames[c]), kit.Int("count", n))
 		f := &errorFindings[c]
-		out.Find("server_errors", f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice).Fails(f.failure)
+		out.FindAs("server_errors", f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice).Fails(f.failure)
 	}
 	t.Add()
 	starts := in.Evidence.Log.Starts
@@ -91,11 +91,11 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 	switch ends := last.Ends(); {
 	case ends == "" || all > 0: // what broke is a finding already
 	case last.Stopped():
-		out.Find("never_ready", "The server was stopped before it was ready (the last step in its log: "+ends+")",
+		out.FindAs("never_ready", "The server was stopped before it was ready (the last step in its log: "+ends+")",
 			[]report.MetricRef{kit.Ref("serve.errors")},
 			"Whoever stopped it waited less long than it takes to start: loading, compiling and capturing graphs can take many minutes. Wait for /health.")
 	default:
-		out.Find("never_ready", "The log ends before the server was ready (its last step: "+ends+")",
+		out.FindAs("never_ready", "The log ends before the server was ready (its last step: "+ends+")",
 			[]report.MetricRef{kit.Ref("serve.errors")},
 			"Nothing in it says why: the log was copied too early, or the process was killed from outside (kubectl describe pod and dmesg name the killer, mostly a lack of memory).")
 	}

@@ -36,7 +36,6 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 	}
 	if sum.P50 < unevenExperts {
 		out.Find("experts_uneven",
-			"Some ranks work on far more tokens than others, and the others wait for them",
 			[]report.MetricRef{kit.Ref("serve.expert_balance")},
 			"Give the load balancer redundant experts (num_redundant_experts), or let it move experts more often.").
 			Costs(kit.WorthOf(report.OfRun, 1-sum.P50, 1))

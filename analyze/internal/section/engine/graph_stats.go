@@ -101,12 +101,11 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 			"There are more distinct rows of CUDA graph statistics than are kept; the rest is not counted.")
 	}
 	if p := stat.Ratio(all.paddings, all.padded); p != nil && *p >= graphPadding {
-		out.Find("graph_padding", "A large part of the tokens in CUDA graphs is padding",
-			[]report.MetricRef{kit.Ref("serve.graph_padding"), kit.Ref("serve.graph_batches")},
+		out.Find("graph_padding", []report.MetricRef{kit.Ref("serve.graph_padding"), kit.Ref("serve.graph_batches")},
 			"Capture the sizes that batches really have (--cuda-graph-sizes, compilation_config.cudagraph_capture_sizes); the table says which.")
 	}
 	if m := modes["NONE"]; m != nil && float64(m.batches) >= noGraphShare*float64(all.batches) && len(order) > 1 {
-		out.Find("batches_without_graph", "Many batches ran without a CUDA graph",
+		out.Find("batches_without_graph",
 			[]report.MetricRef{kit.Ref("serve.graph_mode_share", "mode", "NONE"), kit.Ref("serve.graph_batches")},
 			"Batches larger than the largest captured size run without one: raise it, or look in the table for what else sets them apart.")
 	}

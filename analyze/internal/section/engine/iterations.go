@@ -196,7 +196,6 @@ func iterations(in *kit.Input, out *kit.Output) {
 	if share := stat.Ratio(byType[serverlog.Mixed].total, all.total); share != nil && *share >= mixedShare &&
 		mean[serverlog.Decode] > 0 && mean[serverlog.Mixed] >= mixedSlow*mean[serverlog.Decode] {
 		out.Find("prefill_slows_decode",
-			"Iterations that mix prefill into decode are much slower than decode alone: running requests wait for new ones",
 			[]report.MetricRef{kit.Ref("serve.iteration_time", "type", "mixed"),
 				kit.Ref("serve.iteration_time", "type", "decode"), kit.Ref("serve.iteration_time_share", "type",
 					"mixed")},
@@ -204,7 +203,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 			Costs(kit.WorthOf(report.OfRun, *share*(1-mean[serverlog.Decode]/mean[serverlog.Mixed]), 1))
 	}
 	if times.N >= 100 && times.Max >= stall*times.P99 {
-		out.Find("iteration_stall", "A few iterations take many times longer than all others",
+		out.Find("iteration_stall",
 			[]report.MetricRef{kit.Ref("serve.iteration_time_max"), kit.Ref("serve.iteration_time"),
 				kit.Ref("serve.iterations")},
 			"Find them in iterations.csv by their time: compilation during serving (JIT, a batch size without a CUDA graph), garbage collection or another process on the machine are usual causes.")

@@ -365,17 +365,16 @@ func loadFindings(o *kit.Output, r *loadfile.Result) {
 		for _, f := range r.Failures {
 			evidence = append(evidence, kit.Ref("load.failures", "kind", f.Kind))
 		}
-		o.Find("load_failures", "Requests failed under load", evidence,
+		o.Find("load_failures", evidence,
 			"Latencies are of the requests that succeeded, and those that fail are often the slow ones: find the cause in the server's log before comparing anything.").Costs(kit.WorthOf(report.OfRequests, float64(c.Failed), float64(answered)))
 	}
 	if r.Workload.Rate != nil && r.Rates.Requests != nil && growing(r.Requests) {
-		o.Find("load_saturated", "The server cannot keep up with the rate",
+		o.Find("load_saturated",
 			[]report.MetricRef{kit.Ref("load.request_rate"), kit.Ref("load.target_rate"), kit.Ref("serve.e2e")},
 			"Requests pile up, and their latency grows as long as the load lasts: it measures the length of the run more than the server. Measure at a rate that it can keep, or compare throughput.")
 	}
 	if g := r.Goodput; g != nil && g.Ratio != nil && *g.Ratio < poorGoodput {
-		o.Find("load_goodput", "Many requests miss their limits",
-			[]report.MetricRef{kit.Ref("load.goodput_ratio")},
+		o.Find("load_goodput", []report.MetricRef{kit.Ref("load.goodput_ratio")},
 			"Lower the rate, or shorten what the slow part of the request is: a long time to the first token is queueing or prefill, a long time per token is decoding.").
 			Costs(kit.WorthOf(report.OfRequests, 1-*g.Ratio, 1))
 	}

@@ -247,8 +247,7 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	}
 	t.Cut(-1).Add()
 	if len(failed) > 0 {
-		o.Find("failed_responses", "Some requests were answered with an error",
-			append(failed, kit.Ref("serve.responses")),
+		o.Find("failed_responses", append(failed, kit.Ref("serve.responses")),
 			"A status below 500 is the client's fault (a wrong model name, a prompt that is too long), one from 500 on the server's. The engine's statistics do not include these requests.").
 			Fails(broken > 0).Costs(kit.WorthOf(report.OfRequests, float64(broken), float64(answered)))
 	}

@@ -366,8 +366,7 @@ func (r *servingRun) findings() {
 		if usage != nil {
 			evidence = append(evidence, kit.Ref("serve.kv_cache_usage"))
 		}
-		r.out.Find("preemptions", "Requests were preempted: their work was thrown away and done again",
-			evidence,
+		r.out.Find("preemptions", evidence,
 			"Give the KV cache more memory (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static), let fewer requests run at once (--max-num-seqs; SGLang: --max-running-requests), or spread the model over more GPUs.")
 	}
 	if usage == nil || running == nil || waiting == nil {
@@ -375,13 +374,13 @@ func (r *servingRun) findings() {
 	}
 	switch queue := waiting.P50 > 0 && waiting.P50 >= queuePerRun*running.P50; {
 	case queue && usage.P90 >= kvFull:
-		r.out.Find("kv_cache_full", "Requests wait while the KV cache is full",
+		r.out.Find("kv_cache_full",
 			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"),
 				kit.Ref("serve.requests_running")},
 			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower --max-model-len if requests are shorter, or add replicas.").
 			Costs(r.share(func(s *serverlog.Sample) bool { return s.Waiting > 0 && s.Usage >= kvFull }))
 	case queue && usage.P90 < kvRoom:
-		r.out.Find("queue_with_room", "Requests wait although the KV cache has room",
+		r.out.Find("queue_with_room",
 			[]report.MetricRef{kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running"),
 				kit.Ref("serve.kv_cache_usage")},
 			"Something else limits how many requests run: --max-num-seqs (SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (--max-num-batched-tokens; SGLang: --chunked-prefill-size).").

@@ -149,8 +149,7 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 	if share := stat.Ratio(total, all); share == nil || *share < unnamedShare {
 		return
 	}
-	out.Find("unnamed_kernels", "Much of the kernel time is in kernels whose names do not say what they do",
-		[]report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")},
+	out.Find("unnamed_kernels", []report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")},
 		"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest.")
 }
 
@@ -229,7 +228,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		return n < len(in.Kinds) && kernelname.ConvertsLayout(in.Trace.Kernels.Names[n].Name)
 	})
 	if s.Share(converts) > 0 {
-		out.Find("layout_conversions", "Kernels that only convert between NCHW and NHWC take "+unit.Percent(s.Share(converts))+" of the "+s.What(),
+		out.FindAs("layout_conversions", "Kernels that only convert between NCHW and NHWC take "+unit.Percent(s.Share(converts))+" of the "+s.What(),
 			categoryRefs(s, string(kernelname.Memory)),
 			"Keep one layout from end to end (PyTorch: model and input .to(memory_format=torch.channels_last)), so that no convolution converts.",
 		).Costs(s.Worth(converts), layout...)
@@ -250,7 +249,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		return true
 	})
 	if s.Share(ns) >= leastCategory || s.Compute > 0 && float64(ns) >= pointwiseShare*float64(s.Compute) {
-		out.Find("pointwise_kernels", "Pointwise and copy kernels take "+unit.Percent(s.Share(ns))+" of the "+s.What(),
+		out.FindAs("pointwise_kernels", "Pointwise and copy kernels take "+unit.Percent(s.Share(ns))+" of the "+s.What(),
 			refs,
 			"They are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels.",
 			"Layout changes and casts between kernels point at producers and consumers that disagree: the NVTX range around the launch says where.",
@@ -278,7 +277,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 		if 2*s.Kernels[lead] > ns {
 			most = "most of it, "
 		}
-		out.Find("dominant_category", "Kernels of category "+string(c)+" take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+
+		out.FindAs("dominant_category", "Kernels of category "+string(c)+" take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+
 			most+unit.Percent(s.Share(s.Kernels[lead]))+", is "+kit.Quoted(in.Kinds[lead].Display),
 			append(categoryRefs(s, string(c)), kernelRefs(in, s, lead)...), kernelAdvice[c]...,
 		).At(in.Kinds[lead].Display).Costs(s.Worth(ns), claims...)

@@ -354,9 +354,8 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 		return
 	}
 	id := func(i int) string { return strconv.Itoa(int(in.Timeline.Devices[i].ID)) }
-	out.Find("comm_skew", "Devices wait in collectives for a slower one",
-		[]report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
-			kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
+	out.Find("comm_skew", []report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
+		kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
 		"The device that waits least joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
 		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
 	).Costs(in.Worth(in.Timeline.Devices[most].ID, waits[most]-waits[least]))

@@ -78,7 +78,7 @@ func commSlows(in *kit.Input, out *kit.Output) {
 	} else {
 		out.Float(ref.ID, nil, more)
 	}
-	out.Find("comm_slows", "Kernels beside communication take "+unit.Percent(more/without)+" longer than without it: "+s.Each(int64(more)),
+	out.FindAs("comm_slows", "Kernels beside communication take "+unit.Percent(more/without)+" longer than without it: "+s.Each(int64(more)),
 		[]report.MetricRef{ref},
 		"Communication takes SMs and memory bandwidth from them: give it fewer SMs (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS), or let copy engines or NVLS move the data.",
 		"Overlap still pays while this is less than the communication that it hides.",

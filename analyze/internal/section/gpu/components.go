@@ -115,7 +115,7 @@ func components(in *kit.Input, out *kit.Output) {
 	hidden, _ := wholeGraphs(in)
 	for _, c := range list {
 		if c.name == string(kernelname.CompAttention) && float64(c.time) > dominantAttention*float64(total+hidden) {
-			out.Find("attention_dominates", "Attention takes most of the kernel time",
+			out.Find("attention_dominates",
 				[]report.MetricRef{kit.Ref("component.gpu_time", "component", c.name), kit.Ref("kernel.total_time")},
 				"Check that a fused attention back end is in use (vLLM: VLLM_ATTENTION_BACKEND; SGLang: --attention-backend) and that it fits the head size and the data type of the KV cache.",
 				"Long contexts make attention grow: prefix caching, a shorter --max-model-len or chunked prefill keep it in bounds.")

@@ -168,19 +168,19 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	idleFinding(in, out, s)
 	if ns := s.Cause[timeline.CauseDependency]; s.Share(ns) >= waitsShare && in.IdleSite().Cause != timeline.CauseDependency {
-		out.Find("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+s.BehindLaunch(),
+		out.FindAs("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+s.BehindLaunch(),
 			stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "dependency"), s.BehindAdvice(in)...,
 		).Costs(s.Worth(ns), s.IdleClaims(ns, timeline.CauseDependency)...)
 	}
 	if s.Share(s.Copy) >= transferBound {
-		out.Find("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s),
+		out.FindAs("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s),
 			append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"), stepRefs(s, "unit.compute_time", "gpu.compute_time")...),
 			"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one step ahead on a stream of its own.",
 			"The section on copies has direction, kind of memory, size and throughput to hold against the link's rate.",
 		).Costs(s.Worth(s.Copy), s.CopyClaim())
 	}
 	if s.Share(s.Comm) >= exposedCommShare {
-		out.Find("exposed_comm", "Communication is not hidden behind compute: "+unit.Percent(s.Share(s.Comm)),
+		out.FindAs("exposed_comm", "Communication is not hidden behind compute: "+unit.Percent(s.Share(s.Comm)),
 			stepRefs(s, "unit.exposed_comm_time", "gpu.exposed_comm_time"),
 			"A communication kernel also waits for the slowest rank: the communication section says which collective it is and which device waits.",
 			"Overlap it (two-batch overlap, a lower tensor-parallel degree); for small messages a custom all-reduce or NVLS kernels instead of NCCL.",
@@ -261,7 +261,7 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if x.Cause == timeline.CauseDependency || s.Share(s.Cause[timeline.CauseDependency]) < waitsShare { // else told apart
 		causes = append(causes, timeline.CauseDependency)
 	}
-	out.Find("gpu_idle", x.Title(in), evidence, advice...).At(x.Place()).OfIdle(s, s.IdleLeft(), causes...)
+	out.FindAs("gpu_idle", x.Title(in), evidence, advice...).At(x.Place()).OfIdle(s, s.IdleLeft(), causes...)
 }
 
 func deviceImbalance(in *kit.Input, out *kit.Output) {
@@ -279,7 +279,7 @@ func deviceImbalance(in *kit.Input, out *kit.Output) {
 		return
 	}
 	hi, lo := strconv.Itoa(int(most.ID)), strconv.Itoa(int(least.ID))
-	out.Find("device_imbalance", "Compute load is imbalanced across GPUs",
+	out.Find("device_imbalance",
 		[]report.MetricRef{kit.Ref("gpu.compute_time", "device", hi), kit.Ref("gpu.compute_time", "device", lo),
 			kit.Ref("gpu.window", "device", hi)},
 		"Check the parallel layout: pipeline stages of unequal cost, expert placement, or one rank that also samples and schedules.",

@@ -265,7 +265,7 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 		evidence = append(evidence, kit.Ref("graph.launches"))
 	}
 	if whole > 0 {
-		out.Find("graph_hidden", "CUDA graphs were traced as a whole: their kernels are hidden", evidence,
+		out.Find("graph_hidden", evidence,
 			"Kernel tables, categories and shares describe only what ran outside graphs. Capture again with `nsys profile --cuda-graph-trace=node`; it costs more per launch, so take times from this capture and kernels from that one.",
 			"Do not compare kernels of this capture with one traced by node: only busy time, graph time and host metrics compare.")
 	}
@@ -280,15 +280,13 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 	switch {
 	case inside == 0 && launches == 0:
 		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
-			out.Find("no_graphs", "No CUDA graphs, and the GPU waits while single kernels are launched",
-				append(idle, kit.Ref("graph.launches")),
+			out.Find("no_graphs", append(idle, kit.Ref("graph.launches")),
 				"Decode steps are the usual place for CUDA graphs: vLLM without --enforce-eager, SGLang without --disable-cuda-graph, TensorRT-LLM with CUDA graphs on; in PyTorch torch.compile(mode=\"reduce-overhead\").",
 				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.",
 			).Costs(step.Worth(launching), claims...)
 		}
 	case inside < lowCoverage*all:
-		out.Find("few_graphs", "CUDA graphs run only a part of the kernels, and the GPU waits for the host",
-			append(idle, evidence...),
+		out.Find("few_graphs", append(idle, evidence...),
 			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.",
 		).Costs(step.Worth(launching), claims...)
 	}

@@ -360,10 +360,9 @@ func idleFindings(in *kit.Input, out *kit.Output, found []deviceIdle) {
 		if found[i].long > 0 {
 			d := &in.Timeline.Devices[i]
 			id, main := strconv.Itoa(int(d.ID)), mainCause(d.Cause)
-			out.Find("gpu_gaps", "The GPU does nothing for more than half a second at a time",
-				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
-					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
-						timeline.CauseNames[main], "device", id)},
+			out.Find("gpu_gaps", []report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
+				kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
+					timeline.CauseNames[main], "device", id)},
 				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window ("+in.NarrowFlags()+") before reading ratios.",
 				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.",
 			)
@@ -374,7 +373,6 @@ func idleFindings(in *kit.Input, out *kit.Output, found []deviceIdle) {
 		if found[i].use != nil && found[i].lowUse() >= lowUseShare {
 			id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
 			out.Find("gpu_low_use",
-				"For a part of the window the GPU is busy for less than half of the time",
 				[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
 					kit.Ref("gpu.idle_ratio", "device", id)},
 				"The GPU is busy over the window as a whole, but not evenly (nsys' expert rule gpu_time_util). The chart utilisation in report.json shows where: at the ends it is start-up and tail, in a comb the gaps of every step.",

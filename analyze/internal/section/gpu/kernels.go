@@ -247,7 +247,7 @@ func topKernelFindings(in *kit.Input, out *kit.Output) {
 	case float64(ns) < largeKernel*float64(all):
 		return
 	}
-	f := out.Find(id, title, evidence, advice...).At(in.Kinds[top].Display)
+	f := out.FindAs(id, title, evidence, advice...).At(in.Kinds[top].Display)
 	if s.Share(ns) >= leastTold {
 		f.Costs(s.Worth(ns), claims...)
 	}
@@ -310,7 +310,7 @@ func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, a
 	if 2*s.Kernels[top] > ns {
 		most = "most of it "
 	}
-	out.Find(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
+	out.FindAs(id, title+unit.Percent(s.Share(ns))+" of the "+s.What()+": "+most+kit.Quoted(name),
 		kernelRefs(in, s, top), advice...).At(name).Costs(s.Worth(ns), claims...)
 }
 
@@ -323,7 +323,7 @@ func graphFinding(out *kit.Output, s *kit.Step) {
 	last := len(s.Kernels) - 1
 	if ns := s.Kernels[last]; s.Share(ns) >= mostlyGraphs {
 		claims, _ := s.KernelClaims(func(n int) bool { return n == last })
-		out.Find("dominant_graph", "CUDA graphs take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": the GPU sets the pace, and which kernels run in them was not traced",
+		out.FindAs("dominant_graph", "CUDA graphs take "+unit.Percent(s.Share(ns))+" of the "+s.What()+": the GPU sets the pace, and which kernels run in them was not traced",
 			stepRefs(s, "unit.compute_time", "gpu.compute_time"),
 			"Capture again with --cuda-graph-trace=node: the kernels inside say what to make faster.",
 		).Costs(s.Worth(ns), claims...)

@@ -434,7 +434,7 @@ func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 		}
 	}
 	if len(evidence) > 0 {
-		out.Find("tiny_copies", "Many tiny copies between host and device", evidence,
+		out.Find("tiny_copies", evidence,
 			"Each costs a call and a round trip of some microseconds, whatever its size: pack the inputs of a step into one pinned buffer, and read results back in one copy per step.",
 			"Device to host, each is usually a .item(), .cpu() or .tolist() that also blocks: the copy rules table and the synchronisation section give the NVTX range.")
 	}

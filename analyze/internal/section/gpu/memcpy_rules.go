@@ -134,15 +134,15 @@ func ruleFinding(in *kit.Input, out *kit.Output, rule int) {
 	s := in.Step()
 	switch rule {
 	case ruleAsyncPageable:
-		out.Find("async_pageable", "Asynchronous copies use pageable memory", evidence,
+		out.Find("async_pageable", evidence,
 			"Large ones are staged through a buffer of the driver, and their calls return late: allocate the host side pinned (pin_memory=True, cudaHostAlloc) and copy with non_blocking=True.",
 		).OfIdle(s, s.Staged, timeline.CauseHost, timeline.CauseSync, timeline.CauseLaunch)
 	case ruleSyncCopy:
-		out.Find("sync_copy", "Synchronous copies block the host", evidence,
+		out.Find("sync_copy", evidence,
 			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed (PyTorch: .to(device, non_blocking=True)).",
 		).OfIdle(s, s.Blocked, timeline.CauseSync, timeline.CauseHost, timeline.CauseLaunch)
 	case ruleSyncMemset:
-		out.Find("sync_memset", "Synchronous memsets of host-visible memory block the host", evidence,
+		out.Find("sync_memset", evidence,
 			"A memset of pinned or managed memory blocks until it is done: use cudaMemsetAsync on a stream, or set the memory on the host.")
 	}
 }
@@ -169,7 +169,7 @@ func readBacks(in *kit.Input, out *kit.Output) {
 		evidence = []report.MetricRef{kit.Ref("unit.read_back_idle"), kit.Ref("unit.read_back_count")}
 		each = ", " + strconv.FormatFloat(float64(s.ReadBacks)/float64(s.Units), 'f', 1, 64) + " per step"
 	}
-	out.Find("read_backs", title+each+", and the GPU idles meanwhile: "+s.Each(s.ReadBackIdle()),
+	out.FindAs("read_backs", title+each+", and the GPU idles meanwhile: "+s.Each(s.ReadBackIdle()),
 		evidence,
 		"Each, of up to 64 bytes, is a .item(), .cpu() or .tolist() (or a condition on a GPU value) that waits for all launched work: keep the value on the GPU, or read it one step later.",
 		"Pinning does not help copies of this size.",

@@ -172,9 +172,8 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 			continue
 		}
 		id := strconv.Itoa(int(d.ID))
-		out.Find("serial_copies", "Copies run where kernels could have hidden them",
-			[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id),
-				kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
+		out.Find("serial_copies", []report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id),
+			kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
 			"Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition.",
 			"The memcpy section says which direction and memory kind they are.",
 		).Costs(in.Step().Worth(in.Step().Copy), in.Step().CopyClaim())

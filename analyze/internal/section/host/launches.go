@@ -238,8 +238,7 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 			kit.Int("count", counts[n]))
 	}
 	t.Cut(in.Options.Top, "count").Add()
-	out.Find("launch_errors", "Launch calls returned errors",
-		[]report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
+	out.Find("launch_errors", []report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
 		"A failed launch runs nothing: run the workload under compute-sanitizer. Error 701 is a launch out of resources (too many registers or too much shared memory for the block size), 209 and 222 a kernel that was not built for this GPU.")
 }
 
@@ -300,12 +299,12 @@ func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float
 		kit.Ref("kernel.duration", labels...)}
 	switch {
 	case storm:
-		out.Find("launch_storm", "Launch storm: very many launches of very short kernels", evidence,
+		out.Find("launch_storm", evidence,
 			"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
 			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
 			"Give each launch more work: larger batches, persistent kernels.").OfIdle(in.Step(), in.CallStats().Launches.Total, timeline.CauseLaunch)
 	case *rate >= stormRate2:
-		out.Find("launch_rate", "Very high launch rate", evidence,
+		out.Find("launch_rate", evidence,
 			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.",
 		).OfIdle(in.Step(), in.CallStats().Launches.Total, timeline.CauseLaunch)
 	}
@@ -318,7 +317,7 @@ func slowLaunches(in *kit.Input, out *kit.Output, name string, e kit.Totals) {
 	if s.N < slowLaunchCalls || s.P50 < slowLaunch {
 		return
 	}
-	out.Find("slow_launches", "One launch call takes long on the host",
+	out.Find("slow_launches",
 		[]report.MetricRef{kit.Ref("launch.api_time", "api", name), kit.Ref("launch.count", "api", name)},
 		"Check the CPU: governor and frequency, cores shared with other work (taskset, cgroup limits), NUMA distance to the GPU, a debugger or a second profiler attached.",
 		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.",

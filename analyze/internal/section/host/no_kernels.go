@@ -84,7 +84,7 @@ func hostOnly(in *kit.Input, out *kit.Output) {
 		out.Int("capture.place_time", kit.Labels(p.label, p.name), ns)
 		out.Int("capture.host_time", nil, x.last-x.first)
 		share := float64(ns) / float64(x.last-x.first)
-		out.Find("host_place", "No kernel was captured: the host is "+what+kit.Quoted(p.name)+" for "+formatRatio(share)+" of the time",
+		out.FindAs("host_place", "No kernel was captured: the host is "+what+kit.Quoted(p.name)+" for "+formatRatio(share)+" of the time",
 			[]report.MetricRef{kit.Ref("capture.place_time", p.label, p.name), kit.Ref("capture.host_time")},
 			"Trace the process that launches kernels, while it works (--trace=cuda,nvtx): what a GPU would gain is known only then.",
 		).At(p.name).Costs(kit.WorthOf(report.OfRun, float64(ns), float64(x.last-x.first)))

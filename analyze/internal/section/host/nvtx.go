@@ -118,10 +118,10 @@ func nvtx(in *kit.Input, out *kit.Output) {
 	rangePidMetrics(in, out, names, parts, mapped)
 
 	if in.Phased(lo, hi) {
-		out.Find("nvtx_present", "NVTX ranges are there, and some map to phases", evidence,
+		out.FindAs("nvtx_present", "NVTX ranges are there, and some map to phases", evidence,
 			"The phases section says what each phase takes; --phase-map FILE names your own.")
 	} else {
-		out.Find("nvtx_present", "No NVTX range was recognised as a phase", evidence,
+		out.FindAs("nvtx_present", "No NVTX range was recognised as a phase", evidence,
 			"Name phases with --phase-map FILE, and the phases section says what each takes; the built-in patterns know the ranges of vLLM, SGLang and TensorRT-LLM.",
 			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
 	}

@@ -234,7 +234,7 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	share := func(part, whole int64) float64 { return float64(part) / float64(max(whole, 1)) }
 	if top := list[0]; mapped && top.phase < x.rest() && share(top.gpu, x.attributed) >= dominantPhase {
 		name := x.name(top.phase)
-		out.Find("dominant_phase", "One phase dominates the attributed GPU kernel time",
+		out.Find("dominant_phase",
 			[]report.MetricRef{kit.Ref("phase.gpu_share", "phase", name), kit.Ref("phase.gpu_time", "phase", name)},
 			phaseAdvice(name)...)
 	}
@@ -247,7 +247,7 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	if top := list[longest]; top.phase < x.rest() && longest < maxPhaseMetrics &&
 		share(top.wall, wall) >= dominantPhase {
 		name := x.name(top.phase)
-		out.Find("dominant_phase_wall", "One NVTX phase dominates the host time",
+		out.Find("dominant_phase_wall",
 			[]report.MetricRef{kit.Ref("phase.wall_share", "phase", name), kit.Ref("phase.wall_time", "phase", name)},
 			"Compare its wall time with its GPU time: where the host takes longer, look for waits and launch cost in this phase (synchronisation and launches sections).")
 	}
@@ -263,9 +263,8 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 			continue
 		}
 		name := x.name(s.phase)
-		out.Find("phase_launch_storm", "Storm of tiny kernels inside one phase",
-			[]report.MetricRef{kit.Ref("phase.launch_rate", "phase", name),
-				kit.Ref("phase.kernel_duration", "phase", name), kit.Ref("phase.launch_count", "phase", name)},
+		out.Find("phase_launch_storm", []report.MetricRef{kit.Ref("phase.launch_rate", "phase", name),
+			kit.Ref("phase.kernel_duration", "phase", name), kit.Ref("phase.launch_count", "phase", name)},
 			"Run this phase as a CUDA graph (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph), and check that its batch sizes are among the captured ones.",
 			"Fuse its pointwise kernels: torch.compile, or the engine's fused norm, rope, activation and sampling kernels.")
 	}

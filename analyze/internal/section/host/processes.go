@@ -256,9 +256,8 @@ func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 			continue
 		}
 		if first != nil && first.B == p.B {
-			out.Find("shared_device", "Several processes run kernels on the same device",
-				[]report.MetricRef{kit.Ref("kernel.total_time", "pid", pidText(in, first.A)),
-					kit.Ref("kernel.total_time", "pid", pidText(in, p.A))},
+			out.Find("shared_device", []report.MetricRef{kit.Ref("kernel.total_time", "pid", pidText(in, first.A)),
+				kit.Ref("kernel.total_time", "pid", pidText(in, p.A))},
 				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",
 				"If they do share it: without MPS the GPU switches between processes and runs one at a time, whatever is free. Start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process its own; look for a leftover server with nvidia-smi.")
 			return

@@ -18,7 +18,7 @@ var Sync = kit.Section{
 		"allocations have their own table; synchronous copies are in the memcpy " +
 		"section. Only the waiting process's own GPU work counts for the question whether it waited for the GPU.",
 	Findings: []kit.FindingDef{
-		{ID: "sync_old", Title: "Blocking barriers through the deprecated cudaThreadSynchronize"},
+		{ID: "sync_old", Title: "The host waits in the deprecated `cudaThreadSynchronize`, and launches nothing ahead"},
 		{ID: "allocations", Title: "Allocating and freeing memory takes a large part of the window"},
 		{ID: "sync", Title: "The host waits in blocking synchronisation calls"},
 	},
@@ -261,6 +261,6 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		}
 	}
-	out.Find("sync", title, evidence, advice...).At(site).
+	out.FindAs("sync", title, evidence, advice...).At(site).
 		OfIdle(step, step.SyncIdle(), barrierIdle...)
 }

@@ -40,8 +40,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		}
 		if n.OldSync {
 			old = true
-			out.Find("sync_old", "The host waits in the deprecated `cudaThreadSynchronize`, and launches nothing ahead",
-				[]report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
+			out.Find("sync_old", []report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
 				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
 				"Wait for one event or stream instead, and only where the host needs the result.").At("cudaThreadSynchronize").OfIdle(in.Step(), e.Total, barrierIdle...)
 		}
@@ -50,7 +49,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 	ns := allocated.Within(in.Span.Start, in.Span.End)
 	if share := stat.Ratio(ns, in.Span.Len()); share != nil && *share >= allocShare && in.RanKernels() {
 		out.Find("allocations",
-			"Allocating and freeing memory takes a large part of the window", evidence,
+			evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it ("+in.NarrowFlags()+") before believing this.",
 		).OfIdle(in.Step(), ns, timeline.CauseHost, timeline.CauseLaunch)

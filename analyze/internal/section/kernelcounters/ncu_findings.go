@@ -13,17 +13,17 @@ func (s *ncuRun) findings(coverage *float64) {
 	if v := all.Get(ncu.DRAMRatio); v != nil {
 		switch ref := []report.MetricRef{kit.Ref("ncu.dram_ratio"), kit.Ref("ncu.sm_ratio")}; {
 		case *v > highDRAM:
-			s.out.Find("high_dram", "The profiled kernels saturate DRAM bandwidth", ref,
+			s.out.Find("high_dram", ref,
 				"They are bound by memory: quantise weights or the KV cache, fuse kernels that pass tensors through memory, or raise the batch so that weights are read once for more tokens.")
 		case *v < lowDRAM:
 			s.out.Find("low_dram",
-				"The measured kernels use less than half of what device memory can transfer", ref,
+				ref,
 				"Memory is not what limits them on average: see which are bound by compute and which by latency, and whether a larger batch fills the GPU.")
 		}
 	}
 	if s.total != nil && *s.total > 0 {
 		if m := s.boundTime(ncu.Latency); m/(*s.total) >= latencyShare {
-			s.out.Find("latency_bound", "Most of the measured time is in kernels bound by latency",
+			s.out.Find("latency_bound",
 				[]report.MetricRef{kit.Ref("ncu.bound_time", "bound", string(ncu.Latency)), kit.Ref("ncu.duration")},
 				"Neither SMs nor memory are busy in them: give a launch more work (a larger batch, split-K, more blocks), or have fewer of them (fusion).",
 				"Where the possible occupancy is low, registers or shared memory limit it; the sections Warp State Statistics and Scheduler Statistics say what warps wait for.")
@@ -32,7 +32,6 @@ func (s *ncuRun) findings(coverage *float64) {
 	s.topFinding()
 	if coverage != nil && *coverage < fewMeasuredShare {
 		s.out.Find("few_measured",
-			"Nsight Compute measured kernels that take less than half of the trace's kernel time",
 			[]report.MetricRef{kit.Ref("ncu.trace_coverage")},
 			"`explain report TRACE --ncu-targets kernels.yaml` lists the kernels that take the time, and writes the command that measures them.")
 	}
@@ -101,7 +100,7 @@ func (s *ncuRun) topFinding() {
 		advice = append(advice[:len(advice):len(advice)],
 			"Few of its warps fit on an SM: it needs fewer registers or less shared memory per block.")
 	}
-	s.out.Find("top_kernel_bound", "The top kernel is bound by "+words, evidence, advice...)
+	s.out.FindAs("top_kernel_bound", "The top kernel is bound by "+words, evidence, advice...)
 }
 
 // fewUsed is the share of the bytes moved below which the rest is told.

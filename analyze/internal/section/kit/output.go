@@ -118,9 +118,14 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 	return o.Metric(id, labels, &value)
 }
 
-// Find emits a finding. Evidence must be metrics that some section emits, first the one that the title is about. The
-// caller says what the finding is worth, where that is known.
-func (o *Output) Find(id, title string, evidence []report.MetricRef, advice ...string) *Finding {
+// Find emits a finding under its declared title. Evidence must be metrics that some section emits, first the one that
+// the title is about. The caller says what the finding is worth, where that is known.
+func (o *Output) Find(id string, evidence []report.MetricRef, advice ...string) *Finding {
+	return o.FindAs(id, "", evidence, advice...)
+}
+
+// FindAs emits a finding under a title of its own, which may hold numbers.
+func (o *Output) FindAs(id, title string, evidence []report.MetricRef, advice ...string) *Finding {
 	at := slices.IndexFunc(o.known, func(d FindingDef) bool { return d.ID == id })
 	if at < 0 {
 		broken("section %s makes undeclared finding %s", o.section.ID, id)
@@ -133,7 +138,7 @@ func (o *Output) Find(id, title string, evidence []report.MetricRef, advice ...s
 	if advice == nil {
 		advice = []string{}
 	}
-	f := &Finding{Finding: &report.Finding{ID: id, Title: title, Evidence: evidence, Advice: advice, Doc: o.section.ID},
+	f := &Finding{Finding: &report.Finding{ID: id, Title: cmp.Or(title, o.known[at].Title), Evidence: evidence, Advice: advice, Doc: o.section.ID},
 		def: &o.known[at]}
 	o.findings = append(o.findings, f)
 	return f

@@ -414,7 +414,7 @@ func (r *unitRun) findings() {
 					r.out.Float("unit.mode_share", kit.Labels("mode", m.mode), m.share)
 				}
 			}
-			r.out.Find("unit_uneven", title,
+			r.out.FindAs("unit_uneven", title,
 				[]report.MetricRef{kit.Ref("unit.time"), kit.Ref("unit.gpu_busy"), kit.Ref("unit.gpu_idle")},
 				"Compare the slow rows of the units table with the others: if busy time is alike, the host delays them (garbage collection, scheduling, another process on the machine); if it is not, the work differs (sequence lengths, batch size).",
 				"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
@@ -442,7 +442,7 @@ func (r *unitRun) imbalance() {
 	if low == high || busy(low) <= 0 || busy(high) < unitImbalance*busy(low) {
 		return
 	}
-	r.out.Find("unit_imbalance", "Some devices have more work in each unit than others",
+	r.out.Find("unit_imbalance",
 		[]report.MetricRef{kit.Ref("unit.compute_time", "device", strconv.Itoa(int(high.device))),
 			kit.Ref("unit.compute_time", "device", strconv.Itoa(int(low.device)))},
 		"All devices wait for the busiest one: look at what it alone does (embedding, sampling, uneven experts or pipeline stages), and whether it runs at a lower clock.")
