@@ -101,7 +101,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	head = collapse(c, "head", head)
 	both := pairing.New(base, head,
 		pairing.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, Device: opt.Device,
-			MinShare: opt.MinShare, Top: opt.Top, Study: opt.Study}, c)
+			Study: opt.Study}, c)
 	x := &comparer{C: c, Opt: opt, Base: both.Base, Head: both.Head, sides: both,
 		noise: noise.NewDecider(c, both.Base, both.Head, opt.Policy, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()

@@ -26,7 +26,6 @@ type Baseline struct {
 	Files    []File // the .json files of the artifact, by name
 	SHA      string // commit that was measured
 	RunID    int64
-	Event    string   // that started the run
 	Nearness string   // to the head: "merge base", "2 commits before the merge base abc1234", "newest of main"
 	Source   string   // "artifact explain-baseline of run 123 at abc1234 (merge base)"
 	Warnings []string // not the merge base, artifacts that could not be used, …: one line each
@@ -243,7 +242,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		}
 		run := cand.artifact.GetWorkflowRun()
 		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
-		s.result.Event, s.result.Nearness = event, cand.nearness(s.mergeBase, s.q)
+		s.result.Nearness = cand.nearness(s.mergeBase, s.q)
 		s.result.Source = fmt.Sprintf("artifact %s of run %d (%s) at %s (%s), sha256 %s", oneLine(s.q.Artifact, 80),
 			run.GetID(), event, short(run.GetHeadSHA()), s.result.Nearness, fingerprint(files))
 		if cand.distance == notAncestor {

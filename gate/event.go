@@ -41,7 +41,6 @@ type payload struct {
 		HeadSHA        string      `json:"head_sha"`
 		HeadBranch     string      `json:"head_branch"`
 		HeadRepository repoPayload `json:"head_repository"`
-		Conclusion     string      `json:"conclusion"`
 	} `json:"workflow_run"`
 }
 
@@ -81,7 +80,7 @@ func (r *Run) readEvent(from io.Reader) error {
 	r.Action, r.DefaultBranch = p.Action, p.Repository.DefaultBranch
 	if w := p.WorkflowRun; w != nil {
 		t := &Trigger{RunID: w.ID, Attempt: w.RunAttempt, Event: w.Event, HeadSHA: w.HeadSHA, HeadRef: w.HeadBranch,
-			HeadRepo: w.HeadRepository.FullName, HeadRepoID: w.HeadRepository.ID, Conclusion: w.Conclusion}
+			HeadRepo: w.HeadRepository.FullName, HeadRepoID: w.HeadRepository.ID}
 		if t.Attempt == 0 {
 			t.Attempt = 1
 		}

@@ -66,7 +66,6 @@ type Trigger struct {
 	HeadRef    string
 	HeadRepo   string // owner/name
 	HeadRepoID int64
-	Conclusion string // success, failure, …
 }
 
 // Push is what a push to a branch or a merge group brings.

@@ -27,7 +27,6 @@ type bestUnit struct {
 	id      string // in the run
 	capture int
 	p50     float64
-	mean    float64
 	row     []report.Cell
 	time    float64 // over all captures: units times their mean, for shares
 	metrics []report.Metric
@@ -65,7 +64,7 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 		step := steps[g.ID]
 		b.time += float64(g.Count) * step.Mean
 		if b.capture < 0 || step.P50 > b.p50 {
-			b.capture, b.p50, b.mean = at, step.P50, step.Mean
+			b.capture, b.p50 = at, step.P50
 			b.group.Device, b.group.Kernels = g.Device, g.Kernels
 			b.row = kindRow(table, g)
 			b.metrics = nil

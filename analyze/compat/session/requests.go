@@ -11,7 +11,6 @@ type Requests struct {
 	Started   int64  // requests seen from their start, of events and of request_lifecycle.csv, whichever has more
 	TotalTime Sample // ns of request_lifecycle.csv
 
-	listed        int64  // rows of request_lifecycle.csv
 	listedStart   int64  // of them, those with a start
 	listedPreempt int64  // of them, those that were preempted
 	listedDelay   Sample // ns; one per request, of its last preemption
@@ -73,7 +72,6 @@ func (d *Data) takeRequest(r *row) bool {
 	if !ok1 || !ok2 || !ok3 || !ok4 {
 		return false
 	}
-	q.listed++
 	if started != nil {
 		q.listedStart++
 	}

@@ -15,12 +15,12 @@ const (
 
 // openCollective is one that kernels may still join.
 type openCollective struct {
-	name              int32
-	devices           uint64 // bits
-	end, shortest     int64  // of the first; of all durations
-	minEnd, lastStart int64
-	pieces            []int32
-	last              int32
+	name          int32
+	devices       uint64 // bits
+	end, shortest int64  // of the first; of all durations
+	minEnd        int64
+	pieces        []int32
+	last          int32
 }
 
 // collect finds the kernels of one collective on several devices: of the same name, one per device, all running when
@@ -61,15 +61,13 @@ func (b *builder) collect() {
 				o.devices |= 1 << di
 				o.shortest, o.minEnd = short, min(o.minEnd, w.End)
 				o.pieces = append(o.pieces, piece)
-				o.last, o.lastStart = piece, w.Start
+				o.last = piece
 				return
 			}
 		}
 		if len(open) < maxOpen {
 			open = append(open, &openCollective{name: name, devices: 1 << di, end: w.End, shortest: w.End - w.Start,
-				minEnd: w.End, lastStart: w.Start, pieces: []int32{piece}, last: piece})
-		} else {
-			b.Found.Alone++
+				minEnd: w.End, pieces: []int32{piece}, last: piece})
 		}
 	})
 	settle(maxTime)
@@ -80,13 +78,12 @@ const maxOpen = 256
 
 func (b *builder) settleCollective(o *openCollective) {
 	if bits.OnesCount64(o.devices) < 2 {
-		b.Found.Alone++
 		return
 	}
 	for _, p := range o.pieces {
 		b.group.set(p, int32(len(b.groups)))
 	}
-	b.groups = append(b.groups, collective{last: o.last, members: int32(len(o.pieces))})
+	b.groups = append(b.groups, collective{last: o.last})
 	b.Found.Collectives++
 }
 

@@ -83,8 +83,8 @@ type Found struct {
 	Recorded, ByOrder, Unrecorded, Contradicted int64
 	// Inferred is work that started right after other work of its device had ended, which nothing else explains.
 	Inferred int64
-	// Collectives whose kernels on several devices were found, and kernels of communication that are of none.
-	Collectives, Alone int64
+	// Collectives whose kernels on several devices were found.
+	Collectives int64
 	// Held are the calls that waited for the GPU.
 	Held int64
 	// Handed are the waits of threads for other threads: seen in calls of the operating system or off the CPU, and
@@ -139,8 +139,7 @@ const maxWork = inferred
 
 // collective is one collective across devices: nothing of it ends before the last has joined.
 type collective struct {
-	last    int32 // the piece that joined last
-	members int32
+	last int32 // the piece that joined last
 }
 
 // latencies are typical times, in ns, by the kind of what starts.

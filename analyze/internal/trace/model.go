@@ -172,7 +172,6 @@ type Alloc struct {
 type Overhead struct {
 	Start, End int64
 	Thread     int32
-	Name       string
 }
 
 // Diagnostic is a message nsys recorded about the capture, reduced to its severity: the text may hold anything.

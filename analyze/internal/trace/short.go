@@ -34,7 +34,7 @@ func (l *loader) count(role Role, columns []string, take func(row []cell) bool) 
 // loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
 func (l *loader) loadOverhead() error {
 	var total int64
-	return l.count(RoleOverhead, []string{"start", "end", "globalTid", "nameId"}, func(row []cell) bool {
+	return l.count(RoleOverhead, []string{"start", "end", "globalTid"}, func(row []cell) bool {
 		start, ok1 := row[0].Whole()
 		end, ok2 := row[1].Whole()
 		if !ok1 || !ok2 || !sound(start, end) || end-start > maxTotal-total {
@@ -42,8 +42,7 @@ func (l *loader) loadOverhead() error {
 		}
 		total += end - start
 		thread, known := row[2].Whole()
-		name, _ := l.text(&row[3])
-		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None, Name: name})
+		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None})
 		l.overheadOf = append(l.overheadOf, overheadThread{thread, known})
 		return true
 	})

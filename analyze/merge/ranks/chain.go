@@ -10,19 +10,18 @@ import (
 // Chain is what one rank costs others: the time that they wait in blocking communication because of it, followed from
 // call to call to the rank that nobody holds up, as Scalasca does for late senders and late roots.
 type Chain struct {
-	First   int     // member: where the waiting begins
-	Waiter  int     // member that waits longest because of it
-	Time    int64   // ns that the waiter waits because of it
-	Sum     float64 // ns that all members together do
-	N, Of   int64   // calls of that kind in which it does, of how many that both took part in
-	Kind    string  // of the calls in which the waiter waits most
-	In      string  // kind of the call in which it waits longest
-	Number  int     // which of its calls of this kind that is, counted from 1; 0 in a sample
-	Longest int64   // ns that it waits there
-	At      int64   // when First came to the call that others waited in, ns by its own capture
-	Hops    []int   // members between First and Waiter in that call, from First on
-	Causes  []Cause // what First did longer than those who waited, most first
-	Others  []int   // other members that wait because of it, longest first
+	First  int     // member: where the waiting begins
+	Waiter int     // member that waits longest because of it
+	Time   int64   // ns that the waiter waits because of it
+	Sum    float64 // ns that all members together do
+	N, Of  int64   // calls of that kind in which it does, of how many that both took part in
+	Kind   string  // of the calls in which the waiter waits most
+	In     string  // kind of the call in which it waits longest
+	Number int     // which of its calls of this kind that is, counted from 1; 0 in a sample
+	At     int64   // when First came to the call that others waited in, ns by its own capture
+	Hops   []int   // members between First and Waiter in that call, from First on
+	Causes []Cause // what First did longer than those who waited, most first
+	Others []int   // other members that wait because of it, longest first
 }
 
 // surest is how many times the residual of the clocks a wait has to be, to be told.
@@ -398,8 +397,7 @@ func (u *due) cause(act string, ns float64) {
 }
 
 func (x *chains) chain(p pair, u *due) Chain {
-	c := Chain{First: int(p.first), Waiter: int(p.waiter), Longest: int64(math.Round(u.longest)),
-		Causes: u.causes}
+	c := Chain{First: int(p.first), Waiter: int(p.waiter), Causes: u.causes}
 	m := &x.Members[p.waiter]
 	most := slices.MaxFunc(u.kinds, func(a, b dueKind) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(b.kind, a.kind)) })
 	c.Kind, c.N = m.Kinds[most.kind], int64(math.Round(most.n))

@@ -18,7 +18,6 @@ type Member struct {
 
 // Set is the matched collectives of some ranks: the n-th of each is one collective.
 type Set struct {
-	Comm    string    // communicator; empty where none is known
 	Members []int     // places of tracks
 	Calls   [][]int32 // by member: the place of its n-th call; -1 where it is missing, never of the first member
 }
@@ -78,7 +77,6 @@ func numberClocks(members []Member) {
 // line is the calls of a member in one communicator, in their order.
 type line struct {
 	member int
-	comm   string
 	calls  []int32
 	track  *Track // of a sample, whose calls have numbers; nil: their places are their numbers
 }
@@ -141,8 +139,7 @@ func buckets(members []Member) [][]line {
 			}
 			key := "none " + strconv.FormatBool(t.Device < 0)
 			if c < len(t.Comms) {
-				l.comm = t.Comms[c]
-				key = "comm " + l.comm
+				key = "comm " + t.Comms[c]
 			}
 			b, ok := at[key]
 			if !ok {
@@ -198,7 +195,7 @@ type joined struct {
 }
 
 func (g *group) set() Set {
-	s := Set{Comm: g.seed.comm}
+	var s Set
 	for _, l := range g.lines {
 		s.Members, s.Calls = append(s.Members, l.member), append(s.Calls, l.calls[g.lo:g.hi])
 	}

@@ -31,13 +31,11 @@ const LeastPart = 0.005
 
 // Options say what is compared.
 type Options struct {
-	Policy   *policy.Policy
-	Phase    string  // compare units of this phase; empty: the one with most time
-	Batch    *int64  // and of this batch size
-	Device   *int64  // on this GPU; nil: the slowest
-	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1
-	Top      int     // rows of kernels
-	Study    []string
+	Policy *policy.Policy
+	Phase  string // compare units of this phase; empty: the one with most time
+	Batch  *int64 // and of this batch size
+	Device *int64 // on this GPU; nil: the slowest
+	Study  []string
 }
 
 // studied reports whether the sides differ in a field on purpose. Another split over GPUs is another number of them.

@@ -64,7 +64,6 @@ type Work struct {
 type call struct {
 	Name        string
 	Count, Time float64
-	spread      float64 // standard deviation over units of time
 }
 
 // Copies of one direction and kind of memory in one unit, means over units.
@@ -278,7 +277,7 @@ func (v *View) hostCalls() {
 		if !labelled(m.Labels, v.Labels, "api") || m.Summary == nil {
 			continue
 		}
-		x := call{Name: m.Labels["api"], Time: m.Summary.Mean, spread: m.Summary.Stddev}
+		x := call{Name: m.Labels["api"], Time: m.Summary.Mean}
 		if s := v.C.Summary("api.count_per_unit", m.Labels); s != nil {
 			x.Count = s.Mean
 		}

@@ -207,7 +207,6 @@ func isWhole(metric, unit string) bool {
 // page gathers the launches of one page of a file.
 type page struct {
 	block    int
-	layout   layout
 	launches []*building
 	at       map[rowKey]*building
 }
@@ -247,7 +246,7 @@ func (p *parser) keep(s string) string {
 func (p *parser) row(h *header, block int, fields []string) {
 	t := p.in.Tally
 	if n := len(p.pages); n == 0 || p.pages[n-1].block != block {
-		p.pages = append(p.pages, &page{block: block, layout: h.layout, at: map[rowKey]*building{}})
+		p.pages = append(p.pages, &page{block: block, at: map[rowKey]*building{}})
 		p.layout[h.layout] = true
 	}
 	pg := p.pages[len(p.pages)-1]

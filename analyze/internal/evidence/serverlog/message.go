@@ -132,7 +132,7 @@ func (r *reader) name(m []byte) bool {
 		r.start.stopped, r.d.Events.Stopped = r.d.Events.Stopped, false
 	}
 	if begins && r.start.named {
-		r.start = newStart(r.file)
+		r.start = newStart()
 		r.d.Starts = append(r.d.Starts, r.start)
 		r.start.first = r.last
 	}

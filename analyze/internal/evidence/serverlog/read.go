@@ -44,7 +44,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	defer f.Close()
-	r := &reader{d: d, file: in.Name, last: NoClock, trtClock: NoClock, start: newStart(in.Name)}
+	r := &reader{d: d, file: in.Name, last: NoClock, trtClock: NoClock, start: newStart()}
 	d.Starts = append(d.Starts, r.start)
 	l := file.NewLines(f)
 	for {

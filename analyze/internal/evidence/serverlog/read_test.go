@@ -446,7 +446,7 @@ func TestIsNot(t *testing.T) {
 
 // Numbers that the log does not state stay unknown through everything that is computed of them.
 func TestUnknownStaysUnknown(t *testing.T) {
-	s := newStart("x")
+	s := newStart()
 	if !math.IsNaN(s.KVBytesPerToken()) || !math.IsNaN(s.KVBytesPerRequest()) || s.Parallelism() != "" {
 		t.Errorf("%v, %v, %q", s.KVBytesPerToken(), s.KVBytesPerRequest(), s.Parallelism())
 	}

@@ -27,7 +27,6 @@ type Sample struct {
 	Flops, Bytes                        float64        // per second and GPU, estimated by the engine
 	NewTokens, CachedTokens             float64        // SGLang: of a prefill batch
 	AcceptLength, AcceptRate            float64        // SGLang: speculative decoding
-	Graph                               float64        // SGLang: 1 where the batch ran in a CUDA graph, 0 where not
 	Pools                               [Pools]float64 // SGLang: usage of each pool, 0..1; Usage is the fullest's
 }
 
@@ -52,7 +51,7 @@ func newSample() Sample {
 	n := math.NaN()
 	return Sample{Clock: NoClock, Engine: -1, Prompt: n, Generation: n, Running: n, Waiting: n, Usage: n,
 		CPUUsage: n, PrefixHits: n, ExternalHits: n, MediaHits: n,
-		Flops: n, Bytes: n, NewTokens: n, CachedTokens: n, AcceptLength: n, AcceptRate: n, Graph: n, Deferred: n,
+		Flops: n, Bytes: n, NewTokens: n, CachedTokens: n, AcceptLength: n, AcceptRate: n, Deferred: n,
 		Pools: [Pools]float64{n, n, n}}
 }
 
@@ -143,15 +142,6 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 			continue
 		}
 		key, text := part[:colon], part[colon+2:]
-		if string(key) == "cuda graph" {
-			switch {
-			case hasPrefix(text, "True"):
-				s.Graph = 1
-			case hasPrefix(text, "False"):
-				s.Graph = 0
-			}
-			continue
-		}
 		v, rest, good := decimal(text)
 		if !good {
 			continue

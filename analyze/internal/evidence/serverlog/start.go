@@ -13,7 +13,6 @@ type Start struct {
 	Engine     string // vLLM, SGLang
 	Generation string // V0, V1: of vLLM's engine
 	Version    string
-	File       string // name of the log
 
 	Model, Architecture, DType, Quantization, KVDType string
 	TP, PP, DP                                        int64
@@ -107,9 +106,9 @@ func (s *Start) Ends() string {
 // Stopped reports whether the server was told to stop at the end of the log.
 func (s *Start) Stopped() bool { return s.stopped }
 
-func newStart(file string) *Start {
+func newStart() *Start {
 	n := math.NaN()
-	return &Start{File: file, KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n,
+	return &Start{KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n,
 		WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
 }
 

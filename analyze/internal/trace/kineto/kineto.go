@@ -491,7 +491,7 @@ func (r *reader) row(e *event, name string, correlation int64, shape ...cell) {
 func (r *reader) tableOf(name string) *table {
 	t := r.tables[name]
 	if t == nil {
-		t = &table{name: name, columns: columnsOf(name), index: map[string]int32{}}
+		t = &table{columns: columnsOf(name), index: map[string]int32{}}
 		r.tables[name] = t
 	}
 	return t

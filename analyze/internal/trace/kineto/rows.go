@@ -10,7 +10,6 @@ import (
 
 // table holds rows as times, correlation id and a shape: what repeats is kept once. A table without times is its shapes.
 type table struct {
-	name    string
 	columns []string
 	shapes  [][]cell
 	index   map[string]int32 // of shapes

@@ -101,7 +101,7 @@ var _ source.Source = (*Source)(nil)
 func (s *Source) plain(name string, cells ...cell) {
 	t := s.tables[name]
 	if t == nil {
-		t = &table{name: name, columns: plainColumns[name]}
+		t = &table{columns: plainColumns[name]}
 		s.tables[name] = t
 	}
 	t.shapes = append(t.shapes, cells)

@@ -77,7 +77,6 @@ type Server struct {
 
 // Asked is a completion request as the server got it.
 type Asked struct {
-	Path        string
 	Model       string          `json:"model"`
 	Prompt      string          `json:"prompt"`
 	Messages    json.RawMessage `json:"messages"`
@@ -192,7 +191,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	i := int(s.count.Add(1)) - 1
 	s.running.Add(1)
 	defer s.running.Add(-1)
-	asked := Asked{Path: r.URL.Path}
+	asked := Asked{}
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		http.Error(w, `{"error":{"message":"not JSON"}}`, http.StatusBadRequest)
 		return
