@@ -126,7 +126,7 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 		return nil, err
 	}
 	defer t.Close()
-	in, units, err := prepare(t, &opt, tags)
+	in, others, err := prepare(t, &opt, tags)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	res, err = finish(in, units, &opt)
+	res, err = finish(in, others, &opt)
 	if err == nil && look != nil {
 		look(in, res)
 	}
@@ -169,13 +169,8 @@ func numberable(path string, rows ...int) error {
 	return nil
 }
 
-// finish computes the sections and makes sure that the report keeps its contract. units is nil where there is no trace.
-func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error) {
-	var others []*workunit.Result
-	var id report.Capture
-	parallel.Do(
-		func() { others = otherUnits(in, units) }, // what the search holds is free before anything else is held
-		func() { id = identity(in) })
+// finish computes the sections and makes sure that the report keeps its contract. others are the units at other anchors.
+func finish(in *kit.Input, others []*workunit.Result, opt *Options) (*Result, error) {
 	kit.Begin(sections, in)
 	var cuts []*kit.Input
 	for _, x := range others {
@@ -187,7 +182,10 @@ func finish(in *kit.Input, units *workunit.Search, opt *Options) (*Result, error
 	var r *report.Report
 	var outs *kit.Outputs
 	parallel.Do(
-		func() { r = newReport(in, &id, cutsOf(cuts), opt) },
+		func() {
+			id := identity(in)
+			r = newReport(in, &id, cutsOf(cuts), opt)
+		},
 		func() { outs = kit.Compute(sections, in) })
 	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)
@@ -228,12 +226,79 @@ func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
 }
 
-// otherUnits are the units that start at other anchors than those the report uses. It ends the search.
-func otherUnits(in *kit.Input, search *workunit.Search) (found []*workunit.Result) {
-	if search == nil {
-		return nil
+// cutsOf is what the report says of the units that start elsewhere.
+func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
+	for _, in := range cuts {
+		list = append(list, unitCut(in))
+		in.Units.Free(in.Trace.Memory())
 	}
+	return list
+}
+
+// prepare computes what the sections share, and the units at other anchors than those of the report.
+func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workunit.Result, error) {
+	in := &kit.Input{Trace: t, Options: sectionOptions(opt)}
+	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
+	isComm := make([]bool, len(t.Kernels.Names))
+	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
+	for i, n := range t.Kernels.Names {
+		in.Kinds[i] = opt.Kernels.classify(n.Name)
+		isComm[i] = in.Kinds[i].Comm
+	}
+	layOut := func(w interval.Interval) *timeline.Timeline { return timeline.New(t, in.Calls, w, isComm) }
+	span, why := wholeCapture(t)
+	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
+	in.Calls = timeline.Join(t)
+	t.DropCallIDs()
+	whole := layOut(span)
+	in.Timeline = whole
+	search := workunit.NewSearch(&workunit.Input{
+		Trace: t, Calls: in.Calls, Timeline: whole, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
+		MappedPhase: tags.mapped(),
+	})
+	var others []*workunit.Result
+	var err error
+	parallel.Do(
+		func() { others, err = findUnits(in, search, opt, tags) },
+		func() { in.Contexts = timeline.NewContexts(t) },
+		func() { in.Threads = timeline.NewThreads(t) })
+	if err != nil {
+		return nil, nil, err
+	}
+	if narrowed(in) {
+		in.Host = in.Span
+		in.Timeline = layOut(in.Span)
+		in.Units.Narrow(in.Span)
+	}
+	parallel.Do(
+		func() { in.GraphAhead(whole) },
+		func() {
+			if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
+				in.NVTX = timeline.Attribute(t, in.Calls, in.Contexts, in.Span)
+			}
+			if span, ok := steadyPart(in); ok {
+				in.Steady = in.With(in.Units)
+				in.Steady.Whole = in
+				in.Steady.Span, in.Steady.Host = span, span
+				in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
+				in.Steady.Timeline = layOut(span)
+			}
+		})
+	return in, others, nil
+}
+
+// findUnits finds the units, the window they are asked for in, and the units at other anchors, which are returned. What
+// the search holds is free before anything else is held.
+func findUnits(in *kit.Input, search *workunit.Search, opt *Options, tags *tagger) ([]*workunit.Result, error) {
 	defer search.Free()
+	in.Units = search.Find(anchorFrom(opt.Anchor))
+	if none := in.Units.Unmatched; none != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, none)
+	}
+	if err := narrow(in, opt, tags); err != nil {
+		return nil, err
+	}
+	var others []*workunit.Result
 	for i := range in.Units.Anchors {
 		if i == 0 {
 			continue
@@ -245,67 +310,7 @@ func otherUnits(in *kit.Input, search *workunit.Search) (found []*workunit.Resul
 		if narrowed(in) {
 			x.Narrow(in.Span)
 		}
-		found = append(found, x)
+		others = append(others, x)
 	}
-	return found
-}
-
-// cutsOf is what the report says of the units that start elsewhere.
-func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
-	for _, in := range cuts {
-		list = append(list, unitCut(in))
-		in.Units.Free(in.Trace.Memory())
-	}
-	return list
-}
-
-// prepare computes what the sections share, and keeps the search for units, which the caller frees.
-func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *workunit.Search, err error) {
-	in = &kit.Input{Trace: t, Options: sectionOptions(opt)}
-	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
-	isComm := make([]bool, len(t.Kernels.Names))
-	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
-	for i, n := range t.Kernels.Names {
-		in.Kinds[i] = opt.Kernels.classify(n.Name)
-		isComm[i] = in.Kinds[i].Comm
-	}
-	layOut := func(w interval.Interval) *timeline.Timeline { return timeline.New(t, in.Calls, w, isComm) }
-	span, why := wholeCapture(t)
-	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
-	parallel.Do(func() {
-		in.Contexts = timeline.NewContexts(t)
-	}, func() {
-		in.Threads = timeline.NewThreads(t)
-	}, func() {
-		in.Calls = timeline.Join(t)
-		t.DropCallIDs()
-		in.Timeline = layOut(span)
-		units = workunit.NewSearch(&workunit.Input{
-			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
-			MappedPhase: tags.mapped(),
-		})
-		parallel.Do(func() { in.Units = units.Find(anchorFrom(opt.Anchor)) }, func() { in.GraphAhead(in.Timeline) })
-	})
-	if none := in.Units.Unmatched; none != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrOptions, none)
-	}
-	if err := narrow(in, opt, tags); err != nil {
-		return nil, nil, err
-	}
-	if narrowed(in) {
-		in.Host = in.Span
-		in.Timeline = layOut(in.Span)
-		in.Units.Narrow(in.Span)
-	}
-	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
-		in.NVTX = timeline.Attribute(t, in.Calls, in.Contexts, in.Span)
-	}
-	if span, ok := steadyPart(in); ok {
-		in.Steady = in.With(in.Units)
-		in.Steady.Whole = in
-		in.Steady.Span, in.Steady.Host = span, span
-		in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
-		in.Steady.Timeline = layOut(span)
-	}
-	return in, units, nil
+	return others, nil
 }

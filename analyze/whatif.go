@@ -49,11 +49,10 @@ func WhatIf(ctx context.Context, path string, scenarios [][]Change, opt Options)
 		return nil, err
 	}
 	defer t.Close()
-	in, search, err := prepare(t, &opt, tags)
+	in, _, err := prepare(t, &opt, tags)
 	if err != nil {
 		return nil, err
 	}
-	search.Free()
 	switch x := in.Units; {
 	case x.Kind == workunit.KindNone:
 		return nil, &NoUnitError{x.Why}

@@ -23,12 +23,13 @@ import (
 // Parallel is how many traces are analysed at a time: each is held in memory.
 const Parallel = 2
 
-// Beyond manyInputs reports are kept as far as they are compared. Beyond fewReports garbage is collected when there is
-// manyGC percent of it; up to there, where no trace is among them, at fewGC, since a few reports are small.
+// Beyond manyInputs reports are kept as far as they are compared. Garbage is collected when there is so many percent of
+// it: manyGC of very many reports, traceGC where a trace is among them, and fewGC of a few reports, which are small.
 const (
 	manyInputs = 8
 	fewReports = 16
 	manyGC     = 25
+	traceGC    = 40
 	fewGC      = 400
 )
 
@@ -47,6 +48,8 @@ func All(
 		debug.SetGCPercent(manyGC)
 	case !slices.ContainsFunc(inputs, func(in input.File) bool { return in.Kind != input.Report }):
 		debug.SetGCPercent(fewGC)
+	default:
+		debug.SetGCPercent(traceGC)
 	}
 	slots := make(chan struct{}, Parallel)
 	var wg sync.WaitGroup
