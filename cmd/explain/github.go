@@ -136,7 +136,7 @@ func errorVerdict(err error) comparison.Verdict {
 // paragraph is a line of text as a paragraph of markdown.
 func paragraph(text string) string {
 	var b strings.Builder
-	page := doc.Document{Blocks: []doc.Block{doc.P(doc.Text(text))}}
+	page := doc.Document{Blocks: []doc.Block{doc.P(text)}}
 	if err := render.Markdown(&b, page, render.MarkdownOptions{}); err != nil {
 		return ""
 	}

@@ -13,13 +13,13 @@ import (
 func answerBlocks(c *comparison.Comparison) []doc.Block {
 	var list []doc.Block
 	if p := sidesOf(&c.Answer); len(p) > 0 {
-		list = append(list, doc.P(p...))
+		list = append(list, doc.P(p))
 	}
 	if l := causeList(&c.Answer); len(l.Items) > 0 {
 		list = append(list, l)
 	}
 	if n := c.Answer.Notes; len(n) > 0 {
-		list = append(list, doc.P(doc.Text(sentence(n))))
+		list = append(list, doc.P(sentence(n)))
 	}
 	return list
 }
@@ -40,11 +40,10 @@ func sidesOf(a *comparison.Answer) []doc.Span {
 func causeList(a *comparison.Answer) (l doc.List) {
 	for i := range a.Rows {
 		r := &a.Rows[i]
-		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Strong(unit.Delta(r.Delta, report.Nanoseconds)).With(deltaTone(r.Delta)),
-			doc.Text(" "+r.Text()))})
+		l.Add(doc.Strong(unit.Delta(r.Delta, report.Nanoseconds)).With(deltaTone(r.Delta)), " "+r.Text())
 	}
 	if rest := a.RestText(); rest != "" {
-		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text(rest + " the rest").With(doc.Muted))})
+		l.Add(doc.Text(rest + " the rest").With(doc.Muted))
 	}
 	return l
 }

@@ -31,19 +31,14 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		append(values, a.Base, a.Head)...), unit.Common(
 		report.Nanoseconds,
 		append(deltas, a.TotalDelta)...)
-	t := doc.Table{ID: "attribution", Columns: []doc.Column{
-		{Title: "Part of one unit"}, {Title: scale.Header("Base"), Align: doc.Right},
-		{Title: scale.Header("Head"), Align: doc.Right},
-		{Title: change.Header("Change"), Align: doc.Right}, {Title: "Share of change", Align: doc.Right},
-	}}
+	t := doc.Table{ID: "attribution", Columns: doc.Cols("Part of one unit", ">"+scale.Header("Base"),
+		">"+scale.Header("Head"), ">"+change.Header("Change"), ">Share of change")}
 	if effects {
 		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
 			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true})
 	}
-	t.Caption = doc.Spans(doc.Text(
-		"Where the change of " + unit.Delta(a.TotalDelta,
-			report.Nanoseconds) + " comes from (mean " + a.Metric + ")",
-	))
+	t.Caption = doc.Spans("Where the change of " + unit.Delta(a.TotalDelta,
+		report.Nanoseconds) + " comes from (mean " + a.Metric + ")")
 	t.Columns[3].Bars = deltaBars(deltas)
 	effect := func(v *float64) doc.Cell {
 		if v == nil {
@@ -64,19 +59,14 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		default:
 			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
 		}
-		row := []doc.Cell{
-			name, {doc.Text(scale.Format(r.Base))}, {doc.Text(scale.Format(r.Head))}, {doc.Text(change.Delta(r.Delta))},
-			{doc.Text(unit.Percent(r.Delta / a.TotalDelta))},
-		}
+		row := doc.Row(name, scale.Format(r.Base), scale.Format(r.Head), change.Delta(r.Delta),
+			unit.Percent(r.Delta/a.TotalDelta))
 		if effects {
 			row = append(row, effect(r.CountEffect), effect(r.PerCallEffect))
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	t.Foot = append(t.Foot, []doc.Cell{
-		{doc.Text("all classes")}, {doc.Text(scale.Format(a.Base))}, {doc.Text(scale.Format(a.Head))},
-		{doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
-	})
+	t.Last("all classes", scale.Format(a.Base), scale.Format(a.Head), change.Delta(a.TotalDelta), "100 %")
 	return t, true
 }
 

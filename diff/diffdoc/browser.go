@@ -33,15 +33,15 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)})
 	if p := sidesOf(&c.Answer); len(p) > 0 {
-		d.Add(doc.P(p...))
+		d.Add(doc.P(p))
 	}
 	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
 		d.Add(t)
 	} else if n := c.Answer.Notes; len(n) > 0 {
-		d.Add(doc.P(doc.Text(sentence(n[:1]))))
+		d.Add(doc.P(sentence(n[:1])))
 	}
 	if p := reportsOf(links); len(p) > 0 {
-		d.Add(doc.P(p...))
+		d.Add(doc.P(p))
 	}
 	if c.Comparable || shows(c) {
 		d.Add(reasons(c)...)
@@ -64,7 +64,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 		part(groupAnswer, "step", "The step, before and after", stepBlocks(c)...)
 	}
 	if !shows(c) {
-		d.Add(doc.P(sides(c)...), doc.P(checkedText(c)...))
+		d.Add(doc.P(sides(c)), doc.P(checkedText(c)))
 		return d
 	}
 	part(groupAnswer, "judged", "How sure", sure(c)...)
@@ -76,7 +76,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 	fold := func(id, title string, blocks ...doc.Block) {
 		if len(blocks) > 0 {
-			list = append(list, doc.Details{ID: id, Summary: doc.Spans(doc.Text(title)), Blocks: blocks})
+			list = append(list, doc.Details{ID: id, Summary: doc.Spans(title), Blocks: blocks})
 		}
 	}
 	table := func(id, title string, t doc.Table, ok bool, more ...doc.Block) {
@@ -125,7 +125,7 @@ func named(t doc.Table) doc.Table {
 // limits the answer.
 func opening(c *comparison.Comparison) []doc.Block {
 	list := append([]doc.Block{doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}}, answerBlocks(c)...)
-	return append(append(list, doc.P(sides(c)...)), reasons(c)...)
+	return append(append(list, doc.P(sides(c))), reasons(c)...)
 }
 
 // shows reports whether numbers of both sides may stand beside each other: those of different work or of different
@@ -145,9 +145,9 @@ func sure(c *comparison.Comparison) (list []doc.Block) {
 		list = append(list, pair)
 	}
 	if n := c.Answer.Notes; len(n) > 0 && len(c.Answer.Rows) > 0 {
-		list = append(list, doc.P(doc.Text(sentence(n))))
+		list = append(list, doc.P(sentence(n)))
 	}
-	return append(list, doc.P(sides(c)...), doc.P(checkedText(c)...))
+	return append(list, doc.P(sides(c)), doc.P(checkedText(c)))
 }
 
 // reportsOf leads to the reports of both sides.
@@ -191,7 +191,7 @@ func verdictSymbol(v comparison.Verdict) []doc.Span {
 
 // causeTable has a bar for each cause, as long as its change, and a row for what they leave.
 func causeTable(a *comparison.Answer) doc.Table {
-	t := doc.Table{ID: "answer", Columns: []doc.Column{{Title: "Change", Align: doc.Right}, {}, {Title: "Cause"}}}
+	t := doc.Table{ID: "answer", Columns: doc.Cols(">Change", "", "Cause")}
 	var deltas []float64
 	add := func(d float64, text string, with []string) {
 		deltas = append(deltas, d)
@@ -199,7 +199,7 @@ func causeTable(a *comparison.Answer) doc.Table {
 		if len(with) > 0 {
 			cell = append(cell, doc.Text(": "+strings.Join(with, ", ")).With(doc.Muted))
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Strong(delta(d))}, {}, cell})
+		t.Row(doc.Strong(delta(d)), nil, cell)
 	}
 	for i := range a.Rows {
 		r := &a.Rows[i]

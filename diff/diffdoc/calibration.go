@@ -35,10 +35,10 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 		}
 		spans = append(spans, doc.Name(n))
 	}
-	d.Add(doc.P(spans...))
+	d.Add(doc.P(spans))
 	if c.Captures < 5 {
-		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(doc.Text("The floors of " + wording.Count(
-			c.Captures, "capture") + " are wide, since little is known of the noise; 5 or more give useful ones."))}})
+		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P("The floors of " + wording.Count(c.Captures,
+			"capture") + " are wide, since little is known of the noise; 5 or more give useful ones.")}})
 	}
 	var list []*noise.Metric
 	for _, id := range []string{"unit.time", "unit.time.mean", "unit.gpu_busy.mean", "unit.gpu_idle.mean",
@@ -51,43 +51,29 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	if len(list) > 0 {
 		d.Add(noiseTable(list))
 		d.Add(
-			doc.P(
-				doc.Text("Noise is the standard deviation between captures; floor what a change between two single captures must exceed; then the smallest change found with a power of " +
-					unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the suggested threshold.").
-					With(doc.Muted),
-			),
+			doc.P(doc.Text("Noise is the standard deviation between captures; floor what a change between two single captures must exceed; then the smallest change found with a power of " + unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the suggested threshold.").With(doc.Muted)),
 		)
 	}
 	if m := c.CommonMode; m != nil {
-		d.Add(doc.P(doc.Text(
-			"All kernels of a capture move together by " + unit.Percent(
-				m.Noise) + " (standard deviation over captures, " + wording.Count(m.Kernels,
-				"kernel") + "): clocks or temperature.",
-		)))
+		d.Add(doc.P("All kernels of a capture move together by " + unit.Percent(m.Noise) + " (standard deviation over captures, " + wording.Count(m.Kernels, "kernel") + "): clocks or temperature."))
 	}
 	if n := len(c.Unsteady); n > 0 {
 		var l doc.List
 		for _, u := range c.Unsteady[:min(n, calibrationCounts)] {
-			l.Items = append(l.Items, doc.Item{
-				Spans: append(doc.Spans(metricCell(u.Metric, u.Labels)...),
-					doc.Text(": "+unit.Format(u.Min, "count")+" to "+unit.Format(u.Max, "count"))),
-			})
+			l.Add(doc.Spans(metricCell(u.Metric, u.Labels), ": "+unit.Format(u.Min, "count")+" to "+unit.Format(u.Max,
+				"count")))
 		}
 		if n > calibrationCounts {
-			l.Items = append(l.Items,
-				doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n-calibrationCounts)) + " more"))})
+			l.Add("and " + unit.Int(int64(n-calibrationCounts)) + " more")
 		}
-		d.Add(doc.P(doc.Text("Counts that should repeat and did not:")), l)
+		d.Add(doc.P("Counts that should repeat and did not:"), l)
 	}
 	d.Add(leftOutBlocks(c)...)
-	d.Add(doc.P(doc.Text(
-		wording.Count(int64(len(c.Metrics)),
-			"metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor.",
-	)))
+	d.Add(doc.P(wording.Count(int64(len(c.Metrics)),
+		"metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor."))
 	if out != "" {
 		d.Add(
-			doc.P(doc.Text("Wrote "), doc.Name(out), doc.Text(": explain diff "), doc.Code("--noise"),
-				doc.Text(" reads it.")),
+			doc.P("Wrote ", doc.Name(out), ": explain diff ", doc.Code("--noise"), " reads it."),
 		)
 	}
 	return d
@@ -100,22 +86,14 @@ func largest(c *noise.Calibration) []*noise.Metric {
 }
 
 func noiseTable(list []*noise.Metric) doc.Table {
-	t := doc.Table{ID: "noise", Columns: []doc.Column{
-		{Title: "Metric"}, {Title: "Noise", Align: doc.Right}, {Title: "Floor", Align: doc.Right},
-		{Title: "1 capture", Align: doc.Right},
-		{Title: "2", Align: doc.Right}, {Title: "3", Align: doc.Right}, {Title: "Threshold", Align: doc.Right},
-	}}
+	t := doc.Table{ID: "noise", Columns: doc.Cols("Metric", ">Noise", ">Floor", ">1 capture", ">2", ">3", ">Threshold")}
 	for _, m := range list {
 		name := metricCell(m.Metric, m.Labels)
 		if k, ok := m.Labels["kernel"]; ok {
 			name = doc.Cell{doc.Text("kernel "), doc.Name(k)}
 		}
-		t.Rows = append(t.Rows, []doc.Cell{
-			name, {doc.Text(unit.Percent(m.Noise))}, {doc.Text(unit.Percent(m.Floor))},
-			{doc.Text(unit.Percent(m.MDE[0]))},
-			{doc.Text(unit.Percent(m.MDE[1]))}, {doc.Text(unit.Percent(m.MDE[2]))},
-			{doc.Text(unit.Percent(m.Threshold))},
-		})
+		t.Row(name, unit.Percent(m.Noise), unit.Percent(m.Floor), unit.Percent(m.MDE[0]), unit.Percent(m.MDE[1]),
+			unit.Percent(m.MDE[2]), unit.Percent(m.Threshold))
 	}
 	return t
 }
@@ -135,7 +113,7 @@ func leftOutBlocks(c *noise.Calibration) []doc.Block {
 		if o.Verdict == comparison.Pass && len(o.Alarms) == 0 {
 			continue
 		}
-		spans := doc.Spans(doc.Name(o.Name), doc.Text(": "+string(o.Verdict)))
+		spans := doc.Spans(doc.Name(o.Name), ": "+string(o.Verdict))
 		for k, a := range slices.Clone(o.Alarms) {
 			if k == calibrationCounts {
 				spans = append(spans, doc.Text(", …"))
@@ -143,7 +121,7 @@ func leftOutBlocks(c *noise.Calibration) []doc.Block {
 			}
 			spans = append(spans, doc.Text([]string{" on ", ", "}[min(k, 1)]), doc.Name(a))
 		}
-		l.Items = append(l.Items, doc.Item{Spans: spans})
+		l.Add(spans)
 	}
 	if len(l.Items) > 0 {
 		blocks = append(blocks, l)

@@ -76,7 +76,7 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 		if r.NoiseFloor != nil {
 			text += ", which is within the noise floor of " + unit.Percent(comparison.Value(r.NoiseFloor))
 		}
-		blocks = append(blocks, doc.P(doc.Text(text+": there is nothing to explain. The parts below sum to it all the same.")))
+		blocks = append(blocks, doc.P(text+": there is nothing to explain. The parts below sum to it all the same."))
 	} else if chart, ok := changes(c, r); ok {
 		blocks = append(blocks, chart)
 	}
@@ -319,8 +319,7 @@ func distribution(c *comparison.Comparison) []doc.Block {
 // obstacles are what keeps the sides from being compared, side by side: what has to become the same, and what differs
 // besides.
 func obstacles(c *comparison.Comparison) (doc.Table, bool) {
-	t := doc.Table{ID: "obstacles", Columns: []doc.Column{{Title: "What differs"}, {Title: "Base"}, {Title: "Head"},
-		{Title: "In the way"}}}
+	t := doc.Table{ID: "obstacles", Columns: doc.Cols("What differs", "Base", "Head", "In the way")}
 	if c.Comparable || c.FirstRun() {
 		return t, false
 	}
@@ -330,7 +329,7 @@ func obstacles(c *comparison.Comparison) (doc.Table, bool) {
 		if r.Field != "" {
 			what, base, head = doc.Cell{doc.Text(r.Field)}, doc.Cell{residueValue(r.Base)}, doc.Cell{residueValue(r.Head)}
 		}
-		t.Rows = append(t.Rows, []doc.Cell{what, base, head, {doc.Text("✗ yes: ").With(doc.Bad), doc.Code(string(r.Code))}})
+		t.Row(what, base, head, doc.Spans(doc.Text("✗ yes: ").With(doc.Bad), doc.Code(string(r.Code))))
 	}
 	for _, r := range c.Residue {
 		if slices.ContainsFunc(c.Reasons, func(why comparison.Reason) bool {
@@ -339,8 +338,7 @@ func obstacles(c *comparison.Comparison) (doc.Table, bool) {
 		}) {
 			continue // stands above
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(strings.ReplaceAll(r.Field, "_", " "))}, {residueValue(r.Base)},
-			{residueValue(r.Head)}, {doc.Text("✓ no")}})
+		t.Row(strings.ReplaceAll(r.Field, "_", " "), residueValue(r.Base), residueValue(r.Head), "✓ no")
 	}
 	return t, len(t.Rows) > 0
 }

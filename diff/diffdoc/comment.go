@@ -63,18 +63,17 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	o.Provenance.PageURL = "" // there is none of a comparison that was not made
 	p := commentPage{o: &o}
-	title := doc.Spans(verdictWord(v),
-		doc.Text(" nothing was judged"))
+	title := doc.Spans(verdictWord(v), " nothing was judged")
 	if o.Title != "" {
-		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
+		title = doc.Spans(doc.Name(o.Title), ": ", title)
 	}
-	title = append(doc.Spans(symbol(v)), title...)
+	title = doc.Spans(symbol(v), title)
 	d := doc.Document{
 		Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}}}
 	if f := &o.Provenance; f.FailedURL != "" {
-		d.Add(doc.P(doc.Text("Measuring failed: "), doc.Link("log of the job "+f.FailedJob, f.FailedURL), doc.Text(".")))
+		d.Add(doc.P("Measuring failed: ", doc.Link("log of the job "+f.FailedJob, f.FailedURL), "."))
 	}
-	d.Add(doc.P(doc.Text(clipTo(text, causeText))))
+	d.Add(doc.P(clipTo(text, causeText)))
 	var footer []doc.Span
 	for i, part := range p.provenance() {
 		if i > 0 {
@@ -83,11 +82,11 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 		footer = append(footer, part...)
 	}
 	if len(footer) > 0 {
-		d.Add(doc.P(footer...))
+		d.Add(doc.P(footer))
 	}
 	return fit(o.Limit, []func() doc.Document{
 		func() doc.Document { return d },
-		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(title...)}} },
+		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(title)}} },
 	})
 }
 
@@ -148,7 +147,7 @@ func cutBlocks(blocks []doc.Block, rows int) []doc.Block {
 			if n := len(b.Rows) - rows; n > 0 {
 				b.Rows = b.Rows[:rows]
 				foot := make([][]doc.Cell, 0, len(b.Foot)+1)
-				b.Foot = append(append(foot, b.Foot...), []doc.Cell{doc.Spans(leftOutText(n, "row"))})
+				b.Foot = append(append(foot, b.Foot...), doc.Row(leftOutText(n, "row")))
 			}
 			out[i] = b
 		case doc.List:
@@ -200,8 +199,9 @@ func (p commentPage) whyFolded() []doc.Block {
 	if t, ok := p.primary(); ok {
 		blocks = append(blocks, t)
 	}
-	blocks = append(append(blocks, p.why()...), doc.P(checkedText(p.c)...))
-	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Why: " + strings.TrimSuffix(gatesText(p.c)[0].Text, "."))), Blocks: blocks}}
+	blocks = append(append(blocks, p.why()...), doc.P(checkedText(p.c)))
+	return []doc.Block{doc.Details{Summary: doc.Spans("Why: " + strings.TrimSuffix(gatesText(p.c)[0].Text, ".")),
+		Blocks: blocks}}
 }
 
 // headlineOnly is the least that a comment says.
@@ -246,8 +246,7 @@ func symbol(v comparison.Verdict) doc.Span {
 func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if p.c.FirstRun() {
-		spans = doc.Spans(p.verdict(),
-			doc.Text(" no baseline: "+wording.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
+		spans = doc.Spans(p.verdict(), " no baseline: "+wording.Count(p.c.Counts.GatesChecked, "budget")+" checked")
 	}
 	if a := &p.c.Answer; a.Sides() != "" && a.Size() != "" && strings.HasSuffix(spans[len(spans)-1].Text, a.Size()) {
 		text := ", " + a.Sides()
@@ -258,9 +257,9 @@ func (p commentPage) title() doc.Block {
 	}
 	spans = append(spans, p.acceptedBy()...)
 	if p.o.Title != "" {
-		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
+		spans = doc.Spans(doc.Name(p.o.Title), ": ", spans)
 	}
-	return doc.Heading{Level: commentLevel, Spans: append(doc.Spans(symbol(p.c.Verdict)), spans...)}
+	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), spans)}
 }
 
 // notes are what the reader has to know before the numbers: what accepted a failure, and what the caller adds.
@@ -268,16 +267,15 @@ func (p commentPage) notes() []doc.Block {
 	n := doc.Note{Kind: doc.Info}
 	if p.c != nil {
 		for _, o := range p.c.Overrides[:min(len(p.c.Overrides), commentGates)] {
-			spans := doc.Spans(doc.Text("Accepted: the label "), doc.Name(o.Label),
-				doc.Text(" turns "+string(o.From)+" into "+string(o.To)))
+			spans := doc.Spans("Accepted: the label ", doc.Name(o.Label), " turns "+string(o.From)+" into "+string(o.To))
 			if o.By != "" {
 				spans = append(spans, doc.Text(", set by "), doc.Name(o.By))
 			}
-			n.Blocks = append(n.Blocks, doc.P(append(spans, doc.Text("."))...))
+			n.Blocks = append(n.Blocks, doc.P(append(spans, doc.Text("."))))
 		}
 	}
 	for _, spans := range p.o.Notes {
-		n.Blocks = append(n.Blocks, doc.P(spans...))
+		n.Blocks = append(n.Blocks, doc.P(spans))
 	}
 	if len(n.Blocks) == 0 {
 		return nil
@@ -288,10 +286,10 @@ func (p commentPage) notes() []doc.Block {
 // footer says where the numbers come from.
 func (p commentPage) footer() doc.Block {
 	spans := sides(p.c)
-	for _, part := range append(p.provenance(), doc.Spans(doc.Text("explain "), doc.Name(p.c.Tool.Version))) {
+	for _, part := range append(p.provenance(), doc.Spans("explain ", doc.Name(p.c.Tool.Version))) {
 		spans = append(append(spans, doc.Text(" · ")), part...)
 	}
-	return doc.P(spans...)
+	return doc.P(spans)
 }
 
 // provenance is what is known of where the comparison comes from, part by part.
@@ -300,7 +298,7 @@ func (p commentPage) provenance() [][]doc.Span {
 	f := &p.o.Provenance
 	switch {
 	case f.BaseSHA != "" && f.HeadSHA != "":
-		list = append(list, doc.Spans(doc.Code(shortSHA(f.BaseSHA)), doc.Text(" → "), doc.Code(shortSHA(f.HeadSHA))))
+		list = append(list, doc.Spans(doc.Code(shortSHA(f.BaseSHA)), " → ", doc.Code(shortSHA(f.HeadSHA))))
 	case f.HeadSHA != "":
 		list = append(list, doc.Spans(doc.Code(shortSHA(f.HeadSHA))))
 	}
@@ -308,7 +306,7 @@ func (p commentPage) provenance() [][]doc.Span {
 		{"baseline: ", f.Baseline}, {"policy: ", f.Policy}, {"", f.Hardware}, {"", f.Engines}, {"artifact ", f.Artifact},
 	} {
 		if part.name != "" {
-			list = append(list, doc.Spans(doc.Text(part.what), doc.Name(part.name)))
+			list = append(list, doc.Spans(part.what, doc.Name(part.name)))
 		}
 	}
 	page := "diff.html"

@@ -35,14 +35,12 @@ func gateList(c *comparison.Comparison, limit int) []doc.Block {
 	var l doc.List
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
-		spans := append(
-			doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), doc.Text(" ")),
-			ruleSpans(g)...)
+		spans := doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), " ", ruleSpans(g))
 		spans = append(append(append(spans, doc.Text(" on ")), gateMetric(c, g)...), doc.Text(": "+clip(g.Reason)))
-		l.Items = append(l.Items, doc.Item{Spans: spans})
+		l.Add(spans)
 	}
 	if n := len(gates) - limit; n > 0 {
-		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+		l.Add("and " + unit.Int(int64(n)) + " more")
 	}
 	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
 }
@@ -54,7 +52,7 @@ func waiverList(c *comparison.Comparison, limit int) []doc.Block {
 	for _, needsHand := range []bool{true, false} {
 		for i := range c.Waivers {
 			if w := &c.Waivers[i]; w.Status != comparison.WaiverNotJudged && w.Warns() == needsHand {
-				l.Items = append(l.Items, doc.Item{Spans: waiverSpans(w)})
+				l.Add(waiverSpans(w))
 			}
 		}
 	}
@@ -63,16 +61,16 @@ func waiverList(c *comparison.Comparison, limit int) []doc.Block {
 	}
 	if n := len(l.Items) - limit; n > 0 {
 		l.Items = append(l.Items[:limit:limit],
-			doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+			doc.Item{Spans: doc.Spans("and " + unit.Int(int64(n)) + " more")})
 	}
 	return []doc.Block{doc.H(2, "waivers", "Waivers"), l}
 }
 
 // spans is a waiver and what became of it in one sentence.
 func waiverSpans(w *comparison.WaiverUse) []doc.Span {
-	spans := doc.Spans(doc.Text("the waiver of "), doc.Name(w.Rule))
+	spans := doc.Spans("the waiver of ", doc.Name(w.Rule))
 	if w.Warns() {
-		spans = append(doc.Spans(doc.Strong(string(comparison.Warn)).With(doc.Warn), doc.Text(" ")), spans...)
+		spans = doc.Spans(doc.Strong(string(comparison.Warn)).With(doc.Warn), " ", spans)
 	}
 	if w.Match != "" {
 		spans = append(spans, doc.Text(" for "), doc.Name(w.Match))
@@ -140,18 +138,14 @@ func gateTable(c *comparison.Comparison, gates []comparison.Gate, limit int) (do
 	if len(gates) == 0 {
 		return doc.Table{}, false
 	}
-	t := doc.Table{ID: "gates", Caption: doc.Spans(doc.Text("Gates")),
-		Columns: []doc.Column{{Title: "Verdict"}, {Title: "Rule"}, {Title: "Metric"}, {Title: "Reason"}}}
+	t := doc.Table{ID: "gates", Caption: doc.Spans("Gates"),
+		Columns: doc.Cols("Verdict", "Rule", "Metric", "Reason")}
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
-		t.Rows = append(
-			t.Rows,
-			[]doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, ruleSpans(g), gateMetric(c, g),
-				{doc.Text(g.Reason)}},
-		)
+		t.Row(doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict)), ruleSpans(g), gateMetric(c, g), g.Reason)
 	}
 	if n := len(gates) - limit; n > 0 {
-		t.Foot = append(t.Foot, []doc.Cell{nil, {doc.Text("and " + unit.Int(int64(n)) + " more")}})
+		t.Last(nil, "and "+unit.Int(int64(n))+" more")
 	}
 	return t, true
 }

@@ -32,11 +32,9 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
 	t := doc.Table{
 		ID:      "kernels",
-		Caption: doc.Spans(doc.Text("Kernels that changed, or may have")),
-		Columns: []doc.Column{{Title: "Kernel"}, {Title: scale.Header("Base"), Align: doc.Right},
-			{Title: scale.Header("Head"), Align: doc.Right},
-			{Title: change.Header("Change"), Align: doc.Right}, {Title: "%", Align: doc.Right},
-			{Title: "Runs", Align: doc.Right}, {Title: "Class"}},
+		Caption: doc.Spans("Kernels that changed, or may have"),
+		Columns: doc.Cols("Kernel", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">%",
+			">Runs", "Class"),
 	}
 	if detail {
 		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
@@ -56,15 +54,8 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	}
 	for i := range shown {
 		k := &shown[i]
-		ratio := ""
-		if k.Ratio != nil {
-			ratio = unit.Change(comparison.Value(k.Ratio) - 1)
-		}
-		row := []doc.Cell{
-			kernelName(k), num(k.Base), num(k.Head), {doc.Text(change.Delta(k.Delta))}, {doc.Text(ratio)},
-			{doc.Text(runs(k))},
-			{doc.Text(string(k.Class)).With(classTone(k.Class))},
-		}
+		row := doc.Row(kernelName(k), num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k),
+			classWord(k.Class))
 		if detail {
 			row = append(row, doc.Cell{doc.Text(change.Delta(k.CountEffect))},
 				doc.Cell{doc.Text(change.Delta(k.PerCallEffect))}, doc.Cell{doc.Text(k.PairedBy)})
@@ -72,7 +63,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		t.Rows = append(t.Rows, row)
 	}
 	if n := len(kernels) - len(shown); n > 0 {
-		t.Foot = append(t.Foot, []doc.Cell{{doc.Text("and " + unit.Int(int64(n)) + " more")}})
+		t.Last("and " + unit.Int(int64(n)) + " more")
 	}
 	return t, true
 }

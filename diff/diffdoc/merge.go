@@ -75,21 +75,18 @@ func (p mergedPage) title() doc.Block {
 	if len(parts) == 0 {
 		parts = []string{"all passed"}
 	}
-	spans := doc.Spans(p.verdict(), doc.Text(" "+strings.Join(parts, ", ")+" of "+unit.Int(int64(len(p.legs)))))
+	spans := doc.Spans(p.verdict(), " "+strings.Join(parts, ", ")+" of "+unit.Int(int64(len(p.legs))))
 	if p.o.Title != "" {
-		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
+		spans = doc.Spans(doc.Name(p.o.Title), ": ", spans)
 	}
-	return doc.Heading{Level: commentLevel, Spans: append(doc.Spans(symbol(p.worst())), spans...)}
+	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.worst()), spans)}
 }
 
 func (p mergedPage) document(parts []doc.Block) doc.Document {
 	var d doc.Document
 	d.Add(p.title())
 	d.Add(commentPage{o: p.o}.notes()...)
-	t := doc.Table{ID: "legs", Columns: []doc.Column{
-		{Title: "Comparison"}, {Title: "Verdict"}, {Title: "Change", Align: doc.Right},
-		{Title: "Gates not passed", Align: doc.Right}, {Title: "Cause"},
-	}}
+	t := doc.Table{ID: "legs", Columns: doc.Cols("Comparison", "Verdict", ">Change", ">Gates not passed", "Cause")}
 	for _, l := range p.legs {
 		c := l.Comparison
 		verdict := doc.Text(string(c.Verdict)).With(verdictTone(c.Verdict))
@@ -100,11 +97,7 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 		if size := c.Answer.Size(); c.Comparable && size != "" {
 			change = doc.Text(size)
 		}
-		t.Rows = append(
-			t.Rows,
-			[]doc.Cell{{doc.Name(l.Title)}, {verdict}, {change}, {doc.Text(unit.Int(int64(len(noticedGates(c)))))},
-				{doc.Text(firstCause(c))}},
-		)
+		t.Row(doc.Name(l.Title), verdict, change, unit.Int(int64(len(noticedGates(c)))), firstCause(c))
 	}
 	d.Add(t)
 	d.Add(parts...)
@@ -133,9 +126,9 @@ func (p mergedPage) folded() []doc.Block {
 		if t, ok := leg.primary(); ok {
 			blocks = append(blocks, t)
 		}
-		blocks = append(append(blocks, leg.why()...), doc.P(checkedText(l.Comparison)...), leg.footer())
+		blocks = append(append(blocks, leg.why()...), doc.P(checkedText(l.Comparison)), leg.footer())
 		list = append(list, doc.Details{
-			Summary: doc.Spans(doc.Name(l.Title), doc.Text(": "+string(l.Comparison.Verdict))), Blocks: blocks,
+			Summary: doc.Spans(doc.Name(l.Title), ": "+string(l.Comparison.Verdict)), Blocks: blocks,
 		})
 	}
 	return list
@@ -149,5 +142,5 @@ func (p mergedPage) footer() doc.Block {
 		}
 		spans = append(spans, s...)
 	}
-	return doc.P(spans...)
+	return doc.P(spans)
 }

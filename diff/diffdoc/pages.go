@@ -63,7 +63,7 @@ func Terminal(c *comparison.Comparison) doc.Document {
 	d.Add(gateList(c, termGates)...)
 	d.Add(waiverList(c, termGates)...)
 	d.Add(residue(c, termResidue)...)
-	d.Add(doc.P(checkedText(c)...))
+	d.Add(doc.P(checkedText(c)))
 	return d
 }
 
@@ -100,6 +100,17 @@ func classTone(c comparison.Class) doc.Tone {
 	case comparison.Added, comparison.Removed:
 	}
 	return doc.Plain
+}
+
+// classWord is a class in its colour.
+func classWord(c comparison.Class) doc.Span { return doc.Text(string(c)).With(classTone(c)) }
+
+// ratioText is head over base as a change; empty where it is not known.
+func ratioText(ratio *float64) string {
+	if ratio == nil {
+		return ""
+	}
+	return unit.Change(*ratio - 1)
 }
 
 // verdictWord is a verdict as headings have it. A study has none.
@@ -230,15 +241,15 @@ func reasons(c *comparison.Comparison) []doc.Block {
 		list = list[1:] // the answer says the first one
 	}
 	for _, r := range list {
-		why.Blocks = append(why.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+r.Text)))
+		why.Blocks = append(why.Blocks, doc.P(doc.Code(string(r.Code)), ": "+r.Text))
 	}
 	for i, r := range c.Warnings {
 		if i == maxWarnings {
 			more := wording.Count(len(c.Warnings)-i, "more warning")
-			doubts.Blocks = append(doubts.Blocks, doc.P(doc.Text(more+" in the JSON of the comparison")))
+			doubts.Blocks = append(doubts.Blocks, doc.P(more+" in the JSON of the comparison"))
 			break
 		}
-		doubts.Blocks = append(doubts.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+clip(r.Text))))
+		doubts.Blocks = append(doubts.Blocks, doc.P(doc.Code(string(r.Code)), ": "+clip(r.Text)))
 	}
 	var notes []doc.Block
 	for _, n := range []doc.Note{why, doubts} {
@@ -269,7 +280,7 @@ func checkedText(c *comparison.Comparison) []doc.Span {
 	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
 		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + wording.Count(c.Counts.UnitsHead, "unit")
 	}
-	return doc.Spans(doc.Text(text + "."))
+	return doc.Spans(text + ".")
 }
 
 // gatesText counts what came of the gates.
@@ -283,7 +294,7 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 		inconclusive = "not answered, since the sides are not comparable"
 	}
 	if c.Study != nil {
-		return doc.Spans(doc.Text("A study has no verdict: no gate was asked."))
+		return doc.Spans("A study has no verdict: no gate was asked.")
 	}
 	text := wording.Count(c.Counts.GatesChecked, "gate") + " checked"
 	sep := ": "
@@ -303,7 +314,7 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 	if w := idleWaivers(c); w > 0 {
 		text += "; " + wording.Count(w, "waiver") + " unused or expired"
 	}
-	return doc.Spans(doc.Text(text + "."))
+	return doc.Spans(text + ".")
 }
 
 // clip keeps the start of a long sentence.

@@ -64,7 +64,7 @@ func (p commentPage) why() []doc.Block {
 		if t, ok := apiTable(c, true); ok {
 			if n := len(t.Rows) - commentKernels; n > 0 {
 				t.Rows = t.Rows[:commentKernels]
-				t.Foot = append(t.Foot, []doc.Cell{{doc.Text("and " + unit.Int(int64(n)) + " more")}})
+				t.Last("and " + unit.Int(int64(n)) + " more")
 			}
 			list = append(list, t)
 		}
@@ -93,7 +93,7 @@ func (p commentPage) details() []doc.Block {
 	var list []doc.Block
 	fold := func(summary string, blocks ...doc.Block) {
 		if len(blocks) > 0 {
-			list = append(list, doc.Details{Summary: doc.Spans(doc.Text(summary)), Blocks: blocks})
+			list = append(list, doc.Details{Summary: doc.Spans(summary), Blocks: blocks})
 		}
 	}
 	var same, changed, added []comparison.Kernel
@@ -141,20 +141,15 @@ func (p commentPage) details() []doc.Block {
 func (p commentPage) residueList() doc.List {
 	var l doc.List
 	for _, r := range p.c.Residue {
-		l.Items = append(l.Items, doc.Item{
-			Spans: doc.Spans(doc.Text(strings.ReplaceAll(r.Field, "_", " ")+": "), residueValue(r.Base),
-				doc.Text(" → "), residueValue(r.Head)),
-		})
+		l.Add(strings.ReplaceAll(r.Field, "_", " ")+": ", residueValue(r.Base), " → ", residueValue(r.Head))
 	}
 	return l
 }
 
 // waiverTable has every waiver of the policy and what became of it.
 func (p commentPage) waiverTable() (doc.Table, bool) {
-	t := doc.Table{ID: "waivers", Columns: []doc.Column{
-		{Title: "Rule"}, {Title: "Kernels"}, {Title: "Ceiling", Align: doc.Right}, {Title: "Expires"}, {Title: "Issue"},
-		{Title: "Reason"}, {Title: "Status"},
-	}}
+	t := doc.Table{ID: "waivers", Columns: doc.Cols("Rule", "Kernels", ">Ceiling", "Expires", "Issue", "Reason",
+		"Status")}
 	name := func(s string) doc.Cell {
 		if s == "" {
 			return doc.Cell{doc.Text(comparison.NoValue)}
@@ -166,10 +161,7 @@ func (p commentPage) waiverTable() (doc.Table, bool) {
 		if w.Status != "applied" {
 			status = status.With(doc.Warn)
 		}
-		t.Rows = append(t.Rows, []doc.Cell{
-			name(w.Rule), name(w.Match), name(w.Ceiling), name(w.Expires), name(w.Issue), {doc.Text(clip(w.Reason))},
-			{status},
-		})
+		t.Row(name(w.Rule), name(w.Match), name(w.Ceiling), name(w.Expires), name(w.Issue), clip(w.Reason), status)
 	}
 	return t, len(t.Rows) > 0
 }
@@ -194,9 +186,8 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 		r.n[g.Verdict]++
 	}
 	t := doc.Table{
-		ID: "rules",
-		Columns: []doc.Column{{Title: "Rule"}, {Title: "Metric"}, {Title: "Level"},
-			{Title: "Checked", Align: doc.Right}, {Title: "Result"}},
+		ID:      "rules",
+		Columns: doc.Cols("Rule", "Metric", "Level", ">Checked", "Result"),
 	}
 	for _, r := range rules {
 		var parts []string
@@ -208,11 +199,7 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 				total += n
 			}
 		}
-		t.Rows = append(
-			t.Rows,
-			[]doc.Cell{ruleSpans(r.gate), {doc.Code(r.gate.Metric)}, {doc.Text(r.gate.Level)},
-				{doc.Text(unit.Int(total))}, {doc.Text(strings.Join(parts, ", "))}},
-		)
+		t.Row(ruleSpans(r.gate), doc.Code(r.gate.Metric), r.gate.Level, unit.Int(total), strings.Join(parts, ", "))
 	}
 	return t, len(t.Rows) > 0
 }
@@ -235,5 +222,5 @@ func (p commentPage) method() doc.Block {
 	if len(names) > 0 {
 		text += "Intervals: " + strings.Join(names, "; ") + ". "
 	}
-	return doc.P(doc.Text(text), doc.Code("explain doc statistics"), doc.Text(" has the formulae."))
+	return doc.P(text, doc.Code("explain doc statistics"), " has the formulae.")
 }

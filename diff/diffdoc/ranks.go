@@ -28,12 +28,9 @@ func rankTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	if x.By == comparison.ByRole {
 		first = "Role"
 	}
-	t := doc.Table{ID: "ranks", Caption: doc.Spans(doc.Text("Steps " + byWords(x) + " (median; mean wait in a collective)")),
-		Columns: []doc.Column{{Title: first}, {Title: "Role", Wide: true}, {Title: "Ranks", Align: doc.Right, Wide: true},
-			{Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right}, {Title: "Change", Align: doc.Right},
-			{Title: "", Align: doc.Right}, {Title: "Steps slower", Align: doc.Right, Wide: true},
-			{Title: "Wait, base", Align: doc.Right}, {Title: "Wait, head", Align: doc.Right},
-			{Title: "Last, base", Align: doc.Right, Wide: true}, {Title: "Last, head", Align: doc.Right, Wide: true}}}
+	t := doc.Table{ID: "ranks", Caption: doc.Spans("Steps " + byWords(x) + " (median; mean wait in a collective)"),
+		Columns: doc.Cols(first, "+Role", ">+Ranks", ">Base", ">Head", ">Change", ">", ">+Steps slower", ">Wait, base",
+			">Wait, head", ">+Last, base", ">+Last, head")}
 	order := make([]int, len(x.Rows))
 	for i := range order {
 		order[i] = i
@@ -61,11 +58,9 @@ func rankTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		if r.Steps > 0 {
 			slower = unit.Int(r.Slower) + " of " + unit.Int(r.Steps)
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(name)}, {doc.Name(r.Role)}, {doc.Text(ranks)},
-			{doc.Text(format(r.Base, report.Nanoseconds))}, {doc.Text(format(r.Head, report.Nanoseconds))},
-			{doc.Text(change)}, {doc.Text(ratio)}, {doc.Text(slower)},
-			{doc.Text(format(r.BaseWait, report.Nanoseconds))}, {doc.Text(format(r.HeadWait, report.Nanoseconds))},
-			{doc.Text(format(r.BaseLast, report.Ratio))}, {doc.Text(format(r.HeadLast, report.Ratio))}})
+		t.Row(doc.Name(name), doc.Name(r.Role), ranks, format(r.Base, report.Nanoseconds), format(r.Head,
+			report.Nanoseconds), change, ratio, slower, format(r.BaseWait, report.Nanoseconds), format(r.HeadWait,
+			report.Nanoseconds), format(r.BaseLast, report.Ratio), format(r.HeadLast, report.Ratio))
 	}
 	if rest := len(x.Rows) - len(order); rest > 0 {
 		t.Caption = append(t.Caption, doc.Text(", the "+unit.Int(int64(len(order)))+" that changed most of "+unit.Int(int64(len(x.Rows)))))
@@ -89,14 +84,12 @@ func rankSteps(c *comparison.Comparison) (doc.Table, bool) {
 	slices.SortStableFunc(list, func(a, b comparison.RankStep) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
 	list = list[:min(len(list), pageSteps)]
 	slices.SortStableFunc(list, func(a, b comparison.RankStep) int { return cmp.Compare(a.Step, b.Step) })
-	t := doc.Table{ID: "rank-steps", Caption: doc.Spans(doc.Text("Slowest rank of the steps that changed most")),
-		Columns: []doc.Column{{Title: "Step", Align: doc.Right}, {Title: "Slowest, base"}, {Title: "Base", Align: doc.Right},
-			{Title: "Slowest, head"}, {Title: "Head", Align: doc.Right}, {Title: "Change", Align: doc.Right}}}
+	t := doc.Table{ID: "rank-steps", Caption: doc.Spans("Slowest rank of the steps that changed most"),
+		Columns: doc.Cols(">Step", "Slowest, base", ">Base", "Slowest, head", ">Head", ">Change")}
 	for i := range list {
 		s := &list[i]
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(s.Step))}, {doc.Name(s.BaseRank)},
-			{doc.Text(unit.Format(s.Base, report.Nanoseconds))}, {doc.Name(s.HeadRank)},
-			{doc.Text(unit.Format(s.Head, report.Nanoseconds))}, {doc.Text(unit.Delta(s.Delta, report.Nanoseconds))}})
+		t.Row(unit.Int(s.Step), doc.Name(s.BaseRank), unit.Format(s.Base, report.Nanoseconds), doc.Name(s.HeadRank),
+			unit.Format(s.Head, report.Nanoseconds), unit.Delta(s.Delta, report.Nanoseconds))
 	}
 	return t, true
 }
@@ -108,10 +101,10 @@ func rankLine(c *comparison.Comparison) []doc.Block {
 	}
 	var blocks []doc.Block
 	if c.Ranks.Held != nil && c.Ranks.Held.Text != "" {
-		blocks = append(blocks, doc.P(doc.Strong("held up:"), doc.Text(" "+clip(c.Ranks.Held.Text))))
+		blocks = append(blocks, doc.P(doc.Strong("held up:"), " "+clip(c.Ranks.Held.Text)))
 	}
 	if c.Ranks.Where != "" {
-		blocks = append(blocks, doc.P(doc.Strong("ranks:"), doc.Text(" "+clip(c.Ranks.Where))))
+		blocks = append(blocks, doc.P(doc.Strong("ranks:"), " "+clip(c.Ranks.Where)))
 	}
 	return blocks
 }

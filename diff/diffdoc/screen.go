@@ -42,7 +42,7 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 	}
 	parts = append(parts, part{3, p.notes()})
 	if n := p.c.Answer.Notes; len(n) > 0 {
-		parts = append(parts, part{4, []doc.Block{doc.P(doc.Text(clipTo(sentence(n), causeText)))}})
+		parts = append(parts, part{4, []doc.Block{doc.P(clipTo(sentence(n), causeText))}})
 	}
 	accept, reproduce := p.next()
 	parts = append(parts, part{2, accept}, part{5, reproduce})
@@ -98,9 +98,7 @@ func clipSpans(spans []doc.Span, most int) []doc.Span {
 
 // failing are the gates that the verdict stands on, where that is not a pass.
 func (p commentPage) failing() (doc.Table, bool) {
-	t := doc.Table{ID: "failing", Columns: []doc.Column{
-		{Title: "Gate"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right}, {Title: "Change", Align: doc.Right}, {Title: "Limit"},
-	}}
+	t := doc.Table{ID: "failing", Columns: doc.Cols("Gate", ">Base", ">Head", ">Change", "Limit")}
 	if p.c.Verdict == comparison.Pass || !p.c.Comparable && !p.c.FirstRun() {
 		return t, false
 	}
@@ -122,11 +120,11 @@ func (p commentPage) failing() (doc.Table, bool) {
 		if g.Ratio != nil {
 			change = unit.Change(comparison.Value(g.Ratio) - 1)
 		}
-		t.Rows = append(t.Rows, []doc.Cell{append(doc.Spans(doc.Name(g.Rule), doc.Text(" ")), gateMetric(p.c, g)...),
-			{doc.Text(format(g.Base, u))}, {doc.Text(format(g.Head, u))}, {doc.Text(change)}, {doc.Text(limitText(g.Threshold))}})
+		t.Row(doc.Spans(doc.Name(g.Rule), " ", gateMetric(p.c, g)), format(g.Base, u), format(g.Head, u), change,
+			limitText(g.Threshold))
 	}
 	if more > 0 {
-		t.Foot = append(t.Foot, []doc.Cell{doc.Spans(doc.Text("and " + unit.Int(int64(more)) + " more"))})
+		t.Last("and " + unit.Int(int64(more)) + " more")
 	}
 	return t, len(t.Rows) > 0
 }
@@ -166,7 +164,7 @@ func limitText(threshold string) string {
 
 // next says how a verdict is accepted, and when that takes effect, and how to see the comparison again.
 func (p commentPage) next() (accept, reproduce []doc.Block) {
-	label := doc.Spans(doc.Text("the label "), doc.Name(p.o.AcceptLabel), doc.Text(" (at once)"))
+	label := doc.Spans("the label ", doc.Name(p.o.AcceptLabel), " (at once)")
 	var spans []doc.Span
 	switch {
 	case p.c.Verdict == comparison.Inconclusive && p.o.AcceptLabel != "":
@@ -182,7 +180,7 @@ func (p commentPage) next() (accept, reproduce []doc.Block) {
 			case len(spans) > 0:
 				spans = append(spans, doc.Text(", or under "), doc.Code("waivers:"), doc.Text(" of the base's policy (once merged) "))
 			default:
-				spans = doc.Spans(doc.Text("under "), doc.Code("waivers:"), doc.Text(" of the base's policy (once merged) "))
+				spans = doc.Spans("under ", doc.Code("waivers:"), " of the base's policy (once merged) ")
 			}
 			spans = append(spans, doc.Code(w)) // whole: a name would be cut in its middle
 		}
@@ -192,10 +190,10 @@ func (p commentPage) next() (accept, reproduce []doc.Block) {
 		}
 	}
 	if len(spans) > 0 {
-		accept = append(accept, doc.P(append(doc.Spans(doc.Text("To accept this: ")), spans...)...))
+		accept = append(accept, doc.P("To accept this: ", spans))
 	}
 	if p.o.Reproduce != "" {
-		reproduce = append(reproduce, doc.P(doc.Text("To reproduce: "), doc.Name(p.o.Reproduce)))
+		reproduce = append(reproduce, doc.P("To reproduce: ", doc.Name(p.o.Reproduce)))
 	}
 	return accept, reproduce
 }
@@ -271,7 +269,7 @@ func hasSize(g *comparison.Gate) bool {
 func (p commentPage) acceptedBy() []doc.Span {
 	if len(p.c.Overrides) > 0 {
 		o := p.c.Overrides[0]
-		spans := doc.Spans(doc.Text(", accepted by "), doc.Name(o.Label))
+		spans := doc.Spans(", accepted by ", doc.Name(o.Label))
 		if o.By != "" {
 			spans = append(spans, doc.Text(" of "), doc.Name(o.By))
 		}
@@ -281,7 +279,7 @@ func (p commentPage) acceptedBy() []doc.Span {
 		for _, w := range p.c.Waivers {
 			if w.Status == comparison.WaiverApplied {
 				text := ", " + wording.Count(n, "gate") + " accepted by a waiver until "
-				return doc.Spans(doc.Text(text), doc.Name(w.Expires))
+				return doc.Spans(text, doc.Name(w.Expires))
 			}
 		}
 	}

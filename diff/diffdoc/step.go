@@ -83,11 +83,9 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 	}
 	t.Lanes = append(t.Lanes, changeLane(s, t.Length))
 	t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
-	t.Note = doc.Spans(doc.Text("Below: idle time that only the head has, in "), doc.Text("red").With(doc.Bad),
-		doc.Text("; that it saved, in "), doc.Text("green").With(doc.Good), doc.Text(". Idle time changed by "+
-			delta(s.Idle)+": "+delta(s.Systematic)+" in every step (medians by position), "+delta(s.Sporadic)+
-			" in single steps. Less than "+
-			unit.Percent(leastDrawn)+" of the step is not drawn."))
+	t.Note = doc.Spans("Below: idle time that only the head has, in ", doc.Text("red").With(doc.Bad),
+		"; that it saved, in ", doc.Text("green").With(doc.Good),
+		". Idle time changed by "+delta(s.Idle)+": "+delta(s.Systematic)+" in every step (medians by position), "+delta(s.Sporadic)+" in single steps. Less than "+unit.Percent(leastDrawn)+" of the step is not drawn.")
 	return []doc.Block{t}
 }
 
@@ -187,12 +185,8 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	if s == nil {
 		return doc.Table{}, false
 	}
-	t := doc.Table{ID: "step", Caption: doc.Spans(doc.Text("Positions with most change")), Columns: []doc.Column{
-		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right},
-		{Title: "Gap before, base", Align: doc.Right}, {Title: "Gap, head", Align: doc.Right},
-		{Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
-		{Title: "Kernel, base", Align: doc.Right, Wide: true}, {Title: "Kernel, head", Align: doc.Right, Wide: true},
-	}}
+	t := doc.Table{ID: "step", Caption: doc.Spans("Positions with most change"), Columns: doc.Cols(">#", "Kernel", ">Δ",
+		">Gap before, base", ">Gap, head", ">Δ in every step", "Mostly", ">+Kernel, base", ">+Kernel, head")}
 	order := make([]int, 0, len(s.Rows))
 	for i := range s.Rows {
 		if s.Rows[i].Delta != 0 {
@@ -229,8 +223,8 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		if r.BasePosition != nil || r.HeadPosition != nil {
 			number = doc.Cell{doc.Text(strings.TrimSuffix(strings.TrimPrefix(rowName(s, i), "#"), " (added)"))}
 		}
-		t.Rows = append(t.Rows, []doc.Cell{number, name, {doc.Text(delta(r.Delta))}, ns(r.BaseGap), ns(r.HeadGap),
-			{doc.Text(delta(r.GapMedian + r.KernelMedian))}, {doc.Text(r.Cause)}, ns(r.BaseKernel), ns(r.HeadKernel)})
+		t.Row(number, name, delta(r.Delta), ns(r.BaseGap), ns(r.HeadGap), delta(r.GapMedian+r.KernelMedian), r.Cause,
+			ns(r.BaseKernel), ns(r.HeadKernel))
 	}
 	if len(left) > 0 {
 		sum := 0.0
@@ -238,7 +232,7 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 			sum += s.Rows[i].Delta
 		}
 		more := unit.Int(int64(len(left))) + " more positions"
-		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(more)}, {doc.Text(delta(sum))}})
+		t.Last(nil, more, delta(sum))
 	}
 	return t, len(t.Rows) > 0
 }

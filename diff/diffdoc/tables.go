@@ -19,11 +19,8 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 	if len(rows) == 0 {
 		return doc.Table{}, false
 	}
-	t := doc.Table{ID: "primary", Columns: []doc.Column{
-		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
-		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
-		{Title: intervalTitle(rows), Align: doc.Right, Wide: true}, {Title: "Class"},
-	}}
+	t := doc.Table{ID: "primary", Columns: doc.Cols("Per unit of work", ">Base", ">Head", ">Change", ">",
+		">+"+intervalTitle(rows), "Class")}
 	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
 		t.Columns[0].Title = "Metric"
 	}
@@ -49,12 +46,8 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 		if kinds && r.Kind != "" {
 			name = kindCell(r)
 		}
-		t.Rows = append(t.Rows, []doc.Cell{
-			name, {doc.Text(format(r.Base, r.Unit))},
-			{doc.Text(format(r.Head, r.Unit))},
-			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))},
-			{doc.Text(string(r.Class)).With(classTone(r.Class))},
-		})
+		t.Row(name, format(r.Base, r.Unit), format(r.Head, r.Unit), delta, ratio, intervalText(r.Interval),
+			classWord(r.Class))
 	}
 	return t, true
 }
@@ -168,7 +161,7 @@ func sameReason(c *comparison.Comparison) (string, bool) {
 // decisions say how the class of each row came about.
 func decisions(c *comparison.Comparison) doc.Block {
 	if why, ok := sameReason(c); ok {
-		return doc.List{Items: []doc.Item{{Spans: doc.Spans(doc.Text("Every metric: " + why))}}}
+		return doc.List{Items: []doc.Item{{Spans: doc.Spans("Every metric: " + why)}}}
 	}
 	var l doc.List
 	for i := range c.Primary {
@@ -187,7 +180,7 @@ func decisions(c *comparison.Comparison) doc.Block {
 		if r.NeedCaptures != nil {
 			spans = append(spans, doc.Text("; "+wording.Count(comparison.Value(r.NeedCaptures), "capture")+" a side would settle it"))
 		}
-		l.Items = append(l.Items, doc.Item{Spans: spans})
+		l.Add(spans)
 	}
 	return l
 }
@@ -211,11 +204,9 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 		return cmp.Compare(math.Abs(callCost(b)), math.Abs(callCost(a)))
 	})
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
-	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls: time of one unit's calls")), Columns: []doc.Column{
-		{Title: "Call"}, {Title: "Calls", Align: doc.Right}, {Title: scale.Header("Base"), Align: doc.Right},
-		{Title: scale.Header("Head"), Align: doc.Right}, {Title: change.Header("Change"), Align: doc.Right},
-		{Title: "% per call", Align: doc.Right}, {Title: "Class"},
-	}}
+	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls: time of one unit's calls"), Columns: doc.Cols("Call",
+		">Calls", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">% per call",
+		"Class")}
 	if !changed {
 		t.Columns = append(t.Columns, doc.Column{Title: "Mean of one call", Align: doc.Right})
 	}
@@ -231,18 +222,9 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 	}
 	t.Columns[4].Bars = deltaBars(deltas)
 	for _, a := range calls {
-		ratio := ""
-		if a.Ratio != nil {
-			ratio = unit.Change(comparison.Value(a.Ratio) - 1)
-		}
-		row := []doc.Cell{
-			{doc.Name(a.Name)},
-			{doc.Text(arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)))},
-			{doc.Text(scale.Format(comparison.Value(a.BaseTime)))}, {doc.Text(scale.Format(comparison.Value(a.HeadTime)))},
-			{doc.Text(change.Delta(callCost(a)))},
-			{doc.Text(ratio)},
-			{doc.Text(string(a.Class)).With(classTone(a.Class))},
-		}
+		row := doc.Row(doc.Name(a.Name), arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)),
+			scale.Format(comparison.Value(a.BaseTime)), scale.Format(comparison.Value(a.HeadTime)),
+			change.Delta(callCost(a)), ratioText(a.Ratio), classWord(a.Class))
 		if !changed {
 			mean := arrow(format(a.BaseMean, report.Nanoseconds), format(a.HeadMean, report.Nanoseconds))
 			row = append(row, doc.Cell{doc.Text(mean)})
@@ -258,8 +240,7 @@ func structureList(c *comparison.Comparison) []doc.Block {
 	}
 	var l doc.List
 	for _, s := range c.Structure {
-		l.Items = append(l.Items,
-			doc.Item{Spans: doc.Spans(doc.Text(string(s.Class)).With(classTone(s.Class)), doc.Text(": "+s.Text))})
+		l.Add(classWord(s.Class), ": "+s.Text)
 	}
 	return []doc.Block{doc.H(2, "structure", "Structure"), l}
 }
@@ -279,7 +260,7 @@ func residue(c *comparison.Comparison, limit int) []doc.Block {
 		}
 		return 1
 	})
-	spans := doc.Spans(doc.Text("Differs and was not compared: "))
+	spans := doc.Spans("Differs and was not compared: ")
 	for i, r := range list {
 		if i == limit {
 			spans = append(spans, doc.Text("; and "+unit.Int(int64(len(list)-limit))+" more"))
@@ -294,7 +275,7 @@ func residue(c *comparison.Comparison, limit int) []doc.Block {
 		}
 		spans = append(spans, field, residueValue(r.Base), doc.Text(" → "), residueValue(r.Head))
 	}
-	return []doc.Block{doc.P(append(spans, doc.Text("."))...)}
+	return []doc.Block{doc.P(append(spans, doc.Text(".")))}
 }
 
 func residueValue(s string) doc.Span {
@@ -309,12 +290,8 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 	if len(c.Mix) < 2 {
 		return doc.Table{}, false
 	}
-	t := doc.Table{ID: "mix", Columns: []doc.Column{
-		{Title: "Phase"}, {Title: "Batch", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right, Wide: true},
-		{Title: "Units, base", Align: doc.Right}, {Title: "Units, head", Align: doc.Right},
-		{Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right},
-		{Title: "Change", Align: doc.Right},
-	}}
+	t := doc.Table{ID: "mix", Columns: doc.Cols("Phase", ">Batch", ">+Prompt tokens", ">Units, base", ">Units, head",
+		">Mean, base", ">Mean, head", ">Change")}
 	id := func(v *int64) doc.Cell {
 		if v == nil {
 			return doc.Cell{doc.Text(comparison.NoValue)}
@@ -323,34 +300,18 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 	}
 	for i := range c.Mix {
 		m := &c.Mix[i]
-		ratio := ""
-		if m.Ratio != nil {
-			ratio = unit.Change(comparison.Value(m.Ratio) - 1)
-		}
-		t.Rows = append(t.Rows, []doc.Cell{
-			{doc.Name(m.Phase)}, id(m.Batch), id(m.Tokens), {doc.Text(unit.Int(m.BaseCount))},
-			{doc.Text(unit.Int(m.HeadCount))},
-			{doc.Text(format(m.BaseTime, report.Nanoseconds))}, {doc.Text(format(m.HeadTime, report.Nanoseconds))},
-			{doc.Text(ratio)},
-		})
+		t.Row(doc.Name(m.Phase), id(m.Batch), id(m.Tokens), unit.Int(m.BaseCount), unit.Int(m.HeadCount),
+			format(m.BaseTime, report.Nanoseconds), format(m.HeadTime, report.Nanoseconds), ratioText(m.Ratio))
 	}
 	return t, true
 }
 
 // unjudgedTable is what is shown with its change and never judged.
 func unjudgedTable(c *comparison.Comparison) (doc.Table, bool) {
-	t := doc.Table{ID: "unjudged", Columns: []doc.Column{
-		{Title: "Shown, not judged"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
-		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
-	}}
+	t := doc.Table{ID: "unjudged", Columns: doc.Cols("Shown, not judged", ">Base", ">Head", ">Change", ">")}
 	for i := range c.Unjudged {
 		u := &c.Unjudged[i]
-		ratio := ""
-		if u.Ratio != nil {
-			ratio = unit.Change(comparison.Value(u.Ratio) - 1)
-		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(u.Text)}, {doc.Text(unit.Format(u.Base, u.Unit))},
-			{doc.Text(unit.Format(u.Head, u.Unit))}, {doc.Text(unit.Delta(u.Delta, u.Unit))}, {doc.Text(ratio)}})
+		t.Row(u.Text, unit.Format(u.Base, u.Unit), unit.Format(u.Head, u.Unit), unit.Delta(u.Delta, u.Unit), ratioText(u.Ratio))
 	}
 	return t, len(t.Rows) > 0
 }

@@ -71,7 +71,7 @@ func borderList(borders []Border) doc.List {
 	var l doc.List
 	for i := range borders {
 		b := &borders[i]
-		spans := doc.Spans(doc.Name(b.Series), doc.Text(", "+b.Branch+": "))
+		spans := doc.Spans(doc.Name(b.Series), ", "+b.Branch+": ")
 		for k, f := range b.Fields {
 			if k > 0 {
 				spans = append(spans, doc.Text(", "))
@@ -88,7 +88,7 @@ func borderList(borders []Border) doc.List {
 		}
 		spans = append(spans, doc.Text(fmt.Sprintf(" at night %d, %s: ", b.Night, b.After.Time.Format(time.DateOnly))), doc.Text(text).With(tone),
 			doc.Text(", cannot be told from that night's commits"))
-		l.Items = append(l.Items, doc.Item{Spans: spans})
+		l.Add(spans)
 	}
 	return l
 }
@@ -102,14 +102,14 @@ func noiseList(series []Checked) doc.List {
 			continue
 		}
 		if len(l.Items) == listedNoise {
-			l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and more series: --format json has all of them").With(doc.Muted))})
+			l.Add(doc.Text("and more series: --format json has all of them").With(doc.Muted))
 			break
 		}
-		spans := doc.Spans(doc.Name(c.Of()), doc.Text(", "+c.Branch+": "+noiseText(&c.Noise)))
+		spans := doc.Spans(doc.Name(c.Of()), ", "+c.Branch+": "+noiseText(&c.Noise))
 		if text := c.habits(); text != "" {
 			spans = append(spans, doc.Text("; "+text).With(doc.Warn))
 		}
-		l.Items = append(l.Items, doc.Item{Spans: spans})
+		l.Add(spans)
 	}
 	return l
 }
@@ -168,16 +168,14 @@ func changeBlocks(f *Found) []doc.Block {
 		tone, state = doc.Bad, "worse"
 	}
 	d := []doc.Block{doc.Heading{Level: 2, ID: "change-" + f.After.Commit,
-		Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Name()),
-			doc.Text(", "+state))}}
+		Spans: doc.Spans(doc.Text(unit.Change(f.Ratio-1)+" ").With(tone), doc.Name(f.Name()), ", "+state)}}
 	fields := doc.Fields{Items: []doc.Field{
-		{Label: "Commits", Value: doc.Spans(doc.Code(Short(f.Before.Commit)), doc.Text(" → "),
-			doc.Code(Short(f.After.Commit)),
-			doc.Text(", "+f.After.Time.Format(time.DateOnly)+", found "+f.FoundAt.Format(time.DateOnly)))},
+		{Label: "Commits", Value: doc.Spans(doc.Code(Short(f.Before.Commit)), " → ", doc.Code(Short(f.After.Commit)),
+			", "+f.After.Time.Format(time.DateOnly)+", found "+f.FoundAt.Format(time.DateOnly))},
 		{Label: "Level", Value: levelSpans(f)},
 	}}
 	add := func(label string, value ...doc.Span) {
-		fields.Items = append(fields.Items, doc.Field{Label: label, Value: value})
+		fields.Add(label, value)
 	}
 	for i := range f.Rows {
 		add(map[bool]string{true: "Cause"}[i == 0], doc.Text(unit.Delta(f.Rows[i].Delta, report.Nanoseconds)+" "+render.Visible(f.Rows[i].Text())))
@@ -207,11 +205,11 @@ func changeBlocks(f *Found) []doc.Block {
 func levelSpans(f *Found) []doc.Span {
 	text := fmt.Sprintf("p %.1g", f.P)
 	if f.Pinned != nil {
-		return doc.Spans(doc.Text("ratio to "), doc.Code(Short(*f.Pinned)),
-			doc.Text(fmt.Sprintf(", %.4f → %.4f, %s", f.LevelBefore, f.LevelAfter, text)))
+		return doc.Spans("ratio to ", doc.Code(Short(*f.Pinned)), fmt.Sprintf(", %.4f → %.4f, %s", f.LevelBefore,
+			f.LevelAfter, text))
 	}
-	return doc.Spans(doc.Text(fmt.Sprintf("%s → %s, %s", unit.Format(f.LevelBefore, f.Unit),
-		unit.Format(f.LevelAfter, f.Unit), text)))
+	return doc.Spans(fmt.Sprintf("%s → %s, %s", unit.Format(f.LevelBefore, f.Unit), unit.Format(f.LevelAfter, f.Unit),
+		text))
 }
 
 // WriteCheck writes a check for a terminal.
@@ -245,8 +243,7 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 	}
 	slices.SortStableFunc(drawn, func(a, b *Checked) int { return b.newest().Compare(a.newest()) })
 	if n := len(drawn) - drawnSeries; n > 0 {
-		d.Add(doc.P(doc.Text(fmt.Sprintf("The %d series with the newest nights are drawn, %d older ones are not: --branch and --workload choose.",
-			drawnSeries, n)).With(doc.Muted)))
+		d.Add(doc.P(doc.Text(fmt.Sprintf("The %d series with the newest nights are drawn, %d older ones are not: --branch and --workload choose.", drawnSeries, n)).With(doc.Muted)))
 		drawn = drawn[:drawnSeries]
 	}
 	shown := map[*Checked]bool{} // with a change of theirs
@@ -274,7 +271,7 @@ func (c *Checked) newest() time.Time { return c.Series.Nights[len(c.Series.Night
 // seriesBlocks are the part of a page on one series.
 func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
 	id := "series-" + strconv.Itoa(n)
-	title := doc.Spans(doc.Name(x.Of()), doc.Text(", "+x.Branch))
+	title := doc.Spans(doc.Name(x.Of()), ", "+x.Branch)
 	if x.Repository != "" {
 		title = append(title, doc.Text(", "), doc.Name(x.Repository))
 	}
@@ -290,13 +287,13 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs m
 	if habits := x.habits(); habits != "" {
 		noise += "; " + habits
 	}
-	blocks = append(blocks, doc.P(about...), doc.P(doc.Text(noise)))
+	blocks = append(blocks, doc.P(about), doc.P(noise))
 	if !shown {
 		blocks = append(blocks, chart(x, c, id, o))
 	}
 	blocks = append(blocks, nightTable(&x.Series, o))
 	if e := epochList(&x.Series, epochs); len(e.Items) > 0 {
-		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Environments")), Blocks: []doc.Block{e}})
+		blocks = append(blocks, doc.Details{Summary: doc.Spans("Environments"), Blocks: []doc.Block{e}})
 	}
 	return blocks
 }
@@ -382,9 +379,8 @@ func (c *Checks) moved(x *Checked, n *Night) string {
 
 // nightTable lists the newest nights, with links to their reports.
 func nightTable(x *Series, o *PageOptions) doc.Block {
-	t := doc.Table{ID: "nights", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"},
-		{Title: "Value", Align: doc.Right},
-		{Title: "Ratio to the reference", Align: doc.Right}, {Title: "Captures", Align: doc.Right}, {Title: "Report"}}}
+	t := doc.Table{ID: "nights", Columns: doc.Cols("Time", "Commit", ">Value", ">Ratio to the reference", ">Captures",
+		"Report")}
 	for i := len(x.Nights) - 1; i >= max(0, len(x.Nights)-listedNights); i-- {
 		n := &x.Nights[i]
 		ratio := ""
@@ -401,12 +397,10 @@ func nightTable(x *Series, o *PageOptions) doc.Block {
 			}
 			links = append(links, doc.Link(strconv.Itoa(k+1), o.Link(&n.Runs[k])))
 		}
-		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(n.Time.Format("2006-01-02 15:04"))),
-			doc.Spans(doc.Code(Short(n.Commit))),
-			doc.Spans(doc.Text(unit.Format(n.Value, x.Unit))), doc.Spans(doc.Text(ratio)),
-			doc.Spans(doc.Text(strconv.Itoa(len(n.Runs)))), links})
+		t.Row(n.Time.Format("2006-01-02 15:04"), doc.Code(Short(n.Commit)), unit.Format(n.Value, x.Unit), ratio,
+			strconv.Itoa(len(n.Runs)), links)
 	}
-	return doc.Details{Summary: doc.Spans(doc.Text("The newest " + wording.Count(len(t.Rows), "night"))), Blocks: []doc.Block{t}}
+	return doc.Details{Summary: doc.Spans("The newest " + wording.Count(len(t.Rows), "night")), Blocks: []doc.Block{t}}
 }
 
 // epochList says from when on each environment of a series was in use, and what it is.
@@ -418,14 +412,14 @@ func epochList(x *Series, epochs map[string]Workload) doc.List {
 			continue
 		}
 		seen[n.Epoch] = true
-		spans := doc.Spans(doc.Text("from "+n.Time.Format(time.DateOnly)+" "), doc.Code(n.Epoch), doc.Text(": "))
+		spans := doc.Spans("from "+n.Time.Format(time.DateOnly)+" ", doc.Code(n.Epoch), ": ")
 		for i, k := range slices.Sorted(maps.Keys(epochs[n.Epoch])) {
 			if i > 0 {
 				spans = append(spans, doc.Text(", "))
 			}
 			spans = append(spans, doc.Text(k+" "), doc.Name(epochs[n.Epoch][k]))
 		}
-		l.Items = append(l.Items, doc.Item{Spans: spans})
+		l.Add(spans)
 	}
 	return l
 }

@@ -18,7 +18,7 @@ func KernelsMD(r *report.Report) doc.Document {
 	t := v.Table("kernels", "kernels")
 	n := min(present.Entries(t), legacyKernels)
 	var d doc.Document
-	d.Add(doc.H(1, "kernels", "Kernel Summary (Top-K)"), doc.P(doc.Text("Rows: "+strconv.Itoa(n))))
+	d.Add(doc.H(1, "kernels", "Kernel Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(n)))
 	if n > 0 {
 		d.Add(legacyTable(v, t, n))
 	}
@@ -30,7 +30,7 @@ func KernelsMD(r *report.Report) doc.Document {
 func OperatorsMD(r *report.Report) doc.Document {
 	t, ok := operatorTable(present.NewView(r))
 	var d doc.Document
-	d.Add(doc.H(1, "operators", "Operator Summary (Top-K)"), doc.P(doc.Text("Rows: "+strconv.Itoa(len(t.Rows)))))
+	d.Add(doc.H(1, "operators", "Operator Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(len(t.Rows))))
 	if ok {
 		d.Add(t)
 	}
@@ -43,10 +43,8 @@ func operatorTable(v *present.View) (out doc.Table, ok bool) {
 	if present.Entries(t) == 0 {
 		t, cuda, total = v.Table("operators", "operators"), "cuda", "total"
 	}
-	out = doc.Table{ID: "operators", Columns: []doc.Column{
-		{Title: "op_name"}, {Title: "total_time_ms", Align: doc.Right}, {Title: "cuda_time_ms", Align: doc.Right},
-		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right},
-	}}
+	out = doc.Table{ID: "operators", Columns: doc.Cols("op_name", ">total_time_ms", ">cuda_time_ms", ">calls",
+		">mean_ms")}
 	ms := func(i int, column string, decimals int) doc.Cell {
 		x, ok := present.CellOf(t, i, column).Num()
 		if !ok {
@@ -57,17 +55,13 @@ func operatorTable(v *present.View) (out doc.Table, ok bool) {
 	for i := range min(present.Entries(t), legacyKernels) {
 		op, _ := present.CellOf(t, i, "operator").Str()
 		calls, _ := present.CellOf(t, i, "calls").Int()
-		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(op)}, ms(i, total, 3), ms(i, cuda, 3),
-			{doc.Text(strconv.FormatInt(calls, 10))}, ms(i, "mean", 6)})
+		out.Row(doc.Name(op), ms(i, total, 3), ms(i, cuda, 3), strconv.FormatInt(calls, 10), ms(i, "mean", 6))
 	}
 	return out, len(out.Rows) > 0
 }
 
 func legacyTable(v *present.View, t *report.Table, n int) doc.Table {
-	out := doc.Table{ID: "kernels", Columns: []doc.Column{
-		{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right}, {Title: "calls", Align: doc.Right},
-		{Title: "mean_ms", Align: doc.Right}, {Title: "device"},
-	}}
+	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms", "device")}
 	devices := kernelDevices(v)
 	for i := range n {
 		name, _ := present.CellOf(t, i, "kernel_name").Str()
@@ -77,11 +71,8 @@ func legacyTable(v *present.View, t *report.Table, n int) doc.Table {
 		if !ok && calls > 0 {
 			mean = total / float64(calls)
 		}
-		out.Rows = append(out.Rows, []doc.Cell{
-			{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))},
-			{doc.Text(fixed(mean/1e6, 6))},
-			{doc.Text(strings.Join(devices[name], ", "))},
-		})
+		out.Row(doc.Name(name), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6),
+			strings.Join(devices[name], ", "))
 	}
 	return out
 }

@@ -120,13 +120,11 @@ func RegionsMD(r *report.Report) doc.Document {
 	d.Add(doc.H(1, "regions", "NVTX Regions"))
 	t := v.Table("regions", "regions")
 	if present.Entries(t) == 0 {
-		d.Add(doc.P(doc.Text("No regions discovered.")))
+		d.Add(doc.P("No regions discovered."))
 		return d
 	}
 	d.Add(doc.H(2, "list", "Regions"))
-	out := doc.Table{ID: "regions", Columns: []doc.Column{{Title: "region"}, {Title: "parent"},
-		{Title: "depth", Align: doc.Right}, {Title: "total_ms", Align: doc.Right},
-		{Title: "kernel_count", Align: doc.Right}}}
+	out := doc.Table{ID: "regions", Columns: doc.Cols("region", "parent", ">depth", ">total_ms", ">kernel_count")}
 	for i := range present.Entries(t) {
 		name, _ := present.CellOf(t, i, "region").Str()
 		depth, _ := present.CellOf(t, i, "depth").Int()
@@ -136,12 +134,11 @@ func RegionsMD(r *report.Report) doc.Document {
 		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
 			parent = doc.Cell{doc.Name(s)}
 		}
-		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, parent, {doc.Text(strconv.FormatInt(depth, 10))},
-			{doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(kernels, 10))}})
+		out.Row(doc.Name(name), parent, strconv.FormatInt(depth, 10), fixed(total/1e6, 3), strconv.FormatInt(kernels, 10))
 	}
 	d.Add(out)
 	if more := t.TotalRows - int64(present.Entries(t)); more > 0 {
-		d.Add(doc.P(doc.Text(wording.Count(more, "more region") + " with less GPU time.")))
+		d.Add(doc.P(wording.Count(more, "more region") + " with less GPU time."))
 	}
 	return d
 }

@@ -34,17 +34,17 @@ func StakeholderMD(r *report.Report) doc.Document {
 }
 
 func environmentOf(v *present.View) doc.Table {
-	t := doc.Table{ID: "environment", Columns: []doc.Column{{Title: "Key"}, {Title: "Value"}}}
+	t := doc.Table{ID: "environment", Columns: doc.Cols("Key", "Value")}
 	for _, g := range v.Environment.GPUs {
 		name := doc.Text("unknown")
 		if g.Name != nil {
 			name = doc.Name(*g.Name)
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Text("Device " + strconv.Itoa(g.Device))}, {name}})
+		t.Row("Device "+strconv.Itoa(g.Device), name)
 	}
 	add := func(key string, value *string) {
 		if value != nil {
-			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(key)}, {doc.Name(*value)}})
+			t.Row(key, doc.Name(*value))
 		}
 	}
 	e := &v.Environment
@@ -55,7 +55,7 @@ func environmentOf(v *present.View) doc.Table {
 	add("Parallelism", e.Parallelism)
 	count := func(key string, n *int64) {
 		if n != nil {
-			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(key)}, {doc.Text(unit.Int(*n))}})
+			t.Row(key, unit.Int(*n))
 		}
 	}
 	count("Max model length", e.MaxModelLen)
@@ -64,13 +64,13 @@ func environmentOf(v *present.View) doc.Table {
 	if p, ok := v.Num("mfu.peak_flops"); ok {
 		peak = doc.Text(fixed(p/1e12, 2))
 	}
-	t.Rows = append(t.Rows, []doc.Cell{{doc.Text("Peak TFLOPs")}, {peak}})
+	t.Row("Peak TFLOPs", peak)
 	return t
 }
 
 // statRow is a Metric, Mean, Std row of a metric that has a distribution, or its value alone.
 func statRow(label doc.Span, m *report.Metric) []doc.Cell {
-	row := []doc.Cell{{label}, {doc.Text(present.Unknown)}, {doc.Text(present.Unknown)}}
+	row := doc.Row(label, present.Unknown, present.Unknown)
 	switch {
 	case m == nil:
 	case m.Summary != nil:
@@ -83,13 +83,12 @@ func statRow(label doc.Span, m *report.Metric) []doc.Cell {
 }
 
 func meanStd(id, first string) doc.Table {
-	return doc.Table{ID: id, Columns: []doc.Column{{Title: first}, {Title: "Mean", Align: doc.Right},
-		{Title: "Std", Align: doc.Right}}}
+	return doc.Table{ID: id, Columns: doc.Cols(first, ">Mean", ">Std")}
 }
 
 // cellRow is a Mean, Std row of table cells in a base unit.
 func cellRow(label string, mean, std report.Cell, u string) []doc.Cell {
-	row := []doc.Cell{{doc.Text(label)}, {doc.Text(present.Unknown)}, {doc.Text(present.Unknown)}}
+	row := doc.Row(label, present.Unknown, present.Unknown)
 	for i, c := range []report.Cell{mean, std} {
 		if x, ok := c.Num(); ok {
 			row[i+1] = doc.Cell{doc.Text(unit.Format(x, u))}
@@ -178,18 +177,15 @@ func stageTimings(v *present.View) []doc.Block {
 		if m := stageOf(v, s); m != nil {
 			row(s, statRow(doc.Text(s), m))
 		} else if mean := meanWall(v, s); mean != nil {
-			row(s, []doc.Cell{{doc.Text(s)}, {doc.Text(unit.Format(*mean, report.Nanoseconds) + " per range")},
-				{doc.Text(present.Unknown)}})
+			row(s, doc.Row(s, unit.Format(*mean, report.Nanoseconds)+" per range", present.Unknown))
 		}
 	}
 	if len(t.Rows) == 0 {
-		return []doc.Block{doc.P(doc.Text("Not available: no NVTX range maps to a stage, see "),
-			doc.Code("--phase-map"), doc.Text("."))}
+		return []doc.Block{doc.P("Not available: no NVTX range maps to a stage, see ", doc.Code("--phase-map"), ".")}
 	}
 	blocks := []doc.Block{t}
 	if vision {
-		blocks = append(blocks, doc.P(doc.Text(
-			"Note: vision (sam, clip, projector) is nested in prefill; do not add it.")))
+		blocks = append(blocks, doc.P("Note: vision (sam, clip, projector) is nested in prefill; do not add it."))
 	}
 	return blocks
 }
@@ -197,12 +193,11 @@ func stageTimings(v *present.View) []doc.Block {
 // mfuOf is the utilisation by scope. What llm-perf-opt stated stands beside it: it counts fewer operations and other
 // peaks.
 func mfuOf(v *present.View) []doc.Block {
-	t := doc.Table{ID: "mfu", Columns: []doc.Column{{Title: "Scope"}, {Title: "MFU", Align: doc.Right},
-		{Title: "Memory bandwidth", Align: doc.Right}, {Title: "MFU as llm-perf-opt states it", Align: doc.Right}}}
+	t := doc.Table{ID: "mfu", Columns: doc.Cols("Scope", ">MFU", ">Memory bandwidth", ">MFU as llm-perf-opt states it")}
 	some := false
 	for _, s := range []struct{ scope, stage string }{{"Model-level", "model"}, {"Vision", "vision"},
 		{"Prefill", "prefill"}, {"Decode", "decode"}} {
-		row := []doc.Cell{{doc.Text(s.scope)}}
+		row := doc.Row(s.scope)
 		for _, id := range []string{"mfu.utilization", "mfu.bandwidth_utilization", "mfu.stated"} {
 			text := present.Unknown
 			if x, ok := v.Num(id, "stage", s.stage); ok {
@@ -213,7 +208,7 @@ func mfuOf(v *present.View) []doc.Block {
 		t.Rows = append(t.Rows, row)
 	}
 	if !some {
-		return []doc.Block{doc.P(doc.Text("Not available: FLOPs per token are computed from the dimensions of the model, which nothing that was given states."))}
+		return []doc.Block{doc.P("Not available: FLOPs per token are computed from the dimensions of the model, which nothing that was given states.")}
 	}
 	return []doc.Block{t}
 }
@@ -241,7 +236,7 @@ func takeaway(v *present.View) doc.Block {
 		if b, ok := iterationTakeaway(v); ok {
 			return b
 		}
-		return doc.P(doc.Text("Not available: neither prefill nor decode was found."))
+		return doc.P("Not available: neither prefill nor decode was found.")
 	case decode >= 1.2*max(ms, prefill):
 		text = "Decode dominates."
 	case prefill >= 1.2*max(ms, decode):
@@ -253,7 +248,7 @@ func takeaway(v *present.View) doc.Block {
 		}
 		return unit.Format(x, report.Nanoseconds)
 	}
-	return doc.P(doc.Strong(text), doc.Text(" "+what+": prefill "+show(prefill, okP)+", decode "+show(decode, okD)+"."))
+	return doc.P(doc.Strong(text), " "+what+": prefill "+show(prefill, okP)+", decode "+show(decode, okD)+".")
 }
 
 // iterationTakeaway says by the same rule which type of iteration takes most of a server's time, where a log details
@@ -283,7 +278,7 @@ func iterationTakeaway(v *present.View) (doc.Block, bool) {
 		text = map[string]string{"prefill": "Prefill dominates.", "decode": "Decode dominates.",
 			"mixed": "Iterations that mix prefill and decode dominate."}[largest]
 	}
-	return doc.P(doc.Strong(text), doc.Text(" Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+".")),
+	return doc.P(doc.Strong(text), " Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+"."),
 		true
 }
 
@@ -291,9 +286,8 @@ func topOperators(v *present.View) doc.Block {
 	if t, ok := operatorTable(v); ok {
 		return t
 	}
-	return doc.P(doc.Text("Not available: operators come from the NVTX ranges of "),
-		doc.Code("torch.autograd.profiler.emit_nvtx()"),
-		doc.Text(", or from operators.md of llm-perf-opt."))
+	return doc.P("Not available: operators come from the NVTX ranges of ",
+		doc.Code("torch.autograd.profiler.emit_nvtx()"), ", or from operators.md of llm-perf-opt.")
 }
 
 // legacyTopKernels are the capture's, or where there is none those of llm-perf-opt's kernels.md.
@@ -304,19 +298,17 @@ func legacyTopKernels(v *present.View) doc.Block {
 	t := v.Table("operators", "stated_kernels")
 	if present.Entries(t) == 0 {
 		if v.EvidenceOnly() {
-			return doc.P(doc.Text("Not available: no trace was given."))
+			return doc.P("Not available: no trace was given.")
 		}
-		return doc.P(doc.Text("None in the capture."))
+		return doc.P("None in the capture.")
 	}
-	out := doc.Table{ID: "kernels", Columns: []doc.Column{{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right},
-		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right}}}
+	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms")}
 	for i := range min(present.Entries(t), legacyKernels) {
 		name, _ := present.CellOf(t, i, "kernel").Str()
 		total, _ := present.CellOf(t, i, "total").Num()
 		calls, _ := present.CellOf(t, i, "calls").Int()
 		mean, _ := present.CellOf(t, i, "mean").Num()
-		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))},
-			{doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(fixed(mean/1e6, 6))}})
+		out.Row(doc.Name(name), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6))
 	}
 	return out
 }
@@ -327,7 +319,7 @@ func recommendations(v *present.View) doc.Block {
 		item := doc.Item{Spans: present.Prose(f.Title)}
 		var sub doc.List
 		for _, a := range f.Advice {
-			sub.Items = append(sub.Items, doc.Item{Spans: present.Prose(a)})
+			sub.Add(present.Prose(a))
 		}
 		if len(sub.Items) > 0 {
 			item.Blocks = []doc.Block{sub}
@@ -335,7 +327,7 @@ func recommendations(v *present.View) doc.Block {
 		l.Items = append(l.Items, item)
 	}
 	if len(l.Items) == 0 {
-		return doc.P(doc.Text("No rule found anything to recommend."))
+		return doc.P("No rule found anything to recommend.")
 	}
 	return l
 }

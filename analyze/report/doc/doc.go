@@ -8,6 +8,8 @@
 // Texts here are raw. Nothing in a tree is escaped, shortened or wrapped: that is the renderer's work.
 package doc
 
+import "strings"
+
 // Document is one page.
 type Document struct {
 	Blocks []Block
@@ -47,6 +49,9 @@ type List struct {
 	Items   []Item
 }
 
+// Add appends a line of the given parts, see [Spans].
+func (l *List) Add(parts ...any) { l.Items = append(l.Items, Item{Spans: Spans(parts...)}) }
+
 // Item is one line of a list, with blocks (usually another list) beneath it.
 type Item struct {
 	Spans  []Span
@@ -64,6 +69,11 @@ type Field struct {
 	Value []Span
 }
 
+// Add appends a labelled value of the given parts, see [Spans].
+func (f *Fields) Add(label string, parts ...any) {
+	f.Items = append(f.Items, Field{Label: label, Value: Spans(parts...)})
+}
+
 // Table is rows under columns. A renderer may leave out columns marked Wide, right to left, where there is no room.
 type Table struct {
 	ID      string
@@ -73,6 +83,39 @@ type Table struct {
 	RowIDs  []string // of the rows that a link leads to, by row; may be shorter than Rows
 	Foot    [][]Cell // rows that are not entries: "others", sums
 	File    string   // relative path of a file with every row and column; empty: there is none
+}
+
+// Row appends a row, see [Row].
+func (t *Table) Row(cells ...any) { t.Rows = append(t.Rows, Row(cells...)) }
+
+// Last appends a row that is no entry, see [Row].
+func (t *Table) Last(cells ...any) { t.Foot = append(t.Foot, Row(cells...)) }
+
+// Row is the cells of a row: each as a part of [Spans], or nil where it is blank.
+func Row(cells ...any) []Cell {
+	row := make([]Cell, len(cells))
+	for i, c := range cells {
+		if c != nil {
+			row[i] = Spans(c)
+		}
+	}
+	return row
+}
+
+// Cols are columns by their titles. Before a title, > marks a column of numbers, and + one that can be left out: ">+Runs".
+func Cols(titles ...string) []Column {
+	list := make([]Column, len(titles))
+	for i, t := range titles {
+		for ; strings.HasPrefix(t, ">") || strings.HasPrefix(t, "+"); t = t[1:] {
+			if t[0] == '>' {
+				list[i].Align = Right
+			} else {
+				list[i].Wide = true
+			}
+		}
+		list[i].Title = t
+	}
+	return list
 }
 
 // Column is the head of a column.

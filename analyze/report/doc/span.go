@@ -1,5 +1,7 @@
 package doc
 
+import "fmt"
+
 // Kind of a span.
 type Kind int8
 
@@ -73,11 +75,29 @@ func (s Span) With(t Tone) Span {
 	return s
 }
 
-// Spans collects spans: Spans(Text("a "), Name(n)).
-func Spans(s ...Span) []Span { return s }
+// Spans collects the parts of a text: Spans("a ", Name(n)). A part is a string of explain's own words, a [Span], several
+// of them or a [Cell].
+func Spans(parts ...any) []Span {
+	list := make([]Span, 0, len(parts))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			list = append(list, Text(p))
+		case Span:
+			list = append(list, p)
+		case []Span:
+			list = append(list, p...)
+		case Cell:
+			list = append(list, p...)
+		default:
+			panic(fmt.Sprintf("doc: a text of %T", p))
+		}
+	}
+	return list
+}
 
-// P is a paragraph of the given spans.
-func P(s ...Span) Paragraph { return Paragraph{Spans: s} }
+// P is a paragraph of the given parts, see [Spans].
+func P(parts ...any) Paragraph { return Paragraph{Spans: Spans(parts...)} }
 
 // H is a heading of the given level in explain's own words.
 func H(level int, id, text string) Heading {

@@ -27,7 +27,7 @@ func (v *View) analysed() []doc.Span {
 	if !v.EvidenceOnly() {
 		return v.windowOn()
 	}
-	return append(doc.Spans(doc.Text(wording.Count(len(v.Evidence), "file")+" of evidence, no trace")), v.engine()...)
+	return doc.Spans(wording.Count(len(v.Evidence), "file")+" of evidence, no trace", v.engine())
 }
 
 // evidenceFiles lists what was read beside the trace, and how much of it was understood.
@@ -35,16 +35,12 @@ func (v *View) evidenceFiles() []doc.Block {
 	if len(v.Evidence) == 0 {
 		return nil
 	}
-	t := doc.Table{ID: "evidence", Columns: []doc.Column{
-		{Title: "Evidence"}, {Title: "Kind"}, {Title: "Version"}, {Title: "Size", Align: doc.Right},
-		{Title: "Records", Align: doc.Right}, {Title: "Understood", Align: doc.Right},
-		{Title: "Nothing to take", Align: doc.Right}, {Title: "Unknown form", Align: doc.Right},
-	}}
+	t := doc.Table{ID: "evidence", Columns: doc.Cols("Evidence", "Kind", "Version", ">Size", ">Records", ">Understood",
+		">Nothing to take", ">Unknown form")}
 	const most = 20
 	for i, e := range v.Evidence {
 		if i == most {
-			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(int64(len(v.Evidence)-most)) + " more")}, {}, {}, {},
-				{}, {}, {}, {}})
+			t.Row(unit.Int(int64(len(v.Evidence)-most))+" more", nil, nil, nil, nil, nil, nil, nil)
 			break
 		}
 		kind, version := e.Kind, doc.Cell{}
@@ -54,10 +50,8 @@ func (v *View) evidenceFiles() []doc.Block {
 		if e.Version != nil {
 			version = doc.Cell{v.word(*e.Version)}
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(e.Name)}, {doc.Text(kind)}, version,
-			{doc.Text(unit.Format(float64(e.Bytes), report.Bytes))},
-			{doc.Text(unit.Int(e.Records))}, {doc.Text(unit.Int(e.Understood))}, {doc.Text(unit.Int(e.Known))},
-			{doc.Text(unit.Int(e.Unknown))}})
+		t.Row(doc.Name(e.Name), kind, version, unit.Format(float64(e.Bytes), report.Bytes), unit.Int(e.Records),
+			unit.Int(e.Understood), unit.Int(e.Known), unit.Int(e.Unknown))
 	}
 	return []doc.Block{t}
 }
@@ -110,11 +104,11 @@ func (v *View) evidenceFacts() []fact {
 			if len(m.Labels) > 0 {
 				continue
 			}
-			value, detail := m.Value, doc.Spans(doc.Text(wording.Count(m.N, "sample")))
+			value, detail := m.Value, doc.Spans(wording.Count(m.N, "sample"))
 			if s := m.Summary; s != nil {
 				value = &s.P50
-				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " +
-					unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))
+				detail = doc.Spans("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99,
+					m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N))
 			}
 			if value == nil {
 				continue

@@ -40,7 +40,7 @@ func (v *View) facts() []fact {
 
 // onDevice names the device a number is of, and that it is the worst one if there are several.
 func (v *View) onDevice(device string) []doc.Span {
-	spans := doc.Spans(doc.Text("GPU "), v.word(device))
+	spans := doc.Spans("GPU ", v.word(device))
 	if len(v.devices()) > 1 {
 		spans = append(spans, doc.Text(", the worst of "+strconv.Itoa(len(v.devices()))))
 	}
@@ -53,14 +53,14 @@ func (v *View) idle() (fact, bool) {
 		return fact{}, false
 	}
 	detail := v.onDevice(device)
-	brief := doc.Spans(doc.Text("GPU "), v.word(device))
+	brief := doc.Spans("GPU ", v.word(device))
 	if idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device",
 		device); idle != "" && window != "" {
 		detail = append(detail, doc.Text("; "+idle+" of "+window))
 	}
 	sep := ": "
 	for i, c := range v.causes(device) {
-		cause := doc.Spans(doc.Text(sep), v.word(c.Labels["cause"]), doc.Text(" "+ValueOf(c)))
+		cause := doc.Spans(sep, v.word(c.Labels["cause"]), " "+ValueOf(c))
 		detail = append(detail, cause...)
 		if i < 3 {
 			brief = append(brief, cause...)
@@ -121,7 +121,7 @@ func (v *View) kernelTime() (fact, bool) {
 	if rate := v.value("kernel.rate"); rate != "" {
 		text += ", " + rate
 	}
-	return fact{label: "Kernel time", value: ValueOf(m), detail: doc.Spans(doc.Text(text)), tabled: true}, true
+	return fact{label: "Kernel time", value: ValueOf(m), detail: doc.Spans(text), tabled: true}, true
 }
 
 // exposed is time in which a class of work kept the device from computing.
@@ -158,11 +158,11 @@ func (v *View) launches() (fact, bool) {
 		parts = append(parts, t+" inside them")
 	}
 	f := fact{label: "Launch rate", value: ValueOf(m), tabled: *m.Value == 0,
-		brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
+		brief: doc.Spans(strings.Join(parts, ", "))}
 	f.detail = f.brief
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
 		all, _ := v.Num("launch.api_time")
-		f.detail = doc.Spans(f.brief[0], doc.Text(mostly(*a[0].Value, all)), v.word(a[0].Labels["api"]))
+		f.detail = doc.Spans(f.brief[0], mostly(*a[0].Value, all), v.word(a[0].Labels["api"]))
 	}
 	return f, true
 }
@@ -182,7 +182,7 @@ func (v *View) sync() (fact, bool) {
 		f.brief, sep = doc.Spans(v.word(a[0].Labels["api"])), ", "
 	case len(a) > 1:
 		all, _ := v.Num("sync.total_time")
-		f.brief, sep = doc.Spans(doc.Text(mostly(*a[0].Value, all)[2:]), v.word(a[0].Labels["api"])), ", "
+		f.brief, sep = doc.Spans(mostly(*a[0].Value, all)[2:], v.word(a[0].Labels["api"])), ", "
 	}
 	if n, ok := v.Num("sync.count"); ok {
 		f.brief = append(f.brief, doc.Text(sep+wording.Count(int64(n), "call")))
@@ -241,12 +241,12 @@ func (v *View) graphs() (fact, bool) {
 		launches = ", " + wording.Count(int64(n), "graph launch call")
 	}
 	if *m.Value == 0 && launches == ", 0 graph launch calls" {
-		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans(doc.Text("no graph was launched")),
+		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans("no graph was launched"),
 			tabled: true}, true
 	}
 	return fact{label: "CUDA graphs", value: ValueOf(m),
-		detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
-		brief:  doc.Spans(doc.Text("of kernel time" + launches)), tabled: *m.Value == 0}, true
+		detail: doc.Spans("of kernel time runs inside CUDA graphs" + launches),
+		brief:  doc.Spans("of kernel time" + launches), tabled: *m.Value == 0}, true
 }
 
 func (v *View) nvtx() (fact, bool) {
@@ -263,8 +263,8 @@ func (v *View) nvtx() (fact, bool) {
 		}
 	}
 	return fact{label: "NVTX coverage", value: ValueOf(m),
-		detail: append(doc.Spans(doc.Text("of kernel time was launched inside NVTX ranges")), phases...),
-		brief:  append(doc.Spans(doc.Text("of kernel time")), phases...)}, true
+		detail: doc.Spans("of kernel time was launched inside NVTX ranges", phases),
+		brief:  doc.Spans("of kernel time", phases)}, true
 }
 
 // unitOfWork is the time of one step, of the group with the most units.
@@ -311,8 +311,7 @@ func (v *View) steady() (fact, bool) {
 	if value == "" {
 		return fact{}, false
 	}
-	detail := doc.Spans(doc.Text("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) +
-		": the findings are of it"))
+	detail := doc.Spans("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) + ": the findings are of it")
 	return fact{label: "Steady part", value: value, detail: detail, tabled: true}, true
 }
 
@@ -321,7 +320,7 @@ func (v *View) load() (fact, bool) {
 	if ns, ok := v.Num("steady.load_copy_time"); !ok || ns < loadShare*float64(v.Window.Length) {
 		return fact{}, false
 	}
-	detail := doc.Spans(doc.Text("of copies (" + v.value("steady.load_copy_bytes") + ") before the first kernel: model load"))
+	detail := doc.Spans("of copies (" + v.value("steady.load_copy_bytes") + ") before the first kernel: model load")
 	return fact{label: "Load", value: v.value("steady.load_copy_time"), detail: detail, brief: detail}, true
 }
 
@@ -374,5 +373,5 @@ func (v *View) group(g report.UnitGroup) []doc.Span {
 	if g.Tokens != nil {
 		text += "up to " + wording.Count(*g.Tokens, "token") + ", "
 	}
-	return doc.Spans(doc.Text(unit.Int(g.Count)+" × "), phase, doc.Text(text+wording.Count(g.Kernels, "kernel")+" each)"))
+	return doc.Spans(unit.Int(g.Count)+" × ", phase, text+wording.Count(g.Kernels, "kernel")+" each)")
 }

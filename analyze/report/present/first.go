@@ -76,7 +76,7 @@ func (v *View) stepAnswer() []doc.Span {
 	if m.Summary != nil {
 		mean = m.Summary.Mean
 	}
-	spans := doc.Spans(doc.Strong(unit.Format(mean, m.Unit)), doc.Text(" per "))
+	spans := doc.Spans(doc.Strong(unit.Format(mean, m.Unit)), " per ")
 	if g := v.mainGroup(); g.Phase != "" && g.Phase != "step" {
 		spans = append(spans, v.word(g.Phase), doc.Text(" "))
 	}
@@ -157,7 +157,7 @@ func (v *View) topOfStep() []doc.Span {
 	if !ok || !known {
 		return nil
 	}
-	return doc.Spans(doc.Text(" ("), doc.ShortName(v.function(name), name), doc.Text(" "+unit.Percent(share)+")"))
+	return doc.Spans(" (", doc.ShortName(v.function(name), name), " "+unit.Percent(share)+")")
 }
 
 // windowAnswer is the answer where there is GPU work and no unit of work.
@@ -167,7 +167,7 @@ func (v *View) windowAnswer() []doc.Span {
 		return nil
 	}
 	spans := doc.Spans(doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)),
-		doc.Text(" of GPU work: idle "+ValueOf(m)))
+		" of GPU work: idle "+ValueOf(m))
 	if c := v.causes(device); len(c) > 0 {
 		idle, _ := v.Num("gpu.idle_time", "device", device)
 		spans = append(spans, doc.Text(mostly(*c[0].Value, idle)), v.word(c[0].Labels["cause"]))
@@ -223,7 +223,7 @@ func (v *View) topFindings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
 	}
-	t := doc.Table{ID: "first-findings", Columns: []doc.Column{{Title: "Saves", Align: doc.Right}, {Title: "What and where"}, {Title: "Do"}}}
+	t := doc.Table{ID: "first-findings", Columns: doc.Cols(">Saves", "What and where", "Do")}
 	for i := range v.Findings[:min(len(v.Findings), shownFindings)] {
 		f := &v.Findings[i]
 		saves := doc.Cell{doc.Strong(severityWord(f.Severity)).With(severityTone(f.Severity))}
@@ -235,7 +235,7 @@ func (v *View) topFindings() []doc.Block {
 			do = Prose(sentences(f.Advice[0]))
 		}
 		what := append(Prose(f.Title), doc.Text(" "), doc.Code(f.ID))
-		t.Rows = append(t.Rows, []doc.Cell{saves, what, do})
+		t.Row(saves, what, do)
 	}
 	return []doc.Block{t, doc.P(doc.Link(findingCount(v.Findings), "#findings"))}
 }
@@ -335,7 +335,8 @@ func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
 	if !l.wide { // a text: each can be found by its title
 		var list []doc.Block
 		for _, s := range shown {
-			list = append(list, doc.H(2, s.ID, s.Title), doc.Details{Summary: doc.Spans(doc.Text("Numbers")), Blocks: v.section(s, l)})
+			list = append(list, doc.H(2, s.ID, s.Title), doc.Details{Summary: doc.Spans("Numbers"), Blocks: v.section(s,
+				l)})
 		}
 		return list
 	}
@@ -350,7 +351,7 @@ func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
 		}
 	}
 	if n := len(more.Blocks); n > 0 {
-		more.Summary = doc.Spans(doc.Text(wording.Count(n, "more section")))
+		more.Summary = doc.Spans(wording.Count(n, "more section"))
 		list = append(list, more)
 	}
 	return list
@@ -362,5 +363,5 @@ func (v *View) folded(s *report.Section, l layout) doc.Details {
 	if s.Status == report.Error {
 		title += ": failed"
 	}
-	return doc.Details{ID: s.ID, Summary: doc.Spans(doc.Text(title)), Blocks: v.section(s, l)}
+	return doc.Details{ID: s.ID, Summary: doc.Spans(title), Blocks: v.section(s, l)}
 }

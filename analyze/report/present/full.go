@@ -16,12 +16,11 @@ func Full(r *report.Report) doc.Document {
 	v := NewView(r)
 	l := layout{rows: fullRows}
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
-		doc.Name(r.Trace.Name))})
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(v.kindOfReport()+": ", doc.Name(r.Trace.Name))})
 	d.Add(v.provenance()...)
 	d.Add(v.evidenceFiles()...)
 	if answer := v.stepAnswer(); len(answer) > 0 {
-		d.Add(doc.P(answer...))
+		d.Add(doc.P(answer))
 	}
 	d.Add(v.servingSteps()...)
 	d.Add(v.warnings()...)
@@ -61,7 +60,7 @@ func (v *View) methods() []doc.Block {
 	for i := range v.Sections {
 		if s := &v.Sections[i]; !without(s) {
 			if how := v.method(s); len(how) > 0 {
-				list = append(list, doc.Details{Summary: doc.Spans(doc.Text(s.Title)), Blocks: how})
+				list = append(list, doc.Details{Summary: doc.Spans(s.Title), Blocks: how})
 			}
 		}
 	}
@@ -73,10 +72,9 @@ func (v *View) methods() []doc.Block {
 
 // keyTable is the table of key numbers.
 func (v *View) keyTable() (doc.Table, bool) {
-	t := doc.Table{ID: "key", Columns: []doc.Column{{Title: "Key number"}, {Title: "Value", Align: doc.Right},
-		{Title: "Detail"}}}
+	t := doc.Table{ID: "key", Columns: doc.Cols("Key number", ">Value", "Detail")}
 	for _, f := range v.facts() {
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.detail})
+		t.Row(f.label, doc.Strong(f.value), f.detail)
 	}
 	return t, len(t.Rows) > 0
 }
@@ -86,8 +84,7 @@ func (v *View) keyTable() (doc.Table, bool) {
 func (v *View) provenance() []doc.Block {
 	var blocks []doc.Block
 	if v.EvidenceOnly() {
-		return []doc.Block{doc.P(doc.Text("No trace was given: this report is of the evidence alone. Made by " +
-			v.Tool.Name + " " + v.Tool.Version + "."))}
+		return []doc.Block{doc.P("No trace was given: this report is of the evidence alone. Made by " + v.Tool.Name + " " + v.Tool.Version + ".")}
 	}
 	spans := v.windowOn()
 	if v.Window.Why != "" {
@@ -112,15 +109,15 @@ func (v *View) provenance() []doc.Block {
 	if o := v.Capture.Overhead; o != nil {
 		spans = append(spans, doc.Text(" "+OverheadText(o)))
 	}
-	blocks = append(blocks, doc.P(spans...))
+	blocks = append(blocks, doc.P(spans))
 	return blocks
 }
 
 // windowOn is "Window of 1 s on 2 × NVIDIA H100 80GB HBM3".
 func (v *View) windowOn() []doc.Span {
-	spans := doc.Spans(doc.Text("Nothing was analysed"))
+	spans := doc.Spans("Nothing was analysed")
 	if v.Window.Length > 0 {
-		spans = doc.Spans(doc.Text("Window of "), doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)))
+		spans = doc.Spans("Window of ", doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)))
 	}
 	var names []string
 	count := map[string]int64{}
@@ -151,7 +148,7 @@ func (v *View) windowOn() []doc.Span {
 // engine is who served and the packages, with their versions, where they are known.
 func (v *View) engine() []doc.Span {
 	if s := v.Environment.Software(); s != "" {
-		return doc.Spans(doc.Text(", "), doc.Name(s))
+		return doc.Spans(", ", doc.Name(s))
 	}
 	return nil
 }
@@ -190,7 +187,7 @@ func (v *View) warnings() []doc.Block {
 	for _, w := range v.Warnings {
 		item := doc.Item{Spans: Prose(w.Text)}
 		if where := v.sectionTitle(w.Section); where != "" {
-			item.Spans = append(doc.Spans(doc.Strong(where+":"), doc.Text(" ")), item.Spans...)
+			item.Spans = doc.Spans(doc.Strong(where+":"), " ", item.Spans)
 		}
 		l.Items = append(l.Items, item)
 	}
@@ -226,8 +223,8 @@ func (v *View) findings() []doc.Block {
 	blocks := []doc.Block{doc.H(2, "findings", "Findings")}
 	l := doc.List{Ordered: true}
 	for _, f := range v.Findings {
-		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
-			doc.Text(" ")), Prose(f.Title)...)}
+		item := doc.Item{Spans: doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ",
+			Prose(f.Title))}
 		if w := worth(f.Worth); w != "" {
 			item.Spans = append(item.Spans, doc.Text(" ("+w+")"))
 		}
@@ -236,15 +233,16 @@ func (v *View) findings() []doc.Block {
 	if len(l.Items) > 0 {
 		blocks = append(blocks, l)
 	} else {
-		blocks = append(blocks, doc.P(doc.Text("No rule found anything to report that is worth 1 % of the time or more.")))
+		blocks = append(blocks, doc.P("No rule found anything to report that is worth 1 % of the time or more."))
 	}
 	var remarks doc.List
 	for _, r := range v.Remarks {
 		remarks.Items = append(remarks.Items, v.grounds(doc.Item{Spans: Prose(r.Title)}, r.ID, r.Evidence, r.Advice))
 	}
 	if len(remarks.Items) > 0 {
-		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text(wording.Count(len(remarks.Items), "remark") +
-			": worth less than 1 %, part of a finding, or of no worth that is known")), Blocks: []doc.Block{remarks}})
+		blocks = append(blocks, doc.Details{Summary: doc.Spans(wording.Count(len(remarks.Items),
+			"remark") + ": worth less than 1 %, part of a finding, or of no worth that is known"),
+			Blocks: []doc.Block{remarks}})
 	}
 	return blocks
 }
@@ -254,10 +252,10 @@ func (v *View) grounds(item doc.Item, id string, evidence []report.MetricRef, ad
 	item.Spans = append(item.Spans, doc.Text(" "), doc.Code(id))
 	sub := doc.List{}
 	if e := v.evidence(evidence); len(e) > 0 {
-		sub.Items = append(sub.Items, doc.Item{Spans: append(doc.Spans(doc.Text("Evidence: ")), e...)})
+		sub.Add(doc.Spans("Evidence: ", e))
 	}
 	for _, a := range advice {
-		sub.Items = append(sub.Items, doc.Item{Spans: Prose(a)})
+		sub.Add(Prose(a))
 	}
 	if len(sub.Items) > 0 {
 		item.Blocks = append(item.Blocks, sub)
@@ -333,11 +331,10 @@ func (v *View) absent() []doc.Block {
 	}
 	var l doc.List
 	for _, r := range reasons {
-		l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"),
-			doc.Text(" ")), Prose(r)...)})
+		l.Add(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"), " ", Prose(r)))
 	}
 	return []doc.Block{doc.H(2, "absent", "Sections without data"),
-		doc.Details{Summary: doc.Spans(doc.Text(wording.Count(len(reasons), "reason"))), Blocks: []doc.Block{l}}}
+		doc.Details{Summary: doc.Spans(wording.Count(len(reasons), "reason")), Blocks: []doc.Block{l}}}
 }
 
 // secondary are the tables, by section, that are secondary to the page: what other sections show, by process or by
@@ -359,10 +356,10 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	switch s.Status {
 	case report.Partial:
 		blocks = append(blocks, doc.Note{Kind: doc.Caution,
-			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("Partial: ")), Prose(s.Reason)...)...)}})
+			Blocks: []doc.Block{doc.P("Partial: ", Prose(s.Reason))}})
 	case report.Error:
 		blocks = append(blocks, doc.Note{Kind: doc.Danger,
-			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), Prose(s.Reason)...)...)}})
+			Blocks: []doc.Block{doc.P("This section failed: ", Prose(s.Reason))}})
 	}
 	blocks = append(blocks, coverage(s)...)
 	if s.ID == "unit" && l.wide {
@@ -404,7 +401,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		l.rows = l.of(s, i, t)
 		table := v.tableDoc(t, l)
 		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(v.servingSteps()) > 0 { // the first screen has the kinds
-			table.Caption = doc.Spans(doc.Text(t.Title))
+			table.Caption = doc.Spans(t.Title)
 			fold, foldTitles = append(fold, table), append(foldTitles, t.Title)
 			if more, ok := moreRows(t, l); ok {
 				fold = append(fold, more)
@@ -412,30 +409,28 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			continue
 		}
 		if len(s.Tables) > 1 || t.Title != s.Title {
-			table.Caption = doc.Spans(doc.Text(t.Title))
+			table.Caption = doc.Spans(t.Title)
 		}
 		blocks = append(blocks, table)
 		if more, ok := moreRows(t, l); ok {
 			blocks = append(blocks, more)
 		}
 		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
-			blocks = append(blocks, doc.P(doc.Text(
-				"Names are shortened; kernels whose short names are equal are numbered. Full names: "),
-				doc.Code(tableFiles+t.File), doc.Text(".")))
+			blocks = append(blocks, doc.P("Names are shortened; kernels whose short names are equal are numbered. Full names: ", doc.Code(tableFiles+t.File), "."))
 		}
 	}
 	if len(empty) > 0 {
-		blocks = append(blocks, doc.P(doc.Text("No rows: "+strings.Join(empty, ", ")+".")))
+		blocks = append(blocks, doc.P("No rows: "+strings.Join(empty, ", ")+"."))
 	}
 	if len(fold) > 0 {
 		if len(foldTitles) == 1 {
 			first := fold[0].(doc.Table)
 			first.Caption, fold[0] = nil, first
 		}
-		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text(strings.Join(foldTitles, ", "))), Blocks: fold})
+		blocks = append(blocks, doc.Details{Summary: doc.Spans(strings.Join(foldTitles, ", ")), Blocks: fold})
 	}
 	if how := v.method(s); len(how) > 0 && l.wide { // else it is in the appendix
-		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Method and limits")), Blocks: how})
+		blocks = append(blocks, doc.Details{Summary: doc.Spans("Method and limits"), Blocks: how})
 	}
 	return blocks
 }
@@ -458,24 +453,24 @@ func coverage(s *report.Section) []doc.Block {
 	if s.Coverage == nil || *s.Coverage == 1 {
 		return nil
 	}
-	spans := doc.Spans(doc.Text("Coverage: " + unit.Percent(*s.Coverage)))
+	spans := doc.Spans("Coverage: " + unit.Percent(*s.Coverage))
 	for _, n := range s.Notes {
 		if what, ok := strings.CutPrefix(n, "Coverage is "); ok {
-			return []doc.Block{doc.P(append(append(spans, doc.Text(", ")), Prose(what)...)...)}
+			return []doc.Block{doc.P(append(append(spans, doc.Text(", ")), Prose(what)...))}
 		}
 	}
-	return []doc.Block{doc.P(append(spans, doc.Text("."))...)}
+	return []doc.Block{doc.P(append(spans, doc.Text(".")))}
 }
 
 // method is how a section came about: definitions and limits, its derivation, and the files that hold its tables.
 func (v *View) method(s *report.Section) []doc.Block {
 	var blocks []doc.Block
 	if s.Derivation != "" {
-		blocks = append(blocks, doc.P(Prose(s.Derivation)...))
+		blocks = append(blocks, doc.P(Prose(s.Derivation)))
 	}
 	var notes doc.List
 	for _, n := range s.Notes {
-		notes.Items = append(notes.Items, doc.Item{Spans: Prose(n)})
+		notes.Add(Prose(n))
 	}
 	if len(notes.Items) > 0 {
 		blocks = append(blocks, notes)
@@ -491,7 +486,7 @@ func (v *View) method(s *report.Section) []doc.Block {
 		files = append(files, doc.Code(tableFiles+t.File))
 	}
 	if len(files) > 0 {
-		blocks = append(blocks, doc.P(append(doc.Spans(doc.Text("All columns: ")), files...)...))
+		blocks = append(blocks, doc.P("All columns: ", files))
 	}
 	return blocks
 }

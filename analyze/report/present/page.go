@@ -22,8 +22,7 @@ func Page(r *report.Report, stepFile string) doc.Document {
 	l := layout{rows: pageRows, wide: true}
 	v.cite(l)
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
-		doc.Name(r.Trace.Name))})
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(v.kindOfReport()+": ", doc.Name(r.Trace.Name))})
 	d.Add(v.first()...)
 	findings := doc.H(2, "findings", "Findings")
 	findings.Group = groupAnswer
@@ -31,7 +30,7 @@ func Page(r *report.Report, stepFile string) doc.Document {
 	d.Add(v.findings()[1:]...)
 	d.Add(v.whatIfs(stepFile)...)
 	if w := v.warnings(); len(w) > 0 {
-		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(doc.Text(wording.Count(len(v.Warnings), "warning"))), Blocks: w[1:]})
+		d.Add(doc.Details{ID: "warnings", Summary: doc.Spans(wording.Count(len(v.Warnings), "warning")), Blocks: w[1:]})
 	}
 	d.Add(v.inParts(l)...)
 	d.Add(v.capture(l)...)
@@ -47,21 +46,24 @@ func (v *View) whatIfs(stepFile string) []doc.Block {
 	h := doc.H(2, "whatif", "What if")
 	h.Group = groupAnswer
 	list, ceilings := []doc.Block{h}, v.Table("critical_path", tableWhatIfs)
-	t := doc.Table{ID: tableWhatIfs, Columns: []doc.Column{{Title: "A step saves", Align: doc.Right}, {Title: "With"}}}
+	t := doc.Table{ID: tableWhatIfs, Columns: doc.Cols(">A step saves", "With")}
 	for i := range Entries(ceilings) {
 		change, _ := CellOf(ceilings, i, "change").Str()
 		ns, _ := CellOf(ceilings, i, "time").Num()
 		share, _ := CellOf(ceilings, i, "share").Num()
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Strong("≤ " + unit.Format(ns, report.Nanoseconds) + ", " + unit.Percent(share))}, {doc.Name(quoted(change))}})
+		t.Row(doc.Strong("≤ "+unit.Format(ns, report.Nanoseconds)+", "+unit.Percent(share)),
+			doc.Name(quoted(change)))
 	}
 	if len(t.Rows) > 0 {
 		list = append(list, t)
 	}
 	list = append(list, doc.Command{Text: "explain whatif TRACE"})
 	if stepFile == "" {
-		return append(list, doc.P(doc.Text("The step in ui.perfetto.dev:")), doc.Command{Text: "explain report.json --perfetto step.json"})
+		return append(list, doc.P("The step in ui.perfetto.dev:"),
+			doc.Command{Text: "explain report.json --perfetto step.json"})
 	}
-	return append(list, doc.P(doc.Text("The median and the slowest step, call by call, for ui.perfetto.dev: "), doc.Link(stepFile, stepFile)))
+	return append(list, doc.P("The median and the slowest step, call by call, for ui.perfetto.dev: ", doc.Link(stepFile,
+		stepFile)))
 }
 
 // tableWhatIfs is the table of what changes would gain, which has a part of its own on the page.
@@ -89,15 +91,15 @@ func (v *View) capture(l layout) []doc.Block {
 		if i >= listedFacts {
 			of = &more
 		}
-		value := append(doc.Spans(doc.Strong(f.value), doc.Text(" ")), f.detail...)
-		of.Items = append(of.Items, doc.Field{Label: f.label, Value: value})
+		value := doc.Spans(doc.Strong(f.value), " ", f.detail)
+		of.Add(f.label, value)
 	}
 	if len(facts.Items) > 0 {
 		list = append(list, facts)
 	}
 	fold := func(id, summary string, blocks []doc.Block) {
 		if len(blocks) > 0 {
-			list = append(list, doc.Details{ID: id, Summary: doc.Spans(doc.Text(summary)), Blocks: blocks})
+			list = append(list, doc.Details{ID: id, Summary: doc.Spans(summary), Blocks: blocks})
 		}
 	}
 	if n := len(more.Items); n > 0 {
@@ -134,7 +136,7 @@ func (v *View) durations(s *report.Section, l layout) []doc.Block {
 	if len(charts) == 0 {
 		return nil
 	}
-	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Distributions of the kernels with most time")),
+	return []doc.Block{doc.Details{Summary: doc.Spans("Distributions of the kernels with most time"),
 		Blocks: charts}}
 }
 

@@ -34,9 +34,8 @@ func (v *View) servingSteps() []doc.Block {
 		n, _ := CellOf(t, b, "batch").Int()
 		return cmp.Or(cmp.Compare(x, y), cmp.Compare(m, n))
 	})
-	out := doc.Table{ID: "serving", Columns: []doc.Column{{Title: "Step"}, {Title: "Batch", Align: doc.Right}, {Title: "Steps", Align: doc.Right},
-		{Title: "p50", Align: doc.Right}, {Title: "p90", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right}, {Title: "Tokens/s/GPU", Align: doc.Right},
-		{Title: "Of bandwidth", Align: doc.Right}, {Title: "Of peak FLOPs", Align: doc.Right}}}
+	out := doc.Table{ID: "serving", Columns: doc.Cols("Step", ">Batch", ">Steps", ">p50", ">p90", ">Prompt tokens",
+		">Tokens/s/GPU", ">Of bandwidth", ">Of peak FLOPs")}
 	for _, i := range rows {
 		out.Rows = append(out.Rows, v.servingRow(t, i))
 	}
@@ -50,7 +49,7 @@ func (v *View) servingSteps() []doc.Block {
 	}
 	list := []doc.Block{out}
 	if spans := v.serverState(); len(spans) > 0 {
-		list = append(list, doc.P(spans...))
+		list = append(list, doc.P(spans))
 	}
 	return list
 }
@@ -71,9 +70,10 @@ func (v *View) servingRow(t *report.Table, i int) []doc.Cell {
 	if tokens, ok := CellOf(t, i, "tokens").Int(); ok {
 		one = append(slices.Clone(kind), "tokens", strconv.FormatInt(tokens, 10))
 	}
-	return []doc.Cell{{v.word(phase)}, {doc.Text(unit.Int(batch))}, {doc.Text(cmp.Or(v.value("unit.count", one...), Unknown))},
-		number(CellOf(t, i, "p50"), report.Nanoseconds), number(CellOf(t, i, "p90"), report.Nanoseconds), number(CellOf(t, i, "tokens"), report.Count),
-		number(CellOf(t, i, "token_rate"), report.Count), share("model.bandwidth_utilization"), share("model.flops_utilization")}
+	return doc.Row(v.word(phase), unit.Int(batch), cmp.Or(v.value("unit.count", one...), Unknown), number(CellOf(t, i,
+		"p50"), report.Nanoseconds), number(CellOf(t, i, "p90"), report.Nanoseconds), number(CellOf(t, i, "tokens"),
+		report.Count), number(CellOf(t, i, "token_rate"), report.Count), share("model.bandwidth_utilization"),
+		share("model.flops_utilization"))
 }
 
 // serverNow are the numbers of a server's state, in the order in which a line says them.

@@ -55,7 +55,7 @@ func (v *View) stepFigures(s *report.Section) []doc.Block {
 		}
 	}
 	if len(fold) > 0 {
-		list = append(list, doc.Details{Summary: doc.Spans(doc.Text("Other GPUs and kinds of step")), Blocks: fold})
+		list = append(list, doc.Details{Summary: doc.Spans("Other GPUs and kinds of step"), Blocks: fold})
 	}
 	return append(list, v.stepFlame()...)
 }
@@ -100,7 +100,7 @@ func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report
 		t.Lanes[i].Marks = blocks(t.Lanes[i].Marks, t.Length)
 	}
 	if u.LeftOut > 0 {
-		t.Note = doc.Spans(doc.Text(unit.Int(u.LeftOut) + " events are left out: there are too many."))
+		t.Note = doc.Spans(unit.Int(u.LeftOut) + " events are left out: there are too many.")
 	}
 	return t
 }

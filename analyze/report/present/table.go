@@ -169,7 +169,7 @@ func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 	if n <= l.rows {
 		return nil, false
 	}
-	spans := doc.Spans(doc.Text("Rows " + unit.Int(int64(l.rows+1)) + " to " + unit.Int(int64(n)) + " are "))
+	spans := doc.Spans("Rows " + unit.Int(int64(l.rows+1)) + " to " + unit.Int(int64(n)) + " are ")
 	if t.File == "" {
 		spans = append(spans, doc.Text("in report.json"))
 	} else {
@@ -178,7 +178,7 @@ func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 	if t.Others {
 		spans = append(spans, doc.Text("; the row of others sums the rest"))
 	}
-	return doc.P(append(spans, doc.Text("."))...), true
+	return doc.P(append(spans, doc.Text("."))), true
 }
 
 // others is the last row: its label with the number of rows it stands for, blank where a column does not add up.

@@ -35,44 +35,44 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	var d doc.Document
 	d.Add(
 		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
-		doc.P(append(v.analysed(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))...),
+		doc.P(append(v.analysed(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))),
 	)
 	if r.Window.Length == 0 && r.Window.Why != "" && !v.EvidenceOnly() {
-		d.Add(doc.P(Prose(clip(r.Window.Why))...))
+		d.Add(doc.P(Prose(clip(r.Window.Why))))
 	}
 	if f := v.termWarnings(); len(f.Items) > 0 {
 		d.Add(f)
 	}
 	answer := v.stepAnswer()
 	if len(answer) > 0 {
-		d.Add(doc.P(answer...))
+		d.Add(doc.P(answer))
 	}
 	serving := v.servingSteps()
 	d.Add(serving...)
 	d.Add(v.termFindings()...)
-	facts := doc.Table{ID: "key", Columns: []doc.Column{{}, {Align: doc.Right}, {}}}
+	facts := doc.Table{ID: "key", Columns: doc.Cols("", ">", "")}
 	if len(answer) > 0 {
 		d.Add(v.stepTable())
 		if t, ok := v.stepKernels(); ok && !v.measured() {
 			d.Add(t)
 		}
-		facts.Caption = doc.Spans(doc.Text("Whole capture"))
+		facts.Caption = doc.Spans("Whole capture")
 	}
 	if t, ok := v.deviceTable(); ok && (len(answer) == 0 || len(v.devices()) > 1) {
 		if len(answer) > 0 {
-			t.Caption = append(doc.Spans(doc.Text("Whole capture: ")), t.Caption...)
+			t.Caption = doc.Spans("Whole capture: ", t.Caption)
 		}
 		d.Add(t)
 	}
 	if t, ok := v.topKernels(); ok && (len(answer) == 0 || v.measured()) {
 		if len(answer) > 0 {
-			t.Caption = append(doc.Spans(doc.Text("Whole capture: ")), t.Caption...)
+			t.Caption = doc.Spans("Whole capture: ", t.Caption)
 		}
 		d.Add(t)
 	}
 	for _, f := range v.facts() {
 		if !f.tabled && len(f.brief) > 0 && (len(serving) == 0 || !f.now) {
-			facts.Rows = append(facts.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.brief})
+			facts.Row(f.label, doc.Strong(f.value), f.brief)
 		}
 	}
 	if len(facts.Rows) > 0 {
@@ -103,7 +103,7 @@ func (v *View) stepTable() doc.Table {
 		times[i] = p.time
 	}
 	scale := unit.Common(report.Nanoseconds, times...)
-	t := doc.Table{ID: "step", Columns: []doc.Column{{Title: "Mean step"}},
+	t := doc.Table{ID: "step", Columns: doc.Cols("Mean step"),
 		Rows: [][]doc.Cell{{{doc.Text(scale.Symbol)}}, {{doc.Text("%")}}}}
 	for _, p := range parts {
 		title := map[string]string{"exposed communication": "comm.", "exposed copy": "copy", "idle: dependency": "idle: dep."}[p.name]
@@ -159,9 +159,8 @@ func (v *View) deviceTable() (doc.Table, bool) {
 		}
 	}
 	scale := unit.Common(report.Nanoseconds, all...)
-	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol +
-		" (comm. and copy: where nothing computes; idle: by cause)"))}
-	t.Columns = []doc.Column{{Title: "GPU", Align: doc.Right}, {Title: "Idle %", Align: doc.Right}}
+	t := doc.Table{ID: "gpus", Caption: doc.Spans("GPU time in " + scale.Symbol + " (comm. and copy: where nothing computes; idle: by cause)")}
+	t.Columns = doc.Cols(">GPU", ">Idle %")
 	for _, c := range columns {
 		t.Columns = append(t.Columns, doc.Column{Title: c.title, Align: doc.Right, Wide: c.cause != ""})
 	}
@@ -170,7 +169,7 @@ func (v *View) deviceTable() (doc.Table, bool) {
 		if x, ok := v.Num("gpu.idle_ratio", "device", d); ok {
 			ratio = unit.Common(report.Ratio, x).Format(x)
 		}
-		row := []doc.Cell{{v.word(d)}, {doc.Text(ratio)}}
+		row := doc.Row(v.word(d), ratio)
 		for _, c := range columns {
 			x, ok := value(d, c.id, c.cause)
 			text := Unknown
@@ -182,7 +181,7 @@ func (v *View) deviceTable() (doc.Table, bool) {
 		t.Rows = append(t.Rows, row)
 	}
 	if hidden > 0 {
-		t.Foot = append(t.Foot, []doc.Cell{{doc.Text("+" + strconv.Itoa(hidden))}})
+		t.Last("+" + strconv.Itoa(hidden))
 	}
 	return t, true
 }
@@ -233,7 +232,7 @@ func (v *View) headOf(t *report.Table, caption string, ids ...string) (doc.Table
 		head.Rows = append(head.Rows, cells)
 	}
 	out := v.tableDoc(&head, layout{rows: termKernels})
-	out.Caption = doc.Spans(doc.Text(caption))
+	out.Caption = doc.Spans(caption)
 	return out, true
 }
 
@@ -261,7 +260,7 @@ func (v *View) headline(f report.Finding) []doc.Span {
 			return nil // a part of what the title is about
 		}
 		if c := ref.Labels[name]; c != "" && len(ref.Labels) == 1 {
-			return append(doc.Spans(v.word(c)), doc.Text(": "+value))
+			return doc.Spans(v.word(c), ": "+value)
 		}
 	}
 	var spans []doc.Span
@@ -319,7 +318,7 @@ func (v *View) brief(f report.Finding) []doc.Span {
 	if len(spans) == 0 {
 		return nil
 	}
-	return append(append(doc.Spans(doc.Text(" (")), spans...), doc.Text(")"))
+	return doc.Spans(" (", spans, ")")
 }
 
 // termFindings are the most severe findings with their number and their id, the first with its first advice.
@@ -332,14 +331,14 @@ func (v *View) termFindings() []doc.Block {
 		if i == termFindings {
 			break
 		}
-		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
-			doc.Text(" ")), Prose(clip(f.Title))...)
+		spans := doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), " ",
+			Prose(clip(f.Title)))
 		spans = append(spans, v.brief(f)...)
 		spans = append(spans, doc.Text(" ["+f.ID+"]").With(doc.Muted))
 		if i == 0 && len(f.Advice) > 0 {
 			spans = append(append(spans, doc.Text(". ")), Prose(clip(f.Advice[0]))...)
 		}
-		l.Items = append(l.Items, doc.Item{Spans: spans})
+		l.Add(spans)
 	}
 	text := "Findings"
 	if s := v.value("steady.window"); s != "" {
@@ -364,7 +363,7 @@ func (v *View) termWarnings() (f doc.Fields) {
 	if n > 1 {
 		spans = append(spans, doc.Text(" (+"+strconv.Itoa(n-1)+" more)").With(doc.Muted))
 	}
-	f.Items = append(f.Items, doc.Field{Label: "Warnings", Value: spans})
+	f.Add("Warnings", spans)
 	return f
 }
 
@@ -384,7 +383,7 @@ func termEnd(o TerminalOptions) doc.Fields {
 		if o.More > 0 {
 			text += " and " + wording.Count(o.More, "other file")
 		}
-		f.Items = append(f.Items, doc.Field{Label: "Wrote", Value: doc.Spans(doc.Text(text))})
+		f.Add("Wrote", text)
 	}
 	return f
 }

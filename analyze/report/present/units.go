@@ -88,9 +88,9 @@ func (v *View) unitDots() []doc.Block {
 	if cause == usual {
 		return blocks
 	}
-	spans := doc.Spans(doc.Text("Slowest: step " + strconv.Itoa(slowest.number) + " with " +
-		unit.Format(float64(slowest.time), report.Nanoseconds) + ", " + unit.Delta(float64(slowest.time)-mid, report.Nanoseconds) +
-		" over the median, of it " + unit.Delta(excess, report.Nanoseconds) + " " + cause + "."))
+	spans := doc.Spans("Slowest: step " + strconv.Itoa(slowest.number) + " with " + unit.Format(float64(slowest.time),
+		report.Nanoseconds) + ", " + unit.Delta(float64(slowest.time)-mid,
+		report.Nanoseconds) + " over the median, of it " + unit.Delta(excess, report.Nanoseconds) + " " + cause + ".")
 	if slowest.row < pageRows/3 {
 		spans = append(spans, doc.Text(" "), doc.Link("Its row", v.anchorOf("units", slowest.row)), doc.Text("."))
 	}
@@ -98,7 +98,7 @@ func (v *View) unitDots() []doc.Block {
 		spans = append(spans, doc.Text(" "), doc.Link("Its longest gap", v.anchorOf("idle_gaps", row)),
 			doc.Text(" ("+unit.Format(float64(gap), report.Nanoseconds)+")."))
 	}
-	return append(blocks, doc.P(spans...))
+	return append(blocks, doc.P(spans))
 }
 
 // anchorOf gives a row of a table an id, and leads to it.

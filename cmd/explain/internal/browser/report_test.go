@@ -71,9 +71,9 @@ func TestPageOfAllEvidenceInABrowser(t *testing.T) {
 func TestLongTable(t *testing.T) {
 	t.Parallel()
 	const rows = 10_000
-	table := doc.Table{ID: "long", Columns: []doc.Column{{Title: "Name"}, {Title: "Value", Align: doc.Right}}}
+	table := doc.Table{ID: "long", Columns: doc.Cols("Name", ">Value")}
 	for i := range rows {
-		table.Rows = append(table.Rows, []doc.Cell{{doc.Name(fmt.Sprintf("kernel_%05d", i))}, {doc.Text(fmt.Sprint(i * 7919 % rows))}})
+		table.Row(doc.Name(fmt.Sprintf("kernel_%05d", i)), fmt.Sprint(i*7919%rows))
 	}
 	var page bytes.Buffer
 	if err := render.HTML(&page, doc.Document{Blocks: []doc.Block{doc.H(2, "long", "Long"), table}}, render.HTMLOptions{}); err != nil {

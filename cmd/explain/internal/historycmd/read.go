@@ -172,21 +172,17 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 			}
 			value = append(value, doc.Text(k+" "), doc.Name(workloads[id][k]))
 		}
-		fields.Items = append(fields.Items, doc.Field{Label: id, Value: value})
+		fields.Add(id, value)
 	}
 	if len(fields.Items) == 0 {
-		d.Add(doc.P(doc.Text("No run matches.")))
+		d.Add(doc.P("No run matches."))
 		return d
 	}
 	d.Add(fields)
-	t := doc.Table{ID: "runs", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"}, {Title: "Branch"},
-		{Title: "Workload"},
-		{Title: "Environment"}, {Title: "Capture"}}}
+	t := doc.Table{ID: "runs", Columns: doc.Cols("Time", "Commit", "Branch", "Workload", "Environment", "Capture")}
 	for _, r := range slices.Backward(runs) {
-		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(r.Time.Format("2006-01-02 15:04"))),
-			doc.Spans(doc.Code(history.Short(r.Commit))),
-			doc.Spans(doc.Text(r.Branch)), doc.Spans(doc.Code(r.Workload)), doc.Spans(doc.Code(r.Epoch)),
-			doc.Spans(doc.Name(r.Name))})
+		t.Row(r.Time.Format("2006-01-02 15:04"), doc.Code(history.Short(r.Commit)), r.Branch, doc.Code(r.Workload),
+			doc.Code(r.Epoch), doc.Name(r.Name))
 	}
 	d.Add(t)
 	return d
@@ -213,10 +209,8 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 	for i := range runs {
 		r := &runs[i]
 		d.Add(doc.Heading{Level: 1, ID: r.Key,
-			Spans: doc.Spans(doc.Text(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", "), doc.Name(r.Name))})
-		t := doc.Table{ID: "points", Columns: []doc.Column{{Title: "Metric"}, {Title: "Of"},
-			{Title: "Value", Align: doc.Right},
-			{Title: "Reference", Align: doc.Right}}}
+			Spans: doc.Spans(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", ", doc.Name(r.Name))})
+		t := doc.Table{ID: "points", Columns: doc.Cols("Metric", "Of", ">Value", ">Reference")}
 		for k := range points {
 			p := &points[k]
 			if p.Capture != r.Capture || p.Commit != r.Commit || p.Workload != r.Workload || p.Epoch != r.Epoch ||
@@ -230,8 +224,7 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 			if p.Pinned != nil {
 				beside = unit.Format(*p.Pinned, p.Unit)
 			}
-			t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Code(p.Metric)), doc.Spans(doc.Name(of)),
-				doc.Spans(doc.Text(unit.Format(p.Value, p.Unit))), doc.Spans(doc.Text(beside))})
+			t.Row(doc.Code(p.Metric), doc.Name(of), unit.Format(p.Value, p.Unit), beside)
 		}
 		d.Add(t)
 	}

@@ -174,10 +174,9 @@ func page(r *analyze.WhatIfResult) doc.Document {
 	if r.Unit.Two != "" {
 		two = "; " + r.Unit.Two + ", so a mean stands for neither."
 	}
-	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(two)))
-	t := doc.Table{ID: "ceilings", Columns: []doc.Column{{Title: "Change", Whole: true}, {Title: "Step"},
-		{Title: "Steps", Align: doc.Right}, {Title: "Mean", Align: doc.Right},
-		{Title: "Gain up to", Align: doc.Right}, {Title: "95 % over steps", Align: doc.Right}}}
+	d.Add(doc.P(doc.Name(r.Trace), ": a step is ", doc.Name(stepName(r)), two))
+	t := doc.Table{ID: "ceilings", Columns: doc.Cols("Change", "Step", ">Steps", ">Mean", ">Gain up to", ">95 % over steps")}
+	t.Columns[0].Whole = true
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		for k := range s.Steps {
@@ -196,8 +195,7 @@ func page(r *analyze.WhatIfResult) doc.Document {
 			if x.Interval != nil {
 				between = unit.Format(x.Interval[0], "ns") + " … " + unit.Format(x.Interval[1], "ns")
 			}
-			t.Rows = append(t.Rows, []doc.Cell{change, {doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens))},
-				{doc.Text(unit.Int(x.N))}, {doc.Text(unit.Format(x.Time, "ns"))}, {doc.Text(gain)}, {doc.Text(between)}})
+			t.Row(change, doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens)), unit.Int(x.N), unit.Format(x.Time, "ns"), gain, between)
 		}
 	}
 	d.Add(t)
@@ -209,18 +207,16 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		fit += " What launched " + unit.Percent(p.Unlaunched) + " of the GPU work is not known."
 	}
 	if p.Fits {
-		d.Add(doc.P(doc.Text("These are upper bounds: a real change rarely reaches them. " + fit)))
+		d.Add(doc.P("These are upper bounds: a real change rarely reaches them. " + fit))
 	} else {
-		d.Add(doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(doc.Text(
-			"The graph of dependencies does not fit: what held steps back is partly not in the capture. So nothing is " +
-				"replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " +
-				fit))}})
+		d.Add(doc.Note{Kind: doc.Caution,
+			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: what held steps back is partly not in the capture. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})
 	}
 	if p.Waits != "" {
-		d.Add(doc.P(doc.Text(p.Waits)))
+		d.Add(doc.P(p.Waits))
 	}
 	if p.Unresolved > 0 {
-		d.Add(doc.P(doc.Text(wording.Count(p.Unresolved, "wait") + " of streams for events could not be resolved.")))
+		d.Add(doc.P(wording.Count(p.Unresolved, "wait") + " of streams for events could not be resolved."))
 	}
 	return d
 }
