@@ -3,6 +3,7 @@ package diff
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/wording"
@@ -39,6 +40,9 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	c.Fill()
 	rules.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
 	c.Answer.Notes = []string{"there is no baseline to compare with", wording.Count(c.Counts.GatesChecked, "budget") + " checked"}
+	if i := slices.IndexFunc(c.Gates, func(g comparison.Gate) bool { return g.Verdict == comparison.Fail }); i >= 0 {
+		c.Answer.Notes = []string{"budget of " + c.Gates[i].Metric + ": " + c.Gates[i].Reason, c.Answer.Notes[0]}
+	}
 	c.Cause = c.Answer.String()
 	return c, c.Validate()
 }

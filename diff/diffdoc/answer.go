@@ -18,10 +18,18 @@ func answerBlocks(c *comparison.Comparison) []doc.Block {
 	if l := causeList(&c.Answer); len(l.Items) > 0 {
 		list = append(list, l)
 	}
-	if n := c.Answer.Notes; len(n) > 0 {
+	if n := notes(c); len(n) > 0 {
 		list = append(list, doc.P(sentence(n)))
 	}
 	return list
+}
+
+// notes are what else there is to know; of a first run the verdict's line says all.
+func notes(c *comparison.Comparison) []string {
+	if c.FirstRun() {
+		return nil
+	}
+	return c.Answer.Notes
 }
 
 // sidesOf are both values of the answer, what they are of, and in how many steps the change is.

@@ -37,7 +37,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 	}
 	if t := causeTable(&c.Answer); len(t.Rows) > 0 {
 		d.Add(t)
-	} else if n := c.Answer.Notes; len(n) > 0 {
+	} else if n := notes(c); len(n) > 0 {
 		d.Add(doc.P(sentence(n[:1])))
 	}
 	if p := reportsOf(links); len(p) > 0 {

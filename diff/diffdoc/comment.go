@@ -245,9 +245,6 @@ func symbol(v comparison.Verdict) doc.Span {
 // title is the verdict with the size of the change that it stands on: "FAIL +13.8 % slower".
 func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
-	if p.c.FirstRun() {
-		spans = doc.Spans(p.verdict(), " no baseline: "+wording.Count(p.c.Counts.GatesChecked, "budget")+" checked")
-	}
 	if a := &p.c.Answer; a.Sides() != "" && a.Size() != "" && strings.HasSuffix(spans[len(spans)-1].Text, a.Size()) {
 		text := ", " + a.Sides()
 		if a.Of != nil {

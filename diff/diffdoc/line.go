@@ -30,6 +30,9 @@ func OneLine(c *comparison.Comparison) string {
 		return "a study: no verdict"
 	case c.FirstRun():
 		text = "no baseline"
+		if gates := standing(c); len(gates) > 0 {
+			text = own(gates[0].Metric) + ": " + string(gates[0].Verdict) + "; " + text
+		}
 	case !c.Comparable && len(c.Reasons) > 0:
 		text = "not comparable"
 		sep := ": "

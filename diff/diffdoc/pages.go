@@ -128,7 +128,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	case c.Study != nil && c.Study.Step != nil:
 		return append(spans, doc.Text(" of "+c.Study.About()+": "+c.Study.String()))
 	case c.FirstRun():
-		return append(spans, doc.Text(" no baseline"))
+		return append(spans, budgetsLine(c)...)
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
@@ -147,6 +147,37 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		spans = append(spans, doc.Text(" "+size))
 	}
 	return spans
+}
+
+// budgetsLine is what came of the budgets where there is no baseline: what failed comes first.
+func budgetsLine(c *comparison.Comparison) []doc.Span {
+	gates, all := standing(c), c.Counts.GatesChecked
+	if len(gates) == 0 {
+		return doc.Spans(" no baseline: " + wording.Count(all, "budget") + " checked")
+	}
+	text := " " + wording.Count(all, "budget") + ": "
+	if n := len(gates); int64(n) < all {
+		text = " " + unit.Int(int64(n)) + " of" + text
+	}
+	spans := doc.Spans(text, gateMetric(c, gates[0]), ": "+clip(gates[0].Reason))
+	if n := len(gates) - 1; n > 0 {
+		spans = append(spans, doc.Text(", and "+unit.Int(int64(n))+" more"))
+	}
+	return append(spans, doc.Text("; no baseline to compare with"))
+}
+
+// standing are the gates that the verdict stands on, or stood on before a label accepted it; none where it is a pass.
+func standing(c *comparison.Comparison) (list []*comparison.Gate) {
+	verdict := c.Verdict
+	if len(c.Overrides) > 0 {
+		verdict = c.Overrides[0].From
+	}
+	for i := range c.Gates {
+		if g := &c.Gates[i]; g.CountsAs == verdict && c.Verdict != comparison.Pass {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 // decisive is the reason that the verdict stands on where no gate counts as that much; nil where one does.

@@ -41,7 +41,7 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 		parts = append(parts, part{1, []doc.Block{t}})
 	}
 	parts = append(parts, part{3, p.notes()})
-	if n := p.c.Answer.Notes; len(n) > 0 {
+	if n := notes(p.c); len(n) > 0 {
 		parts = append(parts, part{4, []doc.Block{doc.P(clipTo(sentence(n), causeText))}})
 	}
 	accept, reproduce := p.next()
@@ -99,17 +99,12 @@ func clipSpans(spans []doc.Span, most int) []doc.Span {
 // failing are the gates that the verdict stands on, where that is not a pass.
 func (p commentPage) failing() (doc.Table, bool) {
 	t := doc.Table{ID: "failing", Columns: doc.Cols("Gate", ">Base", ">Head", ">Change", "Limit")}
-	if p.c.Verdict == comparison.Pass || !p.c.Comparable && !p.c.FirstRun() {
+	if !p.c.Comparable && !p.c.FirstRun() {
 		return t, false
 	}
 	more := 0
-	for i := range p.c.Gates {
-		g := &p.c.Gates[i]
-		stands := p.c.Verdict
-		if len(p.c.Overrides) > 0 {
-			stands = p.c.Overrides[0].From
-		}
-		if g.CountsAs != stands || g.Base == nil && g.Head == nil {
+	for _, g := range standing(p.c) {
+		if g.Base == nil && g.Head == nil {
 			continue
 		}
 		if len(t.Rows) == screenRows {
