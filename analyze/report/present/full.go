@@ -390,7 +390,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	var foldTitles []string
 	for i := range s.Tables {
 		t := &s.Tables[i]
-		if l.wide && t.ID == tableWhatIfs && v.Unit.Steps != nil {
+		if l.wide && t.ID == tableWhatIfs && v.Unit.Steps != nil || t.ID == "idle_causes" { // its columns are those of gpu_time too
 			continue
 		}
 		if len(t.Rows) == 0 {

@@ -111,7 +111,7 @@ const maxPrimary = 7
 // primary are the columns of tables that have more than [maxPrimary], where the first ones are not those to begin with.
 var primary = map[string][]string{
 	"devices":         {"device_id", "name", "kernels", "kernel_time", "busy", "busy_ratio", "memory_bytes"},
-	"gpu_time":        {"device_id", "window", "compute", "exposed_comm", "exposed_copy", "idle", "idle_ratio"},
+	"gpu_time":        {"device_id", "compute", "exposed_comm", "exposed_copy", "idle", "sync", "host"},
 	"idle_gaps":       {"device_id", "gap", "main_cause", "start", "previous", "next", "api_call"},
 	"iteration_types": {"type", "iterations", "time_share", "total", "mean", "p50", "p90"},
 	"moe_layers":      {"layer", "experts", "coverage", "dead", "peak_to_mean", "load_balance", "imbalance"},

@@ -66,6 +66,11 @@ var Time = kit.Section{
 			kit.NsCol("exposed_copy", "Exposed copy", "exposed_copy_ms").Merged(report.Same),
 			kit.NsCol("idle", "Idle", "idle_ms").Merged(report.Same),
 			kit.RatioCol("idle_ratio", "Idle", "idle_pct_of_window").Merged(report.Same),
+			kit.NsCol("sync", "Idle: sync", "idle_sync_ms").Merged(report.Same),
+			kit.NsCol("host", "Idle: host", "idle_host_ms").Merged(report.Same),
+			kit.NsCol("launch", "Idle: launch", "idle_launch_ms").Merged(report.Same),
+			kit.NsCol("dependency", "Idle: dependency", "idle_dependency_ms").Merged(report.Same),
+			kit.NsCol("unknown", "Idle: unknown", "idle_unknown_ms").Merged(report.Same),
 		}},
 		{ID: "idle_causes", Title: "Idle by cause", File: "idle_causes.csv", Columns: []report.Column{
 			kit.IDCol("device_id", "GPU").Merged(report.Device),
@@ -88,8 +93,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	window := in.Span.Len()
 	classes := out.Table("gpu_time")
 	causes := out.Table("idle_causes")
-	chart := report.Chart{ID: "gpu_time", Title: "Time by class", Kind: "stacked", Unit: report.Nanoseconds}
-	idleChart := report.Chart{ID: "idle_causes", Title: "Idle time by cause", Kind: "stacked", Unit: report.Nanoseconds}
+	chart := report.Chart{ID: "gpu_time", Title: "Time by class, idle time by cause", Kind: "stacked", Unit: report.Nanoseconds}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
@@ -112,24 +116,22 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 			out.With(trace.RoleAPI, "correlationId", "globalTid")
 		}
 		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("idle", idle)}
+		parts := report.Series{Name: "GPU " + id, Labels: []string{"compute", "exposed communication", "exposed copy"},
+			Values: []float64{float64(compute), float64(comm), float64(copies)}}
 		for c, v := range d.Cause {
-			out.Int("gpu.idle_cause_time", kit.Labels("device", id, "cause", timeline.CauseNames[c]), v)
-			row = append(row, kit.Int(timeline.CauseNames[c], v))
+			name := timeline.CauseNames[c]
+			out.Int("gpu.idle_cause_time", kit.Labels("device", id, "cause", name), v)
+			row = append(row, kit.Int(name, v))
+			parts.Labels, parts.Values = append(parts.Labels, "idle: "+name), append(parts.Values, float64(v))
 		}
 		causes.Row(row...)
-		idleChart.Series = append(idleChart.Series, idleParts(id, d))
-		classes.Row(
-			kit.Int("device_id", int64(d.ID)), kit.Int("window", window), kit.Int("busy", busy),
-			kit.Int("compute", compute), kit.Int("exposed_comm", comm), kit.Int("exposed_copy", copies),
-			kit.Int("idle", idle), kit.Maybe("idle_ratio", ratio))
-		chart.Series = append(chart.Series, report.Series{Name: "GPU " + id,
-			Labels: []string{"compute", "exposed communication", "exposed copy", "idle"},
-			Values: []float64{float64(compute), float64(comm), float64(copies), float64(idle)}})
+		classes.Row(append(row, kit.Int("window", window), kit.Int("busy", busy), kit.Int("compute", compute),
+			kit.Int("exposed_comm", comm), kit.Int("exposed_copy", copies), kit.Maybe("idle_ratio", ratio))...)
+		chart.Series = append(chart.Series, parts)
 	}
 	classes.Add()
 	causes.Add()
 	out.Chart(chart)
-	out.Chart(idleChart)
 	out.Note("Busy time counts copies, memsets and CUDA graph traces as work; nsys-llm-explainer counts kernels alone, as gpu.kernel_idle_ratio does.")
 	if in.Trace.Graphs.Len() > 0 {
 		out.Note("CUDA graphs traced as a whole count as compute; communication and copies inside them cannot be told apart.")
@@ -137,14 +139,6 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	if window >= shortWindow && in.RanKernels() {
 		gpuTimeFindings(in, out)
 	}
-}
-
-func idleParts(id string, d *timeline.Device) report.Series {
-	s := report.Series{Name: "GPU " + id}
-	for c, v := range d.Cause {
-		s.Labels, s.Values = append(s.Labels, timeline.CauseNames[c]), append(s.Values, float64(v))
-	}
-	return s
 }
 
 // kernelIdle is nsys-llm-explainer's idle share: over the device's own span from first to last kernel.

@@ -49,7 +49,8 @@ func TestGPUTimeOfTiny(t *testing.T) {
 		l.Finding("gpu_idle", report.High)       // 22.5 %
 		l.Finding("exposed_comm", report.Medium) // 5 %
 		l.Row(l.Table("gpu_time", "gpu_time"), 0, "device_id", "0", "window", "1000000", "busy", "775000", "compute", "685000",
-			"exposed_comm", "50000", "exposed_copy", "40000", "idle", "225000", "idle_ratio", "0.225")
+			"exposed_comm", "50000", "exposed_copy", "40000", "idle", "225000", "idle_ratio", "0.225",
+			"sync", "50000", "host", "40000", "launch", "45000", "dependency", "40000", "unknown", "50000")
 		l.Row(l.Table("gpu_time", "idle_causes"), 0, "idle", "225000", "sync", "50000", "host", "40000", "launch", "45000", "dependency", "40000", "unknown", "50000")
 	}
 }
