@@ -1,21 +1,21 @@
 // Command explain says where the time of an LLM inference trace went, and what to do about it.
 //
-// Each command is one file of its name, whose parts are prefixed with it (capture.go, capture_plan.go). What commands
+// Each command is one file of its name, whose parts are prefixed with it (capture.go, capture_pair.go). What commands
 // share:
 //
-//	root, exit            the tree of commands, exit codes
-//	evidence              what lies beside traces and reports, as people name it
-//	rules_file, kernels   policies and noise floors; kernels that are worth measuring
-//	action                what action.yml runs
-//	github                the session with GitHub, for gate and comment
+//	root          the tree of commands and exit codes
+//	evidence      what lies beside traces and reports, as people name it
+//	rules_file    policies and noise floors
+//	action        what action.yml runs
+//	github        the session with GitHub, for gate and comment
 //
-// Large commands have rooms of their own below internal, and so has what needs no command line: command holds what all
-// commands share (their environment, the flags of an analysis), input tells files apart, analysis makes reports of
-// them, output writes folders that appear whole or not at all, record makes captures and their reports, load sends
-// requests.
+// Large commands have packages of their own below internal, and so does what needs no command line: cmdenv holds what
+// all commands share (their environment, the flags of an analysis), input tells files apart, reports makes reports of
+// them, output writes folders that appear whole or not at all, capturesession makes captures and their reports, load
+// sends requests.
 //
-// It computes nothing of its own: packages analyze, diff and gate do. run is the whole program as a function, so that
-// tests call it without a process.
+// This package computes nothing: analyze, diff and gate do. run is the whole program as a function, so that tests call
+// it without a process.
 package main
 
 import (
