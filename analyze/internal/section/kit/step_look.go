@@ -43,13 +43,6 @@ type latePart struct {
 	inside, around []int64 // by number of the folded range: time innermost in it, and in any
 }
 
-// mark is a call that a copy makes slow.
-type mark struct {
-	start, end int64
-	call       int32
-	kind       uint8
-}
-
 const (
 	markReadBack = iota
 	markStaged
@@ -112,80 +105,6 @@ func newStepLook(in *Input) *stepLook {
 	v.Piece = func(p *timeline.HostPiece) { x.pieces = append(x.pieces, *p) }
 	v.Gap = x.gap
 	return x
-}
-
-// copyMarks are the calls that copies make slow, by thread; those that wait for a value read back are added to waits.
-func (in *Input) copyMarks(waits map[int32]bool) map[int32][]mark {
-	list := map[int32][]mark{}
-	c, api := &in.Trace.Copies, &in.Trace.API
-	for i := range c.Len() {
-		call := trace.None
-		if in.Calls != nil && in.Trace.Has.CopyKinds {
-			call = in.Calls.Copy[i]
-		}
-		if call == trace.None {
-			continue
-		}
-		th, n := api.Thread(int(call)), &api.Names[api.Name(int(call))]
-		if th == trace.None {
-			continue
-		}
-		kind, dir := uint8(math.MaxUint8), Directions[Direction(c.Kind(i))]
-		staged := CopySide(c, i) == pageable
-		switch {
-		case dir == "DtoH" && c.Bytes(i) <= ReadBackBytes:
-			kind = markReadBack
-			waits[call] = n.SyncCopy
-		case n.AsyncCopy && staged && c.Bytes(i) >= StagedBytes:
-			kind = markStaged
-		case n.SyncCopy && c.Bytes(i) > ReadBackBytes:
-			kind = markBlocked
-		}
-		if kind != math.MaxUint8 {
-			list[th] = append(list[th], mark{api.Start(int(call)), api.End(int(call)), call, kind})
-		}
-	}
-	for th := range list {
-		slices.SortFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
-	}
-	in.addSyncs(list, waits)
-	return list
-}
-
-// addSyncs adds the calls of the Synchronize family. The mark of a read-back lasts to the end of the call that waits
-// for it: the next call of the thread, where it is one of these.
-func (in *Input) addSyncs(list map[int32][]mark, waits map[int32]bool) {
-	api := &in.Trace.API
-	next, at, syncs := map[int32]int{}, map[int32]int{}, map[int32][]mark{}
-	for i := range api.Len() {
-		th, sync := api.Thread(i), api.Names[api.Name(i)].Sync
-		if th == trace.None {
-			continue
-		}
-		if sync {
-			syncs[th] = append(syncs[th], mark{api.Start(i), api.End(i), int32(i), markSync})
-		}
-		marks := list[th]
-		if len(marks) == 0 {
-			continue
-		}
-		if n, ok := next[th]; ok && marks[n].call != int32(i) {
-			if sync && api.Start(i) >= marks[n].end {
-				marks[n].end, waits[int32(i)] = api.End(i), true
-			}
-			delete(next, th)
-		}
-		for at[th] < len(marks) && marks[at[th]].start < api.Start(i) {
-			at[th]++
-		}
-		if n := at[th]; n < len(marks) && marks[n].call == int32(i) && marks[n].kind == markReadBack {
-			next[th] = n
-		}
-	}
-	for th, more := range syncs {
-		list[th] = append(list[th], more...)
-		slices.SortStableFunc(list[th], func(a, b mark) int { return cmp.Compare(a.start, b.start) })
-	}
 }
 
 // within is the part of a stretch that is judged; stretches must not go back further than the gap.
@@ -346,35 +265,6 @@ func (x *stepLook) fold(name int32) int32 {
 		}
 	}
 	return x.folds[name]
-}
-
-// marked gives a stretch of a thread's time to the copies that it was in.
-func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
-	marks, at := x.marks[thread], x.markAt[thread]
-	for at < len(marks) && marks[at].end <= lo {
-		at++
-	}
-	x.markAt[thread] = at
-	for ; at < len(marks) && marks[at].start < hi; at++ {
-		m := &marks[at]
-		ns := min(hi, m.end) - max(lo, m.start)
-		if ns <= 0 {
-			continue
-		}
-		switch m.kind {
-		case markReadBack:
-			rng, _ := x.places.Place(m.call)
-			x.reads[rng] += ns
-			x.ReadBack += ns
-			x.counted[m.call] = true
-		case markStaged:
-			x.Staged += ns
-		case markBlocked:
-			x.Blocked += ns
-		case markSync:
-			part.Syncs[x.in.Trace.API.Name(int(m.call))] += ns
-		}
-	}
 }
 
 // finish adds up what ran, and names what was waited for.

@@ -1,0 +1,170 @@
+package stepgraph
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// own is what is left of ns that a thread spends in a call, or before it.
+func (r *replay) own(call int32, ns int64) int64 {
+	k := call - r.callLo
+	switch {
+	case r.c.HostFree:
+		return 0
+	case call == trace.None:
+		return ns
+	case k >= 0 && (r.gone != nil && r.gone[k] || r.within != nil && r.within[k]):
+		return 0
+	case r.c.Call != nil:
+		return scaled(ns, max(0, r.c.Call(r.api.Name(int(call)))))
+	}
+	return ns
+}
+
+// usualGaps is how many times the typical time between two launches still belongs to the second.
+const usualGaps = 4
+
+func (r *replay) startCall(call int32) {
+	th := r.api.Thread(int(call))
+	at := r.api.Start(int(call))
+	if th == trace.None {
+		r.callAt[call-r.callLo] = at
+		return
+	}
+	t := &r.threads[th]
+	if !t.known { // what it does at the start of the stretch goes on
+		t.known, t.was = true, min(at, r.stretch.Start)
+		t.is = t.was
+	}
+	if r.opens != nil && r.opens[call-r.callLo] {
+		t.launching = false
+	}
+	inside := trace.None
+	if n := len(t.open); n > 0 {
+		inside = t.open[n-1]
+	}
+	var hand *keptCall
+	piece := trace.None
+	for r.nextKept < len(r.kept) && r.kept[r.nextKept].call <= call {
+		switch k := &r.kept[r.nextKept]; {
+		case k.call != call:
+		case k.from != trace.None:
+			hand = k
+		default:
+			piece = k.piece
+		}
+		r.nextKept++
+	}
+	switch k := call - r.callLo; {
+	case hand == nil:
+		gap := at - t.was
+		if r.gone != nil && r.gone[k] {
+			gap = r.withoutLaunch(t, gap)
+		}
+		t.is += r.own(inside, gap)
+	default:
+		was, is := r.handed(hand)
+		t.launching = false
+		gap := at - max(was, r.stretch.Start)
+		if r.gone != nil && r.gone[k] {
+			gap = r.withoutLaunch(t, gap)
+		}
+		t.is = max(t.is+r.own(trace.None, min(hand.own, at-t.was)), max(is, r.stretch.Start)+r.own(trace.None, gap))
+	}
+	t.was, t.launched = at, r.forRoom(call)
+	t.open = append(t.open, call)
+	r.callAt[call-r.callLo] = t.is
+	if r.within != nil && t.launching && r.forRoom(call) {
+		r.within[call-r.callLo] = true
+	}
+	r.ends.push(pending{r.api.End(int(call)), call, piece})
+}
+
+// handed is the moment from which a thread went on, in the capture and in the replay.
+func (r *replay) handed(hand *keptCall) (was, is int64) {
+	if hand.from == woken {
+		_, is = r.now(hand.piece)
+		return r.end(hand.piece), is
+	}
+	was = r.api.End(int(hand.from))
+	if from := hand.from - r.callLo; from >= 0 {
+		return was, r.callAt[from]
+	}
+	return was, was
+}
+
+// withoutLaunch is what is left of the time before a launch that is not there: with it goes what led to it from the launch
+// before, or, of a longer time, as much as usually lies between two launches.
+func (r *replay) withoutLaunch(t *thread, gap int64) int64 {
+	if t.launched && gap <= usualGaps*r.typical.gap {
+		return 0
+	}
+	return gap - min(gap, r.typical.gap)
+}
+
+func (r *replay) endCall(call, piece int32) {
+	t := &r.threads[r.api.Thread(int(call))]
+	for i := len(t.open) - 1; i >= 0; i-- {
+		if t.open[i] == call {
+			t.open = append(t.open[:i], t.open[i+1:]...)
+			break
+		}
+	}
+	end := r.api.End(int(call))
+	spent := end - t.was
+	t.was = end
+	k := call - r.callLo
+	if piece == trace.None {
+		t.is += r.own(call, spent)
+	} else {
+		r.keep(t, call, piece, spent)
+	}
+	if k < 0 {
+		return
+	}
+	r.callAt[k] = t.is
+	if r.opens == nil {
+		return
+	}
+	switch n := &r.api.Names[r.api.Name(int(call))]; {
+	case r.shuts[k]:
+		t.launching = false
+	case n.Launch:
+		t.launching = true
+	}
+}
+
+// noWait is what a call takes, in ns, that finds nothing to wait for.
+const noWait = 1_000
+
+// keep ends a call that waits for a piece of work, of which the last ns are still to come.
+func (r *replay) keep(t *thread, call, piece int32, ns int64) {
+	was := r.until(keptCall{call: call, piece: piece, from: trace.None})
+	start, end := r.now(piece)
+	is := end + was - r.end(piece)
+	if r.forRoom(call) {
+		is = start
+	}
+	waits := was > r.api.Start(int(call))
+	after := ns // of the call's own time, what comes when the wait is over
+	if waits {
+		after = min(ns, r.api.End(int(call))-was)
+		if !r.forRoom(call) {
+			t.launching = false
+		}
+	}
+	free := r.c.NoWait != nil && r.c.NoWait(call)
+	switch {
+	case !waits:
+		t.is += r.own(call, after)
+	case !free:
+		t.is += r.own(call, min(after, noWait))
+	}
+	switch {
+	case free, r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
+	case r.forRoom(call) && (t.launching || r.c.HostFree):
+	default:
+		if waits || is > was {
+			t.is = max(t.is, is+r.own(call, min(after, r.api.End(int(call))-was)))
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package bisectcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// kept is bisect.json.
+type kept struct {
+	Schema      string     `json:"schema"`
+	Settled     bool       `json:"settled"`
+	Culprits    []string   `json:"culprits"` // one, or those that skipped ones cannot be told from
+	Probability float64    `json:"probability"`
+	None        float64    `json:"none"`    // probability that nothing changed
+	Several     float64    `json:"several"` // probability that many commits changed a little each
+	Ends        float64    `json:"ends"`    // ratio of the bad commit to the good one, less 1
+	Within      float64    `json:"within"`  // two standard errors of that
+	Cause       string     `json:"cause"`
+	Captures    []captured `json:"captures"`
+}
+
+// interrupted says what a search that the user ended knows, and keeps it: captures are expensive.
+func (b *bisection) interrupted() error {
+	res := b.search.Result()
+	where := "nothing was written: --out keeps them"
+	if b.out != "" {
+		if err := b.keep(context.WithoutCancel(b.cmd.Context()), b.kept(res)); err != nil {
+			return err
+		}
+		where = b.out + " holds them"
+	}
+	return fmt.Errorf("interrupted after %s; %s; %s", wording.Count(b.search.Captures(), "capture"), b.likely(res), where)
+}
+
+// answer says what was found.
+func (b *bisection) answer() error {
+	res := b.search.Result()
+	out := b.kept(res)
+	var c *comparison.Comparison
+	var text strings.Builder
+	switch {
+	case res.Nothing():
+		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell: the ends differ by less than %s\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))), wording.Count(b.search.Captures(), "capture"),
+			unit.Percent(math.Abs(res.Ends)+res.Within))
+	case res.Creeps():
+		fmt.Fprintf(&text, "Several commits between %s and %s changed a little each, %s in all, with a probability of %s, by %s\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))), unit.Change(res.Ends), unit.Percent(res.Several), wording.Count(b.search.Captures(), "capture"))
+	default:
+		for k := res.First; k <= res.Last; k++ {
+			fmt.Fprintf(&text, "%s %s\n", b.commit(k), render.Visible(b.commits[k-1].Subject))
+		}
+		word := "found"
+		if !out.Settled {
+			word = "not settled"
+		}
+		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability),
+			wording.Count(b.search.Captures(), "capture"))
+		var err error
+		if c, err = b.compare(res); err != nil {
+			return err
+		}
+		if c != nil {
+			out.Cause = causeOf(c)
+			fmt.Fprintln(&text, render.Visible(out.Cause))
+		}
+	}
+	if b.out != "" {
+		if err := b.keep(b.cmd.Context(), out); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(b.env.Out, text.String()); err != nil {
+		return err
+	}
+	if !out.Settled || res.Nothing() {
+		return cmdenv.Exit(cmdenv.Inconclusive)
+	}
+	return nil
+}
+
+// causeOf is where the change comes from. That there is one the search knows better than so few captures settle.
+func causeOf(c *comparison.Comparison) string {
+	if !c.Comparable || len(c.Answer.Rows) == 0 {
+		return c.Cause
+	}
+	a := c.Answer
+	if a.Direction, a.Notes = comparison.Slower, nil; a.Change != nil && *a.Change < 0 {
+		a.Direction = comparison.Faster
+	}
+	return a.String()
+}
+
+// compare compares the captures before the culprit with those from it on.
+func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
+	var base, head []*report.Report
+	for _, c := range b.log {
+		switch {
+		case c.report == nil:
+		case c.Number < res.First:
+			base = append(base, c.report)
+		case c.Number >= res.Last:
+			head = append(head, c.report)
+		}
+	}
+	if len(base) == 0 || len(head) == 0 {
+		return nil, nil
+	}
+	return diff.Compare(base, head, diff.Options{Version: b.env.Version})
+}
+
+// keep writes bisect.json and the reports.
+func (b *bisection) keep(ctx context.Context, out *kept) error {
+	files := []atomicfile.Item{{Name: "bisect.json", Write: func(w io.Writer) error { return cmdenv.JSON(w, out) }}}
+	for i, c := range b.log {
+		if c.report != nil {
+			name := fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))
+			files = append(files, atomicfile.Item{Name: name, Write: func(w io.Writer) error { return report.Write(w, c.report) }})
+		}
+	}
+	return atomicfile.Folder(ctx, b.out, files)
+}
