@@ -152,7 +152,7 @@ var rooms = []room{
 	{"cmd/explain/internal/explaintest", "a test kit: runs the program, and knows none of its rooms",
 		"analyze analyze/report analyze/tracetest analyze/tracetest/longtest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
 	{"cmd/explain/internal/browser", "tests alone", "", nil},
-	{"cmd/explain/internal/examples", "tests alone", "", nil},
+	{"cmd/explain/internal/exampletest", "tests alone", "", nil},
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "analyze/report/wording cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",

@@ -1,6 +1,6 @@
 //go:build linux
 
-package examples
+package exampletest
 
 import (
 	"os"
