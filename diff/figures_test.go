@@ -23,7 +23,7 @@ import (
 
 var (
 	subjectsOf = flag.String("subjects", "", "captures of the long tests, by name, separated by commas; empty: all")
-	reportsIn  = flag.String("reports", "", "folder in which TestFigures keeps the reports it makes, and finds those it made before")
+	reportsIn  = flag.String("reports", "", "folder in which the long tests keep the reports they make, and find those they made before")
 )
 
 // figure counts what came of comparisons of one kind.
@@ -181,12 +181,7 @@ func newFigureSubject(t *testing.T, name string) *figureSubject {
 	if s.capture == nil {
 		return nil // it is not there
 	}
-	if s.dir = t.TempDir(); *reportsIn != "" {
-		s.dir = filepath.Join(*reportsIn, name)
-		if err := os.MkdirAll(s.dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.keep()
 	s.subject.base = []*report.Report{s.report("base", func() ([]mutant.Edit, error) { return nil, nil })}
 	for _, k := range s.capture.Kinds() {
 		s.units += k.Units
@@ -194,9 +189,27 @@ func newFigureSubject(t *testing.T, name string) *figureSubject {
 	return s
 }
 
+// keep keeps the reports of the capture where -reports says.
+func (s *figureSubject) keep() {
+	if *reportsIn == "" {
+		return
+	}
+	s.dir = filepath.Join(*reportsIn, s.name)
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // once makes a report where the folder of reports has none of that name; an empty file stands for one that cannot be.
 func (s *figureSubject) once(name string, make func() (*report.Report, error)) *report.Report {
 	s.Helper()
+	if s.dir == "" {
+		r, err := make()
+		if err != nil {
+			return nil
+		}
+		return r
+	}
 	path := filepath.Join(s.dir, name+".json")
 	f, err := os.Open(path)
 	if err == nil {

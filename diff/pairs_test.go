@@ -97,7 +97,19 @@ func longCaptures(t *testing.T) []*subject {
 	named := func(name string) bool {
 		return *subjectsOf == "" || slices.Contains(strings.Split(*subjectsOf, ","), strings.TrimSuffix(name, ".sqlite"))
 	}
-	list := slices.DeleteFunc(syntheticSubjects(t), func(s *subject) bool { return !named(s.name) })
+	var list []*subject
+	for _, r := range mutant.Recipes() {
+		if !named(r.Name) {
+			continue
+		}
+		c, err := r.Capture(t.TempDir(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &subject{name: r.Name, capture: c, pair: c.Pair()}
+		s.base = one(s.head(t, "base", nil))
+		list = append(list, s)
+	}
 	for _, dir := range []string{"../testdata", "../../shared/traces", "../../shared/traces/ranks"} {
 		files, err := filepath.Glob(dir + "/*.sqlite")
 		if err != nil {
@@ -114,7 +126,8 @@ func longCaptures(t *testing.T) []*subject {
 			if err != nil {
 				continue // no units to edit
 			}
-			s := &subject{name: filepath.Base(path), capture: c, base: []*report.Report{mutantReport(t, c, nil)}, pair: c.Pair()}
+			s := &subject{name: filepath.Base(path), capture: c, pair: c.Pair()}
+			s.base = one(s.head(t, "base", nil))
 			if u := &s.base[0].Unit; len(biggest(s.base[0])) == 0 || !slices.ContainsFunc(u.Groups, func(g report.UnitGroup) bool { return g.Count >= fewSteps }) {
 				continue // hidden kernels, or explain finds no step in what the mutator cuts
 			}
@@ -180,8 +193,8 @@ func pairOfEdits(t *testing.T, s *subject, a, b *pairedEdit) bool {
 		if err != nil {
 			return false
 		}
-		head := mutantReport(t, s.capture, list)
 		at := fmt.Sprintf("%s at %g", what, x)
+		head := s.head(t, fmt.Sprintf("pair %s, %s at %g", a.name, b.name, x), list)
 		there, back := tried(t, at, base, head), tried(t, at+", back", head, base)
 		if there == nil || back == nil {
 			return true
@@ -203,6 +216,14 @@ func pairOfEdits(t *testing.T, s *subject, a, b *pairedEdit) bool {
 		}
 	}
 	return true
+}
+
+// head is the report of a mutant, cut as the base is.
+func (s *subject) head(t *testing.T, name string, edits []mutant.Edit) *report.Report {
+	t.Helper()
+	f := &figureSubject{T: t, subject: *s}
+	f.keep()
+	return f.report(name, func() ([]mutant.Edit, error) { return edits, nil })
 }
 
 // ofUnit leaves out the base's work at the head's prices, which has no way back.
@@ -257,7 +278,7 @@ func TestLadders(t *testing.T) {
 				if err != nil {
 					continue // no strength does it
 				}
-				head := mutantReport(t, s.capture, []mutant.Edit{edit})
+				head := s.head(t, fmt.Sprintf("ladder %s at %g", way.name, rung), []mutant.Edit{edit})
 				at := fmt.Sprintf("%s, %s %+.0f %%", s.name, way.name, 100*(truth.Work-1))
 				there, back := tried(t, at, s.base[0], head), tried(t, at+", back", head, s.base[0])
 				if there == nil || back == nil {

@@ -49,17 +49,22 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 }
 
 // wayBack is the row of time that leads whichever side is the base: of those that changed by more than their rule allows,
-// either way, the one that changed most, those that did for certain first; nil where none did.
+// either way, the one that changed most, those that did for certain first by what the gate was decided on, which need not
+// be the row alone: the other kinds of unit, or the parts; nil where none did. Parts that are certain where the row is not
+// may hold a rule that the row would keep.
 func (c *Comparison) wayBack() (best *Row) {
 	certain := false
 	for i := range c.Gates {
 		g := &c.Gates[i]
 		row := c.rowOf(g)
-		if row == nil || g.Level != LevelError || g.Limit == nil || row.Unit != report.Nanoseconds ||
-			size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
+		if row == nil || g.Level != LevelError || g.Limit == nil || row.Unit != report.Nanoseconds {
 			continue
 		}
-		if sure := row.Class == Improved || row.Class == Regressed; best == nil || sure && !certain || sure == certain && moreOf(row, best) > 0 {
+		sure := g.Class == Improved || g.Class == Regressed
+		if parts := sure && row.Class == Unsettled; !parts && size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
+			continue
+		}
+		if best == nil || sure && !certain || sure == certain && moreOf(row, best) > 0 {
 			best, certain = row, sure
 		}
 	}

@@ -20,18 +20,25 @@ type contrast struct {
 	method    string
 }
 
+// rounding is what logarithms that are equal may differ by.
+const rounding = 1e-12
+
 // p is the probability of so large a change beyond tau ≥ 0, in the direction of d, read off the end of the interval
-// as if that side were Student's: p ≤ alpha where the end lies beyond tau. An interval without width proves nothing:
-// 1.
+// as if that side were Student's: p ≤ alpha where the end lies beyond tau, and not on it. An interval without width, but for what
+// rounding leaves, proves nothing: 1.
 func (c *contrast) p(tau float64) float64 {
 	half, d := c.d-c.low, c.d
 	if d < 0 {
 		half, d = c.high-c.d, -d
 	}
-	if !(half > 0) {
+	if !(half > rounding) {
 		return 1
 	}
-	return student.Tail((d-tau)*student.Quantile(c.alpha, c.df)/half, c.df)
+	p := student.Tail((d-tau)*student.Quantile(c.alpha, c.df)/half, c.df)
+	if d-half-tau < rounding { // an end that lies on tau
+		return max(p, math.Nextafter(c.alpha, 1))
+	}
+	return p
 }
 
 // inverse is the contrast of base to head.

@@ -52,3 +52,40 @@ func TestMirrorOfEqualMeans(t *testing.T) {
 		}
 	}
 }
+
+// Every other unit loses 10 of its 22 launches: the median of 30 is 17, and so it is in every draw of blocks of even length.
+// An interval from 17/22 to 17/22 proves nothing, and what rounding leaves of it does not prove it one way alone.
+func TestMirrorOfACountWithoutWidth(t *testing.T) {
+	var all, half []float64
+	for i := range 30 {
+		all, half = append(all, 22), append(half, 12+10*float64(i%2))
+	}
+	n := significance.Number{Stat: significance.Median, Tolerance: 0.01, Count: true, Base: captures(all), Head: captures(half)}
+	v := judge(n)
+	n.Base, n.Head = n.Head, n.Base
+	w := judge(n)
+	near(t, "ratio", v.Ratio, 17./22, 1e-12)
+	near(t, "high", v.High, 17./22, 1e-9)
+	if v.Class != significance.Unsettled || w.Class != significance.Unsettled || w.Outcome != significance.Undecided {
+		t.Errorf("%+v and %+v", v, w)
+	}
+}
+
+// Of 15 units 8 take half the time. In more than one draw of twenty the median is the old one: the interval ends at no
+// change, exactly, and a change is certain from neither side.
+func TestMirrorOfAnEndAtNoChange(t *testing.T) {
+	var all, some []float64
+	for i := range 15 {
+		all, some = append(all, 100), append(some, 100-50*float64((i+1)%2))
+	}
+	n := significance.Number{Stat: significance.Median, Tolerance: 0.03, Timer: 1e-6, Base: captures(all), Head: captures(some)}
+	v := judge(n)
+	n.Base, n.Head = n.Head, n.Base
+	w := judge(n)
+	near(t, "ratio", v.Ratio, 0.5, 1e-12)
+	near(t, "high", v.High, 1, 1e-9)
+	near(t, "low, mirrored", w.Low, 1, 1e-9)
+	if v.Class != significance.Unsettled || w.Class != significance.Unsettled {
+		t.Errorf("%+v and %+v", v, w)
+	}
+}

@@ -1,0 +1,37 @@
+package comparison
+
+import (
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// All gates pass. The median fell by 46 %, which its row takes for certain and its gate, of three kinds of unit, does not;
+// the mean fell by 13 %, which the gate knows for certain by its parts alone; the base's work takes 11 % less. From the
+// other side the mean's gate is the one that fails by most, so it leads from here too.
+func TestWhatFailsTheOtherWayLeads(t *testing.T) {
+	c := &Comparison{Verdict: Pass}
+	add := func(metric string, base, head float64, row, gate Class) {
+		r := Row{Metric: metric, Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base, Head: &head, Class: row}
+		r.Change()
+		c.Primary = append(c.Primary, r)
+		c.Gates = append(c.Gates, Gate{Metric: metric, Labels: report.Labels{}, Level: LevelError, Limit: new(0.03),
+			Verdict: Pass, Class: gate})
+	}
+	add("work.time", 1e6, 0.89e6, Improved, Improved)
+	add("unit.time.p50", 1e6, 0.54e6, Improved, Unsettled)
+	add("unit.time.mean", 1e6, 0.87e6, Unsettled, Improved)
+	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.mean" {
+		t.Errorf("%+v leads", row)
+	}
+	c.Primary[2].Head = new(0.98e6) // by which the row keeps the rule, where the parts would not
+	c.Primary[2].Change()
+	c.Gates[0].Class = Unsettled
+	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.mean" {
+		t.Errorf("%+v leads, where parts would fail the mean", row)
+	}
+	c.Gates[2].Class, c.Gates[0].Class = Unsettled, Unsettled // nothing is certain: the largest leads
+	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.p50" {
+		t.Errorf("%+v leads where nothing is certain", row)
+	}
+}
