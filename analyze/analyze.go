@@ -54,7 +54,9 @@ type Options struct {
 	Unit          string           // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	// Anchor is where the units of another capture start, that this one will be compared with: units that are not found by
 	// step markers or graph launches are cut there where it occurs. Only with an automatic unit.
-	Anchor   *report.UnitAnchor
+	Anchor *report.UnitAnchor
+	// Range is likewise the name of the ranges that the units of another capture are.
+	Range    string
 	Window   WindowOptions
 	Evidence []Evidence          // files beside the trace, or instead of one
 	Nsys     string              // nsys program for .nsys-rep files
@@ -253,7 +255,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 	whole := layOut(span)
 	in.Timeline = whole
 	search := workunit.NewSearch(&workunit.Input{
-		Trace: t, Calls: in.Calls, Timeline: whole, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
+		Trace: t, Calls: in.Calls, Timeline: whole, Kinds: in.Kinds, Spec: tags.unit, Range: opt.Range, Marked: tags.isUnit,
 		MappedPhase: tags.mapped(),
 	})
 	var others []*workunit.Result

@@ -261,14 +261,9 @@ func (s *figureSubject) analyse(trace string, opt analyze.Options) (*report.Repo
 	if err != nil {
 		return nil, err
 	}
-	if len(s.subject.base) > 0 {
-		if used := s.subject.base[0].Unit.Used(); used != nil {
-			if _, ok := result.Report.CutAt(used); !ok {
-				opt.Anchor = used
-				if result, err = analyze.Run(context.Background(), trace, opt); err != nil {
-					return nil, err
-				}
-			}
+	if len(s.subject.base) > 0 && opt.Like(s.subject.base[0]) && opt.Again(result.Report) {
+		if result, err = analyze.Run(context.Background(), trace, opt); err != nil {
+			return nil, err
 		}
 	}
 	return result.Report, nil

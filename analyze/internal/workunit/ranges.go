@@ -72,7 +72,8 @@ func Library(name string) string {
 func own(text string) bool { return text != "" && !strings.Contains(text, "::") && Library(text) == "" }
 
 // byRanges finds units by the program's own ranges: the outermost family of three or more, four of five of which
-// launch the same kernels, and that hold half of the GPU work.
+// launch the same kernels, and that hold half of the GPU work. The one that Input.Range names comes first, however much
+// of the work it holds.
 func (f *finder) byRanges() *Result {
 	r := &f.Trace.Ranges
 	if r.Len() == 0 {
@@ -95,13 +96,17 @@ func (f *finder) byRanges() *Result {
 		}
 		ofName[i] = k
 	}
-	all, kernels := f.familyWork(ofName, families)
+	given, ok := index[f.Range]
+	if !ok {
+		given = -1
+	}
+	all, kernels := f.familyWork(ofName, families, given)
 	var fair []int
 	for i := range families {
 		x := &families[i]
 		repeats := x.worked >= minMembers && float64(x.alike) >= minAlike*float64(x.worked)
 		large := float64(x.launch) >= minFamily*float64(all) && float64(x.kernels) >= minFamily*float64(kernels)
-		if repeats && large && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
+		if repeats && (large || int32(i) == given) && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
 			fair = append(fair, i)
 		}
 	}
@@ -110,6 +115,9 @@ func (f *finder) byRanges() *Result {
 		deeper := cmp.Compare(x.depth*int64(y.ranges), y.depth*int64(x.ranges))
 		return cmp.Or(deeper, cmp.Compare(y.launch, x.launch), cmp.Compare(x.text, y.text))
 	})
+	if at := slices.Index(fair, int(given)); at > 0 {
+		fair = slices.Insert(slices.Delete(fair, at, at+1), 0, int(given))
+	}
 	for _, i := range fair {
 		x := &families[i]
 		set := f.markers(func(name int32) bool { return ofName[name] == int32(i) }, func(int32) bool { return false })
@@ -127,8 +135,9 @@ func (f *finder) byRanges() *Result {
 	return nil
 }
 
-// familyWork adds up what the ranges of each family launched, and returns the time of all GPU work and its kernels.
-func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int64) {
+// familyWork adds up what the ranges of each family launched, and returns the time of all GPU work and its kernels: none
+// where no family, nor the one that is given, can be the unit.
+func (f *finder) familyWork(ofName []int32, families []family, given int32) (all, kernels int64) {
 	r, memory := &f.Trace.Ranges, f.Trace.Memory()
 	var list []int32 // by start
 	for i := range r.Len() {
@@ -174,7 +183,7 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 			}
 		}
 	}
-	if !f.anyLarge(len(families), func(device *timeline.Device, w int, visit func(family int32)) {
+	if given < 0 && !f.anyLarge(len(families), func(device *timeline.Device, w int, visit func(family int32)) {
 		launchers(device, w, func(k int32) { visit(ofName[r.Name(int(list[k]))]) })
 	}) {
 		return 0, 0
@@ -207,7 +216,7 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 	}
 	for i := range families {
 		x := &families[i]
-		if x.worked < minMembers || float64(x.launch) < minFamily*float64(all) {
+		if x.worked < minMembers || float64(x.launch) < minFamily*float64(all) && int32(i) != given {
 			continue
 		}
 		counts := map[uint64]int{}

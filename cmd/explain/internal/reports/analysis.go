@@ -80,24 +80,15 @@ func All(
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
 }
 
-// oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more
-// places than a report carries, and one of the program's own ranges carries none.
+// oneUnit analyses traces once more whose units are not those of the first.
 func oneUnit(
 	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
 ) error {
-	for _, r := range list {
-		if opt.Anchor = r.Report.Unit.Used(); opt.Anchor != nil {
-			break
-		}
-	}
-	if opt.Anchor == nil {
+	if !slices.ContainsFunc(list, func(r *analyze.Result) bool { return opt.Like(r.Report) }) {
 		return nil
 	}
 	for i, in := range inputs {
-		if in.Kind != input.Trace || !slices.Contains([]string{"kernel", "nvtx", "none"}, list[i].Report.Unit.Kind) {
-			continue
-		}
-		if _, ok := list[i].Report.CutAt(opt.Anchor); ok {
+		if in.Kind != input.Trace || !opt.Again(list[i].Report) {
 			continue
 		}
 		again, err := One(ctx, in, opt, bar)
