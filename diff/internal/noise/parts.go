@@ -48,22 +48,34 @@ func (x *Decider) partRows() {
 			return
 		}
 	}
-	x.C.Parts = append(x.C.Parts, x.judgedParts(b, h, nb, nh, method, tied)...)
+	parts, apart := x.judgedParts(b, h, nb, nh, method, tied)
+	x.C.Parts = append(x.C.Parts, parts...)
+	x.apart[x.labels().String()] = apart
 }
 
-// judgedParts are the parts of units, or of captures, judged.
-func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part) {
+// wholeUnit is the kind of part that a whole unit is.
+const wholeUnit = "unit"
+
+// judgedParts are the parts of units, or of captures, judged. apart is the unit as a whole where some stand apart by all that
+// they take: kernels that all take longer in 2 of 15 steps are single parts of which most are too small to stand apart. Of
+// kind none: none do.
+func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part, apart comparison.Part) {
 	keys, parts := pooled(b, h, nb, nh)
-	total := 0.0
+	whole := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
 	for i := range parts {
-		total += sum(parts[i].Base) / float64(nb)
+		addTo(whole.Base, parts[i].Base)
+		addTo(whole.Head, parts[i].Head)
 	}
+	total := sum(whole.Base) / float64(nb)
 	if total <= 0 {
-		return nil
+		return nil, apart
 	}
 	stands := total
 	if method != overUnits {
 		stands = math.Inf(1) // captures are no steps, of which a few stand apart
+	}
+	if v := significance.JudgeParts([]significance.Part{whole}, stands, tied, timer, x.alpha())[0]; v.Hits > 0 && v.Certain {
+		apart = comparison.Part{Kind: wholeUnit, Delta: v.Delta, Share: v.Delta / total, Hits: hitsOf(&v, &whole)}
 	}
 	for i, v := range significance.JudgeParts(parts, stands, tied, timer, x.alpha()) {
 		row := comparison.Part{Unit: x.kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
@@ -78,14 +90,18 @@ func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method str
 			row.Class = comparison.Same
 		}
 		if v.Hits > 0 {
-			row.Hits = &comparison.PartHits{Units: int64(v.Hits), Of: int64(len(parts[i].Head)), Every: int64(v.Every), Times: v.Times}
+			row.Hits = hitsOf(&v, &parts[i])
 		} else {
 			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: 1 - 2*x.alpha(), Method: method}
 		}
 		x.drifting[partName(&row)+row.Labels.String()] = v.Drifts
 		list = append(list, row)
 	}
-	return list
+	return list, apart
+}
+
+func hitsOf(v *significance.PartVerdict, of *significance.Part) *comparison.PartHits {
+	return &comparison.PartHits{Units: int64(v.Hits), Of: int64(len(of.Head)), Every: int64(v.Every), Times: v.Times}
 }
 
 // partMeans are the mean times of the parts, ns by capture; nil where a report does not list them.
@@ -204,29 +220,30 @@ func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []sig
 	})
 	own := 0
 	rest := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
-	add := func(to, of []float64) {
-		for i, v := range of {
-			to[i] += v
-		}
-	}
 	for _, k := range keys {
 		least := leastPart
 		if b[k] == nil || h[k] == nil {
 			least /= 10
 		}
 		if own == mostParts || shares[k] < least || k.name == "" {
-			add(rest.Base, b[k])
-			add(rest.Head, h[k])
+			addTo(rest.Base, b[k])
+			addTo(rest.Head, h[k])
 			continue
 		}
 		part := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
-		add(part.Base, b[k])
-		add(part.Head, h[k])
+		addTo(part.Base, b[k])
+		addTo(part.Head, h[k])
 		keys[own] = k
 		parts = append(parts, part)
 		own++
 	}
 	return append(keys[:own:own], partKey{kind: "rest"}), append(parts, rest)
+}
+
+func addTo(to, of []float64) {
+	for i, v := range of {
+		to[i] += v
+	}
 }
 
 func sum(values []float64) (s float64) {
@@ -237,13 +254,15 @@ func sum(values []float64) (s float64) {
 }
 
 // Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
-// unit, and the largest of them that changed that way. Where the work drifts, only idle time and parts that do not drift
-// themselves count: the others differ with where in the work a capture is.
+// unit, and the largest of them that changed that way; or what the units add that stand apart as a whole, where that is
+// more. Where the work drifts, only idle time and parts that do not drift themselves count: the others differ with where
+// in the work a capture is.
 func (x *Decider) Net(labels report.Labels, drifts bool) (share float64, text string) {
-	return x.net(x.C.Parts, labels, drifts)
+	apart := x.apart[labels.String()]
+	return x.net(x.C.Parts, &apart, labels, drifts)
 }
 
-func (x *Decider) net(parts []comparison.Part, labels report.Labels, drifts bool) (share float64, text string) {
+func (x *Decider) net(parts []comparison.Part, apart *comparison.Part, labels report.Labels, drifts bool) (share float64, text string) {
 	var certain []*comparison.Part
 	for i := range parts {
 		p := &parts[i]
@@ -253,7 +272,10 @@ func (x *Decider) net(parts []comparison.Part, labels report.Labels, drifts bool
 			share += p.Share
 		}
 	}
-	if share == 0 {
+	switch {
+	case !drifts && apart.Kind != "" && share*apart.Share >= 0 && math.Abs(apart.Share) > math.Abs(share):
+		return apart.Share, PartText(apart)
+	case share == 0:
 		return 0, ""
 	}
 	return share, PartText(slices.MaxFunc(certain, func(p, q *comparison.Part) int { return cmp.Compare(p.Delta*share, q.Delta*share) }))
@@ -292,7 +314,8 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 		drifts := slices.ContainsFunc(x.C.Primary, func(r comparison.Row) bool {
 			return r.Code == comparison.Code(significance.Drifting) && r.Labels.String() == y.labels().String()
 		})
-		part, why := y.net(y.judgedParts(b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false), y.labels(), drifts)
+		parts, apart := y.judgedParts(b.times, h.times, len(b.numbers), len(h.numbers), overUnits, false)
+		part, why := y.net(parts, &apart, y.labels(), drifts)
 		part *= units * side.Average(own) / w.total
 		if share += part; math.Abs(part) > most {
 			most, text = math.Abs(part), why
@@ -361,9 +384,7 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 func (m *mixed) pool(common []partKey) {
 	all := make([]float64, len(m.numbers))
 	for _, key := range common {
-		for i, v := range m.times[key] {
-			all[i] += v
-		}
+		addTo(all, m.times[key])
 		delete(m.times, key)
 	}
 	m.times[partKey{report.PartCompute, "on both sides"}] = all
@@ -397,6 +418,8 @@ func ordinal(n int64) string {
 
 func partName(p *comparison.Part) string {
 	switch p.Kind {
+	case wholeUnit:
+		return "time"
 	case report.PartIdle:
 		return "GPU idle (" + p.Name + ")"
 	case report.PartCopy:

@@ -36,6 +36,7 @@ type Decider struct {
 	work    *workload                      // nil where there is no row of it
 	// by the name of a part and the labels of its unit: it drifts
 	drifting map[string]bool
+	apart    map[string]comparison.Part // by the labels of a unit: what units add that stand apart as a whole
 }
 
 // NewDecider takes the noise where it applies to all captures, and names it as residue where it does not.
@@ -117,7 +118,7 @@ func (x *Decider) tail() (p primary, ok bool) {
 // of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which
 // a side has fewer than three units have no row: nothing could be told of them.
 func (x *Decider) Rows(chosen pairing.Chosen) {
-	x.numbers, x.drifting = map[string]significance.Number{}, map[string]bool{}
+	x.numbers, x.drifting, x.apart = map[string]significance.Number{}, map[string]bool{}, map[string]comparison.Part{}
 	x.kind, x.kinds = chosen.Kind, chosen.Kinds
 	for i, k := range chosen.Judged {
 		y := *x
