@@ -121,3 +121,22 @@ func (b *Builder) GraphEvent(g GraphEvent) {
 	}
 	b.Row("CUDA_GRAPH_EVENTS", row.with(g.Set))
 }
+
+// HostFunc is a function that the host ran for a stream, which waited for it: a row of the device's side, and one of the
+// thread that ran it.
+type HostFunc struct {
+	Place
+	Start, End int64   // ns
+	Runs       *Thread // the driver's; nil: it has no row
+	Name       string
+	GraphNode  int64 // of a graph's host node; 0 is NULL
+}
+
+// HostFunc adds a function that the host ran for a stream.
+func (b *Builder) HostFunc(f HostFunc) {
+	b.Row("CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH", f.row(f.Start, f.End).with(Row{"graphNodeId": optInt(f.GraphNode)}))
+	if f.Runs != nil {
+		b.Row("CUDA_HOST_CALLBACK", Row{"start": Int(f.Start), "end": Int(f.End), "eventClass": Int(0),
+			"globalTid": f.Runs.globalValue(), "correlationId": optInt(f.Correlation), "nameId": ID(f.Name)})
+	}
+}

@@ -100,6 +100,10 @@ ProcessStreams
   globalPid! filenameId! contentId!
 CUPTI_ACTIVITY_KIND_CUDA_EVENT @3.0.0
   timestamp@3.24.14 deviceId! contextId! greenContextId@3.7.2 streamId! correlationId globalPid eventId! eventSyncId@3.17.2
+CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH @3.24.7
+  start! end! deviceId! contextId! greenContextId streamId! correlationId globalPid graphNodeId graphId
+CUDA_HOST_CALLBACK @3.24.7
+  start! end! eventClass! globalTid correlationId nameId
 CUDA_GRAPH_EVENTS @3.7.2
   start! end! eventClass! globalTid nameId! graphId originalGraphId graphExecId
 PROFILER_OVERHEAD

@@ -145,7 +145,7 @@ func (l *loader) run() error {
 	if err := l.read(list); err != nil {
 		return err
 	}
-	for _, load := range []func() error{l.loadOverhead, l.loadAllocs, l.loadEvents, l.loadPower} {
+	for _, load := range []func() error{l.loadOverhead, l.loadAllocs, l.loadEvents, l.loadPower, l.loadGraphsMade, l.loadHostCalls} {
 		if err := load(); err != nil {
 			return err
 		}
@@ -347,7 +347,7 @@ func (l *loader) name(c *cell) (string, bool) {
 func (l *loader) closeRanges(tables []*eventTable) {
 	last := int64(minTime)
 	for _, e := range tables {
-		if e.Role != RoleSync && !e.beside && e.span.Len() > 0 {
+		if e.Role != RoleSync && e.Role != RoleHostFunc && !e.beside && e.span.Len() > 0 {
 			last = max(last, e.facts.last)
 		}
 	}

@@ -267,7 +267,7 @@ func (l *loader) separateDevices() error {
 	if !conflict {
 		return nil
 	}
-	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
+	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work, &t.HostFuncs} {
 		for i := range w.places {
 			p := &w.places[i]
 			if p.proc.index != None {

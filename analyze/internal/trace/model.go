@@ -34,9 +34,14 @@ type Trace struct {
 	Copies  Copies
 	Sets    Sets
 	Graphs  Graphs // whole CUDA graph launches, where graphs were traced as one (--cuda-graph-trace=graph)
-	API     API    // CUDA runtime and driver calls
-	Ranges  Ranges // NVTX push/pop and start/end ranges
-	Syncs   Syncs  // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
+	// HostFuncs are functions that the host ran for a stream, which waited for their end: of cudaLaunchHostFunc, and host
+	// nodes of graphs. HostFuncNames are theirs, where the capture has them.
+	HostFuncs     Work
+	HostFuncNames map[HostFunc]string
+	GraphsMade    []int64 // when executable CUDA graphs were made, ns, ascending
+	API           API     // CUDA runtime and driver calls
+	Ranges        Ranges  // NVTX push/pop and start/end ranges
+	Syncs         Syncs   // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
 
 	OS          Observed // calls of the operating system's functions (OSRT_API)
 	OSStacks    Frames   // the call stacks of some of them
@@ -155,6 +160,9 @@ type Meta struct {
 	Loose                          int64  // places of the file that are no JSON, or say a thing twice
 	CaptureStart, CaptureStop      int64  // ANALYSIS_DETAILS, on the host's clock; only their difference is used
 }
+
+// HostFunc is the launch of a host function: its process and correlation id.
+type HostFunc struct{ Global, Corr int64 }
 
 // Alloc is memory that was allocated or freed.
 type Alloc struct {

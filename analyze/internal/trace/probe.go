@@ -20,6 +20,9 @@ const (
 	RoleMemcpy      Role = "memcpy"
 	RoleMemset      Role = "memset"
 	RoleGraph       Role = "graph"
+	RoleGraphMade   Role = "graph made"
+	RoleHostFunc    Role = "host function"
+	RoleHostCall    Role = "host function call"
 	RoleSync        Role = "sync"
 	RoleEvent       Role = "event"
 	RoleOverhead    Role = "overhead"
@@ -76,6 +79,10 @@ var roles = []roleSpec{
 		[]string{"CUPTI_ACTIVITY_KIND_MEMSET_V"}},
 	{RoleGraph, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE"}, []string{"start", "end"},
 		[]string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE_V"}},
+	{RoleGraphMade, []string{"CUDA_GRAPH_EVENTS"}, []string{"start", "graphExecId"}, nil},
+	{RoleHostFunc, []string{"CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH"},
+		[]string{"start", "end", "deviceId", "streamId"}, nil},
+	{RoleHostCall, []string{"CUDA_HOST_CALLBACK"}, []string{"globalTid", "correlationId", "nameId"}, nil},
 	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"},
 		[]string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
 	{RoleEvent, []string{"CUPTI_ACTIVITY_KIND_CUDA_EVENT"}, []string{"streamId", "correlationId", "eventId"}, nil},

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Tables with few rows, which need no columns: they are read by one goroutine into a slice of the trace.
@@ -101,3 +102,34 @@ func (l *loader) loadEvents() error {
 
 // maxAlloc is more memory than one allocation can have, in bytes.
 const maxAlloc = 1 << 48
+
+// loadGraphsMade reads when executable graphs were made. Graphs that nobody can launch, which have no executable id, are
+// skipped.
+func (l *loader) loadGraphsMade() error {
+	made := &l.trace.GraphsMade
+	err := l.count(RoleGraphMade, []string{"start", "graphExecId"}, func(row []cell) bool {
+		start, ok := row[0].Whole()
+		if !ok || !sound(start, start) || orNone(&row[1]) <= 0 {
+			return false
+		}
+		*made = append(*made, start)
+		return true
+	})
+	slices.Sort(*made)
+	return err
+}
+
+// loadHostCalls reads what the functions that the host ran for a stream are called.
+func (l *loader) loadHostCalls() error {
+	names := map[HostFunc]string{}
+	l.trace.HostFuncNames = names
+	return l.count(RoleHostCall, []string{"globalTid", "correlationId", "nameId"}, func(row []cell) bool {
+		thread, ok1 := row[0].Whole()
+		corr, ok2 := row[1].Whole()
+		name, ok3 := l.text(&row[2])
+		if ok1 && ok2 && ok3 {
+			names[HostFunc{thread &^ tidBits, corr}] = strings.Clone(name)
+		}
+		return ok1 && ok2
+	})
+}

@@ -278,13 +278,14 @@ func small(c *cell) int16 {
 // newEvents are the readers of the event tables, by role.
 func newEvents(l *loader) map[Role]*eventTable {
 	return map[Role]*eventTable{
-		RoleKernel: newKernelTable(l),
-		RoleMemcpy: newCopyTable(l),
-		RoleMemset: newSetTable(l),
-		RoleGraph:  newGraphTable(l),
-		RoleSync:   newSyncTable(l),
-		RoleAPI:    newAPITable(l),
-		RoleNVTX:   newRangeTable(l),
+		RoleKernel:   newKernelTable(l),
+		RoleMemcpy:   newCopyTable(l),
+		RoleMemset:   newSetTable(l),
+		RoleGraph:    newGraphTable(l),
+		RoleSync:     newSyncTable(l),
+		RoleHostFunc: newWork(l, &l.trace.HostFuncs, func(*sink, []cell) {}),
+		RoleAPI:      newAPITable(l),
+		RoleNVTX:     newRangeTable(l),
 
 		RoleOS:          newOSTable(l),
 		RoleOSStack:     newFrameTable(l, &l.trace.OSStacks),

@@ -29,6 +29,8 @@ var Graphs = kit.Section{
 			"share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration"),
 		report.Define("graph.launches", report.Count, report.None, report.Exact, report.Total, report.Sum,
 			"graph launch calls"),
+		report.Define("graph.created", report.Count, report.Lower, report.Noisy, report.Total, report.Sum,
+			"executable CUDA graphs made in the window, which a server that is warm makes none of"),
 		report.Define("graph.time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
 			"GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole"),
 		report.Define("graph.kernels", report.Count, report.None, report.Exact, report.Total, report.Sum,
@@ -94,6 +96,12 @@ func graphs(in *kit.Input, out *kit.Output) {
 	if hasAPI {
 		out.From(trace.RoleAPI, launches, "start", "nameId")
 		out.Int("graph.launches", nil, int64(launches))
+	}
+	if in.Has(trace.RoleGraphMade) {
+		from, _ := slices.BinarySearch(in.Trace.GraphsMade, in.Span.Start)
+		to, _ := slices.BinarySearch(in.Trace.GraphsMade, in.Span.End)
+		out.From(trace.RoleGraphMade, to-from, "start", "graphExecId")
+		out.Int("graph.created", nil, int64(to-from))
 	}
 	inGraphs := 0
 	for i := range nodes {

@@ -22,6 +22,7 @@ var Idle = kit.Section{
 		"one open on it in the middle of the gap.",
 	Findings: []kit.FindingDef{
 		{ID: "gpu_gaps", Title: "The GPU does nothing for more than half a second at a time", General: true},
+		{ID: "host_functions", Title: "A stream waits for functions that the host runs for it"},
 		{ID: "gpu_low_use", Title: "For a part of the window the GPU is busy for less than half of the time"},
 	},
 	Metrics: []report.MetricDef{
@@ -34,6 +35,9 @@ var Idle = kit.Section{
 		report.Define("idle.long_gap_count", report.Count, report.Lower, report.Noisy, report.Total, report.Device,
 			"gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' rule gpu_gaps "+
 				"counts them").By("device"),
+		report.Define("idle.host_function_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
+			"idle time in which the next work was launched, and the host ran a function that its stream or its graph "+
+				"waited for; part of cause dependency, or unknown").By("device"),
 		report.Define("idle.low_use_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Device,
 			"share of the window's 30 equal chunks in which the device was busy for less than half of the time, as "+
 				"nsys' rule gpu_time_util counts them").By("device"),
@@ -57,6 +61,7 @@ var Idle = kit.Section{
 			kit.Wide(kit.NsCol("dependency", "Dependency", "dependency_ms")),
 			kit.Wide(kit.NsCol("unknown", "Unknown", "unknown_ms")),
 		}},
+		hostFuncTable,
 	},
 	Early: func(in *kit.Input) { idleByDevice(in) },
 	Gaps:  func(in *kit.Input) []*timeline.Visitor { return visitors(idleLooks(in)) },
@@ -107,6 +112,7 @@ func idle(in *kit.Input, out *kit.Output) {
 		}
 	}
 	gapTable(in, out, top, gaps, left).Add()
+	hostFuncRows(in, out)
 	if in.Options.AllRows && gaps > len(top) {
 		var all []deviceGap
 		for i := range found {
@@ -123,6 +129,7 @@ func idle(in *kit.Input, out *kit.Output) {
 	out.Note("A gap's causes are explained in the section on GPU time. nsys-llm-explainer looks for gaps between kernels only: copies, memsets and CUDA graph traces end a gap here.")
 	if in.Span.Len() >= shortWindow && in.RanKernels() {
 		idleFindings(in, out, found)
+		hostFuncFinding(in, out, found)
 	}
 }
 
@@ -155,6 +162,7 @@ type deviceIdle struct {
 	summary    *report.Summary
 	histogram  *report.Histogram
 	long       int
+	held       int64     // ns of gaps in which a host function held the next work
 	use, strip []float64 // busy shares of the window's chunks, of nsys' rule and of the chart
 	top        []deviceGap
 	all        []deviceGap // where all rows were asked for
@@ -182,9 +190,9 @@ type idleLook struct {
 func idleLooks(in *kit.Input) []*idleLook {
 	return kit.Once(in, "idle looks", func() []*idleLook {
 		list := make([]*idleLook, len(in.Timeline.Devices))
-		overhead, at := overheadSet(in), newIdleMoments(in.Span)
+		overhead, at, held := overheadSet(in), newIdleMoments(in.Span), newHeldWork(in.Trace)
 		for i := range list {
-			list[i] = newIdleLook(in, &in.Timeline.Devices[i], overhead, at)
+			list[i] = newIdleLook(in, &in.Timeline.Devices[i], overhead, at, held)
 		}
 		return list
 	})
@@ -214,7 +222,7 @@ func visitors(looks []*idleLook) []*timeline.Visitor {
 	return list
 }
 
-func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments) *idleLook {
+func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *idleMoments, held heldWork) *idleLook {
 	x := &idleLook{Visitor: timeline.Visitor{Moments: at.all}}
 	room := spill.Make[uint32](in.Trace.Memory(), d.GapCount)
 	lengths := stat.NewCollector(room)
@@ -224,6 +232,7 @@ func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *i
 			uncovered(g.Interval, overhead) > longGap {
 			x.long++
 		}
+		x.held += held.within(in, d, g)
 		if len(x.top) < topGaps || g.Len() > x.top[topGaps-1].Len() {
 			x.top = insertGap(x.top, deviceGap{d, *g})
 		}
@@ -256,6 +265,10 @@ func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *timeline.Device) {
 		out.Float("idle.longest_gap", l, s.Max)
 	}
 	out.Int("idle.long_gap_count", l, int64(x.long))
+	if in.Has(trace.RoleHostFunc) {
+		out.With(trace.RoleHostFunc, "start", "end", "streamId")
+		out.Int("idle.host_function_time", l, x.held)
+	}
 	if x.use != nil {
 		out.Float("idle.low_use_ratio", l, x.lowUse())
 	}

@@ -171,15 +171,17 @@ func (in *Input) Table(role trace.Role) string {
 }
 
 var usualTable = map[trace.Role]string{
-	trace.RoleKernel:   "CUPTI_ACTIVITY_KIND_KERNEL",
-	trace.RoleAPI:      "CUPTI_ACTIVITY_KIND_RUNTIME",
-	trace.RoleNVTX:     "NVTX_EVENTS",
-	trace.RoleMemcpy:   "CUPTI_ACTIVITY_KIND_MEMCPY",
-	trace.RoleMemset:   "CUPTI_ACTIVITY_KIND_MEMSET",
-	trace.RoleGraph:    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-	trace.RoleSync:     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	trace.RoleEvent:    "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-	trace.RoleOverhead: "PROFILER_OVERHEAD", trace.RoleOS: "OSRT_API", trace.RoleSched: "SCHED_EVENTS",
+	trace.RoleKernel:    "CUPTI_ACTIVITY_KIND_KERNEL",
+	trace.RoleAPI:       "CUPTI_ACTIVITY_KIND_RUNTIME",
+	trace.RoleNVTX:      "NVTX_EVENTS",
+	trace.RoleMemcpy:    "CUPTI_ACTIVITY_KIND_MEMCPY",
+	trace.RoleMemset:    "CUPTI_ACTIVITY_KIND_MEMSET",
+	trace.RoleGraph:     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+	trace.RoleGraphMade: "CUDA_GRAPH_EVENTS",
+	trace.RoleHostFunc:  "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH",
+	trace.RoleSync:      "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+	trace.RoleEvent:     "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+	trace.RoleOverhead:  "PROFILER_OVERHEAD", trace.RoleOS: "OSRT_API", trace.RoleSched: "SCHED_EVENTS",
 	trace.RoleSample: "COMPOSITE_EVENTS", trace.RoleSampleStack: "SAMPLING_CALLCHAINS", trace.RoleCounter: "GPU_METRICS",
 	trace.RoleGeneric: "GENERIC_EVENTS",
 	trace.RoleAlloc:   "CUDA_GPU_MEMORY_USAGE_EVENTS",
@@ -264,6 +266,7 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 	x.in.ceilings(list)
 	r.Findings, r.Remarks = rankFindings(x.in.Step(), list)
 	limitMetrics(r)
+	sayGrouped(r)
 	rankWarnings(r.Warnings)
 	adviseOnce(r.Findings)
 	return attachments
