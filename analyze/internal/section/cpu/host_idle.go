@@ -140,7 +140,7 @@ func hostIdle(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "no device waited for the host's code in the window")
 		return
 	}
-	t.Cut(-1).Add()
+	t.Cut(int(timeline.HostCauses)*kit.MaxDevices, "time").Add()
 	if lacks := x.lacks(in); len(lacks) > 0 {
 		out.Status(report.Partial, "the capture lacks "+strings.Join(lacks, "; "))
 	}

@@ -127,10 +127,13 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 		causes.Row(row...)
 		classes.Row(append(row, kit.Int("window", window), kit.Int("busy", busy), kit.Int("compute", compute),
 			kit.Int("exposed_comm", comm), kit.Int("exposed_copy", copies), kit.Maybe("idle_ratio", ratio))...)
-		chart.Series = append(chart.Series, parts)
+		if i < kit.MaxDeviceMetrics {
+			chart.Series = append(chart.Series, parts)
+		}
 	}
-	classes.Add()
-	causes.Add()
+	sums := append(timeline.CauseNames[:], "idle", "busy", "compute", "exposed_comm", "exposed_copy")
+	classes.Cut(kit.MaxDevices, sums...).Add()
+	causes.Cut(kit.MaxDevices, sums...).Add()
 	out.Chart(chart)
 	out.Note("Busy time counts copies, memsets and CUDA graph traces as work; nsys-llm-explainer counts kernels alone, as gpu.kernel_idle_ratio does.")
 	if in.Trace.Graphs.Len() > 0 {

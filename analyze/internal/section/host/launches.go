@@ -282,7 +282,7 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 		}
 		t.Partial(row...)
 	}
-	t.Cut(-1).Add()
+	t.Cut(kit.MaxShown, "launches", "api_time", "kernels").Add()
 	return storm
 }
 

@@ -172,7 +172,7 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 			kit.Int("kernels", counts[i]), kit.Int("kernel_time", times[i]), kit.Int("busy", busy),
 			kit.Maybe("busy_ratio", stat.Ratio(busy, in.Span.Len())))
 	}
-	t.Add()
+	t.Cut(kit.MaxDevices, "kernels", "kernel_time", "busy").Add()
 }
 
 // pidsOn lists the pids that did work on a device; the unknown process is left out.

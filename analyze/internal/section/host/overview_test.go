@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -75,4 +76,45 @@ func TestOverviewOldest(t *testing.T) {
 	res := sectiontest.Analyse(t, tt.Oldest(), analyze.Options{})
 	sectiontest.WantStatus(t, res.Report, "overview", report.OK, "")
 	sectiontest.Metric(t, res.Report, 1, "capture.devices")
+}
+
+// TestManyAreGrouped: 10,002 processes launch a kernel of 1 µs each, by turns on 1,026 devices: devices 0 to 767 run ten of
+// them, the others nine. What is beyond 1,024 devices and 10,000 processes is one row, and one value of a metric.
+func TestManyAreGrouped(t *testing.T) {
+	b := tt.New()
+	for i := range int64(10_002) {
+		b.Process(2+i, "p").Thread(2+i, "").Launch("k", i*sectiontest.Us, i*sectiontest.Us+100, tt.Kernel{Place: tt.Place{Device: i % 1026}, Start: i*sectiontest.Us + 200, End: i*sectiontest.Us + 200 + sectiontest.Us})
+	}
+	l := sectiontest.Look(t, b, analyze.Options{})
+	var said []string
+	for _, w := range l.Report.Warnings {
+		if w.Code == "grouped" {
+			said = append(said, w.Text)
+		}
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "1026 devices, more than 1024, and 10002 streams, more than 10000, and 10002 processes, more than 10000.") {
+		t.Errorf("said %q", said)
+	}
+	devices := l.Table("overview", "devices")
+	if len(devices.Rows) != 1025 || devices.TotalRows != 1026 || !devices.Others {
+		t.Fatalf("%d rows of %d", len(devices.Rows), devices.TotalRows)
+	}
+	l.Row(devices, 767, "device_id", "767", "kernels", "10")
+	l.Row(devices, 1024, "device_id", "null", "kernels", "18", "kernel_time", "18000")
+	sectiontest.Metric(t, l.Report, 9, "kernel.count", "device", "1023")
+	sectiontest.Metric(t, l.Report, 18, "kernel.count", "device", "(others)")
+	sectiontest.Metric(t, l.Report, 18*sectiontest.Us, "kernel.total_time", "device", "(others)")
+	sectiontest.NoMetric(t, l.Report, "kernel.count", "device", "1024")
+	launches := l.Table("launches", "launches_by_pid")
+	if len(launches.Rows) != 10_001 || launches.TotalRows != 10_002 {
+		t.Fatalf("%d rows of %d", len(launches.Rows), launches.TotalRows)
+	}
+	l.Row(launches, 10_000, "pid", "null", "launches", "2", "api_time", "200")
+	for _, s := range l.Report.Sections {
+		for _, tab := range s.Tables {
+			if len(tab.Rows) > 10_001 {
+				t.Errorf("table %s has %d rows", tab.ID, len(tab.Rows))
+			}
+		}
+	}
 }

@@ -3,8 +3,10 @@ package kit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -16,6 +18,30 @@ const (
 	MaxDeviceMetrics = 64
 	MaxProcMetrics   = 100
 )
+
+// How many devices, and how many streams or processes, are shown one by one. Those beyond are one row of a table.
+const (
+	MaxDevices = 1024
+	MaxShown   = 10_000
+)
+
+// sayGrouped warns where the capture has more devices, streams or processes than are shown.
+func sayGrouped(r *report.Report) {
+	most := map[string]int64{"devices": MaxDevices, "streams": MaxShown, "processes": MaxShown}
+	var many []string
+	for i := range r.Sections {
+		for k := range r.Sections[i].Tables {
+			t := &r.Sections[i].Tables[k]
+			if n, ok := most[t.ID]; ok && t.TotalRows > n {
+				many = append(many, fmt.Sprintf("%d %s, more than %d", t.TotalRows, t.ID, n))
+			}
+		}
+	}
+	if len(many) > 0 {
+		r.Warnings = append(r.Warnings, report.Warning{Code: "grouped", Section: "overview",
+			Text: "The capture has " + strings.Join(many, ", and ") + ". The tables of the report group the others in their last row; the CSV files have all."})
+	}
+}
 
 // sumsToWhole reports whether a metric is kept of every device and process: these sum to the whole.
 func sumsToWhole(id string) bool { return id == "kernel.total_time" || id == "kernel.count" }
@@ -116,6 +142,9 @@ func limitMetrics(r *report.Report) {
 		slices.SortStableFunc(order, func(a, b int32) int {
 			return cmp.Or(cmp.Compare(values[b][0], values[a][0]), cmp.Compare(values[b][1], values[a][1]))
 		})
+		if limit.label == "device" && len(order) > MaxDevices {
+			groupMetrics(r, limit.label, of, order[MaxDevices:])
+		}
 		keep := make(map[string]bool, limit.n)
 		for _, k := range order[:limit.n] {
 			keep[of.Keys[k]] = true
@@ -138,5 +167,30 @@ func limitMetrics(r *report.Report) {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "overview",
 			Text: fmt.Sprintf("The capture has %d different values of %s. Only the %d %s have metrics of their own; metrics without this label count all of them.",
 				len(of.Keys), limit.label, limit.n, limit.kept)})
+	}
+}
+
+// groupMetrics makes one metric of those that sum to the whole, of some values of a label.
+func groupMetrics(r *report.Report, label string, of *Numbering[string], others []int32) {
+	other := map[string]bool{}
+	for _, k := range others {
+		other[of.Keys[k]] = true
+	}
+	sums := map[string]*report.Metric{}
+	r.Metrics = slices.DeleteFunc(r.Metrics, func(m report.Metric) bool {
+		if !other[m.Labels[label]] || len(m.Labels) != 1 || m.Value == nil || !sumsToWhole(m.ID) {
+			return false
+		}
+		if s := sums[m.ID]; s != nil {
+			v := *s.Value + *m.Value
+			s.Value, s.N = &v, s.N+m.N
+			return true
+		}
+		m.Labels, m.Summary, m.Histogram = Labels(label, "(others)"), nil, nil
+		sums[m.ID] = &m
+		return true
+	})
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		r.Metrics = append(r.Metrics, *sums[id])
 	}
 }

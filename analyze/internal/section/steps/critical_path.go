@@ -293,6 +293,6 @@ func (r *pathRun) absent() (ofUnits []absences) {
 			kit.Int("unknown", sums[i][stepgraph.AbsentUnknown]),
 			kit.Int("exposed", max(0, d.ExposedComm+d.ExposedCopy-blocking)))
 	}
-	t.Cut(-1).Add()
+	t.Cut(kit.MaxDevices, "time", "starved", "comm", "copy", "dependency", "unknown", "exposed").Add()
 	return ofUnits
 }
