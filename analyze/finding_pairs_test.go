@@ -75,7 +75,7 @@ func appears(r *report.Report, section, id string) string {
 // with its place.
 var remarksOnly = []string{
 	"categories/unnamed_kernels", "unit/unit_uneven", "unit/unit_imbalance", "components/attention_dominates", "host_idle/host_frame",
-	"launches/launch_rate", "memcpy/tiny_copies", "memcpy/sync_memset", "graphs/graph_hidden", "graphs/no_graphs", "graphs/few_graphs", "idle/gpu_gaps", "idle/gpu_low_use",
+	"launches/launch_rate", "memcpy/tiny_copies", "memcpy/sync_memset", "graphs/graph_hidden", "graphs/no_graphs", "graphs/few_graphs", "idle/gpu_gaps", "idle/gpu_low_use", "idle/host_functions",
 	"nvtx/nvtx_present", "phases/dominant_phase", "phases/dominant_phase_wall", "phases/phase_launch_storm", "processes/shared_device",
 	"ncu/high_dram", "ncu/low_dram", "ncu/latency_bound", "ncu/top_kernel_bound", "ncu/few_measured",
 	"load/load_saturated", "serving/preemptions", "counters/requests_cut_off", "iterations/iteration_stall", "engine_start/kv_cache_small", "graph_stats/graph_padding",
@@ -274,6 +274,13 @@ var findingPairs = map[string]pair{
 	"idle/gpu_low_use": traced(func(c *capture, must bool) { // 14 % of the window idle in one piece; 5 %
 		c.kernel("gemm", 0, 0, pick[int64](must, 850, 940))
 		c.kernel("gemm", 980, 990, 1000)
+	}),
+	"idle/host_functions": traced(func(c *capture, must bool) { // 2 % of the window behind a function, or beside one of another stream
+		c.b = tracetest.New(tracetest.Schema("3.25.0"))
+		c.th = c.b.Process(1, "p").Thread(1, "")
+		c.kernel("gemm", 0, 0, 500)
+		c.b.HostFunc(tracetest.HostFunc{Place: tracetest.Place{Process: c.th.Process(), Stream: pick[int64](must, 7, 8)}, Start: 500 * us, End: 520 * us})
+		c.kernel("gemm", 480, 521, 1000)
 	}),
 	"nvtx/nvtx_present": traced(func(c *capture, must bool) {
 		c.kernel("gemm", 0, 0, 1000)

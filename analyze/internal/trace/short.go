@@ -103,17 +103,16 @@ func (l *loader) loadEvents() error {
 // maxAlloc is more memory than one allocation can have, in bytes.
 const maxAlloc = 1 << 48
 
-// loadGraphsMade reads when executable graphs were made. Graphs that nobody can launch, which have no executable id, are
-// skipped.
+// loadGraphsMade reads when executable graphs were made. Graphs that nobody can launch have no executable id.
 func (l *loader) loadGraphsMade() error {
 	made := &l.trace.GraphsMade
 	err := l.count(RoleGraphMade, []string{"start", "graphExecId"}, func(row []cell) bool {
 		start, ok := row[0].Whole()
-		if !ok || !sound(start, start) || orNone(&row[1]) <= 0 {
-			return false
+		ok = ok && sound(start, start)
+		if ok && orNone(&row[1]) > 0 {
+			*made = append(*made, start)
 		}
-		*made = append(*made, start)
-		return true
+		return ok
 	})
 	slices.Sort(*made)
 	return err

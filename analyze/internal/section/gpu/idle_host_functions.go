@@ -107,7 +107,7 @@ func hostFuncFinding(in *kit.Input, out *kit.Output, found []deviceIdle) {
 			continue
 		}
 		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
-		out.Find("host_functions", "A stream waits for functions that the host runs for it",
+		out.Find("host_functions",
 			[]report.MetricRef{kit.Ref("idle.host_function_time", "device", id),
 				kit.Ref("gpu.idle_cause_time", "cause", "dependency", "device", id)},
 			"cudaLaunchHostFunc and host nodes of graphs stop their stream until the host has run the function, on a thread of the driver that other functions wait for too.",
