@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // maxAnswer bounds an answer in bytes, artifacts included, which have their own, lower limit.
@@ -56,7 +58,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // once sends a copy of the request, with its body from the start.
 func (t *transport) once(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(req.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(req.Context(), limit.Wait(requestTimeout))
 	out := req.Clone(ctx)
 	out.Header.Del("Authorization")
 	if t.api != nil && t.token != "" && sameOrigin(req.URL, t.api) {

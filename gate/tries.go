@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 const (
@@ -49,6 +51,9 @@ func (t *tries) later(resp *http.Response, err error) *limited {
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return nil
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = limit.Late("a request", limit.Wait(requestTimeout))
 		}
 		return &limited{what: "no answer: " + oneLine(errNetwork(err).Error(), 200)}
 	}

@@ -10,13 +10,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // ErrNotFound says that the ref is there and holds no such file.
 var ErrNotFound = errors.New("not found")
 
-// Show returns the file at path, as it is at a ref, of at most limit bytes.
-func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
+// Show returns the file at path, as it is at a ref, of at most most bytes.
+func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, ": \t\n") {
 		return nil, fmt.Errorf("%q is not a valid git ref", ref)
 	}
@@ -27,34 +30,50 @@ func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 		}
 		name = filepath.Join(filepath.Base(dir), name)
 	}
-	if _, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); err != nil {
+	var late *limit.LateError
+	if _, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); errors.As(err, &late) {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf(
 			"the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
 	}
 	object := ref + ":./" + filepath.ToSlash(name)
 	size, err := run(ctx, dir, "cat-file", "-s", object)
+	if errors.As(err, &late) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s at %s: %w", path, ref, ErrNotFound)
 	}
-	if s := strings.TrimSpace(string(size)); len(s) > len(fmt.Sprint(limit)) {
-		return nil, fmt.Errorf("%s at %s is larger than %d bytes", path, ref, limit)
+	if s := strings.TrimSpace(string(size)); len(s) > len(fmt.Sprint(most)) {
+		return nil, fmt.Errorf("%s at %s is larger than %d bytes", path, ref, most)
 	}
 	out, err := run(ctx, dir, "cat-file", "blob", object)
-	if err == nil && len(out) > limit {
-		err = fmt.Errorf("%s at %s is larger than %d bytes", path, ref, limit)
+	if err == nil && len(out) > most {
+		err = fmt.Errorf("%s at %s is larger than %d bytes", path, ref, most)
 	}
 	return out, err
 }
 
+// usual is how long git may take: nothing is fetched.
+const usual = time.Minute
+
 // run is what git prints in a folder of a checkout. What the checkout's refs/replace say is the change's, and what is
 // not here is not fetched.
 func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	most := limit.Wait(usual)
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
+	cmd.WaitDelay = time.Second
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, limit.Late("git "+args[0], most)
+	}
 	if err != nil && errs.Len() > 0 {
 		err = fmt.Errorf("git: %s", strings.TrimSpace(errs.String()))
 	}

@@ -2,10 +2,13 @@ package gitfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // Commit is one commit of a log.
@@ -143,6 +146,10 @@ func Resolve(ctx context.Context, dir, name string) (string, error) {
 		return "", fmt.Errorf("%q is not a valid name of a commit", name)
 	}
 	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	var late *limit.LateError
+	if errors.As(err, &late) {
+		return "", err
+	}
 	if err != nil {
 		return "", fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name)
 	}

@@ -1,11 +1,15 @@
 package source
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // export runs nsys export into the scratch folder.
@@ -45,12 +49,18 @@ func (in *Input) export(name string) error {
 		}
 		abs = named
 	}
-	cmd := exec.CommandContext(in.ctx, nsys, "export", "--type", "sqlite", "--lazy=false", "--force-overwrite=true",
+	most := limit.Wait(time.Hour)
+	ctx, cancel := context.WithTimeout(in.ctx, most)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, nsys, "export", "--type", "sqlite", "--lazy=false", "--force-overwrite=true",
 		"--output", out, abs)
-	cmd.Dir = in.temp
+	cmd.Dir, cmd.WaitDelay = in.temp, time.Second
 	said, err := cmd.CombinedOutput()
 	if e := in.ctx.Err(); e != nil {
 		return e
+	}
+	if ctx.Err() != nil {
+		return in.Fail("could not be exported: "+limit.Late("nsys export", most).Error(), "", nil)
 	}
 	if err != nil {
 		return in.Fail("could not be exported by nsys: "+lastLine(said),

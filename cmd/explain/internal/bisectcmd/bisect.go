@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -158,7 +159,10 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 		}
 	}
 	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
-	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); err != nil {
+	var late *limit.LateError
+	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); errors.As(err, &late) {
+		return nil, err
+	} else if err != nil {
 		return nil, usage.Errorf("--good %s is not a commit in the checkout %s: fetch it first", f.good, f.dir)
 	}
 	last, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
@@ -379,9 +383,14 @@ func (b *bisection) value(r *report.Report) (float64, error) {
 
 // git runs git in the checkout.
 func (b *bisection) git(args ...string) error {
-	c := exec.CommandContext(context.WithoutCancel(b.cmd.Context()), "git", args...)
-	c.Dir = b.dir
-	if out, err := c.CombinedOutput(); err != nil {
+	most := limit.Wait(10 * time.Minute) // a checkout may fetch what the clone lacks
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.cmd.Context()), most)
+	defer cancel()
+	c := exec.CommandContext(ctx, "git", args...)
+	c.Dir, c.WaitDelay = b.dir, time.Second
+	if out, err := c.CombinedOutput(); ctx.Err() != nil {
+		return limit.Late("git "+args[0], most)
+	} else if err != nil {
 		return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(out)))
 	}
 	return nil

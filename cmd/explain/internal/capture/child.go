@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // record is what is kept of a child process, in logs/children.json.
@@ -243,21 +245,21 @@ func lastLine(path string) string {
 }
 
 // tool runs a program to its end, within a time limit, and returns an error that says how it failed.
-func (b *book) tool(ctx context.Context, name string, argv []string, limit time.Duration, env ...string) error {
+func (b *book) tool(ctx context.Context, name string, argv []string, most time.Duration, env ...string) error {
 	c, err := b.run(name, argv, env...)
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-c.ended:
 	case <-timer.C:
 		b.mu.Lock()
-		c.record.Limit = limit.String()
+		c.record.Limit = most.String()
 		b.mu.Unlock()
 		c.kill()
-		return fmt.Errorf("%s did not end within %s", name, limit)
+		return limit.Late(name, most)
 	case <-ctx.Done():
 		c.kill()
 		return context.Cause(ctx)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // Nsys is an installed Nsight Systems.
@@ -117,13 +119,14 @@ const (
 )
 
 func ask(ctx context.Context, path string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	most := limit.Wait(probeLimit)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
-		return "", fmt.Errorf("no answer within %s", probeLimit)
+		return "", limit.Late("it", most)
 	}
 	return string(out), err
 }

@@ -143,12 +143,11 @@ func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 
 // wait waits for the end of a program under nsys profile. The error is of one that did not end in time.
 func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
-	var limit <-chan time.Time
+	var over, late <-chan time.Time
 	if j.Limit > 0 {
-		timer := time.NewTimer(j.Limit)
-		defer timer.Stop()
-		limit = timer.C
+		over = time.After(j.Limit)
 	}
+	complete := limit.Wait(completeLimit)
 	c.watchProgram()
 	for left := c.left; ; {
 		select {
@@ -156,19 +155,23 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 			return nil
 		case <-left:
 			left = nil
-			what := "is completing the recording, in at most " + completeLimit.String()
+			what := "is completing the recording, in at most " + complete.String()
+			late = time.After(complete)
 			if started := remaining(c.cmd.Process.Pid); len(started) > 0 {
-				what = "is waiting for processes that it started: " + list(started)
+				what, late = "is waiting for processes that it started: "+list(started), nil
 			}
 			r.say("The program has ended; nsys " + what + ". Ctrl-C ends them and keeps the recording")
-		case <-limit:
-			r.endProgram(hard, c, j.Grace, completeLimit)
+		case <-late:
+			c.stop(min(j.Grace, giveUpLimit))
+			return limit.Late("nsys", complete)
+		case <-over:
+			r.endProgram(hard, c, j.Grace, complete)
 			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
 				j.Limit)
 		case <-ctx.Done():
 			r.Interrupted = true
 			r.say("Interrupted: ending the recording; once more to give up")
-			r.endProgram(hard, c, j.Grace, completeLimit)
+			r.endProgram(hard, c, j.Grace, complete)
 			return nil
 		}
 	}
@@ -320,14 +323,14 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 	opened, closed := false, false
 	open := func(ctx context.Context) error {
 		opened = true
-		return r.book.tool(ctx, "nsys-start", start, startLimit)
+		return r.book.tool(ctx, "nsys-start", start, limit.Wait(startLimit))
 	}
 	shut := func() error {
 		if closed || !opened {
 			return nil
 		}
 		closed = true
-		return r.step(hard, "nsys-stop", "nsys to end the recording", stopCommand(j.Nsys, session), stopLimit)
+		return r.step(extended(hard, giveUpLimit), "nsys-stop", "nsys to end the recording", stopCommand(j.Nsys, session), stopLimit)
 	}
 	err = r.watched(ctx, c, func(ctx context.Context) error { return work(ctx, c, open, shut) })
 	if ctx.Err() != nil && hard.Err() == nil {
@@ -453,9 +456,16 @@ func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
 // missingLibrary is how the system says that a program lacks one.
 var missingLibrary = regexp.MustCompile(`error while loading shared libraries: ([^:\s]+)`)
 
+// extended is a context that ends so long after another one.
+func extended(ctx context.Context, by time.Duration) context.Context {
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(by, func() { cancel(context.Cause(ctx)) }) })
+	return late
+}
+
 // step is one of those that follow a recording, which is kept whatever becomes of them. Where the user interrupts, it
 // is said what is waited for, and how long.
-func (r *Run) step(hard context.Context, name, what string, argv []string, limit time.Duration) error {
+func (r *Run) step(hard context.Context, name, what string, argv []string, usual time.Duration) error {
 	tool, cancel := context.WithCancelCause(hard)
 	defer cancel(nil)
 	most, interrupted := r.grace, "Interrupted: w"
@@ -470,7 +480,7 @@ func (r *Run) step(hard context.Context, name, what string, argv []string, limit
 			cancel(fmt.Errorf("%w: %s did not end within %s (--grace sets it)", ErrInterrupted, name, most))
 		}
 	})()
-	return r.book.tool(tool, name, argv, limit)
+	return r.book.tool(tool, name, argv, limit.Wait(usual))
 }
 
 // exportName is what the export is called in logs/children.json.

@@ -5,6 +5,7 @@ package fetch
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // Remote reports whether an input is no file: it has to be fetched.
@@ -91,22 +95,48 @@ func safe(name string) string {
 }
 
 func get(ctx context.Context, address string) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	most := limit.Wait(time.Minute)
+	silence := time.AfterFunc(most, func() { cancel(limit.Late("the server's silence", most)) })
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not an address", Shown(address))
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: %w", Shown(address), hide(err))
+		return nil, fmt.Errorf("cannot fetch %s: %w", Shown(address), hide(cmp.Or(context.Cause(ctx), err)))
 	}
+	body := &heard{resp.Body, ctx, silence, most}
 	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
+		body.Close()
 		return nil, fmt.Errorf("cannot fetch %s: the server answered %s; a presigned address may have expired", Shown(address), resp.Status)
 	}
 	if n := resp.ContentLength; n >= 0 {
-		return &whole{resp.Body, n}, nil
+		return &whole{body, n}, nil
 	}
-	return resp.Body, nil
+	return body, nil
+}
+
+// heard is a body whose server may be silent for so long.
+type heard struct {
+	io.ReadCloser
+	ctx     context.Context
+	silence *time.Timer
+	most    time.Duration
+}
+
+func (h *heard) Read(b []byte) (int, error) {
+	n, err := h.ReadCloser.Read(b)
+	h.silence.Reset(h.most)
+	if cause := context.Cause(h.ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return n, err
+}
+
+func (h *heard) Close() error {
+	h.silence.Stop()
+	return h.ReadCloser.Close()
 }
 
 // whole tells a body that was cut off from one that ended.
