@@ -279,13 +279,7 @@ func iterationList(o *kit.Output, list *serverlog.Iterations) {
 			kit.Int("elapsed", it.Elapsed().Nanoseconds()), kit.Int("line_number", int64(it.Line)),
 			kit.Text("type", serverlog.TypeNames[it.Type()]))
 	}
-	t.TotalRows = int64(n)
-	if n > maxLogRows {
-		addOthers(t)
-		o.Note("iterations.csv lists the first " + strconv.Itoa(maxLogRows) +
-			" iterations; statistics are over all of them.")
-	}
-	t.Attach()
+	attachFirst(o, t, n, "iterations; statistics are over all of them")
 }
 
 const (

@@ -232,17 +232,7 @@ func loadRequests(o *kit.Output, r *loadfile.Result) {
 		whole.Add()
 		return
 	}
-	whole.Attach()
-	short := o.Table("load_requests")
-	short.File = ""
-	for k := range min(loadRows, len(r.Requests)) {
-		row(short, k*len(r.Requests)/min(loadRows, len(r.Requests)))
-	}
-	short.TotalRows = r.Counts.Sent
-	others := make([]report.Cell, len(short.Columns))
-	others[len(others)-1] = report.S("(others)")
-	short.Rows, short.Others = append(short.Rows, others), true
-	short.Add()
+	addSpaced(o, whole, len(r.Requests), loadRows, row)
 	o.Note("The table lists " + strconv.Itoa(loadRows) + " requests, evenly spaced; load_requests.csv has more.")
 }
 

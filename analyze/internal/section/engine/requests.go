@@ -119,12 +119,7 @@ func requests(in *kit.Input, out *kit.Output) {
 			kit.Put("completed_time", stamp(q.Finished, log.Year)), kit.Put("queue", wait),
 			kit.Put("processing", work), kit.Put("total", whole))
 	}
-	t.TotalRows = int64(len(r.List))
-	if len(r.List) > maxLogRows {
-		addOthers(t)
-		out.Note("requests.csv lists the first " + strconv.Itoa(maxLogRows) + " requests.")
-	}
-	t.Attach()
+	attachFirst(out, t, len(r.List), "requests")
 	finished := int64(0)
 	for i := range r.List {
 		if r.List[i].Finished != serverlog.NoClock {
@@ -167,12 +162,7 @@ func timedRequests(out *kit.Output, log *serverlog.Data) {
 				kit.Put("queue", wait), kit.Put("processing", work), kit.Put("total", whole))
 		}
 	}
-	t.TotalRows = int64(len(list))
-	if len(list) > maxLogRows {
-		addOthers(t)
-		out.Note("requests.csv lists the first " + strconv.Itoa(maxLogRows) + " requests.")
-	}
-	t.Attach()
+	attachFirst(out, t, len(list), "requests")
 	out.Int("serve.requests_finished", nil, int64(len(list))).N = int64(len(list))
 	requestTimes(out, total, queue, token)
 	out.Note("The router of text-generation-inference logs a request when it has answered it, and neither its tokens nor how many others run.")

@@ -300,16 +300,31 @@ func (r *servingRun) samples() {
 		t.Add()
 		return
 	}
-	t.Attach()
-	short := r.out.Table("serving_samples")
-	short.File = ""
-	for k := range maxSampleLen {
-		row(short, k*len(r.list)/maxSampleLen)
+	addSpaced(r.out, t, len(r.list), maxSampleLen, row)
+	r.out.Note("The table lists " + strconv.Itoa(maxSampleLen) + " lines, evenly spaced; serving.csv has more.")
+}
+
+// attachFirst writes the CSV file of a table of n rows, of which it holds the first maxLogRows.
+func attachFirst(o *kit.Output, t *kit.Table, n int, what string) {
+	t.TotalRows = int64(n)
+	if n > maxLogRows {
+		addOthers(t)
+		o.Note(t.File + " lists the first " + strconv.Itoa(maxLogRows) + " " + what + ".")
 	}
-	short.TotalRows = int64(len(r.list))
+	t.Attach()
+}
+
+// addSpaced writes a table as a CSV file, and adds at most shown of its n rows to the report, evenly spaced.
+func addSpaced(o *kit.Output, whole *kit.Table, n, shown int, row func(t *kit.Table, i int)) {
+	whole.Attach()
+	short := o.Table(whole.ID)
+	shown = min(shown, n)
+	for k := range shown {
+		row(short, k*n/shown)
+	}
+	short.File, short.TotalRows = "", whole.TotalRows
 	addOthers(short)
 	short.Add()
-	r.out.Note("The table lists " + strconv.Itoa(maxSampleLen) + " lines, evenly spaced; serving.csv has more.")
 }
 
 // addOthers ends a table that does not list everything, where nothing in it adds up.
