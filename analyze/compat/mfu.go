@@ -52,7 +52,8 @@ var MFU = kit.Section{
 		report.Define("mfu.context_tokens", report.Count, report.None, report.Exact, report.Event, report.Leave,
 			"mean tokens of context over the decode steps"),
 		report.Define("mfu.peak_flops", report.PerSecond, report.None, report.Exact, report.Level, report.Leave,
-			"dense peak of the device for the data type, floating point operations per second"),
+			"dense peak for the data type, floating point operations per second: of the GPU that ran the session, and of "+
+				"the devices of a trace that are other GPUs").By("", "device"),
 		report.Define("mfu.peak_bandwidth", report.PerSecond, report.None, report.Exact, report.Level, report.Leave,
 			"bandwidth of the device's memory, bytes per second"),
 	},
@@ -255,7 +256,7 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 		row("bytes of an element", &size, "config.yaml: "+d.DType)
 	}
 	if device != nil {
-		row("peak, operations per second", peak, "dense; "+device.Source)
+		row("peak, operations per second", peak, gpu+", dense; "+device.Source)
 		row("peak, bytes per second", bandwidth, device.Source)
 	}
 	t.Add()
@@ -264,6 +265,14 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 	out.Metric("mfu.context_tokens", nil, u.context)
 	out.FromEvidence(perfopt.Kind, 1, "env.json", "gpu", "config.yaml", "model.dtype")
 	out.Metric("mfu.peak_flops", nil, peak)
+	if in := out.In; !in.NoTrace {
+		for i := range in.Timeline.Devices {
+			id := in.Timeline.Devices[i].ID
+			if name := in.Trace.GPU(id).Name; name != gpu {
+				out.Metric("mfu.peak_flops", kit.Labels("device", strconv.Itoa(int(id))), peaks.Lookup(name).Flops(peakType[d.DType]))
+			}
+		}
+	}
 	out.Metric("mfu.peak_bandwidth", nil, bandwidth)
 	if gpu != "" && device == nil {
 		out.Warn("unknown_device", "The device of the run is not in the table of peaks, so that utilisation is unknown: explain does not guess.")

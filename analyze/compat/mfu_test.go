@@ -1,10 +1,13 @@
 package compat_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
 // d 1024, d_ff 2816, 24 layers, 512 prompt and 64 generated tokens, 50 ms and 640 ms on an A100 (312 Tflop/s, 2.039 TB/s).
@@ -118,4 +121,23 @@ func TestMFUOfSummary(t *testing.T) {
 	sectiontest.Metric(t, r, 90.501, "stage.token_rate")
 	sectiontest.Metric(t, r, 0.000211, "mfu.stated", "stage", "decode")
 	unknownMetric(t, r, "mfu.flops", "stage", "decode")
+}
+
+// The session ran on an A100 and the trace beside it on two H100: 312 and 989.4 Tflop/s in bf16. Of a GPU that nobody
+// knows the peak is not known, and a trace of the same GPU has no peak of its own.
+func TestPeakOfAnotherGPU(t *testing.T) {
+	for name, want := range map[string]*float64{"NVIDIA H100 80GB HBM3": new(989.4e12), "A GPU": nil, "NVIDIA A100-SXM4-80GB": nil} {
+		b := tracetest.New()
+		b.GPU(tracetest.GPU{Name: name, Compute: [2]int64{9, 0}})
+		b.Process(1, "p").Thread(1, "").Launch("gemm", 0, 1, tracetest.Kernel{Start: 1, End: 1000})
+		res, err := analyze.Run(context.Background(), b.WriteTB(t), analyze.Options{Evidence: []analyze.Evidence{{Path: perfoptFolder}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sectiontest.Metric(t, res.Report, 312e12, "mfu.peak_flops")
+		m := res.Report.Find("mfu.peak_flops", report.Labels{"device": "0"})
+		if (m != nil && m.Value != nil) != (want != nil) || want != nil && *m.Value != *want {
+			t.Errorf("%q: %+v", name, m)
+		}
+	}
 }

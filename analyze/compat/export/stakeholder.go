@@ -60,11 +60,21 @@ func environmentOf(v *present.View) doc.Table {
 	}
 	count("Max model length", e.MaxModelLen)
 	count("Max sequences", e.MaxNumSeqs)
-	peak := doc.Text("unknown")
-	if p, ok := v.Num("mfu.peak_flops"); ok {
-		peak = doc.Text(fixed(p/1e12, 2))
+	peak := func(key string, labels ...string) {
+		text := "unknown"
+		if p, ok := v.Num("mfu.peak_flops", labels...); ok {
+			text = fixed(p/1e12, 2)
+		}
+		t.Row(key, doc.Text(text))
 	}
-	t.Row("Peak TFLOPs", peak)
+	of := ""
+	for _, g := range v.Environment.GPUs {
+		if id := strconv.Itoa(g.Device); v.Metric("mfu.peak_flops", "device", id) != nil {
+			of = " of the GPU of the session"
+			peak("Peak TFLOPs of device "+id, "device", id)
+		}
+	}
+	peak("Peak TFLOPs" + of)
 	return t
 }
 

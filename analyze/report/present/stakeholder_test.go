@@ -41,6 +41,22 @@ func TestStakeholderOfArtifacts(t *testing.T) {
 	golden(t, "measured_stakeholder.md", markdown(t, export.StakeholderMD(valid(t, measured()))))
 }
 
+// A trace of another GPU beside the session has its own peak; one of the same GPU has none of its own.
+func TestStakeholderSaysWhosePeakItIs(t *testing.T) {
+	b := measured()
+	b.r.Environment.GPUs = []report.GPU{{Device: 0, Name: ptr("NVIDIA H100 80GB HBM3")}}
+	if page := string(markdown(t, export.StakeholderMD(valid(t, b)))); !strings.Contains(page, "| Peak TFLOPs   | 312.00 ") {
+		t.Errorf("one GPU:\n%s", page)
+	}
+	b.metric("mfu.peak_flops", report.PerSecond, 989.4e12, "device", "0")
+	page := string(markdown(t, export.StakeholderMD(valid(t, b))))
+	for _, want := range []string{"| Peak TFLOPs of device 0 ", "| 989.40 ", "| Peak TFLOPs of the GPU of the session | 312.00 "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}
+
 // A profiler session alone fills timings and takeaways too.
 func TestStakeholderOfSession(t *testing.T) {
 	b := empty("forward_pass_timing.csv")

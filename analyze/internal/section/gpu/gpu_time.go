@@ -165,7 +165,7 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	idleFinding(in, out, s)
 	if ns := s.Cause[timeline.CauseDependency]; s.Share(ns) >= waitsShare && in.IdleSite().Cause != timeline.CauseDependency {
-		out.FindAs("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+s.BehindLaunch(),
+		out.FindAs("work_waits", "GPU idle "+unit.Percent(s.Share(ns))+s.BehindLaunch(in),
 			stepRefs(s, "unit.idle_cause_time", "gpu.idle_cause_time", "cause", "dependency"), s.BehindAdvice(in)...,
 		).Costs(s.Worth(ns), s.IdleClaims(ns, timeline.CauseDependency)...)
 	}
@@ -238,7 +238,11 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if s.Units > 0 && s.ReadBacksTold() {
 		evidence = append(evidence, kit.Ref("unit.read_back_idle"))
 	}
-	for _, r := range x.Ranges {
+	ranges := x.Ranges
+	if x.Most != "" {
+		ranges = []string{x.Most}
+	}
+	for _, r := range ranges {
 		if s.Units > 0 {
 			out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
 			out.With(trace.RoleAPI, "start", "end", "globalTid")

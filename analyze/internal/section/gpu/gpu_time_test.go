@@ -368,6 +368,72 @@ func TestShortGapsAreTold(t *testing.T) {
 	}
 }
 
+// Eleven steps of 1 ms, of which a thread launches each kernel a while after the one before has ended. Twenty gaps of 30 µs
+// are a thread that launches too slowly; five are not, nor are twenty of which one is more than a third of the time. In the
+// last case twelve gaps of 10 µs are in the first 180 µs, and the last kernel lasts to the end of the step.
+func TestSlowLaunchesAreTold(t *testing.T) {
+	const us, unexplained = sectiontest.Us, "the main thread does not launch, and the capture does not say why"
+	same := func(n int, work, gap int64) (list [][2]int64) {
+		for range n {
+			list = append(list, [2]int64{work, gap})
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		kernels [][2]int64 // µs of work, and of the host after it
+		want    string
+	}{
+		"many": {same(20, 20, 30), "the main thread launches more slowly than the GPU works, in 20 gaps of each step"},
+		"few":  {same(5, 80, 120), unexplained},
+		"one":  {append(same(19, 20, 10), [2]int64{20, 410}), unexplained},
+		"early": {append(same(12, 5, 10), [2]int64{820, 0}),
+			"the main thread launches more slowly than the GPU works, in 12 gaps of each step, most of it in its first fifth: the queue is empty when a step begins"},
+	} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		at := int64(0)
+		for range 11 {
+			for i, k := range c.kernels {
+				th.Launch("k"+strconv.Itoa(i), at, at+1, tracetest.Kernel{Start: at + 1, End: at + k[0]*us})
+				at += (k[0] + k[1]) * us
+			}
+		}
+		f := sectiontest.FindingOf(sectiontest.Look(t, b, analyze.Options{Unit: "kernel:^k0$"}).Report, "gpu_idle")
+		if f == nil || f.Title[strings.Index(f.Title, ": ")+2:] != c.want {
+			t.Errorf("%s: %+v, want %q", name, f, c.want)
+		}
+	}
+}
+
+// Six of ten ms are idle behind work that was launched at once: in one wait of 5 ms and five short ones, or in six of 1 ms.
+func TestOneWaitIsNamed(t *testing.T) {
+	const ms = 1000 * sectiontest.Us
+	for _, c := range []struct {
+		waits []int64
+		want  string
+	}{
+		{[]int64{200, 5000, 200, 200, 200, 200}, "GPU idle 60.0 %, of it 60.0 % behind launched work, most of it one wait of 5 ms before `k2`, and what that waits for is not resolved"},
+		{[]int64{1000, 1000, 1000, 1000, 1000, 1000}, "GPU idle 60.0 %, of it 60.0 % behind launched work, and what it waits for is not resolved"},
+	} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		at := int64(100)
+		for i, wait := range append([]int64{0}, c.waits...) {
+			at += wait * sectiontest.Us
+			end := at + 4*ms/7
+			if i == len(c.waits) {
+				end = 100 + 10*ms
+			}
+			th.Launch("k"+strconv.Itoa(i), int64(2*i), int64(2*i+1), tracetest.Kernel{Start: at, End: end})
+			at = end
+		}
+		f := sectiontest.FindingOf(sectiontest.Look(t, b, analyze.Options{}).Report, "gpu_idle")
+		if f == nil || f.Title != c.want {
+			t.Errorf("%+v, want %q", f, c.want)
+		}
+	}
+}
+
 // A tenth of the window is idle while its only other launch loads code for 100 µs.
 func TestOneLaunchIsNamed(t *testing.T) {
 	b := tracetest.New()

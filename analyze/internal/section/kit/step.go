@@ -41,6 +41,10 @@ type Step struct {
 	// GPU takes so long to begin what is launched already. Behind is where the work after all such idle time was launched.
 	Short, Shorts int64
 	Behind        IdlePlace
+	// LongWait is the longest part of the idle time of cause dependency in one gap, and LongWaitNext what ran after it, a row
+	// of the device.
+	LongWait     int64
+	LongWaitNext int32
 	// LongLaunch is the longest part of the idle time of cause launch that one call holds, LongCall its name's index.
 	LongLaunch int64
 	LongCall   int32
@@ -82,6 +86,10 @@ type IdlePlace struct {
 	Stacks  map[int64]StackTime
 	// Meanwhile is, of threads without CUDA calls, the range that one of them was in for most of the time.
 	Meanwhile Meanwhile
+	// Gaps is how many gaps have host time, and Longest the most host time that one of them has.
+	Gaps, Longest int64
+	// Early is the host time in the first fifth of each step.
+	Early int64
 }
 
 // Meanwhile is what another thread did while the launching thread was late.

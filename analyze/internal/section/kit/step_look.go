@@ -150,12 +150,19 @@ func (x *stepLook) judge(g *timeline.Gap) {
 	if long.Thread != trace.None {
 		from, to = x.readBackIn(long.Thread, g.Start, late)
 	}
+	var host [2]int64
 	for i := range x.pieces {
 		p := &x.pieces[i]
 		x.apart(p.Start, p.End, from, to, func(part *latePart, lo, hi int64) {
 			ns := hi - lo
 			x.Host[p.Cause] += ns
 			part.host[p.Cause] += ns
+			if part == &x.parts[0] {
+				host[0] += ns
+			} else {
+				host[1] += ns
+			}
+			part.Early += max(0, min(hi, x.firstFifth(lo))-lo)
 			key, ok := x.in.LateCallOf(p)
 			if !ok {
 				return
@@ -168,6 +175,11 @@ func (x *stepLook) judge(g *timeline.Gap) {
 			}
 		})
 	}
+	for i, ns := range host {
+		if part := &x.parts[i]; ns > 0 {
+			part.Gaps, part.Longest = part.Gaps+1, max(part.Longest, ns)
+		}
+	}
 	if long.Thread == trace.None {
 		return
 	}
@@ -179,6 +191,16 @@ func (x *stepLook) judge(g *timeline.Gap) {
 		x.marked(part, long.Thread, lo, hi)
 	})
 	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
+}
+
+// firstFifth is where the first fifth of the judged stretch around a moment ends.
+func (x *stepLook) firstFifth(moment int64) int64 {
+	for _, s := range x.Spans[x.at:] {
+		if moment < s.End {
+			return s.Start + s.Len()/5
+		}
+	}
+	return moment
 }
 
 // apart is what is judged of a stretch, cut at the ends of what reading a value back leads to.
@@ -201,6 +223,9 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 		}
 	})
 	x.within(from, g.End, func(lo, hi int64) {
+		if hi-lo > x.LongWait {
+			x.LongWait, x.LongWaitNext = hi-lo, g.Next
+		}
 		if g.End-from <= ShortGap {
 			x.Short, x.Shorts = x.Short+hi-lo, x.Shorts+1
 		}
@@ -298,6 +323,7 @@ func (x *stepLook) finish() {
 // add adds the times of another part.
 func (x *latePart) add(o *latePart) {
 	x.Total += o.Total
+	x.Gaps, x.Longest, x.Early = x.Gaps+o.Gaps, max(x.Longest, o.Longest), x.Early+o.Early
 	for c, ns := range o.host {
 		x.host[c] += ns
 	}

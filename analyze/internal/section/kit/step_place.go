@@ -19,7 +19,9 @@ type IdleSite struct {
 	// Ranges are the innermost ranges that at least 30 % of the time is in, two where two are; the text names what is in
 	// quotes. Empty where none is.
 	Ranges []string
-	In     int64    // time in them
+	In     int64 // time in them
+	// Most is the range that holds most of the time, a tenth at least, where none holds 30 %.
+	Most   string
 	Calls  []string // likewise
 	Chain  string   // callers of the first call of the operating system
 	Thread string   // likewise
@@ -53,6 +55,9 @@ func (in *Input) IdleSite() *IdleSite {
 		return x
 	}
 	x.Ranges, x.In = w.ranges()
+	if len(x.Ranges) == 0 {
+		x.Most, x.In = w.most()
+	}
 	if x.Meanwhile = w.Meanwhile; len(x.Ranges) == 0 && x.Cause == timeline.CauseHost {
 		x.Loads = in.loadedInGap()
 	}
@@ -125,6 +130,47 @@ func (w *IdlePlace) ranges() (names []string, in int64) {
 	return names, in
 }
 
+// most is the innermost range with most of the time, and its time; empty if it has less than a tenth.
+func (w *IdlePlace) most() (name string, in int64) {
+	for r, ns := range w.Ranges {
+		if 10*ns >= w.Total && (ns > in || ns == in && r < name) {
+			name, in = r, ns
+		}
+	}
+	return name, in
+}
+
+// slow reports whether the thread launches more slowly than the GPU works: its time is spread over many gaps of each step, and no
+// gap holds a third of it.
+func (x *IdleSite) slow(s *Step) bool {
+	w := &s.Where
+	return x.Cause == timeline.CauseHost && (x.Host == timeline.HostRunning || x.Host == timeline.HostUnknown) && len(x.Ranges) == 0 &&
+		w.Gaps >= leastGaps*max(s.Units, 1) && 3*w.Longest*max(s.Units, 1) <= x.Time
+}
+
+// leastGaps of a step are many; at the beginning of steps they are if earlyShare of their time is.
+const (
+	leastGaps  = 10
+	earlyShare = 0.8
+)
+
+// manyGaps says how many gaps have host time, and whether they are at the beginning of the steps.
+func (s *Step) manyGaps() string {
+	w := &s.Where
+	if s.Units == 0 {
+		return "in " + unit.Int(w.Gaps) + " gaps"
+	}
+	text := "in " + unit.Int((w.Gaps+s.Units/2)/s.Units) + " gaps of each step"
+	var host int64
+	for _, ns := range s.HostLeft {
+		host += ns
+	}
+	if float64(w.Early) >= earlyShare*float64(host) {
+		text += ", most of it in its first fifth: the queue is empty when a step begins"
+	}
+	return text
+}
+
 // leading are the names, two at most, of which each holds at least 30 % of a time: the second only where it holds a
 // third of what the first holds.
 func leading(times map[string]int64, of int64) (names []string, ns int64) {
@@ -148,10 +194,13 @@ func (in *Input) threadText(th int32) string {
 	case t.Proc != trace.None && t.TID == in.Trace.Procs[t.Proc].PID:
 		return "the main thread"
 	case t.Name != "":
-		return "thread " + quoted(t.Name)
+		return threadNamed(t.Name)
 	}
 	return "the launching thread"
 }
+
+// threadNamed names a thread; PyTorch's profiler calls a thread without a name "thread 17".
+func threadNamed(name string) string { return "thread " + quoted(strings.TrimPrefix(name, "thread ")) }
 
 // quoted is a name of the capture as prose marks it, cut where it is long.
 func quoted(name string) string {
@@ -200,7 +249,7 @@ func (x *IdleSite) Title(in *Input) string {
 	calls := Quoted(x.Calls...)
 	switch x.Cause {
 	case timeline.CauseDependency:
-		return strings.TrimSuffix(text, ": ") + ", of it " + unit.Percent(s.Share(x.Time)) + s.BehindLaunch()
+		return strings.TrimSuffix(text, ": ") + ", of it " + unit.Percent(s.Share(x.Time)) + s.BehindLaunch(in)
 	case timeline.CauseUnknown:
 		return text + "the capture does not say why"
 	case timeline.CauseSync:
@@ -223,6 +272,10 @@ func (x *IdleSite) Title(in *Input) string {
 				", whose code is loaded just before"
 			break
 		}
+		if x.slow(s) {
+			text += who + " launches more slowly than the GPU works, " + s.manyGaps()
+			break
+		}
 		if len(x.Ranges) > 0 && (x.Host == timeline.HostRunning || x.Host == timeline.HostUnknown) {
 			text += who + " is"
 		} else {
@@ -243,6 +296,8 @@ func (x *IdleSite) Title(in *Input) string {
 		text += " inside " + Quoted(x.Ranges...) + ", " + s.Each(x.In)
 	case x.Chain != "":
 		text += " (" + quoted(x.Chain) + ")"
+	case x.Most != "":
+		text += "; " + Quoted(x.Most) + " has the largest part of it, " + s.Each(x.In)
 	case s.hasRanges:
 		text += "; no range inside the step covers it"
 	case in.Trace.Ranges.Len() > 0:
@@ -258,9 +313,13 @@ func (x *IdleSite) Title(in *Input) string {
 }
 
 // BehindLaunch says what is known of idle time after the launch, as the end of a sentence.
-func (s *Step) BehindLaunch() string {
+func (s *Step) BehindLaunch(in *Input) string {
 	text := " behind launched work, and what it waits for is not resolved"
-	if s.MostlyShort() {
+	switch {
+	case 2*s.LongWait >= s.Cause[timeline.CauseDependency] && s.Cause[timeline.CauseDependency] > 0:
+		text = " behind launched work, most of it one wait of " + unit.Format(float64(s.LongWait), report.Nanoseconds) + " before " +
+			quoted(in.NameOfWork(in.WorkKey(s.Device, int(s.LongWaitNext)))) + ", and what that waits for is not resolved"
+	case s.MostlyShort():
 		text = " behind launched work, most of it in short gaps before queued kernels, " +
 			unit.Format(float64(s.Short)/float64(s.Shorts), report.Nanoseconds) + " on average"
 	}
@@ -284,7 +343,7 @@ func (x *IdleSite) oneLaunch(in *Input) bool {
 // otherThread names a thread that launches nothing.
 func (in *Input) otherThread(th int32) string {
 	if name := in.Trace.Threads[th].Name; name != "" {
-		return "thread " + quoted(name)
+		return threadNamed(name)
 	}
 	return "another thread"
 }
