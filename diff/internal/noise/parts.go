@@ -53,12 +53,8 @@ func (x *Decider) partRows() {
 	x.apart[x.labels().String()] = apart
 }
 
-// wholeUnit is the kind of part that a whole unit is.
-const wholeUnit = "unit"
-
-// judgedParts are the parts of units, or of captures, judged. apart is the unit as a whole where some stand apart by all that
-// they take: kernels that all take longer in 2 of 15 steps are single parts of which most are too small to stand apart. Of
-// kind none: none do.
+// judgedParts are the parts of units, or of captures, judged. apart, of kind "unit", is the whole of those that stand apart
+// by all that they take, though most of their parts are too small to; of no kind, where none do.
 func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part, apart comparison.Part) {
 	keys, parts := pooled(b, h, nb, nh)
 	whole := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
@@ -75,7 +71,7 @@ func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method str
 		stands = math.Inf(1) // captures are no steps, of which a few stand apart
 	}
 	if v := significance.JudgeParts([]significance.Part{whole}, stands, tied, timer, x.alpha())[0]; v.Hits > 0 && v.Certain {
-		apart = comparison.Part{Kind: wholeUnit, Delta: v.Delta, Share: v.Delta / total, Hits: hitsOf(&v, &whole)}
+		apart = comparison.Part{Kind: "unit", Delta: v.Delta, Share: v.Delta / total, Hits: hitsOf(&v, &whole)}
 	}
 	for i, v := range significance.JudgeParts(parts, stands, tied, timer, x.alpha()) {
 		row := comparison.Part{Unit: x.kind.String(), Labels: x.labels(), Kind: keys[i].kind, Name: keys[i].name,
@@ -418,7 +414,7 @@ func ordinal(n int64) string {
 
 func partName(p *comparison.Part) string {
 	switch p.Kind {
-	case wholeUnit:
+	case "unit":
 		return "time"
 	case report.PartIdle:
 		return "GPU idle (" + p.Name + ")"
