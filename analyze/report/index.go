@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"sync"
 	"unique"
 )
 
@@ -10,6 +11,7 @@ import (
 type Index struct {
 	Report *Report
 
+	once    sync.Once                         // for metrics: who looks at tables alone does not need them
 	metrics map[unique.Handle[string]]*Metric // reports that are compared have most keys in common
 	byID    map[string][]*Metric
 	tables  map[string]Rows
@@ -32,15 +34,7 @@ type Group struct {
 
 // NewIndex takes a report apart.
 func NewIndex(r *Report) *Index {
-	x := &Index{
-		Report: r, metrics: make(map[unique.Handle[string]]*Metric, len(r.Metrics)), byID: map[string][]*Metric{},
-		tables: map[string]Rows{}, main: -1,
-	}
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		x.metrics[unique.Make(MetricKey(m.ID, m.Labels))] = m
-		x.byID[m.ID] = append(x.byID[m.ID], m)
-	}
+	x := &Index{Report: r, tables: map[string]Rows{}, main: -1}
 	for i := range r.Sections {
 		for j := range r.Sections[i].Tables {
 			t := &r.Sections[i].Tables[j]
@@ -49,6 +43,16 @@ func NewIndex(r *Report) *Index {
 	}
 	x.readGroups()
 	return x
+}
+
+func (x *Index) readMetrics() {
+	list := x.Report.Metrics
+	x.metrics, x.byID = make(map[unique.Handle[string]]*Metric, len(list)), map[string][]*Metric{}
+	for i := range list {
+		m := &list[i]
+		x.metrics[unique.Make(MetricKey(m.ID, m.Labels))] = m
+		x.byID[m.ID] = append(x.byID[m.ID], m)
+	}
 }
 
 // MetricKey names a metric: its id, and its labels in braces where it has some.
@@ -60,10 +64,16 @@ func MetricKey(id string, l Labels) string {
 }
 
 // Metric is the metric with this id and exactly these labels, or nil.
-func (x *Index) Metric(id string, l Labels) *Metric { return x.metrics[unique.Make(MetricKey(id, l))] }
+func (x *Index) Metric(id string, l Labels) *Metric {
+	x.once.Do(x.readMetrics)
+	return x.metrics[unique.Make(MetricKey(id, l))]
+}
 
 // Metrics are all metrics with this id, in the order of the report.
-func (x *Index) Metrics(id string) []*Metric { return x.byID[id] }
+func (x *Index) Metrics(id string) []*Metric {
+	x.once.Do(x.readMetrics)
+	return x.byID[id]
+}
 
 // Value of a metric; ok is false where the report does not have it, or does not know it.
 func (x *Index) Value(id string, l Labels) (v float64, ok bool) {

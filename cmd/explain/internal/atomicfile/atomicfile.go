@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -102,8 +103,16 @@ func create(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f), f.Close())
+	buffered := bufio.NewWriterSize(f, writeSize) // writers of rows and JSON write a few bytes at a time
+	err = write(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	return errors.Join(err, f.Close())
 }
+
+// writeSize is how many bytes of a file are written at once.
+const writeSize = 64 << 10
 
 func failed(path string, err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
 
