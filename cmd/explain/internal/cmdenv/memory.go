@@ -23,19 +23,28 @@ func (f *memoryFlag) register(fl *pflag.FlagSet) {
 // leastMemory is what the program needs whatever the capture.
 const leastMemory = 128 << 20
 
-// usualHeap is enough Go heap for any capture besides a byte for each byte of its file.
-const usualHeap = 400 << 20
+const (
+	// usualHeap is enough Go heap for any capture besides a byte for each byte of its file.
+	usualHeap = 400 << 20
+	// smallFiles is how many bytes the files of a command have where the garbage of reading them does not matter.
+	smallFiles = 32 << 20
+)
 
 // HoldMemory holds the Go heap to what captures of the size of these files need, so that a small file of very many
-// devices or processes stays below 500 MB: garbage is collected sooner.
+// devices or processes stays below 500 MB: garbage is collected sooner. It is collected seldom where files are small.
 func HoldMemory(paths ...string) {
-	heap := int64(usualHeap)
+	var size int64
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			heap += info.Size()
+			size += info.Size()
 		}
 	}
-	debug.SetMemoryLimit(min(heap, debug.SetMemoryLimit(-1)))
+	debug.SetMemoryLimit(min(usualHeap+size, debug.SetMemoryLimit(-1)))
+	percent := 400
+	if size > smallFiles {
+		percent = 40
+	}
+	debug.SetGCPercent(percent)
 }
 
 // apply puts the bound into the options of analyses of which as many as traces says run at once, and holds the Go heap

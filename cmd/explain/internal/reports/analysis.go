@@ -23,14 +23,12 @@ import (
 // Parallel is how many traces are analysed at a time: each is held in memory.
 const Parallel = 2
 
-// Beyond manyInputs reports are kept as far as they are compared. Garbage is collected when there is so many percent of
-// it: manyGC of very many reports, traceGC where a trace is among them, and fewGC of a few reports, which are small.
+// Beyond manyInputs reports are kept as far as they are compared. Beyond fewReports garbage is collected when there is
+// manyGC percent of it.
 const (
 	manyInputs = 8
 	fewReports = 16
 	manyGC     = 25
-	traceGC    = 40
-	fewGC      = 400
 )
 
 // All are the reports of all inputs in their order, with the detail tables of those that were made here from traces,
@@ -43,13 +41,8 @@ func All(
 	defer cancel()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
 	lean := report.Lean{Reads: reads}
-	switch { // from here on: what compares the reports holds them all
-	case len(inputs) > fewReports:
-		debug.SetGCPercent(manyGC)
-	case !slices.ContainsFunc(inputs, func(in input.File) bool { return in.Kind != input.Report }):
-		debug.SetGCPercent(fewGC)
-	default:
-		debug.SetGCPercent(traceGC)
+	if len(inputs) > fewReports {
+		debug.SetGCPercent(manyGC) // from here on: what compares the reports holds them all
 	}
 	slots := make(chan struct{}, Parallel)
 	var wg sync.WaitGroup
