@@ -83,7 +83,7 @@ func (r *Result) validate() error {
 	}{{"api", w.API, apis}, {"prompts", w.Prompts, prompts}, {"loop", w.Loop, loops},
 		{"counted_by", r.Tokens.CountedBy, counters}, {"stopped", r.Stopped, stops}} {
 		if !slices.Contains(word.of, word.value) {
-			return fmt.Errorf("load result: %s is none of %s", word.field, strings.Join(word.of, ", "))
+			return fmt.Errorf("load result: %s is not one of %s", word.field, strings.Join(word.of, ", "))
 		}
 	}
 	if r.Schema != SchemaID || r.Every < 1 || r.Window < 0 || r.Complete != (r.Stopped == "") {

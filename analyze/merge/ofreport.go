@@ -95,7 +95,7 @@ func (s *rankSection) unknownTotals() {
 	}
 	s.section.Status = report.Partial
 	s.section.Reason = fmt.Sprintf("%d of %d captures are there as reports, which hold neither ranks nor collectives", s.f.reports, all)
-	s.warn("missing_ranks", s.section.Reason+": who waits for whom is told of the others alone. explain partial keeps what is needed of a trace.")
+	s.warn("missing_ranks", s.section.Reason+": who waits for whom is known of the others alone. explain partial keeps what is needed of a trace.")
 	s.section.Notes = append(s.section.Notes,
 		"Percentiles over events are unknown, for a report does not hold the durations that they are made of; counts, times, minima and maxima are exact.")
 	for _, t := range s.f.tables {

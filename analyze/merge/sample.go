@@ -122,7 +122,7 @@ func (s *rankSection) sampledNotes() {
 				m.Coverage = &share
 			}
 		}
-		text += " Who waits for whom is told by " + unit.Percent(share) + " of the collectives, the same ones on every rank, each counted for those that are left out."
+		text += " Who waits for whom comes from " + unit.Percent(share) + " of the collectives, the same ones on every rank, each counted for those that are left out."
 	}
 	s.section.Notes = append(s.section.Notes, text, "Unknown of so many ranks: "+strings.Join(unknownOfMany, ", ")+
 		"; and what is of single kernels beyond the first, calls, copies, ranges, processes and steps. It is in the captures' own reports.")

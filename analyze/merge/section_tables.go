@@ -128,7 +128,7 @@ func (s *rankSection) chainsOut() {
 	}
 	s.heldUp()
 	if s.result.Every > 1 {
-		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Where waiting begins is told by one in %d collectives, each counted for as many; all of the rest is of every one.", s.result.Every))
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf("The first rank of a wait comes from one in %d collectives, each counted for as many; all other numbers are of every collective.", s.result.Every))
 	}
 	if t.TotalRows = int64(len(t.Rows)); t.TotalRows > 0 {
 		s.section.Tables = append(s.section.Tables, t)
@@ -204,7 +204,7 @@ func (s *rankSection) clocksOut() {
 	s.section.Tables = append(s.section.Tables, t)
 	called := slices.ContainsFunc(s.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
 	if unknown > 0 && called {
-		s.warn("clocks", fmt.Sprintf("%d of %d clocks could not be compared with the first: neither collectives nor messages in both directions tie them, or these leave too much open. Who came last to a collective is told there by who took least; who waits for a message is not known.",
+		s.warn("clocks", fmt.Sprintf("%d of %d clocks could not be compared with the first: neither collectives nor messages in both directions tie them, or these leave too much open. The rank that took least time in a collective counts as the last there; who waits for a message is not known.",
 			unknown, len(s.aligned.Clocks)))
 	}
 }

@@ -125,7 +125,7 @@ func (in actionInputs) run(ctx context.Context, e *env) error {
 	}
 	session, err := f.github.session(ctx, e, f.out)
 	if err == nil {
-		err = usagef("the input command is %q, which is none of gate, report, comment, doctor, install", command)
+		err = usagef("the input command is %q, which is not one of gate, report, comment, doctor, install", command)
 	}
 	return f.failed(ctx, e, session, err)
 }

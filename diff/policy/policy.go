@@ -220,7 +220,7 @@ func validUnit(s string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("unit %q is none of auto, nvtx:REGEX, kernel:REGEX, graph, none", s)
+	return fmt.Errorf("unit %q is not one of auto, nvtx:REGEX, kernel:REGEX, graph, none", s)
 }
 
 // UnitKind is the kind of unit that a report has which was made with the policy's unit; empty: any.

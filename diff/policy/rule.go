@@ -73,7 +73,7 @@ func (r *Rule) Validate() error {
 	case r.Metric == "":
 		return errors.New("names no metric")
 	case r.Level != comparison.LevelError && r.Level != comparison.LevelWarn && r.Level != comparison.LevelOff:
-		return fmt.Errorf("level %q is none of error, warn, off", r.Level)
+		return fmt.Errorf("level %q is not one of error, warn, off", r.Level)
 	case r.Level == comparison.LevelOff && (change || budget):
 		return errors.New("level off takes no threshold")
 	case r.Level != comparison.LevelOff && !change && !budget && r.Metric != comparison.MetricStructure:
@@ -91,7 +91,7 @@ func (r *Rule) Validate() error {
 	case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
 		return errors.New("its lower bound is above its upper one")
 	case r.Direction != "" && r.Direction != Up && r.Direction != Down && r.Direction != Both:
-		return fmt.Errorf("direction %q is none of up, down, both", r.Direction)
+		return fmt.Errorf("direction %q is not one of up, down, both", r.Direction)
 	}
 	if r.Match.Regex != "" {
 		if _, err := regexp.Compile(r.Match.Regex); err != nil {

@@ -222,9 +222,9 @@ func (d *policyDoc) word(n ast.Node, what string, words ...string) string {
 		return s
 	}
 	if near := nearestWord(s, words); near != "" {
-		d.fail(n, "%s %q is none of %s; did you mean %q?", what, Cut(s), strings.Join(words, ", "), near)
+		d.fail(n, "%s %q is not one of %s; did you mean %q?", what, Cut(s), strings.Join(words, ", "), near)
 	} else {
-		d.fail(n, "%s %q is none of %s", what, Cut(s), strings.Join(words, ", "))
+		d.fail(n, "%s %q is not one of %s", what, Cut(s), strings.Join(words, ", "))
 	}
 	return ""
 }

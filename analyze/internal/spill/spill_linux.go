@@ -58,7 +58,7 @@ func newDisk(dir string, expect int64) (*disk, error) {
 	}
 	if err := os.Remove(f.Name()); err != nil { // unlinked at once: whatever ends the program, nothing is left behind
 		f.Close()
-		return nil, fmt.Errorf("the temporary folder does not let go of a file: %w", errors.Unwrap(err))
+		return nil, fmt.Errorf("the temporary folder cannot free blocks of a file: %w", errors.Unwrap(err))
 	}
 	d := &disk{f: f, at: map[*byte]int64{}}
 	if err := d.reserve(round(expect)); err != nil {

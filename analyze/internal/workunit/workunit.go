@@ -343,5 +343,5 @@ func ParseSpec(text string) (Spec, error) {
 		}
 		return Spec{Kind: kind, Pattern: re}, nil
 	}
-	return Spec{}, fmt.Errorf("%q is none of auto, nvtx:REGEX, kernel:REGEX, graph, none", text)
+	return Spec{}, fmt.Errorf("%q is not one of auto, nvtx:REGEX, kernel:REGEX, graph, none", text)
 }

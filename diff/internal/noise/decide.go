@@ -99,7 +99,7 @@ func (x *Decider) Why(n *significance.Number, v *significance.Verdict, f Family)
 		return "counts are exact"
 	}
 	if v.Ratio == 0 {
-		return "a value of 0 has no ratio to hold against a noise floor"
+		return "a value of 0 has no ratio to compare with a noise floor"
 	}
 	if v.Ratio == 1 && v.Low == 1 && v.High == 1 && v.Class == significance.Same {
 		return "both sides are equal"

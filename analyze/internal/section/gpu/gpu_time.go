@@ -173,7 +173,7 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 		out.FindAs("transfer_bound", "Copies hold the GPU "+unit.Percent(s.Share(s.Copy))+" of the time with no kernel beside them"+mostCopied(in, s),
 			append(stepRefs(s, "unit.exposed_copy_time", "gpu.exposed_copy_time"), stepRefs(s, "unit.compute_time", "gpu.compute_time")...),
 			"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or copy one step ahead on a stream of its own.",
-			"The section on copies has direction, kind of memory, size and throughput to hold against the link's rate.",
+			"The section on copies has direction, kind of memory, size and throughput: compare them with the rate of the link.",
 		).Costs(s.Worth(s.Copy), s.CopyClaim())
 	}
 	if s.Share(s.Comm) >= exposedCommShare {

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// unplain are turns of speech that readers of help, findings, errors and pages stumbled over, and what says the same.
+var unplain = []struct {
+	turn    *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`\bis none of\b`), "is not one of"},
+	{regexp.MustCompile(`\b[Mm]end(s|ed|ing)?\b`), "fix"},
+	{regexp.MustCompile(`\b(hold|holds|held)( [^. ]+){0,3} against\b`), "compare with"},
+	{regexp.MustCompile(`\btold (by|of)\b`), "known from, reported"},
+	{regexp.MustCompile(`\b(names? nobody|nobody (late|is named|was late))\b`), "no rank"},
+	{regexp.MustCompile(`\blets? go of\b`), "release"},
+	{regexp.MustCompile(`\blest\b`), "so that … not"},
+	{regexp.MustCompile(`\b(to speak of|has some|whereof|thereof|aught|naught)\b`), "a plain word"},
+	{regexp.MustCompile(`\bbelieves? no\b`), "ignores"},
+	{regexp.MustCompile(`\bdoors?\b`), "command, entry"},
+}
+
+// TestWordsArePlain: no text that people read has a turn of speech of the list: strings of the program, pages, README.
+func TestWordsArePlain(t *testing.T) {
+	read := 0
+	look := func(place, text string) {
+		read++
+		text = strings.Join(strings.Fields(text), " ")
+		for _, u := range unplain {
+			if m := u.turn.FindString(text); m != "" {
+				t.Errorf("%s: %q (%s) in %.160q", place, m, u.instead, text)
+			}
+		}
+	}
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		switch {
+		case entry.IsDir() && (name == ".git" || name == "testdata" || name == "serving" || strings.HasSuffix(name, "test")):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".md"):
+			text, err := os.ReadFile(path)
+			look(path, string(text))
+			return err
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil && strings.Contains(text, " ") {
+					look(files.Position(lit.Pos()).String(), text)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read < 5000 {
+		t.Errorf("only %d texts were read", read)
+	}
+	for _, wrong := range []string{"level is none of error", "mend the server", "held against the floor", "is told by one"} {
+		found := false
+		for _, u := range unplain {
+			found = found || u.turn.MatchString(wrong)
+		}
+		if !found {
+			t.Errorf("%q is let through", wrong)
+		}
+	}
+}
