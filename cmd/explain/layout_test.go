@@ -139,7 +139,7 @@ var rooms = []room{
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/...", noSQL},
-	{"gate/gitfile", "reads git's files", "", noSQL},
+	{"gate/gitfile", "reads git's files", "analyze/limit", noSQL},
 	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/gitfile", noSQL},
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/wording analyze/report/render diff diff/comparison diff/policy analyze/report/order " +
@@ -160,7 +160,7 @@ var rooms = []room{
 	{"examples", "files to copy", "", stdOnly},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff diff/policy examples gate/history/change", nil},
 	{"cmd/explain/internal/atomicfile", "writes files", "cmd/explain/internal/usage", noSQL},
-	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
+	{"cmd/explain/internal/fetch", "standard input and addresses as files", "analyze/limit", stdOnly},
 	{"cmd/explain/internal/crash", "a panic as an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
@@ -186,7 +186,7 @@ var rooms = []room{
 			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
 			"diff diff/policy gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/bisectcmd", "captures until something is known",
-		"analyze/report analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/bisect cmd/explain/internal/capture " +
+		"analyze/limit analyze/report analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/bisect cmd/explain/internal/capture " +
 			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/capturesession cmd/explain/internal/usage " +
 			"cmd/explain/internal/atomicfile diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/mergecmd", "explain partial and merge",
