@@ -72,7 +72,11 @@ func (p *page) trend(c doc.Chart) {
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	every := max(1, (len(points.Labels)+6)/7)
 	for i := 0; i < len(points.Labels); i += every {
-		p.put("<text x=\"" + percent(x(i), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(x(i)) + "\">" + text(points.Labels[i]) + "</text>")
+		var class markup
+		if i/every%3 != 0 { // a phone has room for every third date
+			class = " class=\"roomy\""
+		}
+		p.put("<text" + class + " x=\"" + percent(x(i), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(x(i)) + "\">" + text(points.Labels[i]) + "</text>")
 	}
 	p.put("</svg></div>\n")
 	words := "A dot is a night; the line is the level, the shaded part its noise."

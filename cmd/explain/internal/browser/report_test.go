@@ -269,16 +269,27 @@ func TestPageIsAccessible(t *testing.T) {
 	}
 }
 
-// TestPageFitsEveryWindow: only tables scroll sideways, never the page.
+// TestPageFitsEveryWindow: only tables scroll sideways, never the page, and no two labels of an axis lie on each other.
 func TestPageFitsEveryWindow(t *testing.T) {
 	t.Parallel()
-	for _, trace := range []string{"serving", "hostile"} {
-		file, _ := pageOf(t, explaintest.Testdata(trace+".sqlite"))
+	for _, name := range []string{"serving", "hostile", "history"} {
+		file := ""
+		if name == "history" {
+			file = historyPage(t)
+		} else {
+			file, _ = pageOf(t, explaintest.Testdata(name+".sqlite"))
+		}
 		ctx, _ := open(t, file, true)
 		for _, width := range []int64{380, 800, 1280, 2560} {
 			seen(t, ctx, "light", width)
 			if n := evaluate[int](t, ctx, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); n > 0 {
-				t.Errorf("%s: the page is %d pixels wider than a window of %d", trace, n, width)
+				t.Errorf("%s: the page is %d pixels wider than a window of %d", name, n, width)
+			}
+			for _, pair := range evaluate[[]string](t, ctx, `[...document.querySelectorAll("svg.xaxis")].flatMap((axis) => {
+				const list = [...axis.querySelectorAll("text")].map((e) => ({text: e.textContent, ...e.getBoundingClientRect().toJSON()})).filter((b) => b.width > 0);
+				return list.filter((b, i) => list.some((a, k) => k < i && b.left < a.right - 1 && a.left < b.right - 1 && b.top < a.bottom && a.top < b.bottom)).map((b) => b.text);
+			})`) {
+				t.Errorf("%s, a window of %d: the label %q of an axis lies on another", name, width, pair)
 			}
 		}
 	}
