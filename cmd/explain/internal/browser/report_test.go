@@ -269,7 +269,8 @@ func TestPageIsAccessible(t *testing.T) {
 	}
 }
 
-// TestPageFitsEveryWindow: only tables scroll sideways, never the page, and no two labels of an axis lie on each other.
+// TestPageFitsEveryWindow: only tables scroll sideways, never the page; no two labels of an axis lie on each other, and
+// numbers keep the head that names them.
 func TestPageFitsEveryWindow(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"serving", "hostile", "history"} {
@@ -284,6 +285,9 @@ func TestPageFitsEveryWindow(t *testing.T) {
 			seen(t, ctx, "light", width)
 			if n := evaluate[int](t, ctx, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); n > 0 {
 				t.Errorf("%s: the page is %d pixels wider than a window of %d", name, n, width)
+			}
+			if name == "serving" && !evaluate[bool](t, ctx, `document.querySelector("#table-serving thead").getBoundingClientRect().height > 0`) {
+				t.Errorf("a window of %d: the steps of the server are numbers without a head", width)
 			}
 			for _, pair := range evaluate[[]string](t, ctx, `[...document.querySelectorAll("svg.xaxis")].flatMap((axis) => {
 				const list = [...axis.querySelectorAll("text")].map((e) => ({text: e.textContent, ...e.getBoundingClientRect().toJSON()})).filter((b) => b.width > 0);
