@@ -27,7 +27,7 @@ const (
 	// usualHeap is enough Go heap for any capture besides a byte for each byte of its file.
 	usualHeap = 400 << 20
 	// smallFiles is how many bytes the files of a command have where the garbage of reading them does not matter.
-	smallFiles = 32 << 20
+	smallFiles = 256 << 20
 )
 
 // HoldMemory holds the Go heap to what captures of the size of these files need, so that a small file of very many
