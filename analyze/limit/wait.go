@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -17,15 +18,21 @@ func Wait(usual time.Duration) time.Duration {
 	return usual
 }
 
-// LateError is of one that took longer than Wait. Nothing follows from it about what was asked.
-type LateError struct {
-	Who    string
-	Waited time.Duration
+// lateError is of one that took longer than Wait.
+type lateError struct {
+	who    string
+	waited time.Duration
 }
 
-func (e *LateError) Error() string {
-	return fmt.Sprintf("%s did not end within %s; %s=%s in the environment allows more", e.Who, e.Waited, waitVariable, 2*e.Waited)
+func (e *lateError) Error() string {
+	return fmt.Sprintf("%s did not end within %s; %s=%s in the environment allows more", e.who, e.waited, waitVariable, 2*e.waited)
 }
 
 // Late is the error of one that took longer than Wait.
-func Late(who string, waited time.Duration) error { return &LateError{who, waited} }
+func Late(who string, waited time.Duration) error { return &lateError{who, waited} }
+
+// IsLate reports whether an error is from [Late]. Nothing follows from it about what was asked.
+func IsLate(err error) bool {
+	var late *lateError
+	return errors.As(err, &late)
+}

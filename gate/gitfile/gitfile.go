@@ -30,8 +30,7 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 		}
 		name = filepath.Join(filepath.Base(dir), name)
 	}
-	var late *limit.LateError
-	if _, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); errors.As(err, &late) {
+	if _, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); limit.IsLate(err) {
 		return nil, err
 	} else if err != nil {
 		return nil, fmt.Errorf(
@@ -39,7 +38,7 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	}
 	object := ref + ":./" + filepath.ToSlash(name)
 	size, err := run(ctx, dir, "cat-file", "-s", object)
-	if errors.As(err, &late) {
+	if limit.IsLate(err) {
 		return nil, err
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package gitfile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -146,8 +145,7 @@ func Resolve(ctx context.Context, dir, name string) (string, error) {
 		return "", fmt.Errorf("%q is not a valid name of a commit", name)
 	}
 	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
-	var late *limit.LateError
-	if errors.As(err, &late) {
+	if limit.IsLate(err) {
 		return "", err
 	}
 	if err != nil {

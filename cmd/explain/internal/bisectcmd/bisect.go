@@ -159,8 +159,7 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 		}
 	}
 	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
-	var late *limit.LateError
-	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); errors.As(err, &late) {
+	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); limit.IsLate(err) {
 		return nil, err
 	} else if err != nil {
 		return nil, usage.Errorf("--good %s is not a commit in the checkout %s: fetch it first", f.good, f.dir)
@@ -288,8 +287,8 @@ func (b *bisection) capture(number int) error {
 	return nil
 }
 
-// share gives a capture to the history, so that no other search makes it again. A history that takes none is no reason to
-// end this one.
+// share gives a capture to the history, so that no other search makes it again. A history that takes none is no reason
+// to end this one.
 func (b *bisection) share(c *captured) {
 	if b.store == "" || b.unshared {
 		return

@@ -98,15 +98,19 @@ func get(ctx context.Context, address string) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	most := limit.Wait(time.Minute)
 	silence := time.AfterFunc(most, func() { cancel(limit.Late("the server's silence", most)) })
+	end := func() { silence.Stop(); cancel(nil) }
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
+		end()
 		return nil, fmt.Errorf("%s is not an address", Shown(address))
 	}
 	resp, err := http.DefaultClient.Do(req)
+	silence.Stop()
 	if err != nil {
+		defer end()
 		return nil, fmt.Errorf("cannot fetch %s: %w", Shown(address), hide(cmp.Or(context.Cause(ctx), err)))
 	}
-	body := &heard{resp.Body, ctx, silence, most}
+	body := &heard{resp.Body, ctx, end, silence, most}
 	if resp.StatusCode != http.StatusOK {
 		body.Close()
 		return nil, fmt.Errorf("cannot fetch %s: the server answered %s; a presigned address may have expired", Shown(address), resp.Status)
@@ -117,17 +121,19 @@ func get(ctx context.Context, address string) (io.ReadCloser, error) {
 	return body, nil
 }
 
-// heard is a body whose server may be silent for so long.
+// heard is a body whose server may be silent for so long while it is read.
 type heard struct {
 	io.ReadCloser
 	ctx     context.Context
+	end     func()
 	silence *time.Timer
 	most    time.Duration
 }
 
 func (h *heard) Read(b []byte) (int, error) {
-	n, err := h.ReadCloser.Read(b)
 	h.silence.Reset(h.most)
+	n, err := h.ReadCloser.Read(b)
+	h.silence.Stop()
 	if cause := context.Cause(h.ctx); err != nil && cause != nil {
 		err = cause
 	}
@@ -135,7 +141,7 @@ func (h *heard) Read(b []byte) (int, error) {
 }
 
 func (h *heard) Close() error {
-	h.silence.Stop()
+	h.end()
 	return h.ReadCloser.Close()
 }
 
