@@ -232,7 +232,7 @@ func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *i
 			uncovered(g.Interval, overhead) > longGap {
 			x.long++
 		}
-		x.held += held.within(in, d, g)
+		x.held += held.within(d, g)
 		if len(x.top) < topGaps || g.Len() > x.top[topGaps-1].Len() {
 			x.top = insertGap(x.top, deviceGap{d, *g})
 		}

@@ -40,18 +40,15 @@ func newHeldWork(t *trace.Trace) heldWork {
 }
 
 // within is how much of a gap, from the end of the call that launched the next work on, that work was held.
-func (h heldWork) within(in *kit.Input, d *timeline.Device, g *timeline.Gap) int64 {
+func (h heldWork) within(d *timeline.Device, g *timeline.Gap) int64 {
 	if len(h) == 0 || g.Next == trace.None {
 		return 0
 	}
-	next := d.Work(int(g.Next))
-	work := [...]*trace.Work{timeline.KernelWork: &in.Trace.Kernels.Work, timeline.GraphWork: &in.Trace.Graphs.Work,
-		timeline.CopyWork: &in.Trace.Copies.Work, timeline.SetWork: &in.Trace.Sets.Work}[next.Kind]
-	row := int(next.Row)
-	at := waiter{work.Proc(row), d.ID, work.Stream(row), int64(trace.None)}
+	next := int(g.Next)
+	at := waiter{d.Proc(next), d.ID, d.Stream(next), int64(trace.None)}
 	launched := g.End - g.Cause[timeline.CauseDependency] - g.Cause[timeline.CauseUnknown]
 	list := h[at].Clip(launched, g.End)
-	at.stream, at.corr = int64(trace.None), next.Corr
+	at.stream, at.corr = int64(trace.None), d.Work(next).Corr
 	return interval.Of(append(list, h[at].Clip(launched, g.End)...)).Len()
 }
 

@@ -54,7 +54,7 @@ func TestHostFunctionsHoldTheirStream(t *testing.T) {
 		}
 	}
 
-	// A capture that does not record them has the same gaps, and says nothing of what held the streams.
+	// A capture without these rows has the same gaps, and host_function_time is unknown.
 	without := sectiontest.Look(t, hostFunctions(tracetest.WithoutTable("CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH")), analyze.Options{})
 	sectiontest.NoMetric(t, without.Report, "idle.host_function_time", "device", "0")
 	sectiontest.Metric(t, without.Report, 190*sectiontest.Us, "gpu.idle_cause_time", "cause", "dependency", "device", "0")

@@ -87,8 +87,8 @@ var Kernels = kit.Section{
 	Run:   kernels,
 }
 
-// occupancyColumn is there where the profiler estimated it from launch configuration and device: warps that can be active
-// on an SM, of those it can hold, were the grid spread evenly.
+// occupancyColumn is there where the profiler estimated it from launch configuration and device: warps that can be
+// active on an SM, of those it can hold, were the grid spread evenly.
 var occupancyColumn = kit.RatioCol("occupancy_estimate", "Est. occupancy", "est_occupancy_pct").Merged(report.MeanBy("count"))
 
 // Bounds that keep report.json small: kernels by time until either is reached, the rest is in the others row.
@@ -317,8 +317,8 @@ func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, a
 // mostlyGraphs is the share of the judged time from which CUDA graphs traced as a whole are what there is to tell.
 const mostlyGraphs = 0.80
 
-// graphFinding says that the judged time is that of CUDA graphs traced as a whole: the GPU is busy, and with what is not
-// in the capture.
+// graphFinding says that the judged time is that of CUDA graphs traced as a whole: the GPU is busy, and with what is
+// not in the capture.
 func graphFinding(out *kit.Output, s *kit.Step) {
 	last := len(s.Kernels) - 1
 	if ns := s.Kernels[last]; s.Share(ns) >= mostlyGraphs {
@@ -335,8 +335,8 @@ func hasTensorCores(in *kit.Input, device int32) bool {
 	return in.Trace.GPU(device).CapMajor >= 7
 }
 
-// slowFP64 reports whether a GPU runs FP64 at 1/32 of the rate of FP32 or less: all of compute capability 6 or later but
-// those for data centres, which end in 0.
+// slowFP64 reports whether a GPU runs FP64 at 1/32 of the rate of FP32 or less: all of compute capability 6 or later
+// but those for data centres, which end in 0.
 func slowFP64(in *kit.Input, device int32) bool {
 	gpu := in.Trace.GPU(device)
 	return gpu.CapMajor >= 6 && gpu.CapMin > 0
