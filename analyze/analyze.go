@@ -3,8 +3,8 @@
 // The phases, in order, each in a package of its own:
 //
 //  1. open (internal/trace): find out what the file is, open it without touching it, load its events into columns
-//  2. attribute (internal/timeline, internal/kernelname): which API call launched what, inside which NVTX ranges; what each
-//     kernel is; what the GPU waited for while idle
+//  2. attribute (internal/timeline, internal/kernelname): which API call launched what, inside which NVTX ranges; what
+//     each kernel is; what the GPU waited for while idle
 //  3. find the unit of work (internal/workunit)
 //  4. compute the sections (internal/section and compat), side by side, from what the phases before made
 //  5. validate (report)
@@ -171,7 +171,8 @@ func numberable(path string, rows ...int) error {
 	return nil
 }
 
-// finish computes the sections and makes sure that the report keeps its contract. others are the units at other anchors.
+// finish computes the sections and makes sure that the report keeps its contract. others are the units at other
+// anchors.
 func finish(in *kit.Input, others []*workunit.Result, opt *Options) (*Result, error) {
 	kit.Begin(sections, in)
 	var cuts []*kit.Input

@@ -155,8 +155,8 @@ func BenchmarkSections(b *testing.B) {
 }
 
 // BenchmarkStepGraph measures the step graph and one ceiling, each alternating with the timeline that the graph is made
-// of, which is n log n in the rows of the capture. It reports medians of the ratios: a busy machine does not change them,
-// nor does a capture of ten times the rows, unless the graph grows faster than the timeline.
+// of, which is n log n in the rows of the capture. It reports medians of the ratios: a busy machine does not change
+// them, nor does a capture of ten times the rows, unless the graph grows faster than the timeline.
 func BenchmarkStepGraph(b *testing.B) {
 	t, tags := benchOpen(b, benchTrace(b))
 	in, _, err := prepare(t, &Options{}, tags)

@@ -16,9 +16,10 @@ func (o *Options) Like(r *report.Report) bool {
 	return o.Anchor != nil || o.Range != ""
 }
 
-// Again reports whether a capture must be analysed once more to have the units that [Options.Like] asked for: its report
-// cannot be cut where these start, for there are more places than a report carries, and one of the program's own ranges
-// carries none; or they are other ranges of the program, since it is by a little that a family holds most of the work.
+// Again reports whether a capture must be analysed once more to have the units that [Options.Like] asked for: its
+// report cannot be cut where these start, for there are more places than a report carries, and one of the program's own
+// ranges carries none; or they are other ranges of the program, since it is by a little that a family holds most of the
+// work.
 func (o *Options) Again(r *report.Report) bool {
 	if !slices.Contains([]string{"kernel", "nvtx", "none"}, r.Unit.Kind) {
 		return false

@@ -352,8 +352,8 @@ type hostCall struct {
 	mpi        *trace.MPICall // nil: another
 }
 
-// mpiTrack is the blocking communication of a process, with what their thread did in between: the calls that are traced,
-// by name, where one holds others the outer one.
+// mpiTrack is the blocking communication of a process, with what their thread did in between: the calls that are
+// traced, by name, where one holds others the outer one.
 func mpiTrack(in *kit.Input, proc int64) *ranks.Track {
 	t := in.Trace
 	tr := &ranks.Track{Device: -1, Acts: []string{ownCode}}

@@ -1,4 +1,5 @@
-// Package examples holds the workflows, jobs and configurations of this folder, so that the binary can print them whole.
+// Package examples holds the workflows, jobs and configurations of this folder, so that the binary can print them
+// whole.
 package examples
 
 import "embed"

@@ -13,9 +13,9 @@ import (
 // maxPayload bounds the payload of an event in bytes; GitHub sends none over 25 MB.
 const maxPayload = 32 << 20
 
-// payload is the part of an event that matters here. The rest is not read: go-github's types for events refuse a payload
-// whose shape differs anywhere (the repository of a push has other types than that of a pull request), which would stop a
-// gate for a field that it does not need.
+// payload is the part of an event that matters here. The rest is not read: go-github's types for events refuse a
+// payload whose shape differs anywhere (the repository of a push has other types than that of a pull request), which
+// would stop a gate for a field that it does not need.
 type payload struct {
 	Action      string       `json:"action"`
 	Number      int          `json:"number"`

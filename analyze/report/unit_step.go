@@ -237,9 +237,9 @@ type UnitShown struct {
 	Others  []UnitThread `json:"other_threads,omitempty"`
 	Ranges  []int64      `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut int64        `json:"left_out"` // events that there was no room for
-	// Origins are by piece of GPU work the place in Calls, and behind them in those of Others, of the call that launched it,
-	// or -1 where that is not among them, less the place before it, and the place in Names of the geometry of its launch,
-	// or -1. Absent where neither is known.
+	// Origins are by piece of GPU work the place in Calls, and behind them in those of Others, of the call that launched
+	// it, or -1 where that is not among them, less the place before it, and the place in Names of the geometry of its
+	// launch, or -1. Absent where neither is known.
 	Origins []int64 `json:"origins,omitempty"`
 	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
 	// What is too short to be drawn counts with what is before it. Absent where it is not known.

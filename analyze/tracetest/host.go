@@ -122,8 +122,8 @@ func (b *Builder) GraphEvent(g GraphEvent) {
 	b.Row("CUDA_GRAPH_EVENTS", row.with(g.Set))
 }
 
-// HostFunc is a function that the host ran for a stream, which waited for it: a row of the device's side, and one of the
-// thread that ran it.
+// HostFunc is a function that the host ran for a stream, which waited for it: a row of the device's side, and one of
+// the thread that ran it.
 type HostFunc struct {
 	Place
 	Start, End int64   // ns

@@ -126,8 +126,8 @@ func nearest(root *cobra.Command, name string) string {
 	return help.Nearest(name, slices.Concat(names, analyze.FindingIDs(), metricIDs(), docs.Words()))
 }
 
-// describeFlag writes what a flag of any command says, given with or without its dashes: once where several commands say
-// the same.
+// describeFlag writes what a flag of any command says, given with or without its dashes: once where several commands
+// say the same.
 func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, err error) {
 	name = strings.TrimLeft(name, "-")
 	var texts []string

@@ -48,10 +48,10 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 	return nil, nil
 }
 
-// wayBack is the row of time that leads whichever side is the base: of those that changed by more than their rule allows,
-// either way, the one that changed most, those that did for certain first by what the gate was decided on, which need not
-// be the row alone: the other kinds of unit, or the parts; nil where none did. Parts that are certain where the row is not
-// may hold a rule that the row would keep.
+// wayBack is the row of time that leads whichever side is the base: of those that changed by more than their rule
+// allows, either way, the one that changed most, those that did for certain first by what the gate was decided on,
+// which need not be the row alone: the other kinds of unit, or the parts; nil where none did. Parts that are certain
+// where the row is not may hold a rule that the row would keep.
 func (c *Comparison) wayBack() (best *Row) {
 	certain := false
 	for i := range c.Gates {

@@ -73,8 +73,8 @@ type traceEvent struct {
 // Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at
 // 0, so that they lie above each other; a track for NVTX ranges in each other, for the calls of each launching thread,
 // for each stream, for idle time by cause and for the critical path. GPU work bears its whole name, its stream, the
-// geometry of its launch and, where the report's positions are those of the events, its position and what changed there;
-// a flow leads to it from the call that launched it, where that is in the unit.
+// geometry of its launch and, where the report's positions are those of the events, its position and what changed
+// there; a flow leads to it from the call that launched it, where that is in the unit.
 func Perfetto(w io.Writer, units []PerfettoUnit) error {
 	p := &perfetto{w: w}
 	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)
@@ -238,8 +238,8 @@ func (p *perfetto) work(u *PerfettoUnit, work []report.UnitEvent, calls []slice)
 	}
 }
 
-// positions are the places in the step, from 0, of the kernels that start in the unit, -1 of other work; nil where those
-// are not the kernels of the step's positions one by one.
+// positions are the places in the step, from 0, of the kernels that start in the unit, -1 of other work; nil where
+// those are not the kernels of the step's positions one by one.
 func positions(u *PerfettoUnit, work []report.UnitEvent) []int64 {
 	list, err := u.Step.Positions()
 	if err != nil {

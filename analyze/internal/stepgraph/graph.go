@@ -37,8 +37,8 @@ type Graph struct {
 	typical latencies
 }
 
-// keptCall is a call that was kept: by a piece of work, for whose end it waited, or, before it began, by another thread,
-// for which its own waited. They are in the order of the calls; of one call the other thread comes first.
+// keptCall is a call that was kept: by a piece of work, for whose end it waited, or, before it began, by another
+// thread, for which its own waited. They are in the order of the calls; of one call the other thread comes first.
 type keptCall struct {
 	call  int32
 	piece int32 // that it waited for; of another thread what kept that last, an index of kept, or trace.None
@@ -93,7 +93,8 @@ type Found struct {
 	// ByWork are the waits of threads for the end of GPU work without a CUDA call, ByProcess those for another process:
 	// guessed, as they end right after that far more often than by chance.
 	ByWork, ByProcess int64
-	// Locked are those of all these in which the thread waited for Python's lock; unknown unless the capture names such waits.
+	// Locked are those of all these in which the thread waited for Python's lock; unknown unless the capture names such
+	// waits.
 	Locked int64
 	Locks  bool
 	// Outside is the time, in ns, of waits in the operating system and off the CPU between two calls that no thread with

@@ -41,7 +41,8 @@ func (h *hands) guess(g guess, hit bool, chance float64) bool {
 	return false
 }
 
-// byWork says whether a thread slept until a piece of work of its process had ended, after which its stream had nothing to do.
+// byWork says whether a thread slept until a piece of work of its process had ended, after which its stream had nothing
+// to do.
 func (h *hands) byWork(k *keptCall, own *crew, th int32, began, until int64) bool {
 	if len(h.ofProc[own.proc]) > mostPeers {
 		return false

@@ -92,8 +92,8 @@ func (r *replay) handed(hand *keptCall) (was, is int64) {
 	return was, was
 }
 
-// withoutLaunch is what is left of the time before a launch that is not there: with it goes what led to it from the launch
-// before, or, of a longer time, as much as usually lies between two launches.
+// withoutLaunch is what is left of the time before a launch that is not there: with it goes what led to it from the
+// launch before, or, of a longer time, as much as usually lies between two launches.
 func (r *replay) withoutLaunch(t *thread, gap int64) int64 {
 	if t.launched && gap <= usualGaps*r.typical.gap {
 		return 0

@@ -120,9 +120,9 @@ func (w *walker) ranBefore(piece int32, start int64) int32 {
 	return best
 }
 
-// host follows the path from the start of a call back along its thread, to the thread that this waited for, and so on, to
-// the piece of work that one of them waited for: to its end or, started, its start. It is trace.None at the end of the
-// path. at is what was kept last before the call, an index of kept.
+// host follows the path from the start of a call back along its thread, to the thread that this waited for, and so on,
+// to the piece of work that one of them waited for: to its end or, started, its start. It is trace.None at the end of
+// the path. at is what was kept last before the call, an index of kept.
 func (w *walker) host(piece, call, at int32) (next int32, started bool) {
 	for at != trace.None && w.at > w.until {
 		k := &w.kept[at]

@@ -1,5 +1,5 @@
-// Package timeline says who caused what: which API call launched a piece of GPU work, which NVTX ranges were open around
-// the call, and what the GPU was waiting for while it was idle.
+// Package timeline says who caused what: which API call launched a piece of GPU work, which NVTX ranges were open
+// around the call, and what the GPU was waiting for while it was idle.
 package timeline
 
 import (

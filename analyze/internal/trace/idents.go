@@ -43,8 +43,8 @@ func (d *idents) number(o *owner, thread bool) int32 {
 // tidBits are the bits of a globalTid below the process identity.
 const tidBits = 0xffffff
 
-// globalPid makes a process identity from whichever column the export has: a globalPid or globalTid as it is, also where the
-// column is called pid, and a plain pid shifted into place.
+// globalPid makes a process identity from whichever column the export has: a globalPid or globalTid as it is, also
+// where the column is called pid, and a plain pid shifted into place.
 func globalPid(column string, v int64) int64 {
 	if isPlain(column) && v <= tidBits {
 		return v << 24

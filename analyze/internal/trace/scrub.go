@@ -93,8 +93,9 @@ type Scrubbed struct {
 }
 
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
-// numbers, without what payloads and events of plugins say. Names lose what looks like a token; those of ranges and threads are written as show says, nil as they are.
-// out must not exist; where there is an error, what is there is no capture.
+// numbers, without what payloads and events of plugins say. Names lose what looks like a token; those of ranges and
+// threads are written as show says, nil as they are. out must not exist; where there is an error, what is there is no
+// capture.
 func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
 	in := source.NewInput(ctx, path, opt.input())
 	defer in.Cleanup()

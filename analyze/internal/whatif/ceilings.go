@@ -12,12 +12,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// Ceilings is what units of work would gain at most by changes: the one answer that findings, the report and the page of
-// the critical path give. Of very many units those in the middle are replayed.
+// Ceilings is what units of work would gain at most by changes: the one answer that findings, the report and the page
+// of the critical path give. Of very many units those in the middle are replayed.
 //
-// Where Resolved is false the graph does not explain enough of the units, and no replay of it is believed: what a change
-// is worth is then its face value, the time on the GPU that nothing else covers, or the idle time, and is said to be not
-// replayed.
+// Where Resolved is false the graph does not explain enough of the units, and no replay of it is believed: what a
+// change is worth is then its face value, the time on the GPU that nothing else covers, or the idle time, and is said
+// to be not replayed.
 type Ceilings struct {
 	// Error is how far a unit is off that is replayed with typical latencies in place of those measured, as a share of
 	// its time: the median.
@@ -101,8 +101,8 @@ func (c *Ceilings) unlaunched() float64 {
 }
 
 // stretchOf is the time from the first to the last of some units, with the start of what follows the last, and with the
-// unit before the first, so that this one finds the change at work: the host may be ahead of the GPU by one unit. One that
-// took very much longer is left out.
+// unit before the first, so that this one finds the change at work: the host may be ahead of the GPU by one unit. One
+// that took very much longer is left out.
 func stretchOf(r *workunit.Result, list []int32) interval.Interval {
 	s := interval.Interval{Start: math.MaxInt64, End: math.MinInt64}
 	first := trace.None
@@ -128,8 +128,8 @@ type Gained struct {
 	N    int
 	Time float64 // mean of the units as they were, ns
 	Mean float64 // what they gain, ns per unit, from 0 to Time
-	// Interval is that of the gain, 95 %, in ns per unit: of its share of the units' time, by a bootstrap of blocks of units
-	// that follow each other, times the mean; nil for fewer than 8 units.
+	// Interval is that of the gain, 95 %, in ns per unit: of its share of the units' time, by a bootstrap of blocks of
+	// units that follow each other, times the mean; nil for fewer than 8 units.
 	Interval *[2]float64
 	UpTo     float64 // the upper end of the interval, or the mean where there is none
 }
@@ -160,8 +160,8 @@ func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 	return g
 }
 
-// Gain is what units gain by a change, all or those of the main kind alone, on the device with most of it; N is 0 where no
-// unit could be replayed.
+// Gain is what units gain by a change, all or those of the main kind alone, on the device with most of it; N is 0 where
+// no unit could be replayed.
 func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
 	for _, g := range c.gains(change, main) {
 		if g.N > 0 && (most.N == 0 || g.UpTo*most.Time > most.UpTo*g.Time) {
@@ -204,8 +204,8 @@ func (c *Ceilings) fit() (median float64, ok bool) {
 	return off[len(off)/2], true
 }
 
-// walk is the share of the units' critical paths that lies on the host, its calls and latencies, and that of which nothing
-// is known, by device; not a number for a device without such a unit.
+// walk is the share of the units' critical paths that lies on the host, its calls and latencies, and that of which
+// nothing is known, by device; not a number for a device without such a unit.
 func (c *Ceilings) walk() (host, unknown []float64) {
 	devices := len(c.result.Timeline.Devices)
 	total := make([]float64, devices)

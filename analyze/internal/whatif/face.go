@@ -23,8 +23,8 @@ type facing struct {
 	full  []bool  // by device: hardly anything of its units is idle
 }
 
-// mostIdle is the share of the time of units that is idle at most where a kernel is worth no less than the time in which
-// nothing else runs.
+// mostIdle is the share of the time of units that is idle at most where a kernel is worth no less than the time in
+// which nothing else runs.
 const mostIdle = 0.02
 
 // look finds out once what is idle.

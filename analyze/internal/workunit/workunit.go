@@ -172,8 +172,9 @@ type Input struct {
 	Timeline *timeline.Timeline
 	Kinds    []kernelname.Info // by kernel name
 	Spec     Spec
-	// Range is the name, as [Result.Name] has it, of the program's own ranges that the units of another capture are; empty:
-	// of none. Where this one has such ranges, they are its units, as long as neither step markers nor graph launches tell.
+	// Range is the name, as [Result.Name] has it, of the program's own ranges that the units of another capture are;
+	// empty: of none. Where this one has such ranges, they are its units, as long as neither step markers nor graph
+	// launches tell.
 	Range string
 	// Marked reports whether the tag of a range name says that --unit nvtx:REGEX matches it.
 	Marked func(tag uint32) bool

@@ -18,7 +18,8 @@ const (
 	Wait      = "Wait"     // for what was begun before
 )
 
-// rooted are the kinds in which one rank stands apart; true where the others wait for it, false where it waits for them.
+// rooted are the kinds in which one rank stands apart; true where the others wait for it, false where it waits for
+// them.
 var rooted = map[string]bool{Broadcast: true, Scatter: true, Reduce: false, Gather: false}
 
 // epoch is what members did between two collectives that were matched.
@@ -33,8 +34,8 @@ func (e epoch) call(m int, kind string, n int) int32 {
 }
 
 // matchRest matches the calls that are no collectives of sets, and adds their waits: by what they name, and where they
-// name nothing kernels between two ranks by their ends, others by kind and order within an epoch, in which a call that is
-// missing leaves its place empty.
+// name nothing kernels between two ranks by their ends, others by kind and order within an epoch, in which a call that
+// is missing leaves its place empty.
 func (x *chains) matchRest() {
 	collectives := x.ops
 	x.recorded()
@@ -91,8 +92,8 @@ func (x *chains) epochs(device bool, collectives int32) []epoch {
 	return list
 }
 
-// fill leaves places empty where members of an epoch lack calls that others have: of calls with a root, and of two members
-// of the other side.
+// fill leaves places empty where members of an epoch lack calls that others have: of calls with a root, and of two
+// members of the other side.
 func (x *chains) fill(e epoch, two bool) {
 	most := map[string]int{} // member with most calls of a kind
 	for m, kinds := range e {
@@ -123,8 +124,8 @@ func (x *chains) fill(e epoch, two bool) {
 	}
 }
 
-// fillUsual leaves places empty where a member sends or receives less often in an epoch than it usually does: its calls are
-// where those of its usual peers end.
+// fillUsual leaves places empty where a member sends or receives less often in an epoch than it usually does: its calls
+// are where those of its usual peers end.
 func (x *chains) fillUsual(epochs []epoch) {
 	type of struct {
 		m    int
@@ -216,7 +217,8 @@ type coming struct {
 	member int
 }
 
-// comings are the members that have a slot, the places of their epochs, and who came to the other side in each epoch, in order.
+// comings are the members that have a slot, the places of their epochs, and who came to the other side in each epoch,
+// in order.
 func (x *chains) comings(s slot, epochs []epoch) (members []int, of map[int][]int, come [][]coming) {
 	of = map[int][]int{}
 	come = make([][]coming, len(epochs))
@@ -339,8 +341,8 @@ func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) 
 	return best
 }
 
-// ends is how much the time varies that a member is in its calls of a slot after another has come to the other side; not
-// ok where the other's coming does not end them.
+// ends is how much the time varies that a member is in its calls of a slot after another has come to the other side;
+// not ok where the other's coming does not end them.
 func (x *chains) ends(m, q int, s slot, epochs []epoch, of []int) (varies float64, ok bool) {
 	var after, spent []float64
 	seen, early := 0, 0

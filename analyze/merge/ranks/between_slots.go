@@ -63,8 +63,8 @@ func (e epoch) even(kind string, members []int) bool {
 	return true
 }
 
-// rootedSlot adds the waits of calls with a root: the member for whom nobody left before it came, and who spent least in
-// the calls.
+// rootedSlot adds the waits of calls with a root: the member for whom nobody left before it came, and who spent least
+// in the calls.
 func (x *chains) rootedSlot(s slot, epochs []epoch) {
 	var whole []epoch
 	for _, e := range epochs {

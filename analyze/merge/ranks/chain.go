@@ -127,8 +127,8 @@ func (x *chains) off(a, b int) int64 {
 	return SameHost
 }
 
-// add is a wait of a member for a peer, where there is one: it lasts until the peer has come, or until the call returns,
-// less the time in which the member computes as well.
+// add is a wait of a member for a peer, where there is one: it lasts until the peer has come, or until the call
+// returns, less the time in which the member computes as well.
 func (x *chains) add(m int, call int32, peer int, other int32) {
 	start, come := x.Start(m, call), x.Start(peer, other)
 	if end := x.End(m, call); end < come-x.off(m, peer) {

@@ -44,8 +44,8 @@ type Aligned struct {
 }
 
 // Align compares clocks by the ends of matched collectives, in which all ranks are let go at the same moment: from the
-// first clock on to those that share a collective with one that is known, and where none is left by messages. All clocks
-// but the first get an offset, and a drift where that explains the ends much better.
+// first clock on to those that share a collective with one that is known, and where none is left by messages. All
+// clocks but the first get an offset, and a drift where that explains the ends much better.
 func Align(members []Member, sets []Set) *Aligned {
 	a := &Aligned{Members: members}
 	for i := range members {

@@ -102,7 +102,8 @@ func Row(cells ...any) []Cell {
 	return row
 }
 
-// Cols are columns by their titles. Before a title, > marks a column of numbers, and + one that can be left out: ">+Runs".
+// Cols are columns by their titles. Before a title, > marks a column of numbers, and + one that can be left out:
+// ">+Runs".
 func Cols(titles ...string) []Column {
 	list := make([]Column, len(titles))
 	for i, t := range titles {

@@ -117,8 +117,8 @@ func (v *View) stepAnswer() []doc.Span {
 	return append(spans, doc.Text("."))
 }
 
-// waitingPart says how much of communication is waiting until the last rank has come, which is no work: of the collectives
-// of several ranks or GPUs it is known, of one rank it is not.
+// waitingPart says how much of communication is waiting until the last rank has come, which is no work: of the
+// collectives of several ranks or GPUs it is known, of one rank it is not.
 func (v *View) waitingPart() string {
 	wait, all := v.Metric("rank.wait_time"), v.Metric("rank.collective_time")
 	switch {
@@ -141,8 +141,8 @@ func mostly(part, whole float64) string {
 // namedShare is the share of a unit from which a class is worth a word in the answer.
 const namedShare = 0.02
 
-// topOfStep names the kernel that takes most of a unit, and its share of it: one that computes, for one that communicates may
-// only wait.
+// topOfStep names the kernel that takes most of a unit, and its share of it: one that computes, for one that
+// communicates may only wait.
 func (v *View) topOfStep() []doc.Span {
 	t := v.Table("unit", "unit_kernels")
 	if Entries(t) == 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // Full is the whole report as a text: provenance, the answer, warnings, findings and key numbers, then the sections in
-// their groups, the first of each in sight and the others folded. Last come the sections that have nothing to show, with
-// their reasons, and how the numbers were computed.
+// their groups, the first of each in sight and the others folded. Last come the sections that have nothing to show,
+// with their reasons, and how the numbers were computed.
 func Full(r *report.Report) doc.Document {
 	v := NewView(r)
 	l := layout{rows: fullRows}

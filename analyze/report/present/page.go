@@ -37,8 +37,8 @@ func Page(r *report.Report, stepFile string) doc.Document {
 	return d
 }
 
-// whatIfs are the changes that a step would gain most by, each as the flag of the command that replays it, and where the
-// step can be looked at call by call.
+// whatIfs are the changes that a step would gain most by, each as the flag of the command that replays it, and where
+// the step can be looked at call by call.
 func (v *View) whatIfs(stepFile string) []doc.Block {
 	if steps := v.Unit.Steps; steps == nil || len(steps.List) == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 // servingKinds bounds the kinds of step that the first screen lists: those with most time.
 const servingKinds = 3
 
-// servingSteps are the steps of a server by phase and batch: how long, how many tokens, and what share of the GPU's peaks
-// where that is known. There is none where no step has a phase and a batch.
+// servingSteps are the steps of a server by phase and batch: how long, how many tokens, and what share of the GPU's
+// peaks where that is known. There is none where no step has a phase and a batch.
 func (v *View) servingSteps() []doc.Block {
 	t := v.Table("unit", "unit_groups")
 	var rows []int

@@ -20,8 +20,8 @@ type layout struct {
 	wide bool // show columns that are detail
 }
 
-// tableFiles is the folder of the CSV files as pages name it, and fullRows how many rows report.md shows of kernels, and a
-// third of that of each other table; others rows come on top.
+// tableFiles is the folder of the CSV files as pages name it, and fullRows how many rows report.md shows of kernels,
+// and a third of that of each other table; others rows come on top.
 const (
 	tableFiles = "tables/"
 	fullRows   = 30

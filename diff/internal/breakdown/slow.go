@@ -48,8 +48,8 @@ func stallsOf(units []float64) slowSteps {
 	return e
 }
 
-// slowUnits are the units of one capture that lie apart above the others: beyond the median by 2 % of it and by six times
-// the median distance from it. sum is by how much they do in all, middle the median.
+// slowUnits are the units of one capture that lie apart above the others: beyond the median by 2 % of it and by six
+// times the median distance from it. sum is by how much they do in all, middle the median.
 func slowUnits(units []float64) (n int, sum, middle float64) {
 	middle = significance.Median.Of(slices.Clone(units))
 	far := make([]float64, len(units))

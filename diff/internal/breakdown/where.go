@@ -146,8 +146,8 @@ const (
 	mostPlaces = 4
 )
 
-// kernelPlaces are the positions at which most of a kernel's change is: at #5, #19, #33, #46. Empty where the sequence is
-// not known, or the places are too many to say.
+// kernelPlaces are the positions at which most of a kernel's change is: at #5, #19, #33, #46. Empty where the sequence
+// is not known, or the places are too many to say.
 func (x *Parts) kernelPlaces(id string, d float64) string {
 	if x.C.Step == nil {
 		return ""

@@ -29,8 +29,8 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 }
 
 // kernelTests decides the rows of kernels that both sides run: together, false discoveries held to the policy's share
-// over them (Benjamini and Hochberg). A kernel that runs more or less often has changed if its time did by more than the
-// floor.
+// over them (Benjamini and Hochberg). A kernel that runs more or less often has changed if its time did by more than
+// the floor.
 func (x *Decider) kernelTests(base, head []side.Work, rows []pairing.Pair) {
 	var numbers []significance.Number
 	var place []int // by number: the row

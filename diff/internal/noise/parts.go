@@ -53,8 +53,8 @@ func (x *Decider) partRows() {
 	x.apart[x.labels().String()] = apart
 }
 
-// judgedParts are the parts of units, or of captures, judged. apart, of kind "unit", is the whole of those that stand apart
-// by all that they take, though most of their parts are too small to; of no kind, where none do.
+// judgedParts are the parts of units, or of captures, judged. apart, of kind "unit", is the whole of those that stand
+// apart by all that they take, though most of their parts are too small to; of no kind, where none do.
 func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part, apart comparison.Part) {
 	keys, parts := pooled(b, h, nb, nh)
 	whole := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
@@ -251,8 +251,8 @@ func sum(values []float64) (s float64) {
 
 // Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
 // unit, and the largest of them that changed that way; or what the units add that stand apart as a whole, where that is
-// more. Where the work drifts, only idle time and parts that do not drift themselves count: the others differ with where
-// in the work a capture is.
+// more. Where the work drifts, only idle time and parts that do not drift themselves count: the others differ with
+// where in the work a capture is.
 func (x *Decider) Net(labels report.Labels, drifts bool) (share float64, text string) {
 	apart := x.apart[labels.String()]
 	return x.net(x.C.Parts, &apart, labels, drifts)
@@ -277,9 +277,9 @@ func (x *Decider) net(parts []comparison.Part, apart *comparison.Part, labels re
 	return share, PartText(slices.MaxFunc(certain, func(p, q *comparison.Part) int { return cmp.Compare(p.Delta*share, q.Delta*share) }))
 }
 
-// NetOfWork is the sum of the parts that changed for certain over all work, as a share of the base's: of each kind of unit
-// that both sides run, together with the kinds that do its work with some more or less. 0 where several captures a side are
-// compared, or reports do not list these units.
+// NetOfWork is the sum of the parts that changed for certain over all work, as a share of the base's: of each kind of
+// unit that both sides run, together with the kinds that do its work with some more or less. 0 where several captures a
+// side are compared, or reports do not list these units.
 func (x *Decider) NetOfWork() (share float64, text string) {
 	w := x.work
 	if w == nil || len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
@@ -376,7 +376,8 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 	return m
 }
 
-// pool makes one part of the kernels that both sides run: which of them a report lists by name differs from kind to kind.
+// pool makes one part of the kernels that both sides run: which of them a report lists by name differs from kind to
+// kind.
 func (m *mixed) pool(common []partKey) {
 	all := make([]float64, len(m.numbers))
 	for _, key := range common {

@@ -319,8 +319,8 @@ func (w *workload) spread(n *significance.Number) {
 	n.OfShares(base, head)
 }
 
-// listed are the times of those units of a kind that a side's reports list, and of each that does its work with some more
-// or less, which come to sum together.
+// listed are the times of those units of a kind that a side's reports list, and of each that does its work with some
+// more or less, which come to sum together.
 func (w *workload) listed(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int, sum float64) (list []significance.Share) {
 	total := 0.0
 	for i := range w.x.kinds {

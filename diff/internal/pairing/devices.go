@@ -35,8 +35,8 @@ func devices(base, head *side.Side) []int64 {
 	return list
 }
 
-// On looks at one device of both sides; nil where a capture says too little of it. Calls of the host and copies are known of each
-// report's own slowest device alone: where these are not the same, nothing follows from their counts.
+// On looks at one device of both sides; nil where a capture says too little of it. Calls of the host and copies are
+// known of each report's own slowest device alone: where these are not the same, nothing follows from their counts.
 func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	all := slices.Concat(base.Views, head.Views)
 	mixed := slices.ContainsFunc(all, func(v *side.View) bool { return v.Device() != all[0].Device() })
@@ -121,8 +121,9 @@ func (x *Sides) thisDevice(device int64) bool {
 	return false
 }
 
-// unequalCoverage refuses sides where the units of one cover less than half of the compute time that those of the other do, and where a
-// unit of one side seems to hold several of the other: half as many units, each with a third more kernels or more.
+// unequalCoverage refuses sides where the units of one cover less than half of the compute time that those of the other
+// do, and where a unit of one side seems to hold several of the other: half as many units, each with a third more
+// kernels or more.
 func (x *Sides) unequalCoverage() {
 	type cover struct{ share, units, kernels float64 }
 	of := func(s *side.Side) (c cover, ok bool) {

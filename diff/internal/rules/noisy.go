@@ -276,9 +276,9 @@ func resolution(gates []comparison.Gate) *float64 {
 	return least
 }
 
-// notSlower takes a failure back that a faster step cannot have, however it was found: of what a step does, its launches,
-// graphs and structure, unless its time got worse too where the rule asks for that (only_slower), and otherwise where
-// it got better. A budget holds whatever the base was.
+// notSlower takes a failure back that a faster step cannot have, however it was found: of what a step does, its
+// launches, graphs and structure, unless its time got worse too where the rule asks for that (only_slower), and
+// otherwise where it got better. A budget holds whatever the base was.
 func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
 	if g.Verdict != comparison.Fail || r.Budgeted() {
 		return

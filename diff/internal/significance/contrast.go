@@ -23,9 +23,9 @@ type contrast struct {
 // rounding is what logarithms that are equal may differ by.
 const rounding = 1e-12
 
-// p is the probability of so large a change beyond tau ≥ 0, in the direction of d, read off the end of the interval
-// as if that side were Student's: p ≤ alpha where the end lies beyond tau, and not on it. An interval without width, but for what
-// rounding leaves, proves nothing: 1.
+// p is the probability of so large a change beyond tau ≥ 0, in the direction of d, read off the end of the interval as
+// if that side were Student's: p ≤ alpha where the end lies beyond tau, and not on it. An interval without width, but
+// for what rounding leaves, proves nothing: 1.
 func (c *contrast) p(tau float64) float64 {
 	half, d := c.d-c.low, c.d
 	if d < 0 {
@@ -163,9 +163,9 @@ const pays = 0.5
 
 // pairs contrasts series that evidence ties together, unit i of one with unit i+shift of the other: with d(i) = ln
 // head(i+shift) - ln base(i), the mean is judged by the ratio of the sums, the median by exp(median d), a tail by the
-// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d. ok is false with fewer than
-// MinUnits pairs, and where pairing does not pay: unless var d < (var ln base + var ln head)/2, the two sides are better
-// looked at by themselves.
+// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d. ok is false with fewer
+// than MinUnits pairs, and where pairing does not pay: unless var d < (var ln base + var ln head)/2, the two sides are
+// better looked at by themselves.
 func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64, seed uint64) (
 	c contrast, ok bool) {
 	b, h := base[max(0, -shift):], head[min(len(head), max(0, shift)):]

@@ -43,8 +43,8 @@ type Number struct {
 	Tie        Tie
 	// Whole says that it is the time of whole units, of which one capture of several may lie apart, see [Odd].
 	Whole bool
-	// Trimmed is the ratio of head to base, both without outliers, where the caller knows it of units that are not listed; 0:
-	// not known.
+	// Trimmed is the ratio of head to base, both without outliers, where the caller knows it of units that are not listed;
+	// 0: not known.
 	Trimmed float64
 }
 
@@ -128,8 +128,8 @@ const classTau = 0.03
 //
 // A mean that one unit of head carries, or fewer than 2 % of them, warns: without them it holds.
 //
-// Of three captures a side or more, one that lies apart from the others is told ([Odd]). What fails without it fails; what
-// is open with it and holds without it warns.
+// Of three captures a side or more, one that lies apart from the others is told ([Odd]). What fails without it fails;
+// what is open with it and holds without it warns.
 //
 // p-values are adjusted over the family for classes and for rules alike. A number that fails is of class Regressed.
 // The pages give the formulae. The same arguments give the same verdicts; swapping the sides mirrors classes and

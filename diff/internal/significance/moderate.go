@@ -26,13 +26,13 @@ type Moderation struct {
 // kernels that share clocks: it would make the ones that are noisier than the others look certain.
 const maxPrior = 2
 
-// outlier is how many standard deviations, estimated by the median absolute deviation, a sample's ln s² may lie from the
-// median of all.
+// outlier is how many standard deviations, estimated by the median absolute deviation, a sample's ln s² may lie from
+// the median of all.
 const outlier = 3 * normalMAD
 
-// Moderate learns from variances with df degrees of freedom each. Over those whose ln is at most the median + 3·1.4826 MAD
-// (a few that vary much more, as communication does among kernels, would make all look unlike), v is by how much the
-// variance of ln s² exceeds what chance gives it, ψ'(df/2):
+// Moderate learns from variances with df degrees of freedom each. Over those whose ln is at most the median + 3·1.4826
+// MAD (a few that vary much more, as communication does among kernels, would make all look unlike), v is by how much
+// the variance of ln s² exceeds what chance gives it, ψ'(df/2):
 //
 //	ψ'(x) ≈ 1/x + 1/2x² + 1/6x³,  D0 = (1 + √(1+2v))/v, which is ψ'(D0/2) = v to the second term, and at most 2 df
 //

@@ -7,16 +7,16 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Share is what one kind of unit adds to a sum over kinds: so much in all, and times of units of it in the order in which
-// they ran, above 0, which may be a sample.
+// Share is what one kind of unit adds to a sum over kinds: so much in all, and times of units of it in the order in
+// which they ran, above 0, which may be a sample.
 type Share struct {
 	Sum   float64
 	Times []float64
 }
 
 // OfShares says what the sums of several kinds of unit vary by: the variance of a sum is that of the kinds' means, each
-// times how often it counts. How many units of a kind ran is given; only their times are noise. Fewer than MinUnits units
-// on a side say nothing. Captures of a side are taken as alike.
+// times how often it counts. How many units of a kind ran is given; only their times are noise. Fewer than MinUnits
+// units on a side say nothing. Captures of a side are taken as alike.
 func (n *Number) OfShares(base, head []Share) {
 	if min(units(base), units(head)) < MinUnits {
 		return
@@ -59,8 +59,8 @@ func (c *Capture) spread(kinds []Share, captures int) {
 	c.SD = c.Value / total(kinds) * math.Sqrt(variance*n)
 }
 
-// trimmed is a sum without the units that add most to it, so few that they may be accidents: each counts as the median of
-// its kind.
+// trimmed is a sum without the units that add most to it, so few that they may be accidents: each counts as the median
+// of its kind.
 func trimmed(kinds []Share) float64 {
 	var excess []float64
 	sum := total(kinds)

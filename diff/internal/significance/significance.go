@@ -1,11 +1,11 @@
-// Package significance decides what can be known of a change from few captures: pure statistics over float64 slices, standard
-// library only, every result a function of its arguments alone.
+// Package significance decides what can be known of a change from few captures: pure statistics over float64 slices,
+// standard library only, every result a function of its arguments alone.
 //
 // [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its clock,
 // its neighbours and its luck. With several captures a side it tests the change between them against a threshold; with
-// one a side it asks the units inside the captures and holds the change to a noise floor. Beside it, [JudgeParts] judges
-// the parts of a unit, and [Plan] says what a comparison could find. The page statistics gives the method and where it
-// comes from.
+// one a side it asks the units inside the captures and holds the change to a noise floor. Beside it, [JudgeParts]
+// judges the parts of a unit, and [Plan] says what a comparison could find. The page statistics gives the method and
+// where it comes from.
 //
 // Values are natural logarithms unless a function says otherwise, so that differences are ratios: a difference d is a
 // change of exp(d)-1.
@@ -13,8 +13,8 @@ package significance
 
 import "math"
 
-// Sample is one metric or kernel over all captures: one value per capture, natural logarithms; NaN where a capture lacks
-// it.
+// Sample is one metric or kernel over all captures: one value per capture, natural logarithms; NaN where a capture
+// lacks it.
 type Sample struct {
 	Base, Head []float64
 	// Resolution is the least standard error that can be believed, in ln units: resolution of the timer over the value.

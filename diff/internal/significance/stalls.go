@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0; units
-// that follow each other are at no distance.
+// Even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0;
+// units that follow each other are at no distance.
 func Even(gaps []float64) int {
 	g := order.Median(slices.Clone(gaps))
 	if g < 2 {

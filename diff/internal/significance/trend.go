@@ -56,9 +56,9 @@ func (t Trend) drifts(n int) bool {
 // which of the other: they drift, and by more than 15 %.
 func (t Trend) strong(n int) bool { return t.Range > 1.15 && t.drifts(n) }
 
-// apart reports whether the captures lie further apart than their drifts explain: from the largest eighth of the faster one
-// to the smallest of the slower one it is more than twice what the one that drifts less does so from end to end. For a
-// drift alone to do that, more than two lengths of a capture would have to lie between them.
+// apart reports whether the captures lie further apart than their drifts explain: from the largest eighth of the faster
+// one to the smallest of the slower one it is more than twice what the one that drifts less does so from end to end.
+// For a drift alone to do that, more than two lengths of a capture would have to lie between them.
 func (t Trend) apart(u Trend) bool {
 	return max(t.low-u.high, u.low-t.high) > 2*math.Log(min(t.Range, u.Range))
 }

@@ -17,8 +17,8 @@ type hostPlace struct {
 	name   string
 }
 
-// hostTimes adds up where the threads of a capture were: those with CUDA calls, or all where none has any. What nests in
-// its own name counts once.
+// hostTimes adds up where the threads of a capture were: those with CUDA calls, or all where none has any. What nests
+// in its own name counts once.
 type hostTimes struct {
 	first, last int64
 	reached     map[hostPlace]int64

@@ -80,8 +80,8 @@ func (c *checks) launches(lo, hi int, graphs bool, do func(call int)) {
 	}
 }
 
-// hiddenLaunches counts launches of CUDA graphs under which no GPU time was recorded, as tracing by hardware leaves them
-// behind: the steps that they ran are not in the capture. The last two may still be running when it stops.
+// hiddenLaunches counts launches of CUDA graphs under which no GPU time was recorded, as tracing by hardware leaves
+// them behind: the steps that they ran are not in the capture. The last two may still be running when it stops.
 func (c *checks) hiddenLaunches() {
 	const check = "launches of CUDA graphs have GPU time"
 	t := c.in.Trace

@@ -12,11 +12,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// Ceilings is what units of work would gain at most by changes: the one answer of findings, of the section of the critical
-// path and of explain mcp. It is nil where there is no unit, no graph or no API call.
+// Ceilings is what units of work would gain at most by changes: the one answer of findings, of the section of the
+// critical path and of explain mcp. It is nil where there is no unit, no graph or no API call.
 //
-// What units gain up to, as a share of their time, times the mean time of a unit is the ceiling in ns per step. It is believed
-// only where Resolved: else the worth is the face value, and is said to be not replayed.
+// What units gain up to, as a share of their time, times the mean time of a unit is the ceiling in ns per step. It is
+// believed only where Resolved: else the worth is the face value, and is said to be not replayed.
 func (in *Input) Ceilings() *whatif.Ceilings {
 	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone ||
 		in.Units.Primary < 0 || !in.Has(trace.RoleAPI) {

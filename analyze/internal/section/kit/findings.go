@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// FindingDef declares a finding of a section: its title is what it says unless [Output.FindAs] says it with numbers. Its
-// page explains it as **ID**.
+// FindingDef declares a finding of a section: its title is what it says unless [Output.FindAs] says it with numbers.
+// Its page explains it as **ID**.
 type FindingDef struct {
 	ID, Title string
 	// Failure says that something broke: the finding is of high severity and comes first, whatever it is worth.

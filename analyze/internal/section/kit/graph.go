@@ -20,8 +20,8 @@ func (in *Input) Graph() *stepgraph.Graph {
 // UnitGraph is what waits for what in the whole capture, which the units of work are cut from.
 func (in *Input) UnitGraph() *stepgraph.Graph { return in.graphOf(in.Units.Timeline) }
 
-// GraphAhead builds UnitGraph on the timeline that units will be cut from, while they are sought. A panic is raised again
-// for who asks for the graph.
+// GraphAhead builds UnitGraph on the timeline that units will be cut from, while they are sought. A panic is raised
+// again for who asks for the graph.
 func (in *Input) GraphAhead(units *timeline.Timeline) {
 	quietly(in, func(in *Input) { in.graphOf(units) })
 }

@@ -47,7 +47,8 @@ type Section struct {
 	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise
 	// what holds most memory, while nothing else runs.
 	Early, Alone func(in *Input)
-	// Long says that the section takes longer than most: it starts before the others, so that none waits for it at the end.
+	// Long says that the section takes longer than most: it starts before the others, so that none waits for it at the
+	// end.
 	Long bool
 	// Gaps, where set, makes the visitors of the devices of the input's timeline, one each, that learn what the section
 	// asks of every gap: devices are gone through once for all sections, see [Input.Visit]. It makes none where the

@@ -25,8 +25,8 @@ type Step struct {
 	HostLeft [timeline.HostCauses]int64
 	// Kernels is compute by kernel name, each moment given to the kernel that started first; whole CUDA graphs are last.
 	Kernels []int64
-	// Where the launching thread was while the device waited for it: idle time of the causes sync, host and launch, without
-	// what reading values back leads to, where that is told for itself.
+	// Where the launching thread was while the device waited for it: idle time of the causes sync, host and launch,
+	// without what reading values back leads to, where that is told for itself.
 	Where IdlePlace
 	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in the
 	// call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in a
@@ -41,8 +41,8 @@ type Step struct {
 	// GPU takes so long to begin what is launched already. Behind is where the work after all such idle time was launched.
 	Short, Shorts int64
 	Behind        IdlePlace
-	// LongWait is the longest part of the idle time of cause dependency in one gap, and LongWaitNext what ran after it, a row
-	// of the device.
+	// LongWait is the longest part of the idle time of cause dependency in one gap, and LongWaitNext what ran after it, a
+	// row of the device.
 	LongWait     int64
 	LongWaitNext int32
 	// LongLaunch is the longest part of the idle time of cause launch that one call holds, LongCall its name's index.
@@ -56,8 +56,8 @@ type Step struct {
 	Gap LongGap
 }
 
-// LongGap is a gap: how long it is in all, what ran after it (a row of the device, or None), and the call and thread that
-// launched that.
+// LongGap is a gap: how long it is in all, what ran after it (a row of the device, or None), and the call and thread
+// that launched that.
 type LongGap struct {
 	interval.Interval
 	Next, Call, Thread int32

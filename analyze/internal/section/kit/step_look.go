@@ -254,8 +254,8 @@ func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
 	return hi, hi
 }
 
-// inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one. What
-// marks the steps is no place within them.
+// inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one.
+// What marks the steps is no place within them.
 func (x *stepLook) inRanges(part *latePart, open []int32, ns int64) {
 	open = slices.DeleteFunc(append(x.open[:0], open...), func(name int32) bool { return x.markers[name] })
 	if x.open = open; len(open) == 0 {
@@ -347,8 +347,8 @@ func (x *latePart) add(o *latePart) {
 	}
 }
 
-// Another thread's range is named if it holds this share of the late time and is one of several: a range that is open for
-// most of the judged time is no cause of a late step.
+// Another thread's range is named if it holds this share of the late time and is one of several: a range that is open
+// for most of the judged time is no cause of a late step.
 const (
 	meanwhileShare = 0.60
 	meanwhileLong  = 0.50

@@ -27,8 +27,8 @@ type IdleSite struct {
 	Thread string   // likewise
 
 	Meanwhile Meanwhile
-	// Loads is the kernel that a gap with most of the time waits for, where no range says what for: its code is loaded in the
-	// gap, and it never ran before.
+	// Loads is the kernel that a gap with most of the time waits for, where no range says what for: its code is loaded in
+	// the gap, and it never ran before.
 	Loads string
 }
 
@@ -89,8 +89,8 @@ func (in *Input) IdleSite() *IdleSite {
 	return x
 }
 
-// loadedInGap is the kernel after the longest gap, where that is most of the judged idle time, its thread loads code in it
-// and launches next, and the kernel never ran before; else empty.
+// loadedInGap is the kernel after the longest gap, where that is most of the judged idle time, its thread loads code in
+// it and launches next, and the kernel never ran before; else empty.
 func (in *Input) loadedInGap() string {
 	s, t := in.Step(), in.Trace
 	g := &s.Gap
@@ -140,8 +140,8 @@ func (w *IdlePlace) most() (name string, in int64) {
 	return name, in
 }
 
-// slow reports whether the thread launches more slowly than the GPU works: its time is spread over many gaps of each step, and no
-// gap holds a third of it.
+// slow reports whether the thread launches more slowly than the GPU works: its time is spread over many gaps of each
+// step, and no gap holds a third of it.
 func (x *IdleSite) slow(s *Step) bool {
 	w := &s.Where
 	return x.Cause == timeline.CauseHost && (x.Host == timeline.HostRunning || x.Host == timeline.HostUnknown) && len(x.Ranges) == 0 &&

@@ -54,8 +54,8 @@ func (r *pathRun) whatIfs() {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
 
-// candidates are the changes that are asked about: a free host, CUDA graphs, no synchronisation, hidden communication, and
-// the kernels that take most time at twice their speed.
+// candidates are the changes that are asked about: a free host, CUDA graphs, no synchronisation, hidden communication,
+// and the kernels that take most time at twice their speed.
 func (r *pathRun) candidates() []whatIf {
 	in := r.in
 	list := []whatIf{{text: "--host-free", change: &stepgraph.Change{HostFree: true}},

@@ -330,8 +330,8 @@ type hiccup struct {
 // maxHiccups bounds those that a report lists.
 const maxHiccups = 64
 
-// losses takes the medians of gaps and of time alone, and finds the hiccups of the sampled units: what exceeds its median
-// by a twentieth of a unit.
+// losses takes the medians of gaps and of time alone, and finds the hiccups of the sampled units: what exceeds its
+// median by a twentieth of a unit.
 func (s *stepTimes) losses() {
 	every := func(int64) bool { return true }
 	last := len(s.list) - 1

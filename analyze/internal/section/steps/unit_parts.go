@@ -181,8 +181,8 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 	return out
 }
 
-// copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; of several the one
-// that started first.
+// copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; of several the
+// one that started first.
 func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 	d := &in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
 	owned, names := owners(in, s), kit.NewNumbering[copySort]()

@@ -1,6 +1,6 @@
-// Package kineto reads traces of the PyTorch profiler (Kineto's Chrome JSON, as torch.profiler and the /start_profile of
-// vLLM and SGLang write it) and serves them as the tables of an Nsight Systems export, so that nothing above the rows
-// knows who recorded a capture. The forms are those of Kineto's output_json.cpp and torch's profiler_kineto.cpp.
+// Package kineto reads traces of the PyTorch profiler (Kineto's Chrome JSON, as torch.profiler and the /start_profile
+// of vLLM and SGLang write it) and serves them as the tables of an Nsight Systems export, so that nothing above the
+// rows knows who recorded a capture. The forms are those of Kineto's output_json.cpp and torch's profiler_kineto.cpp.
 //
 // Times are in nanoseconds from the first event of the file, whose own times count microseconds from anywhere.
 package kineto
@@ -368,8 +368,8 @@ const maxKept = 1 << 20
 // allocation is the name of an instant at which PyTorch's allocator did something.
 const allocation = "[memory]"
 
-// instant adds what PyTorch's allocator of GPU memory did, and marks, whatever they are called; those of the profiler itself
-// are of no thread.
+// instant adds what PyTorch's allocator of GPU memory did, and marks, whatever they are called; those of the profiler
+// itself are of no thread.
 func (r *reader) instant(e *event) {
 	if e.pid < 0 || e.tid == unknown {
 		return

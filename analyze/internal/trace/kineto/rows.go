@@ -8,7 +8,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
-// table holds rows as times, correlation id and a shape: what repeats is kept once. A table without times is its shapes.
+// table holds rows as times, correlation id and a shape: what repeats is kept once. A table without times is its
+// shapes.
 type table struct {
 	columns []string
 	shapes  [][]cell

@@ -103,7 +103,8 @@ const (
 	oldSuffix     = "-old"
 )
 
-// rescue gives up the scratch folder of a capture whose explain is dead; note says where its recording is, if it holds one.
+// rescue gives up the scratch folder of a capture whose explain is dead; note says where its recording is, if it holds
+// one.
 func rescue(stage string) (note string) {
 	o, _ := ownerOf(stage)
 	lost := &Folder{Stage: stage, out: filepath.Join(filepath.Dir(stage), strings.TrimPrefix(filepath.Base(stage), scratchPrefix))}

@@ -27,8 +27,8 @@ type Entry struct {
 const maxEntries = 6
 
 // Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a preset, a table
-// or a column of the report, a word of a table of any page, a CUDA call. Spelling counts but for case. Nil where nothing
-// explains it.
+// or a column of the report, a word of a table of any page, a CUDA call. Spelling counts but for case. Nil where
+// nothing explains it.
 func Find(name string) []Entry {
 	name = strings.TrimSpace(name)
 	var list []Entry

@@ -102,8 +102,8 @@ func SearchMetrics(words string) []string {
 	return ids
 }
 
-// Search finds words in the text of all pages: the passages that have all of them, and the first under a heading that has;
-// those come first that mark them as a term, then those under such a heading; at most as many as Find gives.
+// Search finds words in the text of all pages: the passages that have all of them, and the first under a heading that
+// has; those come first that mark them as a term, then those under such a heading; at most as many as Find gives.
 func Search(name string) []Entry {
 	asked := wordsOf(name)
 	if len(asked) == 0 {
