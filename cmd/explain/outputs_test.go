@@ -49,6 +49,7 @@ func writings(t *testing.T, dir, url string) []writing {
 		{name: "merge --out", args: []string{"merge", tiny, "-q", "--out", "OUT"}, out: "out.partial"},
 		{name: "load --out", args: []string{"load", "-q", "--url", url, "--num-requests", "2", "--warmup-requests", "0", "--out", "OUT"}, inside: true},
 		{name: "calibrate --out", args: []string{"calibrate", base, head, "-q", "--out", "OUT"}},
+		{name: "policy init --noise", args: []string{"policy", "init", base, head, "--noise", "OUT"}},
 		{name: "history list --out", args: []string{"history", "list", "--store", store, "--format", "csv", "--out", "OUT"}},
 		{name: "history list --out", args: []string{"history", "list", "--store", store, "--format", "ndjson", "--out", "OUT"}},
 		{name: "report --ncu-targets", args: []string{"report", tiny, "-q", "--ncu-targets", "OUT"}},
@@ -75,7 +76,7 @@ func TestOutputs(t *testing.T) {
 	list := writings(t, t.TempDir(), ts.URL)
 	var flags func(c *cobra.Command)
 	flags = func(c *cobra.Command) {
-		for _, flag := range []string{"out", "perfetto", "ncu-targets", "noise-out"} {
+		for _, flag := range []string{"out", "perfetto", "ncu-targets"} {
 			name := strings.TrimPrefix(c.CommandPath(), "explain ") + " --" + flag
 			known := slices.Contains(elsewhere, name) || slices.ContainsFunc(list, func(w writing) bool { return w.name == name })
 			if c.Flags().Lookup(flag) != nil && c.Runnable() && c.HasParent() && !known {

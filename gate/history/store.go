@@ -111,6 +111,8 @@ func (s *Store) file(path string, mode Mode) (string, error) {
 		return "", err
 	case err == nil && info.IsDir():
 		return "", fmt.Errorf("%s is a folder: name a file, such as %s/history.db", path, path)
+	case err == nil && !info.Mode().IsRegular(): // a device or a pipe, beside which SQLite would leave a journal
+		return "", fmt.Errorf("%s is no regular file: name one, such as history.db", path)
 	}
 	q := url.Values{"_pragma": {"busy_timeout(60000)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
 	if err == nil && !writable(path) {

@@ -314,6 +314,7 @@ func TestStoresThatCannotBeRead(t *testing.T) {
 	}{
 		{filepath.Join(dir, "none.db"), history.Read, "there is no history"},
 		{dir, history.Create, "is a folder"},
+		{os.DevNull, history.Create, "is no regular file"},
 		{filepath.Join(dir, "text.db"), history.Create, "is broken"},
 		{broken, history.Read, "is broken"},
 		{newer, history.Create, fmt.Sprintf("has schema 7, and this explain knows up to %d", history.Schema)},

@@ -90,9 +90,29 @@ func Folder(ctx context.Context, dir string, files []Item) error {
 			return fail(err)
 		}
 	}
+	if err := moveIn(scratch, dir, files); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// moveIn moves files from a scratch folder to where they belong: all of them, or, after an error, none: what they replaced
+// is put back.
+func moveIn(scratch, dir string, files []Item) error {
+	var undo []func()
 	for _, f := range files {
-		if err := os.Rename(filepath.Join(scratch, f.Name), filepath.Join(dir, f.Name)); err != nil {
-			return fail(err)
+		to, old := filepath.Join(dir, f.Name), filepath.Join(scratch, f.Name+".old")
+		switch err := os.Link(to, old); { // on a file system without links the old one cannot be kept
+		case err == nil:
+			undo = append(undo, func() { _ = os.Rename(old, to) })
+		case errors.Is(err, os.ErrNotExist):
+			undo = append(undo, func() { os.Remove(to) })
+		}
+		if err := os.Rename(filepath.Join(scratch, f.Name), to); err != nil {
+			for _, back := range undo {
+				back()
+			}
+			return err
 		}
 	}
 	return nil

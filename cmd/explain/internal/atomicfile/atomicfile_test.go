@@ -88,3 +88,23 @@ func TestFolderReplacesNoFolder(t *testing.T) {
 		t.Errorf("a.txt was replaced by %q", b)
 	}
 }
+
+// TestFilesThatCannotMoveAreTakenBack: where one file of several cannot take its place, the others leave theirs.
+func TestFilesThatCannotMoveAreTakenBack(t *testing.T) {
+	scratch, dir := t.TempDir(), t.TempDir()
+	for path, said := range map[string]string{filepath.Join(dir, "a.txt"): "old", filepath.Join(scratch, "a.txt"): "new",
+		filepath.Join(scratch, "b.txt"): "new", filepath.Join(scratch, "c.txt"): "new"} {
+		if err := os.WriteFile(path, []byte(said), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "c.txt"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := moveIn(scratch, dir, []Item{{"a.txt", nil}, {"b.txt", nil}, {"c.txt", nil}}); err == nil {
+		t.Error("a folder was replaced by a file")
+	}
+	if b, _ := os.ReadFile(filepath.Join(dir, "a.txt")); string(b) != "old" || names(t, dir) != "a.txt c.txt" {
+		t.Errorf("a.txt holds %q of %s", b, names(t, dir))
+	}
+}

@@ -110,9 +110,6 @@ func rescue(stage string) (note string) {
 	lost := &Folder{Stage: stage, out: filepath.Join(filepath.Dir(stage), strings.TrimPrefix(filepath.Base(stage), scratchPrefix))}
 	if _, owned := ownerOf(stage + oldSuffix); !owned && there(stage+oldSuffix) {
 		lost.old = stage + oldSuffix
-		if !there(lost.out) { // it was killed between two moves
-			_ = os.Rename(lost.old, lost.out)
-		}
 	}
 	if kept, resumable := lost.Fail(errors.New("explain was killed")); resumable {
 		note = fmt.Sprintf("the capture of %s was killed (pid %d); continue it with: explain capture resume %s", lost.out, o.PID, kept)
@@ -186,9 +183,12 @@ func (f *Folder) Done() error {
 
 // Fail gives up the claim after an error. Where something was recorded, all of the scratch folder is kept in
 // OUT.failed, with what went wrong in status.json, and resumable is true; else the logs of the children, where there
-// are some. What completed before stays in OUT. kept is empty where nothing was kept.
+// are some. What completed before stays in OUT, and so does what --force was to replace where nothing did. kept is empty
+// where nothing was kept.
 func (f *Folder) Fail(why error) (kept string, resumable bool) {
-	if f.old != "" {
+	if f.old != "" && !there(f.out) {
+		_ = os.Rename(f.old, f.out)
+	} else if f.old != "" {
 		defer os.RemoveAll(f.old)
 	}
 	resumable = len(Recordings(f.Stage)) > 0

@@ -78,6 +78,22 @@ func TestFolderAppearsWhole(t *testing.T) {
 	wantFiles(t, dir, "out/env.json")
 }
 
+// TestReplacedStaysUntilThen: where a capture cannot take its place, what --force was to replace is there again.
+func TestReplacedStaysUntilThen(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	put(t, out, "logs/children.json", "[]")
+	f := claim(t, out, true)
+	put(t, f.Stage, "trace.nsys-rep", "new")
+	if err := f.begin(); err != nil { // and then the capture cannot be moved
+		t.Fatal(err)
+	}
+	if kept, resumable := f.Fail(errors.New("no")); kept != out+".failed" || !resumable {
+		t.Errorf("kept in %q, %v", kept, resumable)
+	}
+	wantFiles(t, dir, "out/logs/children.json", "out.failed/status.json", "out.failed/trace.nsys-rep")
+}
+
 // TestFolderIsClaimed: the second who wants a folder is refused before it records, as long as the first lives.
 func TestFolderIsClaimed(t *testing.T) {
 	dir := t.TempDir()

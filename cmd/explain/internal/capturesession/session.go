@@ -119,7 +119,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	}
 	if errors.Is(err, errStopped) { // with all that was recorded in its place
 		if err := folder.Done(); err != nil {
-			return nil, err
+			return nil, r.failed(folder, err)
 		}
 		return nil, fmt.Errorf("%w: %s holds what was recorded up to then", capture.ErrInterrupted, r.Out)
 	}
