@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -116,5 +117,38 @@ func TestStepsThatStandApartByAllTheirKernels(t *testing.T) {
 	}
 	if same := ofReports(t, of(6, 13), of(3, 9)); same.Verdict != comparison.Pass {
 		t.Errorf("on both sides: %s: %s", same.Verdict, failing(same))
+	}
+}
+
+// The host keeps the GPU waiting for 0 to 300 µs of each step of 1 ms, and in two of 16 steps of the base for 1.4 ms more:
+// 175 µs a step. The head lacks these two waits, has 60 µs in every step, and launches 15 times instead of 12. Its median is 10 µs
+// later, which tells nothing; the mean is 124 µs lower, and the waits are gone for certain: the step got faster, and the launches
+// are shown only. Where the waits are on both sides they fail.
+func TestMoreLaunchesOfAStepThatItsPartsMakeFaster(t *testing.T) {
+	of := func(n int, launches float64, more int64, slow ...int) *report.Report {
+		numbers, compute, idle, times := make([]int64, n), make([]int64, n), make([]int64, n), make([]float64, n)
+		for k := range times {
+			numbers[k], compute[k], idle[k] = int64(k), 1_000_000, 20_000*int64(k*7%16)+more
+			if slices.Contains(slow, k) {
+				idle[k] += 1_400_000
+			}
+			times[k] = float64(compute[k] + idle[k])
+		}
+		r := sample{times: times, launches: slices.Repeat([]float64{launches}, n)}.report()
+		p := report.NewUnitParts("0", 0, numbers)
+		p.Add(report.PartCompute, "gemm", compute)
+		p.Add(report.PartIdle, "host", idle)
+		r.Unit.Parts = append(r.Unit.Parts, p)
+		return r
+	}
+	c := ofReports(t, of(16, 12, 0, 5, 12), of(17, 15, 60_000))
+	if p50 := c.Row("unit.time.p50"); p50.Class != comparison.Unsettled || math.Abs(*p50.Delta-10_000) > 1 {
+		t.Fatalf("%+v", p50)
+	}
+	if c.Verdict == comparison.Fail || !strings.HasPrefix(c.Cause, "-9.3 % faster") {
+		t.Errorf("%s: %s; %s", c.Verdict, failing(c), c.Cause)
+	}
+	if c := ofReports(t, of(16, 12, 0, 5, 12), of(17, 15, 60_000, 5, 12)); c.Verdict != comparison.Fail {
+		t.Errorf("the waits are on both sides: %s: %+v", c.Verdict, c.Row("unit.time.p50"))
 	}
 }

@@ -193,7 +193,7 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	case share > least && comparison.Value(mean.Delta) >= 0 && (s.verdict.Outcome != significance.Holds || s.verdict.Loose):
 		g.Class, g.Code, g.Verdict = comparison.Regressed, "", verdictOf(r.Level)
 		g.Reason = unit.Change(share) + " by the parts that changed for certain is more than " + r.Threshold() + ": " + text
-	case -share/(1+share) > least && comparison.Value(mean.Delta) <= 0 && g.Verdict == comparison.Pass:
+	case betterBy(share) > least && comparison.Value(mean.Delta) <= 0 && g.Verdict == comparison.Pass:
 		g.Class = comparison.Improved
 		g.Reason += "; " + unit.Change(share) + " by the parts that changed for certain: " + text
 	}
@@ -304,22 +304,30 @@ func ofWork(metric string) bool {
 	return metric == comparison.MetricStructure
 }
 
-// faster reports whether the time of the units that a number is of got better for certain, and not worse in the mean or
-// the middle.
+// faster reports whether the time of the units that a number is of got better for certain, in itself or by its parts,
+// and not worse in the mean or the middle.
 func (j *judge) faster(l report.Labels) bool {
 	better := false
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
-		if id, stat := policy.SplitStat(row.Metric); id != "unit.time" || stat != "p50" && stat != "mean" || row.Labels.String() != l.String() {
+		id, stat := policy.SplitStat(row.Metric)
+		if id != "unit.time" || stat != "p50" && stat != "mean" || row.Labels.String() != l.String() {
 			continue
 		}
 		if row.Class == comparison.Regressed {
 			return false
 		}
 		better = better || row.Class == comparison.Improved
+		if stat == "mean" && j.x != nil && comparison.Value(row.Delta) < 0 {
+			share, _ := j.x.Net(l, row.Code == comparison.Code(significance.Drifting))
+			better = better || betterBy(share) > comparison.DefaultFloor
+		}
 	}
 	return better
 }
+
+// betterBy is a fall by a share of the base as the rise that it is on the way back.
+func betterBy(share float64) float64 { return -share / (1 + share) }
 
 // slower reports whether the time of the units that a count is of got worse too, or may have.
 func (j *judge) slower(l report.Labels) bool {
