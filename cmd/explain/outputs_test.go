@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -168,6 +169,37 @@ func noRoom(t *testing.T, dir string) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	explaintest.Put(t, filepath.Join(dir, "rest"), make([]byte, 4096), 0o644)
+}
+
+// TestPackedCaptureWhereTheDiskIsFull: a packed capture is unpacked where there is little room, and a full disk is said to be full.
+func TestPackedCaptureWhereTheDiskIsFull(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(read(t, explaintest.Testdata("tiny.sqlite"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.sqlite.gz")
+	explaintest.Put(t, path, packed.Bytes(), 0o644)
+	full, little := t.TempDir(), t.TempDir()
+	noRoom(t, full)
+	if err := syscall.Mount("tmpfs", little, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(little, syscall.MNT_DETACH) })
+	for temp, want := range map[string]int{full: exitInput, little: exitOK} {
+		said, err := explaintest.Process(t, t.TempDir(), []string{"TMPDIR=" + temp}, "report", path, "-q", "--out", "r").CombinedOutput()
+		if code := explaintest.Exit(t, err); code != want || code != exitOK && !strings.Contains(string(said), "the disk is full") {
+			t.Errorf("%s: exit %d, not %d: %s", temp, code, want, said)
+		}
+		if temp == little {
+			if left := explaintest.FilesIn(t, temp); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		}
+	}
 }
 
 // alone checks that nothing lies beside what was there.

@@ -279,7 +279,7 @@ func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 			h.Bounds, h.Counts = append(h.Bounds, math.Inf(1)), append(h.Counts, h.Count)
 		}
 		switch {
-		case math.IsNaN(h.Bounds[0]) || !(h.Counts[0] >= 0) || !slices.IsSorted(h.Counts),
+		case !(h.Bounds[0] > -tooMany) || !(h.Counts[0] >= 0) || !slices.IsSorted(h.Counts),
 			!(h.Sum >= 0 && h.Sum < tooMany) || !(h.Count < tooMany) || h.Counts[len(h.Counts)-1] != h.Count:
 			// not what a server writes
 		case sum == nil:

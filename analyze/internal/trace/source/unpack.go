@@ -53,7 +53,8 @@ func (in *Input) unpack(kind string) error {
 		most = limit.Packed(info.Size()).Bytes
 	}
 	if free, ok := limit.Free(in.temp); ok {
-		most = min(most, int64(min(free, math.MaxInt64))-keptFree)
+		left := int64(min(free, math.MaxInt64))
+		most = min(most, max(left-keptFree, left/2, 1<<20)) // 1 MB: a full disk says so itself
 	}
 	done, err := io.Copy(dst, &tracked{r: limit.Limit{Bytes: most}.Reader(r), in: in, stage: "unpack"})
 	if e := dst.Close(); err == nil {
