@@ -34,4 +34,12 @@ func TestWhatFailsTheOtherWayLeads(t *testing.T) {
 	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.p50" {
 		t.Errorf("%+v leads where nothing is certain", row)
 	}
+	c.Gates[1].Class, c.Gates[2].Class = Improved, Improved // both changed for certain, the mean alone by more than its rule
+	c.Primary[2].Class, c.Policy.Alpha = Improved, 0.05
+	c.Gates[1].P, c.Gates[2].P = new(1.0), new(0.01)
+	c.Primary[2].Head = new(0.9e6)
+	c.Primary[2].Change()
+	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.mean" {
+		t.Errorf("%+v leads, which would not fail the other way", row)
+	}
 }

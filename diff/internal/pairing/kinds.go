@@ -187,8 +187,9 @@ func (m *kindMatcher) lineUp(captures []*side.Capture) [][]int {
 	return rows
 }
 
-// assign gives each kind of a at most one of b, the best pairs first: -1 for none. Swapping a and b gives the same
-// pairs.
+// assign gives each kind of a at most one of b, the best pairs first: -1 for none. A kind that rather does the work of
+// one that has its pair, with some more or less, is none with what does far less or more. Swapping a and b gives the
+// same pairs.
 func (m *kindMatcher) assign(a, b []kindRef) []int {
 	type pair struct {
 		i, k         int
@@ -210,8 +211,21 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 	for i := range of {
 		of[i] = -1
 	}
-	for _, p := range pairs {
-		if of[p.i] < 0 && !taken[p.k] {
+	near := func(p *pair) bool {
+		x, y := a[p.i].group(), b[p.k].group()
+		return !x.Kind.Plain() || alike(float64(x.Kernels), float64(y.Kernels)) >= leastVariant
+	}
+	nearA, nearB := make([][]int, len(a)), make([][]int, len(b)) // the kinds of the other side that a kind is near to
+	for i := range pairs {
+		if p := &pairs[i]; near(p) {
+			nearA[p.i], nearB[p.k] = append(nearA[p.i], p.k), append(nearB[p.k], p.i)
+		}
+	}
+	for i := range pairs {
+		p := &pairs[i]
+		variant := slices.ContainsFunc(nearA[p.i], func(k int) bool { return taken[k] }) ||
+			slices.ContainsFunc(nearB[p.k], func(i int) bool { return of[i] >= 0 })
+		if of[p.i] < 0 && !taken[p.k] && (!variant || near(p)) {
 			of[p.i], taken[p.k] = p.k, true
 		}
 	}

@@ -118,6 +118,23 @@ func TestPartsOfAStepAreNoSteps(t *testing.T) {
 	}
 }
 
+// A step without its smallest kernels is a variant of the step, and no counterpart of two thirds of one: priced as such, a
+// capture with more of these two thirds would take longer for the same work.
+func TestAVariantIsNoCounterpartOfAPart(t *testing.T) {
+	whole, _ := layers()
+	kind := func(phase, signature string, units int64, ms float64, r runs) difftest.Kind {
+		return difftest.Kind{Phase: phase, Units: units, Time: ms * 1e6, Signature: signature, Kernels: r}
+	}
+	base := difftest.Kinds(kind("step", "aaaaaa", 40, 20, whole), kind("step:999999", "999999", 4, 19, without(whole, "rope", "")))
+	cut := difftest.Kinds(kind("step", "aaaaaa", 24, 20, whole), kind("step:888888", "888888", 20, 14, runs{"gemm_a": 6, "gemm_b": 4, "flash": 2}))
+	if got := pairs(chosen(t, []*report.Report{base}, []*report.Report{cut})); got != "step/step, step:999999/- ~ step, -/step:888888" {
+		t.Error(got)
+	}
+	if got := pairs(chosen(t, []*report.Report{cut}, []*report.Report{base})); got != "step/step, step:888888/-, -/step:999999 ~ step" {
+		t.Error(got)
+	}
+}
+
 // Kinds that markers name are of one phase and size, whatever else they share.
 func TestMarkersTellKindsApart(t *testing.T) {
 	whole, _ := layers()
