@@ -176,12 +176,13 @@ func leadingRange(r *report.Report) (name string, told bool) {
 }
 
 // What a change would win at most, of the same captures: a step that waits for its data loader gains all of its idle time
-// from a free host; one that computes gains its 3.0 % of late launches and 0.3 % of the latency behind them. No ceiling is
-// below zero.
+// from a free host; one that computes gains 3.03 % in the mean of its 11 steps, and "up to" 3.3 %, the upper end over steps.
+// No ceiling is below zero.
 func TestCeilingsOfRealTraces(t *testing.T) {
 	dir := shared(t, "traces")
-	for name, c := range map[string]struct{ low, high float64 }{ // of the step, by a free host
-		"aip_baseline_nvtx": {0.94, 0.97}, "cs336_hoponga_exp2023_4": {0.03, 0.034}, "cs336_hoponga_exp2024_2": {0.03, 0.034},
+	for name, c := range map[string]struct{ low, high, upTo float64 }{ // of the step, by a free host
+		"aip_baseline_nvtx":       {0.94, 0.97, 0.97},
+		"cs336_hoponga_exp2023_4": {0.030, 0.031, 0.034}, "cs336_hoponga_exp2024_2": {0.030, 0.031, 0.034},
 	} {
 		res, err := WhatIf(t.Context(), filepath.Join(dir, name+".sqlite"), nil, Options{})
 		if err != nil {
@@ -192,8 +193,9 @@ func TestCeilingsOfRealTraces(t *testing.T) {
 			if step.Gain < 0 || step.Ceiling < 0 {
 				t.Errorf("%s %v: gains %v", name, s.Changes, step.Gain)
 			}
-			if share := step.UpTo / step.Time; s.Changes[0] == "--host-free" && (share < c.low || share > c.high) {
-				t.Errorf("%s %v: %.3f of the step, want %v", name, s.Changes, share, c)
+			gain, upTo := step.Gain/step.Time, step.UpTo/step.Time
+			if s.Changes[0] == "--host-free" && (gain < c.low || gain > c.high || upTo < gain || upTo > c.upTo) {
+				t.Errorf("%s %v: %.4f, up to %.4f of the step, want %v", name, s.Changes, gain, upTo, c)
 			}
 		}
 	}
