@@ -3,6 +3,7 @@ package stepgraph
 import (
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -228,25 +229,24 @@ func (w *waiter) room(c, piece int32, quick int64) int32 {
 	if s < 0 {
 		return trace.None
 	}
-	list, end := w.streams[s].pieces, w.api.End(int(c))
-	at, _ := slices.BinarySearch(list, piece)
-	started := w.started(list, end)
-	full := w.queue(&w.streams[s])
-	if at-started < full || started == 0 || w.start(list[started-1]) <= w.api.Start(int(c)) {
+	x, end := &w.streams[s], w.api.End(int(c))
+	at, _ := slices.BinarySearch(x.pieces, piece)
+	room := func(full int) bool { return at < full || x.start(at-full) < end } // fewer have not started
+	if room(fullQueue) || room(w.queue(x)) {
 		return trace.None
 	}
-	return list[started-1]
+	if n := x.started(end); n > 0 && x.start(n-1) > w.api.Start(int(c)) {
+		return x.pieces[n-1]
+	}
+	return trace.None
 }
 
+// start is when the k-th piece of a stream starts.
+func (s *stream) start(k int) int64 { return s.d.Start(int(s.pieces[k] - s.base)) }
+
 // started is how many of the pieces of a stream have started by a moment.
-func (b *builder) started(list []int32, by int64) int {
-	n, _ := slices.BinarySearchFunc(list, by, func(p int32, t int64) int {
-		if b.start(p) < t {
-			return -1
-		}
-		return 1
-	})
-	return n
+func (s *stream) started(by int64) int {
+	return sort.Search(len(s.pieces), func(k int) bool { return s.start(k) >= by })
 }
 
 // queue is how many pieces were ahead of a launch into a stream when its queue was full: nearly as many as ever were.
@@ -258,7 +258,7 @@ func (w *waiter) queue(s *stream) int {
 			if call == trace.None {
 				continue
 			}
-			for started < k && w.start(s.pieces[started]) < w.api.End(int(call)) {
+			for end := w.api.End(int(call)); started < k && s.start(started) < end; {
 				started++
 			}
 			most = max(most, k-started)

@@ -50,7 +50,7 @@ func (h *hands) byWork(k *keptCall, own *crew, th int32, began, until int64) boo
 	best, chance := trace.None, 0.0
 	for _, s := range h.ofProc[own.proc] {
 		list := h.streams[s].pieces
-		n := h.started(list, until)
+		n := h.streams[s].started(until)
 		ends, from := 0, until
 		for i := n - 1; i >= max(0, n-mostWorkSeen); i-- {
 			end := h.Graph.end(list[i])

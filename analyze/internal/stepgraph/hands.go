@@ -40,7 +40,9 @@ type hands struct {
 // handThread is what is known of a thread at the moment that the walk is at.
 type handThread struct {
 	now, old turn  // after the last call that is in no other, and after the one before
+	crew     *crew // of its process; nil before its first call
 	launches bool  // it has launched work
+	launched bool  // its last call did
 	seen     bool  // calls of the operating system or switches of this thread are in the capture
 	slept    int64 // since the end of the last call: for how long it waited in the operating system or was off the CPU,
 	from, to int64 // from when, and until when
@@ -171,14 +173,15 @@ func (h *hands) start(c, th int32) int32 {
 		}
 		return k
 	}
-	if before := t.now.call; before != trace.None && h.forRoom(before) && h.forRoom(c) {
+	if t.launched && h.forRoom(c) {
 		h.gaps.add(at - t.now.end)
 	}
-	own := h.crew(h.t.Threads[th].Proc)
-	if t.now.call == trace.None && len(own.threads) < mostPeers {
-		own.threads = append(own.threads, th)
+	if t.crew == nil {
+		if t.crew = h.crew(h.t.Threads[th].Proc); len(t.crew.threads) < mostPeers {
+			t.crew.threads = append(t.crew.threads, th)
+		}
 	}
-	k, count := h.waitedFor(t, own, c, th, at)
+	k, count := h.waitedFor(t, t.crew, c, th, at)
 	if count == nil {
 		h.Found.Outside += t.slept
 		return t.now.kept
@@ -204,21 +207,22 @@ func (h *hands) over(k int32) int64 {
 // end notes a call that has started, and whether it waited for the GPU: then it was kept last.
 func (h *hands) end(c, th int32, held bool) {
 	t := &h.threads[th]
-	t.launches = t.launches || h.forRoom(c)
-	end := h.api.End(int(c))
-	if h.api.Start(int(c)) < t.now.end {
+	launches := h.forRoom(c)
+	t.launches = t.launches || launches
+	start, end := h.api.Start(int(c)), h.api.End(int(c))
+	if start < t.now.end {
 		if end > t.now.end {
 			t.now.end = end
 		}
 	} else {
 		t.old = t.now
-		t.now.call, t.now.end = c, end
+		t.now.call, t.now.end, t.launched = c, end, launches
 		t.slept, t.to, t.lock = 0, end, false
 	}
 	if held {
 		t.now.kept, t.now.heldEnd = int32(len(h.kept)-1), t.now.end
 	}
-	h.crew(h.t.Threads[th].Proc).note(t.now, h.api.Start(int(c)))
+	t.crew.note(t.now, start)
 }
 
 // waitedFor is what a thread waited for which is about to make a call, and the count that it is one of; nil where it is
