@@ -291,19 +291,8 @@ func (g *UnitGap) Duration() (sum int64) {
 
 // SetEvents writes the lists; each must be sorted by start.
 func (u *UnitShown) SetEvents(work, calls, ranges []UnitEvent, gaps []UnitGap) {
-	u.GPU, u.Ranges, u.Gaps = []int64{}, []int64{}, []int64{}
+	u.GPU, u.Calls, u.Ranges, u.Gaps = packEvents(work, shownGPU), packEvents(calls, shownCall), packEvents(ranges, shownRange), []int64{}
 	last := int64(0)
-	for _, e := range work {
-		u.GPU = append(u.GPU, int64(e.Name), e.Lane, e.Start-last, e.Duration)
-		last = e.Start
-	}
-	u.Calls = packCalls(calls)
-	last = 0
-	for _, e := range ranges {
-		u.Ranges = append(u.Ranges, int64(e.Name), e.Lane, e.Start-last, e.Duration)
-		last = e.Start
-	}
-	last = 0
 	for _, g := range gaps {
 		u.Gaps = append(append(u.Gaps, g.Start-last), g.Causes[:]...)
 		last = g.Start
@@ -341,49 +330,47 @@ func (u *UnitShown) WorkOrigins() (list []UnitOrigin) {
 
 // AddThread adds another launching thread with its calls, sorted by start.
 func (u *UnitShown) AddThread(name string, calls []UnitEvent) {
-	u.Others = append(u.Others, UnitThread{name, packCalls(calls)})
+	u.Others = append(u.Others, UnitThread{name, packEvents(calls, shownCall)})
 }
 
 // Events are the calls of the thread.
-func (t *UnitThread) Events() []UnitEvent { return unpackCalls(t.Calls) }
+func (t *UnitThread) Events() []UnitEvent { return unpackEvents(t.Calls, shownCall) }
 
-func packCalls(calls []UnitEvent) []int64 {
-	list, last := []int64{}, int64(0)
-	for _, e := range calls {
-		list = append(list, int64(e.Name), e.Start-last, e.Duration)
+// packEvents writes events as width numbers each: the name, of four also the lane, the time since the start of the event
+// before, and the duration.
+func packEvents(events []UnitEvent, width int) []int64 {
+	list, last := make([]int64, 0, width*len(events)), int64(0)
+	for _, e := range events {
+		if list = append(list, int64(e.Name)); width == shownGPU {
+			list = append(list, e.Lane)
+		}
+		list = append(list, e.Start-last, e.Duration)
 		last = e.Start
 	}
 	return list
 }
 
-func unpackCalls(list []int64) (calls []UnitEvent) {
+func unpackEvents(list []int64, width int) (events []UnitEvent) {
 	last := int64(0)
-	for i := 0; i+shownCall <= len(list); i += shownCall {
-		last += list[i+1]
-		calls = append(calls, UnitEvent{int(list[i]), 0, last, list[i+2]})
+	for e := range slices.Chunk(list, width) {
+		last += e[width-2]
+		event := UnitEvent{int(e[0]), 0, last, e[width-1]}
+		if width == shownGPU {
+			event.Lane = e[1]
+		}
+		events = append(events, event)
 	}
-	return calls
+	return events
 }
 
 // Events gives the lists back; they must be valid.
 func (u *UnitShown) Events() (work, calls, ranges []UnitEvent, gaps []UnitGap) {
 	last := int64(0)
-	for i := 0; i+shownGPU <= len(u.GPU); i += shownGPU {
-		last += u.GPU[i+2]
-		work = append(work, UnitEvent{int(u.GPU[i]), u.GPU[i+1], last, u.GPU[i+3]})
+	for g := range slices.Chunk(u.Gaps, shownGap) {
+		last += g[0]
+		gaps = append(gaps, UnitGap{last, [stepCauses]int64(g[1:])})
 	}
-	calls = unpackCalls(u.Calls)
-	last = 0
-	for i := 0; i+shownRange <= len(u.Ranges); i += shownRange {
-		last += u.Ranges[i+2]
-		ranges = append(ranges, UnitEvent{int(u.Ranges[i]), u.Ranges[i+1], last, u.Ranges[i+3]})
-	}
-	last = 0
-	for i := 0; i+shownGap <= len(u.Gaps); i += shownGap {
-		last += u.Gaps[i]
-		gaps = append(gaps, UnitGap{last, [stepCauses]int64(u.Gaps[i+1 : i+shownGap])})
-	}
-	return work, calls, ranges, gaps
+	return unpackEvents(u.GPU, shownGPU), unpackEvents(u.Calls, shownCall), unpackEvents(u.Ranges, shownRange), gaps
 }
 
 // Step is what is known of a kind of unit on a device; nil where nothing is. A negative device is any.

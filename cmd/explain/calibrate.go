@@ -40,12 +40,7 @@ comparable.`,
 		Example: "  explain " + path + " a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite > policy.yml\n" +
 			"  explain " + path + " a1.sqlite a2.sqlite a3.sqlite --format text --" + noise + " noise.json\n" +
 			"  explain diff base.sqlite head.sqlite --noise noise.json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return usagef("name at least 2 captures of one commit, better 5: explain %s A1 A2 A3…", path)
-			}
-			return nil
-		},
+		Args: cmdenv.Args(2, cmdenv.Any, "name at least 2 captures of one commit, better 5: explain "+path+" A1 A2 A3…"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	fl := cmd.Flags()

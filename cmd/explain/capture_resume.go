@@ -16,12 +16,7 @@ steps (import, export, analysis) and moves the result to DIR. First fix what fai
 importer, a full disk, a broken nsys. If resume fails, DIR.failed stays unchanged.`,
 		Example: `  explain capture resume artifacts/run_20260101_120000.failed
   explain capture resume --nsys /opt/nvidia/nsight-systems/2024.2.3/bin/nsys run.failed`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name the folder of the failed capture: explain capture resume DIR.failed")
-			}
-			return nil
-		},
+		Args: cmdenv.Args(1, 1, "name the folder of the failed capture: explain capture resume DIR.failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := f.session(cmd, e)
 			if err != nil {

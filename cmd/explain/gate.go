@@ -63,12 +63,7 @@ inconclusive.`,
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
   explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on structure:error
   explain gate --head head.sqlite --policy policy.yml --out gate/`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("gate takes its sides by flags: explain gate --base BASE --head HEAD")
-			}
-			return nil
-		},
+		Args: cmdenv.Args(0, 0, "gate takes its sides by flags: explain gate --base BASE --head HEAD"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 )
 
@@ -17,13 +18,8 @@ func newMan() *cobra.Command {
 		Use:    "man DIR",
 		Short:  "Write a manual page for each command",
 		Hidden: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name the folder for the pages: explain man DIR")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return writeManuals(cmd.Root(), args[0]) },
+		Args:   cmdenv.Args(1, 1, "name the folder for the pages: explain man DIR"),
+		RunE:   func(cmd *cobra.Command, args []string) error { return writeManuals(cmd.Root(), args[0]) },
 	}
 }
 

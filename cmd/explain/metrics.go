@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
@@ -30,12 +31,7 @@ they are. A rule of a policy about change needs one of the three.`,
 		Example: `  explain doc metrics
   explain doc metrics gpu.
   explain doc metrics --format json | jq '.[].id'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("one prefix at a time")
-			}
-			return nil
-		},
+		Args: cmdenv.Args(0, 1, "one prefix at a time"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return metricIDs(), cobra.ShellCompDirectiveNoFileComp
 		},

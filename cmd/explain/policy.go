@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -70,12 +71,7 @@ func newPolicyCheck(e *env) *cobra.Command {
 		Use:     "check FILE",
 		Short:   "Say whether a policy file is valid, and what it holds in one line",
 		Example: "  explain policy check .github/explain.yml",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name one policy file: explain policy check FILE")
-			}
-			return nil
-		},
+		Args:    cmdenv.Args(1, 1, "name one policy file: explain policy check FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := policyFile(args[0])
 			if err != nil {
@@ -120,12 +116,7 @@ func newPolicyExplain(e *env) *cobra.Command {
   explain policy explain step
   explain policy explain 'gpu.idle_ratio{device=0}' --policy policy.yml
   explain policy explain flash_fwd_kernel --policy policy.yml`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name one metric, kernel or rule: explain policy explain unit.time.p50")
-			}
-			return nil
-		},
+		Args: cmdenv.Args(1, 1, "name one metric, kernel or rule: explain policy explain unit.time.p50"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			p, err := policyFile(path)
 			if p == nil || err != nil {

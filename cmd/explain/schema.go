@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/schema"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
 // newSchema is explain doc schema.
@@ -23,12 +24,7 @@ func newPrinter(
 	e *env, what string, names []string, text func(name string) (string, bool), cmd *cobra.Command,
 ) *cobra.Command {
 	cmd.ValidArgs = names
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("name one %s: %s", what, strings.Join(names, ", "))
-		}
-		return nil
-	}
+	cmd.Args = cmdenv.Args(1, 1, "name one "+what+": "+strings.Join(names, ", "))
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		t, ok := text(args[0])
 		if !ok {

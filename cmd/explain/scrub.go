@@ -42,13 +42,8 @@ a prompt. --names says how they are written:
 
 IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
 		Example: "  explain scrub trace.sqlite shareable.sqlite\n  explain scrub --names 'execute_context' trace.sqlite shareable.sqlite",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("name the capture and the copy: explain scrub IN.sqlite OUT.sqlite")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
+		Args:    cmdenv.Args(2, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
 	}
 	cmd.Flags().StringVar(&names, "names", names, "names of ranges and threads: `HOW`, keep, hash or a REGEX of those to keep")
 	cmdenv.Force(cmd.Flags(), &force)

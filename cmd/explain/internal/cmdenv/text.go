@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,19 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 		return usage.Errorf("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
+}
+
+// Any stands for no bound of the arguments of a command.
+const Any = math.MaxInt
+
+// Args refuses fewer or more arguments than a command takes, and says what to name.
+func Args(least, most int, name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usage.Error{Err: errors.New(name)}
+		}
+		return nil
+	}
 }
 
 // Share reads 0.5% or 0.005. None at all is a share too small to matter, since 0 stands for the default.

@@ -26,14 +26,17 @@ func TestShare(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	cmd := &cobra.Command{Use: "list"}
 	for name, err := range map[string]error{
-		"list takes no arguments, got \"x\"":                NoArgs(cmd, []string{"x"}),
+		"list takes no arguments, got \"x\"": NoArgs(cmd, []string{"x"}),
+		"name one trace":                     Args(1, 1, "name one trace")(cmd, nil),
+		"name a pair":                        Args(2, Any, "name a pair")(cmd, []string{"x"}),
+		"one at a time":                      Args(0, 1, "one at a time")(cmd, []string{"x", "y"}),
 		"--format yaml is unknown; it is one of text, json": Format("yaml", []string{"text", "json"}),
 	} {
 		if !errors.As(err, new(usage.Error)) || err.Error() != name {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
-	if err := errors.Join(NoArgs(cmd, nil), Format("json", []string{"text", "json"})); err != nil {
+	if err := errors.Join(NoArgs(cmd, nil), Args(2, Any, "")(cmd, []string{"x", "y", "z"}), Args(0, 1, "")(cmd, nil), Format("json", []string{"text", "json"})); err != nil {
 		t.Error(err)
 	}
 }

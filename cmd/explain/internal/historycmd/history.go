@@ -111,12 +111,7 @@ pinned reference commit on the same machine in the same hours: --ref names that 
 		Example: `  explain history add run-1 run-2 run-3 --store history.db --commit "$(git rev-parse HEAD)" --branch main
   explain history add head/report.json --store history.db --commit "$SHA" --ref "$PINNED" --ref-report 'ref/*/report.json'
   explain history add run-1 --store history.db --commit "$SHA" --tag v1.4.0`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage.Errorf("name the captures of the commit: explain history add REPORT… --store FILE --commit SHA")
-			}
-			return nil
-		},
+		Args: cmdenv.Args(1, cmdenv.Any, "name the captures of the commit: explain history add REPORT… --store FILE --commit SHA"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd, e)
@@ -261,12 +256,7 @@ func newMerge(e *cmdenv.Env) *cobra.Command {
 		Long: `merge adds the runs, tags and acknowledgements of other stores. Merging twice changes nothing, and the
 order does not matter, so that copies which grew apart in jobs side by side come together again.`,
 		Example: `  explain history merge night-a.db night-b.db --store history.db`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage.Errorf("name the stores to add: explain history merge OTHER.db --store history.db")
-			}
-			return nil
-		},
+		Args:    cmdenv.Args(1, cmdenv.Any, "name the stores to add: explain history merge OTHER.db --store history.db"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.with(cmd, history.Create, func(s *history.Store) error {
 				for _, place := range args {

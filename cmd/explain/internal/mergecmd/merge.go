@@ -52,12 +52,7 @@ it from the names of files, by the first group of a REGEX, where nothing else sa
   explain merge node0/*.partial --out node0.partial
   explain merge parts/ --role 'prefill=prefill' --role '^decode=decode' --out report/
   explain diff base/report.json head/report.json     of two merged runs`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage.Errorf("name the partials of one run: explain merge parts/ --out report/")
-			}
-			return nil
-		},
+		Args: cmdenv.Args(1, cmdenv.Any, "name the partials of one run: explain merge parts/ --out report/"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.Report(cmd, e, args) },
 	}
 	f.register(cmd)

@@ -47,12 +47,7 @@ Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input tha
   explain whatif trace.sqlite --speedup 'category:gemm=2x'
   explain whatif trace.sqlite --remove 'kernel:*memset*' --no-sync cudaStreamSynchronize
   explain whatif trace.sqlite --host-free --overlap comm --format json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage.Errorf("name one trace: explain whatif TRACE")
-			}
-			return nil
-		},
+		Args: cmdenv.Args(1, 1, "name one trace: explain whatif TRACE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
 	}
 	f.register(cmd)
