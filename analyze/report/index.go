@@ -14,7 +14,7 @@ type Index struct {
 	once    sync.Once                         // for metrics: who looks at tables alone does not need them
 	metrics map[unique.Handle[string]]*Metric // reports that are compared have most keys in common
 	byID    map[string][]*Metric
-	tables  map[string]Rows
+	tables  map[string]*Table
 	groups  []Group
 	main    int // of groups; -1 if none
 }
@@ -34,11 +34,11 @@ type Group struct {
 
 // NewIndex takes a report apart.
 func NewIndex(r *Report) *Index {
-	x := &Index{Report: r, tables: map[string]Rows{}, main: -1}
+	x := &Index{Report: r, tables: map[string]*Table{}, main: -1}
 	for i := range r.Sections {
 		for j := range r.Sections[i].Tables {
 			t := &r.Sections[i].Tables[j]
-			x.tables[r.Sections[i].ID+"/"+t.ID] = rowsOf(t)
+			x.tables[r.Sections[i].ID+"/"+t.ID] = t
 		}
 	}
 	x.readGroups()
@@ -91,8 +91,8 @@ func (x *Index) Summary(id string, l Labels) *Summary {
 	return nil
 }
 
-// Table finds a table of a section; a missing one has no rows.
-func (x *Index) Table(section, id string) Rows { return x.tables[section+"/"+id] }
+// Table finds a table of a section; nil, which has no rows, where it is missing.
+func (x *Index) Table(section, id string) *Table { return x.tables[section+"/"+id] }
 
 // Groups are the kinds of unit that the report knows the mean time of, those with most time first.
 func (x *Index) Groups() []Group { return x.groups }
@@ -109,7 +109,7 @@ func (x *Index) PhaseMain(phase string) int {
 // readGroups reads the table of kinds of unit and ties its rows to the kinds that the unit lists.
 func (x *Index) readGroups() {
 	t := x.Table("unit", "unit_groups")
-	if t.t == nil {
+	if t == nil {
 		t = x.Table("iterations", "iteration_groups") // of a log
 	}
 	listed := x.Report.Unit.Groups
@@ -145,55 +145,4 @@ func known(v *int64) int64 {
 		return -1
 	}
 	return *v
-}
-
-// Rows is a table that is read by row and by the id of a column. The zero value has no rows.
-type Rows struct {
-	t  *Table
-	at map[string]int
-}
-
-func rowsOf(t *Table) Rows {
-	r := Rows{t: t, at: make(map[string]int, len(t.Columns))}
-	for i := range t.Columns {
-		r.at[t.Columns[i].ID] = i
-	}
-	return r
-}
-
-// Len is the number of rows, the one that sums up others among them.
-func (r Rows) Len() int {
-	if r.t == nil {
-		return 0
-	}
-	return len(r.t.Rows)
-}
-
-// Cut reports whether the last row sums rows that are not there.
-func (r Rows) Cut() bool { return r.t != nil && r.t.Others }
-
-// Cell is null where the table has no such column.
-func (r Rows) Cell(i int, column string) Cell {
-	at, ok := r.at[column]
-	if !ok {
-		return Null
-	}
-	return r.t.Rows[i][at]
-}
-
-// Str is the text of a cell, empty where there is none.
-func (r Rows) Str(i int, column string) string {
-	s, _ := r.Cell(i, column).Str()
-	return s
-}
-
-// Num is the number in a cell.
-func (r Rows) Num(i int, column string) (float64, bool) { return r.Cell(i, column).Num() }
-
-// Whole is an integer cell, -1 where it is not known.
-func (r Rows) Whole(i int, column string) int64 {
-	if v, ok := r.Cell(i, column).Int(); ok {
-		return v
-	}
-	return -1
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -21,6 +22,57 @@ type Table struct {
 	// Merge is Leave where a merged run has no such table, OfStep where it has that of its slowest capture, and empty
 	// where the rules of the columns say how rows are merged.
 	Merge Merge `json:"-"`
+}
+
+// Len is the number of rows, the one that sums up others among them. A table that is nil has none.
+func (t *Table) Len() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.Rows)
+}
+
+// Entries is the number of rows without the one that sums up others.
+func (t *Table) Entries() int {
+	if n := t.Len(); n > 0 && t.Others {
+		return n - 1
+	}
+	return t.Len()
+}
+
+// Column is the place of a column by its id, or -1.
+func (t *Table) Column(id string) int {
+	if t == nil {
+		return -1
+	}
+	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID == id })
+}
+
+// Cell is null where the table has no such row or column.
+func (t *Table) Cell(row int, column string) Cell {
+	at := t.Column(column)
+	if at < 0 || row >= len(t.Rows) || at >= len(t.Rows[row]) {
+		return Null
+	}
+	return t.Rows[row][at]
+}
+
+// Str is the text of a cell, empty where there is none.
+func (t *Table) Str(row int, column string) string {
+	s, _ := t.Cell(row, column).Str()
+	return s
+}
+
+// Num is the number in a cell, and Int the integer.
+func (t *Table) Num(row int, column string) (float64, bool) { return t.Cell(row, column).Num() }
+func (t *Table) Int(row int, column string) (int64, bool)   { return t.Cell(row, column).Int() }
+
+// Whole is an integer cell, -1 where it is not known.
+func (t *Table) Whole(row int, column string) int64 {
+	if v, ok := t.Int(row, column); ok {
+		return v
+	}
+	return -1
 }
 
 // Column is one typed column.

@@ -16,7 +16,7 @@ const legacyKernels = 20
 func KernelsMD(r *report.Report) doc.Document {
 	v := present.NewView(r)
 	t := v.Table("kernels", "kernels")
-	n := min(present.Entries(t), legacyKernels)
+	n := min(t.Entries(), legacyKernels)
 	var d doc.Document
 	d.Add(doc.H(1, "kernels", "Kernel Summary (Top-K)"), doc.P("Rows: "+strconv.Itoa(n)))
 	if n > 0 {
@@ -40,21 +40,21 @@ func OperatorsMD(r *report.Report) doc.Document {
 // operatorTable is a table in the columns of operators.md; not ok where nothing says anything of operators.
 func operatorTable(v *present.View) (out doc.Table, ok bool) {
 	t, cuda, total := v.Table("torch_ops", "torch_ops"), "gpu", "host"
-	if present.Entries(t) == 0 {
+	if t.Entries() == 0 {
 		t, cuda, total = v.Table("operators", "operators"), "cuda", "total"
 	}
 	out = doc.Table{ID: "operators", Columns: doc.Cols("op_name", ">total_time_ms", ">cuda_time_ms", ">calls",
 		">mean_ms")}
 	ms := func(i int, column string, decimals int) doc.Cell {
-		x, ok := present.CellOf(t, i, column).Num()
+		x, ok := t.Num(i, column)
 		if !ok {
 			return doc.Cell{doc.Text(present.Unknown)}
 		}
 		return doc.Cell{doc.Text(fixed(x/1e6, decimals))}
 	}
-	for i := range min(present.Entries(t), legacyKernels) {
-		op, _ := present.CellOf(t, i, "operator").Str()
-		calls, _ := present.CellOf(t, i, "calls").Int()
+	for i := range min(t.Entries(), legacyKernels) {
+		op := t.Str(i, "operator")
+		calls, _ := t.Int(i, "calls")
 		out.Row(doc.Name(op), ms(i, total, 3), ms(i, cuda, 3), strconv.FormatInt(calls, 10), ms(i, "mean", 6))
 	}
 	return out, len(out.Rows) > 0
@@ -64,10 +64,10 @@ func legacyTable(v *present.View, t *report.Table, n int) doc.Table {
 	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms", "device")}
 	devices := kernelDevices(v)
 	for i := range n {
-		name, _ := present.CellOf(t, i, "kernel_name").Str()
-		total, _ := present.CellOf(t, i, "total").Num()
-		calls, _ := present.CellOf(t, i, "count").Int()
-		mean, ok := present.CellOf(t, i, "mean").Num()
+		name := t.Str(i, "kernel_name")
+		total, _ := t.Num(i, "total")
+		calls, _ := t.Int(i, "count")
+		mean, ok := t.Num(i, "mean")
 		if !ok && calls > 0 {
 			mean = total / float64(calls)
 		}
@@ -83,9 +83,9 @@ func fixed(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', 
 func kernelDevices(v *present.View) map[string][]string {
 	list := map[string][]string{}
 	add := func(t *report.Table) {
-		for i := range present.Entries(t) {
-			name, _ := present.CellOf(t, i, "kernel_name").Str()
-			if d, ok := present.CellOf(t, i, "device_id").Int(); ok {
+		for i := range t.Entries() {
+			name := t.Str(i, "kernel_name")
+			if d, ok := t.Int(i, "device_id"); ok {
 				list[name] = append(list[name], strconv.FormatInt(d, 10))
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/present"
 )
 
 // ncuSummary is the shape of profilemate's ncu_summary.json. What was not measured is null.
@@ -64,12 +63,10 @@ func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	order := make([]int, len(t.Rows))
 	at := make(map[string]int, len(t.Rows))
 	for i := range order {
-		order[i] = i
-		name, _ := present.CellOf(t, i, "kernel_name").Str()
-		at[name] = i
+		order[i], at[t.Str(i, "kernel_name")] = i, i
 	}
 	bandwidth := func(i int) float64 {
-		v, ok := present.CellOf(t, i, "bandwidth_gbps").Num()
+		v, ok := t.Num(i, "bandwidth_gbps")
 		if !ok {
 			return -1
 		}
@@ -81,7 +78,7 @@ func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	}
 	r := find("roofline_data")
 	for i := range r.Rows {
-		switch v, _ := present.CellOf(r, i, "bottleneck").Str(); v {
+		switch r.Str(i, "bottleneck") {
 		case "compute":
 			s.Roofline.Compute++
 		case "memory":
@@ -101,13 +98,12 @@ func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {
 	s.MoE.Found, s.MoE.Kernels = len(moe.Rows) > 0, len(moe.Rows)
 	var ns, timed, bytes float64
 	for i := range moe.Rows {
-		name, _ := present.CellOf(moe, i, "kernel_name").Str()
-		if row, ok := at[name]; ok && len(s.MoE.List) < ncuExpertN {
+		if row, ok := at[moe.Str(i, "kernel_name")]; ok && len(s.MoE.List) < ncuExpertN {
 			s.MoE.List = append(s.MoE.List, bandwidthRow(bandwidth, row))
 		}
-		t, ok := present.CellOf(moe, i, "total").Num()
+		t, ok := moe.Num(i, "total")
 		ns += t
-		if rate, known := present.CellOf(moe, i, "dram_throughput").Num(); ok && known {
+		if rate, known := moe.Num(i, "dram_throughput"); ok && known {
 			timed += t
 			bytes += rate * t
 		}
@@ -121,8 +117,8 @@ func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {
 }
 
 func bandwidthRow(t *report.Table, i int) ncuBandwidth {
-	name, _ := present.CellOf(t, i, "kernel_name").Str()
-	get := func(id string, exp int) *json.Number { return shifted(present.CellOf(t, i, id), exp) }
+	name := t.Str(i, "kernel_name")
+	get := func(id string, exp int) *json.Number { return shifted(t.Cell(i, id), exp) }
 	return ncuBandwidth{name, get("dram_read_bytes", 0), get("dram_write_bytes", 0), get("dram_throughput_pct", 2),
 		get("sm_throughput_pct", 2), get("duration_ns", 0), get("bandwidth_gbps", -9)}
 }

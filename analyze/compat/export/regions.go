@@ -61,7 +61,7 @@ type regionSelection struct {
 
 // HasRegions reports whether there are regions to report.
 func HasRegions(r *report.Report) bool {
-	return present.Entries(present.NewView(r).Table("regions", "regions")) > 0
+	return present.NewView(r).Table("regions", "regions").Entries() > 0
 }
 
 // RegionsJSON is llm-perf-opt's region report, made of the capture's NVTX ranges.
@@ -69,27 +69,25 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 	v := present.NewView(r)
 	t, k := v.Table("regions", "regions"), v.Table("regions", "region_kernels")
 	top := map[string][]regionKernel{}
-	for i := range present.Entries(k) {
-		region, _ := present.CellOf(k, i, "region").Str()
-		name, _ := present.CellOf(k, i, "kernel").Str()
-		calls, _ := present.CellOf(k, i, "count").Int()
-		top[region] = append(top[region], regionKernel{name, shifted(present.CellOf(k, i, "total"), -6), calls})
+	for i := range k.Entries() {
+		region := k.Str(i, "region")
+		calls, _ := k.Int(i, "count")
+		top[region] = append(top[region], regionKernel{k.Str(i, "kernel"), shifted(k.Cell(i, "total"), -6), calls})
 	}
 	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}, Selection: regionSelection{[]string{},
 		[]string{}}}
-	for i := range present.Entries(t) {
-		e := regionEntry{TotalMs: shifted(present.CellOf(t, i, "total"), -6),
-			Metrics: regionMetrics{shifted(present.CellOf(t, i, "share"), 2)}}
-		e.Name, _ = present.CellOf(t, i, "region").Str()
-		e.Depth, _ = present.CellOf(t, i, "depth").Int()
-		e.Kernels, _ = present.CellOf(t, i, "kernels").Int()
-		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
+	for i := range t.Entries() {
+		e := regionEntry{Name: t.Str(i, "region"), TotalMs: shifted(t.Cell(i, "total"), -6),
+			Metrics: regionMetrics{shifted(t.Cell(i, "share"), 2)}}
+		e.Depth, _ = t.Int(i, "depth")
+		e.Kernels, _ = t.Int(i, "kernels")
+		if s, ok := t.Cell(i, "parent").Str(); ok {
 			e.Parent = &s
 		}
-		if n, ok := present.CellOf(t, i, "pid").Int(); ok {
+		if n, ok := t.Int(i, "pid"); ok {
 			e.Process = new(strconv.FormatInt(n, 10))
 		}
-		if n, ok := present.CellOf(t, i, "device_id").Int(); ok {
+		if n, ok := t.Int(i, "device_id"); ok {
 			e.Device = new("cuda:" + strconv.FormatInt(n, 10))
 		}
 		if e.Top = top[e.Name]; e.Top == nil {
@@ -119,25 +117,24 @@ func RegionsMD(r *report.Report) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "regions", "NVTX Regions"))
 	t := v.Table("regions", "regions")
-	if present.Entries(t) == 0 {
+	if t.Entries() == 0 {
 		d.Add(doc.P("No regions discovered."))
 		return d
 	}
 	d.Add(doc.H(2, "list", "Regions"))
 	out := doc.Table{ID: "regions", Columns: doc.Cols("region", "parent", ">depth", ">total_ms", ">kernel_count")}
-	for i := range present.Entries(t) {
-		name, _ := present.CellOf(t, i, "region").Str()
-		depth, _ := present.CellOf(t, i, "depth").Int()
-		total, _ := present.CellOf(t, i, "total").Num()
-		kernels, _ := present.CellOf(t, i, "kernels").Int()
+	for i := range t.Entries() {
+		depth, _ := t.Int(i, "depth")
+		total, _ := t.Num(i, "total")
+		kernels, _ := t.Int(i, "kernels")
 		parent := doc.Cell{}
-		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
+		if s, ok := t.Cell(i, "parent").Str(); ok {
 			parent = doc.Cell{doc.Name(s)}
 		}
-		out.Row(doc.Name(name), parent, strconv.FormatInt(depth, 10), fixed(total/1e6, 3), strconv.FormatInt(kernels, 10))
+		out.Row(doc.Name(t.Str(i, "region")), parent, strconv.FormatInt(depth, 10), fixed(total/1e6, 3), strconv.FormatInt(kernels, 10))
 	}
 	d.Add(out)
-	if more := t.TotalRows - int64(present.Entries(t)); more > 0 {
+	if more := t.TotalRows - int64(t.Entries()); more > 0 {
 		d.Add(doc.P(wording.Count(more, "more region") + " with less GPU time."))
 	}
 	return d

@@ -110,17 +110,16 @@ func cellRow(label string, mean, std report.Cell, u string) []doc.Cell {
 func aggregates(v *present.View) doc.Table {
 	t := meanStd("aggregates", "Metric")
 	stages := v.Table("mfu", "stages")
-	for i := range present.Entries(stages) {
-		switch name, _ := present.CellOf(stages, i, "stage").Str(); name {
+	for i := range stages.Entries() {
+		switch name := stages.Str(i, "stage"); name {
 		case "prefill", "decode":
-			t.Rows = append(t.Rows, cellRow("Time of "+name, present.CellOf(stages, i, "mean"),
-				present.CellOf(stages, i, "std"), report.Nanoseconds))
+			t.Rows = append(t.Rows, cellRow("Time of "+name, stages.Cell(i, "mean"),
+				stages.Cell(i, "std"), report.Nanoseconds))
 		}
 	}
 	run := v.Table("mfu", "run_tokens")
-	for i := range present.Entries(run) {
-		name, _ := present.CellOf(run, i, "quantity").Str()
-		t.Rows = append(t.Rows, cellRow(name, present.CellOf(run, i, "mean"), present.CellOf(run, i, "std"),
+	for i := range run.Entries() {
+		t.Rows = append(t.Rows, cellRow(run.Str(i, "quantity"), run.Cell(i, "mean"), run.Cell(i, "std"),
 			report.Count))
 	}
 	for _, m := range []struct{ label, id string }{
@@ -137,7 +136,7 @@ func aggregates(v *present.View) doc.Table {
 		}
 	}
 	if v.Metric("serve.generation_throughput") == nil && v.Metric("forward.token_rate") == nil &&
-		present.Entries(run) == 0 {
+		run.Entries() == 0 {
 		t.Rows = append(t.Rows, statRow(doc.Text("Tokens per second"), nil))
 	}
 	return t
@@ -174,9 +173,9 @@ func stageTimings(v *present.View) []doc.Block {
 	measured := v.Table("mfu", "stages")
 	for _, s := range stages {
 		found := false
-		for i := range present.Entries(measured) {
-			if name, _ := present.CellOf(measured, i, "stage").Str(); name == s {
-				row(s, cellRow(s, present.CellOf(measured, i, "mean"), present.CellOf(measured, i, "std"),
+		for i := range measured.Entries() {
+			if measured.Str(i, "stage") == s {
+				row(s, cellRow(s, measured.Cell(i, "mean"), measured.Cell(i, "std"),
 					report.Nanoseconds))
 				found = true
 			}
@@ -302,23 +301,22 @@ func topOperators(v *present.View) doc.Block {
 
 // legacyTopKernels are the capture's, or where there is none those of llm-perf-opt's kernels.md.
 func legacyTopKernels(v *present.View) doc.Block {
-	if t := v.Table("kernels", "kernels"); present.Entries(t) > 0 {
-		return legacyTable(v, t, min(present.Entries(t), legacyKernels))
+	if t := v.Table("kernels", "kernels"); t.Entries() > 0 {
+		return legacyTable(v, t, min(t.Entries(), legacyKernels))
 	}
 	t := v.Table("operators", "stated_kernels")
-	if present.Entries(t) == 0 {
+	if t.Entries() == 0 {
 		if v.EvidenceOnly() {
 			return doc.P("Not available: no trace was given.")
 		}
 		return doc.P("None in the capture.")
 	}
 	out := doc.Table{ID: "kernels", Columns: doc.Cols("kernel_name", ">total_ms", ">calls", ">mean_ms")}
-	for i := range min(present.Entries(t), legacyKernels) {
-		name, _ := present.CellOf(t, i, "kernel").Str()
-		total, _ := present.CellOf(t, i, "total").Num()
-		calls, _ := present.CellOf(t, i, "calls").Int()
-		mean, _ := present.CellOf(t, i, "mean").Num()
-		out.Row(doc.Name(name), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6))
+	for i := range min(t.Entries(), legacyKernels) {
+		total, _ := t.Num(i, "total")
+		calls, _ := t.Int(i, "calls")
+		mean, _ := t.Num(i, "mean")
+		out.Row(doc.Name(t.Str(i, "kernel")), fixed(total/1e6, 3), strconv.FormatInt(calls, 10), fixed(mean/1e6, 6))
 	}
 	return out
 }

@@ -114,11 +114,10 @@ type phaseWall struct {
 func phasesOf(v *present.View) []phaseWall {
 	var list []phaseWall
 	t := v.Table("phases", "phases")
-	for i := range present.Entries(t) {
-		name, _ := present.CellOf(t, i, "phase").Str()
-		n, _ := present.CellOf(t, i, "ranges").Int()
-		if wall, ok := present.CellOf(t, i, "wall").Int(); ok {
-			list = append(list, phaseWall{name, n, wall})
+	for i := range t.Entries() {
+		n, _ := t.Int(i, "ranges")
+		if wall, ok := t.Int(i, "wall"); ok {
+			list = append(list, phaseWall{t.Str(i, "phase"), n, wall})
 		}
 	}
 	if len(list) > 0 {
@@ -188,18 +187,18 @@ func componentsOf(v *present.View) map[string]*componentSummary {
 func kernelSummaries(v *present.View) []kernelSummary {
 	out := []kernelSummary{}
 	t := v.Table("kernels", "kernels")
-	for i := range min(present.Entries(t), summaryKernels) {
+	for i := range min(t.Entries(), summaryKernels) {
 		k := kernelSummary{
-			TotalTimeMs: shifted(present.CellOf(t, i, "total"), -6),
-			AvgTimeUs:   shifted(present.CellOf(t, i, "mean"), -3),
-			MinTimeUs:   shifted(present.CellOf(t, i, "min"), -3),
-			MaxTimeUs:   shifted(present.CellOf(t, i, "max"), -3),
+			KernelName:  t.Str(i, "kernel_name"),
+			TotalTimeMs: shifted(t.Cell(i, "total"), -6),
+			AvgTimeUs:   shifted(t.Cell(i, "mean"), -3),
+			MinTimeUs:   shifted(t.Cell(i, "min"), -3),
+			MaxTimeUs:   shifted(t.Cell(i, "max"), -3),
 
-			AvgGridSize:  shifted(present.CellOf(t, i, "avg_grid_size"), 0),
-			AvgBlockSize: shifted(present.CellOf(t, i, "avg_block_size"), 0),
+			AvgGridSize:  shifted(t.Cell(i, "avg_grid_size"), 0),
+			AvgBlockSize: shifted(t.Cell(i, "avg_block_size"), 0),
 		}
-		k.KernelName, _ = present.CellOf(t, i, "kernel_name").Str()
-		if n, ok := present.CellOf(t, i, "count").Int(); ok {
+		if n, ok := t.Int(i, "count"); ok {
 			k.Invocations = &n
 		}
 		out = append(out, k)

@@ -84,24 +84,24 @@ func (v *View) causes(device string) []*report.Metric {
 
 func (v *View) topKernel() (fact, bool) {
 	t := v.Table("kernels", "kernels")
-	if Entries(t) == 0 {
+	if t.Entries() == 0 {
 		return fact{}, false
 	}
 	f := fact{label: "Top kernel", value: Unknown, tabled: true}
-	name, _ := CellOf(t, 0, "kernel_name").Str()
+	name := t.Str(0, "kernel_name")
 	f.detail = doc.Spans(v.name(name))
 	text := ""
-	if total, ok := CellOf(t, 0, "total").Num(); ok {
+	if total, ok := t.Num(0, "total"); ok {
 		f.value = unit.Format(total, report.Nanoseconds)
 		text = ", " + f.value
 	}
-	if n, ok := CellOf(t, 0, "count").Int(); ok {
+	if n, ok := t.Int(0, "count"); ok {
 		text += " in " + wording.Count(int64(n), "call")
 	}
-	if mean, ok := CellOf(t, 0, "mean").Num(); ok {
+	if mean, ok := t.Num(0, "mean"); ok {
 		text += ", mean " + unit.Format(mean, report.Nanoseconds)
 	}
-	if share, ok := CellOf(t, 0, "share").Num(); ok {
+	if share, ok := t.Num(0, "share"); ok {
 		f.value = unit.Percent(share)
 		text += "; share of all kernel time"
 	}

@@ -37,10 +37,10 @@ type stepPart struct {
 func (v *View) stepParts() []stepPart {
 	t := v.Table("unit", "unit_time")
 	var list []stepPart
-	for i := range Entries(t) {
-		name, _ := CellOf(t, i, "class").Str()
-		ns, ok := CellOf(t, i, "time").Num()
-		share, known := CellOf(t, i, "share").Num()
+	for i := range t.Entries() {
+		name := t.Str(i, "class")
+		ns, ok := t.Num(i, "time")
+		share, known := t.Num(i, "share")
 		if ok && known {
 			list = append(list, stepPart{name, ns, share})
 		}
@@ -145,15 +145,15 @@ const namedShare = 0.02
 // communicates may only wait.
 func (v *View) topOfStep() []doc.Span {
 	t := v.Table("unit", "unit_kernels")
-	if Entries(t) == 0 {
+	if t.Entries() == 0 {
 		return nil
 	}
 	row := 0
-	for row+1 < len(t.Rows) && CellOf(t, row, "category") == report.S("comm") {
+	for row+1 < len(t.Rows) && t.Cell(row, "category") == report.S("comm") {
 		row++
 	}
-	name, ok := CellOf(t, row, "kernel_name").Str()
-	share, known := CellOf(t, row, "share").Num()
+	name, ok := t.Cell(row, "kernel_name").Str()
+	share, known := t.Num(row, "share")
 	if !ok || !known {
 		return nil
 	}
@@ -172,9 +172,9 @@ func (v *View) windowAnswer() []doc.Span {
 		idle, _ := v.Num("gpu.idle_time", "device", device)
 		spans = append(spans, doc.Text(mostly(*c[0].Value, idle)), v.word(c[0].Labels["cause"]))
 	}
-	if t := v.Table("kernels", "kernels"); Entries(t) > 0 {
-		name, _ := CellOf(t, 0, "kernel_name").Str()
-		if share, ok := CellOf(t, 0, "share").Num(); ok {
+	if t := v.Table("kernels", "kernels"); t.Entries() > 0 {
+		name := t.Str(0, "kernel_name")
+		if share, ok := t.Num(0, "share"); ok {
 			spans = append(spans, doc.Text("; "+unit.Percent(share)+" of the kernel time is "), v.name(name))
 		}
 	}

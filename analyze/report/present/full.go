@@ -442,7 +442,7 @@ func (l layout) of(s *report.Section, i int, t *report.Table) int {
 	if s.ID != "kernels" || i > 0 {
 		rows = (rows + 2) / 3
 	}
-	if n := Entries(t); n <= rows+5 {
+	if n := t.Entries(); n <= rows+5 {
 		return max(n, 1)
 	}
 	return rows

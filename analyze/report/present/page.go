@@ -47,10 +47,10 @@ func (v *View) whatIfs(stepFile string) []doc.Block {
 	h.Group = groupAnswer
 	list, ceilings := []doc.Block{h}, v.Table("critical_path", tableWhatIfs)
 	t := doc.Table{ID: tableWhatIfs, Columns: doc.Cols(">A step saves", "With")}
-	for i := range Entries(ceilings) {
-		change, _ := CellOf(ceilings, i, "change").Str()
-		ns, _ := CellOf(ceilings, i, "time").Num()
-		share, _ := CellOf(ceilings, i, "share").Num()
+	for i := range ceilings.Entries() {
+		change := ceilings.Str(i, "change")
+		ns, _ := ceilings.Num(i, "time")
+		share, _ := ceilings.Num(i, "share")
 		t.Row(doc.Strong("≤ "+unit.Format(ns, report.Nanoseconds)+", "+unit.Percent(share)),
 			doc.Name(quoted(change)))
 	}
@@ -120,12 +120,12 @@ const drawnHistograms = 6
 // leave charts out.
 func (v *View) durations(s *report.Section, l layout) []doc.Block {
 	t := v.Table("kernels", "kernels")
-	if s.ID != "kernels" || !l.wide || Entries(t) == 0 {
+	if s.ID != "kernels" || !l.wide || t.Entries() == 0 {
 		return nil
 	}
 	var charts []doc.Block
-	for i := range min(Entries(t), drawnHistograms) {
-		name, _ := CellOf(t, i, "kernel_name").Str()
+	for i := range min(t.Entries(), drawnHistograms) {
+		name := t.Str(i, "kernel_name")
 		m := v.Metric("kernel.total_time", "kernel", name)
 		if m == nil || m.Histogram == nil || len(m.Histogram.Bins) < 2 {
 			continue
@@ -182,7 +182,7 @@ func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	}
 	for i := range s.Tables {
 		t := &s.Tables[i]
-		for n := range min(Entries(t), l.of(s, i, t)) {
+		for n := range min(t.Entries(), l.of(s, i, t)) {
 			if !holds(t, n, ref.Labels) {
 				continue
 			}

@@ -37,20 +37,13 @@ func NewView(r *report.Report) *View {
 // leaves out, are numbered in the order of the table.
 func (v *View) shortNames() {
 	t := v.Table("kernels", "kernels")
-	full, short := column(t, "kernel_name"), column(t, "short")
-	if full < 0 || short < 0 {
-		return
-	}
 	count, nth := map[string]int{}, map[string]int{}
-	for _, row := range t.Rows {
-		if s, ok := at(row, short).Str(); ok {
-			count[s]++
-		}
+	for i := range t.Len() {
+		count[t.Str(i, "short")]++
 	}
-	for _, row := range t.Rows {
-		name, _ := at(row, full).Str()
-		s, ok := at(row, short).Str()
-		if !ok || s == "" || name == "" {
+	for i := range t.Len() {
+		name, s := t.Str(i, "kernel_name"), t.Str(i, "short")
+		if s == "" || name == "" {
 			continue
 		}
 		if count[s] > 1 {
@@ -103,58 +96,7 @@ func unitOf(m *report.Metric) string {
 }
 
 // Table finds a table by section and table id; nil if absent.
-func (v *View) Table(section, id string) *report.Table {
-	for i := range v.Sections {
-		if s := &v.Sections[i]; s.ID == section {
-			for j := range s.Tables {
-				if s.Tables[j].ID == id {
-					return &s.Tables[j]
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// column is the index of a column, or -1.
-func column(t *report.Table, id string) int {
-	if t == nil {
-		return -1
-	}
-	for i, c := range t.Columns {
-		if c.ID == id {
-			return i
-		}
-	}
-	return -1
-}
-
-// CellOf returns a row's cell in the named column, null if there is none.
-func CellOf(t *report.Table, row int, id string) report.Cell {
-	if i := column(t, id); i >= 0 && row < len(t.Rows) {
-		return at(t.Rows[row], i)
-	}
-	return report.Null
-}
-
-// at is a cell of a row, null if the row is too short.
-func at(row []report.Cell, i int) report.Cell {
-	if i < len(row) {
-		return row[i]
-	}
-	return report.Null
-}
-
-// Entries is the number of rows without the others row.
-func Entries(t *report.Table) int {
-	if t == nil {
-		return 0
-	}
-	if t.Others && len(t.Rows) > 0 {
-		return len(t.Rows) - 1
-	}
-	return len(t.Rows)
-}
+func (v *View) Table(section, id string) *report.Table { return v.index.Table(section, id) }
 
 // devices lists the devices that have a metric, by number.
 func (v *View) devices() []string {

@@ -14,21 +14,21 @@ import (
 // of each rank took.
 func (v *View) rankFigures() []doc.Block {
 	t := v.Table("ranks", "ranks")
-	if Entries(t) == 0 {
+	if t.Entries() == 0 {
 		return nil
 	}
 	last := doc.Series{Name: "arrived last"}
 	held := doc.Series{Name: "held up the others for"}
 	of := 0.0
 	for _, i := range v.lateFirst(t) {
-		name, _ := CellOf(t, i, "rank").Str()
-		if n, ok := CellOf(t, i, "last").Num(); ok {
+		name := t.Str(i, "rank")
+		if n, ok := t.Num(i, "last"); ok {
 			last.Labels, last.Values = append(last.Labels, "rank "+name), append(last.Values, n)
 		}
-		if ns, ok := CellOf(t, i, "held_up").Num(); ok {
+		if ns, ok := t.Num(i, "held_up"); ok {
 			held.Labels, held.Values = append(held.Labels, "rank "+name), append(held.Values, ns)
 		}
-		if n, ok := CellOf(t, i, "collectives").Num(); ok {
+		if n, ok := t.Num(i, "collectives"); ok {
 			of = max(of, n)
 		}
 	}
@@ -52,11 +52,11 @@ const drawnRanks = 16
 
 // lateFirst are the rows of the ranks that arrived last most often; those alone where there are many.
 func (v *View) lateFirst(t *report.Table) []int {
-	rows := make([]int, Entries(t))
+	rows := make([]int, t.Entries())
 	for i := range rows {
 		rows[i] = i
 	}
-	last := func(i int) float64 { n, _ := CellOf(t, i, "last").Num(); return n }
+	last := func(i int) float64 { n, _ := t.Num(i, "last"); return n }
 	slices.SortStableFunc(rows, func(a, b int) int { return int(last(b) - last(a)) })
 	return rows[:min(len(rows), drawnRanks)]
 }
@@ -96,8 +96,8 @@ func (v *View) rankSteps(t *report.Table) (doc.Chart, bool) {
 		XTitle: "Time of a step, from"}
 	seen := map[int64]bool{}
 	for _, i := range v.lateFirst(t) {
-		name, _ := CellOf(t, i, "rank").Str()
-		device, ok := CellOf(t, i, "device_id").Int()
+		name := t.Str(i, "rank")
+		device, ok := t.Int(i, "device_id")
 		if !ok || seen[device] || len(times[device]) == 0 {
 			continue
 		}
@@ -114,7 +114,7 @@ func (v *View) rankSteps(t *report.Table) (doc.Chart, bool) {
 		for k := range stepBins {
 			s.Labels = append(s.Labels, strconv.FormatFloat(math.Round(low+(high-low)*float64(k)/stepBins), 'f', -1, 64))
 		}
-		if p50, ok := CellOf(t, i, "step_p50").Num(); ok {
+		if p50, ok := t.Num(i, "step_p50"); ok {
 			s.Note = "median " + unit.Format(p50, report.Nanoseconds)
 		}
 		if beyond > 0 {

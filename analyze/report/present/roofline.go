@@ -11,15 +11,15 @@ import (
 func (v *View) underRoof(c *doc.Chart) {
 	t := v.Table("roofline", "roofline")
 	times, rows, all := map[string]float64{}, map[string]int{}, 0.0
-	for i := range Entries(t) {
-		if name, ok := CellOf(t, i, "short").Str(); ok {
+	for i := range t.Entries() {
+		if name, ok := t.Cell(i, "short").Str(); ok {
 			rows[name] = i
 		}
 	}
 	measured := v.Table("ncu", "ncu_kernels")
-	for i := range Entries(measured) {
-		name, ok := CellOf(measured, i, "short").Str()
-		if ns, known := CellOf(measured, i, "total").Num(); ok && known {
+	for i := range measured.Entries() {
+		name, ok := measured.Cell(i, "short").Str()
+		if ns, known := measured.Num(i, "total"); ok && known {
 			times[name] = ns
 			all += ns
 		}
@@ -34,10 +34,10 @@ func (v *View) underRoof(c *doc.Chart) {
 			s.Share = ns / all
 			s.Note = unit.Format(ns, report.Nanoseconds) + " measured"
 		}
-		if ratio, ok := CellOf(t, row, "ratio").Num(); ok {
+		if ratio, ok := t.Num(row, "ratio"); ok {
 			s.Note += ", " + unit.Percent(ratio) + " of its roof"
 		}
-		if roof, ok := CellOf(t, row, "roof").Str(); ok {
+		if roof, ok := t.Cell(row, "roof").Str(); ok {
 			s.Category = roof
 			s.Note += ", limited by " + roof
 		}

@@ -18,9 +18,9 @@ const servingKinds = 3
 func (v *View) servingSteps() []doc.Block {
 	t := v.Table("unit", "unit_groups")
 	var rows []int
-	for i := range Entries(t) {
-		phase, _ := CellOf(t, i, "phase").Str()
-		if _, ok := CellOf(t, i, "batch").Int(); ok && phase != "" && phase != "step" && len(rows) < servingKinds {
+	for i := range t.Entries() {
+		phase := t.Str(i, "phase")
+		if _, ok := t.Int(i, "batch"); ok && phase != "" && phase != "step" && len(rows) < servingKinds {
 			rows = append(rows, i)
 		}
 	}
@@ -28,10 +28,10 @@ func (v *View) servingSteps() []doc.Block {
 		return nil
 	}
 	slices.SortStableFunc(rows, func(a, b int) int {
-		x, _ := CellOf(t, a, "phase").Str()
-		y, _ := CellOf(t, b, "phase").Str()
-		m, _ := CellOf(t, a, "batch").Int()
-		n, _ := CellOf(t, b, "batch").Int()
+		x := t.Str(a, "phase")
+		y := t.Str(b, "phase")
+		m, _ := t.Int(a, "batch")
+		n, _ := t.Int(b, "batch")
 		return cmp.Or(cmp.Compare(x, y), cmp.Compare(m, n))
 	})
 	out := doc.Table{ID: "serving", Columns: doc.Cols("Step", ">Batch", ">Steps", ">p50", ">p90", ">Prompt tokens",
@@ -56,8 +56,8 @@ func (v *View) servingSteps() []doc.Block {
 
 // servingRow is one kind of step.
 func (v *View) servingRow(t *report.Table, i int) []doc.Cell {
-	phase, _ := CellOf(t, i, "phase").Str()
-	batch, _ := CellOf(t, i, "batch").Int()
+	phase := t.Str(i, "phase")
+	batch, _ := t.Int(i, "batch")
 	number := func(c report.Cell, u string) doc.Cell {
 		if x, ok := c.Num(); ok {
 			return doc.Cell{doc.Text(unit.Format(x, u))}
@@ -67,12 +67,11 @@ func (v *View) servingRow(t *report.Table, i int) []doc.Cell {
 	kind := []string{"phase", phase, "batch", strconv.FormatInt(batch, 10)}
 	share := func(id string) doc.Cell { return doc.Cell{doc.Text(cmp.Or(v.value(id, kind...), Unknown))} }
 	one := kind
-	if tokens, ok := CellOf(t, i, "tokens").Int(); ok {
+	if tokens, ok := t.Int(i, "tokens"); ok {
 		one = append(slices.Clone(kind), "tokens", strconv.FormatInt(tokens, 10))
 	}
-	return doc.Row(v.word(phase), unit.Int(batch), cmp.Or(v.value("unit.count", one...), Unknown), number(CellOf(t, i,
-		"p50"), report.Nanoseconds), number(CellOf(t, i, "p90"), report.Nanoseconds), number(CellOf(t, i, "tokens"),
-		report.Count), number(CellOf(t, i, "token_rate"), report.Count), share("model.bandwidth_utilization"),
+	return doc.Row(v.word(phase), unit.Int(batch), cmp.Or(v.value("unit.count", one...), Unknown), number(t.Cell(i, "p50"), report.Nanoseconds), number(t.Cell(i, "p90"), report.Nanoseconds), number(t.Cell(i, "tokens"),
+		report.Count), number(t.Cell(i, "token_rate"), report.Count), share("model.bandwidth_utilization"),
 		share("model.flops_utilization"))
 }
 

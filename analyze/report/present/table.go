@@ -31,7 +31,7 @@ const (
 // of no row is left out, and primary columns stand before the others.
 func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	show := v.columns(t, l)
-	n := min(Entries(t), l.rows)
+	n := min(t.Entries(), l.rows)
 	rows := t.Rows[:n:n]
 	if t.Others && len(t.Rows) > 0 {
 		rows = append(rows, t.Rows[len(t.Rows)-1])
@@ -128,7 +128,7 @@ func primaryFirst(t *report.Table, show []int) (order []int, more map[int]bool) 
 	var rest []int
 	if ids, ok := primary[t.ID]; ok {
 		for _, id := range ids {
-			if i := column(t, id); i >= 0 && slices.Contains(show, i) {
+			if i := t.Column(id); i >= 0 && slices.Contains(show, i) {
 				order = append(order, i)
 			}
 		}
@@ -165,7 +165,7 @@ func bars(c report.Column, i int, rows [][]report.Cell) []float64 {
 
 // moreRows says where the rows are that the layout leaves out.
 func moreRows(t *report.Table, l layout) (doc.Block, bool) {
-	n := Entries(t)
+	n := t.Entries()
 	if n <= l.rows {
 		return nil, false
 	}
@@ -192,7 +192,7 @@ func (v *View) others(t *report.Table, show []int, scale []cellScale) []doc.Cell
 		case c.IsNull():
 			cells = append(cells, nil)
 		case isText && strings.Trim(s, "()") == "others":
-			cells = append(cells, doc.Cell{doc.Text("others (" + unit.Int(t.TotalRows-int64(Entries(t))) + ")")})
+			cells = append(cells, doc.Cell{doc.Text("others (" + unit.Int(t.TotalRows-int64(t.Entries())) + ")")})
 		case isText:
 			cells = append(cells, doc.Cell{doc.Text(s)})
 		default:
@@ -205,7 +205,7 @@ func (v *View) others(t *report.Table, show []int, scale []cellScale) []doc.Cell
 // columns chooses the columns to show. The display name of a kernel takes the place of its full name.
 func (v *View) columns(t *report.Table, l layout) []int {
 	var show []int
-	full := column(t, "kernel_name")
+	full := t.Column("kernel_name")
 	for i, c := range t.Columns {
 		if c.Wide && !l.wide || c.ID == "short" && full >= 0 {
 			continue
@@ -317,4 +317,12 @@ func (v *View) cell(c report.Column, x report.Cell, s cellScale) doc.Cell {
 		return doc.Cell{doc.Text(unit.Format(n, c.Unit))}
 	}
 	return doc.Cell{doc.Text(s.Format(n))}
+}
+
+// at is a cell of a row, null if the row is too short.
+func at(row []report.Cell, i int) report.Cell {
+	if i < len(row) {
+		return row[i]
+	}
+	return report.Null
 }

@@ -189,7 +189,7 @@ func (v *View) deviceTable() (doc.Table, bool) {
 // topKernels is the head of the kernels table.
 func (v *View) topKernels() (doc.Table, bool) {
 	t := v.Table("kernels", "kernels")
-	if Entries(t) == 0 {
+	if t.Entries() == 0 {
 		return doc.Table{}, false
 	}
 	ids := []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"}
@@ -206,25 +206,25 @@ func (v *View) topKernels() (doc.Table, bool) {
 // measured reports whether Nsight Compute says of the top kernels what bounds them.
 func (v *View) measured() bool {
 	t := v.Table("kernels", "kernels")
-	return t != nil && column(t, "bound") >= 0
+	return t != nil && t.Column("bound") >= 0
 }
 
 // headOf are the first rows of a table, and of its columns those named.
 func (v *View) headOf(t *report.Table, caption string, ids ...string) (doc.Table, bool) {
-	if Entries(t) == 0 {
+	if t.Entries() == 0 {
 		return doc.Table{}, false
 	}
 	head := report.Table{ID: t.ID, TotalRows: t.TotalRows}
 	var pick []int
 	for _, id := range ids {
-		if i := column(t, id); i >= 0 {
+		if i := t.Column(id); i >= 0 {
 			c := t.Columns[i]
 			c.Wide = false
 			pick = append(pick, i)
 			head.Columns = append(head.Columns, c)
 		}
 	}
-	for _, row := range t.Rows[:min(Entries(t), termKernels)] {
+	for _, row := range t.Rows[:min(t.Entries(), termKernels)] {
 		var cells []report.Cell
 		for _, i := range pick {
 			cells = append(cells, at(row, i))

@@ -123,19 +123,19 @@ func (v *View) unitPoints() []unitPoint {
 	g := v.mainGroup()
 	var list []unitPoint
 	for i := range t.Rows {
-		device, ok := CellOf(t, i, "device_id").Int()
-		phase, _ := CellOf(t, i, "phase").Str()
-		state, _ := CellOf(t, i, "state").Str()
-		batch, batched := CellOf(t, i, "batch").Int()
+		device, ok := t.Int(i, "device_id")
+		phase := t.Str(i, "phase")
+		state := t.Str(i, "state")
+		batch, batched := t.Int(i, "batch")
 		if !ok || g.Device != nil && device != *g.Device || g.Device == nil && len(list) > 0 && device != list[0].device ||
 			phase != g.Phase || !strings.HasPrefix(state, "kept") || g.Batch != nil && (!batched || batch != *g.Batch) {
 			continue
 		}
 		p := unitPoint{row: i, number: len(list) + 1, device: device}
-		p.start, _ = CellOf(t, i, "start").Int()
-		p.time, ok = CellOf(t, i, "duration").Int()
+		p.start, _ = t.Int(i, "start")
+		p.time, ok = t.Int(i, "duration")
 		for k, part := range unitParts {
-			p.parts[k], _ = CellOf(t, i, part.column).Int()
+			p.parts[k], _ = t.Int(i, part.column)
 		}
 		if ok {
 			list = append(list, p)
@@ -152,10 +152,10 @@ func (v *View) unitPoints() []unitPoint {
 func (v *View) gapIn(p *unitPoint) (row int, gap int64) {
 	t := v.Table("idle", "idle_gaps")
 	row = -1
-	for i := range Entries(t) {
-		device, _ := CellOf(t, i, "device_id").Int()
-		start, ok := CellOf(t, i, "start").Int()
-		length, known := CellOf(t, i, "gap").Int()
+	for i := range t.Entries() {
+		device, _ := t.Int(i, "device_id")
+		start, ok := t.Int(i, "start")
+		length, known := t.Int(i, "gap")
 		if ok && known && device == p.device && start >= p.start && start < p.start+p.time && length > gap {
 			row, gap = i, length
 		}

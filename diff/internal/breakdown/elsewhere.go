@@ -69,17 +69,14 @@ func kernelShares(s *side.Side) (shares map[string]float64, rest float64) {
 	shares = map[string]float64{}
 	for _, c := range s.Captures {
 		t := c.Table("kernels", "kernels")
-		least, n := 0.0, t.Len()
-		if t.Cut() {
-			n-- // the row that sums up the others
-		}
-		for i := range n {
+		least := 0.0
+		for i := range t.Entries() {
 			if share, ok := t.Num(i, "share"); ok {
 				shares[t.Str(i, "kernel_name")] += share / float64(len(s.Captures))
 				least = share
 			}
 		}
-		if t.Cut() {
+		if t.Entries() < t.Len() {
 			rest = max(rest, least)
 		}
 	}

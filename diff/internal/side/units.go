@@ -120,10 +120,7 @@ func (c *Capture) tableUnits() []unit {
 	if t.Len() == 0 {
 		t = c.Table("iterations", "iteration_units")
 	}
-	n := t.Len()
-	if t.Cut() {
-		n--
-	}
+	n := t.Entries()
 	type key struct {
 		Kind
 		kernels int64 // tells several of a name apart; -1 where there is one

@@ -198,9 +198,6 @@ type Table struct {
 	whole [][]report.Cell // every row, where the report has some
 }
 
-// Len is the number of rows so far.
-func (t *Table) Len() int { return len(t.Rows) }
-
 // Cut keeps the first n rows (n < 0: all), and sums those left out in an "others" row: integer and float columns named
 // in sum are added up, text columns say "(others)" once, everything else is unknown.
 func (t *Table) Cut(n int, sum ...string) *Table {
