@@ -45,7 +45,7 @@ func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 			s.o.Say("the label " + a.Label + " accepts nothing here: " + why)
 		}
 	}
-	if s.Number == 0 || !commit.MatchString(now.Head) {
+	if s.Number == 0 || !commit().MatchString(now.Head) {
 		return nil // a group of a merge queue: nobody looks at it and sets a label
 	}
 	if len(now.Failed) > maxFailed {

@@ -288,7 +288,7 @@ func (c *client) mergeBase(ctx context.Context, q baselineQuery) (string, error)
 		return "", err
 	}
 	sha := comparison.GetMergeBaseCommit().GetSHA()
-	if !commit.MatchString(sha) {
+	if !commit().MatchString(sha) {
 		return "", errors.New("GitHub names none: the histories may be unrelated")
 	}
 	return sha, nil

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // maxPayload bounds the payload of an event in bytes; GitHub sends none over 25 MB.
@@ -106,7 +107,7 @@ func (r *Run) readEvent(from io.Reader) error {
 	}
 	if m := p.MergeGroup; m != nil {
 		r.Push = &Push{Before: m.BaseSHA, After: m.HeadSHA, Ref: strings.TrimPrefix(m.BaseRef, "refs/heads/")}
-		if n := queueRef.FindStringSubmatch(m.HeadRef); n != nil {
+		if n := queueRef().FindStringSubmatch(m.HeadRef); n != nil {
 			r.Push.Queued, _ = strconv.Atoi(n[1]) // a number of at most nine digits
 		}
 		return validCommits("merge_group", m.BaseSHA, m.HeadSHA)
@@ -122,7 +123,7 @@ func (r *Run) readEvent(from io.Reader) error {
 }
 
 // queueRef is the branch of a merge queue; the number is that of the last pull request in the group.
-var queueRef = regexp.MustCompile(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]+$`)
+var queueRef = pattern.New(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]+$`)
 
 // pull is the pull request of a payload. number and repo are those of the event, for what the pull request leaves out.
 func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
@@ -153,7 +154,7 @@ func sameRepo(a, b repoPayload) bool {
 
 func validCommits(what string, commits ...string) error {
 	for _, c := range commits {
-		if c != "" && !commit.MatchString(c) {
+		if c != "" && !commit().MatchString(c) {
 			return fmt.Errorf("%s holds something that is not a commit", what)
 		}
 	}

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/sethvargo/go-githubactions"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 const (
@@ -44,13 +45,13 @@ func (l *stepLog) Mask(secret string) error {
 
 func (l *stepLog) inActions() bool { return l.getenv("GITHUB_ACTIONS") == "true" }
 
-var outputName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,60}$`)
+var outputName = pattern.New(`^[a-z][a-z0-9_-]{0,60}$`)
 
 // Output sets an output of the step. A name or value with a newline or another control character is refused, since a
 // value with a newline could set other outputs. Callers pass verdicts, numbers, paths, commits; never a kernel or range
 // name.
 func (l *stepLog) Output(name, value string) error {
-	if !outputName.MatchString(name) {
+	if !outputName().MatchString(name) {
 		return fmt.Errorf("output name %q is not of lower-case letters, digits, - and _", name)
 	}
 	if len(value) > maxOutput || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {

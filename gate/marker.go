@@ -4,9 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // maxKey bounds a comment key in bytes.
@@ -19,11 +20,11 @@ type marker struct {
 }
 
 // The numbers have at most 18 digits, so that they always fit. What older versions said was accepted is not read.
-var markerLine = regexp.MustCompile(`^<!-- explain:v1:key=([A-Za-z0-9._-]{1,80}) head=([0-9a-f]{40}|[0-9a-f]{64}|-) run=([0-9]{1,18}) attempt=([0-9]{1,9})(?: accepted=[0-9a-f,.=]+)? -->$`)
+var markerLine = pattern.New(`^<!-- explain:v1:key=([A-Za-z0-9._-]{1,80}) head=([0-9a-f]{40}|[0-9a-f]{64}|-) run=([0-9]{1,18}) attempt=([0-9]{1,9})(?: accepted=[0-9a-f,.=]+)? -->$`)
 
 func (m marker) String() string {
 	head := m.stamp.HeadSHA
-	if !commit.MatchString(head) {
+	if !commit().MatchString(head) {
 		head = "-"
 	}
 	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head,
@@ -39,7 +40,7 @@ func (m marker) sign(text string) string {
 func readMarker(body string) (text string, m marker, ok bool) {
 	body = strings.TrimRight(strings.ReplaceAll(body, "\r\n", "\n"), " \n")
 	cut := strings.LastIndexByte(body, '\n') + 1
-	f := markerLine.FindStringSubmatch(body[cut:])
+	f := markerLine().FindStringSubmatch(body[cut:])
 	if f == nil || CleanKey(f[1]) != f[1] {
 		return "", marker{}, false
 	}

@@ -181,7 +181,7 @@ func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time)
 		for _, run := range runs.WorkflowRuns {
 			sha := run.GetHeadSHA()
 			if sameRepo(repoPayload{ID: run.GetHeadRepository().GetID()}, repoPayload{ID: pull.HeadRepoID}) &&
-				commit.MatchString(sha) && !slices.Contains(heads, sha) && len(heads) < maxHeads {
+				commit().MatchString(sha) && !slices.Contains(heads, sha) && len(heads) < maxHeads {
 				heads = append(heads, sha)
 			}
 		}

@@ -6,9 +6,10 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // ErrNotInActions says that this process is not a step of a GitHub Actions workflow.
@@ -113,7 +114,7 @@ func readRun(getenv func(string) string) (*Run, error) {
 	if !isRepository(r.Repository) {
 		return nil, errors.New("GITHUB_REPOSITORY is not owner/name")
 	}
-	if r.SHA != "" && !commit.MatchString(r.SHA) {
+	if r.SHA != "" && !commit().MatchString(r.SHA) {
 		return nil, errors.New("GITHUB_SHA is not a commit")
 	}
 	var err error
@@ -136,7 +137,7 @@ func readRun(getenv func(string) string) (*Run, error) {
 			return nil, fmt.Errorf("payload of the event %s: %w", oneLine(r.Event, 40), err)
 		}
 	}
-	if m := pullRef.FindStringSubmatch(r.Ref); r.Number == 0 && m != nil {
+	if m := pullRef().FindStringSubmatch(r.Ref); r.Number == 0 && m != nil {
 		r.Number, _ = strconv.Atoi(m[1]) // a number of at most nine digits
 	}
 	return r, nil
@@ -154,7 +155,7 @@ func stepID(action string) string {
 // workflowFile is the name of the file in octo/llm/.github/workflows/gate.yml@refs/heads/main.
 func workflowFile(ref string) string {
 	name, _, _ := strings.Cut(ref, "@")
-	if name = path.Base(name); workflowName.MatchString(name) {
+	if name = path.Base(name); workflowName().MatchString(name) {
 		return name
 	}
 	return ""
@@ -162,10 +163,10 @@ func workflowFile(ref string) string {
 
 // What GitHub writes; everything else is refused before it reaches an address.
 var (
-	commit  = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	pullRef = regexp.MustCompile(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
+	commit  = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	pullRef = pattern.New(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
 
-	workflowName = regexp.MustCompile(`^[A-Za-z0-9._ -]{1,100}\.ya?ml$`)
+	workflowName = pattern.New(`^[A-Za-z0-9._ -]{1,100}\.ya?ml$`)
 )
 
 // isRepository says whether s is owner/name as GitHub allows them: nothing that could change the path of an address.

@@ -7,9 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // maxFolders bounds how many folders of the workspace are looked into for a checkout.
@@ -122,7 +123,7 @@ func gitFolder(dir string) (git string, found bool) {
 }
 
 // ofPull is what git notes where it checks a pull request out by its ref, whose merge commit no payload may know.
-var ofPull = regexp.MustCompile(`\bpull/[0-9]+/(head|merge)\b`)
+var ofPull = pattern.New(`\bpull/[0-9]+/(head|merge)\b`)
 
 // maxReflog bounds what is read of git's notes, in bytes. A job's checkout has a few lines.
 const maxReflog = 1 << 20
@@ -143,7 +144,7 @@ func hadCheckedOut(dir string, commits []string) bool {
 	for lines.Scan() { // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
 		commit, did, _ := strings.Cut(lines.Text(), "\t")
 		if fields := strings.Fields(commit); len(fields) > 1 && slices.Contains(commits, fields[1]) ||
-			ofPull.MatchString(did) {
+			ofPull().MatchString(did) {
 			return true
 		}
 	}
@@ -167,7 +168,7 @@ func packedRef(path, ref string) string {
 }
 
 func validOrEmpty(sha string) string {
-	if commit.MatchString(sha) {
+	if commit().MatchString(sha) {
 		return sha
 	}
 	return ""

@@ -146,7 +146,7 @@ func (r *Report) Validate() error {
 			return err
 		}
 	}
-	return r.validateCuts()
+	return r.validateCuts(known)
 }
 
 func (m *Metric) validate() error {

@@ -169,26 +169,50 @@ func (a *UnitAnchor) validate() error {
 	return nil
 }
 
-// validateCuts checks that a report can be made of each cut.
-func (r *Report) validateCuts() error {
+// validateCuts checks that a report can be made of each cut; known are the keys of the report's own metrics.
+func (r *Report) validateCuts(known map[string]bool) error {
+	stay := map[string]bool{} // metrics that a cut does not replace
+	for i := range r.Metrics {
+		if m := &r.Metrics[i]; m.Scale != PerUnit && m.ID != "unit.count" {
+			stay[m.ID] = true
+		}
+	}
 	for i := range r.Unit.Cuts {
 		c := &r.Unit.Cuts[i]
-		switch {
-		case c.Section.ID != unitSection || c.Metrics == nil:
-			return fmt.Errorf("report: cut %d: is not of the section %s", i, unitSection)
-		case !slices.ContainsFunc(r.Unit.Anchors, func(a UnitAnchor) bool { return a.Same(&c.Anchor) }):
-			return fmt.Errorf("report: cut %d: is of none of the anchors", i)
-		}
-		if err := c.Anchor.validate(); err != nil {
+		if err := c.validate(&r.Unit); err != nil {
 			return fmt.Errorf("report: cut %d: %w", i, err)
 		}
-		cut, ok := r.CutAt(&c.Anchor)
-		if !ok || cut == r {
-			continue // an anchor twice: the first counts
+		own := make(map[string]bool, len(c.Metrics))
+		for k := range c.Metrics {
+			m := c.Metrics[k]
+			m.Source = c.Source
+			key := m.ID + "{" + m.Labels.String() + "}"
+			if err := m.validate(); err != nil {
+				return fmt.Errorf("report: cut %d: metric %s: %w", i, key, err)
+			}
+			if own[key] || stay[m.ID] && known[key] {
+				return fmt.Errorf("report: cut %d: metric %s: appears twice", i, key)
+			}
+			own[key] = true
 		}
-		if err := cut.Validate(); err != nil {
-			return fmt.Errorf("cut %d: %w", i, err)
-		}
+	}
+	return nil
+}
+
+// validate reports the first thing that is wrong with a cut of a unit, its metrics left out.
+func (c *UnitCut) validate(of *Unit) error {
+	switch {
+	case c.Section.ID != unitSection || c.Metrics == nil:
+		return fmt.Errorf("is not of the section %s", unitSection)
+	case !slices.ContainsFunc(of.Anchors, func(a UnitAnchor) bool { return a.Same(&c.Anchor) }):
+		return errors.New("is of none of the anchors")
+	}
+	u := c.unit(of)
+	if err := u.validate(); err != nil {
+		return fmt.Errorf("unit: %w", err)
+	}
+	if err := c.Section.validate(); err != nil {
+		return fmt.Errorf("section %s: %w", c.Section.ID, err)
 	}
 	return nil
 }

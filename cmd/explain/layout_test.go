@@ -56,7 +56,8 @@ var (
 // rooms are the packages in the order in which imports may go: each knows only those above it that its line names.
 var rooms = []room{
 	{"analyze/report", "the model: standard library only", "", stdOnly},
-	{"analyze/report/secret", "what a secret looks like stands alone", "", stdOnly},
+	{"analyze/report/pattern", "regular expressions stand alone", "", stdOnly},
+	{"analyze/report/secret", "what a secret looks like", "analyze/report/pattern", stdOnly},
 	{"analyze/report/align", "alignment stands alone", "", stdOnly},
 	{"analyze/report/doc", "the document tree stands alone", "", noSQL},
 	{"analyze/report/stacks", "trees of a step stand alone", "", stdOnly},
@@ -105,7 +106,7 @@ var rooms = []room{
 	{"analyze/internal/section/cpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/engine", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/kernelcounters", "a family knows the kit and no other family", family, noSQL},
-	{"analyze/compat/perfopt", "reads llm-perf-opt's files", "analyze/internal/evidence/file analyze/report", noSQL},
+	{"analyze/compat/perfopt", "reads llm-perf-opt's files", "analyze/internal/evidence/file analyze/report analyze/report/pattern", noSQL},
 	{"analyze/compat/session", "reads profilemate's files",
 		"analyze/internal/evidence/file analyze/internal/stat analyze/report", noSQL},
 	{"analyze/compat", "sections on other tools' files", family + " analyze/compat/...", noSQL},
@@ -136,14 +137,14 @@ var rooms = []room{
 	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
 	{"diff/diffdoc", "a comparison as text: selects and lays out",
 		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/wording analyze/report/render diff/comparison " +
-			"diff/internal/noise", noSQL},
+			"diff/internal/noise analyze/report/pattern", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit analyze/report/wording diff/comparison diff/policy diff/internal/...", noSQL},
 	{"gate/gitfile", "reads git's files", "analyze/limit", noSQL},
-	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/gitfile", noSQL},
+	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit analyze/report/pattern gate/gitfile", noSQL},
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/wording analyze/report/render diff diff/comparison diff/policy analyze/report/order " +
-			"gate/history/...", nil},
+			"analyze/report/pattern gate/history/...", nil},
 	{"gate/history/change", "where a series changes knows numbers alone", "analyze/report/order diff/student", stdOnly},
 	{"gate/history/historytest", "a test kit", "analyze analyze/report analyze/tracetest", nil},
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
@@ -166,7 +167,7 @@ var rooms = []room{
 	{"cmd/explain/internal/output", "what is written; reads no input",
 		"analyze analyze/compat/export analyze/report/... diff/comparison diff/diffdoc cmd/explain/internal/input " +
 			"cmd/explain/internal/usage cmd/explain/internal/atomicfile", noSQL},
-	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/pattern analyze/report/render analyze/report/secret", noSQL},
 	{"cmd/explain/internal/progress", "what takes long, on a terminal",
 		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},

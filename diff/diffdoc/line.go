@@ -1,22 +1,22 @@
 package diffdoc
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // ownWord is what ids of metrics and codes of reasons look like. Nothing else goes into [Comparison.OneLine].
-var ownWord = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}(\.[a-z0-9_]{1,30}){0,3}$`)
+var ownWord = pattern.New(`^[a-z][a-z0-9_]{0,30}(\.[a-z0-9_]{1,30}){0,3}$`)
 
 // OneLine is the verdict's number in one line of explain's own words: ids of metrics, codes and numbers, no name out of
 // a capture or a file. It fits where text is dangerous: workflow commands, commit statuses.
 func OneLine(c *comparison.Comparison) string {
 	own := func(s string) string {
-		if ownWord.MatchString(s) {
+		if ownWord().MatchString(s) {
 			return s
 		}
 		return "a metric"
@@ -37,7 +37,7 @@ func OneLine(c *comparison.Comparison) string {
 		text = "not comparable"
 		sep := ": "
 		for _, r := range c.Reasons[:min(len(c.Reasons), 5)] {
-			if ownWord.MatchString(string(r.Code)) {
+			if ownWord().MatchString(string(r.Code)) {
 				text += sep + string(r.Code)
 				sep = ", "
 			}

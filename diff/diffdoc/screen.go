@@ -3,7 +3,6 @@ package diffdoc
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -206,7 +206,7 @@ func (p commentPage) waivers() []string {
 	for i := range p.c.Gates {
 		g := &p.c.Gates[i]
 		switch stands := comparison.Rank(g.CountsAs) >= comparison.Rank(comparison.Inconclusive) || failed(g); {
-		case stands && (!failed(g) || !waivable.MatchString(g.Rule)):
+		case stands && (!failed(g) || !waivable().MatchString(g.Rule)):
 			return nil // which no waiver accepts: not certain, or a rule without an id
 		case stands && !hasSize(g):
 			open[g.Rule] = true
@@ -248,7 +248,7 @@ func (p commentPage) waivers() []string {
 }
 
 // waivable are ids of rules, by which a waiver names them. A rule without one goes by its text.
-var waivable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._/-]{0,99}$`)
+var waivable = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ._/-]{0,99}$`)
 
 // failed reports whether a gate failed, or would have but for a label that accepted it.
 func failed(g *comparison.Gate) bool {

@@ -128,7 +128,7 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	if p == nil {
 		return nil, nil
 	}
-	if !commitText.MatchString(p.Commit) {
+	if !commitText().MatchString(p.Commit) {
 		return nil, fmt.Errorf("reference commit %q is not a full id, which has 40 hexadecimal digits", p.Commit)
 	}
 	if len(p.Reports) == 0 {

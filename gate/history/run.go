@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Run is one capture of one commit, as the store has it.
@@ -50,16 +50,16 @@ type Place struct {
 const BisectBranch = "explain/bisect"
 
 var (
-	commitText      = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	environmentName = regexp.MustCompile(`^[a-z][a-z_]{0,40}$`)
+	commitText      = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	environmentName = pattern.New(`^[a-z][a-z_]{0,40}$`)
 
-	plainText = regexp.MustCompile(`^[\pL\pN _./@:+#=,-]*$`)
+	plainText = pattern.New(`^[\pL\pN _./@:+#=,-]*$`)
 )
 
 // check reports what no run may be.
 func (p *Place) check(now time.Time) error {
 	switch {
-	case !commitText.MatchString(p.Commit):
+	case !commitText().MatchString(p.Commit):
 		return fmt.Errorf("commit %q is not a full id, which has 40 hexadecimal digits, as git rev-parse HEAD prints them", p.Commit)
 	case p.Branch == "":
 		return errors.New("name the branch that the commit is of")
@@ -70,12 +70,12 @@ func (p *Place) check(now time.Time) error {
 	}
 	for what, text := range map[string]string{"repository": p.Repository, "branch": p.Branch, "workload": p.Workload,
 		"tag": strings.Join(p.Tags, "")} {
-		if len(text) > 200 || !plainText.MatchString(text) {
+		if len(text) > 200 || !plainText().MatchString(text) {
 			return fmt.Errorf("%s %q: letters, digits and . _ / @ : + # = , - are expected, at most 200 of them", what, text)
 		}
 	}
 	for name, value := range p.Environment {
-		if !environmentName.MatchString(name) || name == machineField || len(value) > 200 || !plainText.MatchString(value) {
+		if !environmentName().MatchString(name) || name == machineField || len(value) > 200 || !plainText().MatchString(value) {
 			return fmt.Errorf("environment %s=%q: a name such as container or engine, and letters, digits and . _ / @ : + # = , -, at most 200 of them", name, value)
 		}
 	}

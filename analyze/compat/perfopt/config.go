@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Context is how the run was told to count the context of decode.
@@ -38,11 +39,11 @@ func (d *Data) readEnv(in *file.Input, b []byte) error {
 		}
 		return s
 	}
-	gpu := text("gpu", gpuName)
-	cuda := text("cuda", version)
+	gpu := text("gpu", gpuName())
+	cuda := text("cuda", version())
 	var packages []string
 	for _, key := range []string{"torch", "transformers"} {
-		if v := text(key, version); v != "" {
+		if v := text(key, version()); v != "" {
 			packages = append(packages, key+" "+v)
 		}
 	}
@@ -62,27 +63,27 @@ func (d *Data) readEnv(in *file.Input, b []byte) error {
 func topKeys(head []byte) map[string]bool {
 	keys := map[string]bool{}
 	for _, line := range bytes.Split(head, []byte("\n")) {
-		if m := topKey.FindSubmatch(line); m != nil {
+		if m := topKey().FindSubmatch(line); m != nil {
 			keys[string(m[1])] = true
 		}
 	}
 	return keys
 }
 
-var topKey = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,40}):(?:\s|$)`)
+var topKey = pattern.New(`^([A-Za-z_][A-Za-z0-9_]{0,40}):(?:\s|$)`)
 
 func isInputs(_ string, head []byte) bool {
 	k := topKeys(head)
 	return k["count"] && (k["inputs"] || k["images"])
 }
 
-var inputCount = regexp.MustCompile(`^count: ([0-9]{1,9})\s*$`)
+var inputCount = pattern.New(`^count: ([0-9]{1,9})\s*$`)
 
 // readInputs takes the number of inputs and nothing else: the rest are paths and command lines.
 func (d *Data) readInputs(in *file.Input, b []byte) error {
 	for _, line := range bytes.Split(bytes.TrimRight(b, "\n"), []byte("\n")) {
 		in.Tally.Records++
-		if m := inputCount.FindSubmatch(line); m != nil {
+		if m := inputCount().FindSubmatch(line); m != nil {
 			in.Tally.Understood++
 			if n, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil && d.Inputs == 0 {
 				d.Inputs = n
@@ -184,17 +185,17 @@ func (d *Data) readConfig(in *file.Input, b []byte) error {
 	return nil
 }
 
-var hubFolder = regexp.MustCompile(`/models--([A-Za-z0-9._-]{1,60})--([A-Za-z0-9._-]{1,90})/`)
+var hubFolder = pattern.New(`/models--([A-Za-z0-9._-]{1,60})--([A-Za-z0-9._-]{1,90})/`)
 
 // modelName is the name that the configuration gives the model, or the last part of its path: never a folder of a user.
 func modelName(name, where string) string {
-	if modelID.MatchString(name) {
+	if modelID().MatchString(name) {
 		return name
 	}
-	if m := hubFolder.FindStringSubmatch(where); m != nil {
+	if m := hubFolder().FindStringSubmatch(where); m != nil {
 		return m[1] + "/" + m[2]
 	}
-	if base := path.Base(strings.TrimRight(where, "/")); where != "" && modelID.MatchString(base) && base != "." {
+	if base := path.Base(strings.TrimRight(where, "/")); where != "" && modelID().MatchString(base) && base != "." {
 		return base
 	}
 	return ""

@@ -8,11 +8,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Kind is what the report calls this evidence: metrics.json, env.json, inputs.yaml, ….
@@ -171,11 +171,11 @@ func (d *Data) Environment(e *report.Environment) {
 
 // What may leave this package as text. Files of a run hold paths, command lines and names of people.
 var (
-	gpuName     = regexp.MustCompile(`^(?:NVIDIA|Tesla|GeForce|Quadro|GRID|Orin|Xavier)[A-Za-z0-9 ()./+-]{0,60}$`)
-	version     = regexp.MustCompile(`^[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:(?:\.dev|rc|a|b|\.post)[0-9]{1,8})?(?:\+(?:cu|cpu|rocm|git)[0-9a-f.]{0,12})?$`)
-	modelID     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$`)
-	operatorRef = regexp.MustCompile(`^(?:(?:[A-Za-z_][A-Za-z0-9_]{0,40}::){1,4}[A-Za-z_][A-Za-z0-9_.]{0,60}|cu(?:da)?[A-Z][A-Za-z0-9_]{2,60}|Mem(?:cpy|set) [A-Za-z]{3,10}(?: \([A-Za-z]{3,9} -> [A-Za-z]{3,9}\))?|ProfilerStep[#*][0-9]{0,9})$`)
-	regionPart  = regexp.MustCompile(`^(?:LLM@)?[A-Za-z][A-Za-z_]{0,31}[0-9]{0,3}$`)
+	gpuName     = pattern.New(`^(?:NVIDIA|Tesla|GeForce|Quadro|GRID|Orin|Xavier)[A-Za-z0-9 ()./+-]{0,60}$`)
+	version     = pattern.New(`^[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:(?:\.dev|rc|a|b|\.post)[0-9]{1,8})?(?:\+(?:cu|cpu|rocm|git)[0-9a-f.]{0,12})?$`)
+	modelID     = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$`)
+	operatorRef = pattern.New(`^(?:(?:[A-Za-z_][A-Za-z0-9_]{0,40}::){1,4}[A-Za-z_][A-Za-z0-9_.]{0,60}|cu(?:da)?[A-Z][A-Za-z0-9_]{2,60}|Mem(?:cpy|set) [A-Za-z]{3,10}(?: \([A-Za-z]{3,9} -> [A-Za-z]{3,9}\))?|ProfilerStep[#*][0-9]{0,9})$`)
+	regionPart  = pattern.New(`^(?:LLM@)?[A-Za-z][A-Za-z_]{0,31}[0-9]{0,3}$`)
 )
 
 // dtypes by the names that configurations have for them.

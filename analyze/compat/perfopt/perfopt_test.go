@@ -117,7 +117,7 @@ func TestInputs(t *testing.T) {
 func TestNames(t *testing.T) {
 	for name, ok := range map[string]bool{"aten::mm": true, "cudaLaunchKernel": true, "Memcpy HtoD (Pageable -> Device)": true, "Memset (Unknown)": false, "flash_attn::_flash_attn_forward": true, "ProfilerStep#7": true,
 		"hf_abc": false, "/home/jane": false, "a b": false, "SECRET-x::y-hunter2": false} {
-		if operatorRef.MatchString(name) != ok {
+		if operatorRef().MatchString(name) != ok {
 			t.Errorf("operator %q: %v", name, !ok)
 		}
 	}
@@ -178,11 +178,11 @@ func FuzzRead(f *testing.F) {
 				}
 			}
 		}
-		if d.Model != "" && !modelID.MatchString(d.Model) || d.GPU != "" && !gpuName.MatchString(d.GPU) {
+		if d.Model != "" && !modelID().MatchString(d.Model) || d.GPU != "" && !gpuName().MatchString(d.GPU) {
 			t.Errorf("model %q, GPU %q", d.Model, d.GPU)
 		}
 		for _, o := range d.Operators {
-			if o.Name != otherOperators && !operatorRef.MatchString(o.Name) {
+			if o.Name != otherOperators && !operatorRef().MatchString(o.Name) {
 				t.Errorf("operator %q", o.Name)
 			}
 		}

@@ -157,7 +157,7 @@ func (d *Data) readOperators(in *file.Input, b []byte) error {
 			return false
 		}
 		cuda, _ := cell("cuda_time_ms")
-		if !operatorRef.MatchString(name) {
+		if !operatorRef().MatchString(name) {
 			name = otherOperators
 		}
 		d.addOperator(Operator{name, total * 1e6, cuda * 1e6, int64(calls)})
@@ -232,7 +232,7 @@ func (d *Data) readRegions(in *file.Input, b []byte) error {
 func regionName(s string, n int) (name, parent string, depth int64) {
 	parts := strings.Split(s, "::")
 	for _, p := range parts {
-		if !regionPart.MatchString(p) {
+		if !regionPart().MatchString(p) {
 			return "region " + strconv.Itoa(n), "", 0
 		}
 	}

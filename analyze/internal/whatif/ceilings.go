@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
@@ -39,7 +40,11 @@ type Ceilings struct {
 	list    []int32 // kept units of any kind on any device, by start
 	stretch interval.Interval
 	face    *facing
+	known   sync.Map // func() []int64 by named: the times of units, by place in the list
 }
+
+// named is a change that no function describes: it is the same for whoever asks.
+type named struct{ hostFree, overlap, graph, noLatency, typical bool }
 
 // Bounds of what is believed.
 const (
@@ -134,17 +139,18 @@ type Gained struct {
 	UpTo     float64 // the upper end of the interval, or the mean where there is none
 }
 
-// gainedBy sums up what units gain that take so long in a replay, -1 where they were not replayed.
+// gainedBy sums up what units gain that take so long in a replay, each the time in its place, -1 where it was not
+// replayed.
 func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 	var gains, took []float64
 	var was, is float64
-	for _, u := range units {
-		if times[u] < 0 {
+	for i, u := range units {
+		if times[i] < 0 {
 			continue
 		}
 		ns := r.Units[u].Time()
-		was, is = was+float64(ns), is+float64(times[u])
-		took, gains = append(took, float64(ns)), append(gains, float64(ns-times[u]))
+		was, is = was+float64(ns), is+float64(times[i])
+		took, gains = append(took, float64(ns)), append(gains, float64(ns-times[i]))
 	}
 	if g.N = len(gains); g.N == 0 {
 		return g
@@ -173,28 +179,47 @@ func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
 
 // gains is Gain by device.
 func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
-	times := c.graph.Replay(c.stretch, c.units, change)
-	c.face.bound(times, change)
+	times := c.times(change)
 	list := make([]Gained, len(c.result.Timeline.Devices))
 	for d := range list {
 		var units []int32
-		for _, u := range c.list {
+		var took []int64
+		for i, u := range c.list {
 			if x := &c.result.Units[u]; int(x.Index) == d && (!main || int(x.Group) == c.result.Primary) {
-				units = append(units, u)
+				units, took = append(units, u), append(took, times[i])
 			}
 		}
-		list[d] = gainedBy(c.result, units, times)
+		list[d] = gainedBy(c.result, units, took)
 	}
 	return list
 }
 
+// times is how long the units of the list take with a change. What is named is replayed once for all who ask.
+func (c *Ceilings) times(change *stepgraph.Change) []int64 {
+	replay := func() []int64 {
+		of := c.graph.Replay(c.stretch, c.units, change)
+		c.face.bound(of, change)
+		times := make([]int64, len(c.list))
+		for i, u := range c.list {
+			times[i] = of[u]
+		}
+		return times
+	}
+	if change.Work != nil || change.Call != nil || change.NoWait != nil {
+		return replay()
+	}
+	once, _ := c.known.LoadOrStore(named{change.HostFree, change.Overlap, change.Graph, change.NoLatency, change.Typical},
+		sync.OnceValue(replay))
+	return once.(func() []int64)()
+}
+
 // fit is the median error of units that are replayed with typical latencies; false where none could be replayed.
 func (c *Ceilings) fit() (median float64, ok bool) {
-	times := c.graph.Replay(c.stretch, c.units, &stepgraph.Change{Typical: true})
+	times := c.times(&stepgraph.Change{Typical: true})
 	var off []float64
-	for _, u := range c.list {
-		if ns := c.result.Units[u].Time(); times[u] >= 0 && ns > 0 {
-			off = append(off, math.Abs(float64(times[u]-ns))/float64(ns))
+	for i, u := range c.list {
+		if ns := c.result.Units[u].Time(); times[i] >= 0 && ns > 0 {
+			off = append(off, math.Abs(float64(times[i]-ns))/float64(ns))
 		}
 	}
 	if len(off) == 0 {

@@ -295,7 +295,11 @@ func (in *Input) Usual() [][]Change {
 func stepsOf(r *workunit.Result, s *set, times []int64) *Steps {
 	g := &r.Groups[s.group]
 	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.group) == r.Primary}
-	got := gainedBy(r, s.units, times)
+	took := make([]int64, len(s.units))
+	for i, u := range s.units {
+		took[i] = times[u]
+	}
+	got := gainedBy(r, s.units, took)
 	if got.N == 0 {
 		return nil
 	}

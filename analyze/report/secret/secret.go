@@ -3,8 +3,9 @@
 package secret
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Redacted stands where a secret stood.
@@ -12,7 +13,7 @@ const Redacted = "[redacted]"
 
 // token matches what looks like a token wherever it stands: the prefixes that providers give theirs, at the length that
 // they have, JSON web tokens, and private keys to their end.
-var token = regexp.MustCompile(`\b(?:hf_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,}|[sr]k[-_][A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{20,}|` +
+var token = pattern.New(`\b(?:hf_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,}|[sr]k[-_][A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{20,}|` +
 	`gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|rt|dt|ptt|cbt|soat|ft|agent|imt)-[A-Za-z0-9_-]{16,}|` +
 	`npm_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{16,}|` +
 	`(?:AKIA|ASIA)[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{20,}|` +
@@ -36,19 +37,19 @@ func tokenWord(w string) bool {
 }
 
 var (
-	header   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
-	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s'"]+@`)
-	hook     = regexp.MustCompile(`\b(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]+`)
+	header   = pattern.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
+	userInfo = pattern.New(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s'"]+@`)
+	hook     = pattern.New(`\b(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]+`)
 	// signed is what signs a URL, up to its next part.
-	signed = regexp.MustCompile(`((?i:[?&;](?:sig|token|key|auth|code|jwt|[a-z0-9_-]*(?:signature|credential|[_-]token))))` +
+	signed = pattern.New(`((?i:[?&;](?:sig|token|key|auth|code|jwt|[a-z0-9_-]*(?:signature|credential|[_-]token))))` +
 		`(["']?\s?(?:=|:\s?)["']?)[^\s"'&#,;:<>(){}\[\]]{4,}`)
 	// keyValue is a value behind a name that only secrets have, up to a blank or a quote: password=…, "api_key": …,
 	// FOO_TOKEN=…. A bare token=… is not among them: engines count tokens.
-	keyValue = regexp.MustCompile(`((?i:passw(?:or)?d|passphrase|pwd|secret|(?:api|access|account|secret|private|encryption|auth)[-_]?key|` +
+	keyValue = pattern.New(`((?i:passw(?:or)?d|passphrase|pwd|secret|(?:api|access|account|secret|private|encryption|auth)[-_]?key|` +
 		`(?:access|auth|api|refresh|session|security|bearer)[-_]?token|credentials?)|\b[A-Z][A-Z0-9_]*_TOKEN)` +
 		`(["']?\s?(?:=|:\s?)["']?)[^\s"']{4,}`)
-	nextName = regexp.MustCompile(`[&;#][A-Za-z][A-Za-z0-9_.-]*=`)
-	email    = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
+	nextName = pattern.New(`[&;#][A-Za-z][A-Za-z0-9_.-]*=`)
+	email    = pattern.New(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
 )
 
 // keyWord reports whether what stands before an equals sign or a colon may name a secret.
@@ -70,17 +71,17 @@ func Tokens(name string) string {
 	if !mayHold(name) {
 		return name
 	}
-	name = userInfo.ReplaceAllString(name, "${1}"+Redacted+"@")
-	name = hook.ReplaceAllString(name, "${1}"+Redacted)
-	name = signed.ReplaceAllString(name, "${1}${2}"+Redacted)
+	name = userInfo().ReplaceAllString(name, "${1}"+Redacted+"@")
+	name = hook().ReplaceAllString(name, "${1}"+Redacted)
+	name = signed().ReplaceAllString(name, "${1}${2}"+Redacted)
 	name = values(name)
-	name = header.ReplaceAllStringFunc(name, func(s string) string {
+	name = header().ReplaceAllStringFunc(name, func(s string) string {
 		if scheme := strings.Fields(s)[0]; hasDigit(s) || len(s) > 24 {
 			return scheme + " " + Redacted
 		}
 		return s // bearer something, in words
 	})
-	return token.ReplaceAllStringFunc(name, func(s string) string {
+	return token().ReplaceAllStringFunc(name, func(s string) string {
 		if hasDigit(s) || strings.HasPrefix(s, "-") {
 			return Redacted
 		}
@@ -91,12 +92,12 @@ func Tokens(name string) string {
 // values replaces what stands behind names that only secrets have. In a URL, or a list of settings, the next name
 // follows.
 func values(name string) string {
-	at := keyValue.FindStringSubmatchIndex(name)
+	at := keyValue().FindStringSubmatchIndex(name)
 	if at == nil {
 		return name
 	}
 	head, rest := name[:at[5]]+Redacted, name[at[1]:]
-	if next := nextName.FindStringIndex(name[at[5]:at[1]]); next != nil {
+	if next := nextName().FindStringIndex(name[at[5]:at[1]]); next != nil {
 		rest = name[at[5]+next[0]:]
 	}
 	return head + values(rest)
@@ -167,13 +168,13 @@ func Of(name string) Kind {
 	switch {
 	case strings.Contains(name, Redacted), Tokens(name) != name:
 		return Token
-	case strings.IndexByte(name, '@') > 0 && email.MatchString(name):
+	case strings.IndexByte(name, '@') > 0 && email().MatchString(name):
 		return Email
-	case promptWord.MatchString(name), len(strings.Fields(name)) >= 10 && !strings.ContainsAny(name, "<>{}();"):
+	case promptWord().MatchString(name), len(strings.Fields(name)) >= 10 && !strings.ContainsAny(name, "<>{}();"):
 		return Prompt
 	}
 	return None
 }
 
 // promptWord is how a prompt is introduced, with something behind it.
-var promptWord = regexp.MustCompile(`(?i)\b(prompt|user message|question|completion)\s*[:=]\s*\S+\s+\S+`)
+var promptWord = pattern.New(`(?i)\b(prompt|user message|question|completion)\s*[:=]\s*\S+\s+\S+`)

@@ -1,11 +1,11 @@
 package ncu
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Device is what a raw page says of the GPU it was made on. Unknown numbers are 0, unknown texts empty.
@@ -41,7 +41,7 @@ func (d *Device) FP32() float64 { return 2 * lanes[d.CC].single * float64(d.SMs)
 func (d *Device) FP64() float64 { return 2 * lanes[d.CC].double * float64(d.SMs) * d.Clock }
 
 // deviceName is what names of devices look like; anything else is not repeated.
-var deviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+._-]{1,63}$`)
+var deviceName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ()+._-]{1,63}$`)
 
 const attribute = "device__attribute_"
 
@@ -54,7 +54,7 @@ func (d *Device) describe(h *header, fields []string, s style) {
 			continue
 		}
 		text := cell(fields, i)
-		if a == "display_name" && deviceName.MatchString(text) {
+		if a == "display_name" && deviceName().MatchString(text) {
 			d.Name = strings.Clone(text)
 		}
 		u := h.units[i]

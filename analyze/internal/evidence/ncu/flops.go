@@ -2,11 +2,11 @@ package ncu
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Flops are the floating point operations of a launch by data type, as far as they were counted. A fused multiply-add
@@ -119,14 +119,14 @@ func (c *counters) put(form int, counter string, v float64) {
 // Counters of operations, without what ncu appends for their form. Each instruction of a thread is counted where its
 // predicate holds.
 var (
-	instruction = regexp.MustCompile(`^(?:sm|smsp)__sass_thread_inst_executed_op_([fdh](?:add|mul|fma))_pred_on$`)
-	tensorPath  = regexp.MustCompile(`^sm__ops_path_tensor_(?:op_([a-z0-9]+)_)?src_((?:(?:fp|bf|tf)[0-9]+)(?:_(?:fp|bf|tf)[0-9]+)*)(?:_dst_((?:fp|bf|tf)[0-9]+))?(?:_sparsity_(on|off))?$`)
-	chartLabel  = regexp.MustCompile(`^Predicated-On ([FDH](?:ADD|MUL|FMA)) Thread Instructions Executed Per Cycle$`)
+	instruction = pattern.New(`^(?:sm|smsp)__sass_thread_inst_executed_op_([fdh](?:add|mul|fma))_pred_on$`)
+	tensorPath  = pattern.New(`^sm__ops_path_tensor_(?:op_([a-z0-9]+)_)?src_((?:(?:fp|bf|tf)[0-9]+)(?:_(?:fp|bf|tf)[0-9]+)*)(?:_dst_((?:fp|bf|tf)[0-9]+))?(?:_sparsity_(on|off))?$`)
+	chartLabel  = pattern.New(`^Predicated-On ([FDH](?:ADD|MUL|FMA)) Thread Instructions Executed Per Cycle$`)
 )
 
 // counterOf takes a metric apart: the counter and its form; an empty counter if it is none.
 func counterOf(metric string) (counter string, form int) {
-	if m := chartLabel.FindStringSubmatch(metric); m != nil {
+	if m := chartLabel().FindStringSubmatch(metric); m != nil {
 		return strings.ToLower(m[1]), everyCycle
 	}
 	if !strings.HasPrefix(metric, "sm") {
@@ -142,10 +142,10 @@ func counterOf(metric string) (counter string, form int) {
 	default:
 		return "", 0
 	}
-	if m := instruction.FindStringSubmatch(base); m != nil {
+	if m := instruction().FindStringSubmatch(base); m != nil {
 		return m[1], form
 	}
-	if tensorPath.MatchString(base) {
+	if tensorPath().MatchString(base) {
 		return base, form
 	}
 	return "", 0
@@ -216,7 +216,7 @@ type path struct {
 }
 
 func parsePath(counter string) (path, bool) {
-	m := tensorPath.FindStringSubmatch(counter)
+	m := tensorPath().FindStringSubmatch(counter)
 	if m == nil {
 		return path{}, false
 	}

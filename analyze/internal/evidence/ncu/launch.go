@@ -2,10 +2,10 @@ package ncu
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Launch is one kernel launch that ncu measured, put together from all pages that hold it.
@@ -90,21 +90,21 @@ func newBuilding(h *header, fields []string, id int64, folder string, keep func(
 	}
 	b.Process = keep(process(cell(fields, h.process)))
 	b.Grid, b.Block = keep(triple(cell(fields, h.grid))), keep(triple(cell(fields, h.block)))
-	if cc := cell(fields, h.cc); capability.MatchString(cc) {
+	if cc := cell(fields, h.cc); capability().MatchString(cc) {
 		b.CC = keep(cc)
 	}
 	return b
 }
 
 var (
-	capability = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]$`)
-	dimensions = regexp.MustCompile(`^\(\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)$`)
-	programs   = regexp.MustCompile(`^(python[0-9.]{0,8}|vllm|sglang|tritonserver|trtllm-serve|a\.out)$`)
+	capability = pattern.New(`^[0-9]{1,2}\.[0-9]$`)
+	dimensions = pattern.New(`^\(\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)$`)
+	programs   = pattern.New(`^(python[0-9.]{0,8}|vllm|sglang|tritonserver|trtllm-serve|a\.out)$`)
 )
 
 // triple is a grid or a block as ncu writes it, if that is what the text is.
 func triple(s string) string {
-	m := dimensions.FindStringSubmatch(s)
+	m := dimensions().FindStringSubmatch(s)
 	if m == nil {
 		return ""
 	}
@@ -113,7 +113,7 @@ func triple(s string) string {
 
 // process is the name of a process if it is one of the few that do not tell who its user is.
 func process(s string) string {
-	if programs.MatchString(s) {
+	if programs().MatchString(s) {
 		return s
 	}
 	return ""
@@ -207,14 +207,14 @@ func (l *Launch) merge(o *Launch) {
 
 // folderOf is what llm-perf-opt's folders and files call a kernel: kernel_0001, or kernel_0001_ and a hash.
 func folderOf(path string) string {
-	list := inPath.FindAllStringSubmatch(path, -1)
+	list := inPath().FindAllStringSubmatch(path, -1)
 	if len(list) == 0 {
 		return ""
 	}
 	return list[len(list)-1][1]
 }
 
-var inPath = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(kernel_[0-9]{4}(?:_[0-9a-f]{32})?)(?:[^A-Za-z0-9]|$)`)
+var inPath = pattern.New(`(?:^|[^A-Za-z0-9])(kernel_[0-9]{4}(?:_[0-9a-f]{32})?)(?:[^A-Za-z0-9]|$)`)
 
 // merger puts launches together that several pages hold: raw and details pages of one report, its sections one by one,
 // exports of two versions.

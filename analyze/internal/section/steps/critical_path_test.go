@@ -93,6 +93,18 @@ func TestPathOfASteadyStep(t *testing.T) {
 //	gemm 0-40 · all-reduce 42-90 on stream 21, after event 1 · copy 42-60 on stream 13, after event 1 · gemm 92-120, after event 2
 //
 // The second gemm was launched at 30. 40-42 and 90-92 are latencies of events. The copy took a launch of its own.
+// 5,000 starts are 4,999 whole steps. The paths of 4,096 of them are walked, and the report says so.
+func TestPathsOfVeryManySteps(t *testing.T) {
+	l := sectiontest.Look(t, steps(5000), analyze.Options{Unit: "kernel:gemm"})
+	sectiontest.Metric(t, l.Report, 60*sectiontest.Us, "unit.path_time", "part", "compute")
+	if n := l.Report.Find("unit.path_time", report.Labels{"part": "compute"}).N; n != 4096 {
+		t.Errorf("the paths of %d units were walked", n)
+	}
+	if notes := l.Section("critical_path").Notes; !slices.Contains(notes, "Critical paths are of 4096 of 4999 units, evenly spread.") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 func TestBlockingIsWhatIsWaitedFor(t *testing.T) {
 	for _, recorded := range []bool{true, false} {
 		opts := []tracetest.Option{tracetest.Schema("3.25.0")}

@@ -53,19 +53,39 @@ func (r *pathRun) units(absent []absences) {
 	r.whatIfs()
 }
 
-// paths walks the critical path of every unit of a set, and shows those of the median and of the slowest.
+// mostPaths bounds of how many units the critical path is walked.
+const mostPaths = 4096
+
+// spread is at most n of a list, evenly spread.
+func spread(list []int32, n int) []int32 {
+	if len(list) <= n {
+		return list
+	}
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = list[i*len(list)/n]
+	}
+	return out
+}
+
+// paths walks the critical paths of the units of a set, and shows those of the median and of the slowest.
 func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet, ids []string) {
 	x := r.in.Units
 	var values [pathParts][]int64
 	var list []int32
 	for _, u := range main.units {
-		next := units.Next[u]
-		if next == trace.None {
-			continue
+		if units.Next[u] != trace.None {
+			list = append(list, u)
 		}
-		list = append(list, u)
+	}
+	walked := spread(list, mostPaths)
+	if len(walked) < len(list) {
+		r.out.Note("Critical paths are of " + strconv.Itoa(len(walked)) + " of " + strconv.Itoa(len(list)) +
+			" units, evenly spread.")
+	}
+	for _, u := range walked {
 		var sum [pathParts]int64
-		g.Walk(next, x.Units[u].Start, func(s *stepgraph.Step) {
+		g.Walk(units.Next[u], x.Units[u].Start, func(s *stepgraph.Step) {
 			r.split(g, s, func(part int, _ string, ns int64) { sum[part] += ns }, false)
 		})
 		for part, ns := range sum {

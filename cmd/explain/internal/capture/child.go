@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // record is what is kept of a child process, in logs/children.json.
@@ -214,7 +214,7 @@ func (c *child) watchProgram() {
 
 // nsysWords are lines that nsys and its kind write at the end, whatever happened: where the report is, how far it is,
 // and how the command is called.
-var nsysWords = regexp.MustCompile(`^(Try '|usage:|Generat(ing|ed)\b|Collecting data|Processing( \[|\s\d)|Saving |Saved |Creating final |Importer error status|Unable to retrieve the importer|The target application (terminated|exited)|Waiting for termination|Use the .--wait. option|\[\d+/\d+\] |\S*/trace\.\S*$|Capture range (started|ended)|Failed to create .*\.nsys-rep)`)
+var nsysWords = pattern.New(`^(Try '|usage:|Generat(ing|ed)\b|Collecting data|Processing( \[|\s\d)|Saving |Saved |Creating final |Importer error status|Unable to retrieve the importer|The target application (terminated|exited)|Waiting for termination|Use the .--wait. option|\[\d+/\d+\] |\S*/trace\.\S*$|Capture range (started|ended)|Failed to create .*\.nsys-rep)`)
 
 // lastLine is the last line of a log that says something, shortened. Progress bars redraw theirs with carriage returns.
 func lastLine(path string) string {
@@ -233,7 +233,7 @@ func lastLine(path string) string {
 	n, _ := f.Read(b)
 	lines := strings.FieldsFunc(string(b[:n]), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
-		if s := strings.TrimSpace(lines[i]); s != "" && !nsysWords.MatchString(s) {
+		if s := strings.TrimSpace(lines[i]); s != "" && !nsysWords().MatchString(s) {
 			s = RedactText(s)
 			if r := []rune(s); len(r) > 200 {
 				s = string(r[:200]) + "…"

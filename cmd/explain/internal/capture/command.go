@@ -3,10 +3,11 @@ package capture
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Trace says what nsys records.
@@ -27,9 +28,9 @@ func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) 
 	if t.Host && n.lists(command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
 		traced += "," + pythonGIL
 	}
-	if command == "launch" && n.lists(command, softwareCUDA) && cudaAlone.MatchString(traced) {
+	if command == "launch" && n.lists(command, softwareCUDA) && cudaAlone().MatchString(traced) {
 		// Hardware places kernels in time when the process ends: of a window that ends before, none would be left.
-		traced = cudaAlone.ReplaceAllString(traced, "${1}"+softwareCUDA+"${2}")
+		traced = cudaAlone().ReplaceAllString(traced, "${1}"+softwareCUDA+"${2}")
 		notes = append(notes, "nsys "+n.Version+" traces CUDA by software ("+softwareCUDA+"), since a window that ends before the program does loses what hardware traced; name another with --trace")
 	}
 	args = []string{"--trace=" + traced}
@@ -65,7 +66,7 @@ func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) 
 }
 
 // cudaAlone is the value cuda in a list of what is traced, which leaves the way to nsys.
-var cudaAlone = regexp.MustCompile(`(^|,)cuda(,|$)`)
+var cudaAlone = pattern.New(`(^|,)cuda(,|$)`)
 
 // pythonHz is how often Python's stacks are sampled: low, as each sample stops the interpreter.
 const pythonHz = "100"

@@ -9,12 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Facts is what the files about a capture say. Everything in them comes from this list: the environment of the process
@@ -41,11 +42,11 @@ var shownVariables = []string{
 }
 
 // safe are the values that a version, a model, a device or a small setting has. Anything else is left out.
-var safe = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+:,/()=-]{0,99}$`)
+var safe = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ._+:,/()=-]{0,99}$`)
 
 func safeValue(s string) string {
 	s = strings.TrimSpace(s)
-	if !safe.MatchString(s) || RedactText(s) != s || strings.Contains(s, "://") {
+	if !safe().MatchString(s) || RedactText(s) != s || strings.Contains(s, "://") {
 		return ""
 	}
 	return s
@@ -100,7 +101,7 @@ for name in ("torch", "transformers", "vllm", "sglang"):
     except Exception: pass
 print(json.dumps(out))`
 
-var cudaVersion = regexp.MustCompile(`CUDA Version:\s*([0-9.]+)`)
+var cudaVersion = pattern.New(`CUDA Version:\s*([0-9.]+)`)
 
 func (f *Facts) machine(ctx context.Context) *machine {
 	m := &machine{OS: known(runtime.GOOS + "/" + runtime.GOARCH), Explain: known(f.Version), NCU: known(f.NCU),
@@ -114,7 +115,7 @@ func (f *Facts) machine(ctx context.Context) *machine {
 		n := len(lines)
 		name, driver, _ := strings.Cut(lines[0], ",")
 		m.GPU, m.Driver, m.GPUCount = known(name), known(driver), &n
-		if v := cudaVersion.FindStringSubmatch(said(ctx, "nvidia-smi")); v != nil {
+		if v := cudaVersion().FindStringSubmatch(said(ctx, "nvidia-smi")); v != nil {
 			m.CUDA = known(v[1])
 		}
 	}
@@ -137,7 +138,7 @@ func (f *Facts) machine(ctx context.Context) *machine {
 
 // NCUVersion is the version of an ncu; empty where it does not say.
 func NCUVersion(ctx context.Context, path string) string {
-	if m := versionText.FindStringSubmatch(said(ctx, path, "--version")); m != nil {
+	if m := versionText().FindStringSubmatch(said(ctx, path, "--version")); m != nil {
 		return m[1]
 	}
 	return ""

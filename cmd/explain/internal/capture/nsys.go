@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // Nsys is an installed Nsight Systems.
@@ -34,8 +34,8 @@ const (
 const probeLimit = 60 * time.Second
 
 var (
-	versionText = regexp.MustCompile(`[Vv]ersion\s+((\d{4})\.(\d+)[0-9A-Za-z.\-]*)`)
-	helpFlag    = regexp.MustCompile(`(?m)^\s*(?:\([A-Za-z ]+\)\s*)?(?:-[A-Za-z],\s*)?(--[a-z][a-z0-9-]*[a-z0-9])`)
+	versionText = pattern.New(`[Vv]ersion\s+((\d{4})\.(\d+)[0-9A-Za-z.\-]*)`)
+	helpFlag    = pattern.New(`(?m)^\s*(?:\([A-Za-z ]+\)\s*)?(?:-[A-Za-z],\s*)?(--[a-z][a-z0-9-]*[a-z0-9])`)
 )
 
 // FindNsys asks the installed nsys for its version and its flags. path may be a name on PATH.
@@ -51,7 +51,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s --version failed: %w; is it the nsys of Nsight Systems?", path, err)
 	}
-	m := versionText.FindStringSubmatch(out)
+	m := versionText().FindStringSubmatch(out)
 	if m == nil {
 		return nil, fmt.Errorf(
 			"%s --version does not say which version of Nsight Systems it is; name another with --nsys or $NSYS", path)
@@ -101,7 +101,7 @@ func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026, 
 
 func helpFlags(text string) map[string]bool {
 	found := map[string]bool{}
-	for _, m := range helpFlag.FindAllStringSubmatch(text, -1) {
+	for _, m := range helpFlag().FindAllStringSubmatch(text, -1) {
 		found[m[1]] = true
 	}
 	for _, value := range []string{pythonGIL, softwareCUDA} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -18,35 +19,35 @@ const Redacted = secret.Redacted
 // secretName matches names of flags, variables and JSON keys whose values are secrets. A word counts whole or as part
 // of a name in any spelling (--api-key, HF_TOKEN, apiKey); a bare "key", "pass" or "sig" must end the name, so that
 // --kv-cache-dtype and --keyframes stay.
-var secretName = regexp.MustCompile(`(?i)(token|secret|passw|passphrase|pass$|pwd$|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|connection[-_]?string|api[-_.]?key|access[-_.]?key|key$|(^|[-_.])(auth|pw|tok|pat|jwt|sas|sig|otp|pin|hmac|salt|cred|creds)$)`)
+var secretName = pattern.New(`(?i)(token|secret|passw|passphrase|pass$|pwd$|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|connection[-_]?string|api[-_.]?key|access[-_.]?key|key$|(^|[-_.])(auth|pw|tok|pat|jwt|sas|sig|otp|pin|hmac|salt|cred|creds)$)`)
 
 // harmlessName matches names that hold such a word and are numbers, names of a tokenizer, or say where a secret is:
 // vLLM has many of them.
-var harmlessName = regexp.MustCompile(`(?i)(tokens$|tokenizer|token[-_]?(id|ids|count|limit|budget|parallel|usage)|skip[-_]special|per[-_]token|prompt[-_]token|(by|com|multi)pass$|[-_](file|path|dir|env|var|name|type|mode)$)`)
+var harmlessName = pattern.New(`(?i)(tokens$|tokenizer|token[-_]?(id|ids|count|limit|budget|parallel|usage)|skip[-_]special|per[-_]token|prompt[-_]token|(by|com|multi)pass$|[-_](file|path|dir|env|var|name|type|mode)$)`)
 
 func isSecret(name string) bool {
-	return secretName.MatchString(name) && !harmlessName.MatchString(name)
+	return secretName().MatchString(name) && !harmlessName().MatchString(name)
 }
 
 var (
-	assignment = regexp.MustCompile(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)=(?s:(.*))$`)
-	userInfo   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s'"]+@`)
-	urlQuery   = regexp.MustCompile(`([?&]([A-Za-z0-9_.-]+)=)([^&\s'"#]+)`)
-	jsonPair   = regexp.MustCompile(`("([^"\\]*)"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]{\[]+)`)
-	textPair   = regexp.MustCompile(`(-{0,2}\b([A-Za-z_][A-Za-z0-9_.-]*)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s,;)}\]]+)`)
-	headerPair = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
+	assignment = pattern.New(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)=(?s:(.*))$`)
+	userInfo   = pattern.New(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s'"]+@`)
+	urlQuery   = pattern.New(`([?&]([A-Za-z0-9_.-]+)=)([^&\s'"#]+)`)
+	jsonPair   = pattern.New(`("([^"\\]*)"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]{\[]+)`)
+	textPair   = pattern.New(`(-{0,2}\b([A-Za-z_][A-Za-z0-9_.-]*)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s,;)}\]]+)`)
+	headerPair = pattern.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
 	// knownSecret are tokens that secret.Tokens would not take for one in a name: shorter ones, and without digits.
-	knownSecret = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{8,}|[sr]k[-_][A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_[A-Za-z0-9_]{8,}|glpat-[A-Za-z0-9_-]{8,}|npm_[A-Za-z0-9]{8,}|r8_[A-Za-z0-9]{8,}|pypi-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{8,})`)
+	knownSecret = pattern.New(`\b(hf_[A-Za-z0-9]{8,}|[sr]k[-_][A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_[A-Za-z0-9_]{8,}|glpat-[A-Za-z0-9_-]{8,}|npm_[A-Za-z0-9]{8,}|r8_[A-Za-z0-9]{8,}|pypi-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{8,})`)
 	// secretFlag is a flag with its value inside a line of text.
-	secretFlag = regexp.MustCompile(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)([^\s-]\S*)`)
+	secretFlag = pattern.New(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)([^\s-]\S*)`)
 	// secretWord announces a secret as the next argument: login token VALUE.
-	secretWord = regexp.MustCompile(`(?i)^(token|password|passwd|secret|api-?key)$`)
+	secretWord = pattern.New(`(?i)^(token|password|passwd|secret|api-?key)$`)
 	// headerFlag are the flags by which curl and its like take a header, cookies, or a user with their password.
 	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true, "--proxy-user": true, "-b": true}
 	// login are programs and commands whose -p is a password; elsewhere it is a port.
-	login = regexp.MustCompile(`(?i)(^|/)(sshpass|login)$`)
+	login = pattern.New(`(?i)(^|/)(sshpass|login)$`)
 	// wordPair is a password behind its name, as in a .netrc.
-	wordPair = regexp.MustCompile(`(?i)(\b(?:password|passwd)\s+)([^\s=:'"-]\S*)`)
+	wordPair = pattern.New(`(?i)(\b(?:password|passwd)\s+)([^\s=:'"-]\S*)`)
 )
 
 // redact returns a copy of a command line in which secrets are replaced: the value after a flag or in an assignment
@@ -56,7 +57,7 @@ var (
 func redact(argv []string) []string {
 	out := make([]string, len(argv))
 	flag, hide := "", false // the flag before, and whether its value is a secret
-	logsIn := slices.ContainsFunc(argv, login.MatchString)
+	logsIn := slices.ContainsFunc(argv, login().MatchString)
 	for i, arg := range argv {
 		before := flag
 		flag = ""
@@ -70,7 +71,7 @@ func redact(argv []string) []string {
 				next = argv[i+1]
 			}
 			out[i], hide = RedactText(arg), isSecret(flag) || headerFlag[arg] || shortKey(arg, next) || logsIn && arg == "-p"
-		case secretWord.MatchString(arg):
+		case secretWord().MatchString(arg):
 			out[i], hide = arg, true
 		default:
 			out[i], hide = redactArgument(before, arg), false
@@ -87,7 +88,7 @@ func redactArgument(flag, arg string) string {
 	if shown, ok := redactJSON(arg); ok {
 		return shown
 	}
-	m := assignment.FindStringSubmatch(arg)
+	m := assignment().FindStringSubmatch(arg)
 	switch {
 	case m == nil:
 		if looksRandom(flag, arg) {
@@ -96,7 +97,7 @@ func redactArgument(flag, arg string) string {
 		return RedactText(arg)
 	case isSecret(strings.TrimLeft(m[1], "-")):
 		return m[1] + "=" + Redacted
-	case assignment.MatchString(m[2]): // --env-var=NAME=VALUE,NAME=VALUE
+	case assignment().MatchString(m[2]): // --env-var=NAME=VALUE,NAME=VALUE
 		parts := strings.Split(m[2], ",")
 		for i, p := range parts {
 			parts[i] = redactArgument("", p)
@@ -192,26 +193,26 @@ func (j *jsonRedactor) write(v any) {
 }
 
 var (
-	randomText = regexp.MustCompile(`^[A-Za-z0-9_+/=.~-]{20,}$`)
-	uuid       = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-	hexText    = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
-	alnum      = regexp.MustCompile(`[A-Za-z0-9]+`)
+	randomText = pattern.New(`^[A-Za-z0-9_+/=.~-]{20,}$`)
+	uuid       = pattern.New(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	hexText    = pattern.New(`^[0-9a-fA-F]{32,}$`)
+	alnum      = pattern.New(`[A-Za-z0-9]+`)
 	// publicName are names of flags whose values look random and are none: versions, devices, ids of runs.
-	publicName = regexp.MustCompile(`(?i)(revision|commit|sha\d*|digest|hash|checksum|device|uuid|(^|[-_])id|run|seed|session(-new)?|image|model|path|dir|file|output|nvtx|name)$`)
+	publicName = pattern.New(`(?i)(revision|commit|sha\d*|digest|hash|checksum|device|uuid|(^|[-_])id|run|seed|session(-new)?|image|model|path|dir|file|output|nvtx|name)$`)
 )
 
 // looksRandom reports whether a value looks made by chance, as keys are: letters and digits in turns, without words.
 func looksRandom(flag, value string) bool {
 	switch {
-	case publicName.MatchString(flag), !randomText.MatchString(value), strings.HasPrefix(value, "/"),
+	case publicName().MatchString(flag), !randomText().MatchString(value), strings.HasPrefix(value, "/"),
 		strings.HasPrefix(value, "."), strings.HasPrefix(value, "~"):
 		return false
 	case flag == "" && len(value) < 32: // what it is for is not said
 		return false
-	case uuid.MatchString(value), hexText.MatchString(value):
+	case uuid().MatchString(value), hexText().MatchString(value):
 		return true
 	}
-	for _, run := range alnum.FindAllString(value, -1) {
+	for _, run := range alnum().FindAllString(value, -1) {
 		if len(run) >= 16 && changes(run) >= len(run)/4 {
 			return true
 		}
@@ -252,15 +253,15 @@ func RedactText(s string) string {
 			return m[1] + Redacted
 		})
 	}
-	s = userInfo.ReplaceAllString(s, "${1}"+Redacted+"@")
-	s = headerPair.ReplaceAllString(s, "${1} "+Redacted)
-	s = knownSecret.ReplaceAllString(secret.Tokens(s), Redacted)
-	pair(jsonPair)
-	pair(urlQuery)
-	pair(textPair)
-	s = wordPair.ReplaceAllString(s, "${1}"+Redacted)
-	return secretFlag.ReplaceAllStringFunc(s, func(all string) string {
-		m := secretFlag.FindStringSubmatch(all)
+	s = userInfo().ReplaceAllString(s, "${1}"+Redacted+"@")
+	s = headerPair().ReplaceAllString(s, "${1} "+Redacted)
+	s = knownSecret().ReplaceAllString(secret.Tokens(s), Redacted)
+	pair(jsonPair())
+	pair(urlQuery())
+	pair(textPair())
+	s = wordPair().ReplaceAllString(s, "${1}"+Redacted)
+	return secretFlag().ReplaceAllStringFunc(s, func(all string) string {
+		m := secretFlag().FindStringSubmatch(all)
 		if !isSecret(m[2]) && !shortKey("-"+m[2], m[3]) && !looksRandom(m[2], m[3]) {
 			return all
 		}
@@ -269,13 +270,13 @@ func RedactText(s string) string {
 }
 
 // shellSafe are words that need no quotes in a POSIX shell.
-var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var shellSafe = pattern.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // Shell writes a command line as one line for a POSIX shell, secrets replaced.
 func Shell(argv []string) string {
 	words := redact(argv)
 	for i, w := range words {
-		if !shellSafe.MatchString(w) {
+		if !shellSafe().MatchString(w) {
 			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}

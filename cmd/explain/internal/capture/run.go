@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
 // ErrInterrupted is the cause of a context that the user ended.
@@ -454,7 +454,7 @@ func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
 }
 
 // missingLibrary is how the system says that a program lacks one.
-var missingLibrary = regexp.MustCompile(`error while loading shared libraries: ([^:\s]+)`)
+var missingLibrary = pattern.New(`error while loading shared libraries: ([^:\s]+)`)
 
 // extended is a context that ends so long after another one.
 func extended(ctx context.Context, by time.Duration) context.Context {
@@ -498,7 +498,7 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 		r.say("Importing the raw stream")
 		if err := r.step(hard, "importer", "the raw stream to be imported", importCommand(importer, stream, report), importLimit); err != nil {
 			os.Remove(report) // half of one would pass for a recording
-			if lib := missingLibrary.FindStringSubmatch(err.Error()); lib != nil {
+			if lib := missingLibrary().FindStringSubmatch(err.Error()); lib != nil {
 				err = fmt.Errorf("%w: install the library %s, or continue on a machine that has it", err, lib[1])
 			}
 			return r.full(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/pattern"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -78,7 +79,7 @@ func ToMeasure(list []Target, top int) (k Kernels, ok bool) {
 }
 
 // cast is a cast before a number, which some versions print and others do not.
-var cast = regexp.MustCompile(`\\\([A-Za-z_][A-Za-z0-9_: ]*\\\)(-?[0-9])`)
+var cast = pattern.New(`\\\([A-Za-z_][A-Za-z0-9_: ]*\\\)(-?[0-9])`)
 
 // longestTarget is how many characters of a name are matched.
 const longestTarget = 2000
@@ -97,7 +98,7 @@ func nameExpression(name string) string {
 		}
 	}
 	quoted := strings.ReplaceAll(regexp.QuoteMeta(string(text)), "\x00", ".")
-	return cast.ReplaceAllString(quoted, `(\([^()]*\))?$1`) + rest
+	return cast().ReplaceAllString(quoted, `(\([^()]*\))?$1`) + rest
 }
 
 // TargetsYAML is the list as llm-perf-opt's extract-top-kernels writes it, under the command. Names are hostile text:
