@@ -152,3 +152,33 @@ func TestMoreLaunchesOfAStepThatItsPartsMakeFaster(t *testing.T) {
 		t.Errorf("the waits are on both sides: %s: %+v", c.Verdict, c.Row("unit.time.p50"))
 	}
 }
+
+// The largest kernel has another name, at equal time in its place: one row that says so, and nothing to look at. That it takes
+// 30 % longer, or that kernels are new beside it, fails as under its old name.
+func TestARenamedKernelIsNothingToLookAt(t *testing.T) {
+	for _, s := range shortSubjects(t) {
+		old := biggest(s.base[0])[0]
+		rename := mutant.Rename(old, "another_kernel")
+		c := tried(t, s.name, s.base[0], s.head(t, "renamed", []mutant.Edit{rename}))
+		rows := 0
+		for i := range c.Kernels {
+			k := &c.Kernels[i]
+			if k.HeadName == nil || *k.HeadName != "another_kernel" {
+				continue
+			}
+			if rows++; k.BaseName == nil || k.Delta != 0 || !strings.HasPrefix(k.Note, "renamed") {
+				t.Errorf("%s: %+v", s.name, k)
+			}
+		}
+		if c.Verdict != comparison.Pass || rows != 1 || !strings.Contains(c.Cause, "a kernel was renamed") {
+			t.Errorf("%s: %s, %d rows: %s", s.name, c.Verdict, rows, c.Cause)
+		}
+		for name, more := range map[string]mutant.Edit{
+			"slower": mutant.ScaleKernels(mutant.On{}, old, 1.3), "new": mutant.Extra(mutant.On{}, 3, loggingKernel, 5*s.hundredth()),
+		} {
+			if c := tried(t, s.name, s.base[0], s.head(t, "renamed "+name, []mutant.Edit{more, rename})); c.Verdict != comparison.Fail {
+				t.Errorf("%s, %s: %s: %s", s.name, name, c.Verdict, c.Cause)
+			}
+		}
+	}
+}

@@ -265,7 +265,7 @@ func (x *Parts) structural(text string) string {
 
 // replaced names the largest kernel that another one stands for, if it takes a share of the unit and is not named yet.
 func (x *Parts) replaced(text string) string {
-	best, most, n := "", 0.0, 0
+	best, most, n, word := "", 0.0, 0, "renamed"
 	for i := range x.C.Kernels {
 		k := &x.C.Kernels[i]
 		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact ||
@@ -276,6 +276,9 @@ func (x *Parts) replaced(text string) string {
 			continue // said there
 		}
 		n++
+		if !pairing.Renamed(k) {
+			word = "replaced"
+		}
 		if m := max(comparison.Value(k.Base), comparison.Value(k.Head)); m > most {
 			best, most = x.shown(comparison.Value(k.BaseName))+" → "+x.shown(comparison.Value(k.HeadName)), m
 			if parts, _ := x.splits(k); parts > 1 {
@@ -287,7 +290,7 @@ func (x *Parts) replaced(text string) string {
 	case n == 0 || strings.Contains(text, best):
 		return ""
 	case n == 1:
-		return "a kernel was replaced: " + best
+		return "a kernel was " + word + ": " + best
 	}
-	return fmt.Sprintf("%d kernels were replaced, most of all %s", n, best)
+	return fmt.Sprintf("%d kernels were %s, most of all %s", n, word, best)
 }

@@ -78,7 +78,11 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	if k.Base != nil && k.Head != nil && b.Time > 0 {
 		k.Ratio = new(h.Time / b.Time)
 	}
-	if p.Base >= 0 && p.Head >= 0 && p.By != comparison.ByExact && k.Note == "" {
+	switch {
+	case p.Base < 0 || p.Head < 0 || p.By == comparison.ByExact || k.Note != "":
+	case Renamed(&k):
+		k.Note = "renamed: paired by " + p.By + ", of equal time"
+	default:
 		k.Note = "replaced: paired by " + p.By
 	}
 	if g := launchedOtherwise(b.Geometry, h.Geometry); g != "" {
@@ -96,6 +100,17 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 		k.Why = "one side is 0"
 	}
 	return k
+}
+
+// equalTime is the relative change up to which a kernel of another name is the same one, renamed.
+const equalTime = 0.01
+
+func equalTimes(a, b float64) bool { return math.Abs(a-b) <= equalTime*min(a, b) }
+
+// Renamed reports whether a kernel stands for one of another name, and runs as often and as long as it.
+func Renamed(k *comparison.Kernel) bool {
+	return k.BaseName != nil && k.HeadName != nil && *k.BaseName != *k.HeadName && k.Base != nil && k.Head != nil &&
+		equalTimes(comparison.Value(k.Base), comparison.Value(k.Head)) && comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
 }
 
 // launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty where none did or a side

@@ -153,7 +153,8 @@ func (m *matcher) anchors() func(position float64) float64 {
 // position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
 // kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
 // did, of which it is paired with the one that takes longest. One whose name does not tell its category can stand for
-// a kernel of any, if nothing else was replaced there.
+// a kernel of any, if nothing else was replaced there. Where no neighbours are paired, as in a step of one kernel, it has
+// to take as long too.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()
 	left0, left1 := map[int]int{}, map[int]int{} // by gap: kernels without a counterpart
@@ -182,7 +183,8 @@ func (m *matcher) position() {
 			if m.taken[k] || b.Position < 0 || gap1[k] != gap0[i] || likeness(a.Count, b.Count) < 0.8 {
 				continue
 			}
-			lone := gap0[i] >= 0 && (left0[gap0[i]] == 1 || left1[gap0[i]] == 1)
+			n, o := left0[gap0[i]], left1[gap0[i]]
+			lone := gap0[i] >= 0 && (n == 1 || o == 1) || n == 1 && o == 1 && equalTimes(a.Time, b.Time)
 			if a.Category == b.Category || lone && unnamed(a, b) {
 				list = append(list, candidate{i, k, a.Time * b.Time})
 			}
@@ -236,7 +238,7 @@ func (m *matcher) lone() {
 // unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
 // of them does not tell what it does.
 func unnamed(a, b *side.Work) bool {
-	return (a.Category == side.Uncategorised || b.Category == side.Uncategorised) && a.Category != side.Communication &&
+	return (a.Unnamed() || b.Unnamed()) && a.Category != side.Communication &&
 		b.Category != side.Communication
 }
 

@@ -76,6 +76,7 @@ func TestPairs(t *testing.T) {
 		{"elsewhere", head(b, kernelOf("triton_attn", "attention", "triton", 9, 2, 33)), []want{{"c", "", "", false}, {"", "triton_attn", "", false}}},
 		{"two in its place", head(b, kernelOf("merge", "attention", "triton/merge", 2.5, 2, 8), kernelOf("split", "attention", "triton/split", 2, 2, 25)), []want{{"c", "split", comparison.ByPosition, true}, {"", "merge", "", true}}},
 		{"a name that says nothing in its place", head(b, kernelOf("k1", side.Uncategorised, "k1", 2, 2, 33)), []want{{"c", "k1", comparison.ByPosition, false}}},
+		{"one that Triton compiled in its place", head(b, kernelOf("t1", "triton", "triton-jit/t1", 2, 2, 33)), []want{{"c", "t1", comparison.ByPosition, false}}},
 		{"two such in its place", head(b, kernelOf("k1", side.Uncategorised, "k1", 2, 2, 8), kernelOf("k2", side.Uncategorised, "k2", 2.5, 2, 25)), []want{{"c", "k2", comparison.ByPosition, true}, {"", "k1", "", true}}},
 		{"such for two kernels", []side.Work{base[0], base[3], base[4], kernelOf("k1", side.Uncategorised, "k1", 1, 2, 8), kernelOf("k2", side.Uncategorised, "k2", 2, 2, 25)}, []want{{"b_tile1", "", "", false}, {"c", "", "", false}, {"", "k1", "", false}, {"", "k2", "", false}}},
 		{"removed", head(b), []want{{"c", "", "", false}}},

@@ -13,8 +13,11 @@ import (
 // Communication is the category of communication kernels.
 const Communication = "comm"
 
-// Uncategorised is the category of kernels whose name does not tell what they do.
-const Uncategorised = "other"
+// Categories of kernels whose name does not tell what they do: Uncategorised of any, triton of those that Triton compiled.
+const (
+	Uncategorised = "other"
+	triton        = "triton"
+)
 
 // Causes of idle time, as reports label them.
 func Causes() []string { return []string{"sync", "host", "launch", "dependency", "unknown"} }
@@ -58,6 +61,11 @@ type Work struct {
 	Alone    float64 // ns, exclusive
 	Spread   float64 // standard deviation over units of time
 	Units    int64
+}
+
+// Unnamed reports whether the name of a kernel does not tell what it does.
+func (w *Work) Unnamed() bool {
+	return w.Category == Uncategorised || w.Category == triton
 }
 
 // call is one API in one unit, means over units.
