@@ -117,25 +117,23 @@ func (in *Input) JudgedUnits() []int32 {
 			lists[k] = append(lists[k], int32(i))
 		}
 	}
-	median := func(k key) float64 {
-		var times []int64
-		for o, list := range lists {
-			if o.device == k.device {
-				for _, u := range list {
-					times = append(times, x.Units[u].Time())
-				}
-			}
+	times := map[int32][]int64{} // by device
+	for k, list := range lists {
+		for _, u := range list {
+			times[k.device] = append(times[k.device], x.Units[u].Time())
 		}
-		slices.Sort(times)
-		n := len(times)
-		return float64(times[(n-1)/2]+times[n/2]) / 2
+	}
+	medians := make(map[int32]float64, len(times))
+	for device, list := range times {
+		slices.Sort(list)
+		medians[device] = float64(list[(len(list)-1)/2]+list[len(list)/2]) / 2
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	best, most := keys[0], median(keys[0])
+	best, most := keys[0], medians[keys[0].device]
 	for _, k := range keys[1:] {
-		switch m := median(k); {
+		switch m := medians[k.device]; {
 		case k.device == best.device && len(lists[k]) > len(lists[best]), k.device != best.device && m > most:
 			best, most = k, m
 		}

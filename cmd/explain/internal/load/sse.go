@@ -194,7 +194,7 @@ func (m *chatMessage) hasText() bool {
 // as absent: what a server adds to its answers must not end a load.
 func parseEvent(data []byte) (e event, ok bool) {
 	e.input, e.output = -1, -1
-	if data = bytes.TrimSpace(data); !bytes.HasPrefix(data, []byte{'{'}) {
+	if data = bytes.Trim(data, " \t\r\n"); !bytes.HasPrefix(data, []byte{'{'}) {
 		return e, false
 	}
 	var c completion
