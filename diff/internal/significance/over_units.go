@@ -1,9 +1,10 @@
 package significance
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // LeastUnits is how many units a side has to have: of fewer nothing can be told.
