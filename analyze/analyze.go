@@ -9,7 +9,7 @@
 //  4. compute the sections (internal/section and compat), side by side, from what the phases before made
 //  5. validate (report)
 //
-// Rendering is another room: report/present and report/render.
+// Rendering is done elsewhere: report/present and report/render.
 //
 // To add a section or a metric, follow examples/docs/architecture.md.
 package analyze
@@ -46,16 +46,17 @@ type Options struct {
 	AllRows       bool    // every row in every CSV file, however many
 	NoPercentiles bool    // leave out percentiles of kernel durations
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
-	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
+	CoverageWarn  float64 // NVTX coverage, 0..1, below which a warning is given; 0: 0.7; negative: never
 	GPUPrice      float64 // of a GPU for an hour, in the user's currency; 0: not given
 	Phases        *PhaseMap
 	Kernels       *KernelMap
-	Overhead      *report.Overhead // what profiling cost, where it was measured
+	Overhead      *report.Overhead // what profiling cost, if it was measured
 	Unit          string           // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
-	// Anchor is where the units of another capture start, that this one will be compared with: units that are not found by
-	// step markers or graph launches are cut there where it occurs. Only with an automatic unit.
+	// Anchor says where the units of another capture start that this one will be compared with. Units that are found
+	// neither by step markers nor by graph launches are cut at it, if it occurs. It counts only if the unit is
+	// automatic.
 	Anchor *report.UnitAnchor
-	// Range is likewise the name of the ranges that the units of another capture are.
+	// Range is the name of the ranges that are the units of another capture; it is used like Anchor.
 	Range    string
 	Window   WindowOptions
 	Evidence []Evidence          // files beside the trace, or instead of one
@@ -64,13 +65,13 @@ type Options struct {
 	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps its columns in a
 	// temporary file, and gives the same report. 0 means no bound.
 	MaxMemory int64
-	// Progress is told what is going on: of "read evidence" the files, of "read" and "unpack" the bytes done so far, and
-	// at their end once more as "read: done" and "unpack: done"; of others rows. May be nil; it is called from several
-	// goroutines.
+	// Progress is called while the analysis runs: for "read evidence" with files, for "read" and "unpack" with the
+	// bytes done so far, and at their end once more as "read: done" and "unpack: done"; for other phases with rows. It
+	// may be nil, and is called from several goroutines.
 	Progress func(stage string, done int64)
 }
 
-// What the zero value of Options stands for.
+// Defaults that the zero value of Options stands for.
 const (
 	defaultTop          = 30
 	detailRows          = 10_000 // of a CSV file with a row per event
@@ -84,28 +85,29 @@ type WindowOptions struct {
 	Steady   bool           // from the first to the last steady unit of work
 }
 
-// Result is a report and the tables that are too long for it.
+// Result is a report, and the tables that are too long for it.
 type Result struct {
 	Report *report.Report
 	// Details are CSV tables with a row per event.
 	Details []report.Table
 }
 
-// DefaultMaxMemory is half of the memory this process could have: of the machine's, or of the control group's it runs
-// in. 0 means that this is not known.
+// DefaultMaxMemory is half of the memory, in bytes, that this process could have: of the machine, or of its control
+// group. 0 means that it is not known.
 func DefaultMaxMemory() int64 { return spill.Machine() / 2 }
 
 // ErrOptions marks errors of usage rather than of input.
 var ErrOptions = errors.New("wrong usage")
 
-// Run analyses the capture in path, with the evidence beside it. Without a path, or where path is itself evidence, the
-// report is of the evidence alone. An input that cannot be analysed gives an *InputError, a wrong option an error that
-// wraps ErrOptions.
+// Run analyses the capture in path, with the evidence beside it. If path is empty, or is itself evidence, the report
+// covers the evidence alone. An input that cannot be analysed gives an *InputError, a wrong option an error that wraps
+// ErrOptions.
 func Run(ctx context.Context, path string, opt Options) (res *Result, err error) {
 	return run(ctx, path, opt, nil)
 }
 
-// run is Run, with a last look at what the report was made of; nil for none. It is not called of evidence alone.
+// run is Run, which also passes what the report was made of to a function; nil: to none. Evidence alone does not call
+// it.
 func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *Result)) (res *Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -171,7 +173,7 @@ func numberable(path string, rows ...int) error {
 	return nil
 }
 
-// finish computes the sections and makes sure that the report keeps its contract. others are the units at other
+// finish computes the sections and makes sure that the report keeps its contract. others holds the units cut at other
 // anchors.
 func finish(in *kit.Input, others []*workunit.Result, opt *Options) (*Result, error) {
 	kit.Begin(sections, in)
@@ -216,7 +218,7 @@ func sectionOptions(opt *Options) kit.Options {
 	return o
 }
 
-// anchorFrom is the place where the units of another capture start; nil where none was given.
+// anchorFrom is the place where the units of another capture start; nil if none was given.
 func anchorFrom(a *report.UnitAnchor) *workunit.Anchor {
 	if a == nil || len(a.Names) == 0 {
 		return nil
@@ -229,7 +231,7 @@ func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
 }
 
-// cutsOf is what the report says of the units that start elsewhere.
+// cutsOf describes in the report the units that start elsewhere.
 func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
 	for _, in := range cuts {
 		list = append(list, unitCut(in))
@@ -238,7 +240,7 @@ func cutsOf(cuts []*kit.Input) (list []report.UnitCut) {
 	return list
 }
 
-// prepare computes what the sections share, and the units at other anchors than those of the report.
+// prepare computes the values that sections share, and the units at anchors other than the report's.
 func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workunit.Result, error) {
 	in := &kit.Input{Trace: t, Options: sectionOptions(opt)}
 	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
@@ -290,8 +292,8 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 	return in, others, nil
 }
 
-// findUnits finds the units, the window they are asked for in, and the units at other anchors, which are returned. What
-// the search holds is free before anything else is held.
+// findUnits finds the units, the window that they define, and the units at other anchors, which it returns. It frees
+// the memory of the search before the rest of the analysis allocates.
 func findUnits(in *kit.Input, search *workunit.Search, opt *Options, tags *tagger) ([]*workunit.Result, error) {
 	defer search.Free()
 	in.Units = search.Find(anchorFrom(opt.Anchor))

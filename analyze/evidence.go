@@ -18,14 +18,14 @@ import (
 // Evidence is a file or folder that lies next to a trace.
 type Evidence struct {
 	Path string
-	Kind string // what it has to be: EvidenceNCU, …; empty: any kind, found out by its content
+	Kind string // required kind: EvidenceNCU, …; empty: any kind, found by content
 
-	// Pattern is what the user wrote where a pattern stands for the file. Of its files one at least has to be of the
-	// kind; others are passed over with a warning.
+	// Pattern is the pattern that the file was found by, if any. At least one of its files has to be of the kind;
+	// others are skipped with a warning.
 	Pattern string
 }
 
-// Kinds of evidence that an [Evidence] can be held to.
+// Kinds of evidence that an [Evidence] can require.
 const (
 	EvidenceNCU        = string(file.NCU)
 	EvidenceServerLog  = string(file.ServerLog)
@@ -44,8 +44,8 @@ func IsEvidence(path string) bool {
 // HoldsEvidence reports whether a folder holds evidence of some kind, which [Run] would analyse.
 func HoldsEvidence(dir string) bool { return evidence.Holds(dir, compat.Readers...) }
 
-// readEvidence reads what lies beside the trace in path. A path that is evidence itself is read with it, and the path
-// that is left is empty.
+// readEvidence reads the evidence beside the trace in path. If path itself is evidence, it is read too, and the path
+// that is returned is empty.
 func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set, string, error) {
 	var named []evidence.Named
 	if path != "" && IsEvidence(path) {
@@ -77,7 +77,7 @@ const (
 	noTraceWindow = "no trace was given: the report is of the evidence alone"
 )
 
-// evidenceUnit is the unit of work where there is no trace: the iterations of an engine, where a log details them.
+// evidenceUnit is the unit of work of a report without a trace: the iterations of an engine, if a log details them.
 func evidenceUnit(set *evidence.Set) report.Unit {
 	u := report.Unit{Kind: workunit.KindNone, Why: noTraceUnit, Groups: []report.UnitGroup{}}
 	if set.Log == nil {
@@ -104,7 +104,7 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 // kindIteration is the unit of work of a log.
 const kindIteration = "iteration"
 
-// evidenceOnly is the input of the sections where there is no trace.
+// evidenceOnly is the input of the sections if there is no trace.
 func evidenceOnly(set *evidence.Set, opt *Options) *kit.Input {
 	return &kit.Input{
 		Trace: &trace.Trace{}, NoTrace: true, Evidence: set, Options: sectionOptions(opt),

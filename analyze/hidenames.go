@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// plainWords are words that say nothing of who wrote a name: those of engines' step markers and of what a report
-// recognises by name.
+// plainWords are words that say nothing about the author of a name: those of engines' step markers, and those that a
+// report recognises.
 var plainWords = words(`all allgather allreduce attention attn autograd aten backward batch batchdecode batchdraft batchjumpforward
 	batchprefill batchverify block bs c cached context cpu ctx cudagraph cuda d decode decoder decoding diffusion draft dspark dummy eager embed
 	embedding encoder engine evaluate execute executecontext executor extend expert experts ffn for forward function g gen generation getting
@@ -31,17 +31,17 @@ func words(list string) map[string]bool {
 
 var (
 	letterRun = regexp.MustCompile(`[\pL\pM]+`)
-	// ownOperator is an operator of PyTorch, and what emit_nvtx writes behind it but for its arguments.
+	// ownOperator matches an operator of PyTorch and what emit_nvtx appends to it, except for arguments.
 	ownOperator = regexp.MustCompile(`^(?:aten|c10d|prims)::\w+(?:, (?:seq|op_id) = \d+)*$`)
 )
 
-// HideNames writes a name as 12 letters that follow from it, and those that keep matches as they are; nil keeps none.
-// Names that differ in counters only have the same letters, as they have the same name in a report. Who guesses a name
-// can tell whether it is right.
+// HideNames replaces a name by 12 letters that are derived from it. Names that keep matches stay as they are; nil keeps
+// none. Names that differ only in counters get the same letters, as they have the same name in a report. A reader who
+// guesses a name can check whether the guess is right.
 //
-// What a report recognises stays recognisable: step markers of engines with their numbers, names of nothing but words
-// that they use, PyTorch's own operators, and that a name is a library's; behind the letters of other names stands the part of a model, or the phase, that the
-// name tells.
+// Whatever a report recognises stays recognisable: step markers of engines with their numbers, names made only of words
+// that they use, PyTorch's own operators, and whether a name belongs to a library. Other names keep, after their
+// letters, the part of a model or the phase that the name tells.
 func HideNames(keep *regexp.Regexp) func(name string) string {
 	hidden := map[string]string{}
 	return func(name string) string {
@@ -89,7 +89,7 @@ func longestNumber(s string) (most int) {
 	return most
 }
 
-// letters are 12 that follow from a text: digits would be taken for a counter.
+// letters derives 12 letters from a text: digits would be read as a counter.
 func letters(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	b := make([]byte, 12)
@@ -99,8 +99,8 @@ func letters(text string) string {
 	return string(b)
 }
 
-// disguise is the letters of a name, by its canonical form, and the words for its part of a model and for its phase,
-// such that the same are read from them.
+// disguise is the letters of a name, from its canonical form, followed by words for its part of a model and its phase,
+// chosen so that both are read from the result again.
 func disguise(key, name string) string {
 	component, phase := kernelname.RangeComponent(name), kernelname.BuiltinPhase(name)
 	tail := ""
@@ -122,7 +122,7 @@ func disguise(key, name string) string {
 	}
 }
 
-// libraryOf is how the hidden form of a name begins whose beginning tells that a library or PyTorch wrote it.
+// libraryOf is the beginning of the hidden form of a name whose own beginning shows that a library or PyTorch wrote it.
 func libraryOf(name string) string {
 	const backward = "autograd::engine::evaluate_function: "
 	op, operator := kernelname.Operator(name)

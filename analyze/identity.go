@@ -59,14 +59,14 @@ func hashed(parts ...string) *string {
 	return new(hex.EncodeToString(sum[:16]))
 }
 
-// eventSum adds up the hashes of events, so that their order does not matter: exports order equal times differently.
+// eventSum adds up the hashes of events, so that order does not matter: exports differ in how they order equal times.
 type eventSum struct {
 	from int64 // times count from here
 	a, b uint64
 	n    uint64
 }
 
-// add an event that starts at start and takes dur, of which word says everything else.
+// add adds an event that starts at start and takes dur; word encodes everything else.
 func (s *eventSum) add(start, dur int64, word uint64) {
 	x := mix(mix(mix(uint64(start-s.from))^uint64(dur)) ^ word)
 	s.a += x
@@ -74,7 +74,7 @@ func (s *eventSum) add(start, dur int64, word uint64) {
 	s.n++
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), in which every bit depends on every other.
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the result depends on every bit of x.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -91,8 +91,7 @@ func textHash(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// content is the hash over the events of the window, null where there are none. One pass over columns that are in
-// memory.
+// content is the hash over the events of the window, null if there are none. It makes one pass over columns in memory.
 func content(in *kit.Input) *string {
 	t := in.Trace
 	s := eventSum{from: in.Span.Start}

@@ -52,7 +52,7 @@ var BatchUtilization = kit.Section{
 	Run: batchUtilization,
 }
 
-// profilemate's bounds, of the mean token utilisation, and what it calls a queue that is never empty.
+// The bounds are profilemate's: on the mean token utilisation, and on the share of batches with a queue.
 const (
 	batchLow    = 0.60
 	batchHigh   = 0.95

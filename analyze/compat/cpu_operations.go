@@ -42,7 +42,7 @@ var CPUOperations = kit.Section{
 	Run: cpuOperations,
 }
 
-// schedulingShare is the share of the scheduler from which it is a finding.
+// schedulingShare is the share of the scheduler, 0..1, from which the section reports a finding.
 const schedulingShare = 0.10
 
 func cpuOperations(in *kit.Input, out *kit.Output) {

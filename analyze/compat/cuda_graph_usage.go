@@ -50,7 +50,7 @@ var CUDAGraphUsage = kit.Section{
 	Run: cudaGraphUsage,
 }
 
-// cudagraphUnused is the share of graphs never replayed from which it is a finding.
+// cudagraphUnused is the share of graphs that were never replayed, 0..1, from which the section reports a finding.
 const cudagraphUnused = 0.5
 
 func cudaGraphUsage(in *kit.Input, out *kit.Output) {

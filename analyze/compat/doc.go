@@ -1,6 +1,5 @@
-// Package compat holds what only the formats of profilemate and llm-perf-opt tell, and nobody else has to know:
-// sections on their sessions and artifacts. It knows the kit of the sections; only package analyze and the command know
-// it.
+// Package compat holds the sections on sessions of profilemate and artifacts of llm-perf-opt, and all that is specific
+// to their formats. It uses the kit of the sections; only package analyze and the command import it.
 package compat
 
 import (

@@ -108,7 +108,7 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 		overTime("tokens per second", &d.Throughput))
 }
 
-// forwardStated shows what the summary says where the table is missing: counts and means.
+// forwardStated shows the counts and means of the summary if the table is missing.
 func forwardStated(d *session.Data, out *kit.Output, summary string) {
 	out.Status(report.Partial, "the session has only "+summary+": counts and means, no distributions and no tokens")
 	t := out.Table("forward_passes")

@@ -43,7 +43,7 @@ var KVCache = kit.Section{
 	Run: kvCache,
 }
 
-// profilemate's bounds: of the mean usage, and of the mean lifetime of a block.
+// profilemate's bounds on the mean usage, and on the mean lifetime of a block.
 const (
 	kvLow       = 0.40
 	kvHigh      = 0.90

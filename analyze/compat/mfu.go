@@ -138,11 +138,10 @@ func positiveFloat(v float64) *float64 {
 // elementBytes is the size of one element of weights and of the KV cache.
 var elementBytes = map[string]float64{"bfloat16": 2, "float16": 2, "float32": 4, "fp8": 1}
 
-// peakType is the peak that a data type is held to. PyTorch multiplies float32 without tensor cores unless it is told
-// otherwise.
+// peakType is the peak that a data type is compared with. PyTorch multiplies float32 without tensor cores by default.
 var peakType = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32, "fp8": peaks.FP8}
 
-// mfuDevice is the device of the run: the one that env.json names, else that of the trace, if there is only one kind.
+// mfuDevice is the device of the run: the one that env.json names, else that of the trace if all its devices are alike.
 func mfuDevice(in *kit.Input) (string, *peaks.Device) {
 	name := evidence.Of[*perfopt.Data](in.Evidence).GPU
 	if name == "" && !in.NoTrace {
@@ -157,7 +156,7 @@ func mfuDevice(in *kit.Input) (string, *peaks.Device) {
 	return name, peaks.Lookup(name)
 }
 
-// mfuStages in the order of the table; those without an operation count have timings only.
+// mfuStages are in the order of the table; those without an operation count have timings only.
 var mfuStages = []string{"prefill", "decode", "model", "vision", "sam", "clip", "projector"}
 
 func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
@@ -229,7 +228,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 	terms.Add()
 }
 
-// inputs shows every number that the terms are made of, and where it comes from.
+// inputs lists every number in the terms, and its source.
 func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *peaks.Device, peak,
 	bandwidth *float64) {
 	t := out.Table("mfu_inputs")
@@ -282,8 +281,8 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 	}
 }
 
-// When stages are a finding: llm-perf-opt's rule of what dominates, and the utilisation below which neither arithmetic
-// nor memory bounds a stage, above which memory does.
+// A stage is a finding if it dominates by llm-perf-opt's rule. Below the first utilisation neither arithmetic nor
+// memory limits a stage; above the second memory does.
 const (
 	stageDominates = 1.2
 	stageIdleFlops = 0.10

@@ -13,7 +13,7 @@ type term struct {
 	flops                float64
 }
 
-// modelRun is a run with what can be computed of it.
+// modelRun is a run, and the numbers that can be computed from it.
 type modelRun struct {
 	run             *perfopt.Run
 	prompt, context *float64 // tokens
@@ -22,10 +22,10 @@ type modelRun struct {
 	bytes           map[string]float64 // by stage
 }
 
-// lengths finds the tokens of prompt and context. llm-perf-opt does not write the prompt's length down, but the
-// utilisation that it states for prefill comes from it: S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU × peak ×
-// time, which is a whole number if the file is what it seems. For decode it takes the context S + T/2, or what the
-// configuration fixes.
+// lengths finds the tokens of prompt and context. llm-perf-opt does not write down the length of the prompt, but the
+// utilisation that it states for prefill depends on it: the length S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU
+// × peak × time, and is a whole number if the file is consistent. For decode llm-perf-opt takes the context S + T/2, or
+// the one that its configuration fixes.
 func (u *modelRun) lengths(c perfopt.Context) {
 	r := u.run
 	switch {
@@ -62,7 +62,7 @@ func (u *modelRun) solvePrompt() *float64 {
 	return nil
 }
 
-// shape is the width of queries and of keys and values: the model's own, unless heads are grouped.
+// shape is the width of queries and of keys and values: the width of the model, unless heads are grouped.
 func shape(d *perfopt.Dims) (q, kv float64) {
 	q, kv = d.Model, d.Model
 	head := d.Head
@@ -180,7 +180,7 @@ func sumOf(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// over is a over b, times a factor; nil where one is unknown or b is 0.
+// over is a over b, times a factor; nil if one is unknown or b is 0.
 func over(a, b *float64, factor float64) *float64 {
 	if a == nil || b == nil {
 		return nil

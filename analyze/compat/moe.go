@@ -102,10 +102,10 @@ var MoE = kit.Section{
 	Run: moe,
 }
 
-// moeUneven is the balance from which experts are a finding: profilemate's bound.
+// moeUneven is the balance, profilemate's bound, from which experts are reported as a finding.
 const moeUneven = 2.0
 
-// moeLayer is a layer with what is computed of it.
+// moeLayer is a layer, and the numbers that are computed from it.
 type moeLayer struct {
 	*session.Layer
 	session.Load
@@ -115,7 +115,7 @@ type moeLayer struct {
 	balance      *float64
 	peak         *float64 // to mean
 	decile       *float64
-	hottest      int // expert, -1 where only a summary is there
+	hottest      int // expert, -1 if there is only a summary
 	hottestCount int64
 }
 
@@ -157,7 +157,7 @@ func loadOf(l *session.Layer) moeLayer {
 		x.peak = stat.Ratio(float64(x.Busiest)*float64(x.experts), float64(x.Total))
 	}
 	if x.Least != nil {
-		x.balance = stat.Ratio(x.Busiest, *x.Least) // nil where an expert is dead
+		x.balance = stat.Ratio(x.Busiest, *x.Least) // nil if an expert is dead
 	}
 	if l.Counted == 0 {
 		return x
@@ -180,7 +180,7 @@ func loadOf(l *session.Layer) moeLayer {
 	return x
 }
 
-// moeTotals emits what stands on whole layers.
+// moeTotals emits the metrics over whole layers.
 func moeTotals(out *kit.Output, layers []moeLayer) {
 	var experts, hit, dead, total int64
 	knowsAll, evenAll := len(layers) > 0, len(layers) > 0
@@ -242,7 +242,7 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 	}
 }
 
-// moeBatches emits what was sampled by batch and by token.
+// moeBatches emits the metrics that were sampled by batch and by token.
 func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 	const imbalance, weights = "moe_load_imbalance.csv", "moe_routing_weights_hist.csv"
 	m := &d.MoE
@@ -269,8 +269,8 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 		overTime("busiest over least busy", &m.OverTime))
 }
 
-// moeWhole emits the imbalance where nobody sampled it by batch: the whole session counts as one batch, and dead
-// experts are not passed over.
+// moeWhole emits the imbalance if it was not sampled by batch: the whole session counts as one batch, dead experts
+// included.
 func moeWhole(out *kit.Output, layers []moeLayer) {
 	var worst *float64
 	known := 0

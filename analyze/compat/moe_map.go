@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Bounds of the heat map: what is beyond them is drawn as the mean of neighbours.
+// Bounds of the heat map: rows and columns beyond them are drawn as the mean of neighbours.
 const (
 	maxMapLayers  = 64
 	maxMapExperts = 128

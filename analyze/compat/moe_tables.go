@@ -107,8 +107,8 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 // maxPairRows is how many pairs of experts are listed, in all.
 const maxPairRows = 50
 
-// moePairs ranks the pairs of experts by how often they are chosen together. What chance would give, were experts
-// chosen independently with the layer's own activations: pairs × 2 p q.
+// moePairs ranks the pairs of experts by how often they are chosen together. The expected count, if experts were chosen
+// independently with the activations of the layer, is pairs × 2 p q.
 func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	pairs := evidence.Of[*session.Data](in.Evidence).MoE.Pairs
 	if len(pairs) == 0 {

@@ -8,14 +8,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// What the sections on profiler sessions share.
+// Helpers that the sections on profiler sessions share.
 
-// fromSession sets the source to one of a session's files and its columns.
+// fromSession sets the source of a metric to one of a session's files and its columns.
 func fromSession(o *kit.Output, rows int64, name string, columns ...string) {
 	o.FromEvidence(session.Kind, int(rows), append([]string{name}, columns...)...)
 }
 
-// sessionLacks says why there is nothing to show of the files.
+// sessionLacks says why the files give nothing to show.
 func sessionLacks(o *kit.Output, d *session.Data, names ...string) {
 	for _, n := range names {
 		if d.Had[n] > 0 {
@@ -40,7 +40,7 @@ func distribution(o *kit.Output, id string, labels report.Labels, s *session.Sam
 	}
 }
 
-// overTime is a line of a chart: one label, a time in ns, for each value.
+// overTime is a line of a chart: a label, and for each value its time in ns.
 func overTime(name string, s *session.Series) report.Series {
 	at, values := s.Points()
 	line := report.Series{Name: name, Labels: make([]string, len(at)), Values: values}
@@ -67,7 +67,7 @@ func linesChart(o *kit.Output, id, title, unit string, list ...report.Series) {
 	}
 }
 
-// sampleFields are mean, p50, p90, p99 and max; none where there is no sample: the row is partial.
+// sampleFields are mean, p50, p90, p99 and max; empty if there is no sample, and then the row is partial.
 func sampleFields(s *session.Sample) []kit.Field {
 	d := s.Summary()
 	if d == nil {

@@ -25,7 +25,7 @@ func KernelsMD(r *report.Report) doc.Document {
 	return d
 }
 
-// OperatorsMD is llm-perf-opt's operators.md: the operators of PyTorch with most time on the GPU, from the ranges that
+// OperatorsMD is llm-perf-opt's operators.md: the PyTorch operators that take most GPU time, from the ranges that
 // emit_nvtx writes, or as the evidence states them. total_time_ms is host time.
 func OperatorsMD(r *report.Report) doc.Document {
 	t, ok := operatorTable(present.NewView(r))
@@ -37,7 +37,7 @@ func OperatorsMD(r *report.Report) doc.Document {
 	return d
 }
 
-// operatorTable is a table in the columns of operators.md; not ok where nothing says anything of operators.
+// operatorTable is a table in the columns of operators.md; not ok if neither source lists operators.
 func operatorTable(v *present.View) (out doc.Table, ok bool) {
 	t, cuda, total := v.Table("torch_ops", "torch_ops"), "gpu", "host"
 	if t.Entries() == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// ncuSummary is the shape of profilemate's ncu_summary.json. What was not measured is null.
+// ncuSummary is the shape of profilemate's ncu_summary.json. Values that were not measured are null.
 type ncuSummary struct {
 	TotalKernels int            `json:"total_kernels"`
 	Top          []ncuBandwidth `json:"top_kernels_by_bandwidth"`

@@ -20,11 +20,11 @@ var ErrNoStep = errors.New("no unit of work was found that could be shown")
 
 // PerfettoUnit is one unit of work for [Perfetto].
 type PerfettoUnit struct {
-	Side  string // "base" or "head"; empty where there is one side
+	Side  string // "base" or "head"; empty if there is one side
 	Steps *report.UnitSteps
 	Step  *report.UnitStep
 	Shown *report.UnitShown
-	// Changes are by how many ns the kernel at a position, from 0, takes longer on the head; nil where there is one side.
+	// Changes are how many ns longer the kernel at each position, from 0, takes on the head; nil if there is one side.
 	Changes map[int64]float64
 }
 
@@ -41,7 +41,7 @@ func PerfettoUnits(r *report.Report) ([]PerfettoUnit, error) {
 	return list, nil
 }
 
-// PerfettoMedian is the median unit of a report on a device, or on the slowest one where there is none of that device.
+// PerfettoMedian is the median unit of a report on a device, or on the slowest device if that one has none.
 func PerfettoMedian(r *report.Report, device int64, side string) (PerfettoUnit, error) {
 	list, err := PerfettoUnits(r)
 	if err != nil {
@@ -70,11 +70,11 @@ type traceEvent struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at
-// 0, so that they lie above each other; a track for NVTX ranges in each other, for the calls of each launching thread,
-// for each stream, for idle time by cause and for the critical path. GPU work bears its whole name, its stream, the
-// geometry of its launch and, where the report's positions are those of the events, its position and what changed
-// there; a flow leads to it from the call that launched it, where that is in the unit.
+// Perfetto writes units of work as a trace in the JSON form of the Trace Event Format. Each unit is a process, and all
+// start at 0, so that they lie above each other. Tracks show nested NVTX ranges, the calls of each launching thread,
+// each stream, idle time by cause and the critical path. GPU work carries its whole name, its stream and the geometry
+// of its launch; if the report's positions are those of the events, also its position and its change. A flow leads to
+// it from the call that launched it, if that call is in the unit.
 func Perfetto(w io.Writer, units []PerfettoUnit) error {
 	p := &perfetto{w: w}
 	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)
@@ -211,7 +211,7 @@ func slicesOf(events []report.UnitEvent) []slice {
 	return list
 }
 
-// work writes GPU work by stream, each piece with what is known of it and a flow from the call that launched it.
+// work writes GPU work by stream: each piece with its attributes, and a flow from the call that launched it.
 func (p *perfetto) work(u *PerfettoUnit, work []report.UnitEvent, calls []slice) {
 	list, at, origins := slicesOf(work), positions(u, work), u.Shown.WorkOrigins()
 	for i := range list {
@@ -238,8 +238,8 @@ func (p *perfetto) work(u *PerfettoUnit, work []report.UnitEvent, calls []slice)
 	}
 }
 
-// positions are the places in the step, from 0, of the kernels that start in the unit, -1 of other work; nil where
-// those are not the kernels of the step's positions one by one.
+// positions are the places in the step, from 0, of the kernels that start in the unit, and -1 for other work; nil if
+// these kernels are not those of the step's positions one by one.
 func positions(u *PerfettoUnit, work []report.UnitEvent) []int64 {
 	list, err := u.Step.Positions()
 	if err != nil {
@@ -263,8 +263,8 @@ func positions(u *PerfettoUnit, work []report.UnitEvent) []int64 {
 	return at
 }
 
-// lanes writes events, a track for each lane. A track holds no events that overlap without one holding the other, which
-// the format does not allow: they go to a further track of the lane.
+// lanes writes events, one track for each lane. The format does not allow partly overlapping events on a track: those
+// go to a further track of the lane.
 func (p *perfetto) lanes(u *PerfettoUnit, title string, events []slice) {
 	var order []int64
 	of := map[int64][]*slice{}

@@ -11,9 +11,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// regionReport is the shape of llm-perf-opt's ncu/regions/report.json. What it took from Nsight Compute comes from the
-// capture's NVTX ranges here: times are GPU time in milliseconds, and there is no time of writing, so that the same
-// input gives the same file.
+// regionReport is the shape of llm-perf-opt's ncu/regions/report.json. llm-perf-opt took the values from Nsight
+// Compute; here they come from the capture's NVTX ranges. Times are GPU time in milliseconds. The time of writing is
+// left out, so that the same input gives the same file.
 type regionReport struct {
 	Scope       string          `json:"scope"`
 	Regions     []regionEntry   `json:"regions"`
@@ -111,7 +111,7 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// RegionsMD is the same as a page.
+// RegionsMD is the same report as a page.
 func RegionsMD(r *report.Report) doc.Document {
 	v := present.NewView(r)
 	var d doc.Document

@@ -13,9 +13,8 @@ import (
 // stages are the phases that llm-perf-opt reports, in its order. The vision stages run inside prefill.
 var stages = []string{"prefill", "decode", "sam", "clip", "projector"}
 
-// StakeholderMD is llm-perf-opt's stakeholder_summary.md, filled with whatever the report holds: of its own artifacts,
-// of the capture, of a server's log and of a profiler session, in this order. What none of them says is said to be
-// missing.
+// StakeholderMD is llm-perf-opt's stakeholder_summary.md. It takes each value from llm-perf-opt's own artifacts, else
+// from the capture, else from a server's log, else from a profiler session. It says which values are missing.
 func StakeholderMD(r *report.Report) doc.Document {
 	v := present.NewView(r)
 	var d doc.Document
@@ -153,7 +152,7 @@ func stageOf(v *present.View, phase string) *report.Metric {
 	return nil
 }
 
-// meanWall is the mean host time of a range of a phase, nil where the phase has no ranges.
+// meanWall is the mean host time of the ranges of a phase, nil if the phase has no ranges.
 func meanWall(v *present.View, phase string) *float64 {
 	for _, w := range phasesOf(v) {
 		if w.phase == phase && w.count > 0 {
@@ -199,8 +198,8 @@ func stageTimings(v *present.View) []doc.Block {
 	return blocks
 }
 
-// mfuOf is the utilisation by scope. What llm-perf-opt stated stands beside it: it counts fewer operations and other
-// peaks.
+// mfuOf is the utilisation by scope. The value that llm-perf-opt stated stands beside it: it counts fewer operations
+// and assumes other peaks.
 func mfuOf(v *present.View) []doc.Block {
 	t := doc.Table{ID: "mfu", Columns: doc.Cols("Scope", ">MFU", ">Memory bandwidth", ">MFU as llm-perf-opt states it")}
 	some := false
@@ -222,7 +221,7 @@ func mfuOf(v *present.View) []doc.Block {
 	return []doc.Block{t}
 }
 
-// takeaway compares the total times of prefill and decode by llm-perf-opt's rule: one dominates where it takes at least
+// takeaway compares the total times of prefill and decode by llm-perf-opt's rule: one dominates if it takes at least
 // 1.2 times the other, and at least 1.2 ms.
 func takeaway(v *present.View) doc.Block {
 	var prefill, decode float64
@@ -260,8 +259,7 @@ func takeaway(v *present.View) doc.Block {
 	return doc.P(doc.Strong(text), " "+what+": prefill "+show(prefill, okP)+", decode "+show(decode, okD)+".")
 }
 
-// iterationTakeaway says by the same rule which type of iteration takes most of a server's time, where a log details
-// them.
+// iterationTakeaway applies the same rule to a server's iterations by type, if a log details them.
 func iterationTakeaway(v *present.View) (doc.Block, bool) {
 	shares := map[string]float64{}
 	largest, second := "", 0.0
@@ -299,7 +297,7 @@ func topOperators(v *present.View) doc.Block {
 		doc.Code("torch.autograd.profiler.emit_nvtx()"), ", or from operators.md of llm-perf-opt.")
 }
 
-// legacyTopKernels are the capture's, or where there is none those of llm-perf-opt's kernels.md.
+// legacyTopKernels are the capture's top kernels, or if there are none, those of llm-perf-opt's kernels.md.
 func legacyTopKernels(v *present.View) doc.Block {
 	if t := v.Table("kernels", "kernels"); t.Entries() > 0 {
 		return legacyTable(v, t, min(t.Entries(), legacyKernels))

@@ -11,7 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// summary is the shape of profilemate's summary.json. Numbers are exact decimals; what the capture cannot say is null.
+// summary is the shape of profilemate's summary.json. Numbers are exact decimals; values that the capture lacks are
+// null.
 type summary struct {
 	PrefillDecode map[string]*phaseSummary     `json:"prefill_decode"`
 	Components    map[string]*componentSummary `json:"components"`
@@ -46,9 +47,9 @@ type kernelSummary struct {
 	AvgBlockSize *json.Number `json:"avg_block_size"` // threads
 }
 
-// graphSummary counts kernels that really ran inside CUDA graphs. profilemate guessed: it counted every kernel whose
-// launch configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null where
-// graphs traced as a whole hide their kernels; by time it stands beside.
+// graphSummary counts kernels that really ran inside CUDA graphs; profilemate guessed, and counted every kernel whose
+// launch configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null if graphs
+// traced as a whole hide their kernels; coverage by time stands beside it.
 type graphSummary struct {
 	TotalKernelLaunches  *int64       `json:"total_kernel_launches"`
 	GraphKernelLaunches  *int64       `json:"graph_kernel_launches"`
@@ -59,9 +60,8 @@ type graphSummary struct {
 
 const summaryKernels = 20
 
-// SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always there;
-// prefill and decode are always there, with null where nothing is known of them; components is empty where there are
-// none.
+// SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always
+// present, and so are prefill and decode, with null for unknown values; components is empty if there are none.
 func SummaryJSON(r *report.Report) ([]byte, error) {
 	v := present.NewView(r)
 	s := summary{
@@ -104,13 +104,13 @@ func wholeTrace(v *present.View, id string, pairs ...string) *int64 {
 	return new(int64(x))
 }
 
-// phaseWall is what the report says of one phase: how many ranges, and the host time inside them in ns.
+// phaseWall holds what the report says about one phase: the number of ranges, and the host time inside them in ns.
 type phaseWall struct {
 	phase       string
 	count, wall int64
 }
 
-// phasesOf reads the phases table, or where it is absent the metrics.
+// phasesOf reads the phases table, or the metrics if that table is absent.
 func phasesOf(v *present.View) []phaseWall {
 	var list []phaseWall
 	t := v.Table("phases", "phases")

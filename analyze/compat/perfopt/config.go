@@ -15,7 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
-// Context is how the run was told to count the context of decode.
+// Context says how the run counted the context of decode.
 type Context struct {
 	Mode  string // auto, fixed, max; empty if not stated
 	Fixed int64  // tokens
@@ -59,7 +59,7 @@ func (d *Data) readEnv(in *file.Input, b []byte) error {
 	return nil
 }
 
-// topKeys are the keys at the left margin of a YAML mapping whose start is there to look at.
+// topKeys are the keys at the left margin of a YAML mapping of which only the start was read.
 func topKeys(head []byte) map[string]bool {
 	keys := map[string]bool{}
 	for _, line := range bytes.Split(head, []byte("\n")) {
@@ -79,7 +79,7 @@ func isInputs(_ string, head []byte) bool {
 
 var inputCount = pattern.New(`^count: ([0-9]{1,9})\s*$`)
 
-// readInputs takes the number of inputs and nothing else: the rest are paths and command lines.
+// readInputs takes only the number of inputs: the rest are paths and command lines.
 func (d *Data) readInputs(in *file.Input, b []byte) error {
 	for _, line := range bytes.Split(bytes.TrimRight(b, "\n"), []byte("\n")) {
 		in.Tally.Records++
@@ -104,14 +104,14 @@ func isConfig(_ string, head []byte) bool {
 	return k["runner"] && k["stage1_runner"]
 }
 
-// Bounds of a configuration, which a parser could be made to choke on: real ones have 3 kB and nest six deep.
+// Bounds of a configuration, so that no file can make the parser hang: real ones have 3 kB and nest six deep.
 const (
 	maxConfig = 256 << 10
 	maxDepth  = 32
 )
 
-// shallow reports whether a YAML text nests little enough to be parsed, and has no anchors that a few lines could blow
-// up.
+// shallow reports whether a YAML text nests little enough to be parsed, and has no anchors, with which a few lines
+// could expand without limit.
 func shallow(b []byte) bool {
 	if len(b) > maxConfig {
 		return false
@@ -187,7 +187,7 @@ func (d *Data) readConfig(in *file.Input, b []byte) error {
 
 var hubFolder = pattern.New(`/models--([A-Za-z0-9._-]{1,60})--([A-Za-z0-9._-]{1,90})/`)
 
-// modelName is the name that the configuration gives the model, or the last part of its path: never a folder of a user.
+// modelName is the name of the model in the configuration, or the last part of its path: never a user's folder.
 func modelName(name, where string) string {
 	if modelID().MatchString(name) {
 		return name

@@ -1,4 +1,4 @@
-// Package perfopt reads what llm-perf-opt leaves in the folder of a run: timings and dimensions, the environment, the
+// Package perfopt reads the folder that a run of llm-perf-opt writes: timings and dimensions, the environment, the
 // configuration, tables of operators and kernels, and the list of profiled regions. Formats: CodeGandee/llm-perf-opt,
 // src/llm_perf_opt/runners and profiling.
 package perfopt
@@ -18,7 +18,7 @@ import (
 // Kind is what the report calls this evidence: metrics.json, env.json, inputs.yaml, ….
 const Kind file.Kind = "llm-perf-opt"
 
-// Data is what a run of llm-perf-opt left.
+// Data is the content of a run of llm-perf-opt.
 type Data struct {
 	Run       *Run    // of metrics.json, or of stakeholder_summary.md where that is missing
 	Packages  string  // of env.json, with their versions: torch 2.6.0, transformers 4.46.3
@@ -44,8 +44,8 @@ type form struct {
 	read func(d *Data, in *file.Input, b []byte) error
 }
 
-// forms in the order in which a file is asked. A report that only repeats other files is known and holds nothing to
-// take.
+// forms in the order in which a file is compared with them. A report that only repeats other files is recognised, and
+// nothing is taken from it.
 var forms = []form{
 	{"metrics.json", isMetrics, (*Data).readMetrics},
 	{"env.json", isEnv, (*Data).readEnv},
@@ -59,7 +59,7 @@ var forms = []form{
 		"Nsight Compute – NVTX Regions", "Run Assumptions"), (*Data).readNothing},
 }
 
-// titled tells a page by its first heading.
+// titled recognises a page by its first heading.
 func titled(titles ...string) func(string, []byte) bool {
 	return func(_ string, head []byte) bool {
 		line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
@@ -84,8 +84,8 @@ func Is(name string, head []byte) bool { return formOf(name, head) != nil }
 // maxBytes bounds a file: the longest real one, a list of inputs, has a few hundred kilobytes.
 const maxBytes = 8 << 20
 
-// Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
-// is about a file that cannot be read at all.
+// Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
+// about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
 	for i := range files {
@@ -124,21 +124,21 @@ func (d *Data) read(in *file.Input) error {
 	return f.read(d, in, b)
 }
 
-// readNothing is for pages whose content other files have better.
+// readNothing is for pages that repeat other files.
 func (d *Data) readNothing(in *file.Input, b []byte) error {
 	in.Tally.Records = int64(bytes.Count(b, []byte("\n")))
 	in.Tally.Known = in.Tally.Records
 	return nil
 }
 
-// bad counts a file that is of a form and cannot be read.
+// bad counts a file whose form is known but that cannot be read.
 func (d *Data) bad(in *file.Input) error {
 	in.Tally.Records, in.Tally.Unknown = in.Tally.Records+1, in.Tally.Unknown+1
 	d.damaged = append(d.damaged, in.Name)
 	return nil
 }
 
-// Warnings are what limits trust in the numbers.
+// Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
 	var list []report.Warning
 	if len(d.damaged) > 0 {
@@ -153,7 +153,7 @@ func (d *Data) Warnings() []report.Warning {
 	return list
 }
 
-// Environment fills in what the files state and e does not yet.
+// Environment fills in the fields of e that are empty and that the files state.
 func (d *Data) Environment(e *report.Environment) {
 	fill := func(to **string, value string) {
 		if *to == nil && value != "" {
@@ -169,7 +169,7 @@ func (d *Data) Environment(e *report.Environment) {
 	}
 }
 
-// What may leave this package as text. Files of a run hold paths, command lines and names of people.
+// Texts that may leave this package. Files of a run hold paths, command lines and names of people.
 var (
 	gpuName     = pattern.New(`^(?:NVIDIA|Tesla|GeForce|Quadro|GRID|Orin|Xavier)[A-Za-z0-9 ()./+-]{0,60}$`)
 	version     = pattern.New(`^[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:(?:\.dev|rc|a|b|\.post)[0-9]{1,8})?(?:\+(?:cu|cpu|rocm|git)[0-9a-f.]{0,12})?$`)
@@ -178,7 +178,7 @@ var (
 	regionPart  = pattern.New(`^(?:LLM@)?[A-Za-z][A-Za-z_]{0,31}[0-9]{0,3}$`)
 )
 
-// dtypes by the names that configurations have for them.
+// dtypes by the names that configurations use.
 var dtypes = map[string]string{
 	"bf16": "bfloat16", "bfloat16": "bfloat16", "torch.bfloat16": "bfloat16", "fp16": "float16", "float16": "float16",
 	"half": "float16", "torch.float16": "float16",

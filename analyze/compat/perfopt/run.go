@@ -10,10 +10,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
 
-// Value is a mean over runs, and the deviation of the runs as a population; nil where it is not stated.
+// Value is a mean over runs, and their standard deviation as a population; nil if it is not stated.
 type Value struct{ Mean, Std *float64 }
 
-// Run is what was measured: one request at a time.
+// Run holds the measurements of a run, which handles one request at a time.
 type Run struct {
 	File      string             // metrics.json or stakeholder_summary.md
 	Stages    []Stage            // in the order of stageNames
@@ -22,8 +22,8 @@ type Run struct {
 	Stated    map[string]float64 // MFU as llm-perf-opt computed it, by stage and "model"
 	StatedMax *float64           // peak that it took, flop per second
 	Dims      *Dims
-	Prompt    *float64 // tokens of the prompt, where a file states it
-	Context   *float64 // tokens of context that it took for decode, where a file states it
+	Prompt    *float64 // tokens of the prompt, if a file states it
+	Context   *float64 // tokens of context that it took for decode, if a file states it
 }
 
 // Stage is one part of a run. The vision stages run inside prefill.
@@ -45,7 +45,7 @@ func (r *Run) Stage(name string) *Stage {
 	return nil
 }
 
-// Dims are the dimensions of a decoder. Heads and vocabulary are 0 where they are not stated.
+// Dims are the dimensions of a decoder. Heads and vocabulary are 0 if they are not stated.
 type Dims struct {
 	Model, FF, Layers    float64
 	Heads, KVHeads, Head float64 // attention heads, of keys and values, and their size
@@ -81,7 +81,7 @@ type metricsFile struct {
 	Peak       *float64                   `json:"peak_tflops"`
 }
 
-// keys of a JSON object whose start is there to look at: the top level only.
+// keys of a JSON object of which only the start was read: the top level only.
 func jsonKeys(head []byte) map[string]bool {
 	dec := json.NewDecoder(bytes.NewReader(head))
 	keys := map[string]bool{}
@@ -201,8 +201,8 @@ func (r *Run) dims(m map[string]*float64) {
 	}
 }
 
-// readSummary reads the tables of stakeholder_summary.md, which stand in for metrics.json: a run under a profiler often
-// keeps the one and not the other.
+// readSummary reads the tables of stakeholder_summary.md, which replace metrics.json: a run under a profiler often
+// keeps only the summary.
 func (d *Data) readSummary(in *file.Input, b []byte) error {
 	r := &Run{File: "stakeholder_summary.md", Stated: map[string]float64{}}
 	value := func(cells []string, factor float64) Value {

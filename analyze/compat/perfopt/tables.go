@@ -30,14 +30,14 @@ type Kernel struct {
 type Region struct {
 	Name, Parent string
 	Depth        int64
-	Time         float64 // ns, if the file is right about its unit
+	Time         float64 // ns, if the file states its unit correctly
 	Kernels      int64
 }
 
 // maxRows bounds what is kept of a table.
 const maxRows = 10_000
 
-// cellsOf splits a line of a Markdown table; nil if it is none.
+// cellsOf splits a line of a Markdown table; nil if the line is not a row.
 func cellsOf(line string) []string {
 	line = strings.TrimSpace(line)
 	if !strings.HasPrefix(line, "|") {
@@ -71,8 +71,8 @@ func ruler(cells []string) bool {
 	return len(cells) > 0
 }
 
-// eachCells calls take with each row of the Markdown tables in b and counts what it makes of them; lines that are no
-// row are known.
+// eachCells calls take with each row of the Markdown tables in b and counts its verdicts; lines outside tables count as
+// known.
 func eachCells(in *file.Input, b []byte, take func(header, cells []string) bool) {
 	t := in.Tally
 	var header, last []string
@@ -127,8 +127,8 @@ func isKernels(_ string, head []byte) bool {
 	return hasColumns(headerOf(head), "kernel_name", "total_ms", "calls")
 }
 
-// named splits a row into its first cell and the others by column. A name may hold the bars that separate cells: what
-// is too many belongs to it.
+// named splits a row into its first cell and the others by column. A name may contain the bars that separate cells:
+// cells beyond the columns belong to it.
 func named(header, cells []string) (name string, cell func(column string) (float64, bool)) {
 	extra := len(cells) - len(header)
 	if extra < 0 {

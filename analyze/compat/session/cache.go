@@ -43,7 +43,7 @@ func (d *Data) takeEviction(r *row) bool {
 	return true
 }
 
-// Graph is one captured CUDA graph, or piece of one.
+// Graph is a captured CUDA graph, or one piece of it.
 type Graph struct {
 	Captured   bool
 	CapturedAt float64 // seconds after the session's start
@@ -51,7 +51,7 @@ type Graph struct {
 	Time       Stated // ns of its replays, with the wait for the GPU
 }
 
-// Graphs are the CUDA graphs of a session by what they were captured for.
+// Graphs are the CUDA graphs of a session, by the batch that they were captured for.
 type Graphs struct {
 	ByBatch map[Batch]*Graph
 	ByMode  map[string]*Sample // ns of replays
@@ -115,7 +115,7 @@ func (d *Data) takeReplay(r *row) bool {
 	return true
 }
 
-// finish counts the replays of the timeline where nothing else does.
+// finish counts the replays of the timeline if no table does.
 func (g *Graphs) finish() {
 	if g.counted {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Bounds of what a file may claim: no model has more layers or experts, and the memory of a reader is bounded.
+// Bounds of the numbers a file may state, so that the reader's memory is bounded: no model has more layers or experts.
 const (
 	maxLayer   = 4096
 	maxExperts = 1 << 16
@@ -15,11 +15,11 @@ const (
 	maxRatio   = 1 << 40 // of the busiest to the least busy expert of a batch
 )
 
-// Layer is what a session says of the experts of one layer.
+// Layer is what a session records about the experts of one layer.
 type Layer struct {
 	Index   int
 	TopK    int64   // experts per token; 0: not known
-	Hits    []int64 // activations by expert; those behind the last one that was hit are not in it
+	Hits    []int64 // activations by expert; experts after the last one that was hit are left out
 	Counted int64   // activations of the table
 
 	Imbalance Sample // by batch: activations of its busiest expert over those of its least busy one
@@ -33,7 +33,7 @@ type Layer struct {
 	summary     []layerSummary
 }
 
-// MoE is what a session says of its experts.
+// MoE is what a session records about its experts.
 type MoE struct {
 	Layers    []*Layer // by index
 	Imbalance Sample   // of all layers
@@ -51,8 +51,8 @@ type MoE struct {
 	}
 }
 
-// Pair is how often the router chose two experts for the same token. profilemate counts neighbours in the order of
-// weight only: with more than two experts a token, not every pair.
+// Pair is how often the router chose two experts for the same token. profilemate counts only neighbours in the order of
+// weight: with more than two experts a token, some pairs are missing.
 type Pair struct {
 	Layer, A, B int32
 	Count       int64
@@ -78,8 +78,8 @@ func (m *MoE) layer(index int) *Layer {
 	return l
 }
 
-// layerOf reads the layer of a row: a small whole number, -1 where profilemate did not find it. The number is false
-// where it is none; the layer is nil where it is beyond the bounds.
+// layerOf reads the layer of a row: a small whole number, or -1 if profilemate did not find it. The bool is false if
+// the cell is not a number; the layer is nil if it is beyond the bounds.
 func (m *MoE) layerOf(r *row) (*Layer, bool) {
 	v, ok := r.num(0)
 	if !ok || v != float64(int64(v)) || v < -1 || v > 1e9 {
@@ -156,7 +156,7 @@ func (d *Data) takeWeight(r *row) bool {
 	return true
 }
 
-// closeToken takes down the largest weight of the token whose rows have ended.
+// closeToken records the largest weight of the token whose rows have ended.
 func (m *MoE) closeToken() {
 	if o := &m.open; o.any {
 		m.TopWeight.add(o.top)
@@ -184,7 +184,7 @@ func (d *Data) takeImbalance(r *row) bool {
 	return true
 }
 
-// finish orders what was read, and adds up pairs that several files list.
+// finish sorts the tables, and adds up pairs that several files list.
 func (m *MoE) finish() {
 	m.closeToken()
 	for _, l := range m.byIndex {
@@ -206,7 +206,7 @@ func (m *MoE) finish() {
 	m.Pairs = m.Pairs[:n]
 }
 
-// Experts is how many the layer has, 0 if that is not known: the table of activations lists those that were hit only.
+// Experts is the number of experts of the layer, 0 if it is not known: the table lists only those that were hit.
 func (l *Layer) Experts() int64 {
 	if l.contradicts || int64(len(l.Hits)) > l.stated {
 		return 0
@@ -218,12 +218,12 @@ func (l *Layer) Experts() int64 {
 type Load struct {
 	Total   int64
 	Hit     int64  // experts with activations
-	Dead    *int64 // experts without, nil where it is not known how many there are
+	Dead    *int64 // experts without activations, nil if the number of experts is not known
 	Busiest int64  // activations of the busiest expert
-	Least   *int64 // of the least busy one, dead ones included; nil where these are not known
+	Least   *int64 // of the least busy one, dead ones included; nil if these are not known
 }
 
-// Load is of the table of activations, or where that is missing of the summary; false if there is neither.
+// Load comes from the table of activations, or from the summary if that is missing; false if neither exists.
 func (l *Layer) Load() (Load, bool) {
 	var x Load
 	least := int64(0)

@@ -2,7 +2,7 @@ package session
 
 import "hash/maphash"
 
-// Requests are preemptions and the life of requests.
+// Requests holds preemptions and the lifetimes of requests.
 type Requests struct {
 	Preempted int64
 	Reasons   map[string]*int64
@@ -22,7 +22,7 @@ type Requests struct {
 // maxWaiting bounds the requests that wait for their resumption at once.
 const maxWaiting = 1 << 18
 
-// idHash is of one run of the program: hashes are compared, never kept.
+// idHash changes with every run of the program: hashes are only compared, never stored.
 var idHash = maphash.MakeSeed()
 
 func (d *Data) takeEvent(r *row) bool {
@@ -87,7 +87,7 @@ func (d *Data) takeRequest(r *row) bool {
 	return true
 }
 
-// optionalSeconds is a point in time, nil where the field is empty; false where it is neither.
+// optionalSeconds is a point in time, nil if the field is empty; false if it is neither.
 func optionalSeconds(r *row, column int) (*float64, bool) {
 	if len(r.text(column)) == 0 {
 		return nil, true
@@ -96,7 +96,7 @@ func optionalSeconds(r *row, column int) (*float64, bool) {
 	return &v, ok
 }
 
-// finish fills what either of the two files can say.
+// finish fills in the values that either of the two files can give.
 func (q *Requests) finish() {
 	q.Started = max(q.eventStart, q.listedStart)
 	if q.Delay.N() == 0 {

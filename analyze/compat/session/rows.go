@@ -79,7 +79,7 @@ func (r *row) count(column int) (int64, bool) {
 	return int64(v), ok && v == math.Trunc(v) && v <= maxCount
 }
 
-// Bounds of a point in time and of a duration: a century in seconds, and in nanoseconds.
+// Bounds of a point in time (a century, in seconds) and of a duration (a century, in nanoseconds).
 const (
 	maxSeconds = 3.2e9
 	maxNs      = maxSeconds * 1e9
@@ -91,8 +91,8 @@ func (r *row) seconds(column int) (float64, bool) {
 	return v, ok && v <= maxSeconds
 }
 
-// duration is a column in units of scale ns, as whole nanoseconds: the files have three decimals of a millisecond or of
-// a second, which are whole.
+// duration is a column in units of scale ns, as whole nanoseconds. The files have three decimals of a millisecond or of
+// a second, so that nothing is rounded.
 func (r *row) duration(column int, scale float64) (float64, bool) {
 	v, ok := r.amount(column)
 	v = math.Round(v * scale)
@@ -102,7 +102,7 @@ func (r *row) duration(column int, scale float64) (float64, bool) {
 // roundNs is a difference of two points in time, which have three decimals of a second, in nanoseconds.
 func roundNs(seconds float64) float64 { return math.Round(seconds*1e6) * 1e3 }
 
-// lines reads a file line by line. A line is valid until the next call; one that is longer than maxLine comes as nil.
+// lines reads a file line by line. A line is valid until the next call; a line longer than maxLine is returned as nil.
 type lines struct {
 	r    *bufio.Reader
 	cut  bool // the last line had no end
@@ -143,8 +143,8 @@ type ending struct {
 	tooLong bool  // some line was too long to look at
 }
 
-// eachRow reads the rows under the header and counts what take makes of them. A field that holds a line end is not
-// understood: no file of a session has one.
+// eachRow reads the rows under the header and counts the verdicts of take. A field with a line break is not understood:
+// no file of a session has one.
 func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) bool) (ending, error) {
 	src, err := in.Open()
 	if err != nil {
@@ -195,8 +195,8 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) boo
 	return end, nil
 }
 
-// split cuts a line into its fields, appended to list. A quoted field may hold commas, and quotes twice; the fields
-// point into the line, which is changed.
+// split cuts a line into its fields, which it appends to list. A quoted field may contain commas, and doubled quotes;
+// the fields point into the line, which is changed.
 func split(list [][]byte, line []byte) [][]byte {
 	for {
 		if len(line) == 0 || line[0] != '"' {
@@ -220,7 +220,7 @@ func split(list [][]byte, line []byte) [][]byte {
 		}
 		field := line[:to]
 		line = line[min(from+1, len(line)):]
-		i := bytes.IndexByte(line, ',') // what stands between the quote and the comma is dropped
+		i := bytes.IndexByte(line, ',') // the text between the quote and the comma is dropped
 		list = append(list, field)
 		if i < 0 {
 			return list
@@ -229,7 +229,7 @@ func split(list [][]byte, line []byte) [][]byte {
 	}
 }
 
-// form is one kind of CSV file: the columns that tell it, and what takes its rows.
+// form is one kind of CSV file: the columns that identify it, and the function that takes its rows.
 type form struct {
 	name string // the file that profilemate writes
 	// columns by name, in the order in which take asks for them: "a|b" is called one or the other, "a?" may be missing.
@@ -265,8 +265,8 @@ var forms = []*form{
 		(*Data).takeImbalance},
 }
 
-// places says where in a header the form's columns are, -1 for those that are missing and may be; nil if the header is
-// not of this form.
+// places says where in a header the columns of the form are, -1 for optional ones that are missing; nil if the header
+// is not of this form.
 func (f *form) places(header [][]byte) []int {
 	at := make([]int, len(f.columns))
 	for i, c := range f.columns {
@@ -305,8 +305,8 @@ func formOf(head []byte) *form {
 // maxHeader bounds the first line of a file. The longest real one has 140 bytes.
 const maxHeader = 4 << 10
 
-// Files of a session hold what a program put there: operation names, reasons, contexts, request ids. Words that come
-// out of this package are from these lists, anything else is Other, so that no text of a file reaches a report.
+// Files of a session hold text of the program: operation names, reasons, contexts, request ids. Only words of these
+// lists leave this package, anything else becomes Other, so that no text of a file reaches a report.
 
 // Other stands for a word that is on no list.
 const Other = "other"
@@ -344,7 +344,7 @@ func contextPhase(s []byte) string {
 	return ""
 }
 
-// Batch is what a CUDA graph was captured for.
+// Batch describes the batch that a CUDA graph was captured for.
 type Batch struct {
 	Mode    string // of modeWords, or Other
 	Tokens  int64  // -1: not known

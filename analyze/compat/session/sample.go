@@ -8,14 +8,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// How many values of a sample are kept for its percentiles: of a whole session, and of one layer.
+// How many values of a sample are kept for its percentiles: for a whole session, and for one layer.
 const (
 	maxSample      = 1 << 20
 	maxLayerSample = 1 << 14
 )
 
-// Sample is a distribution of values in the order of the file. Count, sum, extremes and deviation are exact;
-// percentiles are exact up to maxSample values, and beyond of every second, fourth, … value.
+// Sample is a distribution of values in the order of the file. Count, sum, extremes and deviation are exact.
+// Percentiles are exact up to maxSample values; beyond, they use every second, fourth, … value.
 type Sample struct {
 	limit    int // even; 0: maxSample
 	n        int64
@@ -67,7 +67,7 @@ func (s *Sample) Mean() *float64 {
 	return new(s.sum / float64(s.n))
 }
 
-// Thinned reports whether the percentiles are of a part of the values.
+// Thinned reports whether the percentiles use only a part of the values.
 func (s *Sample) Thinned() bool { return s.stride > 1 }
 
 // Summary describes the values, nil if there is none.
@@ -80,7 +80,7 @@ func (s *Sample) Summary() *report.Summary {
 	return d
 }
 
-// maxBins bounds the points of a series over time.
+// maxBins bounds the number of points of a series.
 const maxBins = 200
 
 // Series is a quantity over time, as a ratio of two sums in bins of equal width, which doubles whenever the time
@@ -92,10 +92,10 @@ type Series struct {
 	den   []float64
 }
 
-// minBin is the narrowest bin in seconds; the files have three decimals.
+// minBin is the narrowest bin in seconds: the files have three decimals.
 const minBin = 1.0 / 64
 
-// epoch is a time in seconds beyond which a clock counts since 1970 rather than since the session's start.
+// epoch is the time in seconds beyond which a clock counts from 1970, and not from the start of the session.
 const epoch = 1e8
 
 // add puts num over den at a time in seconds; a mean of values has den 1 for each.

@@ -1,5 +1,5 @@
-// Package session reads what profilemate records inside a vLLM server: the CSV and JSON files of a session folder,
-// those of its simple variant included. Formats: openshift-psap/profilemate, sitecustomize.py and
+// Package session reads the files that profilemate records inside a vLLM server: the CSV and JSON files of a session
+// folder, those of its simple variant included. Formats: openshift-psap/profilemate, sitecustomize.py and
 // simple/sitecustomize.py.
 package session
 
@@ -39,8 +39,8 @@ func Is(name string, head []byte) bool {
 	return formOf(head) != nil || kindOf(name, head) != noSummary
 }
 
-// Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
-// is about a file that cannot be read at all.
+// Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
+// about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}}
 	for i := range files {
@@ -87,7 +87,7 @@ func (d *Data) note(name string, end ending) {
 	}
 }
 
-// Warnings are what limits trust in the numbers.
+// Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
 	var list []report.Warning
 	warn := func(code, text string) { list = append(list, report.Warning{Code: code, Text: text}) }
@@ -116,7 +116,7 @@ func (d *Data) Warnings() []report.Warning {
 func (d *Data) disagreements() []string {
 	var list []string
 	differ := func(what string, n, stated int64, sum, statedSum float64) {
-		// Tables have three decimals; half a percent is far beyond what rounding does.
+		// Tables have three decimals: half a percent is far more than rounding explains.
 		if n > 0 && stated > 0 && (n != stated || math.Abs(sum-statedSum) > 0.005*max(sum, statedSum)+float64(n)*1e3) {
 			list = append(list, what)
 		}
@@ -163,7 +163,7 @@ func (d *Data) disagreements() []string {
 	return list
 }
 
-// Environment fills in what the files state and e does not yet.
+// Environment fills in the fields of e that are empty and that the files state.
 func (d *Data) Environment(e *report.Environment) {
 	if e.MaxNumSeqs != nil {
 		return

@@ -1,6 +1,6 @@
 package session
 
-// What the engine did step by step: forward passes, CPU operations, parts of the model, batches.
+// The engine's work step by step: forward passes, CPU operations, parts of the model, batches.
 
 const (
 	nsPerMs = 1e6
@@ -25,10 +25,10 @@ type Steps struct {
 	CUDAEvents *bool                 // whether forward times were taken with CUDA events, nil if not stated
 }
 
-// Operation is a CPU operation, and the phase it was for where that is known.
+// Operation is a CPU operation, and its phase if that is known.
 type Operation struct{ Name, Phase string }
 
-// entry is the value under a key, made if it is not there.
+// entry is the value under a key, created if missing.
 func entry[K comparable, V any](m *map[K]*V, key K) *V {
 	v := (*m)[key]
 	if v == nil {
@@ -77,7 +77,7 @@ func (d *Data) takeComponent(r *row) bool {
 	return ok
 }
 
-// Batches are the scheduler's decisions.
+// Batches are the decisions of the scheduler.
 type Batches struct {
 	Steps        int64
 	Seqs, Tokens map[string]*Sample // utilisation by phase, "" for all: 0..1 of max_num_seqs, of max_num_batched_tokens
@@ -91,10 +91,10 @@ type Batches struct {
 	SeqsOverTime, TokensOverTime, RunningOverTime, WaitingOverTime Series
 }
 
-// underUtilised is profilemate's bound of a batch that is not worth its step.
+// underUtilised is profilemate's bound, 0..1, below which a batch uses too little of its step.
 const underUtilised = 0.5
 
-// Limit is a setting that every row states again.
+// Limit is a setting that every row repeats.
 type Limit struct {
 	value int64
 	mixed bool
@@ -105,7 +105,7 @@ func (l *Limit) add(v int64) {
 	l.value = v
 }
 
-// Value is the setting, nil if it is not stated or changes.
+// Value is the setting, nil if it is not stated or if rows disagree.
 func (l *Limit) Value() *int64 {
 	if l.value <= 0 || l.mixed {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
 
-// The JSON files of a session sum up its tables. The numbers of a report are computed from the tables; a summary says
-// what the tables do not (how many experts there are), is compared with them, and stands in where a table is missing.
+// The JSON files of a session sum up its tables. The report computes its numbers from the tables. A summary adds what
+// the tables lack (the number of experts), is compared with them, and replaces a table that is missing.
 
 // kind is one kind of summary.
 type kind int
@@ -40,7 +40,7 @@ var kindNames = map[kind]string{
 	metadata: "metadata.json", emptySummary: "empty summary", cacheSummary: "kv_cache_summary.txt",
 }
 
-// summaryNames are names of files that hold {} where nothing was recorded, which says nothing of their kind.
+// summaryNames are names of files that hold {} if nothing was recorded, from which their kind cannot be seen.
 var summaryNames = []string{"summary.json", "moe_summary.json", "forward_pass_summary.json", "cpu_timing_summary.json",
 	"batch_utilization_summary.json", "preemption_summary.json", "encoder_decoder_summary.json"}
 
@@ -49,7 +49,7 @@ const maxSummary = 4 << 20
 
 var layerKey = regexp.MustCompile(`^layer_(-?[0-9]{1,5})$`)
 
-// layerStart is how a summary of many layers begins, where only its start is there to look at.
+// layerStart is the beginning of a summary of many layers, for files of which only the start was read.
 var layerStart = regexp.MustCompile(`^\s*\{\s*"layer_-?[0-9]{1,5}"\s*:\s*\{`)
 
 // parse reads a JSON object whose numbers may be Python's NaN and Infinity, which stand for unknown.
@@ -61,7 +61,7 @@ func parse(b []byte) (map[string]json.RawMessage, bool) {
 	return top, json.Unmarshal(file.WithoutNaN(b), &top) == nil && top != nil
 }
 
-// kindOf tells the summaries apart by their keys.
+// kindOf tells the kind of a summary from its keys.
 func kindOf(name string, b []byte) kind {
 	switch b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")); {
 	case bytes.HasPrefix(b, []byte("KV Cache Statistics")):
@@ -119,13 +119,13 @@ func kindOf(name string, b []byte) kind {
 	return cpuSummary
 }
 
-// Stated is a distribution of which only count and sum are known.
+// Stated is a distribution that is known only by count and sum.
 type Stated struct {
 	N   int64
 	Sum float64
 }
 
-// Mean is nil where nothing is stated.
+// Mean is nil if nothing is stated.
 func (s *Stated) Mean() *float64 {
 	if s == nil || s.N == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (s *Stated) Mean() *float64 {
 	return new(s.Sum / float64(s.N))
 }
 
-// Summaries are what the summaries of a session state, added up where there are several.
+// Summaries holds the values that the summaries of a session state, added up if there are several.
 type Summaries struct {
 	Forward    map[string]*Stated // ns, by phase
 	Operations map[string]*Stated // ns, by operation
@@ -158,7 +158,7 @@ type timing struct {
 	Mean  *float64 `json:"mean_ms"`
 }
 
-// sane is a number of a summary that can be worked with.
+// sane reports whether a number of a summary is finite and within bounds.
 func sane(v *float64) bool { return v != nil && *v >= 0 && *v <= maxNs && !math.IsInf(*v, 0) }
 
 func (t *timing) stated() (Stated, bool) {
@@ -220,7 +220,7 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 	case moeSummary:
 		return d.takeMoESummary(top)
 	case forwardSummary, cpuSummary:
-		for _, name := range slices.Sorted(maps.Keys(top)) { // in order, since sums of other round
+		for _, name := range slices.Sorted(maps.Keys(top)) { // sorted, since the order changes how sums round
 			var t timing
 			if json.Unmarshal(top[name], &t) != nil {
 				continue
@@ -245,7 +245,7 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 			s := &d.Summaries
 			s.Preempted = true
 			s.Preemptions += int64(*total)
-			if sane(delay) && *delay > 0 { // 0 stands for none as well
+			if sane(delay) && *delay > 0 { // 0 also stands for none
 				s.Delay.N++
 				s.Delay.Sum += *delay * nsPerS
 			}
@@ -273,7 +273,7 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 	return understood
 }
 
-// field decodes one key; what does not fit is left alone.
+// field decodes one key; a value of another type is ignored.
 func field[T any](top map[string]json.RawMessage, key string, to *T) {
 	var v T
 	if raw, ok := top[key]; ok && json.Unmarshal(raw, &v) == nil {
@@ -306,7 +306,7 @@ func (d *Data) takeBatchSummary(top map[string]json.RawMessage) bool {
 }
 
 func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) {
-	for _, key := range slices.Sorted(maps.Keys(top)) { // in order, since there is a bound
+	for _, key := range slices.Sorted(maps.Keys(top)) { // sorted, since only a bounded number is kept
 		name := layerKey.FindStringSubmatch(key)
 		var s struct {
 			Experts *float64 `json:"num_experts"`
@@ -341,7 +341,7 @@ func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) 
 	return understood
 }
 
-// layerSummary is what moe_summary.json says of the activations of a layer. Its least is of the experts that were hit.
+// layerSummary is the activations of a layer in moe_summary.json. Its least value covers only experts that were hit.
 type layerSummary struct{ total, hit, least, most int64 }
 
 var cacheLine = regexp.MustCompile(`^(Total blocks available|Total evictions|Peak blocks used|Avg block lifetime|Avg idle before eviction): ([0-9]{1,12}(?:\.[0-9]{1,6})?)s?$`)

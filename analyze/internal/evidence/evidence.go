@@ -1,13 +1,11 @@
-// Package evidence reads the artifacts that lie next to a trace: what a server logged, what Nsight Compute measured,
-// what profilers recorded. Each kind has a package of its own; this one finds out which file is of which kind, by its
-// content.
+// Package evidence reads the artifacts beside a trace: server logs, exports of Nsight Compute, recordings of profilers.
+// Each kind has a package of its own; this one finds the kind of each file by its content.
 //
-// To add a kind, say the CSV of nvidia-smi, touch five files: smi/smi.go with its Kind, Is and Read, and a Data that
-// states warnings and facts on the environment; smi/smi_test.go; evidence.go, whose list of readers names it;
-// evidence.md, its row; and the kinds in analyze/report/schema/report.schema.json. --evidence, the list of files in a
-// report and the check of the environment follow. go test ./cmd/explain/internal/docs -update writes
-// examples/docs/evidence.md again. Numbers that get a section of their own are a walk for itself, which package analyze
-// describes.
+// To add a kind, for example the CSV of nvidia-smi, change five files: smi/smi.go with its Kind, Is and Read, and a
+// Data with warnings and facts on the environment; smi/smi_test.go; evidence.go, which lists the readers; evidence.md,
+// one row; and the kinds in analyze/report/schema/report.schema.json. --evidence, the list of files in a report and the
+// check of the environment need no change. go test ./cmd/explain/internal/docs -update writes examples/docs/evidence.md
+// again. How to add a section with the new numbers is described in package analyze.
 package evidence
 
 import (
@@ -34,22 +32,22 @@ import (
 //go:embed evidence.md
 var page string
 
-// Page says what counts as evidence and what is taken from it, as markdown.
+// Page says which files count as evidence and which numbers are taken from them, as markdown.
 func Page() string { return page }
 
-// Set is all the evidence of one report. What was not given is nil.
+// Set is all the evidence of one report. Kinds that were not given are nil.
 type Set struct {
 	Files   []file.Input // in the order in which they were read
 	Kinds   []file.Kind  // of Files
-	Folder  string       // name of the folder that was named first, where a folder was; without its path
-	Skipped []string     // files of a folder or pattern that are of no known kind, or not of the one asked for
+	Folder  string       // name, without its path, of the first folder that was named; empty if none was
+	Skipped []string     // files of a folder or pattern whose kind is unknown, or not the required one
 
 	NCU  *ncu.Data
 	Log  *serverlog.Data
 	Prom *prom.Data
 	Load *loadmetrics.Data
 
-	all     []Data // what was read, in the order of readers
+	all     []Data // what each reader returned, in the order of readers
 	readers []Reader
 	looked  func(files int64)
 }
@@ -62,7 +60,7 @@ type Reader struct {
 	Read  func(ctx context.Context, files []file.Input) (Data, error) // all files of the kind together
 }
 
-// Of is what was read of a kind by its type, or nil: Of[*session.Data](set).
+// Of returns the data of one kind by its type, or nil: Of[*session.Data](set).
 func Of[D Data](s *Set) (none D) {
 	if s == nil {
 		return none
@@ -75,14 +73,14 @@ func Of[D Data](s *Set) (none D) {
 	return none
 }
 
-// Data is what every reader gives.
+// Data is the result of every reader.
 type Data interface {
 	Warnings() []report.Warning
 	Environment(e *report.Environment)
 }
 
-// readers of explain's own kinds and of others, in the order in which a file is asked what it is: the most particular
-// form first. What a server says of itself comes before what others measured, for the environment.
+// readers of all kinds, in the order in which a file is compared with them: the most specific form first. For the
+// environment, statements of the server come before measurements of others.
 func readers(others []Reader) []Reader {
 	return slices.Concat([]Reader{
 		{file.Load, "a result of explain load or of another load generator", loadmetrics.Is, Reading(loadmetrics.Read)},
@@ -94,7 +92,7 @@ func readers(others []Reader) []Reader {
 	})
 }
 
-// Reading makes the Read of a Reader of a function that gives a type of its own.
+// Reading turns a function that returns a specific type into the Read of a Reader.
 func Reading[D Data](
 	read func(ctx context.Context, files []file.Input) (D, error),
 ) func(ctx context.Context, files []file.Input) (Data, error) {
@@ -111,14 +109,14 @@ func Kind(path string, others ...Reader) file.Kind {
 	return kind
 }
 
-// Holds reports whether a folder holds evidence of some kind, or too many files to tell, which Read says.
+// Holds reports whether a folder holds evidence of some kind. It is also true for too many files, which Read reports.
 func Holds(dir string, others ...Reader) bool {
 	files, all := regular(dir)
 	return !all || slices.ContainsFunc(files, func(path string) bool { return Kind(path, others...) != "" })
 }
 
-// regular are the files in a folder and below it, in the order of their names. What cannot be looked into is not
-// evidence. all is false where there are more than maxFiles: none is opened then.
+// regular are the files in a folder and below it, sorted by name. Files that cannot be opened are not evidence. all is
+// false if there are more than maxFiles: then no file is opened.
 func regular(dir string) (files []string, all bool) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !d.Type().IsRegular() {
@@ -149,8 +147,8 @@ func kindOf(readers []Reader, in *file.Input) (file.Kind, error) {
 	return "", nil
 }
 
-// Named is a file or folder as the user named it, and what it has to be; any kind if Kind is empty. Of the files of one
-// pattern those of other kinds are passed over, as in a folder.
+// Named is a file or folder as the user named it, and its required kind; any kind if Kind is empty. In a pattern, as in
+// a folder, files of other kinds are skipped.
 type Named struct {
 	Path    string
 	Kind    file.Kind
@@ -179,8 +177,8 @@ func (e *InputError) Unwrap() error { return e.Err }
 // maxFiles bounds the files that a folder may hold.
 const maxFiles = 5_000
 
-// Read finds out what each named file is and reads them all, those of other kinds than explain's own by the readers
-// given. It tells looked, where that is not nil, of how many files it knows what they are.
+// Read finds the kind of each named file and reads them all; the readers given handle the kinds of package compat. It
+// calls looked, unless that is nil, with the number of files whose kind has been found.
 func Read(ctx context.Context, named []Named, looked func(files int64), others ...Reader) (*Set, error) {
 	s := &Set{readers: readers(others), looked: looked}
 	seen := map[string]bool{}
@@ -259,8 +257,7 @@ func (s *Set) find(ctx context.Context, n Named, seen map[string]bool) error {
 	return nil
 }
 
-// add looks at one file. One of many, in a folder or of a pattern, is passed over and counted where it is of another
-// kind.
+// add looks at one file. In a folder or a pattern, a file of another kind is skipped and counted.
 func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) error {
 	if real, err := filepath.EvalSymlinks(n.Path); err == nil {
 		if seen[real] {
@@ -277,7 +274,7 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	}
 	kind, err := kindOf(s.readers, &in)
 	if n.Kind == file.NCU && kind != file.NCU && err == nil && ncu.Within(&in) {
-		kind = file.NCU // a server that ran under ncu talks long before the page begins
+		kind = file.NCU // a server that ran under ncu may print much before the page begins
 	}
 	if n.Kind == file.ServerLog && kind == "" && err == nil && !oneOfMany && serverlog.Within(&in) {
 		kind = file.ServerLog
@@ -321,15 +318,15 @@ func (s *Set) title(k file.Kind) string {
 // Has reports whether the set holds evidence of the kind.
 func (s *Set) Has(k file.Kind) bool { return s != nil && slices.Contains(s.Kinds, k) }
 
-// Describe writes into the report what was read, what it says of the environment, and what limits trust in it.
+// Describe writes into the report which files were read, the environment they state, and the warnings.
 func (s *Set) Describe(r *report.Report) {
-	for _, d := range slices.Backward(s.all) { // the server's own word first
+	for _, d := range slices.Backward(s.all) { // statements of the server first
 		d.Environment(&r.Environment)
 	}
 	for _, d := range s.all {
 		r.Warnings = append(r.Warnings, d.Warnings()...)
 	}
-	empty := map[file.Kind][]string{} // files that looked like something and gave nothing
+	empty := map[file.Kind][]string{} // files of a known kind that gave no number
 	for i, f := range s.Files {
 		t := f.Tally
 		r.Evidence = append(r.Evidence, report.EvidenceFile{

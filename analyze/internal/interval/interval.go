@@ -1,5 +1,5 @@
-// Package interval is the algebra of time: sets of half-open intervals [Start, End) in nanoseconds, and what can be
-// asked of them. Every function runs in time linear in its inputs.
+// Package interval computes with time: sets of half-open intervals [Start, End) in nanoseconds. Every function runs in
+// time linear in its inputs.
 package interval
 
 import (
@@ -14,8 +14,8 @@ type Interval struct{ Start, End int64 }
 // Len is the interval's length in nanoseconds.
 func (i Interval) Len() int64 { return i.End - i.Start }
 
-// Holds reports whether an event that starts at t belongs to the interval. The end counts in, so that an event without
-// length at the very end of a capture belongs to it.
+// Holds reports whether an event that starts at t belongs to the interval. The end counts as inside, so that an event
+// of length 0 at the very end of a capture belongs to it.
 func (i Interval) Holds(t int64) bool { return t >= i.Start && t <= i.End }
 
 // Set is sorted by start, and its intervals are disjoint, not empty and not touching.
@@ -54,7 +54,7 @@ func (s Set) Len() int64 {
 	return sum
 }
 
-// Intersect is what is in both sets.
+// Intersect is the time in both sets.
 func Intersect(a, b Set) Set {
 	var out Set
 	for len(a) > 0 && len(b) > 0 {

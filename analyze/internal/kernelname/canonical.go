@@ -12,28 +12,26 @@ const anonymous = "<unnamed>"
 // maxPasses bounds the search for a stable spelling (see Canonical).
 const maxPasses = 4
 
-// Canonical returns the spelling of a kernel name under which two exports of
-// the same kernel are equal, whichever nsys, ncu or demangler printed it:
+// Canonical returns one spelling of a kernel name, equal for two exports of the same kernel, whichever nsys, ncu or
+// demangler printed it:
 //
 //   - casts and literal suffixes go: (int)4, (unsigned long)4, 4ul → 4;
 //     (bool)0 and false → 0 (ncu prints the bare number, so the number it is);
 //   - `const` goes and white space is one way: "std::array<char*, 3>";
 //   - (anonymous namespace), {anonymous} → <unnamed>;
-//   - [lambda(float) (instance 2)] → {lambda(float)#2}. The number stays: ATen
-//     numbers the dtypes and cases of one function that way, they are different
-//     kernels;
-//   - return types and parameter lists go, those of enclosing functions too:
-//     one demangler prints T1 in them where another prints the type. Template
-//     arguments say which instance it is. Overloads of a function that is no
-//     template become one name: rarer, and milder, than one kernel under two;
+//
+// - [lambda(float) (instance 2)] → {lambda(float)#2}. The number stays: ATen numbers the dtypes and cases of one
+// function that way, and they are different kernels;
+// - return types and parameter lists go, those of enclosing functions too: one demangler prints T1 in them, another the
+// type. Template arguments identify the instance. Overloads of a function that is not a template get one name, which is
+// rare and does less harm than two names for one kernel;
 //   - addresses, Inductor's trailing number and Triton's signature suffix
 //     (_0d1d2de) become #; ", seq = N" and ", op_id = N" go.
 //
-// Other numbers stay: stage1 and stage2, 1stage and 2stage are two kernels.
+// Other numbers stay: stage1 and stage2, 1stage and 2stage are different kernels.
 //
-// Canonical is idempotent. Text in which no stable spelling is found, or of
-// which nothing would stay, is not a C++ name and is returned as it came, without
-// the white space around it.
+// Canonical is idempotent. Text without a stable spelling, or of which nothing would be left, is not a C++ name: it is
+// returned unchanged, without the white space around it.
 func Canonical(name string) string {
 	prev := strings.TrimSpace(name)
 	if !mayChange(prev) {
@@ -80,7 +78,7 @@ func canonicalPass(name string) string {
 // last kinds of token that decide what a following "(" means.
 const (
 	afterOther    = iota
-	afterFunction // an operator or a dropped list: a group that follows is parameters
+	afterFunction // an operator or a dropped list: the next group holds parameters
 	afterLambda   // "lambda" was written: the next group is part of its identity
 )
 
@@ -277,8 +275,8 @@ func (p *speller) operator() {
 	}
 }
 
-// paren reads what starts with "(": a namespace, a lambda's number, a cast, a
-// parameter list, or a group that stays.
+// paren reads a text that starts with "(": a namespace, a lambda's number, a cast, a parameter list, or a group that
+// stays.
 func (p *speller) paren(rest string) {
 	const anon = "(anonymous namespace)"
 	if strings.HasPrefix(rest, anon) {

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// maxRange bounds how much of a range's name is searched for words, in bytes.
+// maxRange bounds how many bytes of a range's name are searched for words.
 const maxRange = 1 << 10
 
-// RangeComponent returns the transformer component an NVTX range's name tells, or
-// "". The words and their order are profilemate's, with these differences, each
-// because the plain order is wrong on names that models have:
+// RangeComponent returns the transformer component that the name of an NVTX range tells, or "". The words and their
+// order are profilemate's, with these exceptions, because the plain order fails on names that models have:
 //
 //   - a name that ends in norm is a norm ("post_attention_layernorm");
 //   - moe comes before ffn ("moe.mlp"), and before a bare softmax ("topk_softmax");
@@ -40,8 +39,7 @@ func RangeComponent(rangeName string) string {
 	return ""
 }
 
-// endsInNorm reports whether the last word of s is a norm: numbers, # and
-// closing punctuation after it do not count.
+// endsInNorm reports whether the last word of s is a norm: numbers, # and closing punctuation after it are ignored.
 func endsInNorm(s string) bool {
 	if i := strings.Index(s, ", "); i >= 0 {
 		s = s[:i] // ", seq = N, op_id = N"
@@ -49,8 +47,8 @@ func endsInNorm(s string) bool {
 	return strings.HasSuffix(strings.TrimRight(s, "0123456789#_.:)]}>'\" "), "norm")
 }
 
-// wordStart reports whether word, in s, begins one of original's words: after
-// no letter, or at a capital after a small letter or a digit.
+// wordStart reports whether word, in s, begins one of original's words: it follows no letter, or it is a capital after
+// a small letter or a digit.
 func wordStart(s, original, word string) bool {
 	for at := 0; ; at++ {
 		i := strings.Index(s[at:], word)
@@ -77,10 +75,9 @@ const (
 	phasePrebuilt  = "prebuilt" // requests whose prompt another server computed join the batch
 )
 
-// BuiltinPhase returns the phase of inference that a range's name tells, or "".
-// A step marker's own phase comes first; then, as in profilemate, "prefill", and
-// "decode" or "generation"; both at once are mixed. "decoder" is a part of a
-// model, no phase, and "scheduler" is what runs the steps.
+// BuiltinPhase returns the phase of inference that a range's name tells, or "". A step marker's own phase comes first;
+// then, as in profilemate, "prefill", and "decode" or "generation"; both at once are mixed. "decoder" is a part of a
+// model, not a phase, and "scheduler" is the program that runs the steps.
 func BuiltinPhase(rangeName string) string {
 	if m, ok := ParseMarker(rangeName); ok && m.Phase != "" {
 		return m.Phase
@@ -109,7 +106,7 @@ func BuiltinPhase(rangeName string) string {
 	return ""
 }
 
-// containsUnless reports whether s holds word somewhere where next does not follow.
+// containsUnless reports whether s holds word at a place where next does not follow.
 func containsUnless(s, word string, next byte) bool {
 	for {
 		i := strings.Index(s, word)

@@ -15,7 +15,7 @@ var dtypes = map[string]string{
 	"tfloat32_t": "tf32", "int8_t": "i8", "int4b_t": "i4", "uint4b_t": "u4",
 }
 
-// intTypes are counted only where no floating type is named.
+// intTypes count only if no floating type is named.
 var intTypes = map[string]string{
 	"long": "i64", "int": "i32", "short": "i16", "char": "i8", "bool": "bool",
 	"int64_t": "i64", "int32_t": "i32", "uint8_t": "u8", "uint16_t": "u16", "uint32_t": "u32", "uint64_t": "u64",
@@ -114,13 +114,11 @@ func flatType(name string) string {
 	return ""
 }
 
-// nvjetTypes are the letters of cuBLAS's nvjet kernels whose meaning is
-// established: nvjet_tst_… is bf16 in, f32 accumulation, bf16 out, and
-// nvjet_qqtst_… names A, B, C, accumulator and D. q is seen on FP8, o on NVFP4.
+// nvjetTypes are the letters of cuBLAS's nvjet kernels whose meaning is established: nvjet_tst_… is bf16 in, f32
+// accumulation, bf16 out, and nvjet_qqtst_… names A, B, C, accumulator and D. q was seen on FP8, o on NVFP4.
 var nvjetTypes = map[byte]string{'h': "f16", 't': "bf16", 's': "f32", 'd': "f64", 'q': "e4m3", 'o': "e2m1"}
 
-// nvjetType returns input[_output] of a lower-case nvjet name, or its letters
-// as they are where one is unknown.
+// nvjetType returns input[_output] of a lower-case nvjet name, or its letters unchanged if one is unknown.
 func nvjetType(name string) string {
 	for part := range strings.SplitSeq(strings.TrimPrefix(name, "nvjet_"), "_") {
 		if strings.HasPrefix(part, "sm") && len(part) > 2 && isDigit(part[2]) {
@@ -145,8 +143,7 @@ func joinTypes(in, out string) string {
 	return in + "_" + out
 }
 
-// gemmType returns the input type (and, where the name tells it apart, the
-// output type) of a matrix product.
+// gemmType returns the input type of a matrix product, and its output type if the name states both.
 func (v view) gemmType(y symbol) string {
 	name := lower(y.base)
 	switch {
@@ -161,8 +158,7 @@ func (v view) gemmType(y symbol) string {
 		in, _ := leadingType(parts[2])
 		return joinTypes(in, out)
 	case strings.HasPrefix(name, "cutlass_") || strings.HasPrefix(name, "cutlass3x_"):
-		// Types around "…gemm": output before it, inputs after; where there is
-		// but one, it is the inputs'.
+		// Types around "…gemm": output before it, inputs after; a single type is the inputs'.
 		if at := strings.Index(name, "gemm"); at > 0 {
 			if in := flatType(name[at+len("gemm"):]); in != "" {
 				return in

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// family returns "library/operation[/dtype]": what stays when an autotuner or a
-// heuristic swaps tile shapes, stages, clusters, split-K or vector width. A type
-// that the name does not tell is left out.
+// family returns "library/operation[/dtype]": the parts that stay equal when an autotuner or a heuristic changes tile
+// shapes, stages, clusters, split-K or vector width. A type that the name does not tell is left out.
 func (v view) family(info Info) string {
 	y := v.sym.unwrap()
 	op, dtype := v.operation(info, y)
@@ -54,7 +53,7 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 	return trimTiles(y.base), dtype
 }
 
-// gemmOp tells a product from what goes with it.
+// gemmOp tells a matrix product from its helper kernels.
 func (v view) gemmOp(y symbol) string {
 	name := lower(y.base)
 	has := func(words ...string) bool {
@@ -149,10 +148,9 @@ const (
 	libUnknown    = "unknown"
 )
 
-// libraries in order: the first that matches wins. A library inside another's
-// wrapper comes before the wrapper: cutlass::device_kernel<flash::…> is
-// flash-attention's, cutlass::Kernel2<cutlass_80_…> says CUTLASS although
-// cuBLAS ships many of those.
+// libraries in order: the first that matches wins. A library inside another's wrapper comes before the wrapper:
+// cutlass::device_kernel<flash::…> is flash-attention's, cutlass::Kernel2<cutlass_80_…> is CUTLASS although cuBLAS
+// ships many of those.
 var libraries = []struct {
 	lib string
 	any patterns
@@ -181,7 +179,7 @@ var libraries = []struct {
 	{libTensile, parsePatterns("~cijk_")},
 }
 
-// library returns who wrote the kernel, as far as the name says.
+// library returns the author of the kernel, as far as the name tells.
 func (v view) library() string {
 	for i := range libraries {
 		if libraries[i].any.in(v.text) {

@@ -1,11 +1,9 @@
-// Package kernelname says what a name in a trace tells: which kind of work a
-// GPU kernel does, whose library it comes from, under which spelling it is to be
-// grouped and paired (Classify, Canonical), and the same for NVTX range names
-// and the step markers of inference engines (AppendRangeCanonical, RangeComponent,
-// ParseMarker, BuiltinPhase).
+// Package kernelname reads the names in a trace. For a kernel it gives the kind of work, the library, and the spelling
+// under which it is grouped and paired (Classify, Canonical); for NVTX ranges and the step markers of inference engines
+// see AppendRangeCanonical, RangeComponent, ParseMarker and BuiltinPhase.
 //
-// Everything here is a pure function of a string. A name is evidence, not
-// proof: what it does not say stays "other" or "gemm", and is not guessed.
+// Everything here is a pure function of a string. A name is evidence, not proof: if it does not tell, the kernel stays
+// "other" or "gemm", and nothing is guessed.
 package kernelname
 
 import (
@@ -32,7 +30,7 @@ const (
 	Activation Category = "activation"  // silu, gelu, their gated forms
 	Quant      Category = "quant"       // quantising, dequantising, scale layouts
 	Sampling   Category = "sampling"    // logits to token: top-k/p, sorting, penalties
-	// A softmax by itself: of attention, router, loss or sampler, the name does not say
+	// A softmax by itself: the name does not say whether of attention, router, loss or sampler
 	Softmax     Category = "softmax"
 	Prepare     Category = "prepare"     // inputs of a step: gathers, embeddings, index arithmetic
 	Reduce      Category = "reduce"      // reductions, scans, sorts of no other category
@@ -41,13 +39,13 @@ const (
 	Other       Category = "other"       // the name does not say
 )
 
-// Categories are all of them, in that order.
+// Categories lists them all, in that order.
 var Categories = []Category{
 	Comm, Memory, KVCache, Attention, LinearAttn, MoEGEMM, MoERoute, GEMM, Norm, Rope, Activation, Quant, Sampling,
 	Softmax, Prepare, Reduce, Elementwise, Triton, Other,
 }
 
-// Named reports whether the category says what a kernel does.
+// Named reports whether the category names a kind of work.
 func (c Category) Named() bool { return c != Other && c != Triton }
 
 // Components of a transformer, as far as names tell them.
@@ -68,10 +66,10 @@ const (
 	CompOther       = "other"
 )
 
-// Info is what a kernel's name says.
+// Info is what the name of a kernel tells.
 type Info struct {
 	Category   Category
-	Weak       bool   // Category is hinted at by a word alone that other kernels have too
+	Weak       bool   // Category comes only from a word that other kernels also have
 	Library    string // who wrote it: a Lib constant
 	Component  string // a Comp constant; a kernel fused of several parts has its first
 	Comm       bool   // Category is Comm
@@ -81,15 +79,13 @@ type Info struct {
 	Display    string // at most 60 runes, for people; distinct kernels may rarely share one
 }
 
-// maxRead bounds how much of a name rules look at, in bytes. What a kernel does
-// is said early; hostile names are long.
+// maxRead bounds how many bytes of a name rules look at. Names state their work early; very long names are hostile.
 const maxRead = 8 << 10
 
-// Classify returns what name says. It is meant to be called once per distinct
-// name: a few tens of microseconds for a long one.
+// Classify returns what name tells. Call it once per distinct name: a long one takes a few tens of microseconds.
 func Classify(name string) Info { return classify(name, (*view).rule) }
 
-// ClassifyAs is Classify where somebody who knows the kernel says its category.
+// ClassifyAs is Classify for a kernel whose category is known otherwise.
 func ClassifyAs(name string, category Category) Info {
 	return classify(name, func(*view) *compiledRule { return &compiledRule{rule: rule{cat: category}} })
 }
@@ -112,7 +108,7 @@ func classify(name string, ruleOf func(*view) *compiledRule) Info {
 // view is a name in the forms that rules and renderers read.
 type view struct {
 	name string // as it came
-	raw  string // the same in lower case, for what Canonical drops
+	raw  string // the same in lower case, for the parts that Canonical drops
 	text string // lower case, canonical
 	sym  symbol // canonical, unqualified, taken apart
 	// The kernel's own name and its namespaces, without template arguments, and that name alone: see words
@@ -134,8 +130,8 @@ func newView(name, canonical string) view {
 	return v
 }
 
-// told is what a canonical name says of the kernel's work. What CuTe DSL appends to the class is the layout of its
-// operands (…Kernel_object_at__CopyAtom_…), and Gemma is a model, no "gemm".
+// told is the work that a canonical name tells. The suffix that CuTe DSL appends to the class is the layout of its
+// operands (…Kernel_object_at__CopyAtom_…), and Gemma is a model, not a "gemm".
 func told(canonical string) string {
 	if i := strings.Index(canonical, "_object_at_"); i > 0 {
 		canonical = canonical[:i]
@@ -174,8 +170,8 @@ func lower(s string) string {
 // maxDisplay is the length of Info.Display, in runes.
 const maxDisplay = 60
 
-// display returns a short form of the name: no namespaces, generic wrappers
-// replaced by what they run, ATen's by what they apply.
+// display returns a short form of the name: without namespaces; generic wrappers are replaced by the code that they
+// run, ATen's by the function that they apply.
 func (v view) display(canonical string) string {
 	y := v.sym.unwrap()
 	if w, ok := v.sym.work(); ok {
@@ -216,12 +212,12 @@ func (y symbol) wrapperName() string {
 	return strings.Replace(y.base, "_kernel", "", 1)
 }
 
-// xmmaNoise is what all variants of xmma kernels share.
+// xmmaNoise is the text that all variants of xmma kernels share.
 var xmmaNoise = strings.NewReplacer(
 	"_tilesize", "_", "_stage", "_s", "_warpsize1x2x1", "", "_warpsize1x4x1", "", "_warpsize2x2x1", "",
 	"_warpsize2x1x1", "", "_warpsize4x1x1", "",
 	"_ffma", "", "_aligna4", "", "_alignc4", "", "_aligna8", "", "_alignc8", "", "_execute_split_k_kernel", "_splitk",
 	"_execute_kernel", "", "__5x_cublas", "")
 
-// shorten keeps the start of s and the end, where tile shapes and flags tell variants apart.
+// shorten keeps the start and the end of s, where tile shapes and flags tell variants apart.
 func shorten(s string) string { return wording.ShortenTo(s, maxDisplay, 26) }

@@ -13,11 +13,11 @@ const (
 	EngineMLC     = "mlc"
 )
 
-// Unknown is the value of a Marker's number that the text does not give.
+// Unknown is the value of a number that the Marker's text does not state.
 const Unknown int64 = -1
 
-// Marker is what the name of a range that an engine puts around a step says.
-// Numbers are Unknown where it does not say, and never negative otherwise.
+// Marker is the content of the name of a range that an engine puts around a step. Numbers that it does not state are
+// Unknown; others are never negative.
 type Marker struct {
 	Engine string // an Engine constant
 	Phase  string // a Phase constant; "" if the marker does not tell
@@ -27,7 +27,7 @@ type Marker struct {
 	PrefillRequests int64
 	PrefillTokens   int64 // prompt tokens computed in this step
 	DecodeRequests  int64
-	DecodeTokens    int64 // tokens the decoding requests computed: more than requests where drafts are verified
+	DecodeTokens    int64 // tokens the decoding requests computed: more than requests if drafts are verified
 	Batch           int64 // size of the batch in requests, without padding
 	Padded          int64 // size the CUDA graph was padded to
 	Step            int64 // the engine's own number of the step
@@ -40,7 +40,7 @@ func unknownMarker(engine string) Marker {
 	}
 }
 
-// mayMark is a fast check: false means that text is not a marker.
+// mayMark is a fast check: false means that text is certainly not a marker.
 func mayMark(text string) bool {
 	if len(text) < len("LLM@x") {
 		return false
@@ -89,8 +89,8 @@ func mayMark(text string) bool {
 //	LLM@prefill, LLM@decode_all, LLM@decode_step
 //	ProfilerStep#12                                            torch.profiler
 //
-// The number in execute_N_context is tokens for vLLM and requests for SGLang, so
-// it is not used. Text that only begins like a marker is none.
+// The number in execute_N_context is tokens for vLLM and requests for SGLang, so it is not used. Text that only begins
+// like a marker is not one.
 func ParseMarker(text string) (Marker, bool) {
 	if !mayMark(text) {
 		return Marker{}, false
@@ -146,8 +146,8 @@ func parseVLLM(text string) (Marker, bool) {
 	return m, true
 }
 
-// parseNewCached reads N_cached_M. A request that is not new decodes, or goes on with a prompt that was cut into
-// chunks: the text does not tell, and decode is what it mostly is.
+// parseNewCached reads N_cached_M. A request that is not new decodes, or continues a prompt that was cut into chunks:
+// the text does not tell which, and decode is the usual case.
 func parseNewCached(c cursor) (Marker, bool) {
 	m := unknownMarker(EngineVLLM)
 	m.PrefillRequests = c.number()

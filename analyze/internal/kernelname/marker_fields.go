@@ -33,8 +33,7 @@ func (c *cursor) number() int64 {
 	return n
 }
 
-// leadingNumber reads the number s starts with; it is not ok if there is none or
-// if it does not fit.
+// leadingNumber reads the number s starts with; it is not ok if there is none or if it does not fit.
 func leadingNumber(s string) (n int64, rest string, ok bool) {
 	i := 0
 	for ; i < len(s) && isDigit(s[i]); i++ {
@@ -145,8 +144,7 @@ func padded(body string) int64 {
 	return Unknown
 }
 
-// bracketed returns what stands between head, which ends in "[", and the "]"
-// that closes it at the end.
+// bracketed returns the text between head, which ends in "[", and the "]" that closes it at the end.
 func bracketed(text, head string) (string, bool) {
 	if !strings.HasPrefix(text, head) || closing(text[len(head)-1:]) != len(text)-len(head) {
 		return "", false
@@ -196,7 +194,7 @@ func orElse(s, key string, other int64) int64 {
 	return other
 }
 
-// runningSums are a detailed marker's numbers that differ at every step.
+// runningSums are the numbers in a detailed marker that differ at every step.
 var runningSums = []string{"sqsq", "sqsk", "sk", "ctx="}
 
 // appendMarker appends the canonical form of the marker text, see AppendRangeCanonical.
@@ -254,8 +252,7 @@ func runningSum(text string, i int) int {
 	return 0
 }
 
-// valueLen returns the length of a number or a bracketed list (with "...+3"
-// where it was cut) that s starts with.
+// valueLen returns the length of a number or a bracketed list (with "...+3" if it was cut) that s starts with.
 func valueLen(s string) int {
 	n := 0
 	if strings.HasPrefix(s, "[") {

@@ -3,11 +3,11 @@ package kernelname
 import "strings"
 
 // Operator returns the operator of PyTorch that a range stands for, and whether it stands for one: a name of the form
-// namespace::name ("aten::mm", "c10d::allreduce_", "flash_attn::_flash_attn_forward"), which begins in lower case, and
-// the node of the backward pass behind "autograd::engine::evaluate_function: ". What emit_nvtx writes behind the name
-// (sequence number, op_id, sizes) is no part of it.
+// namespace::name ("aten::mm", "c10d::allreduce_", "flash_attn::_flash_attn_forward"), which begins in lower case, or
+// the node of the backward pass after "autograd::engine::evaluate_function: ". The suffix that emit_nvtx writes
+// (sequence number, op_id, sizes) is not part of it.
 //
-// Other libraries have ranges of this form too: it is an operator for certain where the same process has some aten::
+// Other libraries have ranges of this form too: it is certainly an operator only if the same process has an aten::
 // range ([IsATen]).
 func Operator(text string) (op string, ok bool) {
 	if i := strings.IndexByte(text, ','); i >= 0 {

@@ -35,13 +35,13 @@ func (r *compiledRule) matches(v *view) bool {
 		(r.raw == "" || r.rawOf.in(v.raw))
 }
 
-// patterns match where one of them does.
+// patterns match if one of them does.
 type patterns []pattern
 
-// pattern matches where all its parts are found, in any order.
+// pattern matches if all its parts are found, in any order.
 type pattern []part
 
-// part is a literal and what it is bound to.
+// part is a literal, and where it must stand.
 type part struct {
 	lit        string
 	start, end bool // ^ and $: the text's
@@ -113,8 +113,8 @@ func isAlnum(c byte) bool { return isLetter(c) || isDigit(c) }
 var oneWord = strings.NewReplacer("MoE", "Moe", "RoPE", "Rope")
 
 // words is s as lower-case words with "_" around each: "void ns::TopKPerRow" is "_void_ns_top_k_per_row_". A word ends
-// where the case goes up ("RMSNorm" is rms_norm, "Sm90Fused" sm90_fused, "W8A8" one word) and at what is no letter and
-// no digit. "MoE", "MoEs" and "RoPE" are one word.
+// at a change to upper case ("RMSNorm" is rms_norm, "Sm90Fused" sm90_fused, "W8A8" one word) and at any character that
+// is not a letter or a digit. "MoE", "MoEs" and "RoPE" are one word.
 func words(s string) string {
 	s = oneWord.Replace(s)
 	out := make([]byte, 1, len(s)+len(s)/4+2)
@@ -146,9 +146,9 @@ func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// parseWords reads patterns of whole words: "mega_moe" matches where these words follow each other, "attn*" also where
-// one only begins so, "*attn" where it ends so, and "chunk&fwd" where both are. "^" binds to the first word of the
-// function's own name.
+// parseWords reads patterns of whole words: "mega_moe" matches these words in sequence, "attn*" a word that begins so,
+// "*attn" a word that ends so, and "chunk&fwd" a name with both. "^" binds to the first word of the function's own
+// name.
 func parseWords(s string) []wordPattern {
 	var out []wordPattern
 	for field := range strings.FieldsSeq(s) {
@@ -170,7 +170,7 @@ func parseWords(s string) []wordPattern {
 	return out
 }
 
-// wordPattern matches where all its parts are found, in any order.
+// wordPattern matches if all its parts are found, in any order.
 type wordPattern []wordPart
 
 type wordPart struct {

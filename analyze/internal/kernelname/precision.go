@@ -15,7 +15,7 @@ var tensorCoreWords = []string{
 var singleWords = []string{"sgemm", "f32f32_f32f32", "cutlassf_f32", "cutlassb_f32", "scudnn", "simt_s", "_simt", "fp32"}
 
 // FP32Math reports whether a name says that a matrix product, a convolution or attention runs in FP32, without tensor
-// cores. A name that says neither is no evidence.
+// cores. A name without such words proves nothing either way.
 func FP32Math(name string, info *Info) bool {
 	switch info.Category {
 	case GEMM, MoEGEMM, Attention:

@@ -2,8 +2,8 @@ package kernelname
 
 import "strings"
 
-// AppendRangeCanonical appends to dst the key by which NVTX ranges of one meaning
-// are grouped: what counts calls becomes #, what tells places in the model apart stays.
+// AppendRangeCanonical appends to dst the key by which NVTX ranges of one meaning are grouped: numbers that count calls
+// become #, numbers that name places in the model stay.
 //
 //   - ", seq = N" and ", op_id = N" (PyTorch's emit_nvtx) go;
 //   - addresses, UUIDs and hexadecimal ids become #;
@@ -12,14 +12,13 @@ import "strings"
 //     counts ("step_12_decode"), or of four digits and more;
 //   - other numbers inside a name stay: "blocks.10.attn" and "blocks.11.attn" are
 //     two modules, "AllToAll4D", "c10d" and "cublasCreate_v2" are names;
-//   - step markers (ParseMarker) keep the sizes of the batch, which say what work
-//     the step did, and lose what counts steps: ProfilerStep#12 → ProfilerStep#,
-//     "[Executor] _forward_step 7: 2 ctx reqs…" → "[Executor] _forward_step #: 2
-//     ctx reqs…"; so do steps written by hand (ParseStep). So do the running sums of key lengths in detailed markers
-//     (sk, sqsq, sqsk, ctx), which differ at every step.
 //
-// The key of a key is itself. text is read once from left to right, and nothing is
-// allocated but dst's growth.
+// - step markers (ParseMarker) keep the sizes of the batch, which state the work of the step, and lose the numbers that
+// count steps: ProfilerStep#12 → ProfilerStep#, "[Executor] _forward_step 7: 2 ctx reqs…" → "[Executor] _forward_step
+// #: 2 ctx reqs…"; so do steps written by hand (ParseStep). Detailed markers also lose the running sums of key lengths
+// (sk, sqsq, sqsk, ctx), which differ at every step.
+//
+// The key of a key is the key itself. text is read once from left to right, and only dst is allocated.
 func AppendRangeCanonical(dst []byte, text string) []byte {
 	text = strings.TrimRight(text, " ")
 	if mayMark(text) {
@@ -60,7 +59,7 @@ func AppendRangeCanonical(dst []byte, text string) []byte {
 	return dst
 }
 
-// appendHash writes "#", once where several counters meet.
+// appendHash writes "#", only once if several counters meet.
 func appendHash(dst []byte, base int) []byte {
 	if len(dst) > base && dst[len(dst)-1] == '#' {
 		return dst
@@ -107,9 +106,8 @@ func stripTags(s string) string {
 	return string(out)
 }
 
-// counter looks at the number that begins at text[i] and reports whether it
-// counts something. If so text[start:end] is to be replaced, else reading goes on
-// at end.
+// counter looks at the number that begins at text[i] and reports whether it counts something. If so text[start:end] is
+// to be replaced, else reading continues at end.
 func counter(text string, i int) (start, end int, ok bool) {
 	var prev byte
 	if i > 0 {
@@ -149,7 +147,7 @@ func counter(text string, i int) (start, end int, ok bool) {
 	return i, end, true
 }
 
-// longNumber is the least length of a number that is a counter wherever it stands.
+// longNumber is the number of digits from which a number counts as a counter anywhere.
 const longNumber = 4
 
 // isValuePlace reports whether a number after c, or at the start (0), is a value
@@ -178,7 +176,7 @@ func decimals(s string) int {
 	return n
 }
 
-// atEnd reports whether nothing but what will be cut follows.
+// atEnd reports whether only text that will be cut follows.
 func atEnd(s string) bool {
 	for s != "" {
 		if s[0] == ' ' {
@@ -299,14 +297,14 @@ func hexEnd(text string, i int) bool {
 	return i == len(text) || !isAlnum(text[i]) && text[i] < 0x80 && text[i] != '#'
 }
 
-// What PyTorch's emit_nvtx counts stands behind these.
+// Prefixes of the counters of PyTorch's emit_nvtx.
 const (
 	seq  = ", seq = "
 	opID = ", op_id = "
 )
 
-// CutCounters returns text without what emit_nvtx counts at its end, and whether
-// there was any. What is left is a key as AppendRangeKey's is.
+// CutCounters returns text without the counters of emit_nvtx at its end, and whether there were any. The rest is a key
+// of the same kind as AppendRangeKey's.
 func CutCounters(text string) (rest string, ok bool) {
 	rest = text
 	if mayMark(text) || len(text) > maxRange {
@@ -330,10 +328,9 @@ func CutCounters(text string) (rest string, ok bool) {
 	}
 }
 
-// AppendRangeKey appends a key of text to dst that is much cheaper than its
-// canonical form: text without what PyTorch's emit_nvtx counts, ", seq = N" and
-// ", op_id = N". Ranges of equal key have equal canonical names (AppendRangeCanonical)
-// and equal phases (BuiltinPhase), so one answer serves all of them.
+// AppendRangeKey appends to dst a key of text that is much cheaper than its canonical form: text without the counters
+// of PyTorch's emit_nvtx, ", seq = N" and ", op_id = N". Ranges of equal key have equal canonical names
+// (AppendRangeCanonical) and equal phases (BuiltinPhase), so that one answer holds for all of them.
 func AppendRangeKey(dst []byte, text string) []byte {
 	if mayMark(text) || len(text) > maxRange {
 		return append(dst, text...)

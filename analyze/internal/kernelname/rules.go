@@ -2,27 +2,23 @@ package kernelname
 
 import "strings"
 
-// rule assigns a category to names that hold one of the patterns in any or words
-// and none of those in not. Patterns are separated by spaces and match lower-case
-// canonical text; "^" binds a pattern to its start, "$" to its end, and "~" to
-// the border of a word, of letters and digits, on the side where it stands. A
-// pattern in raw matches the name as it came, before casts were dropped. Those in
-// words match whole words of the kernel's own name, in either spelling: see parseWords.
+// rule assigns a category to names that hold one of the patterns in any or words and none of those in not. Patterns are
+// separated by spaces and match lower-case canonical text; "^" binds a pattern to the start of the text, "$" to its
+// end, and "~" to the border of a word of letters and digits. A pattern in raw matches the original name, before casts
+// were dropped. Patterns in words match whole words of the kernel's own name, in either spelling: see parseWords.
 type rule struct {
 	cat   Category
 	any   string
 	words string
 	not   string
-	comp  string // component, where it is not the category's own
+	comp  string // component, if it is not the category's own
 	raw   string
 }
 
-// rules in order: the first that matches wins. Order and cautions are what
-// engines' own classifiers got wrong.
+// rules in order: the first that matches wins. Order and exceptions avoid mistakes of the engines' own classifiers.
 var rules = compile([]rule{
-	// Inductor lists every operator it fused, neighbours and custom calls too
-	// (…_moe_forward_…, …_all_reduce_…): such a word does not tell what
-	// the kernel does. So these come first and have words of their own.
+	// Inductor lists every operator it fused, neighbours and custom calls too (…_moe_forward_…, …_all_reduce_…): such a
+	// word does not tell the work of the kernel. So these rules come first and have words of their own.
 	{cat: Attention, any: "^triton_tem_fused&flex_attention ^triton_tem_fused&_sdpa"},
 	{cat: GEMM, any: "^triton_tem_fused ^triton_mm ^triton_bmm"},
 	{cat: Norm, any: "^triton_red_fused&rsqrt ^triton_per_fused&rsqrt ^triton_poi_fused&rsqrt ^triton_red_fused&_norm ^triton_per_fused&_norm ^triton_poi_fused&_norm", not: "_normal"},
@@ -39,7 +35,7 @@ var rules = compile([]rule{
 	{cat: Elementwise, any: "~nvfuser_pointwise"},
 	{cat: Reduce, any: "~nvfuser_reduction ~nvfuser_inner ~nvfuser_outer"},
 
-	// What is made ready for a kernel says whose it is: these are not attention, not products.
+	// Kernels that prepare another one carry its name: these are not attention, not products.
 	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle&*bit make_sequential&*bit act_quant* convert_sf* kv&pack&quantize"},
 	{cat: MoERoute, words: "moe&metadata append&experts remap&experts group_mask* tiles&indptr m_range* shuffle_mul_sum*"},
 	{cat: Prepare, words: "advance_step* attn_metadata* build&metadata prepare&metadata update&metadata decode_metadata* verify_metadata* extend_metadata* ^prepare&inputs packed_mask* tree_mask* leaf_mask* pack&mask indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
@@ -48,12 +44,12 @@ var rules = compile([]rule{
 	{cat: Activation, words: "^silu_mul* silu_and_mul* gelu_and_mul* ^swiglu_mul* swiglu_and_mul* act_and_mul* ^act_mul* moe_activation* and_mul", not: "gemm matmul",
 		comp: CompFFN},
 	{cat: Activation, words: "silu_mul&quant gelu_mul&quant ^unary_gated*", comp: CompFFN}, // for a product, or of llama.cpp
-	// llama.cpp's norm and neox say how pairs lie
+	// llama.cpp's suffixes norm and neox name the order of pairs
 	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope indexer&q_rope rope&hadamard", not: "cache attn attention"},
 	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
 
-	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and
-	// "combine" alone are not DeepEP's (flash attention has a combine).
+	// "reduce_kernel" is ATen's reduction, not communication; "dispatch" and "combine" alone are not DeepEP's (flash
+	// attention has a combine).
 	{cat: Comm, words: "a2a moe_comm* ep_dispatch* ep_combine* symmetric_memory oneshot one_shot twoshot two_shot 1shot 2shot lamport rsag* ipc_topo* push_param peer peers putmem* getmem* barrier broadcast_simple ^broadcast p2p internode intranode inter_node intra_node", not: "attn attention"},
 	{cat: Comm, any: "^nccl ~rccl ~hccl nvshmem ~msccl mooncake deep_ep deepep userbuffers"},
 	{cat: Comm, any: "allreduce all_reduce cross_device_reduce quick_reduce quickreduce oneshot_lamport multimem symm_mem"},
@@ -83,7 +79,7 @@ var rules = compile([]rule{
 		any:   "linear_attn linear_attention linearattn lightning_attn lightning_attention ~gdn~ _gdn_ delta_rule gated_delta ~kda~ _kda_ flashkda fusedgdn fusedgdr gdrkernel",
 		words: "gdn gdr kda ssd gla hgrn rwkv* wkv* dplr iplr retention delta_net* gated_delta* delta_rule* delta_attention delta_attn cp_delta* g_beta beta_g intra_chunk kkt wy qkvzba ssm rg_lru token_shift"},
 
-	// What feeds attention is named after it too.
+	// Kernels that prepare inputs of attention are named after it too.
 	{cat: GEMM, words: "mla&gemv mla&bmm", not: "attn attention"},
 	{cat: Norm, words: "qk_norm* qknorm* q_norm*", not: "attn attention"},
 	{cat: Attention,
@@ -93,11 +89,11 @@ var rules = compile([]rule{
 	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla",
 		words: "attn mha mqa gqa mla dsa nsa bsa qsa flash flashdecode* varlen ^parallel&fwd ^parallel&bwd paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
 	{cat: Attention, words: "^fwd_kernel*", not: "penalt embed _ep_"},
-	// The indexer of sparse attention chooses tokens, not a next token.
+	// The indexer of sparse attention chooses tokens to attend to, not the next token.
 	{cat: Attention,
 		words: "clean_logits fp8_index* index_score* indexer topk_transform* top_k_transform* top_k_per_row* topk_per_row* top_k_multi_row* topk_multi_row* select_block* topk_block* block_topk* topk&swa topk&lens verify&stage1 verify&stage2"},
-	// Triton's attention kernels of SGLang; "_fwd_kernel" inside a longer name is
-	// anyone's (_layer_norm_fwd_kernel), and _fwd_kernel_ep_* moves expert rows.
+	// Triton's attention kernels of SGLang; "_fwd_kernel" inside a longer name occurs everywhere
+	// (_layer_norm_fwd_kernel), and _fwd_kernel_ep_* moves expert rows.
 	{cat: MoERoute, any: "_fwd_kernel_ep_"},
 	{cat: Attention,
 		any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
@@ -110,7 +106,7 @@ var rules = compile([]rule{
 	{cat: Comm, any: "::internode ::intranode", not: "attn"},
 
 	{cat: MoERoute, words: "group_gemm_starts ggemm_starts compute_strides* problem_sizes* arg_sorts* masked_m"},
-	// A whole MoE layer in one kernel, and its products apart.
+	// A whole MoE layer in one kernel, and single products of one.
 	{cat: MoEGEMM,
 		words: "moe_dynamic* moe_static* moe_micro* moe_vec moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm moe&w4a* moe&w8a* moe&mma moe&imma moe&wmma moe&q2* moe&q3* moe&q4* moe&q5* moe&q6* moe&q8* moe&proj moe&gate_up moe&gateup moe&down expert&gemm expert&matmul experts&w4a16 experts&gemm fc12 grouped&matmul grouped&gemm grouped_mm* group_mm* grouped_gemv* mul_mat_id* *moe&stage1* *moe&stage2* moe&a4w* moe&a8w* moe&a16w*", any: "mfma_moe"},
 	{cat: MoEGEMM, words: "mega_moe* megamoe*", not: "input quant dispatch"},
@@ -186,7 +182,8 @@ var rules = compile([]rule{
 	{cat: Elementwise,
 		any: "elementwise gpu_kernel_impl multi_tensor_apply pointwise functor triu_tril where_kernel dropout masked_fill"},
 
-	// Weak words, after everything that computes. Ids, tokens and lengths that are moved or filled are the step's inputs.
+	// Weak words, after everything that computes. Ids, tokens and lengths that are moved or filled are inputs of the
+	// step.
 	{cat: Prepare,
 		words: "copy&ids copy&offsets copy&inputs copy&indices fill&id fill&ids fill&inputs causal_mask causal_masks fill&tokens pad&sequence pad&input pad&inputs pad&seq pack&input pack&inputs", not: "cache"},
 	{cat: GEMM, words: "linear linears matvec mv proj proj* lm_head w2a* w3a* w4a* w8a*", not: "quant attn cross_entropy"},
@@ -197,7 +194,7 @@ var rules = compile([]rule{
 	{cat: Elementwise, any: "residual", words: "sub_mean add bias mul scale scales cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
 })
 
-// weakRules come last: what only a word hints at that other kernels have too.
+// weakRules come last: words that other kernels have too.
 var weakRules = weak([]rule{
 	{cat: Norm, words: "mean_var var variance rstd"},
 	{cat: Elementwise, words: "sinkhorn* mhc hc"},
@@ -221,7 +218,7 @@ var weakRules = weak([]rule{
 		words: "sub div exp log sqrt rsqrt pow neg abs sign round square where mask masked fused_add loop&fusion arange range to_fp32 to_f32 to_fp16 to_f16 to_bf16 to_half to_float"},
 })
 
-// other and jit are what no rule names.
+// other and jit stand for names that match no rule.
 var (
 	other = compiledRule{rule: rule{cat: Other}}
 	jit   = compiledRule{rule: rule{cat: Triton}}
@@ -244,7 +241,7 @@ func (r *compiledRule) component() string {
 	return CompOther
 }
 
-// rule returns what the dictionary knows the kernel as, else the first rule that matches.
+// rule returns the rule of the dictionary for the kernel, else the first rule that matches.
 func (v *view) rule() *compiledRule {
 	r := v.ruled()
 	switch c, ok := known(v.head); {
@@ -256,7 +253,7 @@ func (v *view) rule() *compiledRule {
 	return r
 }
 
-// ruled is what the rules alone say.
+// ruled is the first rule that matches, without the dictionary.
 func (v *view) ruled() *compiledRule {
 	for i := range rules {
 		if r := &rules[i]; r.matches(v) {
@@ -274,9 +271,8 @@ func (v *view) ruled() *compiledRule {
 	return &other
 }
 
-// isJITName reports whether a name looks as @triton.jit functions do: a bare
-// lower_snake identifier. C and C++ kernels come with parameters, except
-// extern "C" ones, which other rules know.
+// isJITName reports whether a name looks like a @triton.jit function: a bare lower_snake identifier. C and C++ kernels
+// come with parameters, except extern "C" ones, for which there are other rules.
 func isJITName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !isDigit(c) && c != '_' && (c < 'a' || 'z' < c) {

@@ -97,9 +97,8 @@ func addressLen(s string) int {
 	return n
 }
 
-// stripCounters replaces what compilers count: Triton's signature suffix
-// (name_0d1d2de, from its versions before 3) and Inductor's trailing number
-// (triton_poi_fused_add_12). Hand-written names keep theirs.
+// stripCounters replaces the counters of compilers: Triton's signature suffix (name_0d1d2de, from its versions before
+// 3) and Inductor's trailing number (triton_poi_fused_add_12). Hand-written names keep their numbers.
 func stripCounters(name []byte) []byte {
 	for _, c := range name {
 		if !isWord(c) && c != '#' {
@@ -145,7 +144,7 @@ func isInductor(name string) bool {
 	return false
 }
 
-// isCounter reports whether part is a number, or what became of one.
+// isCounter reports whether part is a number, or the # that replaced one.
 func isCounter(part string) bool {
 	for i := range len(part) {
 		if !isDigit(part[i]) && part[i] != '#' {
@@ -155,8 +154,7 @@ func isCounter(part string) bool {
 	return part != ""
 }
 
-// isSignature reports whether part reads 0d1d2de…: two arguments or more, or
-// "2d" would be one.
+// isSignature reports whether part reads 0d1d2de…: at least two arguments, since "2d" alone is a word.
 func isSignature(part string) bool {
 	if len(part) < 3 || part[0] != '0' || part[1] != 'd' {
 		return false
@@ -211,8 +209,8 @@ func unqualify(c string) string {
 	return string(out)
 }
 
-// Uncast drops the casts that older demanglers print before template arguments that are numbers, and nothing else:
-// "f<(int)128>(int)" is "f<128>(int)". What an nsys or ncu of today prints stays as it is.
+// Uncast drops only the casts that older demanglers print before template arguments that are numbers:
+// "f<(int)128>(int)" becomes "f<128>(int)". Names of a current nsys or ncu stay unchanged.
 func Uncast(name string) string {
 	if !strings.Contains(name, "(") {
 		return name

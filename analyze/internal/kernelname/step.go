@@ -2,7 +2,7 @@ package kernelname
 
 import "strings"
 
-// Programs whose ranges go around a step, but do not say what is in it.
+// Programs whose ranges surround a step without describing it.
 const (
 	EngineSGLangLoop = "sglang scheduler"    // its Nsight ranges
 	EngineVLLMScopes = "vllm scopes"         // VLLM_NVTX_SCOPES_FOR_PROFILING
@@ -14,7 +14,7 @@ const (
 	EngineLayers = "layers of "
 )
 
-// stepNames are the names of ranges around a step that say nothing more.
+// stepNames are names of ranges around a step that tell nothing else.
 var stepNames = map[string]string{
 	"scheduler.run_batch":           EngineSGLangLoop,
 	"gpu_model_runner: forward":     EngineVLLMScopes,
@@ -28,14 +28,14 @@ var stepNames = map[string]string{
 	"draft_model_forward":           EngineLMDeploy,
 }
 
-// ParseStep reads ranges that go around a step without being an engine's marker (ParseMarker):
+// ParseStep reads ranges that surround a step but are not an engine's marker (ParseMarker):
 //
 //	scheduler.run_batch, gpu_model_runner: forward, _forward_step, forward_cudagraph    engines
 //	Prefill, Decode, decode_step_3, Decode/step_003, [Decode step 3], step 7, ITER_12   by hand
 //	decode_step_3 bs=8 tokens=8                                                         with sizes
 //
-// A number, or the # that AppendRangeCanonical writes for it, counts steps. A phase without a number may go around
-// many steps (Whole). What says context is a prompt's part, as TensorRT-LLM says it.
+// A number, or the # that AppendRangeCanonical writes for it, counts steps. A phase without a number may span many
+// steps (Whole). The word context means the part of a prompt, as in TensorRT-LLM.
 func ParseStep(text string) (Marker, bool) {
 	text = strings.TrimRight(text, " ")
 	if engine, ok := stepNames[text]; ok {
@@ -57,7 +57,7 @@ func ParseStep(text string) (Marker, bool) {
 // maxScript bounds the name of a step that was written by hand, in bytes.
 const maxScript = 40
 
-// parseScript reads a name of nothing but a phase, words that count steps, and a number.
+// parseScript reads a name that consists of a phase, words that count steps, and a number.
 func parseScript(text string) (Marker, bool) {
 	m := unknownMarker(EngineScript)
 	if len(text) < len("iter1") || len(text) > maxScript {
@@ -141,8 +141,8 @@ func sizes(fields string) (batch, tokens int64) {
 	return batch, tokens
 }
 
-// parseMLC reads BatchDecode num_seqs=8, BatchPrefill total_seq_len=7 and the like. What ends in "getting requests"
-// is the host's part.
+// parseMLC reads BatchDecode num_seqs=8, BatchPrefill total_seq_len=7 and the like. Names that end in "getting
+// requests" are host work.
 func parseMLC(text string) (Marker, bool) {
 	m := unknownMarker(EngineMLC)
 	word, fields, _ := strings.Cut(text, " ")
@@ -164,8 +164,9 @@ func parseMLC(text string) (Marker, bool) {
 	return m, true
 }
 
-// parseLayers reads {'Module': 'Qwen3ForCausalLM', …, 'Inputs': [[512], …]…}: hooks print it around every module. The
-// outermost one has no dot in its name. The first number of its inputs is the tokens of the step, of prompts or not.
+// parseLayers reads {'Module': 'Qwen3ForCausalLM', …, 'Inputs': [[512], …]…}, which hooks print around every module.
+// The outermost module has no dot in its name. The first number of its inputs is the tokens of the step, of prompts or
+// of decoding.
 func parseLayers(text string) (Marker, bool) {
 	rest, ok := strings.CutPrefix(text, "{'Module': '")
 	name, rest, closed := strings.Cut(rest, "'")
@@ -181,7 +182,7 @@ func parseLayers(text string) (Marker, bool) {
 	return m, true
 }
 
-// appendLayers appends the canonical form of a model's range: what its name is and how many tokens went in.
+// appendLayers appends the canonical form of a model's range: its name, and the number of input tokens.
 func appendLayers(dst []byte, text string) []byte {
 	rest := strings.TrimPrefix(text, "{'Module': '")
 	end := len(text) - len(rest) + strings.IndexByte(rest, '\'') + 1

@@ -12,8 +12,8 @@ type symbol struct {
 // maxArgs bounds how many template arguments are read.
 const maxArgs = 64
 
-// parseSymbol takes s apart. Of "a<…>::b<…>" the function is b; what encloses
-// lambdas ("f<…>::operator()::{lambda()#1}") is f.
+// parseSymbol takes s apart. The function in "a<…>::b<…>" is b; in "f<…>::operator()::{lambda()#1}", which encloses a
+// lambda, it is f.
 func parseSymbol(s string) symbol {
 	seg := s
 	if i := lambdaAt(s); i >= 0 {
@@ -94,8 +94,8 @@ func scanTop(s string, i int, f func(i int) bool) int {
 	return -1
 }
 
-// unwrap returns the kernel that a generic entry point runs:
-// "Kernel2<cutlass_80_…>" and "device_kernel<FlashAttnFwdSm90<…>>" are what they hold.
+// unwrap returns the kernel that a generic entry point runs, which stands in its template arguments:
+// "Kernel2<cutlass_80_…>" and "device_kernel<FlashAttnFwdSm90<…>>".
 func (y symbol) unwrap() symbol {
 	for range 3 {
 		if len(y.args) == 0 || !isWrapper(y.base) {
@@ -110,8 +110,8 @@ func (y symbol) unwrap() symbol {
 	return y
 }
 
-// ownName returns the kernel's name with its namespaces but without template arguments, and the name alone. Of a
-// generic entry point they are those of what it runs.
+// ownName returns the kernel's name with its namespaces but without template arguments, and the name alone. For a
+// generic entry point they are those of the kernel that it runs.
 func ownName(s string) (head, base string) {
 	y := parseSymbol(s)
 	for range 3 {
@@ -143,18 +143,18 @@ func isWrapper(base string) bool {
 	return false
 }
 
-// work is what an ATen wrapper (elementwise_kernel, reduce_kernel) applies.
+// work is the operation that an ATen wrapper (elementwise_kernel, reduce_kernel) applies.
 type work struct {
 	name  string // "MulFunctor", "direct_copy", "sum_functor"
 	dtype string // as spelled: "float", "BFloat16"; "" if the name does not say
-	form  string // "scalar" where one operand is a constant
-	nth   string // lambda number where it is not 1
+	form  string // "scalar" if one operand is a constant
+	nth   string // lambda number if it is not 1
 }
 
 // maxNest bounds how deep functors are followed.
 const maxNest = 8
 
-// applied returns what the template argument s applies.
+// applied returns the operation that the template argument s applies.
 func applied(s string, depth int) work {
 	y := parseSymbol(s)
 	if depth >= maxNest {
@@ -223,8 +223,8 @@ func isATenWrapper(base string) bool {
 		base == "multi_tensor_apply_kernel"
 }
 
-// work returns what an ATen wrapper applies: the first argument that is no
-// number, no plain type and none of the wrapper's own helpers.
+// work returns the operation that an ATen wrapper applies: its first argument that is not a number, a plain type or one
+// of the wrapper's own helpers.
 func (y symbol) work() (work, bool) {
 	if !isATenWrapper(y.base) {
 		return work{}, false
@@ -253,6 +253,6 @@ func (y symbol) work() (work, bool) {
 	return work{}, false
 }
 
-// Function is the kernel function's own name: no namespaces, no template arguments, no parameters. It is what ncu
-// prints with --print-kernel-base function. Many kernels may share one.
+// Function is the kernel function's own name, without namespaces, template arguments and parameters, as ncu prints it
+// with --print-kernel-base function. Many kernels may share one.
 func Function(name string) string { return parseSymbol(Unqualified(name)).base }

@@ -6,12 +6,13 @@ import (
 	"sync"
 )
 
-// symbols.tsv is the dictionary: kernels of public engines and libraries by their own names, and what they do. It says
-// in whose sources each was read and in which version, a release or a commit: one project of those that have it, because
-// they copy from each other. "-" is a name that is known from the project and was read in no one version. A name that
-// two kernels of different work share has the namespace (finalize::finalizeKernel) or is left to the rules, as is one
-// that could be anything elsewhere (topk_kernel) and what template arguments decide (DeepGEMM's products are grouped by
-// expert or not). TestDictionaryFromACheckout writes the file anew from the sources of a project.
+// symbols.tsv is the dictionary: kernels of public engines and libraries by their own names, and their work. It states
+// in which sources each was read and in which version, a release or a commit: only one project of those that have the
+// kernel, because they copy from each other. "-" marks a name known from the project but not read in any version. If
+// two kernels of different work share a name, it has its namespace (finalize::finalizeKernel) or is left to the rules;
+// so are names that could mean anything elsewhere (topk_kernel), and kernels whose work depends on template arguments
+// (DeepGEMM's products are grouped by expert or not). TestDictionaryFromACheckout writes the file anew from the sources
+// of a project.
 //
 //go:embed symbols.tsv
 var symbolText string
@@ -28,7 +29,7 @@ var Symbols = sync.OnceValue(func() map[string]Category {
 	return out
 })
 
-// known looks the kernel's own name up in the dictionary, with as many of its namespaces as it has there.
+// known looks the kernel's own name up in the dictionary, with as many of its namespaces as the entry has.
 func known(head string) (Category, bool) {
 	head = strings.TrimSuffix(head[strings.LastIndexByte(head, ' ')+1:], "_#")
 	for {

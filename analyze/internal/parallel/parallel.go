@@ -21,7 +21,7 @@ func Each(n int, f func(i int)) {
 		wg     sync.WaitGroup
 		mu     sync.Mutex
 		next   int
-		failed interface{} // what a panic said
+		failed interface{} // the value of a panic
 	)
 	take := func() (i int, ok bool) {
 		mu.Lock()
@@ -47,14 +47,14 @@ func Each(n int, f func(i int)) {
 	}
 	wg.Wait()
 	if failed != nil {
-		panic(failed) // f's own, on the goroutine of the caller, who can recover it
+		panic(failed) // f's own panic, on the goroutine of the caller, who can recover it
 	}
 }
 
 // Do runs some functions as Each does.
 func Do(list ...func()) { Each(len(list), func(i int) { list[i]() }) }
 
-// Chunks cuts the numbers 0 to n-1 into a stretch for each processor, of at least least numbers, and runs f on each.
+// Chunks cuts the numbers 0 to n-1 into one part for each processor, of at least least numbers, and runs f on each.
 func Chunks(n, least int, f func(lo, hi int)) {
 	k := max(1, min(runtime.GOMAXPROCS(0), n/max(1, least)))
 	Each(k, func(i int) { f(n*i/k, n*(i+1)/k) })

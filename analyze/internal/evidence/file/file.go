@@ -1,5 +1,5 @@
-// Package file is what all readers of evidence share: an input that can be opened again, unpacked where it is
-// compressed, and the count of what was read, understood and not.
+// Package file holds the types that all readers of evidence share: an input that can be reopened and is unpacked if it
+// is compressed, and the count of records read, understood and not understood.
 package file
 
 import (
@@ -61,7 +61,7 @@ func New(path, name string) (Input, error) {
 	return Input{Name: filepath.ToSlash(name), Path: path, Bytes: info.Size(), Tally: &Tally{}}, nil
 }
 
-// Open opens the file for reading from its start, unpacked where it is gzip or zstd. What it unpacks to is bounded.
+// Open opens the file for reading from its start, and unpacks gzip and zstd. The unpacked size is bounded.
 func (in *Input) Open() (io.ReadCloser, error) {
 	f, err := os.Open(in.Path)
 	if err != nil {
@@ -100,7 +100,7 @@ type unpacked struct {
 
 func (u unpacked) Close() error { return u.close() }
 
-// HeadBytes is how much of a file's start tells what it is.
+// HeadBytes is how many bytes at the start of a file are read to find its kind.
 const HeadBytes = 64 << 10
 
 // Head reads the start of the file, HeadBytes at most.
@@ -111,7 +111,7 @@ func (in *Input) Head() ([]byte, error) {
 	}
 	defer r.Close()
 	head, err := io.ReadAll(io.LimitReader(r, HeadBytes))
-	if len(head) > 0 { // what could be read of a damaged file still tells what it is
+	if len(head) > 0 { // the start of a damaged file may still show its kind
 		return head, nil
 	}
 	return head, err

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// UTF8 makes UTF-8 of UTF-16 with a byte order mark, as PowerShell writes it, and drops the mark of UTF-8. Text without
-// a mark passes through as it is, valid UTF-8 or not.
+// UTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8, and drops the mark of UTF-8. Text
+// without a mark passes through unchanged, valid UTF-8 or not.
 func UTF8(r io.Reader) io.Reader { return transform.NewReader(r, unicode.BOMOverride(transform.Nop)) }
 
-// MaxLine bounds the memory of one line, in bytes: what is longer is cut there.
+// MaxLine bounds the memory of one line, in bytes: longer lines are cut.
 const MaxLine = 1 << 20
 
 // Lines reads lines of any length in bounded memory.
@@ -31,15 +31,15 @@ type Lines struct {
 // NewLines reads the lines of a text, which [UTF8] makes readable.
 func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(UTF8(r), 64<<10)} }
 
-// Next is the next line without its line break, valid until the following call. cut says that the rest of it was passed
-// over; ok is false at the end.
+// Next is the next line without its line break, valid until the following call. cut says that the rest of the line was
+// skipped; ok is false at the end.
 func (l *Lines) Next() (line []byte, cut, ok bool) {
 	line, err := l.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		l.line = append(l.line[:0], line...)
 		for errors.Is(err, bufio.ErrBufferFull) {
 			line, err = l.r.ReadSlice('\n')
-			if room := MaxLine + 2 - len(l.line); len(line) > room { // a line break is no part of the line
+			if room := MaxLine + 2 - len(l.line); len(line) > room { // the line break does not count
 				line = line[:room]
 			}
 			l.line = append(l.line, line...)

@@ -1,4 +1,4 @@
-// Package loadmetrics reads what explain load, or another generator of load, measured on the client's side of a server.
+// Package loadmetrics reads the results of explain load, or of another load generator, measured by the client.
 package loadmetrics
 
 import (
@@ -37,8 +37,8 @@ func Is(_ string, head []byte) bool {
 		slices.ContainsFunc(others, func(form *regexp.Regexp) bool { return form.Match(head) })
 }
 
-// Read reads the files. Percentiles of two runs cannot be made into one, so the report describes the first; the others
-// are read, and named in a warning.
+// Read reads the files. The percentiles of two runs cannot be combined, so the report describes the first run; a
+// warning names the others.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
 	for i := range files {
@@ -82,7 +82,7 @@ func read(in *file.Input) (r *loadfile.Result, runs int, err error) {
 	return loadfile.ReadGenerator(f)
 }
 
-// Warnings are what limits trust in the numbers.
+// Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
 	var list []report.Warning
 	if d.runs > 1 {
@@ -95,7 +95,7 @@ func (d *Data) Warnings() []report.Warning {
 		Text: fmt.Sprintf("%d results of explain load were given, and percentiles of several runs do not add up: the report describes %s. Make a report of each, and compare them with explain diff.", 1+len(d.others), d.Name)})
 }
 
-// Environment fills in what the files state and e does not yet.
+// Environment fills in the fields of e that are empty and that the files state.
 func (d *Data) Environment(e *report.Environment) {
 	if e.Model == nil {
 		e.Model = d.Result.Model

@@ -1,4 +1,5 @@
-// Package modelconfig reads the config.json of a Hugging Face model, and says what a token costs by its dimensions.
+// Package modelconfig reads the config.json of a Hugging Face model, and computes the cost of a token from its
+// dimensions.
 package modelconfig
 
 import (
@@ -21,7 +22,7 @@ type Data struct {
 	others int
 }
 
-// Model is what a config.json states. Zero is not stated.
+// Model is the content of a config.json. A zero means not stated.
 type Model struct {
 	Type      string `json:"model_type"`
 	Hidden    int64  `json:"hidden_size"`
@@ -61,7 +62,7 @@ func Is(_ string, head []byte) bool {
 		bytes.Contains(head, []byte(`"num_hidden_layers"`))
 }
 
-// maxSize is more than a config.json holds, in bytes.
+// maxSize is a bound, in bytes, that no config.json reaches.
 const maxSize = 4 << 20
 
 // Read reads the files; the report describes the first.
@@ -157,8 +158,8 @@ func (m *Model) attention() float64 {
 	return q + kv + h*float64(m.Value)*d
 }
 
-// Parameters are the weights of all matrices, and of those that one token passes through: embeddings are looked up and
-// enter the first alone, norms and biases neither.
+// Parameters are the weights of all matrices, and the weights that one token uses: embeddings are looked up and count
+// only in the first number, norms and biases in neither.
 func (m *Model) Parameters() (all, active float64) {
 	layers, dense := float64(m.Layers), float64(m.Layers)
 	all = layers * m.attention()
@@ -188,8 +189,8 @@ func (m *Model) FLOPsPerToken() float64 {
 	return 2 * active
 }
 
-// FLOPsPerContext are those of attention, for each token and each token of its context: a product and a sum for every
-// number of a query and of a value, in every head and layer.
+// FLOPsPerContext are the operations of attention for each token and each token of its context: a multiplication and an
+// addition for every element of a query and of a value, in every head and layer.
 func (m *Model) FLOPsPerContext() float64 {
 	query, value := m.HeadSize, m.HeadSize
 	if m.KVRank > 0 {
@@ -199,9 +200,9 @@ func (m *Model) FLOPsPerContext() float64 {
 }
 
 // StepFLOPs are the floating point operations of a step that decodes some tokens and computes some tokens of prompts.
-// All tokens pass the layers; the head is computed for each token that is decoded, and once for each prompt. Attention
-// is counted within the prompts alone, which are taken to be equally long: of all ways to share their tokens out that
-// has the fewest operations. A token of a prompt of t tokens attends to (t + 1) / 2 on average.
+// All tokens pass the layers; the head is computed once for each decoded token and once for each prompt. Attention is
+// counted only within the prompts, which are assumed to be equally long: this is the split of their tokens that needs
+// the fewest operations. A token of a prompt of t tokens attends to (t + 1) / 2 on average.
 func (m *Model) StepFLOPs(decode, prompt, prompts int64) float64 {
 	_, active := m.Parameters()
 	head := float64(m.Vocab) * float64(m.Hidden)
@@ -212,7 +213,7 @@ func (m *Model) StepFLOPs(decode, prompt, prompts int64) float64 {
 	return flops
 }
 
-// BytesOf is the size of one weight, 0 if the config does not say its type.
+// BytesOf is the size of one weight, 0 if the config does not state its type.
 func (m *Model) BytesOf() float64 {
 	switch m.TorchType {
 	case "bfloat16", "float16":
@@ -233,7 +234,7 @@ func (m *Model) KVPerToken() float64 {
 	return 2 * float64(m.Layers) * float64(m.KVHeads) * float64(m.HeadSize)
 }
 
-// Warnings are what limits trust in the numbers.
+// Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
 	if d.others == 0 {
 		return nil
@@ -241,5 +242,5 @@ func (d *Data) Warnings() []report.Warning {
 	return []report.Warning{{Code: "models_several", Text: "Several models were given: the report describes the first."}}
 }
 
-// Environment adds nothing: which model ran is for the server to say.
+// Environment adds nothing: which model ran is known only from the server.
 func (d *Data) Environment(*report.Environment) {}

@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
-// Device is what a raw page says of the GPU it was made on. Unknown numbers are 0, unknown texts empty.
+// Device is the description of the GPU in a raw page. Unknown numbers are 0, unknown texts empty.
 type Device struct {
 	ID          int
 	Name        string // as the device reports it
@@ -20,7 +20,7 @@ type Device struct {
 	Clock       float64 // Hz, highest
 }
 
-// Bandwidth is what the memory can transfer, bytes per second: two bits per clock and wire; 0 where unknown.
+// Bandwidth is the peak of the memory, bytes per second: two bits per clock and wire; 0 if unknown.
 //
 // The formula is that of CUDA's device queries. It gives what data sheets state: 5,120 bits at 2,619 MHz, 3.35 TB/s,
 // for an H100.
@@ -34,7 +34,7 @@ var lanes = map[string]struct{ single, double float64 }{
 	"9.0": {128, 64}, "10.0": {128, 64}, "10.3": {128, 2}, "12.0": {128, 2}, "12.1": {128, 2},
 }
 
-// FP32 is the peak of fused multiply-adds, operations per second; 0 where unknown.
+// FP32 is the peak of fused multiply-adds, operations per second; 0 if unknown.
 func (d *Device) FP32() float64 { return 2 * lanes[d.CC].single * float64(d.SMs) * d.Clock }
 
 // FP64 is the same in double precision.

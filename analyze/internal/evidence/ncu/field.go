@@ -4,7 +4,7 @@ package ncu
 // counts.
 type Field int
 
-// The fields that are taken from a report. Each has several names: see fieldNames.
+// The fields that are taken from a report. Each has several names, listed in fieldNames.
 const (
 	Duration          Field = iota // ns
 	SMRatio                        // throughput of the SMs, of its peak
@@ -42,7 +42,7 @@ const (
 	numFields
 )
 
-// want is what unit a field needs.
+// want is the unit that a field requires.
 var want = [numFields]dim{
 	Duration: duration,
 	SMRatio:  ratio, DRAMRatio: ratio, MemoryRatio: ratio, L1Ratio: ratio, L2Ratio: ratio, MemBusy: ratio,
@@ -56,9 +56,9 @@ var want = [numFields]dim{
 	DRAMBytesPerCycle: byteCycle, FFMAPerCycle: perCycle,
 }
 
-// fieldNames are the names of each field, the one that is believed first if several are there. A raw page names metrics
-// (gpu__time_duration.sum); a details page names most by labels (Duration), in the words of its version, and metrics
-// that were asked for one by one as a raw page does.
+// fieldNames are the names of each field; if several are present, the first counts. A raw page names metrics
+// (gpu__time_duration.sum). A details page names most by labels (Duration), in the words of its version; metrics that
+// were requested one by one it names as a raw page does.
 var fieldNames = [numFields][]string{
 	Duration: {"gpu__time_duration.sum", "gpu__time_duration.avg", "Duration"},
 	SMRatio: {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput",
@@ -104,8 +104,7 @@ var fieldNames = [numFields][]string{
 		"Theoretical Predicated-On FFMA Thread Instructions Executed"},
 }
 
-// What stands before a label of a roofline's section, where the same label means something else: the ceiling, or what
-// was achieved.
+// Prefixes that tell apart labels that occur twice in a roofline's section: the ceiling, and the achieved value.
 const (
 	rooflinePeak     = "peak of roofline: "
 	rooflineAchieved = "achieved in roofline: "
@@ -114,7 +113,7 @@ const (
 // name is one name of a field.
 type name struct {
 	field Field
-	rank  uint8 // lower is believed first
+	rank  uint8 // the lower rank wins
 }
 
 // named finds the fields of a name: "Memory Throughput" is a share of the peak in one section and bytes per second in
@@ -129,8 +128,8 @@ var named = func() map[string][]name {
 	return m
 }()
 
-// fit is the scale for values of a field whose unit is s, and whether that unit fits the field. A percentage needs no
-// unit where the metric says that it is one.
+// fit is the scale for values of a field whose unit is s, and whether that unit fits the field. A percentage may lack
+// its unit if the name of the metric says that it is one.
 func (f Field) fit(s scale, metric string) (scale, bool) {
 	switch {
 	case s.dim == want[f], s.dim == none && want[f] == thing:

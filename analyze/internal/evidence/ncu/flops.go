@@ -10,13 +10,13 @@ import (
 )
 
 // Flops are the floating point operations of a launch by data type, as far as they were counted. A fused multiply-add
-// is two operations, as for every roofline.
+// counts as two operations, as in every roofline.
 type Flops struct {
 	known [numTypes]bool
 	count [numTypes]float64
 }
 
-// The types that are counted: the ordinary pipelines by width, tensor cores by what they multiply.
+// The types that are counted: ordinary pipelines by width, tensor cores by the type that they multiply.
 const (
 	fp64 = iota
 	fp32
@@ -30,7 +30,7 @@ const (
 	numTypes
 )
 
-// ceiling is the peak that holds for a type, in the words of package peaks; empty where that does not know one.
+// ceiling is the name of the peak of a type in package peaks; empty if that has none.
 var ceiling = [numTypes]string{peaks.FP64, peaks.FP32, "", peaks.FP16, peaks.FP16Accumulated, peaks.TF32, peaks.FP8,
 	peaks.FP4, ""}
 
@@ -43,7 +43,7 @@ func (f *Flops) add(t int, n float64) {
 	f.count[t] += n
 }
 
-// tensor is the operations of the tensor cores; false where they were not counted.
+// tensor is the operations of the tensor cores; false if they were not counted.
 func (f *Flops) tensor() (float64, bool) {
 	sum, known := 0.0, false
 	for t := tensorHalf; t < numTypes; t++ {
@@ -53,14 +53,13 @@ func (f *Flops) tensor() (float64, bool) {
 	return sum, known
 }
 
-// plain is the operations of the ordinary pipelines; false where those of fp32 were not counted.
+// plain is the operations of the ordinary pipelines; false if those of fp32 were not counted.
 func (f *Flops) plain() (float64, bool) {
 	return f.count[fp64] + f.count[fp32] + f.count[fp16], f.known[fp32] || f.known[fp64]
 }
 
-// Total is all operations; nil where a part that may be large was not counted. Tensor cores count where they did
-// something; where they were not counted, they are known to have done nothing only if ncu saw them idle, or the kernel
-// is of no kind that uses them.
+// Total is all operations; nil if a part that may be large was not counted. If tensor operations were not counted, they
+// are taken as 0 only if ncu saw the tensor cores idle, or if this kind of kernel does not use them.
 func (f *Flops) Total(tensorRatio *float64, usesTensor bool) *float64 {
 	t, counted := f.tensor()
 	p, plain := f.plain()
@@ -98,7 +97,7 @@ const (
 	everySecond
 )
 
-// merge takes what c does not have.
+// merge adds the counters that c lacks.
 func (c *counters) merge(o *counters) {
 	for form := range o {
 		for counter, v := range o[form] {
@@ -116,15 +115,15 @@ func (c *counters) put(form int, counter string, v float64) {
 	c[form][counter] = v
 }
 
-// Counters of operations, without what ncu appends for their form. Each instruction of a thread is counted where its
-// predicate holds.
+// Counters of operations, without the suffix that ncu appends for their form. An instruction of a thread counts only if
+// its predicate holds.
 var (
 	instruction = pattern.New(`^(?:sm|smsp)__sass_thread_inst_executed_op_([fdh](?:add|mul|fma))_pred_on$`)
 	tensorPath  = pattern.New(`^sm__ops_path_tensor_(?:op_([a-z0-9]+)_)?src_((?:(?:fp|bf|tf)[0-9]+)(?:_(?:fp|bf|tf)[0-9]+)*)(?:_dst_((?:fp|bf|tf)[0-9]+))?(?:_sparsity_(on|off))?$`)
 	chartLabel  = pattern.New(`^Predicated-On ([FDH](?:ADD|MUL|FMA)) Thread Instructions Executed Per Cycle$`)
 )
 
-// counterOf takes a metric apart: the counter and its form; an empty counter if it is none.
+// counterOf splits a metric into its counter and its form; the counter is empty if the metric is not a counter.
 func counterOf(metric string) (counter string, form int) {
 	if m := chartLabel().FindStringSubmatch(metric); m != nil {
 		return strings.ToLower(m[1]), everyCycle
@@ -151,7 +150,7 @@ func counterOf(metric string) (counter string, form int) {
 	return "", 0
 }
 
-// count is how often a counter counted in the launch.
+// count is the value of a counter over the launch.
 func (c *counters) count(counter string, l *Launch) (float64, bool) {
 	if v, ok := c[total][counter]; ok {
 		return v, true
@@ -173,8 +172,8 @@ func (c *counters) count(counter string, l *Launch) (float64, bool) {
 	return 0, false
 }
 
-// flops adds the counters up. Of the ordinary pipelines a type is known if additions, multiplications and fused ones
-// all are.
+// flops adds the counters up. For the ordinary pipelines a type is known only if additions, multiplications and fused
+// ones all are.
 func (c *counters) flops(l *Launch) Flops {
 	var f Flops
 	for t, letter := range map[int]string{fp64: "d", fp32: "f", fp16: "h"} {
@@ -207,8 +206,8 @@ func (c *counters) flops(l *Launch) Flops {
 	return f
 }
 
-// path is a counter of operations of the tensor cores: of what it counts, and how much. ncu counts in several depths:
-// all of bf16, those accumulated in fp32, those of them without sparsity; a part must not be added to its whole.
+// path is a counter of tensor core operations: its inputs, and its value. ncu counts at several levels: all of bf16,
+// those accumulated in fp32, those without sparsity; a part must not be added to its whole.
 type path struct {
 	counter, op, to, sparsity string
 	from                      []string
@@ -255,7 +254,7 @@ func (p path) kind() int {
 	return tensorHalf
 }
 
-// intensity is operations per byte of device memory; nil where either is unknown.
+// intensity is operations per byte of device memory; nil if either is unknown.
 func intensity(flops, bytes *float64) *float64 {
 	if flops == nil || bytes == nil || *bytes <= 0 {
 		return nil

@@ -18,7 +18,7 @@ const (
 	summary         // --print-summary: per kernel, no launches
 )
 
-// header is the first line of a page and what its columns are.
+// header is the first line of a page, and the meaning of its columns.
 type header struct {
 	layout    layout
 	separator byte
@@ -100,7 +100,7 @@ func (h *header) find() bool {
 	return h.layout != noHeader
 }
 
-// mayStart reports whether a row can start with c: most of what a program prints between rows cannot.
+// mayStart reports whether a row can start with c: most lines that a program prints between rows cannot.
 func (h *header) mayStart(c byte) bool {
 	number := '0' <= c && c <= '9'
 	switch {
@@ -147,12 +147,12 @@ func (h *header) readUnits(fields []string) {
 	}
 }
 
-// isUnits reports whether a row of a raw page is its units row: it is of no launch and no kernel.
+// isUnits reports whether a row of a raw page is its units row: it belongs to no launch and no kernel.
 func (h *header) isUnits(fields []string) bool {
 	return h.layout == raw && !h.unitsRead && cell(fields, h.id) == "" && cell(fields, h.kernel) == ""
 }
 
-// cell is the i-th field, empty where the row ends before it or there is no such column.
+// cell is the i-th field, empty if the row ends before it or the column does not exist.
 func cell(fields []string, i int) string {
 	if i < 0 || i >= len(fields) {
 		return ""
@@ -180,8 +180,8 @@ func (l *lines) next() (string, bool) {
 	return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))), ok
 }
 
-// split takes a record apart. Fields are quoted or not, a doubled quote in quotes is one; what follows a closing quote
-// up to the separator belongs to the field. It reports whether a quote was left open.
+// split splits a record into fields. Fields may be quoted, and a doubled quote stands for one; text between a closing
+// quote and the separator belongs to the field. It reports whether a quote was left open.
 func split(record string, separator byte, fields []string) ([]string, bool) {
 	fields = fields[:0]
 	for i := 0; ; i++ {
@@ -210,7 +210,8 @@ func split(record string, separator byte, fields []string) ([]string, bool) {
 	}
 }
 
-// quoted reads from behind an opening quote: the field, the index behind the closing quote, and whether there is none.
+// quoted reads from after an opening quote. It returns the field, the index after the closing quote, and whether none
+// was found.
 func quoted(s string, start int) (field string, end int, open bool) {
 	var b []byte // nil while the field is a part of s as it stands
 	from := start

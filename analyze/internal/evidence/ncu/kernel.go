@@ -14,8 +14,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
-// Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations; where
-// no launch has a duration they are plain means.
+// Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations, or
+// plain means if no launch has a duration.
 type Kernel struct {
 	Name     string // the demangled name, with the casts of older versions left out; shortened if it is very long
 	Full     string // the same, never shortened
@@ -39,7 +39,7 @@ type Kernel struct {
 // Get is the mean of a field; of bytes it is not weighted, and of registers and blocks it is the largest.
 func (k *Kernel) Get(f Field) *float64 { return k.mean[f] }
 
-// Bound is what keeps a kernel from being faster.
+// Bound is the limit of a kernel's speed.
 type Bound string
 
 // Bounds, as the report names them.
@@ -60,8 +60,8 @@ const (
 	busy   = 0.60 // of peak: below, neither compute nor memory is the limit, says Nsight Compute's own rule
 )
 
-// Bound is what limits the kernel. Where the SMs or the device memory exceed 60 % of their peak, the one that is ahead
-// by more than 5 percentage points; where neither does, but the caches do, it is memory; else latency.
+// Bound is the limit of the kernel. If the SMs or the device memory exceed 60 % of their peak, it is the one ahead by
+// more than 5 percentage points; if only the caches do, it is memory; else it is latency.
 func (k *Kernel) Bound() Bound {
 	sm, dram, memory := k.Get(SMRatio), k.Get(DRAMRatio), k.Get(MemoryRatio)
 	switch {
@@ -92,7 +92,7 @@ func side(sm, dram float64) Bound {
 	return Balanced
 }
 
-// Classification is llm-perf-opt's: which of SMs and device memory is ahead, however busy they are.
+// Classification is llm-perf-opt's: whether SMs or device memory are ahead, however busy they are.
 func (k *Kernel) Classification() string {
 	sm, dram := k.Get(SMRatio), k.Get(DRAMRatio)
 	if sm == nil || dram == nil {
@@ -108,7 +108,7 @@ func (k *Kernel) Classification() string {
 }
 
 // MoE reports whether the kernel is part of a mixture of experts, by its category or by the words that profilemate
-// looks for.
+// searches for.
 func (k *Kernel) MoE() bool {
 	switch k.Info.Category {
 	case kernelname.MoEGEMM, kernelname.MoERoute:
@@ -169,7 +169,7 @@ func (d *Data) group() {
 // longestName is how many bytes of a name are shown. Few are longer: CUTLASS's reach some thousands.
 const longestName = 2 << 10
 
-// shown is a name of bounded length; two long names stay two.
+// shown is a name of bounded length; two different long names stay different.
 func shown(name string) string {
 	if len(name) <= longestName {
 		return name
@@ -183,7 +183,7 @@ func shown(name string) string {
 	return fmt.Sprintf("%s…%016x", name[:cut], h.Sum64())
 }
 
-// kernelID is what llm-perf-opt calls a kernel: its rank and the MD5 of its name. Where a file or folder is called so,
+// kernelID is llm-perf-opt's name of a kernel: its rank and the MD5 of its name. If a file or folder has such a name,
 // its rank is kept.
 func kernelID(rank int, k *Kernel, folder string) string {
 	const bare = len("kernel_0001")
@@ -267,7 +267,7 @@ func (d *Data) aggregate(k *Kernel) {
 	}
 }
 
-// All is all launches, as if they were of one kernel without a name.
+// All combines all launches, as if they were one kernel without a name.
 func All(d *Data) *Kernel {
 	k := &Kernel{Launches: make([]int, len(d.Launches))}
 	for i := range k.Launches {
@@ -279,12 +279,12 @@ func All(d *Data) *Kernel {
 	return k
 }
 
-// Values are a field of each launch of a kernel that has it.
+// Values are the values of a field over the launches of a kernel that have it.
 func (d *Data) Values(k *Kernel, f Field) []float64 {
 	return d.values(k, func(l *Launch) *float64 { return l.Get(f) })
 }
 
-// Throughputs are the bytes per second over device memory of each launch of a kernel where they are known.
+// Throughputs are the bytes per second over device memory of each launch of a kernel, if they are known.
 func (d *Data) Throughputs(k *Kernel) []float64 { return d.values(k, (*Launch).DRAMThroughput) }
 
 func (d *Data) values(k *Kernel, get func(*Launch) *float64) []float64 {
@@ -308,7 +308,7 @@ func (d *Data) mainType(k *Kernel) int {
 	return sum.main()
 }
 
-// weighted is a mean in the making: weighted by time where there is time, plain where there is none.
+// weighted accumulates a mean: weighted by time if times are known, plain if not.
 type weighted struct {
 	sum, weight float64
 	plain, n    float64

@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
-// Launch is one kernel launch that ncu measured, put together from all pages that hold it.
+// Launch is one kernel launch that ncu measured, combined from all pages that hold it.
 type Launch struct {
 	Kernel  int   // index in Data.Kernels
 	ID      int64 // of the launch in its report
@@ -21,13 +21,13 @@ type Launch struct {
 	Flops   Flops
 	counts  counters
 	name    string // as the file spells it
-	folder  string // what the file's path says of the kernel: kernel_0001_67bdb7e2…
+	folder  string // the kernel's name in the path of the file: kernel_0001_67bdb7e2…
 
 	value [numFields]float64 // NaN where unknown
 	digit [numFields]float64 // one unit of the last printed digit
 }
 
-// Get is the value of a field; nil where no page has it.
+// Get is the value of a field; nil if no page has it.
 func (l *Launch) Get(f Field) *float64 {
 	if v := l.value[f]; !math.IsNaN(v) {
 		return &v
@@ -35,8 +35,8 @@ func (l *Launch) Get(f Field) *float64 {
 	return nil
 }
 
-// DRAMThroughput is bytes per second over device memory, both ways: bytes over time where both were measured, else as
-// ncu prints it; nil where neither is there.
+// DRAMThroughput is bytes per second over device memory, in both directions: bytes over time if both were measured,
+// else the value that ncu prints; nil if neither is known.
 func (l *Launch) DRAMThroughput() *float64 {
 	if b, d := l.Bytes(), l.Get(Duration); b != nil && d != nil && *d > 0 {
 		return new(*b / *d * 1e9)
@@ -51,7 +51,7 @@ func (l *Launch) DRAMThroughput() *float64 {
 	return new(*r + *w)
 }
 
-// Bytes are those read from and written to device memory, counted; nil where they were not.
+// Bytes are the bytes read from and written to device memory, as counted; nil if they were not.
 func (l *Launch) Bytes() *float64 {
 	if v := l.Get(DRAMBytes); v != nil {
 		return v
@@ -102,7 +102,7 @@ var (
 	programs   = pattern.New(`^(python[0-9.]{0,8}|vllm|sglang|tritonserver|trtllm-serve|a\.out)$`)
 )
 
-// triple is a grid or a block as ncu writes it, if that is what the text is.
+// triple is a grid or a block in ncu's notation, if the text is one.
 func triple(s string) string {
 	m := dimensions().FindStringSubmatch(s)
 	if m == nil {
@@ -111,7 +111,7 @@ func triple(s string) string {
 	return "(" + m[1] + ", " + m[2] + ", " + m[3] + ")"
 }
 
-// process is the name of a process if it is one of the few that do not tell who its user is.
+// process is the name of a process if it is one of a short list that does not identify its user.
 func process(s string) string {
 	if programs().MatchString(s) {
 		return s
@@ -119,11 +119,11 @@ func process(s string) string {
 	return ""
 }
 
-// set takes the value of one metric, if it is of a field or a counter. It reports whether something was taken, and
-// whether a unit was in the way of that.
+// set takes the value of one metric, if it belongs to a field or a counter. It reports whether a value was taken, and
+// whether one was dropped because of its unit.
 func (b *building) set(metric string, s scale, cell string, st style) (taken, badUnit bool) {
 	v, ok := st.parse(cell, s)
-	if !ok || v.value != 0 && !(v.value > tiniest && v.value < largest) { // n/a; or nothing that a GPU does
+	if !ok || v.value != 0 && !(v.value > tiniest && v.value < largest) { // n/a; or a value that no GPU can reach
 		return false, false
 	}
 	if counter, form := counterOf(metric); counter != "" {
@@ -152,17 +152,17 @@ func (b *building) set(metric string, s scale, cell string, st style) (taken, ba
 	return taken, badUnit && !taken
 }
 
-// Values outside are of no launch: sums and quotients of those inside are finite.
+// Values outside these bounds are damage: sums and quotients of values inside are finite.
 const (
 	tiniest = 1e-12
 	largest = 1e24
 )
 
-// mostRatio is a share that cannot be. ncu's passes differ, so that shares of a little over 1 occur.
+// mostRatio is a share that cannot occur. ncu's passes differ, so shares slightly over 1 do occur.
 const mostRatio = 10
 
-// agrees reports whether two pages may be of one launch: what both hold is equal, or rounds to the same where one
-// prints fewer digits.
+// agrees reports whether two pages may describe one launch: the values that both hold are equal, or equal after
+// rounding to the page with fewer digits.
 func (l *Launch) agrees(o *Launch) bool {
 	if l.Device >= 0 && o.Device >= 0 && l.Device != o.Device || l.Grid != "" && o.Grid != "" && l.Grid != o.Grid ||
 		l.Block != "" && o.Block != "" && l.Block != o.Block {
@@ -184,7 +184,7 @@ func (l *Launch) agrees(o *Launch) bool {
 	return true
 }
 
-// merge adds what another page knows of the launch. Of two values the one with more digits is kept.
+// merge adds the values of another page for this launch. Of two values the one with more digits is kept.
 func (l *Launch) merge(o *Launch) {
 	for f := range l.value {
 		if math.IsNaN(l.value[f]) || o.digit[f] < l.digit[f] && !math.IsNaN(o.value[f]) {
@@ -205,7 +205,7 @@ func (l *Launch) merge(o *Launch) {
 	}
 }
 
-// folderOf is what llm-perf-opt's folders and files call a kernel: kernel_0001, or kernel_0001_ and a hash.
+// folderOf is llm-perf-opt's name for the folders and files of a kernel: kernel_0001, or kernel_0001_ and a hash.
 func folderOf(path string) string {
 	list := inPath().FindAllStringSubmatch(path, -1)
 	if len(list) == 0 {
@@ -216,8 +216,8 @@ func folderOf(path string) string {
 
 var inPath = pattern.New(`(?:^|[^A-Za-z0-9])(kernel_[0-9]{4}(?:_[0-9a-f]{32})?)(?:[^A-Za-z0-9]|$)`)
 
-// merger puts launches together that several pages hold: raw and details pages of one report, its sections one by one,
-// exports of two versions.
+// merger combines launches that several pages hold: raw and details pages of one report, its sections one by one,
+// exports by two versions.
 type merger struct {
 	launches  []*Launch
 	at        map[key][]*held
@@ -226,7 +226,7 @@ type merger struct {
 	block     int
 }
 
-// key under which pages of one report hold the same launch. Without a process there is none.
+// key is equal for the same launch on several pages of one report. It is empty if the process is not known.
 type key struct {
 	id, pid int64
 	kernel  string
@@ -244,8 +244,8 @@ func newMerger() *merger { return &merger{at: map[key][]*held{}, canonical: map[
 // launch 0 of the same process number.
 const maxSame = 64
 
-// add takes the launches of a page. One that is known from another page, and agrees with it in all that both say, is
-// the same one: two runs never agree to the last digit.
+// add takes the launches of a page. A launch that another page holds with the same values is the same one: two runs
+// never agree to the last digit.
 func (m *merger) add(pg *page) {
 	m.block++
 	for _, b := range pg.launches {
@@ -281,7 +281,7 @@ func (m *merger) find(k key, l *Launch) *held {
 	return nil
 }
 
-// finish computes what needs all pages of a launch.
+// finish computes the values that need all pages of a launch.
 func (m *merger) finish() ([]Launch, int64) {
 	list := make([]Launch, len(m.launches))
 	for i, l := range m.launches {

@@ -1,5 +1,5 @@
 // Package ncu reads Nsight Compute's CSV exports: the raw page (wide, a row per launch) and the details page (long, a
-// row per launch and metric), of all versions, with or without what ncu says around them.
+// row per launch and metric), of all versions, with or without ncu's messages around them.
 package ncu
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// Data is what a set of Nsight Compute CSV files says.
+// Data is the content of a set of Nsight Compute CSV files.
 type Data struct {
 	Launches []Launch // in the order of the files; one per launch, however many pages hold it
 	Kernels  []Kernel // the one with most time first
 	Devices  []Device // that a raw page describes, by number
-	Pages    int64    // launches that were found on a further page too
+	Pages    int64    // launches that were found on more than one page
 
 	warnings []report.Warning
 }
 
 // Is reports whether a file that starts with head, and is named name, is of this kind: it has the header of a page, or
-// nothing but what ncu says where there was nothing to export.
+// only ncu's message that there was nothing to export.
 func Is(_ string, head []byte) bool {
 	if !bytes.Contains(head, []byte("==")) && !bytes.Contains(head, []byte("__")) &&
 		!bytes.Contains(head, []byte("Metric")) && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) &&
@@ -55,8 +55,8 @@ func Is(_ string, head []byte) bool {
 	}
 }
 
-// Within reports whether a page begins anywhere in the file: where the profiled program printed much before it, its
-// start does not tell.
+// Within reports whether a page begins anywhere in the file: if the profiled program printed much first, the start of
+// the file does not show its kind.
 func Within(in *file.Input) bool {
 	r, err := in.Open()
 	if err != nil {
@@ -74,8 +74,8 @@ func Within(in *file.Input) bool {
 	}
 }
 
-// Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
-// is about a file that cannot be read at all.
+// Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
+// about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
 	m := newMerger()
@@ -123,7 +123,7 @@ func (p *parser) format(s style) string {
 	return text
 }
 
-// warn says what was odd in a file. Nothing of the file itself is repeated.
+// warn lists the anomalies of a file. No text of the file itself is repeated.
 func (d *Data) warn(name string, o *oddities, header, rows bool) {
 	say := func(code, format string, args ...any) {
 		d.warnings = append(d.warnings, report.Warning{Code: code, Text: name + ": " + fmt.Sprintf(format, args...)})
@@ -172,10 +172,10 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 	}
 }
 
-// Warnings are what limits trust in the numbers.
+// Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning { return d.warnings }
 
-// Environment fills in the devices where no trace says which they are.
+// Environment fills in the devices if no trace names them.
 func (d *Data) Environment(e *report.Environment) {
 	if len(e.GPUs) > 0 {
 		return

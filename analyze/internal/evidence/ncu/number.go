@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ncu prints numbers as the locale has it: 1,234.5 or 1.234,5. Which of the two a file has is decided once, from the
-// cells that can only be read one way.
+// ncu prints numbers by its locale: 1,234.5 or 1.234,5. Which of the two a file has is decided once, from the cells
+// that can be read in only one way.
 
 // style is how a file writes numbers: its decimal sign. The other sign groups thousands.
 type style byte
@@ -17,10 +17,10 @@ const (
 	comma style = ','
 )
 
-// votes counts the cells of a file that can only be read one way.
+// votes counts the cells of a file that can be read in only one way.
 type votes struct{ point, comma int64 }
 
-// add looks at one cell. A whole quantity has no decimals, which tells where the cell alone does not.
+// add looks at one cell. A whole quantity has no decimals, which decides cells that are ambiguous alone.
 func (v *votes) add(cell string, whole bool) {
 	s, ok := decimalSign(cell)
 	if !ok && whole {
@@ -37,7 +37,7 @@ func (v *votes) add(cell string, whole bool) {
 	}
 }
 
-// style is what most cells say, and how many say otherwise. Without any the file is read as English.
+// style is the notation of most cells, and how many cells differ. Without any such cell the file is read as English.
 func (v *votes) style() (s style, against int64) {
 	if v.comma > v.point {
 		return comma, v.point
@@ -52,7 +52,7 @@ func other(s style) style {
 	return point
 }
 
-// decimalSign is the decimal sign of a cell that can only be read one way.
+// decimalSign is the decimal sign of a cell that can be read in only one way.
 func decimalSign(cell string) (style, bool) {
 	cell = strings.TrimLeft(strings.TrimSpace(cell), "+-")
 	if cell == "" || strings.Trim(cell, "0123456789.,") != "" {
@@ -90,11 +90,11 @@ func grouped(s string, sign byte) bool {
 	return true
 }
 
-// number is a value and one unit of its last printed digit: what the page rounds to.
+// number is a value, and one unit of its last printed digit, to which the page rounds.
 type number struct{ value, digit float64 }
 
 // parse reads a cell and scales it; n/a, no data, text and infinities are not numbers. Values of single instances that
-// follow in parentheses are left out.
+// follow in parentheses are ignored.
 func (s style) parse(cell string, to scale) (number, bool) {
 	if i := strings.Index(cell, " ("); i > 0 {
 		cell = cell[:i]
@@ -118,8 +118,8 @@ func (s style) parse(cell string, to scale) (number, bool) {
 	return n, true
 }
 
-// plain is the cell without grouping, with a point for the decimal sign, and without its exponent; and how many
-// decimals it has.
+// plain is the cell without grouping, with a point as its decimal sign, and without its exponent; and how many decimals
+// it has.
 func (s style) plain(b []byte, cell string) (text []byte, exp, decimals int, ok bool) {
 	if len(cell) == 0 || len(cell) > 48 {
 		return nil, 0, 0, false

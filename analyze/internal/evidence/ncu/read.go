@@ -11,11 +11,11 @@ import (
 // maxLaunches bounds what is held in memory, over all files.
 const maxLaunches = 1_000_000
 
-// oddities counts what limits trust in the numbers of a file.
+// oddities counts the anomalies that limit trust in the numbers of a file.
 type oddities struct {
 	units      map[Field]int64 // values of a unit that does not fit
 	counters   int64           // the same, of counters of operations
-	against    int64           // numbers written the other way than most
+	against    int64           // numbers in another notation than most
 	broken     int64           // rows that end in the middle
 	long       int64           // lines that were cut
 	errors     int64           // lines in which ncu reports an error
@@ -42,7 +42,7 @@ type reader struct {
 // row is called for each row of a page that is not its units.
 type row func(h *header, block int, fields []string)
 
-// each reads the file once. Everything that is not a row of a page is counted.
+// each reads the file once. Every line that is not a row of a page is counted.
 func (r *reader) each(ctx context.Context, f row) error {
 	src, err := r.in.Open()
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *reader) take() (string, bool) {
 	return r.lines.next()
 }
 
-// line tells what a line is.
+// line classifies a line.
 func (r *reader) line(line string, f row) {
 	trimmed := strings.TrimSpace(line)
 	if trimmed == "" {
@@ -91,7 +91,7 @@ func (r *reader) line(line string, f row) {
 		return
 	}
 	if r.header == nil {
-		r.tally.Unknown++ // what the program itself printed
+		r.tally.Unknown++ // output of the program itself
 		return
 	}
 	start := trimmed[0]
@@ -119,15 +119,15 @@ func (r *reader) line(line string, f row) {
 		r.tally.Unknown++
 	case h.layout == raw && !r.lines.Ends && len(r.queue) == 0 &&
 		(len(fields) < len(h.columns) || h.quoted && !strings.HasSuffix(trimmed, `"`)):
-		r.odd.broken++ // the last line of a file that was cut: its last number may be too
+		r.odd.broken++ // the last line of a file that was cut: its last number may be cut too
 		r.tally.Unknown++
 	default:
 		f(h, r.blocks, fields)
 	}
 }
 
-// join completes a record that has line breaks in quotes. Where no end is found the first line is given up, and the
-// others are read for themselves.
+// join completes a record with line breaks in quotes. If no end is found, the first line is dropped, and the others are
+// read one by one.
 func (r *reader) join(first string) (fields []string, open bool) {
 	var more []string
 	var record strings.Builder
@@ -199,7 +199,7 @@ func styleOf(ctx context.Context, in *file.Input, odd *oddities) (style, error) 
 	return s, err
 }
 
-// isWhole reports whether a metric counts whole things, in a unit that is not scaled.
+// isWhole reports whether a metric is a count, in a unit that is not scaled.
 func isWhole(metric, unit string) bool {
 	return strings.HasSuffix(metric, ".sum") && (unit == "byte" || unit == "inst")
 }
@@ -211,7 +211,7 @@ type page struct {
 	at       map[rowKey]*building
 }
 
-// rowKey says which launch a row of a details page is of.
+// rowKey identifies the launch of a row of a details page.
 type rowKey struct {
 	id, pid, kernel string
 }
@@ -229,7 +229,7 @@ type parser struct {
 	kept   map[string]string
 }
 
-// keep is one copy of a text that many launches share: what is cut out of a line would keep the line in memory.
+// keep is one copy of a text that many launches share: a substring would keep its whole line in memory.
 func (p *parser) keep(s string) string {
 	if s == "" {
 		return ""
@@ -306,7 +306,7 @@ func (p *parser) wide(pg *page, h *header, fields []string, id int64) bool {
 // maxName is the longest name of a metric that is looked at.
 const maxName = 200
 
-// triple is a grid or block from the three columns that begin at i, where the page has no column for the whole.
+// triple is a grid or block from the three columns that begin at i, if the page has no column for the whole.
 func (p *parser) triple(have string, fields []string, i int) string {
 	if have != "" {
 		return have
@@ -322,7 +322,7 @@ func (p *parser) triple(have string, fields []string, i int) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// long reads a row of a details page: one metric of a launch, or what a rule says.
+// long reads a row of a details page: one metric of a launch, or the text of a rule.
 func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
 	metric := cell(fields, h.metric)
 	if metric == "" || len(metric) > maxName {
@@ -331,7 +331,7 @@ func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
 	k := rowKey{cell(fields, h.id), cell(fields, h.pid), cell(fields, h.kernel)}
 	b := pg.at[k]
 	what := cell(fields, h.section) + "\n" + metric
-	if h.id < 0 && b != nil && b.seen[what] { // without an ID, what comes again is of another launch
+	if h.id < 0 && b != nil && b.seen[what] { // without an ID, a repeated metric begins another launch
 		b = nil
 	}
 	if b == nil {
@@ -351,7 +351,7 @@ func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
 	return taken
 }
 
-// names are those under which a label is looked up: in a roofline's section the frequencies are other ones than in
+// names are the names under which a label is looked up: in a roofline's section the frequencies differ from those of
 // Speed of Light.
 func (h *header) names(fields []string, metric string) []string {
 	if !strings.HasSuffix(metric, "Frequency") || !strings.Contains(cell(fields, h.section), "Roofline") {
@@ -366,7 +366,7 @@ func (h *header) names(fields []string, metric string) []string {
 	return []string{rooflineAchieved + metric, rooflinePeak + metric}
 }
 
-// launch adds a launch to the page; nil where there are too many.
+// launch adds a launch to the page; nil if there are too many.
 func (p *parser) launch(pg *page, h *header, fields []string, id int64) *building {
 	if p.room <= 0 {
 		p.odd.tooMany++

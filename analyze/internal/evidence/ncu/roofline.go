@@ -7,19 +7,19 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 )
 
-// Peak is the most that a device can do of something, and where that is known from.
+// Peak is the maximum of a device, and the source of that number.
 type Peak struct {
 	Value float64 // operations or bytes per second
 	From  string
 }
 
-// Where a peak is known from, but for the table of package peaks, which names its source.
+// Sources of a peak, other than the table of package peaks, which names its own.
 const (
 	fromAttributes = "device attributes in the file"
 	fromRoofline   = "roofline section in the file"
 )
 
-// Roof is what a device can do at most.
+// Roof is the set of peaks of a device.
 type Roof struct {
 	Device    int
 	Name      string // empty if no page says
@@ -27,8 +27,8 @@ type Roof struct {
 	flops     [numTypes]*Peak
 }
 
-// Roofs are the devices' ceilings: from the attributes of the device where a raw page has them, else from the roofline
-// section, else from the table of known devices. What none of them says is nil.
+// Roofs are the ceilings of the devices: from the attributes of the device if a raw page has them, else from the
+// roofline section, else from the table of known devices. Unknown ceilings are nil.
 func (d *Data) Roofs() []Roof {
 	var list []Roof
 	for _, id := range d.deviceIDs() {
@@ -37,7 +37,7 @@ func (d *Data) Roofs() []Roof {
 	return list
 }
 
-// deviceIDs are the devices of the launches. Where no page says which, there is one, -1.
+// deviceIDs are the devices of the launches. If no page names one, there is a single device, -1.
 func (d *Data) deviceIDs() []int {
 	ids := map[int]bool{}
 	for i := range d.Launches {
@@ -85,7 +85,7 @@ func (d *Data) roof(id int) Roof {
 	return r
 }
 
-// Limits are the ceilings of operations, by data type. One that equals that of half precision is not repeated.
+// Limits are the ceilings of operations, by data type. A ceiling equal to that of half precision is not repeated.
 func (r *Roof) Limits() []Limit {
 	var list []Limit
 	for t, p := range r.flops {
@@ -118,7 +118,7 @@ func product(perCycle, clock *float64, times float64) *Peak {
 	return peak(times**perCycle**clock, fromRoofline)
 }
 
-// Main is the data type in which the kernel does most of its operations; empty where they were not counted.
+// Main is the data type in which the kernel does most of its operations; empty if they were not counted.
 func (k *Kernel) Main() string {
 	if k.Flops == nil || *k.Flops == 0 {
 		return ""
@@ -126,8 +126,8 @@ func (k *Kernel) Main() string {
 	return typeNames[k.most]
 }
 
-// Attainable is the rate of operations that the device allows at the kernel's intensity: the lower of its peak and of
-// intensity times bandwidth; which of the two it is; nil where one of them is unknown.
+// Attainable is the rate of operations that the device allows at the kernel's intensity, and which limit holds: the
+// lower of its peak and of intensity times bandwidth; nil if one of them is unknown.
 func (r *Roof) Attainable(k *Kernel) (rate *float64, memory bool) {
 	if k.Main() == "" {
 		return nil, false

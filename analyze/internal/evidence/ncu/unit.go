@@ -2,7 +2,7 @@ package ncu
 
 import "strings"
 
-// dim is what a unit measures.
+// dim is the quantity that a unit measures.
 type dim byte
 
 const (
@@ -19,16 +19,16 @@ const (
 	unreadable            // a unit that explain does not know
 )
 
-// scale is a unit: what it measures, and what a value is to be multiplied by to be in ns, bytes, per second or a ratio:
-// binary · 10^exp. The power of ten is kept apart so that 2.33 Mbyte is 2,330,000 bytes to the last digit.
+// scale is a unit: its dimension, and the factor binary · 10^exp that turns a value into ns, bytes, per second or a
+// ratio. The power of ten is kept apart so that 2.33 Mbyte is 2,330,000 bytes to the last digit.
 type scale struct {
 	dim    dim
 	exp    int
 	binary float64 // 0 stands for 1
 }
 
-// parseUnit reads what ncu prints as a unit. The same unit has other spellings in other versions: usecond and us,
-// cycle/nsecond and Ghz, byte/second and byte/s.
+// parseUnit reads a unit as ncu prints it. Versions spell the same unit differently: usecond and us, cycle/nsecond and
+// Ghz, byte/second and byte/s.
 func parseUnit(text string) scale {
 	text = strings.ToLower(strings.Join(strings.Fields(text), ""))
 	switch text {

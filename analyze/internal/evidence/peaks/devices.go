@@ -1,7 +1,7 @@
 package peaks
 
 // Data sheets and white papers of NVIDIA, at https://www.nvidia.com and https://resources.nvidia.com. Figures that a
-// data sheet gives "with sparsity" are halved here.
+// data sheet states "with sparsity" are halved here.
 const (
 	sheet    = "NVIDIA data sheet, "
 	turing   = "NVIDIA Turing GPU Architecture white paper, appendix"

@@ -1,22 +1,20 @@
-// Package peaks knows what NVIDIA devices can do at most: dense arithmetic per data type and memory bandwidth, as their
-// maker states them, found by the names that the devices report of themselves. A device that is not in the table is
-// unknown.
+// Package peaks holds the peaks of NVIDIA devices: dense arithmetic per data type and memory bandwidth, as NVIDIA
+// states them, looked up by the names that the devices report. A device that is not in the table is unknown.
 package peaks
 
 import "strings"
 
-// Device is what one model of device can do at most. Figures that its maker does not state are 0 here and nil from
-// Flops.
+// Device holds the peaks of one model of device. Figures that NVIDIA does not state are 0 here and nil from Flops.
 type Device struct {
 	Names     []string // as the device reports them (CUDA's device name), without the leading "NVIDIA "
 	SMs       int      // streaming multiprocessors
 	Bandwidth float64  // bytes per second of device memory
-	Source    string   // where the figures come from
+	Source    string   // where the figures were published
 	tera      tera
 }
 
-// tera is 10^12 floating point operations per second by data type, dense: what sparsity may double is not counted. FP64
-// and FP32 are the ordinary pipelines, all others tensor cores.
+// tera is 10^12 floating point operations per second by data type, dense: the factor of two of sparsity does not count.
+// FP64 and FP32 are the ordinary pipelines, all others tensor cores.
 type tera struct {
 	fp64, fp32 float64
 	tf32       float64
@@ -33,14 +31,14 @@ const (
 	TF32 = "tf32"
 	BF16 = "bf16"
 	FP16 = "fp16" // accumulated in fp32, as inference engines do
-	// FP16Accumulated is fp16 accumulated in fp16: twice as fast on GeForce devices, the same on others.
+	// FP16Accumulated is fp16 accumulated in fp16: twice as fast on GeForce devices, equal on others.
 	FP16Accumulated = "fp16_fp16"
 	FP8             = "fp8"
 	FP4             = "fp4"
 )
 
-// Lookup finds the device by the name the GPU reports; nil if it is not in the table. Neither part of a name nor a
-// slice of a device (MIG) matches: their peaks are other ones.
+// Lookup finds the device by the name the GPU reports; nil if it is not in the table. Part of a name does not match,
+// nor does a slice of a device (MIG): their peaks differ.
 func Lookup(name string) *Device {
 	want := plain(name)
 	for i := range devices {
@@ -59,8 +57,8 @@ func plain(name string) string {
 	return strings.TrimPrefix(name, "nvidia ")
 }
 
-// Flops is the dense peak of a data type, floating point operations per second; nil where unknown. Without tensor cores
-// for a type there is none: fp8 on an A100.
+// Flops is the dense peak of a data type, floating point operations per second; nil if unknown, and if the tensor cores
+// do not support the type: fp8 on an A100.
 func (d *Device) Flops(dtype string) *float64 {
 	if d == nil {
 		return nil

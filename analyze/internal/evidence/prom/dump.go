@@ -25,7 +25,7 @@ type dump struct {
 	name     string
 	engine   string
 	started  float64         // when the process started, in seconds; 0 unknown
-	series   int             // lines that something was taken from
+	series   int             // lines that a value was taken from
 	used     map[string]bool // names of samples
 	mixed    int
 	models   map[string]bool
@@ -76,7 +76,7 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 	return list, nil
 }
 
-// read takes the samples of a dump, and sorts its lines by what became of them; bad are those that are no samples.
+// read takes the samples of a dump, and counts its lines by result; bad are lines that are not samples.
 func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 	byName, lines := map[string][]sample{}, map[string]int64{}
 	for line := range bytes.Lines(body) {
@@ -126,10 +126,10 @@ func split(body []byte) [][]byte {
 	}
 }
 
-// processStart is when the server was started: two dumps of one process share it.
+// processStart is the time at which the server was started: two dumps of one process share it.
 const processStart = "process_start_time_seconds"
 
-// take sums up what the samples of one engine say: of vLLM where a dump has samples of both.
+// take sums up the samples of one engine: vLLM if a dump has samples of both.
 func (x *dump) take(byName map[string][]sample) {
 	if list := byName[processStart]; len(list) == 1 {
 		x.started, _ = value(list[0])
@@ -187,7 +187,7 @@ func (x *dump) take(byName map[string][]sample) {
 	x.more(own)
 }
 
-// values are the sum and the largest of those that a server can count; not ok where there are none.
+// values are the sum and the largest of the valid values; not ok if there are none.
 func values(list []sample) (sum, most float64, ok bool) {
 	for _, s := range list {
 		if v, counts := value(s); counts {
@@ -197,7 +197,7 @@ func values(list []sample) (sum, most float64, ok bool) {
 	return sum, most, ok
 }
 
-// use notes that something was taken from samples, a list for each name.
+// use records which samples a value was taken from, a list for each name.
 func (x *dump) use(lists ...[]sample) {
 	for _, list := range lists {
 		if len(list) > 0 {
@@ -206,7 +206,7 @@ func (x *dump) use(lists ...[]sample) {
 	}
 }
 
-// more takes what has labels of its own: requests by reason, and the size of the KV cache.
+// more takes samples with labels of their own: requests by reason, and the size of the KV cache.
 func (x *dump) more(own map[string][]sample) {
 	finished := own["request_success_total"]
 	for _, s := range finished {
@@ -232,7 +232,7 @@ func (x *dump) more(own map[string][]sample) {
 	}
 }
 
-// value of a sample; not ok is what no server counts: no finite number of at least 0.
+// value of a sample; not ok if no server can count it: it is not finite, or below 0.
 func value(s sample) (v float64, ok bool) {
 	if !(s.value >= 0 && s.value < tooMany) {
 		return 0, false
@@ -240,13 +240,13 @@ func value(s sample) (v float64, ok bool) {
 	return s.value, true
 }
 
-// tooMany is more than any server counts, and little enough that a dump's values add up to a finite number.
+// tooMany is a bound that no server reaches, small enough that the sum over a dump is finite.
 const tooMany = math.MaxFloat64 / 1e6
 
 // bucket is how many observations lie up to a bound.
 type bucket struct{ bound, count float64 }
 
-// histogram sums up the series of a family; nil where there are none, or their buckets do not ascend.
+// histogram sums up the series of a family; nil if there are none, or if their buckets do not ascend.
 func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 	sums, counts, buckets := map[string]float64{}, map[string]float64{}, map[string][]bucket{}
 	for _, s := range own[family+"_sum"] {
@@ -281,7 +281,7 @@ func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 		switch {
 		case !(h.Bounds[0] > -tooMany) || !(h.Counts[0] >= 0) || !slices.IsSorted(h.Counts),
 			!(h.Sum >= 0 && h.Sum < tooMany) || !(h.Count < tooMany) || h.Counts[len(h.Counts)-1] != h.Count:
-			// not what a server writes
+			// No server writes this.
 		case sum == nil:
 			sum = h
 		case !sum.add(h):
@@ -294,8 +294,7 @@ func (x *dump) histogram(own map[string][]sample, family string) *Histogram {
 	return sum
 }
 
-// since is what happened after an earlier dump; nil where a counter is smaller than it was, or the process is another
-// one.
+// since is the difference to an earlier dump; nil if a counter went down, or if the process is another one.
 func (x *dump) since(earlier *dump) *dump {
 	if x.engine != earlier.engine || x.started != earlier.started {
 		return nil

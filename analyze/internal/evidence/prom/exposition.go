@@ -11,7 +11,7 @@ import (
 //	vllm:request_success_total{engine="0",finished_reason="stop"} 12.0 1760000000 # {trace_id="x"} 0.05
 //	name                      labels                              value time      exemplar
 //
-// Time and exemplar are checked and left out. So are declarations (# TYPE …): an engine's names say what they are of.
+// Time and exemplar are checked and dropped. Declarations (# TYPE …) are ignored: the names of engines are known.
 type sample struct {
 	name   string
 	labels []label
@@ -20,7 +20,7 @@ type sample struct {
 
 type label struct{ name, value string }
 
-// parseSample reads a line; ok is false where it is no sample.
+// parseSample reads a line; ok is false if it is not a sample.
 func parseSample(line []byte) (s sample, ok bool) {
 	text := string(line)
 	end := strings.IndexAny(text, "{ \t")
@@ -57,10 +57,10 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// unescape takes back what the format escapes in the value of a label.
+// unescape resolves the escapes in the value of a label.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
-// parseLabels reads name="value",… up to the closing brace; rest is what follows it.
+// parseLabels reads name="value",… up to the closing brace; rest is the text after it.
 func parseLabels(text string) (list []label, rest string, ok bool) {
 	for {
 		text = strings.TrimLeft(text, " \t")
@@ -91,7 +91,7 @@ func parseLabels(text string) (list []label, rest string, ok bool) {
 	}
 }
 
-// get is the value of a label; empty where the sample has none of that name.
+// get is the value of a label; empty if the sample has none of that name.
 func (s sample) get(name string) string {
 	for _, l := range s.labels {
 		if l.name == name {
@@ -137,7 +137,7 @@ var engines = []struct{ prefix, name string }{{"vllm:", "vLLM"}, {"vllm_", "vLLM
 // name of one family: the engine's own, of all versions, without prefix.
 type name struct{ of, family string }
 
-// histograms by the engines' names for them. Of several that stand for one, the first that has observations is used.
+// histograms by the engines' names for them. If several names stand for one, the first that has observations is used.
 var histograms = []name{
 	{TTFT, "time_to_first_token_seconds"},
 	{TPOT, "request_time_per_output_token_seconds"}, {TPOT, "time_per_output_token_seconds"},
@@ -170,10 +170,10 @@ var gauges = []name{
 	{AcceptLength, "spec_accept_length"}, {KVTokens, "max_total_num_tokens"},
 }
 
-// summed are the gauges of which several engines' values add up; of others the largest counts.
+// summed are the gauges that are added up over engines; for others the largest counts.
 var summed = map[string]bool{Running: true, Waiting: true, GenerationRate: true, KVTokens: true}
 
-// reasons for which requests end, as vLLM labels them.
+// reasons why requests end, as vLLM labels them.
 var reasons = []string{"stop", "length", "abort", "error", "repetition"}
 
 // modelLabels name the model in the labels of a series.

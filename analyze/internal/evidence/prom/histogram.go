@@ -7,16 +7,16 @@ import (
 
 // Histogram holds the observations of all series of one family.
 type Histogram struct {
-	Family string    // which of the names that can stand for it
+	Family string    // the name, of several possible ones, that was found
 	Bounds []float64 // upper, ascending; the last is +Inf
 	Counts []float64 // cumulative
 	Sum    float64
 	Count  float64
 }
 
-// Quantile estimates the value below which the share q of the observations lie, as Prometheus does: linear within its
-// bucket, whose lower bound is that of the one before, or 0. ok is false without observations, and where the quantile
-// lies in the last bucket, which has no upper bound: then it is above the value that is returned.
+// Quantile estimates the value below which the share q (0..1) of the observations lie, as Prometheus does: linear
+// within its bucket, whose lower bound is that of the one before, or 0. ok is false without observations, and if the
+// quantile lies in the last bucket, which has no upper bound: then the true value is above the one returned.
 func (h *Histogram) Quantile(q float64) (v float64, ok bool) {
 	if !(h.Count > 0) || len(h.Bounds) == 0 {
 		return 0, false
@@ -50,7 +50,7 @@ func (h *Histogram) lower(i int) (bound, below float64) {
 }
 
 // Range is the lowest and highest value that an observation can have: the edges of the first and the last bucket that
-// hold any. ok is false where the last has no upper edge.
+// is not empty. ok is false if the last has no upper edge.
 func (h *Histogram) Range() (low, high float64, ok bool) {
 	first, last := -1, -1
 	for i := range h.Counts {
@@ -76,8 +76,8 @@ func (h *Histogram) Mean() (float64, bool) {
 	return h.Sum / h.Count, true
 }
 
-// Spread is the standard deviation if observations lie evenly over their bucket: between the buckets' middles, and a
-// twelfth of the squared width within each. What lies above the last edge is left out.
+// Spread is the standard deviation if observations lie evenly within their buckets: between the middles of the buckets,
+// plus a twelfth of the squared width within each. Observations above the last edge are left out.
 func (h *Histogram) Spread() float64 {
 	var n, sum, squares float64
 	for i := range h.Bounds {
@@ -95,7 +95,7 @@ func (h *Histogram) Spread() float64 {
 	return math.Sqrt(max(0, squares/n-(sum/n)*(sum/n)))
 }
 
-// add the observations of another series; false where its buckets are others.
+// add adds the observations of another series; false if its buckets differ.
 func (h *Histogram) add(o *Histogram) bool {
 	if !slices.Equal(h.Bounds, o.Bounds) {
 		return false
@@ -108,7 +108,7 @@ func (h *Histogram) add(o *Histogram) bool {
 	return true
 }
 
-// minus is what h has more than an earlier o; nil where it has less of anything, or other buckets.
+// minus is h less an earlier o; nil if a count went down, or if the buckets differ.
 func (h *Histogram) minus(o *Histogram) *Histogram {
 	if h.Family != o.Family || !slices.Equal(h.Bounds, o.Bounds) || h.Count < o.Count || h.Sum < o.Sum {
 		return nil

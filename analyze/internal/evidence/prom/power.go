@@ -8,15 +8,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 )
 
-// Power is what the GPUs draw, as exporters beside the server (DCGM, nvidia-smi) or the server itself state it.
+// Power is the power draw of the GPUs, as exporters beside the server (DCGM, nvidia-smi) or the server itself state it.
 type Power struct {
-	GPUs   int      // 0: nothing is said
+	GPUs   int      // 0: not stated
 	Watts  *float64 // of all GPUs together, mean over the dumps
-	Joules *float64 // of all GPUs together, between the first and the last dump; nil where no two say it
+	Joules *float64 // of all GPUs together, between the first and the last dump; nil unless two dumps state it
 	Series int
 }
 
-// powerNames are gauges by what makes watts of them. Of several only the first that a dump has is used.
+// powerNames are gauges, with their factors to watts. Only the first that a dump has is used.
 var powerNames = []struct {
 	name   string
 	factor float64
@@ -28,7 +28,7 @@ var powerNames = []struct {
 // energyName counts millijoules since the driver was loaded.
 const energyName = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 
-// isPower reports whether a name is one of power or energy.
+// isPower reports whether a name is a gauge of power or a counter of energy.
 func isPower(name string) bool {
 	for _, p := range powerNames {
 		if p.name == name {
@@ -38,8 +38,7 @@ func isPower(name string) bool {
 	return name == energyName
 }
 
-// takePower takes power and energy by GPU. A GPU that has several series, one for each of its instances or pods, counts
-// once.
+// takePower takes power and energy by GPU. A GPU that has several series, for instances or pods, counts once.
 func (x *dump) takePower(byName map[string][]sample) {
 	byGPU := func(list []sample, factor float64) map[string]float64 {
 		m := map[string]float64{}
@@ -62,7 +61,7 @@ func (x *dump) takePower(byName map[string][]sample) {
 	}
 }
 
-// powerOf sums up what dumps say of power, in their order: of the energy, the GPUs that both ends have.
+// powerOf sums up the power in dumps, in their order; for energy, over the GPUs that both the first and the last have.
 func powerOf(dumps []*dump) (p Power) {
 	var watts, n float64
 	var first, last *dump
@@ -97,7 +96,7 @@ func powerOf(dumps []*dump) (p Power) {
 			between += joules - was
 		}
 	}
-	switch { // the dumps may be given in either order; where GPUs disagree a driver was loaded anew
+	switch { // the dumps may come in either order; if GPUs disagree, a driver was reloaded
 	case rises == len(last.joules) && len(last.joules) == len(first.joules):
 		p.Joules = &between
 	case -rises == len(last.joules) && len(last.joules) == len(first.joules):
@@ -108,7 +107,7 @@ func powerOf(dumps []*dump) (p Power) {
 }
 
 func sum(m map[string]float64) (s float64) {
-	for _, gpu := range slices.Sorted(maps.Keys(m)) { // in an order: sums are the same every time
+	for _, gpu := range slices.Sorted(maps.Keys(m)) { // sorted, so that sums round alike every time
 		s += m[gpu]
 	}
 	return s

@@ -13,11 +13,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Data is what one dump, or the difference of two, says. What the dumps do not have is nil.
+// Data is the content of one dump, or the difference of two. Values that the dumps lack are nil.
 type Data struct {
 	Engine   string // vLLM, SGLang; empty if neither
 	Delta    bool   // the difference of two dumps: what happened between them
-	Model    string // by a strict pattern; empty where not known or where there are several
+	Model    string // by a strict pattern; empty if not known or if there are several
 	Models   int    // different values of the model's label
 	Series   int    // lines that a number was taken from
 	Hists    map[string]*Histogram
@@ -32,10 +32,10 @@ type Data struct {
 // maxOther is how many lines of something else may stand before a dump: what curl -i shows, a prompt.
 const maxOther = 16
 
-// Is reports whether a file that starts with head, and is named name, is of this kind: it has a line that declares a
-// metric's type, or a sample of vLLM or SGLang, and little else before it.
+// Is reports whether a file that starts with head, and is named name, is of this kind: it has a line that declares the
+// type of a metric, or a sample of vLLM or SGLang, and few other lines before it.
 func Is(name string, head []byte) bool {
-	head, _ = io.ReadAll(file.UTF8(bytes.NewReader(head))) // what ends early still tells
+	head, _ = io.ReadAll(file.UTF8(bytes.NewReader(head))) // the start of a file that ends early is enough
 	other := 0
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimSpace(line)
@@ -61,8 +61,8 @@ func Is(name string, head []byte) bool {
 	return false
 }
 
-// Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
-// is about a file that cannot be read at all.
+// Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
+// about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
 	var dumps []*dump
@@ -115,18 +115,18 @@ func (d *Data) warn(code, format string, args ...any) {
 	d.warnings = append(d.warnings, report.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
-// Warnings are what limits trust in the numbers.
+// Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning { return d.warnings }
 
-// Environment fills in what the dumps state.
+// Environment fills in the facts that the dumps state.
 func (d *Data) Environment(e *report.Environment) {
 	if d.Model != "" {
 		e.Model = &d.Model
 	}
 }
 
-// difference is what happened between two dumps of one server. Which is the later one, its counters say; where they say
-// that the server was started in between, or that the dumps are of two servers, the second dump stands alone.
+// difference is the change between two dumps of one server. Their counters show which is the later one. If the server
+// was started in between, or if the dumps come from two servers, the second dump stands alone.
 func (d *Data) difference(a, b *dump) *dump {
 	later, reset := b.since(a), false
 	if later == nil {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// NoClock is the time of a line that states none.
+// NoClock is the time of a line without one.
 const NoClock int64 = math.MinInt64
 
-// leapYear stands for the year of a timestamp that has none, so that 29 February can be told.
+// leapYear stands in for the year of a timestamp without one, so that 29 February is a valid date.
 const leapYear = 2000
 
 // clockText reads 2026-08-01 23:37:40 or 08-01 23:37:40, with T for the space and any fraction, which is dropped:
@@ -62,7 +62,7 @@ func dayNumber(year, month, day int64) int64 {
 	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
 }
 
-// calendar makes the times of one file run forward. Timestamps without a year start again in January. Libraries write
+// calendar keeps the times of one file in order. Timestamps without a year start again in January. Libraries write
 // lines of their own into the log of a server, some with a year and some without: the first timestamp decides for all.
 type calendar struct {
 	last  int64
@@ -97,7 +97,7 @@ func (c *calendar) at(clock int64, year bool) int64 {
 	return clock
 }
 
-// translate gives a time the year that brings it closest to the one before, or takes its year off.
+// translate adds to a time the year that brings it closest to the time before, or removes its year.
 func (c *calendar) translate(clock int64) int64 {
 	t := time.Unix(clock, 0).UTC()
 	in := func(year int) int64 {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Class of an error, by what it says.
+// Class of an error, by its text.
 type Class int
 
-// Classes of errors, the most particular first: an event that fits several is of the first.
+// Classes of errors, the most specific first: an event that fits several gets the first.
 const (
 	OutOfMemory Class = iota
 	NoKVCache
@@ -26,7 +26,7 @@ const (
 var ClassNames = [Classes]string{"out_of_memory", "kv_cache_too_small", "cuda", "communication", "engine_dead",
 	"process_died", "timeout", "model_load", "other"}
 
-// signs are what tells the classes, searched for in the records of an error.
+// signs are the texts that identify the classes, searched for in the records of an error.
 var signs = []struct {
 	class Class
 	text  string
@@ -68,11 +68,11 @@ func classify(b []byte) Class {
 	return OtherError
 }
 
-// alarms are what makes an error of a record without a level.
+// alarms are texts that make a record without a level an error.
 var alarms = []string{"OutOfMemoryError: ", "Traceback (most recent call last):", "crashed with exit code",
 	"Scheduler hit an exception"}
 
-// alarmReach is how far into a record an alarm may start. What a client sent stands behind it.
+// alarmReach is how far into a record an alarm may start. Text of clients stands behind it.
 const alarmReach = 96
 
 func alarming(b []byte) bool {
@@ -107,17 +107,17 @@ func continues(b []byte) bool {
 	return false
 }
 
-// Events count errors. One event is the records of one process that follow each other, or were written in one second: a
-// traceback is one, also where another process writes between its lines.
+// Events count errors. One event is a run of records of one process that follow each other, or that were written in one
+// second: a traceback is one event, even if another process writes between its lines.
 type Events struct {
 	Count  [Classes]int64
 	Lines  int64 // records at level error or critical, and lines of tracebacks
 	Status map[int64]int64
-	// Stopped: somebody asked the server to stop, and it was not started again. AfterStop are the errors since then:
-	// its parts fall away one after the other, and say so.
+	// Stopped says that the server was asked to stop, and was not started again. AfterStop are the errors since then:
+	// its parts end one after the other, and report it.
 	Stopped   bool
 	AfterStop int64
-	// of the event that goes on
+	// of the event that is open
 	open, broken, interrupted bool
 	class                     Class
 	who                       string
@@ -140,13 +140,13 @@ func (e *Events) record(m, who []byte, clock int64) {
 	e.add(m)
 }
 
-// add takes what one record or line of the event says.
+// add takes one record or line of the event.
 func (e *Events) add(m []byte) {
 	e.class = min(e.class, classify(m))
 	e.interrupted = e.interrupted || endedBySignal(m)
 }
 
-// more takes a line without a header that belongs to the event that goes on, if there is one.
+// more takes a line without a header that belongs to the open event, if there is one.
 func (e *Events) more(m []byte) bool {
 	if !e.open || e.broken || !continues(m) {
 		e.broken = true
@@ -157,7 +157,7 @@ func (e *Events) more(m []byte) bool {
 	return true
 }
 
-// end closes the event that goes on.
+// end closes the open event.
 func (e *Events) end() {
 	if !e.open {
 		return
@@ -171,13 +171,13 @@ func (e *Events) end() {
 	e.open, e.interrupted = false, false
 }
 
-// stop says that somebody asked the server to stop: errors from here on are a consequence.
+// stop records that the server was asked to stop: errors from here on are a consequence.
 func (e *Events) stop() {
 	e.end()
 	e.Stopped = true
 }
 
-// stopSigns begin the messages of a server that was asked to stop.
+// stopSigns begin the messages that a server was asked to stop.
 var stopSigns = []string{
 	"SIGTERM received", "SIGINT received", "Received SIGTERM", "Received SIGINT", "Received signal 15", "Received signal 2",
 	"[shutdown] EngineCore: trigger received signal=", "[shutdown] API server: shutdown triggered", // vLLM since 0.15
@@ -191,7 +191,7 @@ func stops(m []byte) bool {
 	return slices.ContainsFunc(stopSigns, func(s string) bool { return hasPrefix(m, s) })
 }
 
-// endedBySignal reports whether a record says that a process went because it was told to: by SIGINT or SIGTERM.
+// endedBySignal reports whether a record says that SIGINT or SIGTERM ended a process.
 func endedBySignal(m []byte) bool {
 	m = m[:min(len(m), 4096)]
 	if hasPrefix(m, "KeyboardInterrupt") {
@@ -206,7 +206,7 @@ func endedBySignal(m []byte) bool {
 }
 
 // access takes a line of uvicorn's access log: 127.0.0.1:59234 - "POST /v1/completions HTTP/1.1" 200 OK. generates says
-// that it was answered by the engine.
+// that the engine answered it.
 func (e *Events) access(m []byte) (generates, ok bool) {
 	quote := bytes.Index(m[:min(len(m), 128)], []byte(` - "`))
 	if quote < 0 {

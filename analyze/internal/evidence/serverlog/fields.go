@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// field is the value of key in Python's key=value or 'key': value, without quotes; nil where it is not there. Strings
-// with escaped quotes end early, which no value that is taken has.
+// field is the value of key in Python's key=value or 'key': value, without quotes; nil if it is missing. Strings with
+// escaped quotes end early, which no value that is taken has.
 func field(m []byte, key string) []byte {
 	for at := 0; at < len(m); {
 		i := bytes.Index(m[at:], []byte(key))
@@ -84,7 +84,7 @@ func setFirst(p *int64, v int64) {
 	}
 }
 
-// setLeast keeps the smallest: each engine or rank states its own, and the smallest is what counts.
+// setLeast keeps the smallest: each engine or rank states its own number, and the smallest counts.
 func setLeast(p *int64, v int64) {
 	if v > 0 && (*p == 0 || v < *p) {
 		*p = v
@@ -106,7 +106,7 @@ func setYes(p *string, v []byte) {
 	}
 }
 
-// most and least keep the largest and the smallest of what the ranks state; NaN is nothing.
+// most and least keep the largest and the smallest number that the ranks state; NaN is ignored.
 func most(p *float64, v float64) {
 	if v > *p || math.IsNaN(*p) {
 		*p = v
@@ -129,8 +129,8 @@ func add(p *float64, v float64) {
 	}
 }
 
-// digits reads a whole number that may have commas between its digits, and returns what follows it; ok is false where
-// none stands there or it does not fit.
+// digits reads a whole number that may have commas between its digits, and returns the text after it; ok is false if
+// there is none or if it does not fit.
 func digits(b []byte) (v int64, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(b); i++ {
@@ -152,8 +152,8 @@ func digits(b []byte) (v int64, rest []byte, ok bool) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// decimal reads a number with a point, as Python prints floats, and returns what follows it. Signs and exponents are no
-// part of any form that is read.
+// decimal reads a number with a point, as Python prints floats, and returns the text after it. No form that is read
+// uses signs or exponents.
 func decimal(b []byte) (v float64, rest []byte, ok bool) {
 	n := 0
 	for n < len(b) && n < 40 && (isDigit(b[n]) || b[n] == '.') {
@@ -166,7 +166,7 @@ func decimal(b []byte) (v float64, rest []byte, ok bool) {
 	return v, b[n:], err == nil
 }
 
-// after is what follows the first key in b, and whether it is there.
+// after is the text after the first key in b, and whether key was found.
 func after(b []byte, key string) ([]byte, bool) {
 	i := bytes.Index(b, []byte(key))
 	if i < 0 {
@@ -207,7 +207,7 @@ func hasPrefix(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
-// percent is the share that was printed in percent: the nearest float to it, which a division by 100 would miss.
+// percent is a share, 0..1, that was printed in percent: the nearest float to it, which a division by 100 would miss.
 func percent(v float64) float64 { return math.Round(v*1e6) / 1e8 }
 
 // gib is a size that was printed in GiB, in bytes.

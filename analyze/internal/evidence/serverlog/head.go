@@ -2,22 +2,22 @@ package serverlog
 
 import "bytes"
 
-// header is what stands before the message of a log record.
+// header is the part of a log record before its message.
 type header struct {
 	level byte   // first letter of the level; 0 unknown
 	clock int64  // seconds, see clock.go; NoClock unknown
 	year  bool   // the timestamp has a year
 	vllm  bool   // the form of vLLM's own formatter: level, date, source file
 	http  bool   // uvicorn's form: level, a colon, spaces
-	tags  []byte // SGLang: what stands behind the date, as DP0 TP0
+	tags  []byte // SGLang: the tags after the date, as DP0 TP0
 }
 
 // headReach is how far into a line its header may start, in bytes: docker, kubectl, journald, compose and process
 // prefixes stand before it.
 const headReach = 256
 
-// findHeader finds the header of a record, whatever stands before it, and the message behind it. A line without one
-// gives ok false and itself.
+// findHeader finds the header of a record behind any prefix, and the message after it. For a line without a header ok
+// is false, and the message is the line.
 func findHeader(line []byte) (h header, msg []byte, ok bool) {
 	for i := 0; i < len(line) && i < headReach; i++ {
 		switch line[i] {
@@ -95,9 +95,9 @@ func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
 	return header{}, nil, false
 }
 
-// dateHeader reads SGLang's header: [2026-08-01 23:37:40 TP0] message. Another header may follow it, of a program that
-// writes its own into the same log. Before 0.4 the date was missing, [23:37:40 TP0]: a time that starts anew every day
-// is no clock, and such a record has none.
+// dateHeader reads SGLang's header: [2026-08-01 23:37:40 TP0] message. A program that writes to the same log may add
+// its own header after it. Before 0.4 the date was missing, [23:37:40 TP0]: a time that starts anew every day cannot
+// order records, so such a record has no time.
 func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	clock, year, rest, ok := clockText(b[1:])
 	if !ok && len(b) > 9 && timeOfDay(b[1:9]) {
@@ -127,8 +127,8 @@ func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	return h, msg, true
 }
 
-// levelSource passes over the level and the source file that SGLang since 0.5.4 writes behind the date, in processes
-// that are no scheduler: INFO engine.py:156: message.
+// levelSource skips the level and the source file that SGLang since 0.5.4 writes after the date, in processes other
+// than a scheduler: INFO engine.py:156: message.
 func levelSource(msg []byte) (level byte, rest []byte, ok bool) {
 	for _, l := range levels {
 		b, has := cutPrefix(msg, l)
@@ -157,7 +157,7 @@ func timeOfDay(b []byte) bool {
 	return true
 }
 
-// sourceFile passes over [core.py:348] or metrics.py:349] and reports whether it was there.
+// sourceFile skips [core.py:348] or metrics.py:349] and reports whether it was there.
 func sourceFile(b []byte) ([]byte, bool) {
 	reach := b[:min(len(b), 160)]
 	end := bytes.IndexByte(reach, ']')
@@ -174,7 +174,7 @@ func sourceFile(b []byte) ([]byte, bool) {
 	return skipGap(b[end+1:]), true
 }
 
-// skipANSI passes over colours, also over those that lost their escape character.
+// skipANSI skips colours, also those that lost their escape character.
 func skipANSI(b []byte) []byte {
 	for {
 		rest := b
@@ -195,7 +195,7 @@ func skipANSI(b []byte) []byte {
 	}
 }
 
-// skipGap passes over spaces and colours.
+// skipGap skips spaces and colours.
 func skipGap(b []byte) []byte {
 	for {
 		rest := skipANSI(skipSpace(b))
@@ -213,7 +213,7 @@ func skipSpace(b []byte) []byte {
 	return b
 }
 
-// process is the name in the first (NAME pid=N) or (NAME, pid=N) of what stands before a message, or nil.
+// process is the name in the first (NAME pid=N) or (NAME, pid=N) before a message, or nil.
 func process(prefix []byte) []byte {
 	at := bytes.Index(prefix, []byte("pid="))
 	if at < 0 {
@@ -242,7 +242,7 @@ func appendPlain(out, msg []byte) []byte {
 	return out
 }
 
-// progress reports whether a line is a progress bar, and what was written behind the last state of it on the same line.
+// progress reports whether a line is a progress bar, and returns the text after its last state on the same line.
 func progress(line []byte) (rest []byte, ok bool) {
 	if !bytes.Contains(line, []byte("%|")) && !bytes.Contains(line, []byte("% Completed |")) {
 		return nil, false

@@ -24,10 +24,10 @@ type Iteration struct {
 	Generation    uint16 // requests in decode
 }
 
-// Elapsed is the time of the iteration.
+// Elapsed is the duration of the iteration.
 func (i *Iteration) Elapsed() time.Duration { return time.Duration(i.micros) * time.Microsecond }
 
-// Device is the time that the GPU took for the iteration, where the log states it.
+// Device is the GPU time of the iteration, if the log states it.
 func (i *Iteration) Device() (t time.Duration, ok bool) {
 	return time.Duration(int64(i.device)-1) * time.Microsecond, i.device > 0
 }
@@ -47,7 +47,7 @@ const (
 // TypeNames are the labels of the types.
 var TypeNames = [Types]string{"prefill", "decode", "mixed", "idle"}
 
-// Type of the iteration: mixed works on prefill and decode at once, idle on nothing.
+// Type of the iteration: mixed works on prefill and decode at once, idle has no requests.
 func (i *Iteration) Type() Type {
 	switch {
 	case i.Context > 0 && i.Generation > 0:
@@ -60,8 +60,7 @@ func (i *Iteration) Type() Type {
 	return Idle
 }
 
-// Iterations are all iterations of the logs, in their order: narrow rows, in blocks so that nothing is copied while
-// they grow.
+// Iterations are all iterations of the logs, in their order: narrow rows, in blocks, so that growing copies nothing.
 type Iterations struct {
 	blocks  [][]Iteration
 	n       int
@@ -77,13 +76,13 @@ const (
 	maxIterations = 1 << 24
 )
 
-// Len is how many are kept.
+// Len is the number that was kept.
 func (it *Iterations) Len() int { return it.n }
 
 // At is the i-th iteration.
 func (it *Iterations) At(i int) *Iteration { return &it.blocks[i/iterationBlock][i%iterationBlock] }
 
-// Clock is when the log says that an iteration ended, in seconds.
+// Clock is the time at which an iteration ended by the log, in seconds.
 func (it *Iterations) Clock(i int) int64 {
 	c := it.At(i).clock
 	if c == 0 {
@@ -113,7 +112,7 @@ func (it *Iterations) add(row Iteration, clock int64, year bool) {
 	it.n++
 }
 
-// parseIteration reads what follows "Iteration(":
+// parseIteration reads the text after "Iteration(":
 //
 //	0): 1 context requests, 1 context tokens, 0 generation requests, 0 generation tokens, iteration elapsed time: 36.68 ms
 func parseIteration(b []byte) (row Iteration, ok bool) {
@@ -176,9 +175,9 @@ const UnitRule = "Each iteration that works on requests is a unit. Kinds are tol
 // UnitGroup is one kind of iteration.
 type UnitGroup struct {
 	Type          Type
-	Batch, Tokens int64   // requests, and tokens rounded up to a power of two; -1 where they do not tell the kind
+	Batch, Tokens int64   // requests, and tokens rounded up to a power of two; -1 if they do not identify the kind
 	Kept          []int32 // iterations, in their order
-	Warmup        int64   // iterations that were left out as such
+	Warmup        int64   // iterations that were left out as warm-up
 	Total         int64   // ns, of the kept ones
 }
 

@@ -6,16 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// messageKeys are the fields of a JSON log record that hold what the program wrote, the most particular first.
+// messageKeys are the fields of a JSON log record that hold the program's output, the most specific first.
 var messageKeys = []string{`"message"`, `"msg"`, `"event"`}
 
-// lineKeys are those in which a log driver (Docker, journald, Google Cloud, Loki) puts a line as the program wrote it.
+// lineKeys are the fields in which a log driver (Docker, journald, Google Cloud, Loki) puts a line of the program.
 var lineKeys = []string{`"log"`, `"MESSAGE"`, `"textPayload"`, `"line"`}
 
-// maxDrivers bounds the log drivers through which a line came, one after the other: Loki behind Docker are two.
+// maxDrivers bounds the log drivers that wrapped a line one after the other: Loki behind Docker are two.
 const maxDrivers = 4
 
-// driverLine takes the line of the program out of a line of a log driver, into scratch.
+// driverLine unwraps the program's line from a line of a log driver, into scratch.
 func driverLine(line, scratch []byte) ([]byte, bool) {
 	for _, k := range messageKeys {
 		if _, found := jsonField(line, k); found {
@@ -30,11 +30,11 @@ func driverLine(line, scratch []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// timeKeys are the fields that hold when it did.
+// timeKeys are the fields that hold the time of a record.
 var timeKeys = []string{`"timestamp"`, `"time"`, `"asctime"`, `"@timestamp"`, `"ts"`}
 
 // jsonRecord takes the message out of a line that is a JSON object, as JSON formatters write them, into scratch. The
-// object is not checked beyond what is needed.
+// rest of the object is not checked.
 func jsonRecord(line, scratch []byte) (msg []byte, clock int64, year, ok bool) {
 	for _, k := range messageKeys {
 		if raw, found := jsonField(line, k); found {

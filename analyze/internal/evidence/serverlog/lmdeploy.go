@@ -14,7 +14,7 @@ const lmdeployStats = "Avg thr (in/out): "
 //	[2026-02-05 17:05:17 Engine 000] Avg thr (in/out): …, Server (succeeded/failed/routed/waiting): 1 / 0 / 50 / 50, Engine
 //	(running/waiting): 45 / 5, KV cache: 21.6%, Prefix cache hit rate: 12.5%,
 //
-// Requests that wait for an engine at the server wait too: they are added to those that wait in the engine.
+// Requests that wait at the server for an engine also wait: they are added to those that wait in the engine.
 func (r *reader) lmdeploy(m []byte, engine int32) bool {
 	s := newSample()
 	good, waiting := true, 0.0
@@ -50,7 +50,8 @@ func (r *reader) lmdeploy(m []byte, engine int32) bool {
 	return true
 }
 
-// fractions reads numbers between slashes, "45 / 5", as many as out holds, and returns how many and what follows.
+// fractions reads numbers between slashes, "45 / 5", at most as many as out holds, and returns their count and the
+// rest.
 func fractions(b []byte, out []float64) (n int, rest []byte) {
 	for n < len(out) {
 		v, after, ok := decimal(b)

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// message takes what one record says; the engine is the number that its header names. False: of no form that is known.
+// message takes one record of the engine that its header names. False: its form is not known.
 //
-// The forms are told by how messages begin, so that what clients send, which stands inside of messages, is never taken
-// for one.
+// Forms are recognised only by how messages begin, so that text of clients, which stands inside messages, is never
+// mistaken for one.
 func (r *reader) message(m []byte, engine int32) bool {
 	if len(m) == 0 {
 		return false
@@ -113,8 +113,8 @@ func (r *reader) message(m []byte, engine int32) bool {
 	return r.graphs(m) || r.name(m)
 }
 
-// name takes what says which program this is, and else what it says while it starts. A program that says its name again
-// was started again.
+// name recognises the program, and reads the lines it writes while it starts. A program that says its name again was
+// started again.
 func (r *reader) name(m []byte) bool {
 	begins := hasPrefix(m, "vLLM API server version ") || hasPrefix(m, "server_args=ServerArgs(")
 	if at := bytes.Index(m[:min(len(m), 200)], []byte("  version ")); at >= 0 && isBanner(m) {
@@ -197,7 +197,7 @@ func (r *reader) sample(s Sample) {
 	r.d.Samples = append(r.d.Samples, s)
 }
 
-// prefixHits takes the line that vLLM V0 logs right behind its statistics.
+// prefixHits takes the line that vLLM V0 logs directly after its statistics.
 func (r *reader) prefixHits(m []byte) bool {
 	v, ok := numberAfter(m, "GPU: ")
 	if !ok {
@@ -210,7 +210,7 @@ func (r *reader) prefixHits(m []byte) bool {
 	return true
 }
 
-// mfu takes the line that some versions log right behind their statistics.
+// mfu takes the line that some versions log directly after their statistics.
 func (r *reader) mfu(rest []byte, engine int32) bool {
 	flops, bytes, ok := parseMFU(rest)
 	if !ok {
@@ -242,7 +242,7 @@ func (r *reader) spec(m []byte) bool {
 	return true
 }
 
-// retracted takes SGLang's word for a preemption: "… #retracted_reqs: 2, #new_token_ratio: 0.6 -> 0.9".
+// retracted takes SGLang's line about a preemption: "… #retracted_reqs: 2, #new_token_ratio: 0.6 -> 0.9".
 func (r *reader) retracted(m []byte) bool {
 	v, ok := wholeAfter(m, "#retracted_reqs: ")
 	if !ok {
@@ -252,8 +252,8 @@ func (r *reader) retracted(m []byte) bool {
 	return true
 }
 
-// preempted takes vLLM V0's warning, which comes with every fiftieth preemption and counts all:
-// "… total_num_cumulative_preemption=51".
+// preempted takes vLLM V0's warning, which it writes at every fiftieth preemption with their count: "…
+// total_num_cumulative_preemption=51".
 func (r *reader) preempted(m []byte) bool {
 	v, ok := wholeAfter(m, "total_num_cumulative_preemption=")
 	if !ok {
@@ -267,8 +267,8 @@ func (r *reader) preempted(m []byte) bool {
 	return true
 }
 
-// balance takes how evenly experts are loaded: average over maximum tokens of an expert's rank. A step without tokens
-// says nothing.
+// balance takes how evenly experts are loaded: average over maximum tokens of an expert's rank. Steps without tokens
+// are counted apart.
 func (r *reader) balance(m []byte) bool {
 	v, ok := numberAfter(m, "alancedness: ")
 	if !ok {
@@ -286,7 +286,7 @@ func (r *reader) balance(m []byte) bool {
 	return true
 }
 
-// graphs takes CUDA graph statistics: a header, what was captured, and a table, one record per line or all in one.
+// graphs takes CUDA graph statistics: a header, the captured graphs, and a table, one record per line or all in one.
 func (r *reader) graphs(m []byte) bool {
 	switch {
 	case m[0] == '|':

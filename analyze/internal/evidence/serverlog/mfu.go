@@ -99,7 +99,7 @@ func count(v float64) int64 {
 	return int64(min(v, 1e12))
 }
 
-// part is the component of that name, made where it is new; nil where no component has it.
+// part is the component of that name, created if it is missing; nil if the name is not valid or there are too many.
 func (d *Details) part(name string) *Part {
 	if i := slices.IndexFunc(d.Parts, func(p Part) bool { return p.Name == name }); i >= 0 {
 		return &d.Parts[i]

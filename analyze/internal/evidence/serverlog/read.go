@@ -9,12 +9,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
 
-// verdict on one line.
+// verdict is the result of reading one line.
 type verdict int
 
 const (
 	unknown    verdict = iota // of no known form
-	known                     // of a known form that holds nothing to take
+	known                     // of a known form that holds no value
 	understood                // something was taken
 )
 
@@ -37,7 +37,7 @@ type reader struct {
 	drivers int // log drivers whose lines are being read, one inside the other
 }
 
-// readFile reads one log to its end. What is damaged ends it early, with a warning.
+// readFile reads one log to its end. Damage ends it early, with a warning.
 func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	f, err := in.Open()
 	if err != nil {
@@ -78,7 +78,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 	return nil
 }
 
-// format is what exactly the log is.
+// format is the exact kind of the log.
 func (r *reader) format() string {
 	switch {
 	case r.start.Engine == "vLLM" && r.start.Generation != "":
@@ -91,7 +91,7 @@ func (r *reader) format() string {
 	return ""
 }
 
-// read takes what there is to take from one line.
+// read takes the values of one line.
 func (r *reader) read(line []byte) verdict {
 	body := skipSpace(line)
 	if len(body) == 0 {
@@ -99,7 +99,7 @@ func (r *reader) read(line []byte) verdict {
 	}
 	if body[0] == '{' {
 		if inner, ok := driverLine(body, r.json); ok && r.drivers < maxDrivers {
-			r.json = nil // the line stands in it, and may be JSON in turn
+			r.json = nil // the line stands in it, and may itself be JSON
 			r.drivers++
 			verdict := r.read(inner)
 			r.drivers--
@@ -151,7 +151,7 @@ func (r *reader) plain(msg []byte) []byte {
 	return r.msg
 }
 
-// record takes a log record: its header, its message, and all that stands before that.
+// record takes a log record: its header, its message, and the text before them.
 func (r *reader) record(h header, msg, prefix []byte) verdict {
 	clock := r.cal.at(h.clock, h.year)
 	if clock != NoClock {
@@ -182,8 +182,8 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 	return known
 }
 
-// engineOf is the number of the engine that a line is of: EngineCore_DP1, DP1 in SGLang's tags, or Engine 001 in
-// LMDeploy's; -1 unknown.
+// engineOf is the number of a line's engine: EngineCore_DP1, DP1 in SGLang's tags, or Engine 001 in LMDeploy's; -1 if
+// unknown.
 func engineOf(h header, prefix []byte) int32 {
 	if v, ok := wholeAfter(h.tags, "Engine "); ok && v < 1<<16 {
 		return int32(v)
@@ -212,7 +212,7 @@ func (r *reader) server(m []byte) verdict {
 	return known
 }
 
-// ready says that the server takes requests from here on.
+// ready records that the server accepts requests from here on.
 func (r *reader) ready() {
 	r.start.ready = true
 	if r.start.first != NoClock && r.last != NoClock && math.IsNaN(r.start.Ready) {
@@ -223,7 +223,7 @@ func (r *reader) ready() {
 	}
 }
 
-// bare takes a line without a header: a continuation, what another library printed, or a message whose formatter is not
+// bare takes a line without a header: a continuation, a line of another library, or a message whose formatter is not
 // vLLM's.
 func (r *reader) bare(line []byte) verdict {
 	m := r.plain(line)
@@ -264,6 +264,6 @@ func (r *reader) bare(line []byte) verdict {
 	return unknown
 }
 
-// phrases begin the messages that are read from a line without a known header.
+// phrases begin the messages that are read even if the line has no known header.
 var phrases = []string{"Avg prompt throughput: ", "Iteration(", "Decode batch", "Prefill batch",
 	"SpecDecoding metrics: ", "CUDAGraph Stats:", "Initializing a V", "server_args=ServerArgs(", lmdeployStats}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Request is one request as far as the log follows it. Times are in seconds, NoClock where the log does not say.
+// Request is one request as far as the log follows it. Times are in seconds, NoClock if the log does not state them.
 type Request struct {
 	ID                        string // without the suffix that newer versions add
 	Received, Added, Finished int64
@@ -13,7 +13,7 @@ type Request struct {
 	steps                     int64 // iterations that generated, read until it was added
 }
 
-// maxRequests are followed; maxID bounds the length of an id.
+// maxRequests bounds the requests that are followed; maxID bounds the length of an id.
 const (
 	maxRequests = 1 << 20
 	maxID       = 128
@@ -23,13 +23,13 @@ const (
 type Requests struct {
 	List     []Request
 	Timed    []Timed // requests that state their own times, as text-generation-inference logs them
-	Received int64   // lines that say that a request was received
-	Added    int64   // … was given to the engine
-	Matched  int64   // lines of the latter that belong to one of the former
+	Received int64   // lines about a request that was received
+	Added    int64   // lines about a request that was given to the engine
+	Matched  int64   // lines of Added that belong to one of Received
 	Dropped  int64   // requests beyond maxRequests, and ids that are too long
 	byID     map[string]int32
 	open     []int32 // received and not finished
-	unclear  int32   // requests before this one were open when a response came that can be of any of them
+	unclear  int32   // requests before this one were open at a response that could belong to any of them
 }
 
 // requestID is the id at the start of b: up to a colon, a space or the end of the sentence.
@@ -45,8 +45,7 @@ func (r *Requests) find(id []byte) int32 {
 	return -1
 }
 
-// add makes a request, or returns the one of this id that was not followed to its end yet; -1 where it cannot be
-// followed.
+// add makes a request, or returns the open one with this id; -1 if it cannot be followed.
 func (r *Requests) add(id []byte) int32 {
 	if len(r.List) == maxRequests || len(id) == 0 || len(id) > maxID {
 		r.Dropped++
@@ -116,8 +115,8 @@ func (r *Requests) finished(id []byte, clock int64, aborted bool) {
 	r.close(i)
 }
 
-// openReach is how far among the open requests one that finishes is looked for: they end about in the order in which
-// they came, and what is not found only stays open.
+// openReach is how many open requests are searched for one that finishes: requests end roughly in the order in which
+// they came, and one that is not found only stays open.
 const openReach = 1024
 
 func (r *Requests) close(i int32) {
@@ -129,9 +128,9 @@ func (r *Requests) close(i int32) {
 	}
 }
 
-// responded takes an access line of a request to the engine, which names no request and often states no time. It ends a
-// request only where one alone was open and the engine had generated for it: of many open requests nobody can say which
-// one it was, and a streamed response is logged when it begins.
+// responded takes an access line of a request to the engine, which names no request and often states no time. It closes
+// a request only if exactly one was open and the engine had generated for it: with many open requests the line does not
+// say which one ended, and a streamed response is logged when it begins.
 func (r *Requests) responded(clock, steps int64) {
 	if len(r.open) == 0 {
 		return
@@ -146,8 +145,8 @@ func (r *Requests) responded(clock, steps int64) {
 	r.open = r.open[1:]
 }
 
-// PublicID is the request's id where it is one that a server makes: a known prefix, hexadecimal digits and dashes. An
-// id that a client chose may say anything, and is shown as empty.
+// PublicID is the id of the request if a server made it: a known prefix, hexadecimal digits and dashes. An id that a
+// client chose may hold any text, and is shown as empty.
 func (r *Request) PublicID() string {
 	id := r.ID
 	for _, p := range []string{"cmpl-", "chatcmpl-", "chatcmpl-tool-", "embd-", "pool-", "classify-", "score-",

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Sample is one line of statistics that an engine logs now and then. What the line does not state is NaN.
+// Sample is one line of statistics that an engine logs at intervals. Values that the line does not state are NaN.
 type Sample struct {
 	Clock      int64
 	Line       int64
@@ -30,10 +30,10 @@ type Sample struct {
 	Pools                               [Pools]float64 // SGLang: usage of each pool, 0..1; Usage is the fullest's
 }
 
-// Pool of the KV cache, where a model has several.
+// Pool of the KV cache, if a model has several.
 type Pool int
 
-// Pools of SGLang: of layers that attend to everything, of those with a sliding window, and the states of Mamba layers.
+// Pools of SGLang: layers with full attention, layers with a sliding window, and the states of Mamba layers.
 const (
 	FullPool Pool = iota
 	WindowPool
@@ -129,7 +129,7 @@ func parseMFU(b []byte) (flops, bytes float64, ok bool) {
 //	, #new-seq: 1, #new-token: 7, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: 0, …
 //	, #running-req: 1, #token: 40, token usage: 0.00, cuda graph: True, gen throughput (token/s): 5.23, #queue-req: 0
 //
-// Of several pools of the KV cache, as models with a sliding window have them, the fullest counts.
+// If the KV cache has several pools, as for models with a sliding window, the fullest counts.
 func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 	s = newSample()
 	s.Prefilling = prefill
@@ -185,7 +185,7 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 	return s, ok
 }
 
-// Spec is what speculative decoding did between two lines of statistics.
+// Spec is the speculative decoding between two lines of statistics.
 type Spec struct {
 	Accepted, Drafted int64 // tokens
 	// Mean acceptance length: tokens gained by one step, the engine's own included; NaN unknown
@@ -233,7 +233,7 @@ func parseSpec(m []byte) (s Spec, ok bool) {
 	return s, ok || !math.IsNaN(s.Length)
 }
 
-// Batch is how full one step of the scheduler was.
+// Batch is how full one step of the scheduler was: tokens, and their maximum.
 type Batch struct {
 	Tokens, Most uint32 // that were batched, and that could have been
 }
@@ -241,7 +241,7 @@ type Batch struct {
 // maxBatches are kept, the first ones.
 const maxBatches = 1 << 22
 
-// maxTransfers of one line are believed: sums stay whole.
+// maxTransfers bounds the number on one line: sums stay exact.
 const maxTransfers = 1 << 32
 
 // Transfers sum up the lines on KV caches that were moved between servers, as vLLM's NIXL connector logs them.
@@ -296,7 +296,7 @@ type GraphRow struct {
 // maxGraphRows bounds the different rows that are kept.
 const maxGraphRows = 1 << 16
 
-// Graphs are the CUDA graph statistics: each table counts what ran since the one before.
+// Graphs are the CUDA graph statistics: each table counts the graphs that ran since the table before.
 type Graphs struct {
 	rows    map[GraphRow]int64
 	Tables  int64
@@ -318,7 +318,7 @@ func (g *Graphs) Rows() []GraphRow {
 	return list
 }
 
-// graphLine reads one row of the table, wherever on the line it begins:
+// graphLine reads one row of the table, anywhere on the line:
 //
 //	| 1               | 1             | 0            | FULL         | 116   |
 func (g *Graphs) graphLine(m []byte) bool {

@@ -1,22 +1,22 @@
 // Package serverlog reads logs of vLLM, SGLang, TensorRT-LLM, LMDeploy and text-generation-inference (TGI) servers:
-// statistics of the engine, iterations, requests, what the server says of itself while it starts, and errors. It takes
+// statistics of the engine, iterations, requests, settings that the server logs at its start, and errors. It takes
 // numbers, and names from short lists; it never keeps a line, because lines quote prompts.
 //
 // Each line goes through the same steps:
 //
-//	{"log":"(EngineCore pid=7) INFO 11-03 10:00:01 [loggers.py:123] Engine 000: Avg prompt throughput: 512.0 tokens/s, …"}
-//	 '-- 1 --'------- 2 ------'-------------- 3 -------------------'--- 4 ----'------------------ 5 --------------------'
+//		{"log":"(EngineCore pid=7) INFO 11-03 10:00:01 [loggers.py:123] Engine 000: Avg prompt throughput: 512.0 tokens/s, …"}
+//		 '-- 1 --'------- 2 ------'-------------- 3 -------------------'--- 4 ----'------------------ 5 --------------------'
 //
-//	1  log drivers wrap lines in JSON, one inside the other: driverLine and jsonRecord take it off (jsonline.go)
-//	2  docker, kubectl, journald and the engine's processes put a prefix before the header: findHeader skips it (head.go)
-//	3  the header has level, clock and source file; the date may lack its year (clock.go)
-//	4  which engine speaks; engines of one server are told apart by number
-//	5  the message is known by how it begins, never by what it contains, since clients decide what stands inside of it;
-//	   message.go chooses by the first byte, then by prefix, and calls the reader of that form (samples.go for this one)
+//		1  log drivers wrap lines in JSON, one inside the other: driverLine and jsonRecord take it off (jsonline.go)
+//		2  docker, kubectl, journald and the engine's processes put a prefix before the header: findHeader skips it (head.go)
+//	 3  the header has level, clock and source file; the date may lack its year (clock.go)
+//		4  which engine speaks; engines of one server are told apart by number
+//		5  the message is known by how it begins, never by what it contains, since clients decide what stands inside of it;
+//		   message.go chooses by the first byte, then by prefix, and calls the reader of that form (samples.go for this one)
 //
-// The result of a line is a verdict: understood (something was taken), known (a known form that holds nothing to take)
-// or unknown. The tally of a file counts them, so that a log of a new version of an engine shows as unknown lines and
-// not as missing numbers.
+// The result of a line is a verdict: understood (a value was taken), known (a known form without a value) or unknown.
+// The tally of a file counts them, so that the log of a new engine version shows up as unknown lines, not as missing
+// numbers.
 package serverlog
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Data is what server logs say.
+// Data is the content of server logs.
 type Data struct {
 	Starts     []*Start // of servers, in the order of the logs; at least one per log
 	Samples    []Sample // of the engines' statistics, in the order of the logs
@@ -55,7 +55,7 @@ type Data struct {
 	damaged         []string // files that could not be read to their end
 }
 
-// current is the index of the start that goes on.
+// current is the index of the open start.
 func (d *Data) current() int32 { return int32(len(d.Starts) - 1) }
 
 func (d *Data) preempt(n int64) {
@@ -67,8 +67,8 @@ func (d *Data) preempt(n int64) {
 // begins as only these servers' do.
 func Is(name string, head []byte) bool { return anyLine(file.NewLines(bytes.NewReader(head))) }
 
-// Within reports whether a line of a log stands anywhere in the file: what a container prints while it installs and
-// downloads may be long.
+// Within reports whether a line of a log stands anywhere in the file: a container may print much while it installs and
+// downloads.
 func Within(in *file.Input) bool {
 	r, err := in.Open()
 	if err != nil {
@@ -136,8 +136,8 @@ func isLine(line []byte) bool {
 		hasPrefix(msg, "max_total_num_tokens=") || hasPrefix(msg, "vLLM API server version "))
 }
 
-// Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
-// is about a file that cannot be read at all.
+// Read reads the files, in their order. Anomalies are counted in their tallies and listed in Warnings; an error is
+// about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d := &Data{}
 	for i := range files {
@@ -153,7 +153,8 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	return d, nil
 }
 
-// Start is what stands for the server: the last start that says most, since a log may begin with one that failed.
+// Start is the start that describes the server: the last of those with most facts, since a log may begin with a failed
+// one.
 func (d *Data) Start() *Start {
 	best := d.Starts[0]
 	for _, s := range d.Starts[1:] {
@@ -164,7 +165,7 @@ func (d *Data) Start() *Start {
 	return best
 }
 
-// facts counts what a start says of what a comparison depends on.
+// facts counts the facts of a start that matter to a comparison.
 func (s *Start) facts() (n int) {
 	for _, known := range []bool{s.Model != "", s.DType != "", s.TP > 0, s.MaxModelLen > 0, s.MaxNumSeqs > 0,
 		s.KVTokens > 0, !math.IsNaN(s.LoadTime), !math.IsNaN(s.Ready)} {
@@ -183,7 +184,7 @@ func linesAre(n int64) string {
 	return fmt.Sprintf("%d lines of the log are", n)
 }
 
-// Warnings are what limits trust in the numbers.
+// Warnings are the facts that limit trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
 	list := []report.Warning{}
 	warn := func(code, format string, args ...any) {
@@ -220,7 +221,7 @@ func (d *Data) Warnings() []report.Warning {
 	return list
 }
 
-// differ says in what the starts of a log differ that a comparison depends on.
+// differ names the facts that matter to a comparison in which the starts of a log differ.
 func (d *Data) differ() string {
 	var list []string
 	text := func(name string, of func(s *Start) string) {
@@ -253,7 +254,7 @@ func (d *Data) differ() string {
 	return strings.Join(list, ", ")
 }
 
-// Environment fills in what the logs state.
+// Environment fills in the facts that the logs state.
 func (d *Data) Environment(e *report.Environment) {
 	s := d.Start()
 	set := func(p **string, v string) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Start is what a server says of itself while it starts. Text comes from short lists or by strict patterns; what is not
-// known is empty, 0, or NaN for times and sizes.
+// Start holds the lines of a server about its own start. Text comes from short lists or by strict patterns; unknown
+// values are empty, 0, or NaN for times and sizes.
 type Start struct {
 	Engine     string // vLLM, SGLang
 	Generation string // V0, V1: of vLLM's engine
@@ -37,25 +37,25 @@ type Start struct {
 	// Seconds; Ready: from the first line to the first that says so
 	LoadTime, CompileTime, WarmupTime, GraphTime, InitTime, Ready float64
 	first                                                         int64 // clock
-	named                                                         bool  // a line said which program this is
+	named                                                         bool  // a line names this program
 	server, ready, stopped                                        bool  // a line said that it is one, serves, was told to stop
 	preempted                                                     int64 // as vLLM V0 counts
-	// Of the line that is read: SGLang's tags, as DP0 TP0
+	// The tags of the line that is read: SGLang's, as DP0 TP0
 	rank  []byte
 	ranks map[string]*rankSums
 }
 
-// rankSums is what one rank of SGLang states in several lines: of each pool of its KV cache, of each kind of CUDA
-// graph.
+// rankSums holds the numbers that one rank of SGLang states in several lines: for each pool of its KV cache, for each
+// kind of CUDA graph.
 type rankSums struct {
 	pools                          int64
 	kvBytes, graphTime, graphBytes float64
 }
 
-// maxRanks bounds the ranks that are told apart.
+// maxRanks bounds the number of ranks.
 const maxRanks = 4096
 
-// ofRank is the sums of the rank whose line is read.
+// ofRank is the sums of the rank that wrote the current line.
 func (s *Start) ofRank() *rankSums {
 	if s.ranks == nil {
 		s.ranks = map[string]*rankSums{}
@@ -70,7 +70,7 @@ func (s *Start) ofRank() *rankSums {
 	return r
 }
 
-// ofRanks takes over what the ranks sum up to: each GPU has its own, and captures its graphs while the others do.
+// ofRanks combines the sums of the ranks: each GPU has its own, and captures its graphs while the others do.
 func (s *Start) ofRanks() {
 	if s.ranks == nil {
 		return
@@ -85,8 +85,8 @@ func (s *Start) ofRanks() {
 	}
 }
 
-// Ends says in what a log ends that begins with the start of a server and never says that it serves: the last step of
-// the start that it states. Empty where the server was ready, or where the log does not say that it is one.
+// Ends says how a log ends that begins with the start of a server but never says that it serves: the last step of the
+// start. Empty if the server was ready, or if the log is not of a server's start.
 func (s *Start) Ends() string {
 	switch {
 	case !s.server || s.ready:
@@ -103,7 +103,7 @@ func (s *Start) Ends() string {
 	return "reading its settings"
 }
 
-// Stopped reports whether the server was told to stop at the end of the log.
+// Stopped reports whether the server was asked to stop at the end of the log.
 func (s *Start) Stopped() bool { return s.stopped }
 
 func newStart() *Start {
@@ -112,7 +112,7 @@ func newStart() *Start {
 		WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
 }
 
-// settings are the switches that say how the server works, as one text; empty where the log states none.
+// settings are the switches of the server, as one text; empty if the log states none.
 func (s *Start) settings() string {
 	number := func(n int64) string {
 		if n <= 0 {
@@ -131,7 +131,7 @@ func (s *Start) settings() string {
 	return strings.Join(parts, "; ")
 }
 
-// Parallelism as a comparison knows it: tp4, tp4 pp2, tp8 dp2 ep; empty where not known.
+// Parallelism in the notation of a comparison: tp4, tp4 pp2, tp8 dp2 ep; empty if not known.
 func (s *Start) Parallelism() string {
 	if s.TP == 0 {
 		return ""
@@ -149,8 +149,8 @@ func (s *Start) Parallelism() string {
 	return text
 }
 
-// blocks works out the tokens of the KV cache where the engine states blocks, as vLLM V0 does: it computes its
-// concurrency from them, which tells how many tokens are in a block.
+// blocks computes the tokens of the KV cache if the engine states blocks, as vLLM V0 does: it derives its concurrency
+// from them, which gives the tokens in a block.
 func (s *Start) blocks() {
 	if s.KVTokens > 0 || s.GPUBlocks <= 0 || !(s.Concurrency > 0) {
 		return
@@ -163,8 +163,8 @@ func (s *Start) blocks() {
 	}
 }
 
-// KVBytesPerToken is the memory of the KV cache on one GPU over the tokens it holds, as the engine counts both: layers
-// × KV heads of this GPU × head size × 2 × bytes of a value, without needing to know any of them. NaN where not known.
+// KVBytesPerToken is the memory of the KV cache on one GPU over its tokens, as the engine counts both: layers × KV
+// heads of this GPU × head size × 2 × bytes of a value, without needing to know any of them. NaN if not known.
 func (s *Start) KVBytesPerToken() float64 {
 	if s.KVTokens <= 0 || s.KVPools > 1 {
 		return math.NaN()
@@ -172,8 +172,8 @@ func (s *Start) KVBytesPerToken() float64 {
 	return s.KVBytes / float64(s.KVTokens)
 }
 
-// KVBytesPerRequest is the memory that one request of the full length needs on one GPU. From the concurrency that the
-// engine computes, which knows of sliding windows; else tokens times bytes of a token. NaN where not known.
+// KVBytesPerRequest is the memory on one GPU of one request of full length. It is derived from the concurrency that the
+// engine computes, which accounts for sliding windows; else it is tokens times bytes of a token. NaN if not known.
 func (s *Start) KVBytesPerRequest() float64 {
 	if s.Concurrency > 0 && (s.ConcurrencyLen == s.MaxModelLen || s.MaxModelLen == 0) {
 		return s.KVBytes / s.Concurrency
@@ -184,7 +184,7 @@ func (s *Start) KVBytesPerRequest() float64 {
 	return s.KVBytesPerToken() * float64(s.MaxModelLen)
 }
 
-// startLine takes what a message says of the server's start. ok is false where it is of no such form.
+// startLine takes a message about the server's start. ok is false if its form is not known.
 func (s *Start) startLine(m []byte) (ok bool) {
 	switch {
 	case hasPrefix(m, "Initializing a") && bytes.Contains(m[:min(len(m), 80)], []byte("LLM engine (v")):

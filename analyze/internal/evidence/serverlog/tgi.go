@@ -18,13 +18,13 @@ type Timed struct {
 // tgiCalls are the requests of the router that generate.
 var tgiCalls = []string{"generate", "generate_stream", "compat_generate", "chat_completions", "completions"}
 
-// tgiRequest takes what the router logs of a request that it answered:
+// tgiRequest takes the router's line about a request that it answered:
 //
 //	2026-12-10T21:50:03.478010Z  INFO chat_completions{total_time="735.2ms" validation_time="955.5µs" queue_time="73.1µs"
 //	inference_time="734.1ms" time_per_token="36.7ms" seed="Some(1)"}: text_generation_router::server: router/src/server.rs:622: Success
 //
-// Behind the brace may stand the parameters of the request, which hold text of the client. The times stand after them,
-// and a client's quotes are escaped: no text of theirs can look like a time.
+// After the brace the parameters of the request may follow, which hold text of the client. The times follow them, and
+// quotes of a client are escaped: its text can never look like a time.
 func tgiRequest(m, reach []byte) (t Timed, ok bool) {
 	head, rest := tgiHead(m, reach)
 	call, _, open := bytes.Cut(rest[:min(len(rest), 32)], []byte("{"))
@@ -58,8 +58,8 @@ func tgiRequest(m, reach []byte) (t Timed, ok bool) {
 	return t, t.Total >= 0
 }
 
-// tgiEvent takes what the launcher and the router say of the server itself: that it serves, that it was told to stop,
-// and errors, of which what a client sent is no part.
+// tgiEvent takes the lines of the launcher and the router about the server itself: that it serves, that it was asked to
+// stop, and errors, without those of clients.
 func (r *reader) tgiEvent(m, reach []byte) bool {
 	if _, rest := tgiLevel(m, reach, " ERROR "); bytes.Contains(rest, []byte("text_generation_")) {
 		at := max(0, bytes.LastIndex(rest, []byte("}: ")))
@@ -83,7 +83,7 @@ func (r *reader) tgiEvent(m, reach []byte) bool {
 	return true
 }
 
-// tgiHead splits a line of a program written in Rust at its level: the time, and what follows.
+// tgiHead splits a line of a program written in Rust at its level: the time, and the text after it.
 func tgiHead(m, reach []byte) (clock, rest []byte) { return tgiLevel(m, reach, " INFO ") }
 
 func tgiLevel(m, reach []byte, level string) (clock, rest []byte) {

@@ -8,8 +8,8 @@ import (
 
 const trtEngine = "TensorRT-LLM"
 
-// trtMessage is what TensorRT-LLM logs of one iteration, behind its tags: from "iter = " on, or the JSON object of the
-// C++ runtime. reach is the part of the line in which it must begin.
+// trtMessage is TensorRT-LLM's text about one iteration, after its tags: from "iter = " on, or the JSON object of the
+// C++ runtime. reach bounds where in the line it may begin.
 //
 //	[TRT-LLM] [I] [_torch][RANK 0] iter = 7, …        [08/17/2026-03:22:44] [TRT-LLM] [RANK 0] [I] iter = 7, …
 //	[TensorRT-LLM][INFO] {"Active Request Count":249,"Context Requests":8,…
@@ -28,7 +28,7 @@ func trtMessage(m, reach []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// trt takes what trtMessage found.
+// trt takes the text that trtMessage found.
 func (r *reader) trt(m []byte) verdict {
 	var ok bool
 	if m[0] == '{' {
@@ -44,8 +44,8 @@ func (r *reader) trt(m []byte) verdict {
 	return understood
 }
 
-// trtIteration takes a line of the PyTorch flow. The time of the device is of the iteration before, since the host runs
-// ahead. Every rank logs; the first one's lines are taken.
+// trtIteration takes a line of the PyTorch flow. Its device time belongs to the iteration before, since the host runs
+// ahead. Every rank logs; only the lines of the first are taken.
 //
 //	iter = 7, global_rank = 0, rank = 0, num_scheduled_requests = 16, kv_cache_util = 0.125, currank_total_requests = 3/40,
 //	host_step_time = 12.5ms, prev_device_step_time = 11.25ms, timestamp = 2026-08-17 03:22:44, states =
@@ -93,7 +93,7 @@ func (r *reader) trtIteration(m []byte) bool {
 	return true
 }
 
-// trtSample keeps one line a second: what other engines log every few seconds, this one does with every step.
+// trtSample keeps one line a second: this engine logs with every step, others every few seconds.
 func (r *reader) trtSample(s Sample) {
 	if r.last != NoClock && r.last == r.trtClock {
 		return
@@ -128,7 +128,7 @@ func (r *reader) trtCounts(m []byte) bool {
 	return true
 }
 
-// value is what stands behind "key = ", "key: " or "'key': "; nil where the key is not there as a whole word.
+// value is the text after "key = ", "key: " or "'key': "; nil if the key is not there as a whole word.
 func value(m []byte, key string) []byte {
 	for at := 0; ; {
 		i := bytes.Index(m[at:], []byte(key))
@@ -150,7 +150,7 @@ func value(m []byte, key string) []byte {
 
 func isAlnum(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// deviceOf says how long the device took for the last iteration, if that is its number.
+// deviceOf is the device time of the last iteration, if its number matches.
 func (it *Iterations) deviceOf(index int64, micros uint32) {
 	if it.n == 0 {
 		return

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// version is the start of b that can be a version: 0.6.3.post1, 0.14.0rc1.dev3+g12ab.
+// version is the start of b that looks like a version: 0.6.3.post1, 0.14.0rc1.dev3+g12ab.
 func version(b []byte) string {
 	n := 0
 	for n < len(b) && n < 48 && (isDigit(b[n]) || b[n] == '.' || b[n] == '+' || n > 0 && b[n] >= 'a' && b[n] <= 'z') {
@@ -18,8 +18,8 @@ func version(b []byte) string {
 	return v
 }
 
-// ModelID is the name of a model without where it lies: org/name as it is, of a path the last part, of a snapshot in
-// Hugging Face's cache the model's own name. Empty where nothing of that kind is in it.
+// ModelID is the name of a model without its location: org/name stays, of a path the last part, of a snapshot in
+// Hugging Face's cache the model's own name. Empty if none of these is found.
 func ModelID(s string) string {
 	if strings.Contains(s, "://") || len(s) > 1024 {
 		return ""
@@ -93,8 +93,8 @@ var attentionBackends = []string{"FLASH_ATTN", "FLASHINFER", "XFORMERS", "TRITON
 	"TRITON", "TRTLLM_MLA", "TRTLLM_MHA", "TORCH_NATIVE", "AITER", "ASCEND", "WAVE", "NSA", "DSA", "INTEL_AMX",
 	"XPU_ATTN", "CPU_ATTN"}
 
-// attentionBackend is a backend that is known by its name, spelled as vLLM does now; empty for anything else, since
-// many lines begin with "Using".
+// attentionBackend is a backend with a known name, in vLLM's current spelling; empty for anything else, since many
+// lines begin with "Using".
 func attentionBackend(s string) string {
 	s = strings.ToUpper(s)
 	s = strings.TrimSuffix(strings.TrimSuffix(s, " ATTENTION"), " ATTN")

@@ -1,5 +1,5 @@
-// Package cpu holds the sections about what the host's threads did while the devices waited for them. It knows the kit
-// and no other family.
+// Package cpu holds the sections about the host's threads while the devices waited for them. It uses the kit and no
+// other family of sections.
 package cpu
 
 import "embed"

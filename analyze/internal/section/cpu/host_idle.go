@@ -153,7 +153,7 @@ func hostIdle(in *kit.Input, out *kit.Output) {
 	out.Note("Calls that overlap on a thread count for the one that started first. A thread is on a CPU from the switch that brings it on to the one that takes it off.")
 }
 
-// lacks says what would tell more, and the flag of nsys that records it.
+// lacks names the missing data that would tell more, and the flag of nsys that records it.
 func (x *late) lacks(in *kit.Input) (list []string) {
 	for _, l := range []struct {
 		role trace.Role
@@ -170,7 +170,7 @@ func (x *late) lacks(in *kit.Input) (list []string) {
 	return list
 }
 
-// from sets the source of the metrics: every table that has a say in why the host was late.
+// from sets the source of the metrics: every table that was used to find out why the host was late.
 func (x *late) from(out *kit.Output, rows int) {
 	out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
 	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {

@@ -11,12 +11,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// When it is told what the launching thread did.
+// Bounds from which the findings name the work of the launching thread.
 const (
 	gilShare   = 0.10 // of the host time
 	frameShare = 0.30 // of the samples, and …
 	frameLow   = 0.20 // … the lower end of its interval
-	frameMost  = 0.95 // of the samples: what is on every stack says nothing
+	frameMost  = 0.95 // of the samples: functions on nearly every stack explain nothing
 )
 
 func (x *late) findings(in *kit.Input, out *kit.Output) {
@@ -45,8 +45,8 @@ func (x *late) gilFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	}
 }
 
-// frameFinding names the function that most samples are in, of those that are not on nearly every stack: one in Python
-// where its stacks were sampled.
+// frameFinding names the function that most samples are in, except functions on nearly every stack; a Python function
+// if Python stacks were sampled.
 func (x *late) frameFinding(out *kit.Output) {
 	frames, samples, ratio, count := x.python, x.pythonSamples, "host.python_ratio", "host.python_sample_count"
 	best := mostIn(frames, samples)
@@ -61,7 +61,7 @@ func (x *late) frameFinding(out *kit.Output) {
 		"The share is an estimate from samples: the table of functions has its interval. Look at what the function does in every step.")
 }
 
-// mostIn is the place of the function that a finding names, or -1. Of functions that are in as many samples the one
+// mostIn is the index of the function that a finding names, or -1. Among functions with equally many samples the one
 // that is innermost most often comes first.
 func mostIn(frames []lateFrame, samples int64) int {
 	best := -1
@@ -76,7 +76,7 @@ func mostIn(frames []lateFrame, samples int64) int {
 	return best
 }
 
-// interpreter are functions that say that Python runs, and not what.
+// interpreter are functions of the Python interpreter, which do not tell what Python runs.
 var interpreter = []string{"_PyEval", "PyEval", "_PyFunction", "_PyObject", "PyObject_", "_Py", "Py_", "[unresolved", "__libc", "_start",
 	"start_thread", "main", "clone"}
 

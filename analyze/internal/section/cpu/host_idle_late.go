@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// late is what launching threads did while devices waited for them.
+// late describes launching threads while devices waited for them.
 type late struct {
 	devices []deviceLate
 	total   int64 // idle time of cause host, over all devices
@@ -175,7 +175,7 @@ func (x *late) countThreads(in *kit.Input) {
 	x.threads, x.cpus = int64(len(threads)), int64(len(cpus))
 }
 
-// observers are rows that all devices look at.
+// observers are rows that are compared with the gaps of all devices.
 type observers struct {
 	samples, python timeline.Rows // by thread
 	byCPU           timeline.Rows // switches
@@ -280,7 +280,7 @@ func (x *deviceLate) look(in *kit.Input, seen *observers) {
 	}
 }
 
-// finish gives host time of calls without a thread to no range, which is the last.
+// finish counts host time of calls without a thread as outside of ranges, in the last entry.
 func (x *deviceLate) finish() {
 	var split int64
 	for _, ns := range x.ranges {
@@ -296,7 +296,7 @@ func (x *deviceLate) finish() {
 // sampleWalk is how far the samples of a thread have been looked at.
 type sampleWalk struct{ samples, python timeline.RowWalk }
 
-// within adds the rows of moments in a stretch, which must not go back.
+// within adds the rows of moments in an interval; intervals must come in ascending order.
 func within(list []int32, rows *timeline.RowWalk, i interval.Interval, at func(row int) int64) []int32 {
 	for ; rows.Row != trace.None && at(int(rows.Row)) < i.End; rows.Next() {
 		if at(int(rows.Row)) >= i.Start {

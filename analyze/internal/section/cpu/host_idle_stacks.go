@@ -54,7 +54,7 @@ func rankFrames(list []lateFrame) {
 	})
 }
 
-// addPython counts the functions on the Python stacks, by name and file, and at which line each was most.
+// addPython counts the functions on the Python stacks, by name and file, and the line of each with most samples.
 func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 	type lines struct {
 		lateFrame
@@ -96,8 +96,8 @@ func (x *late) addPython(t *trace.Trace, sampled map[int32]bool) {
 	rankFrames(x.python)
 }
 
-// frameNames are the functions by name and, by kind of frame, which it is. What nsys did not resolve is one function of
-// its module.
+// frameNames are the functions by name and, for each kind of frame, its function. Frames that nsys did not resolve are
+// one function of their module.
 func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
 	index := map[string]int32{}
 	of = make([]int32, len(f.Kinds))
@@ -122,7 +122,7 @@ func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
 	return names, of
 }
 
-// mostStack is from where most of the time of a call was called, or -1 where that is not known.
+// mostStack is the place that most of the time of a call was called from, or -1 if that is not known.
 func (x *late) mostStack(c *lateCall) (from string, ns int64) {
 	if best, ok := x.called[c.name]; ok && c.cause == timeline.HostOS {
 		return best.From, best.Time

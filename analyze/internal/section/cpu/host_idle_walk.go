@@ -6,7 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// cpuWalk says who is on the CPU that a thread left.
+// cpuWalk finds which thread runs on the CPU that a thread left.
 type cpuWalk struct {
 	threads *timeline.Threads
 	s       *trace.Observed
@@ -30,7 +30,7 @@ func newCPUWalk(in *kit.Input, seen *observers) *cpuWalk {
 		cpu: map[int64]*onCPU{}}
 }
 
-// switched is the switch that a walk is at, if it is not after the moment; it goes to the next one.
+// switched is the current switch of a walk, unless it is after the moment; it moves to the next one.
 func (w *cpuWalk) switched(rows *timeline.RowWalk, at int64) (x trace.Subject, ok bool) {
 	row := int(rows.Row)
 	if rows.Row == trace.None || w.s.Start(row) > at {
@@ -40,7 +40,7 @@ func (w *cpuWalk) switched(rows *timeline.RowWalk, at int64) (x trace.Subject, o
 	return w.s.Subjects[w.s.Subject(row)], true
 }
 
-// instead adds, by thread, the time in which another was on the CPU that the thread was on before.
+// instead adds, by thread, the time in which another thread ran on the CPU that the thread was on before.
 func (w *cpuWalk) instead(p *timeline.HostPiece, times map[int64]int64) {
 	th := w.thread[p.Thread]
 	if th == nil {

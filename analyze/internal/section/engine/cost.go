@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Cost is the section on what tokens cost at the price that the user gives.
+// Cost is the section on the cost of tokens at the price that the user gives.
 var Cost = kit.Section{
 	ID: "cost", Title: "Cost of tokens", Asked: func(o *kit.Options) bool { return o.GPUPrice > 0 },
 	Derivation: "The price of --gpu-price for one GPU and hour, times the GPUs and their time, over the generated tokens of " +
@@ -81,8 +81,8 @@ func cost(in *kit.Input, out *kit.Output) {
 	table.Add()
 }
 
-// decodeRate is the generated tokens per second of kept decode units, a token for every request of a unit, and how many
-// units there are; nil where the markers of some do not say how many requests they decode.
+// decodeRate is the generated tokens per second of kept decode units, one token for every request of a unit, and how
+// many units there are; nil if the markers of some do not say how many requests they decode.
 func decodeRate(in *kit.Input) (rate *float64, steps int) {
 	if in.NoTrace || in.Units == nil {
 		return nil, 0

@@ -63,7 +63,7 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 		since = "between the two dumps"
 	}
 	out.Note("Counters are what happened " + since + ".")
-	alone := in.Evidence.Log == nil // the log's samples say more than one moment does
+	alone := in.Evidence.Log == nil // the log's samples tell more than one moment does
 	t := out.Table("server_counters")
 	counter := func(name, of string) (float64, bool) {
 		v, ok := d.Counters[of]
@@ -120,7 +120,7 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 	g.Add()
 }
 
-// requestsEnded counts requests by the reason for which they ended.
+// requestsEnded counts requests by the reason why they ended.
 func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 	var names []string
 	all := 0.0
@@ -154,5 +154,5 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 	}
 }
 
-// abortShare of the requests that were aborted or failed, from which it is a finding.
+// abortShare of the requests, 0..1, that were aborted or failed, from which it is a finding.
 const abortShare = 0.01

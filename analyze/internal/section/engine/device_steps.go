@@ -55,7 +55,7 @@ var DeviceSteps = kit.Section{
 	},
 }
 
-// hostBound is the share of steps from which a host that is slower than the device is a finding.
+// hostBound is the share of steps, 0..1, with a host slower than the device, from which it is a finding.
 const hostBound = 0.5
 
 func deviceSteps(in *kit.Input, out *kit.Output) {
@@ -65,7 +65,7 @@ func deviceSteps(in *kit.Input, out *kit.Output) {
 		longer       int64 // on the host
 		late, taken  int64 // ns: the host over the device, the longer of the two
 	}
-	var byType [serverlog.Types + 1]times // the last one is of all
+	var byType [serverlog.Types + 1]times // the last one covers all types
 	for i := range list.Len() {
 		it := list.At(i)
 		device, ok := it.Device()

@@ -14,7 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// maxJoined bounds the units of which the step's number is read again from the trace.
+// maxJoined bounds the units whose step number is read again from the trace.
 const maxJoined = 1 << 16
 
 // joinedStep is a step that the log and the trace both have, ns.
@@ -23,7 +23,7 @@ type joinedStep struct {
 	log               *serverlog.Iteration
 }
 
-// joinSteps lays the steps of the log beside the units of the trace: TensorRT-LLM writes the number of the iteration
+// joinSteps matches the steps of the log with the units of the trace: TensorRT-LLM writes the number of the iteration
 // into the range around it, "[Executor] _forward_step 7: …", and into its log, "iter = 7".
 func joinSteps(in *kit.Input, out *kit.Output) {
 	units := stepUnits(in)
@@ -66,7 +66,7 @@ func joinSteps(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// stepUnits are the units whose marker has a number, by number: of several GPUs the one that took longest.
+// stepUnits are the units whose marker has a number, by number; with several GPUs, the unit that took longest.
 func stepUnits(in *kit.Input) []joinedStep {
 	if in.NoTrace || in.Evidence.Log.Iterations.Len() == 0 {
 		return nil
@@ -105,7 +105,7 @@ func stepUnits(in *kit.Input) []joinedStep {
 	return list
 }
 
-// stepsOfLog are the steps by number, without those whose number comes more than once.
+// stepsOfLog are the steps by number, without numbers that occur more than once.
 func stepsOfLog(all *serverlog.Iterations) (steps map[int64]*serverlog.Iteration, twice int) {
 	steps, seen := make(map[int64]*serverlog.Iteration, all.Len()), map[int64]bool{}
 	for i := range all.Len() {

@@ -1,5 +1,5 @@
 // Package engine holds the sections about the serving engine: its log, its Prometheus metrics, and the load that
-// explain sent. It knows the kit and no other family.
+// explain sent. It uses the kit and no other family of sections.
 package engine
 
 import "embed"

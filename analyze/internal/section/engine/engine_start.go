@@ -77,7 +77,7 @@ var EngineStart = kit.Section{
 	Run: engineStart,
 }
 
-// fewConcurrent requests of the full length are a finding.
+// fewConcurrent is how many requests of full length fit at once, below which it is a finding.
 const fewConcurrent = 2.0
 
 func engineStart(in *kit.Input, out *kit.Output) {
@@ -102,7 +102,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// settingsTable lists what the server runs with.
+// settingsTable lists the settings of the server.
 func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	text := func(fact, value string) {
 		if value != "" {
@@ -154,7 +154,7 @@ func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	ifKnown(o, "serve.max_concurrency", s.Concurrency)
 }
 
-// ifKnown emits a metric where its value is known: a log that does not state it has nothing to say of it.
+// ifKnown emits a metric if its value is known: if a log does not state it, the metric is left out.
 func ifKnown(o *kit.Output, id string, v float64) bool {
 	if p := notNaN(v); p != nil {
 		o.Metric(id, nil, p)
@@ -163,7 +163,7 @@ func ifKnown(o *kit.Output, id string, v float64) bool {
 	return false
 }
 
-// kvCacheTable says what the KV cache needs and has, and returns the number of rows.
+// kvCacheTable lists the needs and the size of the KV cache, and returns the number of rows.
 func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 	t := o.Table("engine_kv")
 	row := func(what, id string, v float64, how string) {
@@ -174,7 +174,7 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 		}
 	}
 	row("reserved", "serve.kv_cache_bytes", s.KVBytes, "as the engine says")
-	// in a column of its own: beside gigabytes it would be shown as nothing
+	// in a column of its own: beside gigabytes it would be rounded to 0
 	if v := s.KVBytesPerToken(); ifKnown(o, "serve.kv_bytes_per_token", v) {
 		t.Row(
 			kit.Text("what", "one token"), kit.Put("bytes", report.Null), kit.Float("token_bytes", v),
@@ -201,7 +201,7 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 	return t.Len()
 }
 
-// startTimes says how long the start took, and returns the number of rows.
+// startTimes lists how long the start took, and returns the number of rows.
 func startTimes(o *kit.Output, s *serverlog.Start) int {
 	t := o.Table("engine_times")
 	row := func(step, id string, seconds float64, bytesID string, bytes float64) {

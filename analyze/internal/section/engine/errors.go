@@ -36,7 +36,7 @@ var Errors = kit.Section{
 	Run: serverErrors,
 }
 
-// errorFindings say what a class of errors means. Their order is that of the classes.
+// errorFindings explain the classes of errors, in the order of the classes.
 var errorFindings = [serverlog.Classes]struct {
 	failure       bool
 	title, advice string

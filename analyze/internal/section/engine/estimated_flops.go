@@ -107,7 +107,7 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 	t.Cut(-1).Add()
 }
 
-// rates holds the estimates to the peaks of the device, where a trace names it.
+// rates compares the estimates with the peaks of the device, if a trace names it.
 func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 	device, dtype := device(in), productType(in.Evidence.Log.Start())
 	peak := device.Flops(dtype)
@@ -182,7 +182,7 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 	}
 }
 
-// value is 0 where there is none.
+// value is 0 if there is none.
 func value(v *float64) float64 {
 	if v == nil {
 		return 0
@@ -190,7 +190,7 @@ func value(v *float64) float64 {
 	return *v
 }
 
-// lines is how many lines the summary is over.
+// lines is the number of lines that the summary covers.
 func lines(s *report.Summary) int64 {
 	if s == nil {
 		return 0
@@ -198,7 +198,7 @@ func lines(s *report.Summary) int64 {
 	return s.N
 }
 
-// device is that of the trace, if there is only one kind; nil where it is not known.
+// device is that of the trace, if all are of one kind; nil if it is not known.
 func device(in *kit.Input) *peaks.Device {
 	if in.NoTrace {
 		return nil

@@ -20,7 +20,7 @@ var ExpertLoad = kit.Section{
 	Run: expertBalance,
 }
 
-// unevenExperts is the balance below which it is a finding.
+// unevenExperts is the balance, 0..1, below which it is a finding.
 const unevenExperts = 0.60
 
 func expertBalance(in *kit.Input, out *kit.Output) {

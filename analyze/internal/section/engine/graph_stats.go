@@ -44,13 +44,13 @@ var GraphStats = kit.Section{
 	Run: cudaGraphStats,
 }
 
-// When CUDA graph statistics are a finding.
+// Bounds from which CUDA graph statistics are a finding.
 const (
 	graphPadding = 0.20
 	noGraphShare = 0.30 // of batches
 )
 
-// graphMode is what the batches of one mode add up to.
+// graphMode is the sums over the batches of one mode.
 type graphMode struct{ batches, padded, paddings int64 }
 
 func cudaGraphStats(in *kit.Input, out *kit.Output) {

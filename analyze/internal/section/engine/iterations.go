@@ -105,14 +105,14 @@ var Iterations = kit.Section{
 
 var logUnitLabels = []string{"", "phase", "phase,batch", "phase,tokens"}
 
-// When iterations are a finding.
+// Bounds from which iterations are a finding.
 const (
 	mixedShare = 0.25 // of the time of all iterations
 	mixedSlow  = 3.0  // mean of mixed over mean of decode
 	stall      = 10.0 // longest over p99, from which one iteration stands out
 )
 
-// typeSum is what the iterations of one type add up to.
+// typeSum is the sums over the iterations of one type.
 type typeSum struct {
 	times                       []int64
 	total                       int64
@@ -157,7 +157,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 	for i := range n {
 		count[list.At(i).Type()]++
 	}
-	// a log of 2 GB has ten million: what grows by doubling would take several times as much
+	// a log of 2 GB has ten million iterations: a slice that grows by doubling would take several times the memory
 	all.times = make([]int64, 0, n)
 	for k, c := range count {
 		byType[k].times = make([]int64, 0, c)
@@ -210,7 +210,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// iterationType emits the metrics of one type, or of all, and returns what its times add up to.
+// iterationType emits the metrics of one type, or of all, and returns its sums.
 func iterationType(o *kit.Output, t *kit.Table, name string, l report.Labels, s, all *typeSum) *report.Summary {
 	n := int64(len(s.times))
 	m := stat.Summarize(s.times)
@@ -233,7 +233,7 @@ func iterationType(o *kit.Output, t *kit.Table, name string, l report.Labels, s,
 	return m
 }
 
-// iterationCharts draw the iterations over their number: of each stretch of them the longest, so that no stall is lost.
+// iterationCharts draw the iterations by number: for each interval its longest one, so that every stall is visible.
 func iterationCharts(o *kit.Output, list *serverlog.Iterations) {
 	n := list.Len()
 	points := min(n, maxChartPoints)
@@ -288,7 +288,7 @@ const (
 	maxUnitRowsOfLog = 300
 )
 
-// iterationUnits makes iterations the units of work where there is no trace, whose units say more.
+// iterationUnits makes iterations the units of work if there is no trace, whose units hold more.
 func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 	groups, _ := log.Units()
 	if !in.NoTrace || len(groups) == 0 {

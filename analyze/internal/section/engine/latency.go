@@ -60,7 +60,7 @@ var Latency = kit.Section{
 	Run: latency,
 }
 
-// bucketedTime declares a latency of which the server keeps a histogram.
+// bucketedTime declares a latency for which the server keeps a histogram.
 func bucketedTime(id, meaning string) report.MetricDef {
 	return report.MetricDef{
 		ID: id, Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -70,7 +70,7 @@ func bucketedTime(id, meaning string) report.MetricDef {
 	}
 }
 
-// bucketedTokens declares a number of tokens of which the server keeps a histogram.
+// bucketedTokens declares a number of tokens for which the server keeps a histogram.
 func bucketedTokens(id, meaning string) report.MetricDef {
 	return report.MetricDef{
 		ID: id, Unit: report.Count, Better: report.None, Assume: report.Noisy,
@@ -96,7 +96,7 @@ var quantiles = []struct {
 	q    float64
 }{{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}}
 
-// queueShare of the time to the first token, medians, from which the queue is a finding.
+// queueShare is the share of the queue in the time to the first token, by medians, from which it is a finding.
 const queueShare = 0.5
 
 func latency(in *kit.Input, out *kit.Output) {
@@ -146,12 +146,11 @@ func latency(in *kit.Input, out *kit.Output) {
 	queueFinding(out, d)
 }
 
-// measuredByClients are the latencies that a load generator measures too: what a client saw is said of them, where both
-// are in one report.
+// measuredByClients are the latencies that a load generator measures too: if a report has both, the client's are shown.
 var measuredByClients = []string{"serve.ttft", "serve.tpot", "serve.itl", "serve.e2e"}
 
-// bucketed emits the median of a histogram, scaled, with its summary where all of it is known. It returns the
-// percentiles, unknown ones nil, and what those are above.
+// bucketed emits the median of a histogram, scaled, with its summary if all of it is known. It returns the percentiles,
+// nil if unknown, and for those beyond the last bucket the bound that they exceed.
 func bucketed(o *kit.Output, id string, h *prom.Histogram, scale float64) (values [3]*float64, above *float64) {
 	for i, q := range quantiles {
 		v, ok := h.Quantile(q.q)

@@ -95,7 +95,7 @@ var Load = kit.Section{
 	Run: load,
 }
 
-// When what a load says is a finding or a warning.
+// Bounds from which a load gives a finding or a warning.
 const (
 	lateShare   = 0.01 // of the requests, sent late by the generator itself
 	growth      = 2.0  // of the median answer, from the first quarter of the load to the last
@@ -152,7 +152,7 @@ func load(in *kit.Input, out *kit.Output) {
 	loadFindings(out, r)
 }
 
-// knownMetric emits a metric without labels where it has a value.
+// knownMetric emits a metric without labels if it has a value.
 func knownMetric(o *kit.Output, id string, v *float64) {
 	if v != nil {
 		o.Metric(id, nil, v)
@@ -269,7 +269,7 @@ func loadCharts(o *kit.Output, r *loadfile.Result) {
 	}
 }
 
-// loadTrust says what limits trust in the numbers.
+// loadTrust emits the warnings that limit trust in the numbers.
 func loadTrust(o *kit.Output, r *loadfile.Result) {
 	c, w := r.Counts, &r.Workload
 	if r.Tool.Name != "explain" {
@@ -325,7 +325,7 @@ func loadTrust(o *kit.Output, r *loadfile.Result) {
 	}
 }
 
-// workloadText says in a sentence what was asked.
+// workloadText describes the workload in a sentence.
 func workloadText(w *loadfile.Workload) string {
 	api, how := "completions", "streamed"
 	if w.API == "chat" {

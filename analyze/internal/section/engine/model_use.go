@@ -17,18 +17,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// stepUse adds up steps of one phase, or of one size of it. Of several devices each has its own unit of a step.
+// stepUse sums up steps of one phase, or of one batch size of it. A step has one unit on each device.
 type stepUse struct {
 	phase  string
-	batch  int64 // -1: all of the phase
+	batch  int64 // -1: the whole phase
 	units  int64
 	time   int64 // ns
 	tokens float64
 	flops  float64
 }
 
-// modelUse holds the steps whose marker says what they compute against the peaks of all devices that did work: the
-// model is taken to be spread over them.
+// modelUse compares the steps whose marker states their work with the peaks of all devices that did work: the model is
+// assumed to be spread over all of them.
 func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peaks.Device) {
 	dtype := map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32,
 		"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}[m.TorchType]
@@ -88,7 +88,7 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 	modelNCU(in, out, m)
 }
 
-// believed is a share of a peak, and unknown where the largest of its kind is more than all.
+// believed is a share of a peak, or unknown if the largest share of its kind exceeds 1.
 func believed(share *float64, most float64) *float64 {
 	if most > 1 {
 		return nil
@@ -126,8 +126,7 @@ func usesOf(in *kit.Input, m *modelconfig.Model) []stepUse {
 	return list
 }
 
-// stepCost is what the step of a kept unit computes, by what its marker says; 0 FLOP where it does not say how many
-// tokens.
+// stepCost is the FLOP of a kept unit's step, by its marker; 0 if the marker does not state how many tokens.
 func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase string, batch int64, tokens,
 	flops float64) {
 	decode, prompt, prompts, ok := in.StepTokens(u)
@@ -138,7 +137,7 @@ func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase stri
 	return g.Phase, g.Batch, float64(decode + prompt), m.StepFLOPs(decode, prompt, prompts)
 }
 
-// modelNCU holds the formulas against the FLOP that Nsight Compute counted of the kernels in the steps, where it did.
+// modelNCU compares the formulas with the FLOP that Nsight Compute counted for the kernels in the steps, if it did.
 func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 	match := in.NcuMatch()
 	if match == nil || len(in.Units.Of) != len(in.Units.Timeline.Devices) {

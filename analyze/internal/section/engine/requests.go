@@ -137,7 +137,7 @@ func requests(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// timedRequests are those of text-generation-inference, whose router states the times of each at its end.
+// timedRequests are those of text-generation-inference, whose router states all times of a request at its end.
 func timedRequests(out *kit.Output, log *serverlog.Data) {
 	list := log.Requests.Timed
 	out.FromEvidence(file.ServerLog, len(list), "total_time", "validation_time", "queue_time", "inference_time",
@@ -168,7 +168,7 @@ func timedRequests(out *kit.Output, log *serverlog.Data) {
 	out.Note("The router of text-generation-inference logs a request when it has answered it, and neither its tokens nor how many others run.")
 }
 
-// requestTimes says how long requests took, waited and needed for a token, where that is known.
+// requestTimes emits how long requests took, how long they waited, and their time per token, if known.
 func requestTimes(out *kit.Output, total, queue, token []int64) {
 	t := out.Table("request_times")
 	for _, s := range []struct {
@@ -188,7 +188,7 @@ func requestTimes(out *kit.Output, total, queue, token []int64) {
 	t.Add()
 }
 
-// between is the time from one moment to another, unknown where one of them is or they run backwards.
+// between is the time from one moment to another, unknown if one of them is or if they run backwards.
 func between(from, to int64) report.Cell {
 	if from == serverlog.NoClock || to == serverlog.NoClock || to < from {
 		return report.Null

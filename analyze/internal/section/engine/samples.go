@@ -10,12 +10,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// What sections that stand on logged statistics share: samples over time, some of which are steady.
+// Helpers of sections that use logged statistics: samples over time, some of which are steady.
 
 // maxChartPoints bounds the points of one line of a chart.
 const maxChartPoints = 400
 
-// steadySample is what was logged of one statistic: NaN where a line does not state it.
+// steadySample is the logged values of one statistic: NaN if a line does not state it.
 type steadySample struct {
 	all    int64     // lines that state it
 	steady []float64 // its values in the steady lines, in their order
@@ -37,8 +37,8 @@ func sampled(n int, value func(i int) float64, steady func(i int) bool) steadySa
 	return s
 }
 
-// emitSampled emits the median of the steady samples, with their summary; n counts all lines that state it. Nothing is
-// emitted where none does, and an unknown value where none of them is steady.
+// emitSampled emits the median of the steady samples, with their summary; n counts all lines that state the statistic.
+// If no line does, nothing is emitted; if no steady line does, the value is unknown.
 func emitSampled(o *kit.Output, id string, l report.Labels, s steadySample) *report.Summary {
 	if s.all == 0 {
 		return nil
@@ -78,7 +78,7 @@ func summaryRow(t *kit.Table, name string, all int64, s *report.Summary) {
 		kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Float("max", s.Max))
 }
 
-// number is a cell that is unknown where v is NaN.
+// number is a cell; NaN is unknown.
 func number(v float64) report.Cell {
 	if math.IsNaN(v) {
 		return report.Null
@@ -86,7 +86,7 @@ func number(v float64) report.Cell {
 	return report.F(v)
 }
 
-// notNaN is v, or nil where it is no finite number.
+// notNaN is v, or nil if it is not finite.
 func notNaN(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -94,8 +94,7 @@ func notNaN(v float64) *float64 {
 	return &v
 }
 
-// lineOf is a line of a chart over at most maxChartPoints of the points, evenly chosen; x is negative where it is not
-// known.
+// lineOf is a line of a chart over at most maxChartPoints of the points, evenly chosen; x is negative if unknown.
 func lineOf(name string, n int, x func(i int) int64, y func(i int) float64) report.Series {
 	s := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
 	var at []int

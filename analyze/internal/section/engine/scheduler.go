@@ -93,8 +93,8 @@ func scheduler(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// batches says how full the steps were: by the scheduler's own lines, or by the iterations and the most that the server
-// was started with.
+// batches emits how full the steps were: by the scheduler's own lines, or by the iterations and the limit that the
+// server was started with.
 func batches(out *kit.Output, t *kit.Table, log *serverlog.Data) {
 	var shares []float64
 	if most := log.Start().MaxBatchedTokens; len(log.Batches) == 0 && most > 0 {

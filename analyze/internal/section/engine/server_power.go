@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Power is the section on what the server's GPUs drew while it served.
+// Power is the section on the power draw of the GPUs while the server served.
 var Power = kit.Section{
 	ID: "server_power", Title: "Power of the server's GPUs", Evidence: []file.Kind{file.Prometheus},
 	Derivation: "Power and energy that an exporter (DCGM, nvidia-smi) states in Prometheus' format, of all GPUs in the dumps " +

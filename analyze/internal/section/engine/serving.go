@@ -65,7 +65,7 @@ var Serving = kit.Section{
 	Run: serving,
 }
 
-// perLine declares what every line of statistics states.
+// perLine declares the statistics that every line states.
 func perLine(id, unit string, better report.Direction, meaning string) report.MetricDef {
 	return report.MetricDef{
 		ID: id, Unit: unit, Better: better, Assume: report.Noisy,
@@ -74,7 +74,7 @@ func perLine(id, unit string, better report.Direction, meaning string) report.Me
 	}
 }
 
-// When what the log says is a finding.
+// Bounds from which a log gives a finding.
 const (
 	kvFull       = 0.90 // of the KV cache, p90
 	queuePerRun  = 0.5  // requests that wait for each that runs, medians
@@ -85,7 +85,7 @@ const (
 	maxLogRows   = 200_000
 )
 
-// servingRun is what the section works with.
+// servingRun is the state of the section.
 type servingRun struct {
 	out     *kit.Output
 	log     *serverlog.Data
@@ -122,7 +122,7 @@ func serving(in *kit.Input, out *kit.Output) {
 	r.findings()
 }
 
-// choose decides which lines count: the steady ones, or those with work where there are none.
+// choose decides which lines count: the steady ones, or if there are none, those with work.
 func (r *servingRun) choose() {
 	n := 0
 	for i := range r.list {
@@ -144,7 +144,7 @@ func (r *servingRun) choose() {
 	}
 }
 
-// emit collects a statistic, emits it, and of several engines each one's.
+// emit collects a statistic and emits it, for all engines and, if there are several, for each.
 func (r *servingRun) emit(id string, of func(s *serverlog.Sample) float64) (all steadySample, sum *report.Summary) {
 	value := func(i int) float64 { return of(&r.list[i]) }
 	all = sampled(len(r.list), value, r.steady)
@@ -163,7 +163,7 @@ func (r *servingRun) emit(id string, of func(s *serverlog.Sample) float64) (all 
 	return all, sum
 }
 
-// decoding leaves out SGLang's lines of prefill batches, which state what runs before the batch joins it.
+// decoding leaves out SGLang's lines of prefill batches: they state the running requests before the batch joins them.
 func decoding(of func(s *serverlog.Sample) float64) func(s *serverlog.Sample) float64 {
 	return func(s *serverlog.Sample) float64 {
 		if s.Prefilling {
@@ -327,7 +327,7 @@ func addSpaced(o *kit.Output, whole *kit.Table, n, shown int, row func(t *kit.Ta
 	short.Add()
 }
 
-// addOthers ends a table that does not list everything, where nothing in it adds up.
+// addOthers ends a table that is cut, and in which nothing adds up.
 func addOthers(t *kit.Table) {
 	row := make([]report.Cell, len(t.Columns))
 	for j, c := range t.Columns {
@@ -356,7 +356,7 @@ func (r *servingRun) charts() {
 		line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage }))
 }
 
-// share is the part of the run's samples of which something is true.
+// share is the share of the run's samples, 0..1, for which a condition holds.
 func (r *servingRun) share(is func(s *serverlog.Sample) bool) *report.Worth {
 	n := 0
 	for i := range r.list {

@@ -41,7 +41,7 @@ var Speculative = kit.Section{
 	Run: speculative,
 }
 
-// lowAcceptance is the acceptance rate below which drafting is a finding.
+// lowAcceptance is the acceptance rate, 0..1, below which drafting is a finding.
 const lowAcceptance = 0.30
 
 func speculative(in *kit.Input, out *kit.Output) {
@@ -109,7 +109,7 @@ func speculative(in *kit.Input, out *kit.Output) {
 	findLowAcceptance(out, rate)
 }
 
-// speculativeBatches is speculative for SGLang.
+// speculativeBatches is speculative for SGLang's lines.
 func speculativeBatches(o *kit.Output, in *kit.Input) {
 	list := in.Evidence.Log.Samples
 	var lengths, rates []float64

@@ -38,14 +38,14 @@ type steps struct {
 	window interval.Interval
 	n      int
 	starts []int64 // of each step, and the end of the last
-	last   int     // the step that was looked for last: events come by start
+	last   int     // the last step that was found: events come by start
 }
 
 func newSteps(window interval.Interval, n int) *steps {
 	return &steps{window: window, n: n, starts: chunkStarts(window, n)}
 }
 
-// of is the step that holds the moment, or -1 outside of the window.
+// of is the step at a moment, or -1 outside of the window.
 func (s *steps) of(t int64) int {
 	if t < s.window.Start || t >= s.window.End {
 		return -1
@@ -163,7 +163,7 @@ func hostSteps(in *kit.Input, s *steps) (launches, blocked []float64) {
 	return launches, blocked
 }
 
-// gpuSteps adds up the bytes of copies, and the share of kernel time that CUDA graphs run; null without kernel time.
+// gpuSteps adds up the bytes of copies, and the share of kernel time inside CUDA graphs; null without kernel time.
 func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
 	copied = make([]float64, s.n)
 	c := &in.Trace.Copies
@@ -200,7 +200,7 @@ func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
 }
 
 // phaseSteps is the share of each step that units of each phase take, and the phase with most of it. Units of one
-// process on one device follow each other without overlap, so the shares sum to at most 1.
+// process on one device never overlap, so the shares add up to at most 1.
 func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
 	main = make([]string, s.n)
 	if in.Units.Kind == workunit.KindNone || len(in.Units.Units) == 0 {

@@ -153,7 +153,7 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 		"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest.")
 }
 
-// groupKernels adds up kernels by what of says of their name, most time first.
+// groupKernels adds up kernels by a property of their names, most time first.
 func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.Info) string) []kernelGroup {
 	index := map[string]int{}
 	var list []kernelGroup
@@ -188,7 +188,7 @@ func emitGroup(o *kit.Output, label string, g *kernelGroup) {
 	o.Int("kernel.count", kit.Labels(label, g.name), g.count)
 }
 
-// groupColumns are the columns of a table of kernels by what they are.
+// groupColumns are the columns of a table of kernels by kind.
 func groupColumns(column, heading string) []report.Column {
 	return []report.Column{
 		kit.TextCol(column, heading).Merged(report.Key),
@@ -218,10 +218,10 @@ func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []kernelG
 	t.Cut(-1).Add()
 }
 
-// leastCategory is the share of the judged time from which a category is told.
+// leastCategory is the share of the judged time, 0..1, from which a category is reported.
 const leastCategory = 0.10
 
-// categoryFindings say which kinds of kernels take the judged time, and which of it fusion would remove.
+// categoryFindings name the kinds of kernels that take the judged time, and those that fusion would remove.
 func categoryFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	layout, converts := s.KernelClaims(func(n int) bool {
@@ -271,7 +271,7 @@ func categoryFindings(in *kit.Input, out *kit.Output) {
 			return true
 		})
 		if s.Share(ns) < leastTold || 2*s.Kernels[lead] > ns && lead == top && 4*s.Kernels[lead] >= s.Compute {
-			continue // the kernel is told
+			continue // the kernel is reported on its own
 		}
 		most := "the largest, "
 		if 2*s.Kernels[lead] > ns {

@@ -93,13 +93,13 @@ var Comm = kit.Section{
 // Share of the window: waiting of the device that waits most minus that of the one that waits least.
 const commSkewShare = 0.05
 
-// pairedShare is how many of the paired collectives must overlap in time for the pairing to be believed.
+// pairedShare is how many of the paired collectives must overlap in time for the pairing to count.
 const pairedShare = 0.95
 
 // commGroup is one collective of one library.
 type commGroup struct{ collective, library string }
 
-// commUse is what the section gathers of one collective, or of one collective of one library.
+// commUse is the sums for one collective, or for one collective of one library.
 type commUse struct {
 	time, exposed []int64 // by device
 	durs          []int64
@@ -130,7 +130,7 @@ func comm(in *kit.Input, out *kit.Output) {
 	}
 	for i := range devices {
 		d := &devices[i]
-		cursor := in.Span.Start // up to where communication has an owner
+		cursor := in.Span.Start // up to this moment communication is attributed
 		for j := range d.Len() {
 			if d.Class(j) != timeline.Comm {
 				continue
@@ -169,7 +169,7 @@ func comm(in *kit.Input, out *kit.Output) {
 	commSlows(in, out)
 }
 
-// commGroups lists the groups that ran in the window, most time first; those without library stand for a collective.
+// commGroups lists the groups that ran in the window, most time first; one without library stands for a collective.
 func commGroups(uses map[commGroup]*commUse) []commGroup {
 	var list []commGroup
 	for g, u := range uses {
@@ -298,8 +298,8 @@ func collective(in *kit.Input, d *timeline.Device, work int) string {
 }
 
 // commWaits is how long each device's collectives ran before the last device joined them, by index of the timeline's
-// devices. It is nil where the n-th collective of one device is not the n-th of every other: different numbers or
-// kinds, or kernels that do not overlap in time.
+// devices. It is nil unless the n-th collective of one device is the n-th of every other: numbers and kinds are equal,
+// and the kernels overlap in time.
 func commWaits(in *kit.Input) []int64 {
 	devices := in.Timeline.Devices
 	if len(devices) < 2 {

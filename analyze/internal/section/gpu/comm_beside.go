@@ -11,11 +11,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// When launches of a kernel tell what communication beside them costs.
+// Bounds from which launches of a kernel show the cost of communication beside them.
 const (
 	besideShare  = 0.50 // of a launch with communication beside it
 	besideLeast  = 5    // launches with it, and as many without
-	besideSpread = 1.25 // p90 over p10 of those without: else they are of unlike work
+	besideSpread = 1.25 // p90 over p10 of those without: else their work differs
 )
 
 // commSlows compares launches of the same kernel and the same geometry in the judged time, those with communication

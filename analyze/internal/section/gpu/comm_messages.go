@@ -15,18 +15,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// commSize is the calls of one collective with one size of message, in communicators of as many ranks.
+// commSize is the calls of one collective with one message size, in communicators of equally many ranks.
 type commSize struct {
 	collective string
 	bytes      int64
 	ranks      int64 // -1 unknown
 }
 
-// traffic is what calls moved, and in what time.
+// traffic is the bytes that calls moved, and their time.
 type traffic struct {
 	calls, time, bytes int64   // bytes of the messages
 	moved, carried     float64 // bytes of the collectives, and of what each link carries
-	unknown, unlinked  bool    // of some calls these are not known
+	unknown, unlinked  bool    // for some calls these are not known
 }
 
 func (t *traffic) add(o *traffic) {
@@ -50,9 +50,9 @@ func (t *traffic) rates() (algorithm, bus *float64) {
 	return rate(t.moved, t.unknown), rate(t.carried, t.unlinked)
 }
 
-// messageVolume is what a collective of n ranks with messages of some bytes moves, as nccl-tests define it: its size,
-// which that of algorithm bandwidth is, and what each link carries of it, which is bus bandwidth's. n is -1 where it is
-// not known.
+// messageVolume is the bytes that a collective of n ranks moves for a given message size, as nccl-tests define it: its
+// size, for the algorithm bandwidth, and the bytes that each link carries, for the bus bandwidth. n is -1 if it is not
+// known.
 func messageVolume(collective string, bytes, n int64) (moved, carried float64, known, linked bool) {
 	moved, all := float64(bytes), float64(n)
 	switch collective {
@@ -66,8 +66,8 @@ func messageVolume(collective string, bytes, n int64) (moved, carried float64, k
 	return moved, 0, true, false
 }
 
-// commMessages joins the kernels to NCCL's ranges around the calls that launched them, whose payloads state how large a
-// message is.
+// commMessages joins the kernels to NCCL's ranges around the calls that launched them, whose payloads state the size of
+// a message.
 func commMessages(in *kit.Input, out *kit.Output) {
 	calls := newMessageCalls(in.Trace.NCCL)
 	if len(calls.of) == 0 {
@@ -181,7 +181,7 @@ func messageTable(in *kit.Input, out *kit.Output, uses map[commSize]*traffic) {
 type messageCalls struct {
 	of     map[int64][]int32 // by globalTid: indexes into trace.NCCL
 	list   []trace.NCCLCall
-	worlds map[uint64]int64 // by communicator: its ranks, 0 where calls disagree
+	worlds map[uint64]int64 // by communicator: its ranks, 0 if calls disagree
 }
 
 func newMessageCalls(list []trace.NCCLCall) *messageCalls {

@@ -18,7 +18,7 @@ func fromWork(o *kit.Output, rows int, columns ...string) {
 	}
 }
 
-// mainCause is the cause with the most time, the first of equals.
+// mainCause is the cause with the most time, the first if several are equal.
 func mainCause(ns [timeline.Causes]int64) int {
 	main := 0
 	for c := range ns {
@@ -29,7 +29,7 @@ func mainCause(ns [timeline.Causes]int64) int {
 	return main
 }
 
-// hiddenKernels is why sections about kernels are partial where CUDA graphs were traced as a whole.
+// hiddenKernels is why sections about kernels are partial if CUDA graphs were traced as a whole.
 const hiddenKernels = "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): the kernels inside them are not in the capture; capture with --cuda-graph-trace=node to see them"
 
 // wholeGraphs are the CUDA graphs of the window that were traced as a whole: the sum of their times, and how many.
@@ -42,7 +42,7 @@ func wholeGraphs(in *kit.Input) (total int64, count int) {
 	return total, hi - lo
 }
 
-// chunkStarts is where each of n chunks of the window begins, and the end of the last.
+// chunkStarts is the start of each of n chunks of the window, and the end of the last.
 func chunkStarts(window interval.Interval, n int) []int64 {
 	starts := make([]int64, n+1)
 	for i := range starts {
@@ -51,16 +51,16 @@ func chunkStarts(window interval.Interval, n int) []int64 {
 	return starts
 }
 
-// transferBound is the share of the window from which it is bound by copies.
+// transferBound is the share of the window, 0..1, from which it is bound by copies.
 const transferBound = 0.40
 
-// shortWindow is the length in ns below which shares of a window say nothing.
+// shortWindow is the length in ns below which shares of a window mean little.
 const shortWindow = 100_000
 
 // insideGraphs names the time of CUDA graphs whose kernels were not traced.
 const insideGraphs = "(inside CUDA graphs)"
 
-// chunk is where the i-th of n chunks of the window begins; the quotient is taken first, so that nothing overflows.
+// chunk is the start of the i-th of n chunks of the window; the division comes first, so that nothing overflows.
 func chunk(window interval.Interval, i, n int) int64 {
 	length := window.Len()
 	return window.Start + length/int64(n)*int64(i) + length%int64(n)*int64(i)/int64(n)

@@ -40,10 +40,10 @@ var Components = kit.Section{
 	Run: components,
 }
 
-// outsideRanges names the kernel time that no range names a component of.
+// outsideRanges is the label of kernel time outside of ranges that name a component.
 const outsideRanges = "(in no component range)"
 
-// componentTime is what one component got, by either view and by both together.
+// componentTime is the time of one component, by either view and by both together.
 type componentTime struct {
 	name             string
 	count            int64

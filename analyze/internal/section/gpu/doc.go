@@ -1,5 +1,5 @@
-// Package gpu holds the sections about the devices: what they ran, how long they idled and why. It knows the kit and no
-// other family.
+// Package gpu holds the sections about the devices: their work, their idle time and its causes. It uses the kit and no
+// other family of sections.
 package gpu
 
 import "embed"

@@ -14,7 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Counters is the section on what the GPUs' own counters say.
+// Counters is the section on the GPUs' own counters.
 var Counters = kit.Section{
 	ID: "gpu_counters", Group: report.GroupTime, Title: "GPU counters", Needs: []trace.Role{trace.RoleCounter},
 	Derivation: "Counters that nsys samples on the device (GPU_METRICS). A value stands for the time since the one before " +
@@ -67,19 +67,19 @@ var Counters = kit.Section{
 	Run: counters,
 }
 
-// kernelCounters are the counters that kernels are told by, as columns of their table.
+// kernelCounters are the counters shown for kernels, as columns of their table.
 var kernelCounters = []string{"sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write"}
 
 const (
 	countedKernels = 15   // kernels with most time that have counters of their own
-	throttled      = 0.90 // of the highest value: a clock below that for a tenth of the working time
-	leastCounted   = 20   // samples, below which nothing is said of throttling
+	throttled      = 0.90 // of the highest value: a clock below it for a tenth of the working time is throttled
+	leastCounted   = 20   // samples, below which throttling is not judged
 )
 
 // series are the samples of one counter of one device.
 type series struct {
 	device int32
-	name   string // sm_active, dram_read, …; of a clock gpc, sys, …
+	name   string // sm_active, dram_read, …; for a clock gpc, sys, …
 	clock  bool
 	of     *trace.Observed
 	rows   []int32
@@ -160,7 +160,7 @@ func deviceOf(t *trace.Trace, adapter int32) int32 {
 	return adapter
 }
 
-// weighted is a mean over time in the making.
+// weighted accumulates a mean over time.
 type weighted struct {
 	sum  float64 // value × ns
 	time int64
@@ -174,15 +174,15 @@ func (w *weighted) mean() *float64 {
 	return &v
 }
 
-// samples are values by moment: one stands for the time since the one before.
+// samples are values by moment: each holds for the time since the one before.
 type samples interface {
 	count() int
 	time(i int) int64
 	number(i int) float64
 }
 
-// add adds the time from start to end. from is the sample to begin at, which the call moves on to the first that ends
-// after start: later calls must not start before.
+// add adds the time from start to end. from is the sample to begin at; the call moves it to the first that ends after
+// start, so calls must come in ascending order.
 func (w *weighted) add(s samples, from *int, start, end int64) {
 	n := s.count()
 	for *from < n && s.time(*from) <= start {
@@ -245,7 +245,7 @@ func (c *counted) devices() {
 	t.Cut(-1).Add()
 }
 
-// eachUnit visits the kept units of a device by start: of a phase, or of the main kind.
+// eachUnit visits the kept units of a device by start: those of a phase, or of the main kind.
 func (c *counted) eachUnit(device int32, phase string, visit func(u *workunit.Unit)) {
 	x := c.in.Units
 	if x == nil || x.Kind == workunit.KindNone {
@@ -375,7 +375,7 @@ func (c *counted) series(device int32, name string) *series {
 	return nil
 }
 
-// clocks emits the clocks while the device worked, and warns of a device that slowed down.
+// clocks emits the clocks while the device worked, and warns if a device slowed down.
 func (c *counted) clocks() {
 	t := c.out.Table("gpu_clocks")
 	for i := range c.in.Timeline.Devices {
@@ -404,8 +404,8 @@ func (c *counted) clocks() {
 	t.Cut(-1).Add()
 }
 
-// whileBusy is the mean of a clock while the device worked, what it was at or below for a tenth of that time, and its
-// highest value. Values below 1 MHz are none: they are zero where the counter is not there.
+// whileBusy is the mean of a clock while the device worked, its tenth percentile over that time, and its highest value.
+// Values below 1 MHz are ignored: the counter is zero if it is missing.
 func (s *series) whileBusy(d *timeline.Device) (mean *float64, low, most float64) {
 	moments := make([]int64, len(s.rows))
 	for i := range moments {

@@ -43,7 +43,7 @@ var Memory = kit.Section{
 	Run: gpuMemory,
 }
 
-// deviceMemory is what a device's events add up to.
+// deviceMemory is the sums over a device's events.
 type deviceMemory struct {
 	held, peak, growth                int64
 	allocations, unknown, pool, inUse int64

@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Power is the section on what the GPUs drew.
+// Power is the section on the power draw of the GPUs.
 var Power = kit.Section{
 	ID: "gpu_power", Group: report.GroupTime, Title: "GPU power", Needs: []trace.Role{trace.RoleGeneric},
 	Derivation: "Power that NVML states while nsys captures (GENERIC_EVENTS of the plugin nvml_metrics). A value stands for " +
@@ -42,7 +42,7 @@ var Power = kit.Section{
 	Run: power,
 }
 
-// sampledEnough of a time, 0 to 1, from which its energy is known.
+// sampledEnough is the share of a time, 0..1, that must be sampled for its energy to be known.
 const sampledEnough = 0.9
 
 // drawn is the power of one device, by moment.
@@ -52,7 +52,7 @@ func (d drawn) count() int           { return len(d) }
 func (d drawn) time(i int) int64     { return d[i].At }
 func (d drawn) number(i int) float64 { return d[i].Watts }
 
-// energy in joules of each of n things that take a time, in ns, together; nil where too little of it was sampled.
+// energy in joules of n intervals, given in ns, together; nil if too little of them was sampled.
 func (w *weighted) energy(time, n int64) *float64 {
 	if w.time == 0 || n <= 0 || float64(w.time) < sampledEnough*float64(time) {
 		return nil

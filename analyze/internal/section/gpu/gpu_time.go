@@ -154,7 +154,7 @@ func kernelIdle(d *timeline.Device) *float64 {
 	return &idle
 }
 
-// Shares of the judged time from which something is told.
+// Shares of the judged time from which a finding is made.
 const (
 	exposedCommShare = 0.03
 	imbalance        = 0.15 // of the window: compute of the busiest device minus that of the least busy one
@@ -188,8 +188,8 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// mostCopied names the direction and the memory of the copies that hold most of the judged copy time, as the end of a
-// sentence; empty where none do.
+// mostCopied names the direction and the memory of the copies with most of the judged copy time, as the end of a
+// sentence; empty if none dominate.
 func mostCopied(in *kit.Input, s *kit.Step) string {
 	type sort struct{ direction, kind int }
 	c, times := &in.Trace.Copies, map[sort]int64{}
@@ -213,7 +213,7 @@ func mostCopied(in *kit.Input, s *kit.Step) string {
 	return ""
 }
 
-// stepRefs point at what a finding of the judged time is about: a metric of a unit of work, or of the judged device.
+// stepRefs point at the metric of a finding: of a unit of work, or of the judged device.
 func stepRefs(s *kit.Step, perUnit, whole string, labels ...string) []report.MetricRef {
 	if s.Units > 0 {
 		return []report.MetricRef{kit.Ref(perUnit, labels...)}
@@ -221,10 +221,10 @@ func stepRefs(s *kit.Step, perUnit, whole string, labels ...string) []report.Met
 	return []report.MetricRef{kit.Ref(whole, append(labels, "device", strconv.Itoa(int(s.Device.ID)))...)}
 }
 
-// idleLeast is the share of the judged time that the GPU idles from which it is told.
+// idleLeast is the share of the judged time, 0..1, that the GPU idles from which it is a finding.
 const idleLeast = 0.05
 
-// idleFinding is one finding for all idle time: what holds most of it, and where.
+// idleFinding is the one finding for all idle time: its main cause, and its place.
 func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if s.Share(s.IdleLeft()) < idleLeast {
 		return

@@ -60,13 +60,13 @@ var Graphs = kit.Section{
 	Run: graphs,
 }
 
-// When graphs, or the lack of them, are a finding.
+// Bounds from which graphs, or the lack of them, are a finding.
 const (
 	lowCoverage    = 0.70 // profilemate's, below which it advises more graphs
-	graphHostShare = 0.10 // of the window idle for the host or a launch call, without which graphs would not help
+	graphHostShare = 0.10 // of the window idle for the host or a launch call, below which graphs would not help
 )
 
-// graphKey tells executable graphs apart: by id where they were traced as a whole, by their kernels where not.
+// graphKey identifies executable graphs: by id if they were traced as a whole, by their kernels if not.
 type graphKey struct {
 	proc        int32
 	device      int32
@@ -79,7 +79,7 @@ type graphKey struct {
 type graphRun struct {
 	key        graphKey
 	start, end int64
-	busy       int64 // kernel time; of a whole graph its duration
+	busy       int64 // kernel time; for a whole graph its duration
 }
 
 func graphs(in *kit.Input, out *kit.Output) {
@@ -203,7 +203,7 @@ func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
 	return runs, total
 }
 
-// mix scatters the bits of a hash, so that sums of hashes differ where their terms do.
+// mix scatters the bits of a hash, so that sums of hashes differ if their terms do.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -212,7 +212,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// wholeRuns are the graphs that were traced as one.
+// wholeRuns are the graphs that were traced as a whole.
 func wholeRuns(in *kit.Input, lo, hi int) []graphRun {
 	g := &in.Trace.Graphs
 	runs := make([]graphRun, 0, hi-lo)

@@ -157,7 +157,7 @@ func overheadSet(in *kit.Input) interval.Set {
 	return interval.Of(list)
 }
 
-// deviceIdle is what is known of one device's gaps.
+// deviceIdle holds the numbers about one device's gaps.
 type deviceIdle struct {
 	summary    *report.Summary
 	histogram  *report.Histogram
@@ -165,7 +165,7 @@ type deviceIdle struct {
 	held       int64     // ns of gaps in which a host function held the next work
 	use, strip []float64 // busy shares of the window's chunks, of nsys' rule and of the chart
 	top        []deviceGap
-	all        []deviceGap // where all rows were asked for
+	all        []deviceGap // only if all rows were asked for
 }
 
 // idleByDevice is by device.
@@ -181,7 +181,7 @@ func idleByDevice(in *kit.Input) []deviceIdle {
 	})
 }
 
-// idleLook goes through the gaps of one device.
+// idleLook visits the gaps of one device.
 type idleLook struct {
 	timeline.Visitor
 	deviceIdle
@@ -198,7 +198,7 @@ func idleLooks(in *kit.Input) []*idleLook {
 	})
 }
 
-// idleMoments are where the use of devices is asked for.
+// idleMoments are the moments at which the use of devices is needed.
 type idleMoments struct{ chunks, buckets, all []int64 }
 
 func newIdleMoments(window interval.Interval) *idleMoments {
@@ -250,7 +250,7 @@ func newIdleLook(in *kit.Input, d *timeline.Device, overhead interval.Set, at *i
 		kit.SortIn(in.Trace.Memory(), sample)
 		x.summary, x.histogram = sample.Summary(), sample.Histogram()
 		spill.Free(in.Trace.Memory(), room)
-		x.Gap, x.End, x.Times = nil, nil, nil // with many devices they hold much
+		x.Gap, x.End, x.Times = nil, nil, nil // with many devices they take much memory
 	}
 	return x
 }
@@ -326,8 +326,8 @@ func utilisation(d *timeline.Device, window interval.Interval, use []float64) re
 	return s
 }
 
-// markedGaps are the device's longest gaps, longest first: where they start in ns from the window's start, and what
-// share of the window they take.
+// markedGaps are the device's longest gaps, longest first: their start in ns from the window's start, and their share
+// of the window.
 func markedGaps(d *timeline.Device, window interval.Interval, top []deviceGap) report.Series {
 	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)) + ", longest gaps", Style: "marks", Labels: []string{},
 		Values: []float64{}}

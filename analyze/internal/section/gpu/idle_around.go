@@ -9,14 +9,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// surrounding is what the host did during a gap, on the thread that launched the work after it.
+// surrounding is the state of the host during a gap, on the thread that launched the work after it.
 type surrounding struct {
-	api      string // the API that thread spent at least half of the gap in; empty: none, it was busy elsewhere
-	text     string // name of the innermost NVTX range open in the middle of the gap; empty: none
+	api      string // the API that thread spent at least half of the gap in; empty if there is none
+	text     string // name of the innermost NVTX range open in the middle of the gap; empty if there is none
 	pid, tid report.Cell
 }
 
-// lookAround finds what the host did during each gap, looking back from its end.
+// lookAround finds the state of the host during each gap, going back from its end.
 func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 	t := in.Trace
 	list := make([]surrounding, len(gaps))
@@ -44,7 +44,7 @@ func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
 }
 
 // mainCall is the API that took at least half of the time from start to end on a thread, all of its calls together, or
-// empty. spent is scratch, by API name, and zero between calls.
+// empty. spent is scratch, by API name, and all zero between calls.
 func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) string {
 	var used []int32
 	after := sort.Search(api.Len(), func(i int) bool { return api.Start(i) >= end })
@@ -71,8 +71,8 @@ func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) str
 	return best
 }
 
-// lastEnds finds the range that is open at a moment, looking back from it. Where it has to look far it steps over
-// blocks of ranges that all ended before.
+// lastEnds finds the range that is open at a moment, going back from it. Over long distances it skips blocks of ranges
+// that all ended before.
 type lastEnds struct {
 	ranges *trace.Ranges
 	blocks []int64 // by block: the last end in it; nil until it is needed
@@ -80,8 +80,8 @@ type lastEnds struct {
 
 const endsBlock = 1 << 12 // ranges
 
-// open is the innermost range of a thread that is open at a moment, or -1: the one that started last, and of those that
-// started together the shortest, and of equal ones the last.
+// open is the innermost range of a thread that is open at a moment, or -1: the one that started last; if several
+// started together, the shortest; if these are equal, the last.
 func (x *lastEnds) open(thread int32, at int64) int {
 	r := x.ranges
 	best := -1

@@ -11,14 +11,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// waiter is what waits for a host function: a stream, or the launch of a graph with a host node. The other is
-// trace.None.
+// waiter waits for a host function: a stream, or the launch of a graph with a host node. The other field is trace.None.
 type waiter struct {
 	proc, device int32
 	stream, corr int64
 }
 
-// heldWork is when the host ran functions that something waited for; empty where the capture does not say.
+// heldWork is the time in which the host ran functions that something waited for; empty if the capture lacks it.
 type heldWork map[waiter]interval.Set
 
 func newHeldWork(t *trace.Trace) heldWork {
@@ -39,7 +38,7 @@ func newHeldWork(t *trace.Trace) heldWork {
 	return held
 }
 
-// within is how much of a gap, from the end of the call that launched the next work on, that work was held.
+// within is how much of a gap, after the end of the call that launched the next work, that work was held.
 func (h heldWork) within(d *timeline.Device, g *timeline.Gap) int64 {
 	if len(h) == 0 || g.Next == trace.None {
 		return 0
@@ -95,7 +94,7 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
 
-// hostFuncShare is the share of the window held by host functions from which it is a finding.
+// hostFuncShare is the share of the window, 0..1, held by host functions from which it is a finding.
 const hostFuncShare = 0.01
 
 func hostFuncFinding(in *kit.Input, out *kit.Output, found []deviceIdle) {

@@ -87,22 +87,22 @@ var Kernels = kit.Section{
 	Run:   kernels,
 }
 
-// occupancyColumn is there where the profiler estimated it from launch configuration and device: warps that can be
-// active on an SM, of those it can hold, were the grid spread evenly.
+// occupancyColumn is present if the profiler estimated occupancy from launch configuration and device: warps that can
+// be active on an SM over those it can hold, if the grid is spread evenly.
 var occupancyColumn = kit.RatioCol("occupancy_estimate", "Est. occupancy", "est_occupancy_pct").Merged(report.MeanBy("count"))
 
-// Bounds that keep report.json small: kernels by time until either is reached, the rest is in the others row.
+// Bounds that keep report.json small: kernels by time until either is reached; the others row holds the rest.
 const (
 	maxKernelMetrics   = 400
 	maxKernelNameBytes = 120 << 10
 )
 
-// Shares of kernel time of the top kernel, from nsys-llm-explainer. Of two equal kernels none takes most.
+// Shares of kernel time of the top kernel, from nsys-llm-explainer. If two kernels are equal, neither takes most.
 const (
 	dominantKernel = 0.50
 	largeKernel    = 0.25
-	// leastTold is the share of the judged time from which kernels are a finding for their size alone: to save a tenth
-	// of the time they would have to run half as fast again. That nobody knows of smaller ones.
+	// leastTold is the share of the judged time, 0..1, from which a kernel is a finding for its size alone: to save a
+	// tenth of the time it would have to run half as fast again. A smaller kernel needs another reason.
 	leastTold = 1.0 / 3
 )
 
@@ -203,8 +203,8 @@ func kernels(in *kit.Input, out *kit.Output) {
 	topKernelFindings(in, out)
 }
 
-// noKernels tells two kinds of capture without kernel rows apart: where nothing was launched, it holds no kernels and
-// their number is 0; where something was, GPU activity was not captured and the number is unknown.
+// noKernels distinguishes two kinds of capture without kernel rows: if nothing was launched, it holds no kernels and
+// their number is 0; if something was, GPU activity was not captured and the number is unknown.
 func noKernels(in *kit.Input, out *kit.Output) {
 	a := &in.Trace.API
 	launched := in.Trace.Graphs.Len() > 0
@@ -224,7 +224,7 @@ func noKernels(in *kit.Input, out *kit.Output) {
 	out.Int("kernel.count", nil, 0)
 }
 
-// topKernelFindings are of the kernel with most of the judged time, and of arithmetic that could run on tensor cores.
+// topKernelFindings report the kernel with most of the judged time, and arithmetic that could run on tensor cores.
 func topKernelFindings(in *kit.Input, out *kit.Output) {
 	s := in.Step()
 	fp32Finding(in, out, s)
@@ -263,7 +263,7 @@ func topKernel(s *kit.Step) (name int, ok bool) {
 	return name, ok
 }
 
-// kernelRefs point at the time of a kernel: of a unit of work, or of the window.
+// kernelRefs point at the time of a kernel: in a unit of work, or in the window.
 func kernelRefs(in *kit.Input, s *kit.Step, name int) []report.MetricRef {
 	full := in.Trace.Kernels.Names[name].Name
 	if s.Units > 0 {
@@ -272,7 +272,7 @@ func kernelRefs(in *kit.Input, s *kit.Step, name int) []report.MetricRef {
 	return []report.MetricRef{kit.Ref("kernel.total_time", "kernel", full), kit.Ref("kernel.share", "kernel", full)}
 }
 
-// fp32Finding names matrix arithmetic in FP32 without tensor cores, where the GPU has them.
+// fp32Finding names matrix arithmetic in FP32 without tensor cores, if the GPU has them.
 func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if !hasTensorCores(in, s.Device.ID) {
 		return
@@ -282,7 +282,7 @@ func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 		"Where FP32 must stay, TF32 uses them too from Ampere on: torch.set_float32_matmul_precision(\"high\").")
 }
 
-// fp64Finding names matrix arithmetic in FP64, where the GPU runs that at a small part of its rate in FP32.
+// fp64Finding names matrix arithmetic in FP64, if the GPU runs it at a small part of its rate in FP32.
 func fp64Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
 	if slowFP64(in, s.Device.ID) {
 		arithmetic(in, out, s, "fp64_math", "Matrix arithmetic in FP64, which this GPU runs at 1/32 of the rate of FP32 or less, takes ",
@@ -314,11 +314,11 @@ func arithmetic(in *kit.Input, out *kit.Output, s *kit.Step, id, title string, a
 		kernelRefs(in, s, top), advice...).At(name).Costs(s.Worth(ns), claims...)
 }
 
-// mostlyGraphs is the share of the judged time from which CUDA graphs traced as a whole are what there is to tell.
+// mostlyGraphs is the share of the judged time from which CUDA graphs traced as a whole are the finding.
 const mostlyGraphs = 0.80
 
-// graphFinding says that the judged time is that of CUDA graphs traced as a whole: the GPU is busy, and with what is
-// not in the capture.
+// graphFinding says that CUDA graphs traced as a whole take the judged time: the GPU is busy, but the capture does not
+// hold the kernels.
 func graphFinding(out *kit.Output, s *kit.Step) {
 	last := len(s.Kernels) - 1
 	if ns := s.Kernels[last]; s.Share(ns) >= mostlyGraphs {
@@ -330,13 +330,13 @@ func graphFinding(out *kit.Output, s *kit.Step) {
 	}
 }
 
-// hasTensorCores reports whether the capture says that a GPU is of compute capability 7.0 or later.
+// hasTensorCores reports whether the capture has a GPU of compute capability 7.0 or later.
 func hasTensorCores(in *kit.Input, device int32) bool {
 	return in.Trace.GPU(device).CapMajor >= 7
 }
 
 // slowFP64 reports whether a GPU runs FP64 at 1/32 of the rate of FP32 or less: all of compute capability 6 or later
-// but those for data centres, which end in 0.
+// except those for data centres, whose capability ends in 0.
 func slowFP64(in *kit.Input, device int32) bool {
 	gpu := in.Trace.GPU(device)
 	return gpu.CapMajor >= 6 && gpu.CapMin > 0
@@ -352,7 +352,7 @@ func mostOnDevice(in *kit.Input, name int) (device int32, time int64) {
 	return device, time
 }
 
-// kernelAdvice is what an expert would try, by category.
+// kernelAdvice is the advice for a kernel, by category.
 var kernelAdvice = map[kernelname.Category][]string{
 	kernelname.Attention:   {"Compare attention back ends for this shape and GPU (vLLM and SGLang: --attention-backend; older vLLM: VLLM_ATTENTION_BACKEND), and check that head size and dtype use the fast path."},
 	kernelname.GEMM:        {"Check the dtype (fp8 or bf16 rather than fp32), that tensor cores are used, and whether the batch is large enough to fill the GPU."},
@@ -419,14 +419,14 @@ func namesOnDevices(k *trace.Kernels, lo, hi int) []int32 {
 
 // launchConfig is how the kernels of one name were launched.
 type launchConfig struct {
-	common      int32 // the most common configuration, the first launched where several are
-	most        int64 // how often that was
+	common      int32 // the most common configuration, the first launched if several are
+	most        int64 // how often it occurs
 	grid, block int64 // blocks, and threads of a block, summed over launches
 
-	occupancy, estimated int64 // percent summed over launches of which it was estimated, and how many those are
+	occupancy, estimated int64 // percent summed over the launches for which it was estimated, and their number
 }
 
-// meanOccupancy is null where it was estimated of no launch.
+// meanOccupancy is null if it was estimated for no launch.
 func (l *launchConfig) meanOccupancy() report.Cell {
 	return kit.Cell(stat.Ratio(l.occupancy, 100*l.estimated))
 }
@@ -458,7 +458,7 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 	return list
 }
 
-// meanSize is the mean size of launches, null where the export does not have it: no launch is of size 0.
+// meanSize is the mean size of launches, null if the export lacks it: no launch has size 0.
 func meanSize(total, launches int64) report.Cell {
 	if total == 0 {
 		return report.Null
@@ -468,7 +468,7 @@ func meanSize(total, launches int64) report.Cell {
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
 
-// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are more than asked
+// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones if there are more than asked
 // for.
 func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	k := &in.Trace.Kernels

@@ -109,10 +109,11 @@ var Memcpy = kit.Section{
 	Run: memcpy,
 }
 
-// tinyCopy is the size up to which a copy between host and device is all latency.
+// tinyCopy is the size in bytes up to which a copy between host and device is all latency.
 const tinyCopy = 4096
 
-// tinyCopies in the window from which they are a finding, if they are half of all copies in their direction.
+// tinyCopies is the number in the window from which they are a finding, if they are half of all copies in their
+// direction.
 const tinyCopies = 100
 
 func memcpy(in *kit.Input, out *kit.Output) {
@@ -191,7 +192,7 @@ func (a *amount) throughput() *float64 {
 // amounts are the durations and sizes of copies or memsets by cell, a small number.
 type amounts struct{ times, sizes *kit.Groups }
 
-// gatherAmounts takes the rows lo <= i < hi into cells, of which there are a number known.
+// gatherAmounts collects the rows lo <= i < hi by cell; the number of cells is known.
 func gatherAmounts(memory *spill.Arena, cells, lo, hi int, cell func(i int) int32,
 	dur, size func(i int) int64) amounts {
 	return amounts{kit.Gather(memory, cells, lo, hi, cell, dur).Sort(),
@@ -260,7 +261,7 @@ func amountColumns(first ...report.Column) []report.Column {
 // gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
 func gigabytesCol(id, title string) report.Column { return bandwidthCol(id, title, "bandwidth_gbps") }
 
-// bandwidthCol is one under another name.
+// bandwidthCol is a throughput under another name.
 func bandwidthCol(id, title, csv string) report.Column {
 	c := kit.RateCol(id, title, report.BytesPerSec)
 	c.CSV = []report.CSVCol{{Name: csv, Exp10: -9}}
@@ -329,7 +330,7 @@ func ranked(groups []amount) []int {
 	return list
 }
 
-// syncCopies shows the copy calls that return when the copy is done, with what they copied where the capture has it.
+// syncCopies lists the copy calls that return when the copy is done, with the copied data if the capture has it.
 func syncCopies(in *kit.Input, out *kit.Output) {
 	api, c := &in.Trace.API, &in.Trace.Copies
 	rows := in.CallRows(func(n *trace.APIName) bool { return n.SyncCopy })
@@ -390,7 +391,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 	t.Cut(in.Options.Top, "count", "total", "gpu", "bytes").Add()
 }
 
-// copyDetails is profilemate's memcpy_stats.csv: one row per copy, the longest ones where there are too many.
+// copyDetails is profilemate's memcpy_stats.csv: one row per copy, the longest ones if there are too many.
 func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	c := &in.Trace.Copies
 	t := out.Table("memcpy_stats")

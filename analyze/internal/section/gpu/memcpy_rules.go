@@ -14,7 +14,7 @@ import (
 // The expert rules of `nsys analyze` on copies and memsets.
 const (
 	ruleAsyncPageable = iota // cuda_memcpy_async: an asynchronous copy to or from pageable memory
-	ruleSyncCopy             // cuda_memcpy_sync: a synchronous copy, small uploads and copies within a device excepted
+	ruleSyncCopy             // a synchronous copy, except small uploads and copies within a device
 	ruleSyncMemset           // cuda_memset_sync: a synchronous memset of pinned or managed memory
 	copyRuleCount
 )
@@ -38,7 +38,7 @@ type ruleSum struct {
 	lastCall         int32
 }
 
-// copyRules marks the rows whose API call one of the rules fits, and shows the worst places.
+// copyRules marks the rows whose API call matches one of the rules, and lists the worst places.
 func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 	api, c, m := &in.Trace.API, &in.Trace.Copies, &in.Trace.Sets
 	groups, where := kit.NewNumbering[ruleGroup](), kit.NewPlaces(in)

@@ -28,8 +28,7 @@ var Steady = kit.Section{
 	Run: steady,
 }
 
-// steadyTwins are the metrics that findings of the steady part quote: each is the metric named behind steady., of that
-// part alone.
+// steadyTwins are the metrics that findings of the steady part quote: steady.X is the metric X over that part only.
 func steadyTwins() []report.MetricDef {
 	return []report.MetricDef{
 		twin("gpu.window", report.Nanoseconds, report.None, report.Total, "device"),
@@ -98,7 +97,7 @@ func steady(in *kit.Input, out *kit.Output) {
 	out.Note("Findings and their worth describe the steady part, without load, warm-up and tail.")
 }
 
-// loadCopies adds up what was copied before the first kernel: the weights, as a rule.
+// loadCopies adds up the copies before the first kernel: usually the weights.
 func loadCopies(in *kit.Input, out *kit.Output) {
 	c := &in.Trace.Copies
 	lo, hi := c.Starting(in.Span.Start, in.Span.End)

@@ -46,7 +46,7 @@ var Streams = kit.Section{
 	Run: streams,
 }
 
-// Bounds of the finding about copies that nothing hides, where the window is not bound by them altogether.
+// Bounds of the finding about copies that overlap nothing, if they do not bind the whole window.
 const (
 	serialCopyShare  = 0.10 // of the window: exposed copies
 	serialCopyHidden = 0.50 // of the copy time
@@ -61,8 +61,9 @@ type streamUse struct {
 	busy                    kit.Covered
 }
 
-// streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: that of a piece of
-// work until the end of what began before it, unless its own stream has the latest end, which covers that time already.
+// streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: for each piece of
+// work the time until the end of the work that began before it, unless its own stream has the latest end, which covers
+// that time already.
 func streamsOf(in *kit.Input, d *timeline.Device) (list []streamUse, concurrent int64) {
 	type key struct {
 		proc   int32

@@ -1,5 +1,5 @@
 // Package host holds the sections about the processes that drive the devices: launches, blocking calls, NVTX ranges and
-// phases, and what the capture says of itself. It knows the kit and no other family.
+// phases, and the completeness of the capture. It uses the kit and no other family of sections.
 package host
 
 import "embed"

@@ -260,7 +260,7 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 		pid := kit.Labels("pid", pidText(in, int32(p)))
 		row := []kit.Field{kit.Int("pid", in.Trace.Procs[p].PID)}
 		var rate *float64
-		// else its calls may be among those of unknown process
+		// else its calls may belong to an unknown process
 		if l.Count > 0 || calls.KnownLaunches == calls.Launches.Count {
 			rate = emit(pid, l.Count, l.Total, l.Summary)
 			row = append(row, kit.Int("launches", l.Count), kit.Maybe("rate", rate), kit.Int("api_time", l.Total),
@@ -310,8 +310,8 @@ func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float
 	}
 }
 
-// slowLaunches says when the median call of the API that takes most launch time is slow. The median is robust against
-// the calls that wait because the launch queue is full, which is the GPU's slowness and not the host's.
+// slowLaunches reports a slow median call of the API that takes most launch time. The median is robust against calls
+// that wait because the launch queue is full, when the GPU is slow and not the host.
 func slowLaunches(in *kit.Input, out *kit.Output, name string, e kit.Totals) {
 	s := e.Summary
 	if s.N < slowLaunchCalls || s.P50 < slowLaunch {
@@ -357,7 +357,7 @@ func tinyKernels(in *kit.Input, out *kit.Output) {
 	t.Cut(tinyRows, "count", "total").Add()
 }
 
-// per is a rate per second, unknown where there is no window.
+// per is a rate per second, unknown if there is no window.
 func per(n int, seconds float64) *float64 {
 	if seconds <= 0 {
 		return nil
@@ -366,8 +366,8 @@ func per(n int, seconds float64) *float64 {
 	return &v
 }
 
-// pidText is the label of a process: its pid, and its full identity where another process of the capture has the same
-// pid (two machines or virtual machines in one capture).
+// pidText is the label of a process: its pid, and its full identity if another process of the capture has the same pid
+// (two machines or virtual machines in one capture).
 func pidText(in *kit.Input, p int32) string {
 	if p == trace.None {
 		return "unknown"

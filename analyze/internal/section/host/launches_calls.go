@@ -100,7 +100,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	}
 }
 
-// apiCalls shows what the host spends its time in, over all CUDA API calls.
+// apiCalls lists the host's time in all CUDA API calls.
 func apiCalls(in *kit.Input, out *kit.Output) {
 	api, stats := &in.Trace.API, in.CallStats()
 	total, calls := stats.All.Total, int(stats.All.Count)

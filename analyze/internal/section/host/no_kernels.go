@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// hostPlaceShare is the share of a capture without kernels from which a range or a call is named.
+// hostPlaceShare is the share, 0..1, of a capture without kernels from which a range or a call is named.
 const hostPlaceShare = 0.30
 
 // hostPlace is a thread's time inside a range or a CUDA call of a name.
@@ -17,8 +17,8 @@ type hostPlace struct {
 	name   string
 }
 
-// hostTimes adds up where the threads of a capture were: those with CUDA calls, or all where none has any. What nests
-// in its own name counts once.
+// hostTimes adds up the places of the threads of a capture: of those with CUDA calls, or of all if none has any. A
+// range nested in one of its own name counts once.
 type hostTimes struct {
 	first, last int64
 	reached     map[hostPlace]int64
@@ -36,7 +36,7 @@ func (x *hostTimes) add(p hostPlace, start, end int64) {
 	}
 }
 
-// longest is the narrowest range that holds the share of the time, else the call that holds most.
+// longest is the narrowest range with that share of the time, else the call with most time.
 func (x *hostTimes) longest() (best hostPlace, ns int64) {
 	for _, label := range []string{"range", "api"} {
 		for p, t := range x.times {
@@ -54,7 +54,7 @@ func (x *hostTimes) longest() (best hostPlace, ns int64) {
 	return best, ns
 }
 
-// hostOnly says where the time of a capture without kernels went.
+// hostOnly names the places of the time in a capture without kernels.
 func hostOnly(in *kit.Input, out *kit.Output) {
 	t := in.Trace
 	var ranges, calls hostTimes

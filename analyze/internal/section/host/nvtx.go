@@ -72,7 +72,7 @@ var NVTX = kit.Section{
 	Run:   nvtx,
 }
 
-// Bounds that keep report.json small; what is beyond them is in the tables' others rows.
+// Bounds that keep report.json small; the tables' others rows hold the rest.
 const (
 	maxRangeMetrics    = 600 // names with GPU time
 	maxRangeWalls      = 200 // names with wall time and count
@@ -175,7 +175,7 @@ func nameRanges(r *trace.Ranges) *rangeNames {
 	return n
 }
 
-// rangeTotal is what is known of the ranges of one name, in one process or in all.
+// rangeTotal is the totals of the ranges of one name, in one process or in all.
 type rangeTotal struct {
 	text, proc int32
 	count      int64 // ranges that start in the window
@@ -197,7 +197,7 @@ type rangeTotals struct {
 	list  []rangeTotal // by name, most GPU time first
 }
 
-// totalsOfRanges adds up the ranges by name and process. GPU time is that of the window's kernels, also where the range
+// totalsOfRanges adds up the ranges by name and process. GPU time is that of the window's kernels, even if the range
 // around them started before the window.
 func totalsOfRanges(in *kit.Input) rangeTotals {
 	return kit.Once(in, "ranges", func() rangeTotals {
@@ -211,9 +211,9 @@ func totalsOfRanges(in *kit.Input) rangeTotals {
 
 // threadRanges are the ranges of one name on one thread.
 type threadRanges struct {
-	text, thread     int32 // the thread is None where it is not known
+	text, thread     int32 // thread is None if it is not known
 	count, sum, wall int64
-	reached          int64 // up to where wall counts
+	reached          int64 // end of the time that wall counts
 }
 
 // onThreads adds up the ranges that start in the window, by name and thread.
@@ -256,7 +256,7 @@ func onThreads(in *kit.Input, names *rangeNames) (list []threadRanges) {
 	return list
 }
 
-// nested reports whether all ranges are of the window and nest, so that the nodes of the contexts say all of them.
+// nested reports whether all ranges are of the window and nest, so that the nodes of the contexts describe all of them.
 func nested(in *kit.Input) bool {
 	lo, hi := in.Trace.Ranges.Starting(in.Host.Start, in.Host.End)
 	return hi-lo == in.Trace.Ranges.Len() && in.Contexts.Whole()
@@ -288,8 +288,8 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 	return list
 }
 
-// rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil where there is none.
-// The names are shared out: for each share a processor goes through the ranges.
+// rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil if there are none.
+// The names are divided: one processor goes through the ranges for each part.
 func rangeSummaries(in *kit.Input) []*report.Summary {
 	return kit.Once(in, "range summaries", func() []*report.Summary { return describeRanges(in) })
 }
@@ -333,10 +333,10 @@ func describeRanges(in *kit.Input) []*report.Summary {
 	return summaries
 }
 
-// leastShare is how many ranges are worth a processor of their own, mostShare how many are held at a time by one.
+// leastShare is how many ranges justify a processor of their own, mostShare how many one processor holds at a time.
 const leastShare, mostShare = 1 << 16, 1 << 20
 
-// orLast is a dense index with a place for the unknown behind all others.
+// orLast is a dense index with a place for the unknown after all others.
 func orLast(i int32, n int) int {
 	if i == trace.None {
 		return n
@@ -365,7 +365,7 @@ func rankRanges(list []rangeTotal, names *rangeNames) {
 	})
 }
 
-// procCoverage is the kernel time of one process, and the part of it that some range encloses.
+// procCoverage is the kernel time of one process, and the part of it inside any range.
 type procCoverage struct {
 	total, attributed int64
 	kernels           int64
@@ -394,7 +394,7 @@ func coverageByProc(in *kit.Input) []procCoverage {
 	})
 }
 
-// fromAttribution sets the source of what is computed from attributed kernels.
+// fromAttribution sets the source of metrics computed from attributed kernels.
 func fromAttribution(in *kit.Input, out *kit.Output, rows int64) {
 	out.From(trace.RoleKernel, int(rows), "start", "end", "correlationId", "globalPid")
 	if in.Has(trace.RoleGraph) {
@@ -404,7 +404,7 @@ func fromAttribution(in *kit.Input, out *kit.Output, rows int64) {
 	out.With(trace.RoleNVTX)
 }
 
-// coverageMetrics emits coverage and warns where it is low; false if there is no kernel time to cover.
+// coverageMetrics emits coverage and warns if it is low; false if there is no kernel time to cover.
 func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 	x := in.NVTX
 	fromAttribution(in, out, x.TotalCount)

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// rangesTable is the table of range names; without any it is a header.
+// rangesTable is the table of range names; if there are none it is only a header.
 func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary,
 	mapped bool) {
 	t := out.Table("nvtx_ranges")
@@ -38,7 +38,7 @@ func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []range
 	t.Cut(in.Options.Top, sums...).Add()
 }
 
-// rangeInstances writes the longest single ranges, longest first, under the names they really have.
+// rangeInstances writes the longest single ranges, longest first, under their original names.
 func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 	r := &in.Trace.Ranges
 	t := out.Table("nvtx_instances")

@@ -93,7 +93,7 @@ func overview(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// captureTable shows what the capture says of itself and of the machine. Values are the capture's own words.
+// captureTable lists what the capture records about itself and the machine. Values are in the capture's own words.
 func captureTable(in *kit.Input, out *kit.Output) {
 	t, m := in.Trace, &in.Trace.Meta
 	table := out.Table("capture")
@@ -117,7 +117,7 @@ func captureTable(in *kit.Input, out *kit.Output) {
 	table.Add()
 }
 
-// graphTrace is how CUDA graphs were traced: as the rows show, else as the capture was asked to.
+// graphTrace is how CUDA graphs were traced: by the rows if there are any, else by the options of the capture.
 func graphTrace(in *kit.Input) string {
 	switch {
 	case in.Trace.Graphs.Len() > 0:

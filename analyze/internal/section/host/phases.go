@@ -69,7 +69,7 @@ var Phases = kit.Section{
 	Run: phases,
 }
 
-// Thresholds of the findings: nsys-llm-explainer's share of the top phase, and what is enough for a launch storm.
+// Thresholds of the findings: nsys-llm-explainer's share of the top phase, and the launches that make a launch storm.
 const (
 	dominantPhase    = 0.70
 	stormMinLaunches = 100
@@ -106,7 +106,7 @@ func phases(in *kit.Input, out *kit.Output) {
 	x.findings(out, list, mapped)
 }
 
-// sentElsewhere warns of units whose markers name their phase, and which the phase map counts as another of its phases.
+// sentElsewhere warns of units whose markers name their phase, and which the phase map counts in another phase.
 func sentElsewhere(in *kit.Input, out *kit.Output) {
 	type move struct{ from, to string }
 	moved, all := map[move]int64{}, map[string]int64{}
@@ -133,7 +133,7 @@ func sentElsewhere(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// phaseSum is what is known of one phase, in one process or in all.
+// phaseSum is the sums of one phase, in one process or in all.
 type phaseSum struct {
 	phase, proc     int32 // phase indexes phaseSums.used, whose end is the unmapped rest
 	ranges, wall    int64
@@ -204,12 +204,12 @@ func newPhaseSums(in *kit.Input) *phaseSums {
 	return x
 }
 
-// at is the sum of a process and phase; trace.None stands for an unknown process and for no phase.
+// at is the sum of a process and phase; trace.None stands for an unknown process or phase.
 func (x *phaseSums) at(proc, phase int32) *phaseSum {
 	return &x.sums[orLast(proc, len(x.in.Trace.Procs))*(len(x.used)+1)+orLast(phase, len(x.used))]
 }
 
-// around is the phase of the nearest range outward from the call that maps to one.
+// around is the phase of the nearest range around the call that maps to one.
 func (x *phaseSums) around(call int32) int32 {
 	if name := x.nearest.Of(call); name != trace.None {
 		return x.byName[name]
@@ -256,8 +256,8 @@ func (x *phaseSums) addLaunches() {
 	}
 }
 
-// addWall walks each thread's ranges by start. Ranges without a phase are transparent: their time is the enclosing
-// phase's, and unmapped where there is none.
+// addWall walks each thread's ranges by start. Ranges without a phase are transparent: their time belongs to the phase
+// around them, or is unmapped if there is none.
 func (x *phaseSums) addWall() {
 	r := &x.in.Trace.Ranges
 	lo, hi := r.Starting(x.in.Host.Start, x.in.Host.End)
@@ -268,7 +268,7 @@ func (x *phaseSums) addWall() {
 			threads[th].proc = x.in.Trace.Threads[th].Proc
 		}
 	}
-	// Of ranges that start together the longer one is the outer one, as in timeline.Contexts.
+	// If ranges start together, the longer one is the outer one, as in timeline.Contexts.
 	var together []int32
 	for i := lo; i < hi; {
 		start := r.Start(i)
@@ -296,7 +296,7 @@ type threadWall struct {
 	wallSweep
 	proc            int32
 	any             bool
-	reached         int64 // up to where some range is open
+	reached         int64 // end of the ranges that are open
 	inside, claimed int64 // time inside some range, and inside one that maps to a phase
 }
 
@@ -315,7 +315,7 @@ func (w *threadWall) add(x *phaseSums, start, end int64, phase int32) {
 	}
 }
 
-// wallSweep moves through one thread's time with the mapping ranges that are open, the nearest last.
+// wallSweep moves through one thread's time with the open ranges that map to a phase, the nearest last.
 type wallSweep struct {
 	now   int64
 	stack []openPhase
@@ -326,7 +326,7 @@ type openPhase struct {
 	end   int64
 }
 
-// advance moves to the given time and hands out what passed to the nearest range open at each moment.
+// advance moves to the given time and attributes the time since to the nearest range open at each moment.
 func (w *wallSweep) advance(to int64, give func(phase int32, ns int64)) (given int64) {
 	for len(w.stack) > 0 && w.now < to {
 		top := w.stack[len(w.stack)-1]

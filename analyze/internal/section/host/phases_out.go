@@ -42,7 +42,7 @@ func (x *phaseSums) rank(list []phaseSum) {
 	})
 }
 
-// totals are the phases over all processes, or nothing where nothing maps to a phase.
+// totals are the phases over all processes, empty if nothing maps to a phase.
 func (x *phaseSums) totals() []phaseSum {
 	if !x.any {
 		return nil
@@ -62,7 +62,7 @@ func (x *phaseSums) totals() []phaseSum {
 	return list
 }
 
-// unseen are phases of the map, or of the built-in patterns, that no range in the window maps to; a few of them.
+// unseen are a few phases of the map, or of the built-in patterns, that no range in the window maps to.
 func (x *phaseSums) unseen() []string {
 	const few = 10
 	var names []string
@@ -89,7 +89,7 @@ func (x *phaseSums) wallTotal(list []phaseSum) (sum int64) {
 	return sum
 }
 
-// attributedTo is the part of a phase's kernel time that some range encloses: all of it but for the unmapped rest.
+// attributedTo is the part of a phase's kernel time inside ranges: all of it, except in the unmapped rest.
 func (x *phaseSums) attributedTo(s *phaseSum, list []phaseSum) int64 {
 	if s.phase < x.rest() {
 		return s.gpu
@@ -129,7 +129,7 @@ func (x *phaseSums) table(out *kit.Output, list []phaseSum, mapped bool) {
 	t.Cut(max(x.in.Options.Top, maxPhaseMetrics), sums...).Add()
 }
 
-// launches are unknown where the capture has no API calls, or does not say on which thread they ran.
+// launches are unknown if the capture has no API calls, or does not say on which thread they ran.
 func (x *phaseSums) launches(s *phaseSum) report.Cell {
 	if !x.knowsLaunches() {
 		return report.Null
@@ -270,7 +270,7 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	}
 }
 
-// phaseAdvice is what to look at in a phase, by what its name says it does.
+// phaseAdvice is the advice for a phase, by its name.
 func phaseAdvice(name string) []string {
 	switch name = strings.ToLower(name); {
 	case strings.Contains(name, "decode"), strings.Contains(name, "generation"):

@@ -83,7 +83,7 @@ const (
 	sharedDevice     = 0.05 // of a device's kernel time, from which a process counts as sharing it
 )
 
-// procSum is what is known of one process.
+// procSum is the sums of one process.
 type procSum struct {
 	proc     int32 // trace.None for work whose process is unknown
 	kernels  int64
@@ -149,7 +149,7 @@ func processes(in *kit.Input, out *kit.Output) {
 	sharedDevices(in, out, emitted)
 }
 
-// procSums lists the processes that did something, by kernel time, then busy time, then API calls; the unknown process
+// procSums lists the processes with any activity, by kernel time, then busy time, then API calls; the unknown process
 // is last.
 func procSums(in *kit.Input) []procSum {
 	return kit.Once(in, "processes", func() []procSum { return addProcs(in) })
@@ -229,7 +229,7 @@ func pidCell(in *kit.Input, proc int32) report.Cell {
 	return report.I(in.Trace.Procs[proc].PID)
 }
 
-// sharedDevices finds devices on which more than one process did a good part of the kernel time.
+// sharedDevices finds devices on which more than one process took a large part of the kernel time.
 func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 	ran := in.KernelStats()
 	places := ran.Places

@@ -91,7 +91,7 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 			kit.Maybe("share_of_pid", stat.Ratio(e.Total, p.kernelNs)),
 			kit.Maybe("share", stat.Ratio(e.Total, total)))
 	}
-	// The rows to keep first, what only counts for the others row behind them.
+	// The rows to keep first; the others only count in the last row.
 	isTop := make([]bool, len(list))
 	kept := 0
 	for i, inProc := 0, 0; i < len(list); i++ {
@@ -145,7 +145,7 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 	t.Cut(2*in.Options.Top, "count", "total").Add()
 }
 
-// rangesByPid is nsys-llm-explainer's nvtx_by_pid: kernel time by innermost range, and beside it the inclusive one.
+// rangesByPid is nsys-llm-explainer's nvtx_by_pid: kernel time by innermost range, and beside it the inclusive time.
 func rangesByPid(in *kit.Input, out *kit.Output) {
 	t := out.Table("nvtx_by_pid")
 	mapped, _ := attributesKernels(in)

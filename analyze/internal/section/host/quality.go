@@ -67,7 +67,7 @@ var Quality = kit.Section{
 	Run: quality,
 }
 
-// From where on a check warns.
+// Bounds from which a check warns.
 const (
 	unjoinedWarn  = 0.01
 	lostWarn      = 0.02
@@ -80,14 +80,14 @@ const (
 	longestMeanNs = 10e9
 )
 
-// checks collects what the checks found: a row for each, and a warning where it matters.
+// checks collects the results of the checks: a row for each, and a warning if it matters.
 type checks struct {
 	in    *kit.Input
 	out   *kit.Output
 	table *kit.Table
 }
 
-// measured is what a check counted: events or nanoseconds, and their share of all.
+// measured is the count of a check: events or nanoseconds, and their share of all.
 type measured struct {
 	count, time, share report.Cell
 }
@@ -106,7 +106,7 @@ func (c *checks) row(check, result string, m measured) {
 		kit.Put("share", m.share))
 }
 
-// passed adds a check that found nothing to worry about.
+// passed adds a check that found no problem.
 func (c *checks) passed(check string, m measured) { c.row(check, "ok", m) }
 
 // unchecked adds a check that could not be made.
@@ -118,7 +118,7 @@ func (c *checks) failed(check string, m measured, code, text string) {
 	c.out.Warn(code, text)
 }
 
-// that adds a check that fails where bad is true.
+// that adds a check that fails if bad is true.
 func (c *checks) that(bad bool, check string, m measured, code, text string) {
 	if bad {
 		c.failed(check, m, code, text)
@@ -131,7 +131,7 @@ func formatCount(n int64) string   { return units.Format(float64(n), report.Coun
 func formatRatio(v float64) string { return units.Format(v, report.Ratio) }
 func formatTime(ns int64) string   { return units.Format(float64(ns), report.Nanoseconds) }
 
-// quality makes the checks in order of how much they matter to the other numbers.
+// quality makes the checks, those that matter most to other numbers first.
 func quality(in *kit.Input, out *kit.Output) {
 	c := &checks{in, out, out.Table("quality")}
 	c.gpuActivity()
@@ -184,7 +184,7 @@ func (c *checks) gpuActivity() {
 		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")
 }
 
-// otherWork counts what a capture without kernels does hold.
+// otherWork counts the activity of a capture without kernels.
 func (c *checks) otherWork() string {
 	t := c.in.Trace
 	var parts []string
@@ -203,7 +203,7 @@ func (c *checks) otherWork() string {
 }
 
 // incompleteUnits counts the steps that miss events, and reports whether any loss was measured. A gap in the ids that
-// join calls and kernels is none: most calls that nsys does not record take one.
+// join calls and kernels is not a loss: most calls that nsys does not record also take one.
 func (c *checks) incompleteUnits() bool {
 	const check = "units of work have all their events"
 	n, of := c.in.Units.Incomplete()
@@ -224,7 +224,7 @@ func (c *checks) incompleteUnits() bool {
 	return n > 0
 }
 
-// doubted says what nsys' own messages are about.
+// doubted lists the subjects of nsys' own messages.
 var doubted = []struct{ code, what string }{
 	{"not_started", "tracing may not have started in some process"},
 	{"cuda_incomplete", "CUDA events may be missing"},
@@ -233,8 +233,8 @@ var doubted = []struct{ code, what string }{
 	{"nvtx_incomplete", "NVTX events may be missing"},
 }
 
-// messages notes what nsys says of its own work. It says so of most captures of programs that outlive them: evidence of
-// loss are events that are missing.
+// messages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive it:
+// only missing events are evidence of loss.
 func (c *checks) messages(lossy bool) {
 	const check = "nsys has no doubts"
 	list := c.in.Trace.Diagnostics
@@ -283,7 +283,7 @@ func (c *checks) messages(lossy bool) {
 // severityError is nsys' number of an error: 1 is information, 2 a warning.
 const severityError = 3
 
-// cutTrace counts kernels whose launch is missing, which is what a capture that starts in the middle looks like.
+// cutTrace counts kernels whose launch is missing, as in a capture that starts in the middle.
 func (c *checks) cutTrace() {
 	const check = "kernels have their launch call"
 	in := c.in
@@ -357,7 +357,7 @@ func (c *checks) skippedRows() {
 	}
 }
 
-// oddCopies counts copies and memsets whose values no hardware gives.
+// oddCopies counts copies and memsets with values that no hardware can reach.
 func (c *checks) oddCopies() {
 	const check = "copies have sizes, kinds and rates that can be"
 	var odd, rows int64

@@ -8,8 +8,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// lostKernels counts launches whose kernel is missing, which is what buffers that ran full leave behind, whether nsys
-// says so or not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
+// lostKernels counts launches whose kernel is missing, which happens when buffers ran full, whether nsys reports it or
+// not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
 func (c *checks) lostKernels() {
 	const check = "launch calls have their kernel"
 	in := c.in
@@ -53,9 +53,9 @@ func (c *checks) lostKernels() {
 			"kernels were lost, and counts and busy times are lower bounds. Record a shorter time, or trace less.")
 }
 
-// hiddenKernels is about CUDA graphs traced as a whole.
-// launches calls do for each launch of lo to hi that ran, of kernels or of graphs, but those while a stream is captured
-// into a graph, and those that failed.
+// hiddenKernels warns of CUDA graphs traced as a whole.
+// launches calls do for each launch of lo to hi that ran, of kernels or of graphs, except those while a stream is
+// captured into a graph, and those that failed.
 func (c *checks) launches(lo, hi int, graphs bool, do func(call int)) {
 	api := &c.in.Trace.API
 	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names)) // by name: the capture of a graph
@@ -80,8 +80,8 @@ func (c *checks) launches(lo, hi int, graphs bool, do func(call int)) {
 	}
 }
 
-// hiddenLaunches counts launches of CUDA graphs under which no GPU time was recorded, as tracing by hardware leaves
-// them behind: the steps that they ran are not in the capture. The last two may still be running when it stops.
+// hiddenLaunches counts launches of CUDA graphs under which no GPU time was recorded, which tracing by hardware causes:
+// the steps that they ran are missing from the capture. The last two may still be running when it stops.
 func (c *checks) hiddenLaunches() {
 	const check = "launches of CUDA graphs have GPU time"
 	t := c.in.Trace
@@ -125,7 +125,8 @@ func (c *checks) hiddenLaunches() {
 			"Capture again with --trace cuda-sw,nvtx,osrt (nsys 2025.6 or later) or --graph-trace graph.")
 }
 
-// hiddenWarn is the share of launches of graphs without GPU time from which they are told; complete captures have none.
+// hiddenWarn is the share of launches of graphs without GPU time, 0..1, from which to warn; complete captures have
+// none.
 const hiddenWarn = 0.02
 
 func (c *checks) hiddenKernels() {

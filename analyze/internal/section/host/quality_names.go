@@ -6,7 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
-// names warns of ranges whose names were hardly meant for everybody who reads the report. Ranges that only differ in
+// names warns of ranges whose names may not be meant for every reader of the report. Ranges that only differ in
 // counters count once.
 func (c *checks) names() {
 	count, total := map[secret.Kind]int64{}, int64(0)

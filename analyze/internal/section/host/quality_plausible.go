@@ -114,8 +114,8 @@ func (c *checks) pids() {
 	c.row(check, result, counted(zero+large, stat.Ratio(zero+large, known)))
 }
 
-// sharedTime is the time in the window in which a kernel of one process runs beside one of another that began before
-// it. A GPU runs one process at a time, unless MPS brings them together.
+// sharedTime is the time in the window in which a kernel of one process runs beside an earlier one of another process.
+// A GPU runs one process at a time, unless MPS shares it.
 func sharedTime(d *timeline.Device, window interval.Interval) int64 {
 	both := kit.Covered{Reached: window.Start}
 	last, end := trace.None, window.Start // the process whose kernels end last so far
@@ -162,7 +162,7 @@ func countTrue(set []bool) int {
 	return n
 }
 
-// overhead is what the profiler says it cost.
+// overhead reports the cost that the profiler states.
 func (c *checks) overhead() {
 	const check = "the profiler itself took little time"
 	in := c.in
@@ -194,7 +194,7 @@ func (c *checks) overhead() {
 		"Profiler overhead covers "+formatRatio(*ratio)+" of the window: durations of API calls and idle time around it are not the program's own. Trace less (--trace=cuda,nvtx), or capture a shorter time.")
 }
 
-// unknowns counts kernels that lack what the sections group by.
+// unknowns counts kernels that lack the fields by which sections group.
 func (c *checks) unknowns() {
 	in := c.in
 	k, has := &in.Trace.Kernels, &in.Trace.Has

@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// window looks for one long time without work, which makes totals over the window an average of two things.
+// window finds one long time without work, which makes totals over the window an average of two different parts.
 func (c *checks) window() {
 	const check = "no single gap dominates the window"
 	in := c.in
@@ -17,7 +17,7 @@ func (c *checks) window() {
 		c.unchecked(check, "no GPU work")
 		return
 	}
-	// When anything ran on any device: how long, how often, and how much of it before the longest gap.
+	// Activity of all devices: its length, the number of gaps, and how much of it comes before the longest gap.
 	var longest interval.Interval
 	var stretches int
 	var busy, before int64
@@ -63,7 +63,7 @@ func (c *checks) window() {
 			". The window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both"+ofSteady(in)+".")
 }
 
-// ofSteady says that findings do not suffer from what the window holds beside the work.
+// ofSteady says that findings are not affected by the part of the window outside the work.
 func ofSteady(in *kit.Input) string {
 	if in.Steady == nil {
 		return ""

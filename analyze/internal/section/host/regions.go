@@ -50,7 +50,7 @@ const (
 	maxRegionBytes   = 48 << 10 // of names in the table of kernels and of regions together
 	maxRegionLists   = 30       // regions with a list of kernels
 	maxRegionKernels = 5        // of each
-	maxRegionDepth   = 64       // ranges outward of a kernel that are looked at
+	maxRegionDepth   = 64       // ranges around a kernel that are visited
 	wholeGraph       = "(CUDA graphs traced as a whole)"
 )
 
@@ -60,7 +60,7 @@ type regionNode struct {
 	only
 }
 
-// only is the one device and process behind some work, or that there are several.
+// only is the single device and process of some work, or that there are several.
 type only struct {
 	any, devices, procs bool // some work; several devices; several processes
 	device, proc        int32
@@ -81,10 +81,10 @@ func (o *only) merge(b *only) {
 	}
 }
 
-// work is GPU time and how many kernels it is.
+// work is a GPU time and a number of kernels.
 type regionWork struct{ time, count int64 }
 
-// region is what is known of one name.
+// region is the sums of one name.
 type region struct {
 	name int32
 	regionWork
@@ -142,7 +142,7 @@ func regions(in *kit.Input, out *kit.Output) {
 	out.Chart(flame(in, tree, self, leaves, names))
 }
 
-// regionLeaf is a kernel that is launched in a node of the regions' tree, and no deeper one: -1 is a whole CUDA graph.
+// regionLeaf is a kernel launched in a node of the tree of regions and in no deeper one; -1 is a whole CUDA graph.
 type regionLeaf struct {
 	kernel int32
 	regionWork
@@ -188,9 +188,9 @@ const (
 	flameShare    = 1e-3 // of all attributed time: smaller boxes could not be seen
 )
 
-// flame draws the stacks of ranges with the GPU time launched inside them: a box is as wide as its range and all that
-// is inside it, stands on the one around it, and what no box above it covers is its own. The kernels that a range
-// launches itself are boxes too, behind the ranges inside it.
+// flame draws the stacks of ranges with the GPU time launched inside them. A box is as wide as the time of its range
+// and of all inside it, and stands on the range around it; the part without boxes above it is its own. The kernels that
+// a range launches itself are boxes too, after the ranges inside it.
 func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf, names *rangeNames) report.Chart {
 	total := slices.Clone(self)
 	for n := len(tree) - 1; n >= 0; n-- { // a parent stands before its children
@@ -259,7 +259,7 @@ type regionPaths struct {
 	names *rangeNames
 	index *kit.Numbering[[2]int32] // parent and name
 	tree  []regionNode
-	known []int32 // by node of the contexts: index into tree plus one, where all calls of the node have the same stack
+	known []int32 // by node of the contexts: index into tree plus one, if all calls of the node have the same stack
 	stack []int32
 }
 
@@ -293,7 +293,7 @@ func (p *regionPaths) of(call int32) int32 {
 	return at
 }
 
-// spreadWork gives the work of each node to the names on its path, each once.
+// spreadWork adds the work of each node to the names on its path, once each.
 func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit.Pair, works []regionWork) []region {
 	byName := map[int32]*region{}
 	path := make([]int32, 0, maxRegionDepth)
@@ -337,8 +337,8 @@ func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit
 	return list
 }
 
-// nest finds the region around each: by name where it is called A::B and there is a region A, else the one around most
-// of its GPU time.
+// nest finds the region around each: by name if it is called A::B and there is a region A, else the one around most of
+// its GPU time.
 func nest(names *rangeNames, list []region) {
 	at := make(map[string]int, len(list))
 	byName := make(map[int32]*region, len(list))
@@ -378,7 +378,7 @@ func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
 		name string
 		regionWork
 	}
-	byText := map[string]*entry{} // kernels that differ only in what a short name leaves out
+	byText := map[string]*entry{} // kernels that differ only in parts that a short name omits
 	for k, w := range r.kernels {
 		text := wholeGraph
 		if k >= 0 {

@@ -98,7 +98,7 @@ var Sync = kit.Section{
 	Run: syncCalls,
 }
 
-// When blocking calls are a finding.
+// Bounds from which blocking calls are a finding.
 const (
 	syncIdleWindow = 0.05 // of the window idle for the cause sync
 	allocShare     = 0.05 // of the window spent allocating and freeing memory
@@ -170,11 +170,11 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// whileBlocked emits for how long threads were blocked in the window, and returns the sum over threads. Calls count
-// that overlap the window, wherever they start.
+// whileBlocked emits how long threads were blocked in the window, and returns the sum over threads. Calls count if they
+// overlap the window, wherever they start.
 func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
 	api := &in.Trace.API
-	calls := make([]interval.Set, len(in.Trace.Threads)+1) // the last of calls that name no thread
+	calls := make([]interval.Set, len(in.Trace.Threads)+1) // the last for calls that name no thread
 	rows, procRows := 0, make([]int, len(in.Trace.Procs))
 	_, hi := api.Starting(in.Span.Start, in.Span.End)
 	for i := range hi {
@@ -209,7 +209,7 @@ func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
 	return total
 }
 
-// syncByRange says where in the program the blocking calls are made.
+// syncByRange lists the places in the program of the blocking calls.
 func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	type place struct{ rng, within, phase, api string }
 	api := &in.Trace.API
@@ -235,11 +235,11 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
 
-// barrierIdle are the causes of idle time that a barrier can have, in which nothing was launched ahead.
+// barrierIdle are the causes of idle time that a barrier can have: no work was launched ahead.
 var barrierIdle = []int{timeline.CauseSync, timeline.CauseLaunch, timeline.CauseHost}
 
-// syncFindings are of blocking calls: what they are worth is the judged time for which the GPU was idle because the
-// thread that launches its work was blocked. Waiting on other threads, or while the GPU works, costs nothing.
+// syncFindings report blocking calls. Their worth is the judged time in which the GPU was idle because the thread that
+// launches its work was blocked. Waiting on other threads, or while the GPU works, costs nothing.
 func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	evidence := []report.MetricRef{kit.Ref("sync.blocked_time"), kit.Ref("sync.count")}
 	if b.all.count > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// held is how long calls were under way, and how much of it the GPU worked for the waiting process.
+// held is how long calls took, and for how much of it the GPU worked for the waiting process.
 type held struct {
 	calls      interval.Set // union of the calls
 	count      int64
@@ -21,7 +21,7 @@ type held struct {
 	held, busy int64 // of the calls, within the window where it was narrowed
 }
 
-// share is the part of the window that the calls of one thread cover.
+// share is the part of the window, 0..1, that the calls of one thread cover.
 func (h *held) share(in *kit.Input) *float64 {
 	return stat.Ratio(h.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())
 }
@@ -57,8 +57,8 @@ func newBlocked(in *kit.Input, rows []int) *blockedTimes {
 	return b
 }
 
-// workedDuring is, for each of some API calls by start, how long its process's own GPU work ran meanwhile, on any
-// device. A call of no known process looks at all work. Where some work is of no known process, every call does.
+// workedDuring is, for each of some API calls by start, how long the GPU work of its process ran meanwhile, on any
+// device. If the process of a call or of some work is not known, all work counts.
 func workedDuring(in *kit.Input, rows []int) []int64 {
 	if len(rows) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 			anonymous = dev.Proc(i) == trace.None
 		}
 	}
-	// The moments that are asked for, by whose work, ascending.
+	// The moments that are needed, by process of the work, ascending.
 	type moment struct {
 		at  int64
 		row int32
@@ -90,7 +90,7 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		slices.SortFunc(moments[p], func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	}
 	worked := make([]int64, len(rows))
-	// What ran so far, and the stretch that may go on, by whose work.
+	// The time that ran so far, and the interval that may continue, by process of the work.
 	type ran struct{ closed, start, end int64 }
 	sums := make([]ran, everyone+1)
 	for p := range sums {

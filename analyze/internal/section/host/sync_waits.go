@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// waits shows the calls that are easily taken for blocking ones, and those that can block outside the four families:
+// waits lists the calls that are easily mistaken for blocking ones, and those that can block outside the four families:
 // cudaThreadSynchronize and allocations. It reports whether there was one of the former.
 func waits(in *kit.Input, out *kit.Output) (old bool) {
 	api := &in.Trace.API
@@ -57,7 +57,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 	return old
 }
 
-// waitKind says what a call outside the Synchronize family does, or is empty.
+// waitKind is the kind of a call outside the Synchronize family, or empty.
 func waitKind(n *trace.APIName) string {
 	switch {
 	case n.Poll:

@@ -58,17 +58,17 @@ var TorchOps = kit.Section{
 	Run: torchOps,
 }
 
-// backwardColumn is there where the capture says which backward call belongs to which operator.
+// backwardColumn is present if the capture says which backward call belongs to which operator.
 var backwardColumn = kit.NsCol("backward", "Backward GPU time", "backward_gpu_time_ns", "backward_gpu_time_ms")
 
 // maxOpMetrics is how many operators have metrics of their own.
 const maxOpMetrics = 60
 
-// torchOp is what is known of one operator.
+// torchOp is the sums of one operator.
 type torchOp struct {
 	name        int32
 	calls       int64
-	host, inner int64 // union per thread; what no nested operator takes
+	host, inner int64 // union per thread; the part outside of nested operators
 	sum         int64 // host time of the calls added up
 	gpu, self   regionWork
 }
@@ -157,8 +157,8 @@ func torchOps(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// nameOps are the operators among the names of ranges: of says -1 for a range that is none. It is not ok where no
-// range is an operator of ATen, for then ranges of the same form are somebody else's.
+// nameOps are the operators among the names of ranges: of is -1 for a range that is not one. It is not ok if no range
+// is an operator of ATen, for then ranges of the same form belong to another library.
 func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
 	names = &rangeNames{of: make([]int32, len(r.Names))}
 	index := map[string]int32{}
@@ -179,7 +179,7 @@ func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
 	return names, ok
 }
 
-// hostOps are the operators by number, with what the ranges that start in the window say of them.
+// hostOps are the operators by number, with their ranges that start in the window.
 func hostOps(in *kit.Input, names *rangeNames) []torchOp {
 	list := make([]torchOp, len(names.texts))
 	for i := range list {
@@ -222,7 +222,7 @@ func nestedOps(c *timeline.Contexts, names *rangeNames, list []torchOp) {
 	})
 }
 
-// sweepOps adds the ranges of the window to their operators, wherever they lie.
+// sweepOps adds the ranges of the window to their operators, in any nesting.
 func sweepOps(in *kit.Input, names *rangeNames, list []torchOp) {
 	r := &in.Trace.Ranges
 	reached := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // operator and thread, counted from 1
@@ -263,7 +263,7 @@ func sweepOps(in *kit.Input, names *rangeNames, list []torchOp) {
 	inOrder(r, lo, hi, add)
 }
 
-// inOrder calls add for ranges by start; of those that start at the same moment the longest is around the others.
+// inOrder calls add for ranges by start; if several start at the same moment, the longest is around the others.
 func inOrder(r *trace.Ranges, lo, hi int, add func(i int)) {
 	var group []int
 	for i := lo; i < hi; i += len(group) {

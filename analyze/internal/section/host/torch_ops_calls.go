@@ -10,11 +10,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// opCalls is what the calls of operators say one by one: with which sizes of inputs they were called, and which of them
-// a backward call belongs to.
+// opCalls describes the calls of operators one by one: the sizes of their inputs, and which of them a backward call
+// belongs to.
 type opCalls struct {
 	sized    []sizedOp
-	backward []int64 // by operator: time of the kernels that its backward calls launched; nil where none could be tied
+	backward []int64 // by operator: time of the kernels that its backward calls launched; nil if none could be matched
 }
 
 // sizedOp is an operator called with inputs of some sizes.
@@ -32,7 +32,7 @@ type openOp struct {
 	forward int32 // the operator whose backward call it is; None
 }
 
-// callsOfOps is nil where the capture has neither sizes nor numbers of calls.
+// callsOfOps is nil if the capture has neither sizes nor numbers of calls.
 func callsOfOps(in *kit.Input, names *rangeNames) *opCalls {
 	r, api := &in.Trace.Ranges, &in.Trace.API
 	if len(r.Sizes) == 0 && !r.Numbered() {
@@ -93,7 +93,7 @@ func callsOfOps(in *kit.Input, names *rangeNames) *opCalls {
 	return c
 }
 
-// launch hands out the GPU time of a call to the operators that are open around it.
+// launch adds the GPU time of a call to the operators that are open around it.
 func (c *opCalls) launch(open []openOp, at, ns int64, backward []int64) {
 	inner, outer := true, true
 	for i := len(open) - 1; i >= 0; i-- {
@@ -115,7 +115,7 @@ func (c *opCalls) launch(open []openOp, at, ns int64, backward []int64) {
 	}
 }
 
-// launchedTime is the GPU time that each call launched, of work that starts in the window.
+// launchedTime is the GPU time that each call launched, for work that starts in the window.
 func launchedTime(in *kit.Input) []int64 {
 	list := make([]int64, in.Trace.API.Len())
 	add := func(w *trace.Work, calls []int32) {
@@ -130,14 +130,14 @@ func launchedTime(in *kit.Input) []int64 {
 	return list
 }
 
-// forwardCalls are operators by autograd's number of their call. Of several with one number the last one is that whose
-// backward call has it. Each thread counts for itself.
+// forwardCalls are operators by autograd's number of their call. If several calls have one number, the backward call
+// belongs to the last. Each thread counts for itself.
 type forwardCalls map[int64]forwardCall
 
 type forwardCall struct{ op, thread int32 }
 
 func (f forwardCalls) add(number int64, op, thread int32) {
-	if c, ok := f[number]; ok && c.thread != thread { // whose is not known
+	if c, ok := f[number]; ok && c.thread != thread { // the thread is ambiguous
 		op, thread = trace.None, trace.None
 	}
 	f[number] = forwardCall{op, thread}

@@ -1,5 +1,5 @@
-// Package kernelcounters holds the sections about what Nsight Compute measured of single kernels. It knows the kit and
-// no other family.
+// Package kernelcounters holds the sections about Nsight Compute's measurements of single kernels. It uses the kit and
+// no other family of sections.
 package kernelcounters
 
 import "embed"

@@ -120,8 +120,8 @@ var Kernels = kit.Section{
 	Run: nsightCompute,
 }
 
-// Bounds that keep report.json small: the kernels with most time until one is reached. Details are metrics of fewer
-// kernels.
+// Bounds that keep report.json small: the kernels with most time until one is reached. Fewer kernels have metrics for
+// details.
 const (
 	maxNCUMetrics    = 120
 	maxNCUDetails    = 30
@@ -161,12 +161,12 @@ func nsightCompute(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// ncuRun is the section in the making.
+// ncuRun is the state of the section.
 type ncuRun struct {
 	in      *kit.Input
 	out     *kit.Output
 	data    *ncu.Data
-	total   *float64     // ns of all kernels, nil where no launch has a duration
+	total   *float64     // ns of all kernels, nil if no launch has a duration
 	emitted map[int]bool // kernels that have metrics of their own
 	shares  []float64    // of the trace's kernel time, by kernel; nil without a trace
 	times   []float64    // the same in ns
@@ -214,7 +214,7 @@ var caches = []struct {
 }{{"l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}}, {"l2",
 	ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}}}
 
-// sectors are how well accesses to global memory use what they move.
+// sectors are how well accesses to global memory use the bytes that they move.
 var sectors = []struct {
 	id, access string
 	from       ncuSource
@@ -228,7 +228,7 @@ var sectors = []struct {
 var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum",
 	"dram__bytes.sum.per_second"}
 
-// whole emits what holds for all launches together.
+// whole emits the metrics over all launches together.
 func (s *ncuRun) whole() {
 	all := ncu.All(s.data)
 	s.field("ncu.duration", nil, s.total, all)
@@ -303,7 +303,7 @@ func (s *ncuRun) kernels() {
 	}
 }
 
-// bounds adds up kernels and their time by what limits them.
+// bounds adds up kernels and their time by limit.
 func (s *ncuRun) bounds() {
 	count, time := map[ncu.Bound]int64{}, map[ncu.Bound]*float64{}
 	for i := range s.data.Kernels {
@@ -374,7 +374,7 @@ func (s *ncuRun) experts() {
 	}
 }
 
-// trace says how much of the trace's kernel time was measured, and by kernel which share of it a kernel has.
+// trace emits how much of the trace's kernel time was measured, and each kernel's share of it.
 func (s *ncuRun) trace() *float64 {
 	if s.shares == nil {
 		return nil
@@ -388,7 +388,7 @@ func (s *ncuRun) trace() *float64 {
 	return &sum
 }
 
-// sameDevice warns where kernels were measured on another model of GPU than the trace's.
+// sameDevice warns if kernels were measured on a model of GPU other than the trace's.
 func (s *ncuRun) sameDevice() {
 	if s.in.NoTrace {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// findings says what limits the measured kernels, and what that asks for.
+// findings name the limits of the measured kernels, and the advice for them.
 func (s *ncuRun) findings(coverage *float64) {
 	all := ncu.All(s.data)
 	if v := all.Get(ncu.DRAMRatio); v != nil {
@@ -47,7 +47,7 @@ func (s *ncuRun) boundTime(b ncu.Bound) float64 {
 	return sum
 }
 
-// boundAdvice is what to do about a kernel by what limits it.
+// boundAdvice is the advice for a kernel, by its limit.
 var boundAdvice = map[ncu.Bound][]string{
 	ncu.Memory:   {"It waits for memory: move fewer bytes (a narrower data type for weights, activations or the KV cache, fusion with its neighbours), or use each byte for more (a larger batch, a kernel that tiles better)."},
 	ncu.Compute:  {"It is limited by arithmetic: a narrower data type (fp8 instead of bf16), tensor cores where it does not use them, or less to compute."},
@@ -58,7 +58,7 @@ var boundAdvice = map[ncu.Bound][]string{
 // cacheAdvice is for kernels that wait for memory other than DRAM.
 var cacheAdvice = []string{"Its data comes from the caches or shared memory, and they are busy: make accesses contiguous across a warp (coalesced), load wider words, and keep values in registers."}
 
-// topFinding is about the kernel with most time: in the trace where there is one, else as measured.
+// topFinding reports the kernel with most time: in the trace if there is one, else as measured.
 func (s *ncuRun) topFinding() {
 	top, share := -1, 0.0
 	for i := range s.data.Kernels {
@@ -103,10 +103,11 @@ func (s *ncuRun) topFinding() {
 	s.out.FindAs("top_kernel_bound", "The top kernel is bound by "+words, evidence, advice...)
 }
 
-// fewUsed is the share of the bytes moved below which the rest is told.
+// fewUsed is the share of the bytes moved, 0..1, below which unused bytes are a finding.
 const fewUsed = 0.80
 
-// worstAccess is the kind of access to global memory that uses least of what it moves; all where it was not measured.
+// worstAccess is the kind of access to global memory that uses the smallest part of the bytes that it moves; all kinds
+// together if they were not measured apart.
 func worstAccess(k *ncu.Kernel) (access string, use float64) {
 	use = 1
 	for _, c := range sectors {

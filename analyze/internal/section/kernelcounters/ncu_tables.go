@@ -40,7 +40,7 @@ func (s *ncuRun) table() {
 	t.Cut(s.in.Options.Top, "launches", "total", "share", "dram_bytes", "trace_time", "trace_share").Add()
 }
 
-// text is a cell of explain's own words, unknown where there are none.
+// text is a cell of explain's own words, unknown if empty.
 func text(s string) report.Cell {
 	if s == "" {
 		return report.Null
@@ -73,14 +73,14 @@ var summaryColumns = []report.Column{
 	scaledCol("roofline_flops_per_s", report.Flop, 0),
 }
 
-// scaledCol is a column of a file that others defined: one name, one scale.
+// scaledCol is a column of a file format that others defined: one name, one scale.
 func scaledCol(name, unit string, exp10 int) report.Column {
 	return report.Column{ID: name, Title: name, Kind: report.Float, Unit: unit,
 		CSV: []report.CSVCol{{Name: name, Exp10: exp10}}}
 }
 
-// details are the tables that are files only: a row per launch, and those in the shapes that profilemate and
-// llm-perf-opt defined. Where they have one launch of a kernel, its first, these have the means of all.
+// details are the tables that are written as files only: a row per launch, and those in the formats of profilemate and
+// llm-perf-opt. Those tools list only the first launch of a kernel; here the values are means over all its launches.
 func (s *ncuRun) details() {
 	launches := s.out.Table("ncu_launches")
 	for i := range s.data.Launches {
@@ -143,7 +143,7 @@ func (s *ncuRun) details() {
 	classes.Attach()
 }
 
-// meanOf is the mean of values, unknown where there are none.
+// meanOf is the mean of values, unknown if there are none.
 func meanOf(values []float64) report.Cell {
 	if len(values) == 0 {
 		return report.Null

@@ -118,7 +118,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 	out.Note("Peaks are dense and at the device's highest clock. Nsight Compute locks the clock to its base unless told otherwise (--clock-control none), which keeps compute-bound kernels below the roof.")
 }
 
-// rooflineData is profilemate's roofline_data.csv: the kernels whose SM throughput and bandwidth are known.
+// rooflineData is profilemate's roofline_data.csv: the kernels with known SM throughput and bandwidth.
 func rooflineData(d *ncu.Data, out *kit.Output) {
 	t := out.Table("roofline_data")
 	for i := range d.Kernels {
@@ -143,7 +143,7 @@ func rooflineData(d *ncu.Data, out *kit.Output) {
 	t.Attach()
 }
 
-// rooflinePeaks lists what the devices can do.
+// rooflinePeaks lists the peaks of the devices.
 func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 	t := out.Table("roofline_peaks")
 	for i := range roofs {
@@ -197,8 +197,8 @@ func (p *rooflinePoints) add(k *ncu.Kernel) {
 	}
 }
 
-// chart draws operations per second over operations per byte: a point per kernel under the device's ceilings, each of
-// which rises with the memory bandwidth up to its flat part.
+// chart draws operations per second over operations per byte: a point per kernel under the device's ceilings. Each
+// ceiling rises with the memory bandwidth up to its flat part.
 func (p *rooflinePoints) chart(roofs []ncu.Roof, out *kit.Output) {
 	if len(p.kernels) == 0 {
 		return

@@ -9,14 +9,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// Bimodal is what is true of steps of equal kernels that take two unlike times.
+// Bimodal describes steps of equal kernels that take two different times.
 type Bimodal struct {
 	Short, Long float64 // median of each kind, ns
 	Slow        float64 // share of the steps that are long
-	Alternate   bool    // short and long mostly follow each other by turns
+	Alternate   bool    // short and long mostly alternate
 }
 
-// When steps are of two kinds by their time.
+// Bounds from which steps have two kinds of times.
 const (
 	minBimodal   = 10   // steps
 	leastKind    = 0.10 // of the steps in each kind
@@ -25,7 +25,7 @@ const (
 	byTurns      = 0.75 // of neighbours that are of different kinds
 )
 
-// Bimodal is whether the judged steps are of two kinds by their time; nil where they are not.
+// Bimodal is whether the judged steps have two kinds of times; nil if they do not.
 func (in *Input) Bimodal() *Bimodal {
 	units := in.JudgedUnits()
 	times := make([]int64, len(units))
@@ -35,7 +35,7 @@ func (in *Input) Bimodal() *Bimodal {
 	return bimodal(times)
 }
 
-// bimodal cuts times, in the order in which they ran, in two where the variance between the parts is largest.
+// bimodal cuts times, in the order in which they ran, in two so that the variance between the parts is largest.
 func bimodal(times []int64) *Bimodal {
 	n := len(times)
 	if n < minBimodal || slices.Min(times) <= 0 {
@@ -77,7 +77,7 @@ func bimodal(times []int64) *Bimodal {
 	return x
 }
 
-// String says it in a clause.
+// String describes it in a clause.
 func (b *Bimodal) String() string {
 	short, long := unit.Format(b.Short, report.Nanoseconds), unit.Format(b.Long, report.Nanoseconds)
 	if b.Alternate {

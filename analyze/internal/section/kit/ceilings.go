@@ -12,11 +12,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// Ceilings is what units of work would gain at most by changes: the one answer of findings, of the section of the
-// critical path and of explain mcp. It is nil where there is no unit, no graph or no API call.
+// Ceilings is the most that units of work would gain by changes: findings, the section on the critical path and explain
+// mcp share it. It is nil if there is no unit, no graph or no API call.
 //
-// What units gain up to, as a share of their time, times the mean time of a unit is the ceiling in ns per step. It is
-// believed only where Resolved: else the worth is the face value, and is said to be not replayed.
+// The gain of units, as a share of their time, times the mean time of a unit is the ceiling in ns per step. It counts
+// only if Resolved; else the worth is the plain time of the finding, and is said to be not replayed.
 func (in *Input) Ceilings() *whatif.Ceilings {
 	if in.NoTrace || in.Units == nil || in.Units.Kind == workunit.KindNone ||
 		in.Units.Primary < 0 || !in.Has(trace.RoleAPI) {
@@ -30,14 +30,14 @@ func (in *Input) Ceilings() *whatif.Ceilings {
 	})
 }
 
-// ceilings puts in place of what a finding is worth on its face what a replay says that units would gain if it went
-// away: time that something else then takes is no gain. Findings that no change stands for stay as they are, not
-// replayed, and all do where there is no unit or the graph does not resolve the units.
+// ceilings replaces the plain time that findings are worth by the gain of units in a replay without it: time that
+// something else then takes is not gained. Findings that no change stands for stay as they are, not replayed; so do all
+// if there is no unit or if the graph does not resolve the units.
 func (in *Input) ceilings(findings []*Finding) {
 	type asked struct {
 		finding *Finding
 		change  *stepgraph.Change
-		told    *stepgraph.Change // what it gains is another finding's
+		told    *stepgraph.Change // the gain belongs to another finding
 	}
 	var list []asked
 	for i := range findings {
@@ -72,14 +72,14 @@ func (in *Input) ceilings(findings []*Finding) {
 	for i, share := range gains {
 		if w := list[i].finding.Worth; share != nil {
 			w.Time, w.Replayed = int64(math.Round(*share*float64(w.Of))), true
-			if about := list[i].finding.claimed(); about > 0 { // the upper end of an interval may lie beyond
+			if about := list[i].finding.claimed(); about > 0 { // the upper end of an interval may exceed it
 				w.Time = min(w.Time, about)
 			}
 		}
 	}
 }
 
-// changeFor is the change that a finding is about, or nil.
+// changeFor is the change that removes the time of a finding, or nil.
 func (in *Input) changeFor(f *Finding) *stepgraph.Change {
 	label := func(key string) (list []string) {
 		for i := range f.Evidence {

@@ -9,8 +9,8 @@ import (
 // clientMetrics are latencies that both a load, at the client, and a server's own metrics or log may state.
 var clientMetrics = map[string]bool{"serve.ttft": true, "serve.tpot": true, "serve.itl": true, "serve.e2e": true}
 
-// dedupeLatencies keeps, of each such latency that several sections state, the one of the section that comes first in
-// the report: what a client measured goes before what a server says of itself. A note of that section says so.
+// dedupeLatencies keeps one of each such latency, that of the section that comes first in the report: measurements of a
+// client come before statements of a server. A note of that section says so.
 func dedupeLatencies(r *report.Report) {
 	seen := map[string]bool{}
 	var again []string

@@ -6,7 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// The columns that tables share. CSV names follow nsys-llm-explainer, whose files other people's scripts read.
+// The columns that tables share. CSV names follow nsys-llm-explainer, whose files are read by existing scripts.
 //
 // A table is declared as data, one column a line: report.Column literals, or these constructors for the usual kinds.
 
@@ -92,7 +92,7 @@ func SizeCol(id, title string) report.Column {
 	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
 }
 
-// Cell of a pointer: null where nil.
+// Cell of a pointer: null if nil.
 func Cell(v *float64) report.Cell {
 	if v == nil {
 		return report.Null
@@ -112,7 +112,7 @@ func OptionalCell(name string) report.Cell {
 	return report.S(name)
 }
 
-// Known is a number that -1 says is unknown.
+// Known is a number; -1 means unknown.
 func Known(v int64) report.Cell {
 	if v < 0 {
 		return report.Null

@@ -15,7 +15,7 @@ const (
 	pageable, deviceMemory, unknownMemory = 0, 2, 7
 )
 
-// Direction is the place of a copyKind in Directions.
+// Direction is the index of a copyKind in Directions.
 func Direction(copyKind int) int {
 	if copyKind < 0 || copyKind >= len(Directions) {
 		return 0
@@ -23,7 +23,7 @@ func Direction(copyKind int) int {
 	return copyKind
 }
 
-// MemKind is the place of a kind of memory in MemKinds.
+// MemKind is the index of a kind of memory in MemKinds.
 func MemKind(kind int) int {
 	if kind < 0 || kind >= len(MemKinds) {
 		return unknownMemory
@@ -31,8 +31,8 @@ func MemKind(kind int) int {
 	return kind
 }
 
-// CopySide is the kind of memory that says how fast a copy can be: that of the host's side, else of the side that is
-// not plain device memory.
+// CopySide is the kind of memory that determines how fast a copy can be: that of the host's side, else of the side that
+// is not plain device memory.
 func CopySide(c *trace.Copies, i int) int {
 	src, dst := MemKind(c.SrcKind(i)), MemKind(c.DstKind(i))
 	switch Directions[Direction(c.Kind(i))] {

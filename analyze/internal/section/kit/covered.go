@@ -7,5 +7,5 @@ func (c *Covered) Add(start, end int64) {
 	}
 }
 
-// Covered is the length of a union of intervals that come by start.
+// Covered is the length of a union of intervals that are sorted by start.
 type Covered struct{ Ns, Reached int64 }

@@ -7,27 +7,27 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 )
 
-// Detail files are CSV files with a row per event. They hold the longest events where there are too many.
+// Detail files are CSV files with a row per event. If there are too many, they hold the longest events.
 
 // Longest returns the events lo <= i < hi in order: all of them, or the longest Options.DetailRows.
 func (in *Input) Longest(lo, hi int, dur func(i int) int64) []int {
 	return someLongest(lo, hi, in.Options.DetailRows, dur)
 }
 
-// LongestFirst returns the events lo <= i < hi, or the longest Options.DetailRows, the longest first, the earlier first
-// where two are equal.
+// LongestFirst returns the events lo <= i < hi, or the longest Options.DetailRows, the longest first; if two are equal,
+// the earlier first.
 func (in *Input) LongestFirst(lo, hi int, dur func(i int) int64) []int {
 	rows := someLongest(lo, hi, in.Options.DetailRows, dur)
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
 	return rows
 }
 
-// someLongest returns the n longest of the events lo <= i < hi in order; of equal ones the earlier. It looks at each
-// event once, and keeps at most twice as many.
+// someLongest returns the n longest of the events lo <= i < hi in order; if some are equal, the earlier. It looks at
+// each event once, and keeps at most twice as many.
 func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 	n = min(n, hi-lo)
 	best := make([]int, 0, min(2*n, hi-lo))
-	bar := int64(-1) // what an event has to exceed
+	bar := int64(-1) // the length that an event has to exceed
 	var lengths []int64
 	cut := func() {
 		if len(best) <= n {
@@ -65,7 +65,7 @@ func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 	return best
 }
 
-// AttachDetails ends a detail file of n events, of which some rows were written.
+// AttachDetails ends a detail file about n events, of which some rows were written.
 func (t *Table) AttachDetails(n int) {
 	t.TotalRows = int64(n)
 	t.out.attached = append(t.out.attached, t.Table)

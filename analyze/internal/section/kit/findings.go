@@ -11,26 +11,27 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// FindingDef declares a finding of a section: its title is what it says unless [Output.FindAs] says it with numbers.
-// Its page explains it as **ID**.
+// FindingDef declares a finding of a section. Its title is used unless [Output.FindAs] gives one with numbers. Its page
+// explains it under **ID**.
 type FindingDef struct {
 	ID, Title string
-	// Failure says that something broke: the finding is of high severity and comes first, whatever it is worth.
+	// Failure says that something broke: the finding is of high severity and comes first, whatever its worth.
 	Failure bool
-	// General says where time goes; what could win some of the same time goes before it.
+	// General says that the finding only names where time goes; findings that could save some of that time come before
+	// it.
 	General bool
-	// Part says that the finding is not told where others hold most of its time already.
+	// Part says that the finding is dropped if others already claim most of its time.
 	Part bool
 }
 
-// Shares of the judged time from which a finding is high or medium, and below which it is none.
+// Shares of the judged time, 0..1, from which a finding is high or medium, and below which it is dropped.
 const (
 	highWorth   = 0.10
 	mediumWorth = 0.03
 	leastWorth  = 0.01
 )
 
-// Finding is a finding in the making.
+// Finding is a finding before ranking.
 type Finding struct {
 	*report.Finding
 	def    *FindingDef
@@ -45,7 +46,7 @@ type Claim struct {
 	ns   int64
 }
 
-// Costs says what a finding is worth, and which pieces of the judged time that is.
+// Costs sets the worth of a finding, and the pieces of the judged time that it claims.
 func (f *Finding) Costs(w *report.Worth, claims ...Claim) *Finding {
 	f.Worth, f.claims = w, claims
 	return f
@@ -59,13 +60,13 @@ func (f *Finding) claimed() (ns int64) {
 	return ns
 }
 
-// At says where: the range, call chain, call, kernel or thread that holds at least 30 % of the time in question.
+// At sets the place: the range, call chain, call, kernel or thread with at least 30 % of the time.
 func (f *Finding) At(place string) *Finding {
 	f.Place = place
 	return f
 }
 
-// Fails marks the finding as a failure, where not every one of its kind is.
+// Fails marks the finding as a failure, for kinds of which not every finding is one.
 func (f *Finding) Fails(yes bool) *Finding {
 	f.failed = yes
 	return f
@@ -89,8 +90,8 @@ func (s *Step) KernelClaim(name int32, ns int64) Claim { return Claim{"kernel", 
 func (s *Step) CommClaim() Claim { return Claim{"comm", 0, s.Comm} }
 func (s *Step) CopyClaim() Claim { return Claim{"copy", 0, s.Copy} }
 
-// CauseReadBack stands for the idle time that reading values back leads to, where a finding is about it: it is not of
-// the other causes then.
+// CauseReadBack stands for the idle time caused by reading values back, if there is a finding about it: then that time
+// is not counted in the other causes.
 const CauseReadBack = timeline.Causes
 
 // idleOf is the idle time of a cause.
@@ -106,10 +107,10 @@ func (s *Step) idleOf(cause int) int64 {
 	return s.Cause[cause]
 }
 
-// SyncIdle is the idle time of cause sync that waits for no value read back.
+// SyncIdle is the idle time of cause sync that is not caused by reading values back.
 func (s *Step) SyncIdle() int64 { return s.idleOf(timeline.CauseSync) }
 
-// IdleClaims are ns of idle time of some causes, taken in their order.
+// IdleClaims claim ns of idle time of some causes, taken in their order.
 func (s *Step) IdleClaims(ns int64, causes ...int) (list []Claim) {
 	for _, c := range causes {
 		part := min(ns, s.idleOf(c))
@@ -127,7 +128,7 @@ func WorthOf(frame string, part, of float64) *report.Worth {
 	return &report.Worth{Time: int64(min(max(part, 0), of) / of * fine), Of: fine, Frame: frame}
 }
 
-// OfIdle says that a finding is about idle time of these causes, in their order, and worth ns of it.
+// OfIdle makes a finding about ns of idle time of these causes, in their order.
 func (f *Finding) OfIdle(s *Step, ns int64, causes ...int) *Finding {
 	claims, most := s.IdleClaims(s.Idle, causes...), int64(0)
 	for _, c := range claims {
@@ -136,7 +137,7 @@ func (f *Finding) OfIdle(s *Step, ns int64, causes ...int) *Finding {
 	return f.Costs(s.Worth(min(ns, most)), claims...)
 }
 
-// has is how long a piece of time is in all.
+// has is the whole length of a piece of time.
 func (s *Step) has(c *Claim) int64 {
 	switch c.of {
 	case "kernel":
@@ -149,9 +150,9 @@ func (s *Step) has(c *Claim) int64 {
 	return s.idleOf(int(c.name))
 }
 
-// rankFindings gives each piece of the judged time to one finding: of those about the same time to the one that is
-// worth most, and to what could win it before what only says where time goes. Order and severity follow from what is
-// left; failures come first. What has no worth, or next to none, is a remark.
+// rankFindings gives each piece of the judged time to one finding. Among findings about the same time the one worth
+// most gets it; those that could save it come before those that only name where time goes. Order and severity follow
+// from the rest; failures come first. A finding that is left with almost nothing becomes a remark.
 func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks []report.Remark) {
 	found, remarks = []report.Finding{}, []report.Remark{}
 	taken := map[[2]any]int64{}
@@ -164,7 +165,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 		}
 		return 1
 	}
-	for _, f := range list { // no finding is worth more than there is
+	for _, f := range list { // no finding is worth more than the time that there is
 		if w := f.Worth; w != nil && w.Of <= 0 {
 			f.Worth = nil
 		} else if w != nil {
@@ -229,7 +230,7 @@ func rankFindings(step *Step, list []*Finding) (found []report.Finding, remarks 
 	return found, remarks
 }
 
-// Worth is what ns of a device's time in the window are worth; nil where the window has no length.
+// Worth is the worth of ns of a device's time in the window; nil if the window has no length.
 func (in *Input) Worth(device int32, ns int64) *report.Worth {
 	if in.Span.Len() <= 0 {
 		return nil
@@ -237,9 +238,9 @@ func (in *Input) Worth(device int32, ns int64) *report.Worth {
 	return &report.Worth{Time: min(ns, in.Span.Len()), Of: in.Span.Len(), Frame: report.OfWindow}
 }
 
-// sayOfSteady replaces the findings of sections that look at the steady part, and the metrics that they quote: what is
-// quoted of the steady part becomes a metric of its own, steady.ID. Metrics of units are of that part already; another
-// number without such a metric is not quoted.
+// sayOfSteady replaces the findings of sections that look at the steady part, and the metrics that they quote: a quoted
+// number of the steady part becomes a metric of its own, steady.ID. Metrics of units cover only that part already; any
+// other number without such a metric is not quoted.
 func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *report.Report) {
 	seen, values := map[string]bool{}, map[string]*report.Metric{}
 	for _, out := range steady {
@@ -280,15 +281,15 @@ func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *
 	}
 }
 
-// ofUnits reports whether a metric is of units of work.
+// ofUnits reports whether a metric describes units of work.
 func ofUnits(defs map[string]*report.MetricDef, id string) bool {
 	return defs[id] != nil && defs[id].Scale == report.PerUnit
 }
 
 const steadyPrefix = "steady."
 
-// NarrowFlags names the flags that narrow the window of this capture: those that need units or NVTX ranges only where
-// it has them.
+// NarrowFlags names the flags that narrow the window of this capture; those that need units or NVTX ranges only if it
+// has them.
 func (in *Input) NarrowFlags() string {
 	var flags []string
 	if in.Units != nil && in.Units.Kind != workunit.KindNone && in.Window.Mode != "steady" {
@@ -310,5 +311,5 @@ func (in *Input) TraceArg() string {
 
 var plainFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}$`)
 
-// RanKernels reports whether the capture holds kernels or whole CUDA graphs: without any, idle and waiting say nothing.
+// RanKernels reports whether the capture holds kernels or whole CUDA graphs: without any, idle time means nothing.
 func (in *Input) RanKernels() bool { return in.Trace.Kernels.Len() > 0 || in.Trace.Graphs.Len() > 0 }

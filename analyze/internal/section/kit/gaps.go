@@ -5,8 +5,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
-// Visit makes sure that the visitors, one for each device of a timeline, have been through their devices: together with
-// those of the other sections where [Begin] knows them, or else by themselves.
+// Visit makes sure that the visitors, one for each device of a timeline, have visited their devices: together with
+// those of the other sections if [Begin] knows them, else alone.
 func (in *Input) Visit(tl *timeline.Timeline, visitors []*timeline.Visitor) {
 	in.visitTogether()
 	parallel.Each(len(visitors), func(d int) {

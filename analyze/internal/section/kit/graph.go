@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Graph is what waits for what in the window; nil where there is no GPU work, or more than can be numbered.
+// Graph is the graph of dependencies in the window; nil if there is no GPU work, or more than can be numbered.
 func (in *Input) Graph() *stepgraph.Graph {
 	if in.Units != nil && in.Units.Timeline == in.Timeline {
 		return in.UnitGraph()
@@ -17,11 +17,11 @@ func (in *Input) Graph() *stepgraph.Graph {
 	return Once(in, "graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, in.Timeline) })
 }
 
-// UnitGraph is what waits for what in the whole capture, which the units of work are cut from.
+// UnitGraph is the graph of dependencies in the whole capture, from which the units of work are cut.
 func (in *Input) UnitGraph() *stepgraph.Graph { return in.graphOf(in.Units.Timeline) }
 
-// GraphAhead builds UnitGraph on the timeline that units will be cut from, while they are sought. A panic is raised
-// again for who asks for the graph.
+// GraphAhead builds UnitGraph on the timeline that units will be cut from, while the units are being searched. A panic
+// is raised again in the section that asks for the graph.
 func (in *Input) GraphAhead(units *timeline.Timeline) {
 	quietly(in, func(in *Input) { in.graphOf(units) })
 }
@@ -30,7 +30,7 @@ func (in *Input) graphOf(units *timeline.Timeline) *stepgraph.Graph {
 	return Once(in, "unit graph", func() *stepgraph.Graph { return stepgraph.New(in.Trace, in.Calls, units) })
 }
 
-// WorkKey is what the name of GPU work depends on.
+// WorkKey determines the name of GPU work.
 type WorkKey struct {
 	Kind timeline.Kind
 	Of   int64 // kernel: index of the name; whole graph: graphId; copy: copyKind

@@ -27,8 +27,8 @@ func LogGroupIDs(groups []serverlog.UnitGroup) []string {
 }
 
 // groupIDs names n kinds of unit by phase, batch and tokens, unique in the report: decode/16, prefill/1/512,
-// context/-/512 where only the tokens are known, step where nothing is. Kinds that differ in something else are
-// numbered, as in step#2.
+// context/-/512 if only the tokens are known, step if nothing is. Kinds that differ otherwise are numbered, as in
+// step#2.
 func groupIDs(n int, kind func(i int) (phase string, batch, tokens int64)) []string {
 	ids, seen := make([]string, n), map[string]bool{OtherGroups: true}
 	last := map[string]int{} // the last number given, by id without number

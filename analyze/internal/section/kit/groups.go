@@ -15,13 +15,13 @@ import (
 type Groups struct {
 	Offset []int32 // by key, into all; one more than keys
 	all    stat.Sample
-	narrow []uint32 // what all holds, where that was made by spill.Make
+	narrow []uint32 // the numbers of all, if spill.Make made them
 	Memory *spill.Arena
 }
 
-// Gather collects value(i) of the events lo <= i < hi by key(i); a negative key is left out. There are at least keys of
-// them. key is called once for each event, in order, value in the same order afterwards. The numbers are in the arena
-// until free.
+// Gather collects value(i) of the events lo <= i < hi by key(i), which is below keys; a negative key is left out. key
+// is called once for each event, in order, value in the same order afterwards. The numbers live in the arena until
+// Free.
 func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
 	g := &Groups{Memory: memory}
 	of := spill.NewIndexes(memory, hi-lo)
@@ -42,8 +42,7 @@ func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value 
 	return g
 }
 
-// gatherTwice is gather without the memory to remember the keys: it calls key twice for each event, which must say the
-// same.
+// gatherTwice is Gather without the memory for the keys: it calls key twice for each event, which must return the same.
 func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
 	var counts []int32
 	for i := lo; i < hi; i++ {
@@ -56,7 +55,7 @@ func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value f
 	return GatherCounted(memory, counts, lo, hi, key, value)
 }
 
-// GatherCounted is gather where it is known how many numbers each key has.
+// GatherCounted is Gather if the number of values of each key is known.
 func GatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i int) int32,
 	value func(i int) int64) *Groups {
 	g := &Groups{Memory: memory}
@@ -89,7 +88,7 @@ func (g *Groups) fill(counts []int32, lo, hi int, key func(i int) int32, value f
 	g.all = stat.Narrow(g.narrow)
 }
 
-// fillWide is for numbers of which some need more than 32 bits.
+// fillWide is for numbers some of which need more than 32 bits.
 func (g *Groups) fillWide(n, lo, hi int, key func(i int) int32, value func(i int) int64) {
 	at, wide := slices.Clone(g.Offset), make([]int64, n)
 	for i := lo; i < hi; i++ {
@@ -101,7 +100,7 @@ func (g *Groups) fillWide(n, lo, hi int, key func(i int) int32, value func(i int
 	g.all = stat.Wide(wide)
 }
 
-// Free gives the numbers back.
+// Free returns the memory of the numbers to the arena.
 func (g *Groups) Free() {
 	spill.Free(g.Memory, g.narrow)
 	g.narrow, g.all = nil, stat.Sample{}
@@ -152,7 +151,7 @@ var ShortDurations = [...]struct {
 	ns    int64
 }{{"5us", 5000}, {"10us", 10000}, {"20us", 20000}}
 
-// DurationStats is what sections say of the durations of events.
+// DurationStats are the statistics of the durations of events.
 type DurationStats struct {
 	Count, Total int64
 	Summary      *report.Summary // nil: there are none
@@ -172,7 +171,7 @@ func statsOf(s stat.Merged) DurationStats {
 	return d
 }
 
-// Totals is what a ranked table shows of one key.
+// Totals is one row of a ranked table: a key and its sums.
 type Totals struct {
 	Key     int
 	Count   int64
@@ -217,8 +216,8 @@ func Sum(list []int64) int64 {
 	return s
 }
 
-// combos numbers combinations of two small numbers in order of first appearance. A table of all those whose second is
-// below width saves a search for each event.
+// combos numbers combinations of two small numbers in order of first appearance. A table of those whose second number
+// is below width saves a search for each event.
 type combos struct {
 	*Numbering[Pair]
 	width  int

@@ -4,7 +4,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// NoWork says why there is no GPU work to lay out.
+// NoWork says why there is no GPU work.
 func (in *Input) NoWork() string {
 	if !in.Has(trace.RoleKernel) {
 		return in.Lack(trace.RoleKernel)

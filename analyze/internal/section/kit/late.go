@@ -5,13 +5,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// LateCall is a call that the launching thread was in while a device waited for it.
+// LateCall is the call of the launching thread while a device waited for it.
 type LateCall struct {
 	Cause int   // timeline.HostAPI, HostProfiler or HostOS
 	What  int64 // index of the API's name; id of the function of the operating system
 }
 
-// LateCallOf is the call of a stretch of host time; ok is false where it is in none.
+// LateCallOf is the call during a stretch of host time; ok is false if there is none.
 func (in *Input) LateCallOf(p *timeline.HostPiece) (c LateCall, ok bool) {
 	c.Cause = p.Cause
 	switch p.Cause {

@@ -13,13 +13,13 @@ import (
 )
 
 // How many devices and processes have metrics of their own. No machine has more GPUs, and a capture of thousands of
-// short processes would make a report that nobody can load.
+// short processes would make a report that no browser can load.
 const (
 	MaxDeviceMetrics = 64
 	MaxProcMetrics   = 100
 )
 
-// How many devices, and how many streams or processes, are shown one by one. Those beyond are one row of a table.
+// How many devices, and how many streams or processes, are listed one by one. A table holds the others in one row.
 const (
 	MaxDevices = 1024
 	MaxShown   = 10_000
@@ -43,18 +43,18 @@ func sayGrouped(r *report.Report) {
 	}
 }
 
-// sumsToWhole reports whether a metric is kept of every device and process: these sum to the whole.
+// sumsToWhole reports whether a metric is kept for every device and process, because these sum to the whole.
 func sumsToWhole(id string) bool { return id == "kernel.total_time" || id == "kernel.count" }
 
-// leavesOut reports whether a metric is of a device that has none of its own. It is never held: thousands of devices
-// have hundreds of thousands.
+// leavesOut reports whether a metric belongs to a device without metrics of its own. Such metrics are never held:
+// thousands of devices have hundreds of thousands.
 func (in *Input) leavesOut(m *report.Metric) bool {
 	return len(in.left) > 0 && in.left[m.Labels["device"]] && !sumsToWhole(m.ID)
 }
 
 // runEach runs the wanted sections, several at a time, and returns their outputs in the order of the list; nil is the
-// output of the others. Where a finding quotes a device that is left out, the sections that know the number run again
-// and keep it.
+// output of the others. If a finding quotes a device that is left out, the sections that emit the number run again and
+// keep it.
 func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output {
 	if in.Timeline != nil && len(in.Timeline.Devices) > MaxDeviceMetrics {
 		in.left = map[string]bool{}
@@ -102,8 +102,8 @@ func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output 
 	return outs
 }
 
-// limitMetrics leaves out metrics of single devices and processes beyond the limits: kept are the devices with the
-// lowest numbers, the processes with most kernel time, then most launches, and what a finding is about.
+// limitMetrics leaves out metrics of single devices and processes beyond the limits. It keeps the devices with the
+// lowest numbers, the processes with most kernel time, then most launches, and the subjects of findings.
 func limitMetrics(r *report.Report) {
 	for _, limit := range []struct {
 		label, kept string

@@ -6,11 +6,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// ncuMatch finds what Nsight Compute measured of the trace's kernels.
+// ncuMatch finds Nsight Compute's measurements of the trace's kernels.
 type ncuMatch struct {
 	data *ncu.Data
-	// Kernels by spelling, the strictest first: as it is, canonical, without namespaces. Of several the one with most
-	// time. Namespaces are left out only where ncu left them out.
+	// Kernels by spelling, the strictest first: as it is, canonical, without namespaces. If several match, the one with
+	// most time. Namespaces are left out only if ncu left them out.
 	by       [3]map[string]int
 	function map[string]int // kernels whose name is a bare function's, see ncu --print-kernel-base
 	shared   map[string]int // how many of the trace's kernels have a function of that name
@@ -19,8 +19,8 @@ type ncuMatch struct {
 // ncuSpellings of a name, the strictest first.
 var ncuSpellings = [3]func(string) string{kernelname.Uncast, kernelname.Canonical, kernelname.Unqualified}
 
-// NcuMatch is nil without evidence of Nsight Compute. All names of the trace have to be known before one is looked up:
-// a bare function name is matched only if it can be one kernel alone.
+// NcuMatch is nil without evidence of Nsight Compute. It needs all names of the trace: a bare function name matches
+// only if exactly one kernel can have it.
 func (in *Input) NcuMatch() *ncuMatch {
 	if in.Evidence == nil || in.Evidence.NCU == nil || len(in.Evidence.NCU.Kernels) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (in *Input) NcuMatch() *ncuMatch {
 	return m
 }
 
-// find is the kernel that a name of the trace stands for, or nil.
+// find is the measured kernel for a name of the trace, or nil.
 func (m *ncuMatch) find(name string) *ncu.Kernel {
 	if i, ok := m.Index(name); ok {
 		return &m.data.Kernels[i]
@@ -58,7 +58,7 @@ func (m *ncuMatch) find(name string) *ncu.Kernel {
 	return nil
 }
 
-// Index is where that kernel stands in Data.Kernels.
+// Index is the index of that kernel in Data.Kernels.
 func (m *ncuMatch) Index(name string) (int, bool) {
 	for s, spell := range ncuSpellings {
 		if i, ok := m.by[s][spell(name)]; ok {

@@ -2,7 +2,7 @@ package kit
 
 import "strings"
 
-// Groups of calls of the operating system, by what they wait for or work with.
+// Groups of calls of the operating system, by their purpose.
 const (
 	OSDisk       = "disk"
 	groupNetwork = "network"
@@ -17,8 +17,9 @@ const (
 var OSGroups = []string{OSDisk, groupNetwork, groupLock, OSSleep, groupMemory, groupDevice, groupProcess,
 	groupOther}
 
-// OSGroup is the group of a call of the operating system: of the functions that nsys traces by itself, as its user
-// guide lists them. What works on any file descriptor counts as disk if it reads or writes, and as network if it waits.
+// OSGroup is the group of a call of the operating system, for the functions that nsys traces by itself according to its
+// user guide. Functions that work on any file descriptor count as disk if they read or write, and as network if they
+// wait.
 func OSGroup(name string) string {
 	name = strings.TrimLeft(name, "_")
 	for _, suffix := range []string{"64", "_chk", "_unlocked", "_nocancel", "2", "4"} {
@@ -45,7 +46,7 @@ var osPrefixes = []struct{ prefix, group string }{
 	{"posix_spawn", groupProcess}, {"wait", groupProcess},
 }
 
-// osGroup is by name, without what glibc puts before and behind it.
+// osGroup is by name, without the prefixes and suffixes of glibc.
 var osGroup = group(map[string]string{
 	OSDisk: "read write pread pwrite readv writev preadv pwritev open openat open_by_handle_at creat close fopen fclose " +
 		"fdopen freopen fread fwrite fflush fgets fgetc fputs fputc fgetws fgetwc fputws fputwc getc getwc getdelim getline putc " +

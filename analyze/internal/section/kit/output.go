@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Output collects what one section says.
+// Output collects the results of one section.
 type Output struct {
 	In       *Input
 	defs     map[string]*report.MetricDef
@@ -54,14 +54,13 @@ func (o *Output) NoteOnce(text string) {
 	}
 }
 
-// Warn says what limits trust in the numbers.
+// Warn adds a limit of trust in the numbers.
 func (o *Output) Warn(code, text string) {
 	o.warnings = append(o.warnings, report.Warning{Code: code, Section: o.section.ID, Text: text})
 }
 
-// From sets the source of all metrics emitted from here on, until it is set again: the table that plays the role in
-// this capture, its columns and how many rows were used. A metric's source is the one that was set last, so set it
-// right before.
+// From sets the source of all metrics emitted from here on, until it is set again: the table with that role in this
+// capture, its columns and how many rows were used. Set it directly before the metrics it belongs to.
 func (o *Output) From(role trace.Role, rows int, columns ...string) {
 	o.source = report.Source{Tables: []string{o.In.Table(role)}, Columns: columns, Rows: int64(rows)}
 }
@@ -82,14 +81,14 @@ func (o *Output) With(role trace.Role, columns ...string) {
 // Rows says how many rows the metrics emitted from here on stand on, of the same tables and columns.
 func (o *Output) Rows(n int64) { o.source.Rows = n }
 
-// Source sets the source of the metrics emitted from here on, where it is none of a single role or kind of evidence.
+// Source sets the source of the metrics emitted from here on, if it is not a single role or kind of evidence.
 func (o *Output) Source(s report.Source) { o.source = s }
 
 // Metrics are the metrics emitted so far.
 func (o *Output) Metrics() []*report.Metric { return o.metrics }
 
-// Metric emits a metric; nil is unknown. The result may be completed by the caller (N, Summary, Histogram, Coverage).
-// Devices beyond the first MaxDeviceMetrics have only those that sum to the whole, and those that a finding quotes.
+// Metric emits a metric; nil is unknown. The caller may complete the result (N, Summary, Histogram, Coverage). Devices
+// beyond the first MaxDeviceMetrics only have metrics that sum to the whole, and those that a finding quotes.
 func (o *Output) Metric(id string, labels report.Labels, value *float64) *report.Metric {
 	def := o.defs[id]
 	if def == nil {
@@ -118,8 +117,8 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 	return o.Metric(id, labels, &value)
 }
 
-// Find emits a finding under its declared title. Evidence must be metrics that some section emits, first the one that
-// the title is about. The caller says what the finding is worth, where that is known.
+// Find emits a finding under its declared title. Evidence must be metrics that some section emits, first the subject of
+// the title. The caller sets the worth of the finding, if known.
 func (o *Output) Find(id string, evidence []report.MetricRef, advice ...string) *Finding {
 	return o.FindAs(id, "", evidence, advice...)
 }
@@ -195,7 +194,7 @@ func (o *Output) headers() []report.Table {
 type Table struct {
 	report.Table
 	out   *Output
-	whole [][]report.Cell // every row, where the report has some
+	whole [][]report.Cell // every row, if the report has only some
 }
 
 // Cut keeps the first n rows (n < 0: all), and sums those left out in an "others" row: integer and float columns named

@@ -36,8 +36,8 @@ func RangeCell(name string) report.Cell {
 	return report.S(name)
 }
 
-// Path is place and, from the inside out, the next ranges around the innermost: in PyTorch aten::copy_ says little, and
-// aten::copy_ in aten::item much.
+// Path is the place and the next ranges around the innermost, from the inside out: in PyTorch aten::copy_ alone tells
+// little, and aten::copy_ in aten::item much.
 func (p *places) Path(call int32) (rng, within, phase string) {
 	rng, phase = p.Place(call)
 	var outer []string
@@ -55,7 +55,7 @@ func (p *places) Path(call int32) (rng, within, phase string) {
 // outerRanges are how many ranges around the innermost one path names.
 const outerRanges = 3
 
-// Place is the innermost NVTX range around a call and the nearest phase outward. Each is empty where there is none.
+// Place is the innermost NVTX range around a call and the nearest phase around it. Each is empty if there is none.
 func (p *places) Place(call int32) (rng, phase string) {
 	if n := p.in.Contexts.Of(call); n != trace.None {
 		rng = p.in.rangeText(p.in.Contexts.NameOf(n))
@@ -80,7 +80,7 @@ func NewPlaces(in *Input) *places {
 	return &places{in, in.Contexts.Nearest(func(name int32) bool { return in.rangePhase(name) != "" })}
 }
 
-// places says where in the program API calls were made.
+// places finds where in the program API calls were made.
 type places struct {
 	in     *Input
 	phased *timeline.Nearest // range name that maps to a phase

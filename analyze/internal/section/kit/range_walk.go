@@ -2,10 +2,10 @@ package kit
 
 import "github.com/nsys-llm/explain/analyze/internal/trace"
 
-// RangeWalk goes through stretches of threads' time, which ascend, and knows the ranges open on the thread.
+// RangeWalk goes through ascending stretches of threads' time, and knows the ranges open on the thread.
 type RangeWalk struct {
 	r     *trace.Ranges
-	next  int           // range still to come
+	next  int           // the next range to come
 	open  [][]openRange // by thread
 	names []int32       // of those open, outermost first
 }
@@ -44,7 +44,7 @@ func (w *RangeWalk) Each(thread int32, start, end int64, visit func(open []int32
 	}
 }
 
-// ended takes the innermost ranges that have ended off a thread.
+// ended removes from a thread the innermost ranges that have ended.
 func (w *RangeWalk) ended(thread int32, at int64) []openRange {
 	open := w.open[thread]
 	for len(open) > 0 && open[len(open)-1].end <= at {
@@ -54,7 +54,7 @@ func (w *RangeWalk) ended(thread int32, at int64) []openRange {
 	return open
 }
 
-// push opens a range. Of ranges that start together the longer one is the outer one.
+// push opens a range. If ranges start together, the longer one is the outer one.
 func (w *RangeWalk) push(row int) {
 	thread := w.r.Thread(row)
 	if thread == trace.None {

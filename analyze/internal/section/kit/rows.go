@@ -24,11 +24,11 @@ func Float(column string, v float64) Field { return Field{column, report.F(v)} }
 // Text fills a column with a text or a name.
 func Text(column, v string) Field { return Field{column, report.S(v)} }
 
-// Maybe fills a column with a number that nil says is unknown.
+// Maybe fills a column with a number; nil is unknown.
 func Maybe(column string, v *float64) Field { return Field{column, Cell(v)} }
 
-// Row adds a row. It fills every column of the table once, by id and in any order: what is missing, unknown or twice
-// there fails the section.
+// Row adds a row. It fills every column of the table once, by id and in any order: a column that is missing, unknown or
+// given twice fails the section.
 func (t *Table) Row(fields ...Field) {
 	if len(fields) != len(t.Columns) {
 		broken("a row of table %s fills %d of %d columns", t.ID, len(fields), len(t.Columns))
@@ -36,7 +36,7 @@ func (t *Table) Row(fields ...Field) {
 	t.Partial(fields...)
 }
 
-// Partial is Row for a row of which only some columns are known: the others are null.
+// Partial is Row for a row with some columns unknown: these are null.
 func (t *Table) Partial(fields ...Field) {
 	row := make([]report.Cell, len(t.Columns))
 	filled := make([]bool, len(t.Columns))

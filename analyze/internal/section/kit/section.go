@@ -1,7 +1,7 @@
-// Package kit is what the sections of the report are made of: declarations of metrics and tables, the read-only [Input]
-// that all sections share, the [Output] that each writes its own part to, and the computations that several need. The
-// families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections
-// run side by side.
+// Package kit is the toolkit of the sections of a report: declarations of metrics and tables, the read-only [Input]
+// that all sections share, the [Output] that each writes, and the computations that several need. The families of
+// sections (gpu, host, ncu, engine, and package compat) use the kit and never each other; their sections run side by
+// side.
 //
 // To add a section or a metric, follow examples/docs/architecture.md.
 package kit
@@ -25,46 +25,46 @@ import (
 type Section struct {
 	ID    string // names its file, its test, its page and its golden folder
 	Title string
-	Group string // what it stands with on a page, a report.Group constant; empty: evidence
+	Group string // group of sections on a page, a report.Group constant; empty: evidence
 	// Needs are the tables without which the section is unavailable.
 	Needs []trace.Role
 	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section
-	// without any stands on the trace.
+	// without any needs a trace.
 	Evidence []file.Kind
-	// Asked, where set, says whether the options ask for the section: it is not in the report else.
+	// Asked, if set, says whether the options ask for the section: otherwise the report omits it.
 	Asked func(o *Options) bool
 	// Findings are the findings it may make; making another one is an error.
 	Findings []FindingDef
 	// Metrics are the metrics it may emit; emitting another one is an error.
 	Metrics []report.MetricDef
-	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
+	// Tables are the tables it may emit, without rows. Each has a CSV file even if it stays empty.
 	Tables []report.Table
-	// Derivation says in one or two sentences how the numbers come about.
+	// Derivation says in one or two sentences how the numbers are computed.
 	Derivation string
-	// Steady says that the findings are of the steady part of the window where the capture has units of work. The
-	// section runs once more on that part for them.
+	// Steady says that the findings describe the steady part of the window if the capture has units of work. The
+	// section then runs once more on that part.
 	Steady bool
-	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise
-	// what holds most memory, while nothing else runs.
+	// Early, if set, computes before the sections run what this one shares with others and takes long; Alone does the
+	// same for what takes most memory, while nothing else runs.
 	Early, Alone func(in *Input)
 	// Long says that the section takes longer than most: it starts before the others, so that none waits for it at the
 	// end.
 	Long bool
-	// Gaps, where set, makes the visitors of the devices of the input's timeline, one each, that learn what the section
-	// asks of every gap: devices are gone through once for all sections, see [Input.Visit]. It makes none where the
-	// section asks nothing of them.
+	// Gaps, if set, makes visitors, one for each device of the input's timeline, that collect what the section needs
+	// from every gap: all sections share one walk over a device, see [Input.Visit]. It makes none if the section needs
+	// nothing.
 	Gaps func(in *Input) []*timeline.Visitor
 	Run  func(in *Input, out *Output)
 }
 
-// Options of an analysis that sections look at.
+// Options of an analysis that sections use.
 type Options struct {
 	Top          int     // rows of ranked tables in the report
 	DetailRows   int     // rows of a CSV file with a row per event
 	AllRows      bool    // every row in every CSV file
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
-	CoverageWarn float64 // NVTX coverage below this ratio is warned of
+	CoverageWarn float64 // NVTX coverage, 0..1, below which a warning is given
 	GPUPrice     float64 // of a GPU for an hour, in the user's currency; 0: not given
 	// Phases of the phase map in the order of the file, or of the built-in patterns. The phase of a range name is in
 	// the low bits of its tag, see PhaseOf.
@@ -78,31 +78,31 @@ type Input struct {
 	Options  Options
 	Window   report.Window
 	Span     interval.Interval // the window
-	Host     interval.Interval // where host rows count: the window, or everything where the window is the whole capture
+	Host     interval.Interval // where host rows count: the window, or everything if the window is the whole capture
 	Calls    *timeline.Calls
 	Contexts *timeline.Contexts
 	Timeline *timeline.Timeline
 	Threads  *timeline.Threads
-	NVTX     *timeline.NVTX    // nil where kernels are not attributed to ranges
+	NVTX     *timeline.NVTX    // nil if kernels are not attributed to ranges
 	Kinds    []kernelname.Info // by kernel name
 	Units    *workunit.Result
-	Evidence *evidence.Set // what was given beside the trace; nil if nothing
+	Evidence *evidence.Set // evidence beside the trace; nil if there is none
 	Brief    bool          // only metrics, and tables that a comparison reads
 	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Contexts, Timeline and Units are nil
-	// Steady is the input of the steady part, from the first to the last kept unit; nil where it is the window, next to
-	// it, or not known.
+	// Steady is the input of the steady part, from the first to the last kept unit; nil if it is the window or almost
+	// the window, or if it is not known.
 	Steady *Input
-	// Whole is, of the steady part, the input that it is a part of.
+	// Whole is, for the steady part, the input that contains it.
 	Whole *Input
 
 	shared shared
-	// gaps make the visitors of sections, those of the inputs beside among them.
+	// gaps make the visitors of sections, including those of the inputs beside.
 	gaps    []func() []*timeline.Visitor
-	besides *Input          // the input with whose sections' visitors this one's go
-	left    map[string]bool // devices without metrics of their own; nil where all have some
+	besides *Input          // the input whose visitors go together with those of this one
+	left    map[string]bool // devices without metrics of their own; nil if all have some
 }
 
-// applies reports whether the section has a place in the report: what was not given is not missed.
+// applies reports whether the section has a place in the report: evidence that was not given is not missed.
 func (s *Section) applies(in *Input) bool {
 	if s.Asked != nil {
 		return s.Asked(&in.Options)
@@ -113,11 +113,11 @@ func (s *Section) applies(in *Input) bool {
 	return slices.ContainsFunc(s.Evidence, in.Evidence.Has)
 }
 
-// broken ends a section that does not keep its own declaration: a defect of the program, never of its input. A panic,
-// since every caller would pass an error on to [Section.run] alone, which makes it the status of this section.
+// broken ends a section that breaks its own declaration: a defect of the program, never of its input. It panics, since
+// every caller would only pass an error on to [Section.run], which makes it the status of this section.
 func broken(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// run computes one section. A panic becomes a section with status error, so that the others stand.
+// run computes one section. A panic becomes a section with status error, so that the others survive.
 func (s *Section) run(in *Input) (out *Output) {
 	out = newOutput(s, in)
 	defer func() {
@@ -150,18 +150,18 @@ func (in *Input) Has(role trace.Role) bool {
 	return false
 }
 
-// CallsHaveNames reports whether the names of API calls could be resolved: without them nobody knows which of them
-// launched something, or waited.
+// CallsHaveNames reports whether the names of API calls could be resolved: without them it is unknown which of them
+// launched work, or waited.
 func (in *Input) CallsHaveNames() bool {
 	names := in.Trace.API.Names
 	known := func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") }
 	return len(names) == 0 || slices.ContainsFunc(names, known)
 }
 
-// NoCallNames is why nothing is known of calls without names.
+// NoCallNames says why calls without names tell nothing.
 const NoCallNames = "the export has no table of strings with the names of the API calls: export the .nsys-rep again with --lazy=false"
 
-// Table is the name of the table that plays the role in this capture, or the name it usually has.
+// Table is the name of the table with that role in this capture, or the name it usually has.
 func (in *Input) Table(role trace.Role) string {
 	for _, t := range in.Trace.Tables {
 		if t.Role == role {
@@ -188,7 +188,7 @@ var usualTable = map[trace.Role]string{
 	trace.RoleAlloc:   "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
 
-// Lack says why a table is not there, as far as the capture tells.
+// Lack says why a table is missing, as far as the capture tells.
 func (in *Input) Lack(role trace.Role) string {
 	name := usualTable[role]
 	switch role {
@@ -215,12 +215,12 @@ func (in *Input) Lack(role trace.Role) string {
 	return "the capture has no table " + name
 }
 
-// Outputs are what the sections say, in their order.
+// Outputs are the results of the sections, in their order.
 type Outputs struct {
 	in     *Input
 	list   []*Section
 	whole  []*Output
-	steady []*Output // of the steady part, nil of sections that say nothing of it; nil where there is none
+	steady []*Output // of the steady part, nil for sections without; nil if there is none
 }
 
 // Compute runs the sections, several at a time.
@@ -273,7 +273,7 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 	return attachments
 }
 
-// adviseOnce leaves out advice that a finding before gives, unless it is all that a finding advises.
+// adviseOnce removes advice that an earlier finding gives, unless it is the only advice of a finding.
 func adviseOnce(findings []report.Finding) {
 	given := map[string]bool{}
 	for i := range findings {
@@ -291,11 +291,11 @@ func adviseOnce(findings []report.Finding) {
 	}
 }
 
-// Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is there
-// yet.
+// Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is
+// computed yet.
 func (s *Section) Compute(in *Input) report.Status { return s.run(in.With(in.Units)).section.Status }
 
-// With is the input with other units of work. Nothing that sections share is there yet.
+// With is the input with other units of work. Nothing that sections share is computed yet.
 func (in *Input) With(units *workunit.Result) *Input {
 	return &Input{
 		Trace: in.Trace, Options: in.Options, Window: in.Window, Span: in.Span, Host: in.Host, Calls: in.Calls,
@@ -304,7 +304,7 @@ func (in *Input) With(units *workunit.Result) *Input {
 	}
 }
 
-// Part computes the section by itself: what it says, and its metrics.
+// Part computes the section by itself and returns its output and metrics.
 func (s *Section) Part(in *Input) (report.Section, []report.Metric) {
 	out := s.run(in)
 	metrics := make([]report.Metric, len(out.metrics))
@@ -314,5 +314,5 @@ func (s *Section) Part(in *Input) (report.Section, []report.Metric) {
 	return out.section, metrics
 }
 
-// GapWarn is the share of the window from which a single gap without GPU work is warned of.
+// GapWarn is the share of the window, 0..1, from which a single gap without GPU work gives a warning.
 const GapWarn = 0.20

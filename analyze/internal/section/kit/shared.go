@@ -11,17 +11,17 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// shared is what several sections need, by name, worked out by whichever asks first.
+// shared holds values that several sections need, by name, computed by the first that asks.
 type shared struct{ sync.Map }
 
-// once works a value out the first time it is asked for. A panic is raised again for everyone who asks.
+// once computes a value the first time it is asked for. A panic is raised again for everyone who asks.
 type once[T any] struct {
 	sync.Once
 	value  T
 	failed any
 }
 
-// Once is a value that several sections need: f works it out for the first that asks, under a name of its own.
+// Once is a value that several sections need: f computes it for the first that asks, under a name of its own.
 func Once[T any](in *Input, name string, f func() T) T {
 	x, _ := in.shared.LoadOrStore(name, &once[T]{})
 	o := x.(*once[T])
@@ -30,13 +30,13 @@ func Once[T any](in *Input, name string, f func() T) T {
 		o.value = f()
 	})
 	if o.failed != nil {
-		panic(o.failed) // f's own: [Section.run] makes it the status of every section that asks
+		panic(o.failed) // f's own panic: [Section.run] makes it the status of every section that asks
 	}
 	return o.value
 }
 
-// Begin prepares an input for the sections. It works out what they share and what holds most memory while it is made,
-// each by itself, before anything else. A panic is raised again for the sections that ask for the value.
+// Begin prepares an input for the sections. It computes the shared values that take most memory, one by one, before
+// anything else. A panic is raised again for the sections that ask for the value.
 func Begin(sections []*Section, in *Input) {
 	if in.NoTrace {
 		return
@@ -55,8 +55,8 @@ func Begin(sections []*Section, in *Input) {
 	}
 }
 
-// early works out what sections share and takes long before they run: side by side what several processors do faster,
-// first what takes longest. A panic is raised again for the sections that ask for the value.
+// early computes before the sections run the shared values that take long: side by side, the longest first. A panic is
+// raised again for the sections that ask for the value.
 func (in *Input) early(list []*Section) {
 	together := []func(){func() { quietly(in, (*Input).visitTogether) }}
 	for _, s := range list {
@@ -261,7 +261,7 @@ func (in *Input) CallRows(chosen func(n *trace.APIName) bool) []int {
 	return list
 }
 
-// CountCalls is how many API calls of the capture have a name that is chosen.
+// CountCalls is how many API calls of the capture have a chosen name.
 func (in *Input) CountCalls(chosen func(n *trace.APIName) bool) (count int64) {
 	api, s := &in.Trace.API, in.CallStats()
 	if s.All.Count == int64(api.Len()) { // the window is the capture

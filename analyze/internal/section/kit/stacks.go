@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// EachFrame visits the frames stack by stack: in the order of the table as a rule, which is that.
+// EachFrame visits the frames stack by stack, usually in the order of the table.
 func EachFrame(f *trace.Frames, visit func(i int)) {
 	sorted := true
 	for i := 1; i < f.Len() && sorted; i++ {
@@ -40,13 +40,13 @@ type StackTime struct {
 	Time int64 // ns
 }
 
-// Called is from where a call was made, and how long it took from there.
+// Called is the place a call was made from, and the time of the calls from there.
 type Called struct {
 	From string
 	Time int64
 }
 
-// CallersOf names, by call of the operating system, the callers from which most of its time was called.
+// CallersOf names, by call of the operating system, the callers of most of its time.
 func CallersOf(t *trace.Trace, stacks map[int64]StackTime) map[string]Called {
 	if len(stacks) == 0 {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Step is the judged time, which all findings of a capture are of, and an account of it in which every nanosecond is
-// once: the kept units of the main kind on the device where they take longest, or the window of the busiest device
-// where there are none.
+// Step is the judged time, which all findings of a capture refer to, and an account of it that counts every nanosecond
+// once. The judged time is the kept units of the main kind on the device on which they take longest, or if there are
+// none the window of the busiest device.
 type Step struct {
-	Device *timeline.Device // nil where the capture holds no GPU work
+	Device *timeline.Device // nil if the capture holds no GPU work
 	Units  int64            // 0: the window
 	Of     int64            // ns
 
@@ -21,12 +21,12 @@ type Step struct {
 	Graphed                   int64 // of Compute, in CUDA graphs
 	Cause                     [timeline.Causes]int64
 	Host                      [timeline.HostCauses]int64 // of Cause host
-	// HostLeft is Host without what reading values back leads to, where that is told for itself.
+	// HostLeft is Host without the time caused by reading values back, if that is reported separately.
 	HostLeft [timeline.HostCauses]int64
 	// Kernels is compute by kernel name, each moment given to the kernel that started first; whole CUDA graphs are last.
 	Kernels []int64
-	// Where the launching thread was while the device waited for it: idle time of the causes sync, host and launch,
-	// without what reading values back leads to, where that is told for itself.
+	// Place of the launching thread while the device waited for it: idle time of the causes sync, host and launch,
+	// without the time caused by reading values back, if that is reported separately.
 	Where IdlePlace
 	// ReadBack is idle time while the launching thread was in a copy of at most ReadBackBytes from the device, or in the
 	// call that waits for it; Staged in an asynchronous copy of pageable memory of at least StagedBytes; Blocked in a
@@ -34,11 +34,12 @@ type Step struct {
 	ReadBack, Staged, Blocked int64
 	ReadBacks                 int64
 	ReadBackAt                string // the range that at least 30 % of that time is in, or empty
-	// ReadBackBy is idle time that read-backs lead to, by cause: the GPU has done all that was launched when such a call
+	// ReadBackBy is idle time caused by read-backs, by cause: the GPU has finished all launched work when such a call
 	// returns, and idles until the thread has launched again.
 	ReadBackBy [timeline.Causes]int64
-	// Short is idle time of cause dependency in gaps of which that part is at most ShortGap, and Shorts counts them: the
-	// GPU takes so long to begin what is launched already. Behind is where the work after all such idle time was launched.
+	// Short is idle time of cause dependency in gaps of which that part is at most ShortGap ns, and Shorts counts them:
+	// the GPU's delay before work that is already launched. Behind is where the work after all such idle time was
+	// launched.
 	Short, Shorts int64
 	Behind        IdlePlace
 	// LongWait is the longest part of the idle time of cause dependency in one gap, and LongWaitNext what ran after it, a
@@ -51,40 +52,40 @@ type Step struct {
 	// Spans are the judged stretches, disjoint and ascending.
 	Spans     interval.Set
 	readWaits map[int32]bool // calls that wait for a value read back, by row
-	hasRanges bool           // the judged steps have ranges of their own, which are no place within them
+	hasRanges bool           // the judged steps have ranges of their own, which do not count as a place inside them
 	// Gap is the longest judged gap.
 	Gap LongGap
 }
 
-// LongGap is a gap: how long it is in all, what ran after it (a row of the device, or None), and the call and thread
-// that launched that.
+// LongGap is a gap: its whole length, the work after it (a row of the device, or None), and the call and thread that
+// launched that work.
 type LongGap struct {
 	interval.Interval
 	Next, Call, Thread int32
 }
 
-// Limits of copies: a read-back fetches a value, and staging costs where a copy is large. A GPU begins queued work
-// within ShortGap ns.
+// Limits of copies: a read-back fetches a single value, and staging costs time only if a copy is large. A GPU begins
+// queued work within ShortGap ns.
 const (
 	ShortGap      = 20_000
 	ReadBackBytes = 64
 	StagedBytes   = 1 << 20
 )
 
-// placeShare is the least share of a time that its place holds.
+// placeShare is the least share of a time, 0..1, that a place must hold to be named.
 const placeShare = 0.30
 
-// IdlePlace is where time passed, by what names it.
+// IdlePlace is the place of some time, by several names.
 type IdlePlace struct {
 	Total  int64
 	Calls  map[LateCall]int64
 	Syncs  map[int32]int64 // by name of the blocking call
 	Ranges map[string]int64
-	// Within is by range, those around it counted too.
+	// Within is by range, also for the ranges around it.
 	Within  map[string]int64
 	Threads map[int32]int64
 	Stacks  map[int64]StackTime
-	// Meanwhile is, of threads without CUDA calls, the range that one of them was in for most of the time.
+	// Meanwhile is the range in which a thread without CUDA calls spent most of the time.
 	Meanwhile Meanwhile
 	// Gaps is how many gaps have host time, and Longest the most host time that one of them has.
 	Gaps, Longest int64
@@ -92,14 +93,14 @@ type IdlePlace struct {
 	Early int64
 }
 
-// Meanwhile is what another thread did while the launching thread was late.
+// Meanwhile is the activity of another thread while the launching thread was late.
 type Meanwhile struct {
 	Thread int32
-	Range  string  // empty: nothing that holds most of it
+	Range  string  // empty: no range holds most of it
 	Share  float64 // of the time
 }
 
-// JudgedUnits are the kept units of the main kind on the device where their median is longest, of one process.
+// JudgedUnits are the kept units of the main kind of one process, on the device where their median is longest.
 func (in *Input) JudgedUnits() []int32 {
 	x := in.Units
 	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
@@ -141,7 +142,7 @@ func (in *Input) JudgedUnits() []int32 {
 	return lists[best]
 }
 
-// Step is the account of the judged time, of the whole capture also where the input is of the steady part.
+// Step is the account of the judged time; of the whole capture even if the input is the steady part.
 func (in *Input) Step() *Step {
 	if in.Whole != nil {
 		in = in.Whole
@@ -156,8 +157,8 @@ func (in *Input) Step() *Step {
 	})
 }
 
-// StepVisitors are the visitors of [Input.Step], one for each device of the input's timeline; none where the step is
-// cut from another.
+// StepVisitors are the visitors of [Input.Step], one for each device of the input's timeline; none if the step is cut
+// from another timeline.
 func (in *Input) StepVisitors() []*timeline.Visitor {
 	if in.Whole != nil || in.Timeline == nil {
 		return nil
@@ -176,7 +177,7 @@ func (s *Step) Share(ns int64) float64 {
 	return float64(ns) / float64(s.Of)
 }
 
-// Worth is what ns of the judged time are worth; nil where none is.
+// Worth is the worth of ns of the judged time; nil if there is no judged time.
 func (s *Step) Worth(ns int64) *report.Worth {
 	if s.Of <= 0 {
 		return nil
@@ -184,10 +185,10 @@ func (s *Step) Worth(ns int64) *report.Worth {
 	return &report.Worth{Time: min(max(ns, 0), s.Of), Of: s.Of, Units: s.Units}
 }
 
-// ReadBacksTold reports whether reading values back costs enough to be told by itself.
+// ReadBacksTold reports whether reading values back costs enough for a finding of its own.
 func (s *Step) ReadBacksTold() bool { return s.Share(s.ReadBackIdle()) >= leastWorth }
 
-// ReadBackIdle is the idle time that read-backs lead to.
+// ReadBackIdle is the idle time caused by read-backs.
 func (s *Step) ReadBackIdle() (ns int64) {
 	for _, part := range s.ReadBackBy {
 		ns += part
@@ -195,7 +196,7 @@ func (s *Step) ReadBackIdle() (ns int64) {
 	return ns
 }
 
-// IdleLeft is the idle time without what is told of reading values back.
+// IdleLeft is the idle time without the part of the finding on reading values back.
 func (s *Step) IdleLeft() int64 {
 	if s.ReadBacksTold() {
 		return s.Idle - s.ReadBackIdle()
@@ -203,7 +204,7 @@ func (s *Step) IdleLeft() int64 {
 	return s.Idle
 }
 
-// What the judged time is called.
+// Names of the judged time.
 func (s *Step) What() string {
 	if s.Units > 0 {
 		return "step"

@@ -28,19 +28,19 @@ type stepLook struct {
 	counted map[int32]bool // calls that read back
 
 	markers    map[int32]bool     // names of the ranges that mark judged steps
-	folds      []int32            // by range name: the number of what it folds to, or None
+	folds      []int32            // by range name: the number of its folded name, or None
 	folded     *Numbering[string] // names that differ in their numbers are one
 	open       []int32            // ranges, reused
-	launchedIn []int64            // by number of those: idle time of cause dependency, launched in any
+	launchedIn []int64            // by folded name: idle time of cause dependency, launched anywhere in the range
 	late       interval.Set       // while the launching thread was late
-	parts      [2]latePart        // what reading values back leads to is the second
+	parts      [2]latePart        // the second is the part caused by reading values back
 }
 
-// latePart is where the launching thread was in a part of the late time.
+// latePart is the place of the launching thread in a part of the late time.
 type latePart struct {
 	IdlePlace
 	host           [timeline.HostCauses]int64
-	inside, around []int64 // by number of the folded range: time innermost in it, and in any
+	inside, around []int64 // by number of the folded range: time with it innermost, and time anywhere in it
 }
 
 const (
@@ -146,7 +146,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 		x.Gap = long
 	}
 	late := g.Start + g.Cause[timeline.CauseSync] + g.Cause[timeline.CauseHost] + g.Cause[timeline.CauseLaunch]
-	from, to := late, late // of what reading a value back leads to
+	from, to := late, late // the part caused by reading a value back
 	if long.Thread != trace.None {
 		from, to = x.readBackIn(long.Thread, g.Start, late)
 	}
@@ -193,7 +193,7 @@ func (x *stepLook) judge(g *timeline.Gap) {
 	x.within(from, to, func(lo, hi int64) { g.AddWithin(lo, hi, &x.ReadBackBy) })
 }
 
-// firstFifth is where the first fifth of the judged stretch around a moment ends.
+// firstFifth is the end of the first fifth of the judged stretch around a moment.
 func (x *stepLook) firstFifth(moment int64) int64 {
 	for _, s := range x.Spans[x.at:] {
 		if moment < s.End {
@@ -203,7 +203,7 @@ func (x *stepLook) firstFifth(moment int64) int64 {
 	return moment
 }
 
-// apart is what is judged of a stretch, cut at the ends of what reading a value back leads to.
+// apart is the judged part of a stretch, cut at the ends of the time caused by reading a value back.
 func (x *stepLook) apart(start, end, from, to int64, visit func(part *latePart, lo, hi int64)) {
 	for i, cut := range [][2]int64{{start, min(end, from)}, {max(start, from), min(end, to)}, {max(start, to), end}} {
 		if cut[0] < cut[1] {
@@ -214,7 +214,7 @@ func (x *stepLook) apart(start, end, from, to int64, visit func(part *latePart, 
 
 const deepest = 64 // ranges around a call that are looked at
 
-// behind looks at what of a gap passed in the launching call and after it.
+// behind finds which part of a gap passed in the launching call and after it.
 func (x *stepLook) behind(g *timeline.Gap, call int32) {
 	from := g.End - g.Cause[timeline.CauseDependency]
 	x.within(from-g.Cause[timeline.CauseLaunch], from, func(lo, hi int64) {
@@ -241,9 +241,8 @@ func (x *stepLook) behind(g *timeline.Gap, call int32) {
 	})
 }
 
-// readBackIn is the part of a stretch that a read-back of the thread leads to: what lies in the call and its wait, and
-// of what follows at most as long again, which is all that the thread could have done meanwhile. Empty where there is
-// none.
+// readBackIn is the part of a stretch caused by a read-back of the thread: the time in the call and its wait, and after
+// it at most as long again, which is the most that the thread could have done meanwhile. Empty if there is none.
 func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
 	marks := x.marks[thread]
 	for at := x.markAt[thread]; at < len(marks) && marks[at].start < hi; at++ {
@@ -254,8 +253,8 @@ func (x *stepLook) readBackIn(thread int32, lo, hi int64) (from, to int64) {
 	return hi, hi
 }
 
-// inRanges gives time to the ranges that were open, the innermost last. Names that differ in their numbers are one.
-// What marks the steps is no place within them.
+// inRanges attributes time to the ranges that were open, the innermost last. Names that differ in their numbers are
+// one. Ranges that mark the steps do not count as a place inside them.
 func (x *stepLook) inRanges(part *latePart, open []int32, ns int64) {
 	open = slices.DeleteFunc(append(x.open[:0], open...), func(name int32) bool { return x.markers[name] })
 	if x.open = open; len(open) == 0 {
@@ -292,7 +291,7 @@ func (x *stepLook) fold(name int32) int32 {
 	return x.folds[name]
 }
 
-// finish adds up what ran, and names what was waited for.
+// finish adds up the work, and names what the waits were for.
 func (x *stepLook) finish() {
 	x.work()
 	x.ReadBacks = int64(len(x.counted))
@@ -348,7 +347,7 @@ func (x *latePart) add(o *latePart) {
 }
 
 // Another thread's range is named if it holds this share of the late time and is one of several: a range that is open
-// for most of the judged time is no cause of a late step.
+// for most of the judged time does not explain a late step.
 const (
 	meanwhileShare = 0.60
 	meanwhileLong  = 0.50
@@ -381,7 +380,7 @@ func (x *stepLook) meanwhile() (best Meanwhile) {
 	return best
 }
 
-// work gives the moments in which kernels ran to one of them, as unit times do.
+// work attributes moments with kernels to one of them, as unit times do.
 func (x *stepLook) work() {
 	t, d := x.in.Trace, x.Device
 	x.Kernels = make([]int64, len(t.Kernels.Names)+1)

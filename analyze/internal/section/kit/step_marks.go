@@ -15,7 +15,7 @@ type mark struct {
 	kind       uint8
 }
 
-// copyMarks are the calls that copies make slow, by thread; those that wait for a value read back are added to waits.
+// copyMarks are the calls that copies make slow, by thread; waits collects those that wait for a value read back.
 func (in *Input) copyMarks(waits map[int32]bool) map[int32][]mark {
 	list := map[int32][]mark{}
 	c, api := &in.Trace.Copies, &in.Trace.API
@@ -89,7 +89,7 @@ func (in *Input) addSyncs(list map[int32][]mark, waits map[int32]bool) {
 	}
 }
 
-// marked gives a stretch of a thread's time to the copies that it was in.
+// marked attributes a stretch of a thread's time to the copies around it.
 func (x *stepLook) marked(part *latePart, thread int32, lo, hi int64) {
 	marks, at := x.marks[thread], x.markAt[thread]
 	for at < len(marks) && marks[at].end <= lo {

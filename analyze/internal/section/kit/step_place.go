@@ -11,28 +11,28 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// IdleSite is what holds most of the judged idle time, and where.
+// IdleSite is the main cause of the judged idle time, and its place.
 type IdleSite struct {
 	Cause int // timeline.CauseSync, …
 	Host  int // timeline.HostOS, …, where the cause is host
 	Time  int64
-	// Ranges are the innermost ranges that at least 30 % of the time is in, two where two are; the text names what is in
-	// quotes. Empty where none is.
+	// Ranges are the innermost ranges that hold at least 30 % of the time, at most two; the text names what is in
+	// quotes. Empty if there is none.
 	Ranges []string
 	In     int64 // time in them
-	// Most is the range that holds most of the time, a tenth at least, where none holds 30 %.
+	// Most is the range with most of the time, at least a tenth, if none holds 30 %.
 	Most   string
 	Calls  []string // likewise
 	Chain  string   // callers of the first call of the operating system
 	Thread string   // likewise
 
 	Meanwhile Meanwhile
-	// Loads is the kernel that a gap with most of the time waits for, where no range says what for: its code is loaded in
-	// the gap, and it never ran before.
+	// Loads is the kernel after the gap that holds most of the time, if no range explains it: its code is loaded in the
+	// gap, and it never ran before.
 	Loads string
 }
 
-// IdleSite is what holds most of the judged idle time.
+// IdleSite is the main cause and place of the judged idle time.
 func (in *Input) IdleSite() *IdleSite {
 	s, t := in.Step(), in.Trace
 	x := &IdleSite{Host: -1}
@@ -89,8 +89,8 @@ func (in *Input) IdleSite() *IdleSite {
 	return x
 }
 
-// loadedInGap is the kernel after the longest gap, where that is most of the judged idle time, its thread loads code in
-// it and launches next, and the kernel never ran before; else empty.
+// loadedInGap is the kernel after the longest gap, if that gap is most of the judged idle time, its thread loads code
+// in it and launches next, and the kernel never ran before; else empty.
 func (in *Input) loadedInGap() string {
 	s, t := in.Step(), in.Trace
 	g := &s.Gap
@@ -115,8 +115,8 @@ func (in *Input) loadedInGap() string {
 	return ""
 }
 
-// ranges are those that hold at least 30 % of the time, and the time in them: the innermost, or the narrowest of those
-// around them where many are inside of one.
+// ranges are those that hold at least 30 % of the time, and the time in them: the innermost, or the narrowest around
+// them if many are inside of one.
 func (w *IdlePlace) ranges() (names []string, in int64) {
 	if names, in = leading(w.Ranges, w.Total); len(names) > 0 {
 		return names, in
@@ -148,7 +148,7 @@ func (x *IdleSite) slow(s *Step) bool {
 		w.Gaps >= leastGaps*max(s.Units, 1) && 3*w.Longest*max(s.Units, 1) <= x.Time
 }
 
-// leastGaps of a step are many; at the beginning of steps they are if earlyShare of their time is.
+// leastGaps of a step are many; they are at the beginning of steps if earlyShare of their time is.
 const (
 	leastGaps  = 10
 	earlyShare = 0.8
@@ -171,8 +171,8 @@ func (s *Step) manyGaps() string {
 	return text
 }
 
-// leading are the names, two at most, of which each holds at least 30 % of a time: the second only where it holds a
-// third of what the first holds.
+// leading are the names, at most two, that each hold at least 30 % of a time: the second only if it holds a third of
+// the time of the first.
 func leading(times map[string]int64, of int64) (names []string, ns int64) {
 	for name, t := range times {
 		if of > 0 && float64(t) >= placeShare*float64(of) {

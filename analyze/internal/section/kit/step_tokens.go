@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// StepTokens are the tokens that a kept unit computes, by what its marker says: one for each request in decode, those of
-// prompts, and how many prompts these are (0 where it does not say); ok is false where it says no number of tokens.
+// StepTokens are the tokens that a kept unit computes, by its marker: one for each request in decode, those of prompts,
+// and how many prompts there are (0 if it does not say); ok is false if it states no number of tokens.
 func (in *Input) StepTokens(u *workunit.Unit) (decode, prompt, prompts int64, ok bool) {
 	if u.State != workunit.Kept || u.Marker == trace.None || u.Group < 0 {
 		return 0, 0, 0, false

@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// worstFirst are the codes of warnings about the whole report, the most important first: what the capture is, what of
-// it is missing, and what the window mixes. Others follow in the order of the sections.
+// worstFirst are the codes of warnings about the whole report, the most important first: the kind of capture, its
+// missing parts, and the parts that the window mixes. Others follow in the order of the sections.
 var worstFirst = []string{
 	"no_gpu_work", "no_kernels", "gpu_activity_missing", "time_unit", "incomplete_units", "hidden_graph_launches", "lost_kernels", "skipped_rows",
 	"unjoined_kernels", "no_api_calls", "no_correlation", "no_process_column", "no_strings",

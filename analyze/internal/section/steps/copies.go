@@ -21,7 +21,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	place := unitPlaces(r.in, s)
 	type group struct{ direction, kind string }
 	var groups []group
-	list := newParts(0) // of which name is the group, and ns the bytes
+	list := newParts(0) // here name is the group, and ns the bytes
 	rows := 0
 	device := &x.Timeline.Devices[index]
 	members := x.Of[index].Walk()

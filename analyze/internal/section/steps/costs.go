@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// unitCost is what one unit of work took.
+// unitCost is the cost of one unit of work.
 type unitCost struct {
 	time, busy, idle                  int64
 	compute, exposedComm, exposedCopy int64
@@ -33,7 +33,7 @@ func sumsOf(in *kit.Input) unitSums {
 	return kit.Once(in, "unit costs", func() unitSums { return addUnits(in) })
 }
 
-// unitLooks go through the gaps of the devices for the units.
+// unitLooks visit the gaps of the devices for the units.
 func unitLooks(in *kit.Input) []*lateCalls {
 	return kit.Once(in, "unit looks", func() []*lateCalls {
 		list := make([]*lateCalls, len(in.Units.Timeline.Devices))
@@ -60,7 +60,7 @@ func visitorsOf(looks []*lateCalls) []*timeline.Visitor {
 	return list
 }
 
-// addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start
+// addUnits computes every unit of the capture, by index into Units. Times are of the device between the unit's start
 // and end; launches and kernels are those of the work that belongs to it.
 func addUnits(in *kit.Input) unitSums {
 	x, late := in.Units, unitLooks(in)
@@ -98,7 +98,7 @@ func addUnits(in *kit.Input) unitSums {
 	return unitSums{costs, late}
 }
 
-// Series is every unit of the input, of which group says the place in the report's list; nil where there is none.
+// Series is every unit of the input; group gives its index in the report's list. nil if there is none.
 func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 	x := in.Units
 	if len(x.Units) == 0 {
@@ -123,12 +123,12 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 	}
 	s := report.NewUnitSeries(points)
 	if _, err := s.Decode(); err != nil {
-		return nil // times of a broken capture
+		return nil // times of a damaged capture
 	}
 	return s
 }
 
-// SlowestDevices is, by group, the deviceId on which its median kept unit takes longest; -1 where none was kept.
+// SlowestDevices is, by group, the deviceId on which its median kept unit takes longest; -1 if none was kept.
 func SlowestDevices(in *kit.Input) []int64 {
 	sets, slowest := unitSets(in)
 	devices := make([]int64, len(slowest))

@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// CriticalPath is what work waited for, and the chain of work and calls that a unit waited for.
+// CriticalPath is what work waited for, and the chain of work and calls that determines how long a unit took.
 var CriticalPath = kit.Section{
 	ID: "critical_path", Group: report.GroupStep, Title: "Critical path",
 	Derivation: "A dependency graph: the order of calls on a thread, launches, the order of work on a stream, events " +
@@ -115,12 +115,12 @@ const (
 // partNames are the report's words for them.
 var partNames = report.PathParts[:pathParts:pathParts]
 
-// pathRun is what the section works with.
+// pathRun is the state of the section.
 type pathRun struct {
 	in  *kit.Input
 	out *kit.Output
 	g   *stepgraph.Graph
-	// unresolved says that a replay contradicts the paths: all of them is unknown.
+	// unresolved says that a replay contradicts the paths: all of their numbers are unknown.
 	unresolved bool
 }
 
@@ -154,7 +154,7 @@ func criticalPath(in *kit.Input, out *kit.Output) {
 	}
 }
 
-// from sets the source: GPU work and calls, with what the graph is made of.
+// from sets the source: GPU work and calls, and the tables that the graph is built from.
 func (r *pathRun) from(rows int) {
 	first := true
 	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset,
@@ -223,7 +223,7 @@ func (r *pathRun) callName(call int32) string {
 // absences are the parts of time without compute.
 type absences [stepgraph.Absences]int64
 
-// upTo is, for each of the moments, which ascend, what each cause got before it, and what each got in all.
+// upTo is, for each of the ascending moments, the time of each cause before it, and the total of each.
 func upTo(g *stepgraph.Graph, device int, moments []int64) (list []absences, sum absences) {
 	list = make([]absences, 0, len(moments))
 	g.Absent(device, func(a stepgraph.Absence, start, end int64) {
@@ -240,7 +240,8 @@ func upTo(g *stepgraph.Graph, device int, moments []int64) (list []absences, sum
 	return list, sum
 }
 
-// absences is the time without compute by cause: of every device of a graph, and of every unit if the graph is theirs.
+// absences is the time without compute by cause: for every device of a graph, and for every unit if the graph is
+// theirs.
 func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
 	devices = make([]absences, len(g.Timeline.Devices))
 	var list []workunit.Unit
@@ -273,7 +274,7 @@ func (r *pathRun) absences(g *stepgraph.Graph) (devices, units []absences) {
 	return devices, units
 }
 
-// absent says of each device what the time without compute is spent for, and returns what of it is in each unit, if the
+// absent emits for each device the causes of the time without compute, and returns the part of it in each unit, if the
 // window is the whole capture.
 func (r *pathRun) absent() (ofUnits []absences) {
 	devices := r.in.Timeline.Devices

@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// units says where the time of units goes. absent is their time without compute, nil where it is not known yet.
+// units emits how the time of units is spent. absent is their time without compute, nil if it is not known yet.
 func (r *pathRun) units(absent []absences) {
 	x := r.in.Units
 	g := r.in.UnitGraph()
@@ -111,7 +111,7 @@ func (r *pathRun) paths(g *stepgraph.Graph, units *stepgraph.Units, main *unitSe
 	}
 }
 
-// split tells the parts of a step, with names where these are asked for.
+// split splits a step into its parts, with names if these are asked for.
 func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part int, name string, ns int64), named bool) {
 	ns := s.End - s.Start
 	if r.unresolved {
@@ -156,7 +156,7 @@ func (r *pathRun) split(g *stepgraph.Graph, s *stepgraph.Step, tell func(part in
 }
 
 // path adds the rows of one unit's path, longest first: all to whole, and to t the first maxPathRows and one for the
-// others. It tells whether there are others.
+// others. It reports whether there are others.
 func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u workunit.Unit, next int32) bool {
 	type key struct {
 		part int
@@ -198,7 +198,7 @@ func (r *pathRun) path(t, whole *kit.Table, g *stepgraph.Graph, which string, u 
 	return rest.count > 0
 }
 
-// fit says how well the graph explains the units.
+// fit emits how well the graph explains the units.
 func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet, group string) {
 	x := r.in.Units
 	stretch := stepgraph.Stretch(x, main.units)
@@ -221,5 +221,5 @@ func (r *pathRun) fit(g *stepgraph.Graph, units *stepgraph.Units, main *unitSet,
 	}
 }
 
-// badFit is the error of a replay, as a share of the unit, that is warned of.
+// badFit is the error of a replay, as a share of the unit, from which to warn.
 const badFit = 0.01

@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// waitFor is what idle time of cause dependency was spent waiting for.
+// waitFor is the target of a wait in idle time of cause dependency.
 type waitFor struct {
 	reason stepgraph.Reason
 	what   what
@@ -31,7 +31,7 @@ const (
 type waitList struct {
 	timeline.Visitor
 	*kit.Numbering[waitFor]
-	direct [stepgraph.Reasons][]int32 // by reason and place: the number plus 1, or 0, of most waits
+	direct [stepgraph.Reasons][]int32 // by reason and place: the number plus 1, or 0, for most waits
 	calls  int                        // how many names of calls have places, before those of kernels
 	list   []spent
 	sums   [stepgraph.Reasons]int64
@@ -54,7 +54,7 @@ func waitLists(in *kit.Input) []*waitList {
 	})
 }
 
-// waitGaps are the visitors of the window's devices; none where there is no graph.
+// waitGaps are the visitors of the window's devices; none if there is no graph.
 func waitGaps(in *kit.Input) []*timeline.Visitor {
 	if len(in.Timeline.Devices) == 0 || in.Graph() == nil {
 		return nil
@@ -69,7 +69,7 @@ func waitGaps(in *kit.Input) []*timeline.Visitor {
 // maxDirect is how many names are found without a lookup.
 const maxDirect = 1 << 12
 
-// number is the number of what was waited for.
+// number is the number of a target that was waited for.
 func (l *waitList) number(w waitFor) int32 {
 	place := int(w.work.Of)
 	switch {
@@ -184,7 +184,7 @@ func (r *pathRun) waits() {
 	t.Cut(maxWaitRows, "gaps", "time", "share").Add()
 }
 
-// addTo adds to what was spent for a key.
+// addTo adds to the time of a key.
 func addTo[K comparable](sums map[K]*spent, key K, s spent) {
 	e := sums[key]
 	if e == nil {

@@ -13,17 +13,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/whatif"
 )
 
-// shownWhatIfs are how many changes the section names, those that gain most; sizedKernels of how many kernels it asks.
+// shownWhatIfs is how many changes the section lists, those that gain most; sizedKernels is for how many kernels it
+// asks.
 const shownWhatIfs, sizedKernels = 3, 3
 
-// whatIf is a change as explain whatif takes it, and what units gain by it.
+// whatIf is a change in the notation of explain whatif, and the gain of units by it.
 type whatIf struct {
 	text   string
 	change *stepgraph.Change
 	gain   whatif.Gained
 }
 
-// whatIfs lists the changes that steps would gain most by, and says where the replay is not to be believed.
+// whatIfs lists the changes that steps would gain most by, and says if the replay is not reliable.
 func (r *pathRun) whatIfs() {
 	c := r.in.Ceilings()
 	if c == nil {
@@ -54,8 +55,8 @@ func (r *pathRun) whatIfs() {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
 
-// candidates are the changes that are asked about: a free host, CUDA graphs, no synchronisation, hidden communication,
-// and the kernels that take most time at twice their speed.
+// candidates are the changes that are tried: a free host, CUDA graphs, no synchronisation, hidden communication, and
+// the kernels that take most time at twice their speed.
 func (r *pathRun) candidates() []whatIf {
 	in := r.in
 	list := []whatIf{{text: "--host-free", change: &stepgraph.Change{HostFree: true}},

@@ -1,5 +1,5 @@
-// Package steps holds the section about the unit of work: what one step costs, kernel by kernel and call by call. It
-// knows the kit and no other family.
+// Package steps holds the section about the unit of work: the cost of one step, kernel by kernel and call by call. It
+// uses the kit and no other family of sections.
 package steps
 
 import "embed"

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// unitCalls are the API calls of the units of a set of which it is known when the host worked for them.
+// unitCalls are the API calls of the units of a set for which the host's time of work is known.
 type unitCalls struct {
 	unitWork
 	rows int
@@ -71,7 +71,7 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 	return c
 }
 
-// apis emits what the host did during the units of a set; those of the primary group have no labels, and a table.
+// apis emits the host's calls during the units of a set; those of the primary group have no labels, and a table.
 func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
 	api := &r.in.Trace.API
 	if !r.in.Has(trace.RoleAPI) || w.units == 0 {

@@ -13,7 +13,7 @@ import (
 // Bounds that keep report.json small.
 const (
 	maxUnitKernels   = 150 // of the primary group
-	maxPhaseKernels  = 40  // of each other phase's
+	maxPhaseKernels  = 40  // of each other phase
 	maxKindKernels   = 24  // of each further kind of unit
 	maxUnitNameBytes = 48 << 10
 )
