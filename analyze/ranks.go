@@ -178,7 +178,7 @@ type comms struct {
 	t        *trace.Trace
 	byThread map[int64][]int   // by globalTid: places in NCCL, by start
 	launches map[int64][]int64 // by globalTid: when communication kernels were launched, ascending
-	local    map[commOf]int64  // rank in a communicator; -1 where a process has several
+	local    map[commOf]int64  // rank in a communicator; -1 if a process has several
 	size     map[uint64]int64
 }
 
@@ -219,7 +219,7 @@ func newComms(in *kit.Input) *comms {
 	return c
 }
 
-// launch is the thread that a kernel was launched on, and when; not ok where that is not known, and of graphs.
+// launch is the thread that a kernel was launched on, and when; not ok if that is not known, and of graphs.
 func (c *comms) launch(call int32) (thread, at int64, ok bool) {
 	api := &c.t.API
 	if call == trace.None || api.Thread(int(call)) == trace.None || api.Names[api.Name(int(call))].GraphLaunch {
@@ -459,7 +459,7 @@ func mpiComms(t *trace.Trace, proc int64) *handles {
 	return h
 }
 
-// alone reports whether a call is within one rank, where nobody waits.
+// alone reports whether a call is within one rank, if nobody waits.
 func (h *handles) alone(c *trace.MPICall) bool { return h.of[c.Comm].Size == 1 }
 
 // tell gives a call its communicator, root or peer, and tag, where the export says what they are. Without communicators

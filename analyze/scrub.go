@@ -15,7 +15,7 @@ type Scrubbed = trace.Scrubbed
 // threads that wait, stay, without what looks like a token. show says how names of ranges and threads are written,
 // where it is not nil. The copy analyses to the same numbers as far as they do not go by names that show changes, nor
 // come out of payloads and events of plugins, which can hold anything: power, NCCL's message sizes, Python's stacks.
-// Where there is an error, what is at out is no capture.
+// If there is an error, what is at out is no capture.
 func Scrub(ctx context.Context, path, out string, show func(name string) string, opt Options) (Scrubbed, error) {
 	return trace.Scrub(ctx, path, out, show, trace.Options{Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv})
 }

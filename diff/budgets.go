@@ -16,7 +16,7 @@ import (
 
 // JudgeBudgets judges captures that there is nothing to compare with: the first run of a gate, before a baseline was
 // recorded. Rules on changes are left out and counted in the reason; budgets are judged. The comparison has no base,
-// is not comparable, and says [NoBaseline] first. It fails where there is no report, and for the reasons that
+// is not comparable, and says [NoBaseline] first. It fails if there is no report, and for the reasons that
 // [Compare] does.
 func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, error) {
 	if len(head) == 0 {

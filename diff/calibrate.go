@@ -26,7 +26,7 @@ func (e *NotComparable) Error() string {
 }
 
 // Calibrate measures how much metrics differ between captures of the same commit: at least 2, better 5. The error is a
-// [NotComparable] where captures differ in environment, in their work or in the unit of work, where one is
+// [NotComparable] where captures differ in environment, in their work or in the unit of work, if one is
 // there twice, or where two are windows of one session.
 func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	if len(captures) < 2 {

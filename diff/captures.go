@@ -35,7 +35,7 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 	return kept
 }
 
-// copied reports whether two reports are of one capture. Where nobody hashed its events, as of evidence and in reports
+// copied reports whether two reports are of one capture. If nobody hashed its events, as of evidence and in reports
 // of older versions, all numbers tell: no timing repeats to the nanosecond in another capture.
 func copied(a, b *side.Capture) bool {
 	x, y := a.Report.Capture.Content, b.Report.Capture.Content

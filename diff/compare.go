@@ -128,7 +128,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	doubt(c)
 	both.Mix()
 	c.Ranks = compareRanks(x.Base, x.Head)
-	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
+	c.Comparable = c.Comparable || c.Identical // even if there is no unit: nothing differs
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
@@ -195,7 +195,7 @@ func (x *comparer) compare() {
 	}
 }
 
-// unitCoverage is the share of GPU compute time in units, averaged over captures; nil where one does not say.
+// unitCoverage is the share of GPU compute time in units, averaged over captures; nil if one does not say.
 func unitCoverage(s *side.Side) *float64 {
 	sum := 0.0
 	for _, c := range s.Captures {
@@ -226,7 +226,7 @@ func (x *comparer) unsettle() {
 	x.C.Structure, x.C.Step = nil, nil
 }
 
-// totals shows totals of the captures where there is no unit to compare. They grow with the length of a capture:
+// totals shows totals of the captures if there is no unit to compare. They grow with the length of a capture:
 // nothing but equality can be concluded from them.
 func (x *comparer) totals() {
 	for _, id := range []string{"gpu.busy_time", "kernel.total_time", "kernel.count", "launch.count"} {

@@ -83,8 +83,8 @@ func stepsOfRanks(c *side.Capture) map[user][]rankStep {
 	return list
 }
 
-// compareRanks compares merged runs rank by rank where all of them have the same ranks in the same roles, else by role;
-// nil where a side is no merged run.
+// compareRanks compares merged runs rank by rank if all of them have the same ranks in the same roles, else by role;
+// nil if a side is no merged run.
 func compareRanks(base, head *side.Side) *comparison.Ranks {
 	var runs [2][][]rankOf
 	for i, s := range []*side.Side{base, head} {
@@ -125,7 +125,7 @@ func compareRanks(base, head *side.Side) *comparison.Ranks {
 const grownShare = 0.01
 
 // heldUp compares how long ranks wait for others and with whom that begins, and says so where the rank that waits longer
-// is not the one with which it begins; nil where a side does not know.
+// is not the one with which it begins; nil if a side does not know.
 func heldUp(base, head *side.Side, x *comparison.Ranks) *comparison.HeldUp {
 	h := &comparison.HeldUp{}
 	if !waiting(base, &h.Base, &h.BaseFirst) || !waiting(head, &h.Head, &h.HeadFirst) {
@@ -241,7 +241,7 @@ func together(list []*rankOf) (step, wait, last *float64) {
 	return step, wait, last
 }
 
-// stepByStep compares the steps of each rank, in their order, where both sides have as many, and the slowest rank of
+// stepByStep compares the steps of each rank, in their order, if both sides have as many, and the slowest rank of
 // each.
 func stepByStep(out *comparison.Ranks, base, head []rankOf) {
 	place := map[string]int{}

@@ -82,7 +82,7 @@ func gpus(s *side.Side) int {
 	return n
 }
 
-// collective is the sort of a communication kernel by its name; empty where the name does not say.
+// collective is the sort of a communication kernel by its name; empty if the name does not say.
 func collective(kernel string) string {
 	plain := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(kernel))
 	for _, c := range []struct{ part, name string }{{"allreduce", "all-reduce"}, {"crossdevicereduce", "all-reduce"}, {"allgather", "all-gather"},

@@ -23,12 +23,12 @@ import (
 // reports they are per unit of work, and a change has to be real as for any other rule; --threshold is then short for
 // the rules that ThresholdRules makes.
 
-// Summary is what check_regression reads of a summary.json. A phase is null where the file has no such phase.
+// Summary is what check_regression reads of a summary.json. A phase is null if the file has no such phase.
 type Summary struct {
 	Name          string   // of the file, without path
 	Prefill       *float64 // prefill_decode.prefill.total_ms
 	Decode        *float64 // prefill_decode.decode.total_ms
-	GraphCoverage *float64 // cuda_graphs.graph_coverage_pct; null where CUDA graphs hide their kernels
+	GraphCoverage *float64 // cuda_graphs.graph_coverage_pct; null if CUDA graphs hide their kernels
 	TopKernel     string   // top_kernels[0].kernel_name, which plays no part in the decision
 	TopTime       float64  // top_kernels[0].total_time_ms
 }

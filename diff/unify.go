@@ -15,7 +15,7 @@ import (
 // base's wherever the head has it too. It is the same one if the sides change places. Captures whose units were not
 // found in the kernel sequence stay as they are.
 //
-// Where no anchor is common to all, each keeps its own unit, and apart says so.
+// If no anchor is common to all, each keeps its own unit, and apart says so.
 func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	all := slices.Concat(base, head)
 	for _, r := range all {
@@ -36,7 +36,7 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	return best.cut[:len(base)], best.cut[len(base):], ""
 }
 
-// mixed says that some captures have units by markers or graph launches and others have not; empty where all are of a
+// mixed says that some captures have units by markers or graph launches and others have not; empty if all are of a
 // kind.
 func mixed(all []*report.Report) string {
 	way := func(u *report.Unit) string {
@@ -64,7 +64,7 @@ func mixed(all []*report.Report) string {
 type candidate struct {
 	cut   []*report.Report
 	alike bool
-	rank  int // of the captures together: 0 where it is the first choice of all
+	rank  int // of the captures together: 0 if it is the first choice of all
 	name  string
 }
 
@@ -82,7 +82,7 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	return c
 }
 
-// compare is below 0 where c is the better choice.
+// compare is below 0 if c is the better choice.
 func (c *candidate) compare(d *candidate) int {
 	if c.alike != d.alike {
 		if c.alike {
@@ -93,7 +93,7 @@ func (c *candidate) compare(d *candidate) int {
 	return cmp.Or(c.rank-d.rank, strings.Compare(c.name, d.name))
 }
 
-// cutAll cuts all captures at an anchor; nil where one does not know it.
+// cutAll cuts all captures at an anchor; nil if one does not know it.
 func cutAll(all []*report.Report, a *report.UnitAnchor) []*report.Report {
 	cut := make([]*report.Report, len(all))
 	for i, r := range all {

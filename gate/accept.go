@@ -54,7 +54,7 @@ func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 	return s.client.writeRecord(ctx, now, s.Run.URL(), "explain: "+string(now.Verdict))
 }
 
-// accepted is the label that accepts a verdict; nil where none does, and why: empty where there is no such label.
+// accepted is the label that accepts a verdict; nil if none does, and why: empty if there is no such label.
 func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *record) (*label, string) {
 	l, err := s.client.label(ctx, number, a.Label)
 	switch {

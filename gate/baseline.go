@@ -77,7 +77,7 @@ const notAncestor = maxAncestors + 1
 type search struct {
 	c         *client
 	q         baselineQuery
-	mergeBase string // empty where unknown
+	mergeBase string // empty if unknown
 	result    Baseline
 	tried     int
 	damaged   bool        // an artifact that could be trusted could not be read
@@ -90,7 +90,7 @@ type search struct {
 
 // baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50,
 // else the newest on the branch, with a warning. Artifacts that cannot be used are passed over, with a warning each.
-// The error is *NoBaseline where there is none.
+// The error is *NoBaseline if there is none.
 func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, error) {
 	if q.Artifact == "" || q.Branch == "" {
 		return nil, &NoBaseline{Reason: "no artifact or no base branch is named"}
@@ -173,7 +173,7 @@ func (c *client) none(ctx context.Context, q baselineQuery, why string, had bool
 	return nil, e
 }
 
-// maxNames bounds how many artifacts are named where none is the one that was asked for.
+// maxNames bounds how many artifacts are named if none is the one that was asked for.
 const maxNames = 8
 
 // artifactNames are the names among the newest artifacts that a branch of this very repository left, sorted.

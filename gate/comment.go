@@ -61,13 +61,13 @@ const (
 // posted is the outcome of upsert. There is no error: a comment never changes a verdict.
 type posted struct {
 	Action commentAction
-	ID     int64  // 0 where there is no comment
-	URL    string // of the comment; empty where there is none
+	ID     int64  // 0 if there is no comment
+	URL    string // of the comment; empty if there is none
 	Reason string // one line for the log and the summary; empty for created, updated and unchanged
 	Shrunk bool   // the text was rendered again, smaller
 }
 
-// opens says whether the mode wants a comment where there is none yet.
+// opens says whether the mode wants a comment if there is none yet.
 func (w *comment) opens() bool {
 	switch w.Mode {
 	case OnFailure:

@@ -144,7 +144,7 @@ func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
 		validRepo("pull_request.head.repo", out.HeadRepo))
 }
 
-// sameRepo compares by id where both have one, else by name. What is not known is not the same.
+// sameRepo compares by id if both have one, else by name. What is not known is not the same.
 func sameRepo(a, b repoPayload) bool {
 	if a.ID != 0 && b.ID != 0 {
 		return a.ID == b.ID

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// file reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound where there is none.
+// file reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound if there is none.
 func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte, error) {
 	name = path.Clean(filepath.ToSlash(name))
 	shown := oneLine(name, 120) + " at " + oneLine(short(ref), 40)

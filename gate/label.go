@@ -12,8 +12,8 @@ import (
 // label is a label that is on a pull request now.
 type label struct {
 	Name string
-	By   string    // login of who put it there last; empty where GitHub does not say
-	At   time.Time // zero where GitHub does not say
+	By   string    // login of who put it there last; empty if GitHub does not say
+	At   time.Time // zero if GitHub does not say
 
 	bot bool // By is an app
 }
@@ -22,7 +22,7 @@ type label struct {
 const maxEventPages = 5
 
 // label reads, live, whether a label is on the pull request: the payload of a re-run is as old as its first attempt. It
-// is nil where the label is not there. Names compare as GitHub compares them, without case.
+// is nil if the label is not there. Names compare as GitHub compares them, without case.
 func (c *client) label(ctx context.Context, number int, name string) (*label, error) {
 	page := &github.ListOptions{PerPage: perPage}
 	for n := 0; n < maxPages; n++ {
@@ -45,7 +45,7 @@ func (c *client) label(ctx context.Context, number int, name string) (*label, er
 }
 
 // labelledBy fills in who set a label last, where the events say so. They come oldest first, so that the last pages are
-// read, backwards. Where they do not, the label counts for nothing.
+// read, backwards. If they do not, the label counts for nothing.
 func (c *client) labelledBy(ctx context.Context, number int, l *label) {
 	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
 		&github.ListOptions{PerPage: perPage})

@@ -49,7 +49,7 @@ const HeadRef = "head"
 // maxPinned bounds a file that decides, in bytes: a checked-in baseline is the largest.
 const maxPinned = 32 << 20
 
-// at is where what decides is read: Ref, else the base of the change. Here is true where that is what lies here.
+// at is where what decides is read: Ref, else the base of the change. Here is true if that is what lies here.
 func (l *Pins) at() (ref string, here bool, err error) {
 	change := false
 	if ref = l.Ref; ref == "" && l.Session != nil {
@@ -91,7 +91,7 @@ func (l *Pins) Read(ctx context.Context, what, path string) (*Pinned, error) {
 	return p, nil
 }
 
-// File leaves the file as the base has it in a folder, and returns its path; empty where the base has none.
+// File leaves the file as the base has it in a folder, and returns its path; empty if the base has none.
 func (p *Pinned) File(dir string) (string, error) {
 	if !p.There() {
 		return "", nil
@@ -145,7 +145,7 @@ func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 }
 
 // Said is the line of a comment that says where what decides was read, and what of it the change has changed; empty
-// where nothing was read at a base.
+// if nothing was read at a base.
 func (l *Pins) Said() string {
 	var at, changed, added []string
 	ref := ""

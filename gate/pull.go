@@ -39,7 +39,7 @@ func livePull(p *github.PullRequest) (*Pull, error) {
 }
 
 // findPulls finds the open pull requests that a run was for, by head repository, branch and commit: the payload of
-// workflow_run names none for forks. The error is errNoPull where there is none, errHeadMoved where its head is another
+// workflow_run names none for forks. The error is errNoPull if there is none, errHeadMoved where its head is another
 // commit by now. number, when not 0, picks one of several with the same head; it cannot pick any other.
 func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull, error) {
 	owner, _, ok := strings.Cut(t.HeadRepo, "/")

@@ -51,7 +51,7 @@ type Leg struct {
 // sizeSlack is by how much a size may exceed the accepted one: the same code, measured twice, is not equal.
 const sizeSlack = 0.01
 
-// maxFailed bounds a record; where more gates failed, nothing can be accepted.
+// maxFailed bounds a record; if more gates failed, nothing can be accepted.
 const maxFailed = 500
 
 // newRecord is the verdict on some comparisons as one.
@@ -170,7 +170,7 @@ func (c *client) writeRecord(ctx context.Context, r *record, url, title string) 
 	return nil
 }
 
-// seen is the newest record of a pull request and key that stood at a time; nil where there is none.
+// seen is the newest record of a pull request and key that stood at a time; nil if there is none.
 func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time) (*record, error) {
 	heads := []string{pull.HeadSHA}
 	runs, _, err := c.api.Actions.ListRepositoryWorkflowRuns(ctx, c.owner, c.repo, &github.ListWorkflowRunsOptions{
@@ -208,7 +208,7 @@ func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time)
 // maxHeads bounds how many heads of a pull request are looked at for what was judged of them.
 const maxHeads = 20
 
-// readRecord reads what writeRecord wrote; nil where anybody else did.
+// readRecord reads what writeRecord wrote; nil if anybody else did.
 func (c *client) readRecord(ctx context.Context, run *github.CheckRun) *record {
 	app := run.GetApp().GetSlug()
 	if app == "" || !c.wroteIt(ctx, &github.User{Login: github.String(app + "[bot]"), Type: github.String("Bot")}) {

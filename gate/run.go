@@ -24,10 +24,10 @@ type Run struct {
 	ServerURL  string // GITHUB_SERVER_URL
 	Repository string // owner/name
 	Event      string // pull_request, push, workflow_run, …
-	Action     string // opened, synchronize, labeled, …; empty where the event has none
+	Action     string // opened, synchronize, labeled, …; empty if the event has none
 	Workflow   string // its name, free text of the repository's owner
 	// WorkflowFile is the file of the workflow, gate.yml, by which GitHub lists its runs; of the caller where the
-	// workflow is a reusable one. It is empty where the runner does not say.
+	// workflow is a reusable one. It is empty if the runner does not say.
 	WorkflowFile string
 	Job          string // its id
 	Step         string // its id, where somebody gave it one
@@ -37,12 +37,12 @@ type Run struct {
 	ID           int64
 	Attempt      int
 
-	Number  int      // of the pull request the event is about; 0 where there is none
-	Pull    *Pull    // as the payload has it; nil where the payload has no more than a number
+	Number  int      // of the pull request the event is about; 0 if there is none
+	Pull    *Pull    // as the payload has it; nil if the payload has no more than a number
 	Trigger *Trigger // on workflow_run: the run that has finished
 	Push    *Push    // on push and merge_group
 
-	DefaultBranch string // of the repository; empty where the payload has none
+	DefaultBranch string // of the repository; empty if the payload has none
 }
 
 // Pull is a pull request at one moment.
@@ -79,7 +79,7 @@ type Push struct {
 
 // stamp says which run made the numbers of a comment. A comment never goes back to an older one.
 type stamp struct {
-	HeadSHA string // empty where unknown
+	HeadSHA string // empty if unknown
 	RunID   int64
 	Attempt int
 }
@@ -205,7 +205,7 @@ func (r *Run) stamp() stamp {
 }
 
 // HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is
-// empty where the event names a pull request by number only: the Pull of a [Session] has it.
+// empty if the event names a pull request by number only: the Pull of a [Session] has it.
 func (r *Run) HeadSHA() string {
 	switch {
 	case r.Pull != nil:

@@ -46,8 +46,8 @@ func usualFolder(name string) bool { return name == "explain" || name == "gate" 
 // stands.
 type Session struct {
 	Run    *Run
-	Number int    // of the pull request; 0 where there is none
-	Pull   *Pull  // nil where there is none, or GitHub does not show it
+	Number int    // of the pull request; 0 if there is none
+	Pull   *Pull  // nil if there is none, or GitHub does not show it
 	Title  string // of the comment; empty for the only one of its job
 
 	o      SessionOptions
@@ -82,7 +82,7 @@ func Open(o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// Claim takes the comment and the folder of this step for what it judges, as its command line says. Where another step
+// Claim takes the comment and the folder of this step for what it judges, as its command line says. If another step
 // of the job has taken one of them, the second would overwrite what the first found: the error says what to name
 // differently. A step that runs again, with the same command line, is no other.
 func (s *Session) Claim(commandLine string) error {
@@ -141,7 +141,7 @@ func (s *Session) Connect(ctx context.Context) error {
 	return nil
 }
 
-// HeadSHA is the commit that was measured; empty where it is not known.
+// HeadSHA is the commit that was measured; empty if it is not known.
 func (s *Session) HeadSHA() string {
 	if sha := s.Run.HeadSHA(); sha != "" || s.Pull == nil {
 		return sha
@@ -149,7 +149,7 @@ func (s *Session) HeadSHA() string {
 	return s.Pull.HeadSHA
 }
 
-// Base is where the files are read that decide: the commit, or the branch, at the base of the change. Where no change
+// Base is where the files are read that decide: the commit, or the branch, at the base of the change. If no change
 // is judged (a schedule, or the push that begins a repository), what is checked out decides. A change whose base
 // GitHub does not name has an empty ref.
 func (s *Session) Base() (ref string, change bool) {
@@ -195,7 +195,7 @@ func (s *Session) BaseBranch() string {
 	return ""
 }
 
-// Baseline finds the artifact of a branch that is nearest to the head: see [client.Baseline]. Where there is none, the
+// Baseline finds the artifact of a branch that is nearest to the head: see [client.Baseline]. If there is none, the
 // error is [NoBaseline], which says whether there could have been one.
 func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Baseline, error) {
 	q := baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.HeadSHA()}
@@ -211,7 +211,7 @@ func (s *Session) Evidence(ctx context.Context, artifact, branch string) (*Basel
 	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, Again: true})
 }
 
-// Moved is the head that the pull request has by now, where that is not the one that was measured; empty where it is,
+// Moved is the head that the pull request has by now, if that is not the one that was measured; empty if it is,
 // or GitHub does not say.
 func (s *Session) Moved(ctx context.Context) string {
 	if s.Pull == nil || !s.token {
@@ -245,7 +245,7 @@ func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte
 }
 
 // Finished finds the pull requests that the run was for that triggered this one: several where they have one head.
-// There is none where there is nothing to judge; the log says why. The event must be workflow_run.
+// There is none if there is nothing to judge; the log says why. The event must be workflow_run.
 func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 	t := s.Run.Trigger
 	if t.Event != "pull_request" {
@@ -264,7 +264,7 @@ func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 // On turns the session to a pull request: one of those with the head that was measured.
 func (s *Session) On(pull *Pull) { s.Pull, s.Number = pull, pull.Number }
 
-// Measured fetches the report.json files that the run left which triggered this one, or, where none did, the newest run
+// Measured fetches the report.json files that the run left which triggered this one, or, if none did, the newest run
 // of this pull request's head: a label changes nothing that is measured. The author of the change may have written
 // them. Nothing else of the artifact is looked at, a comparison or a verdict least of all.
 func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error) {
@@ -295,7 +295,7 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 }
 
 // FailedJob is the first job of the run that failed, and the page of its log: the one that was to measure. Both are
-// empty where none did, or GitHub does not say.
+// empty if none did, or GitHub does not say.
 func (s *Session) FailedJob(ctx context.Context) (name, url string) {
 	if !s.token {
 		return "", ""

@@ -21,7 +21,7 @@ type Result struct {
 	ExitCode   int
 	Folder     string // that the files were written to; empty: none
 	Base       struct {
-		SHA    string // commit that was measured; empty where unknown
+		SHA    string // commit that was measured; empty if unknown
 		Source string
 	}
 	// Comment and Summary render the text in at most limit bytes.

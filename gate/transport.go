@@ -16,7 +16,7 @@ import (
 // maxAnswer bounds an answer in bytes, artifacts included, which have their own, lower limit.
 const maxAnswer = 128 << 20
 
-// transport adds the token, on the API's host only, and asks again where that is safe: GET, HEAD, PATCH and DELETE, and
+// transport adds the token, on the API's host only, and asks again if that is safe: GET, HEAD, PATCH and DELETE, and
 // what [repeatable] marks. An answer that means "later" becomes a [limited] error, so that nothing above it keeps a
 // clock of its own.
 type transport struct {

@@ -13,7 +13,7 @@ import (
 
 const (
 	maxTries = 3
-	// maxWait is the longest wait that is worth it in a job. Where GitHub asks for more, asking sooner would only
+	// maxWait is the longest wait that is worth it in a job. If GitHub asks for more, asking sooner would only
 	// prolong the limit, so that the request is given up at once.
 	maxWait = 60 * time.Second
 	// unstatedWait is what GitHub's documentation asks for where a secondary limit states no time.
@@ -30,7 +30,7 @@ type tries struct {
 
 // limited is an answer, or the lack of one, that means "later".
 type limited struct {
-	status int           // 0 where there was no answer
+	status int           // 0 if there was no answer
 	asked  time.Duration // what GitHub asks to wait; 0: it does not say
 	what   string
 }
@@ -46,7 +46,7 @@ func (l *limited) Error() string {
 	return s
 }
 
-// later is why a request should be sent again; nil where the answer, good or bad, stands.
+// later is why a request should be sent again; nil if the answer, good or bad, stands.
 func (t *tries) later(resp *http.Response, err error) *limited {
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -98,8 +98,8 @@ func (t *tries) asked(resp *http.Response) (d time.Duration, stated bool) {
 	return 0, false
 }
 
-// wait waits before the next try; false where there is none. What GitHub asks for is kept, with up to a second on top,
-// so that jobs that were refused together do not come back together; where it does not say, it is 0.5 to 1.5 s, then
+// wait waits before the next try; false if there is none. What GitHub asks for is kept, with up to a second on top,
+// so that jobs that were refused together do not come back together; if it does not say, it is 0.5 to 1.5 s, then
 // twice that.
 func (t *tries) wait(ctx context.Context, why *limited, try int) bool {
 	if try >= maxTries || why.asked > maxWait {

@@ -11,12 +11,12 @@ import (
 )
 
 // trouble is what GitHub, or the way to it, refused. Its text is one line, holds no token and no signed address, and
-// says which permission is missing where that is the likely reason.
+// says which permission is missing if that is the likely reason.
 type trouble struct {
 	Doing  string // "read the comments of #7"
-	Status int    // of HTTP; 0 where there was no answer
+	Status int    // of HTTP; 0 if there was no answer
 	Said   string // GitHub's words, or the network's
-	Remedy string // empty where there is none to name
+	Remedy string // empty if there is none to name
 }
 
 func (e *trouble) Error() string {
@@ -85,7 +85,7 @@ func (c *client) fromFork() bool {
 		c.run.Event != "pull_request_target"
 }
 
-// status of an error of a request; 0 where there was no answer.
+// status of an error of a request; 0 if there was no answer.
 func status(err error) int {
 	var later *limited
 	var answer *github.ErrorResponse
@@ -98,7 +98,7 @@ func status(err error) int {
 	return 0
 }
 
-// asLimited is the reason to try later in an error; nil where there is none.
+// asLimited is the reason to try later in an error; nil if there is none.
 func asLimited(err error) *limited {
 	var later *limited
 	errors.As(err, &later)

@@ -101,7 +101,7 @@ func checkedOut(dir string) (sha string, found bool) {
 	return packedRef(filepath.Join(git, "packed-refs"), ref), true
 }
 
-// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty where it
+// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty if it
 // cannot be told.
 func gitFolder(dir string) (git string, found bool) {
 	git = filepath.Join(dir, ".git")
@@ -151,7 +151,7 @@ func hadCheckedOut(dir string, commits []string) bool {
 	return false
 }
 
-// packedRef looks a ref up in git's file of packed refs; empty where it is not there.
+// packedRef looks a ref up in git's file of packed refs; empty if it is not there.
 func packedRef(path, ref string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -174,7 +174,7 @@ func validOrEmpty(sha string) string {
 	return ""
 }
 
-// firstLine is the first line of a small file; empty where there is none.
+// firstLine is the first line of a small file; empty if there is none.
 func firstLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

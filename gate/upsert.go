@@ -136,7 +136,7 @@ func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool)
 }
 
 // happened reports whether the run of a stamp exists: a marker that somebody planted with a run that is yet to come
-// would stop every update. Where runs cannot be read, the pull request says whose head is the newest.
+// would stop every update. If runs cannot be read, the pull request says whose head is the newest.
 func (u *upsert) happened(ctx context.Context, s stamp) bool {
 	run, _, err := u.c.api.Actions.GetWorkflowRunByID(ctx, u.c.owner, u.c.repo, s.RunID)
 	switch status(err) {
@@ -250,7 +250,7 @@ func (c *client) wroteIt(ctx context.Context, u *github.User) bool {
 // actionsBot is who GITHUB_TOKEN is.
 const actionsBot = "github-actions[bot]"
 
-// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. Where neither says,
+// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. If neither says,
 // it is taken for GITHUB_TOKEN's.
 func (c *client) whoami(ctx context.Context) string {
 	isApp := strings.HasPrefix(c.token, "ghs_") // no user is behind it

@@ -4,7 +4,7 @@ package limit
 
 import "syscall"
 
-// Free is how many bytes an ordinary user can still write on the file system of a folder; ok is false where it cannot
+// Free is how many bytes an ordinary user can still write on the file system of a folder; ok is false if it cannot
 // be found out.
 func Free(dir string) (bytes uint64, ok bool) {
 	var s syscall.Statfs_t

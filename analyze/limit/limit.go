@@ -57,7 +57,7 @@ type Error struct{ text string }
 
 func (e *Error) Error() string { return e.text }
 
-// Size refuses what is larger than the limit; nil where it is not.
+// Size refuses what is larger than the limit; nil if it is not.
 func (l Limit) Size(bytes int64) error {
 	if bytes > l.Bytes {
 		return &Error{"larger than " + size(l.Bytes) + ", which is the most that is read"}
@@ -103,7 +103,7 @@ func (l Limit) ReadFile(path string) ([]byte, error) {
 	return b, err
 }
 
-// Room refuses a scratch copy of so many bytes for which a folder has no room; nil where that cannot be found out.
+// Room refuses a scratch copy of so many bytes for which a folder has no room; nil if that cannot be found out.
 func Room(dir string, bytes int64) error {
 	if free, ok := Free(dir); ok && uint64(max(bytes, 0)) > free {
 		return &Error{fmt.Sprintf("needs %s in %s, which has %s", size(bytes), dir, size(int64(free)))}

@@ -132,7 +132,7 @@ func known(v int64) *int64 {
 	return &v
 }
 
-// perSecond is a rate over ns, or nil where no time passed.
+// perSecond is a rate over ns, or nil if no time passed.
 func perSecond(n, ns int64) *float64 {
 	if ns <= 0 {
 		return nil

@@ -26,7 +26,7 @@ func HTTPStatus(status int) string {
 	return "http_" + string([]byte{'0' + byte(status/100), '0' + byte(status/10%10), '0' + byte(status%10)})
 }
 
-// knownKind is kind, or Other where nobody could have written it.
+// knownKind is kind, or Other if nobody could have written it.
 func knownKind(kind string) string {
 	for _, k := range Kinds {
 		if k == kind {

@@ -16,7 +16,7 @@ const SchemaID = "explain.load/1"
 type Result struct {
 	Schema   string      `json:"schema"`
 	Tool     report.Tool `json:"tool"`
-	Model    *string     `json:"model"` // as the server names it; the last part where that is a path
+	Model    *string     `json:"model"` // as the server names it; the last part if that is a path
 	Workload Workload    `json:"workload"`
 	Complete bool        `json:"complete"` // all that was planned was sent and answered, or failed by itself
 	Stopped  string      `json:"stopped"`  // why not complete: server_gone, interrupted, aborted; empty otherwise
@@ -27,7 +27,7 @@ type Result struct {
 	Tokens   Tokens    `json:"tokens"`
 	Rates    Rates     `json:"rates"`
 	SLO      SLO       `json:"slo"`
-	Goodput  *Goodput  `json:"goodput"` // null where no limit was given
+	Goodput  *Goodput  `json:"goodput"` // null if no limit was given
 	Latency  Latency   `json:"latency"`
 	Every    int64     `json:"every"`    // requests[] lists each n-th one
 	Requests []Request `json:"requests"` // in the order in which they were due
@@ -79,7 +79,7 @@ type Failure struct {
 	Count int64  `json:"count"`
 }
 
-// Tokens of the requests that succeeded. Null where neither the server nor the stream tells.
+// Tokens of the requests that succeeded. Null if neither the server nor the stream tells.
 type Tokens struct {
 	Input  *int64 `json:"input"`
 	Output *int64 `json:"output"`
@@ -110,7 +110,7 @@ type Goodput struct {
 	Rate  *float64 `json:"rate"`  // per second of the window
 }
 
-// Latency of the requests that succeeded, from the moment each was due. Null where nothing was measured.
+// Latency of the requests that succeeded, from the moment each was due. Null if nothing was measured.
 type Latency struct {
 	TTFT *Distribution `json:"ttft"` // to the first token
 	TPOT *Distribution `json:"tpot"` // from the first token to the last, per token after the first

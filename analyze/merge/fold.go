@@ -314,7 +314,7 @@ func partsOf(r *report.Report, m *report.Metric, rule *report.Merge) (above, bel
 	return value(rule.Of, m.Labels), value(rule.Over, m.Labels)
 }
 
-// value of a merged metric; nil where it is not known.
+// value of a merged metric; nil if it is not known.
 func (f *fold) value(x *metricFold) *float64 {
 	v := 0.0
 	switch x.rule.How {
@@ -389,7 +389,7 @@ type deviceKey struct {
 
 func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.device) }
 
-// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in
+// devices number the GPUs of a run: by their own numbers if no two captures share one, else one after the other in
 // the order of ranks.
 type devices struct {
 	list    []deviceKey

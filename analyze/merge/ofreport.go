@@ -55,7 +55,7 @@ func OfReport(name string, r *report.Report, rules *Rules, own Own) (*Capture, e
 	return c, nil
 }
 
-// noRanges is the flag that leaves out what other reports hold of ranges; sections say so where it was given.
+// noRanges is the flag that leaves out what other reports hold of ranges; sections say so if it was given.
 const noRanges = "--no-nvtx-kernel-map"
 
 func withoutRanges(r *report.Report) bool {

@@ -217,7 +217,7 @@ func (c *Capture) encode() ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// raw writes a capture that is encoded. Its body is left out where it is nil.
+// raw writes a capture that is encoded. Its body is left out if it is nil.
 func (p *Writer) raw(h Head, sample, body []byte) error {
 	h.Sampled, h.Left = sample != nil, body == nil
 	p.n++
@@ -354,7 +354,7 @@ func (p *Reader) Next() (*Head, error) {
 	return p.next, nil
 }
 
-// body reads the capture after its head; nil where it was left out.
+// body reads the capture after its head; nil if it was left out.
 func (p *Reader) body() ([]byte, error) {
 	if !p.unread {
 		return nil, nil

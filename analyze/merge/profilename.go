@@ -78,7 +78,7 @@ func (f *fold) rankProfiles() {
 	}
 }
 
-// numbersOf are the ranks that indexes of some kinds make; ok is false where a name states none of them, or two the same.
+// numbersOf are the ranks that indexes of some kinds make; ok is false if a name states none of them, or two the same.
 func numbersOf(of []map[string]int64, kinds []string, size map[string]int64) (numbers []int64, ok bool) {
 	seen := map[int64]bool{}
 	for _, stated := range of {

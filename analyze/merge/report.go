@@ -53,7 +53,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// provenance names the run: the capture itself where there is one.
+// provenance names the run: the capture itself if there is one.
 func (f *fold) provenance() report.Provenance {
 	p := report.Provenance{Name: fmt.Sprintf("run of %d captures", len(f.captures)), Kind: mergedKind, Bytes: f.bytes,
 		Tables: f.inputs}
@@ -69,7 +69,7 @@ func (f *fold) provenance() report.Provenance {
 	return p
 }
 
-// common is the text that all captures state; nil where they differ or one does not know.
+// common is the text that all captures state; nil if they differ or one does not know.
 func common(list []*captureFold, of func(*report.Environment) *string) *string {
 	var value *string
 	for i, c := range list {
@@ -240,7 +240,7 @@ func (f *fold) merged() []report.Metric {
 	return list
 }
 
-// coverage is the share of the captures that have the table behind a metric; nil where all have it.
+// coverage is the share of the captures that have the table behind a metric; nil if all have it.
 func (f *fold) coverage(m *report.Metric) *float64 {
 	if len(m.Source.Tables) == 0 {
 		return m.Coverage

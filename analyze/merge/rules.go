@@ -79,7 +79,7 @@ func has(family, key string, labels report.Labels) bool {
 	return true
 }
 
-// eventsOf says which counted events the summary of a metric is made of; ok is false where it has none. A metric
+// eventsOf says which counted events the summary of a metric is made of; ok is false if it has none. A metric
 // without labels counts the events that it is seen with labels of.
 func (f *fold) eventsOf(m *report.Metric, rule *report.Merge) (keep func(key string) bool, ok bool) {
 	if rule.Events == "" || rule.Sets != nil && !slices.Contains(rule.Sets, m.Labels.Keys()) {

@@ -334,7 +334,7 @@ func (f *tableFold) shares() {
 	}
 }
 
-// othersOf is the row that sums up rows. Where captures cut their tables, a sum that one did not keep is not known.
+// othersOf is the row that sums up rows. If captures cut their tables, a sum that one did not keep is not known.
 func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
 	last := make([]report.Cell, len(f.table.Columns))
 	if at, ok := f.place[firstOf(f.rule.keys)]; ok {
@@ -396,7 +396,7 @@ func (f *countsFold) add(list []Counts) {
 	}
 }
 
-// summary describes the events of a family whose keys are kept; nil if there are none. only, where it is set, names all
+// summary describes the events of a family whose keys are kept; nil if there are none. only, if it is set, names all
 // keys that may be kept.
 func (f *countsFold) summary(family string, keep func(string) bool, only []string) *report.Summary {
 	all, _ := f.together(family, keep, only)

@@ -24,7 +24,7 @@ type entry struct {
 // MaxExact is how many ranks the report of a run is exact of. Of more it is made of samples.
 const MaxExact = 256
 
-// stored is a capture as it was read: its sample, and all of it where that is there.
+// stored is a capture as it was read: its sample, and all of it if that is there.
 type stored struct {
 	source       string
 	head         Head
@@ -32,7 +32,7 @@ type stored struct {
 }
 
 // Union writes the captures of all sources into one partial. A capture that several hold is written once, as of its
-// trace where one is; where they differ in what they say of it they were made by other versions or with other flags,
+// trace if one is; if they differ in what they say of it they were made by other versions or with other flags,
 // which is an error.
 func Union(ctx context.Context, w io.Writer, sources []Source) error {
 	l, err := index(ctx, sources)

@@ -92,7 +92,7 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 	}
 }
 
-// kindRow is the row of a table of kinds; nil where it has none.
+// kindRow is the row of a table of kinds; nil if it has none.
 func kindRow(t *report.Table, g *report.UnitGroup) []report.Cell {
 	if t == nil {
 		return nil

@@ -20,7 +20,7 @@ const (
 	maxCauses = 8
 )
 
-// find names the rank with which the waiting begins. Where clocks could not be compared it is the one that comes last.
+// find names the rank with which the waiting begins. If clocks could not be compared it is the one that comes last.
 func (s *rankSection) find() {
 	if len(s.ranks) < 2 {
 		return
@@ -36,7 +36,7 @@ func (s *rankSection) find() {
 	}
 }
 
-// tellable gives the severity of a rank that others wait for; ok is false where it is not worth telling.
+// tellable gives the severity of a rank that others wait for; ok is false if it is not worth telling.
 func tellable(time, window int64, often bool) (severity report.Severity, ok bool) {
 	switch share := float64(time) / float64(max(1, window)); {
 	case share >= highShare:
@@ -92,7 +92,7 @@ func (s *rankSection) findFirst(c *chain) {
 		Evidence: evidence, Advice: append(advice, usualReasons), Doc: "ranks", Worth: &report.Worth{Time: min(c.Time, window), Of: window}})
 }
 
-// residual is what the clocks of the run are off at most, in ns; 0 where all captures are of one session.
+// residual is what the clocks of the run are off at most, in ns; 0 if all captures are of one session.
 func (s *rankSection) residual() float64 {
 	off := 0.0
 	for i := range s.aligned.Clocks {

@@ -19,7 +19,7 @@ type Capture struct {
 	// Run is of the host and the hour of the session: what differs between runs (node, clocks, driver, neighbours) is
 	// the same within one.
 	Run *string `json:"run"`
-	// Overhead is what profiling cost the program, where that was measured.
+	// Overhead is what profiling cost the program, if that was measured.
 	Overhead *Overhead `json:"overhead,omitempty"`
 }
 
@@ -31,7 +31,7 @@ type Overhead struct {
 	ProfiledN int64   `json:"profiled_n"` // observations
 	PlainN    int64   `json:"plain_n"`
 	Ratio     float64 `json:"ratio"` // profiled ÷ plain - 1: 0.33 is a third slower
-	// Low and High bound the ratio at 95 %, as if the observations were independent; null where there is one of each.
+	// Low and High bound the ratio at 95 %, as if the observations were independent; null if there is one of each.
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
 }

@@ -21,7 +21,7 @@ const (
 type EnvironmentField struct {
 	Name  string
 	Class FieldClass                  // unless a policy moves it
-	Get   func(e *Environment) string // the value as text; empty where it is not known
+	Get   func(e *Environment) string // the value as text; empty if it is not known
 }
 
 // EnvironmentFields are all fields of [Environment], in its order. It is the one list of them: what is comparable, what
@@ -80,7 +80,7 @@ func (f *EnvironmentField) Differ(a, b string) bool {
 	return f.Name != "load" || !strings.HasSuffix(a, " "+b) && !strings.HasSuffix(b, " "+a)
 }
 
-// recorder is who recorded the capture; unknown where nothing was.
+// recorder is who recorded the capture; unknown if nothing was.
 func recorder(e *Environment) string {
 	switch {
 	case e.Source != nil:
@@ -105,7 +105,7 @@ func gpuModels(e *Environment) string {
 	return strings.Join(list, ", ")
 }
 
-// Software is who served and the packages, with their versions; empty where nothing states them.
+// Software is who served and the packages, with their versions; empty if nothing states them.
 func (e *Environment) Software() string {
 	var list []string
 	for _, s := range []*string{e.Engine, e.Packages} {

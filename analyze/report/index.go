@@ -21,7 +21,7 @@ type Index struct {
 
 // Group is one kind of unit with what the report's table of kinds says of it. Unknown numbers are -1.
 type Group struct {
-	ID            string // empty where the report lists the kind in its table alone, so that no metric is of it
+	ID            string // empty if the report lists the kind in its table alone, so that no metric is of it
 	Phase         string
 	Batch, Tokens int64
 	Signature     string
@@ -75,7 +75,7 @@ func (x *Index) Metrics(id string) []*Metric {
 	return x.byID[id]
 }
 
-// Value of a metric; ok is false where the report does not have it, or does not know it.
+// Value of a metric; ok is false if the report does not have it, or does not know it.
 func (x *Index) Value(id string, l Labels) (v float64, ok bool) {
 	if m := x.Metric(id, l); m != nil && m.Value != nil {
 		return *m.Value, true
@@ -97,7 +97,7 @@ func (x *Index) Table(section, id string) *Table { return x.tables[section+"/"+i
 // Groups are the kinds of unit that the report knows the mean time of, those with most time first.
 func (x *Index) Groups() []Group { return x.groups }
 
-// Main is the kind of unit that unlabelled metrics are of; ok is false where there is none.
+// Main is the kind of unit that unlabelled metrics are of; ok is false if there is none.
 func (x *Index) Main() (g int, ok bool) { return x.main, x.main >= 0 }
 
 // PhaseMain is the kind that metrics labelled with the phase alone are of, the phase's with most time; -1 if

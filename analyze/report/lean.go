@@ -103,7 +103,7 @@ func (l *Lean) metrics(list []Metric) []Metric {
 	return list
 }
 
-// section keeps the tables that are read. Where the series lists the units, the table of them says nothing more.
+// section keeps the tables that are read. If the series lists the units, the table of them says nothing more.
 func (l *Lean) section(s *Section, listed bool) {
 	s.Charts, s.Notes, s.Derivation = []Chart{}, []string{}, ""
 	s.Tables = slices.DeleteFunc(s.Tables, func(t Table) bool {

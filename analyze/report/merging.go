@@ -29,7 +29,7 @@ type Merge struct {
 	// Of and Over are ids of metrics, or of columns of the same table: what a ratio is made of, and what a mean is
 	// weighted by.
 	Of, Over string
-	// More says that a ratio may be over more than Over counts: how much follows from the ratio where that is not 0.
+	// More says that a ratio may be over more than Over counts: how much follows from the ratio if that is not 0.
 	More bool
 	// Events is the family of events (kernel, api, memcpy) whose counted durations give percentiles; Sets are the sets of
 	// labels that have them, all where nil.
@@ -48,13 +48,13 @@ var (
 	// Device is of one GPU: a metric without the label device has no meaning for a run; a column tells by its GPU, under
 	// its number in the run, which row is which.
 	Device = Merge{How: HowDevice}
-	// OneDevice is a column with the number in the run of the GPU that a row is of, unknown where it is of several.
+	// OneDevice is a column with the number in the run of the GPU that a row is of, unknown if it is of several.
 	OneDevice = Merge{How: HowOneDevice}
 	// OfStep is of one step: that of the capture in which it takes longest.
 	OfStep = Merge{How: HowStep}
 	// Key tells rows of a table apart: rows with equal keys become one.
 	Key = Merge{How: HowKey}
-	// Same is the value that all captures have, unknown where they differ.
+	// Same is the value that all captures have, unknown if they differ.
 	Same = Merge{How: HowSame}
 	// OfMost is a text of the capture with most of the first column that adds up.
 	OfMost = Merge{How: HowMost}
@@ -62,7 +62,7 @@ var (
 	Leave = Merge{How: HowLeave}
 )
 
-// RatioOf is of over over. Of a metric of may be empty where no metric says it: it then follows in each capture from the
+// RatioOf is of over over. Of a metric of may be empty if no metric says it: it then follows in each capture from the
 // ratio and over, which has no labels.
 func RatioOf(of, over string) Merge { return Merge{How: HowRatio, Of: of, Over: over} }
 

@@ -135,7 +135,7 @@ type Metric struct {
 	Scale     Scale      `json:"scale"`
 	Group     string     `json:"group,omitempty"` // id of the kind of unit that the value is of: see UnitGroup
 	N         int64      `json:"n"`               // observations behind the value
-	Summary   *Summary   `json:"summary"`         // distribution of the observations, where there is one
+	Summary   *Summary   `json:"summary"`         // distribution of the observations, if there is one
 	Histogram *Histogram `json:"histogram,omitempty"`
 	Coverage  *float64   `json:"coverage,omitempty"` // share of the data behind the value, where not all of it
 	Source    Source     `json:"source"`

@@ -119,7 +119,7 @@ type Environment struct {
 	SchemaVersion   *string  `json:"schema_version"`
 }
 
-// GPU is one device that did work in the capture. Attributes are null where the capture does not state them.
+// GPU is one device that did work in the capture. Attributes are null if the capture does not state them.
 type GPU struct {
 	Device          int      `json:"device"` // the deviceId of the event rows
 	Name            *string  `json:"name"`
@@ -201,7 +201,7 @@ type Section struct {
 	Group      string   `json:"group,omitempty"` // what it stands with on a page, "Step/unit"; before the slash a part of the contents
 	Status     Status   `json:"status"`
 	Reason     string   `json:"reason"`   // why the status is not ok; empty otherwise
-	Coverage   *float64 `json:"coverage"` // share of the data the section could use, where that is a question
+	Coverage   *float64 `json:"coverage"` // share of the data the section could use, if that is a question
 	Derivation string   `json:"derivation"`
 	Notes      []string `json:"notes"` // limitations and definitions a reader needs
 	Tables     []Table  `json:"tables"`
@@ -261,29 +261,29 @@ type Series struct {
 	Style  string    `json:"style,omitempty"`
 	Labels []string  `json:"labels"`
 	Values []float64 `json:"values"`
-	// Category of the kernel that a box of a flame is; absent where it is a range.
+	// Category of the kernel that a box of a flame is; absent if it is a range.
 	Category string `json:"category,omitempty"`
 }
 
 // Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics, and the
-// first of them is the number that the title is about. Where the capture has units of work, a finding is about the
+// first of them is the number that the title is about. If the capture has units of work, a finding is about the
 // steady part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
 type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
 	Title    string   `json:"title"`
-	// Place is the range, call chain, call, kernel or thread that holds at least 30 % of the time in question; empty where
+	// Place is the range, call chain, call, kernel or thread that holds at least 30 % of the time in question; empty if
 	// nobody knows, or the title says it.
 	Place    string      `json:"place,omitempty"`
 	Evidence []MetricRef `json:"evidence"`
 	Advice   []string    `json:"advice"`
 	Doc      string      `json:"doc"` // id of the section that made it; `explain doc ID` prints its page
-	// Worth is how much time could be won; nil where that is not known.
+	// Worth is how much time could be won; nil if that is not known.
 	Worth *Worth `json:"worth,omitempty"`
 }
 
 // Worth is the most time that could be won if what a finding is about went away altogether: a ceiling, no forecast. It
-// is of one device, where several work side by side of the one that has most to win.
+// is of one device, if several work side by side of the one that has most to win.
 type Worth struct {
 	Time  int64  `json:"time"`            // ns that could be won, at most Of
 	Of    int64  `json:"of"`              // ns that were looked at: the steady part of the window, else the window

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// UnitCut is what a report says of its units where they are cut at another anchor than the one it uses.
+// UnitCut is what a report says of its units if they are cut at another anchor than the one it uses.
 type UnitCut struct {
 	Anchor   UnitAnchor   `json:"anchor"`
 	Name     string       `json:"name"`
@@ -44,7 +44,7 @@ func (a *UnitAnchor) Same(b *UnitAnchor) bool {
 	return a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && a.Paired == b.Paired && slices.Equal(a.Names, b.Names)
 }
 
-// Used is the anchor that the units start at, or nil where they were found in another way.
+// Used is the anchor that the units start at, or nil if they were found in another way.
 func (u *Unit) Used() *UnitAnchor {
 	for i := range u.Anchors {
 		if u.Anchors[i].Used {
@@ -54,7 +54,7 @@ func (u *Unit) Used() *UnitAnchor {
 	return nil
 }
 
-// CutAt is the report with its units cut at an anchor: itself where they are, and ok is false where it does not know.
+// CutAt is the report with its units cut at an anchor: itself where they are, and ok is false if it does not know.
 // The new report shares what does not depend on the unit with r, which stays as it is, and has no further cuts.
 // Findings about units are left out.
 func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {

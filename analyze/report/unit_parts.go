@@ -79,7 +79,7 @@ func (p *UnitPart) Times() []int64 {
 	return list
 }
 
-// PartsOf is where the units of a kind went; nil where that is not known.
+// PartsOf is where the units of a kind went; nil if that is not known.
 func (u *Unit) PartsOf(group string, device int64) *UnitParts {
 	for _, p := range u.Parts {
 		if p.Group == group && p.Device == device {

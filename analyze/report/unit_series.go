@@ -62,7 +62,7 @@ type UnitPoint struct {
 	Step int64
 }
 
-// NewUnitSeries encodes units, every k-th of them where there are more than MaxSeriesUnits.
+// NewUnitSeries encodes units, every k-th of them if there are more than MaxSeriesUnits.
 func NewUnitSeries(units []UnitPoint) *UnitSeries {
 	every := 1
 	if len(units) > MaxSeriesUnits {

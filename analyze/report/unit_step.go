@@ -64,7 +64,7 @@ type UnitStep struct {
 	Copies      []int64 `json:"copies"`       // runs of ns, sums
 	Gaps        []int64 `json:"gaps"`         // position less the one before, cause, ns by turns; what is missing is 0
 	GapMedian   []int64 `json:"gap_median"`   // runs of ns
-	// Inside is runs of the place in Stacks of the ranges around the call that launched it, or -1; absent where no call is
+	// Inside is runs of the place in Stacks of the ranges around the call that launched it, or -1; absent if no call is
 	// in a range.
 	Inside []int64 `json:"inside,omitempty"`
 
@@ -231,18 +231,18 @@ type UnitShown struct {
 	Duration int64   `json:"duration"` // ns
 	GPU      []int64 `json:"gpu"`      // name, streamId, start, ns: work that overlaps the unit, by start
 	Gaps     []int64 `json:"gaps"`     // start, and ns by cause: a gap in which nothing ran on the device
-	Thread   string  `json:"thread"`   // that launched most of the unit's kernels; empty where it is not known
+	Thread   string  `json:"thread"`   // that launched most of the unit's kernels; empty if it is not known
 	Calls    []int64 `json:"calls"`    // name, start, ns: of that thread
 	// Others are the other threads that launched kernels of the unit, that with most of them first.
 	Others  []UnitThread `json:"other_threads,omitempty"`
 	Ranges  []int64      `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut int64        `json:"left_out"` // events that there was no room for
 	// Origins are by piece of GPU work the place in Calls, and behind them in those of Others, of the call that launched
-	// it, or -1 where that is not among them, less the place before it, and the place in Names of the geometry of its
-	// launch, or -1. Absent where neither is known.
+	// it, or -1 if that is not among them, less the place before it, and the place in Names of the geometry of its
+	// launch, or -1. Absent if neither is known.
 	Origins []int64 `json:"origins,omitempty"`
 	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
-	// What is too short to be drawn counts with what is before it. Absent where it is not known.
+	// What is too short to be drawn counts with what is before it. Absent if it is not known.
 	Path []int64 `json:"path,omitempty"`
 }
 
@@ -318,7 +318,7 @@ func (u *UnitShown) SetOrigins(list []UnitOrigin) {
 	}
 }
 
-// WorkOrigins is where each piece of GPU work comes from; nil where nothing is known.
+// WorkOrigins is where each piece of GPU work comes from; nil if nothing is known.
 func (u *UnitShown) WorkOrigins() (list []UnitOrigin) {
 	last := int64(0)
 	for i := 0; i+shownOrigin <= len(u.Origins); i += shownOrigin {
@@ -373,7 +373,7 @@ func (u *UnitShown) Events() (work, calls, ranges []UnitEvent, gaps []UnitGap) {
 	return unpackEvents(u.GPU, shownGPU), unpackEvents(u.Calls, shownCall), unpackEvents(u.Ranges, shownRange), gaps
 }
 
-// Step is what is known of a kind of unit on a device; nil where nothing is. A negative device is any.
+// Step is what is known of a kind of unit on a device; nil if nothing is. A negative device is any.
 func (u *Unit) Step(group string, device int64) *UnitStep {
 	if u.Steps == nil {
 		return nil

@@ -67,7 +67,7 @@ func SchemaFirst(b []byte) string {
 			return ""
 		}
 	}
-	t, _ := d.Token() // nil where it fails
+	t, _ := d.Token() // nil if it fails
 	schema, _ := t.(string)
 	return schema
 }

@@ -104,7 +104,7 @@ func explained(w io.Writer, root *cobra.Command, name string) error {
 	return nil
 }
 
-// commandOf is the command of a name such as "history check"; nil where there is none.
+// commandOf is the command of a name such as "history check"; nil if there is none.
 func commandOf(root *cobra.Command, name string) *cobra.Command {
 	words := strings.Fields(strings.TrimPrefix(name, "explain "))
 	cmd, rest, err := root.Find(words)
@@ -126,7 +126,7 @@ func nearest(root *cobra.Command, name string) string {
 	return help.Nearest(name, slices.Concat(names, analyze.FindingIDs(), metricIDs(), docs.Words()))
 }
 
-// describeFlag writes what a flag of any command says, given with or without its dashes: once where several commands
+// describeFlag writes what a flag of any command says, given with or without its dashes: once if several commands
 // say the same.
 func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, err error) {
 	name = strings.TrimLeft(name, "-")

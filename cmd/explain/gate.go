@@ -186,7 +186,7 @@ func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judg
 	return res, err
 }
 
-// due are the pull requests to judge, nil for what is judged without one. There is none where a run that others wait
+// due are the pull requests to judge, nil for what is judged without one. There is none if a run that others wait
 // for has not finished, or was for none; the log says why.
 func (f *gateFlags) due(cmd *cobra.Command, s *gate.Session) ([]*gate.Pull, error) {
 	if s == nil {
@@ -443,7 +443,7 @@ func (j *judged) markdown(limit int) string {
 	return diffrender.Comment(j.c, o)
 }
 
-// summary is the comment, and what it has no room for, in at most limit bytes: the whole comparison, or, where there is
+// summary is the comment, and what it has no room for, in at most limit bytes: the whole comparison, or, if there is
 // nothing to compare with, where the time of the head goes.
 func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)

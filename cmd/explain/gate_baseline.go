@@ -27,14 +27,14 @@ type baseline struct {
 	inputs  []input.File
 	reports []*report.Report
 	source  string
-	sha     string // that was measured, where known
+	sha     string // that was measured, if known
 	run     string // page of the run that measured it
 	none    policy.NoBase
 	notes   [][]doc.Span
 }
 
 // measured takes, on workflow_run, the reports of both sides out of what the run left which has finished: those below a
-// folder named base are the base's, all others the head's. Where the base branch has a baseline of its own, that of the
+// folder named base are the base's, all others the head's. If the base branch has a baseline of its own, that of the
 // change is not looked at.
 func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) error {
 	switch {
@@ -170,7 +170,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 }
 
 // fromHistory takes from the history what the comparison lacks: noise floors, what was spent of budgets, and the base
-// where nothing else gave one.
+// if nothing else gave one.
 func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string, head *report.Report,
 	b *baseline, opt *diff.Options) (*historycmd.Said, error) {
 	commit := cmp.Or(f.baseCommit, b.sha)
@@ -196,7 +196,7 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 }
 
 // trustedHistory takes the history of an artifact that a run on the base branch left. A file of the workspace is
-// believed only where no change is judged: the change can have written it, or the cache that it came from.
+// believed only if no change is judged: the change can have written it, or the cache that it came from.
 func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir string) error {
 	store := f.rules.past.Store
 	if f.historyArtifact != "" {

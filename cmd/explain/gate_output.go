@@ -59,7 +59,7 @@ func hardware(heads []*report.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// engines are those of both sides, with their versions as their logs state them; empty where none does.
+// engines are those of both sides, with their versions as their logs state them; empty if none does.
 func engines(base, head []*report.Report) string {
 	of := func(side []*report.Report) string {
 		for _, r := range side {

@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-// readPolicy reads the policy file. Where the base has none yet, the default rules judge.
+// readPolicy reads the policy file. If the base has none yet, the default rules judge.
 func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source string, err error) {
 	if f.rules.policy == "" {
 		source = diffdoc.DefaultRules
@@ -51,7 +51,7 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 	return p, source, err
 }
 
-// readNoise reads the noise floors; nil where there are none, or the base has none yet.
+// readNoise reads the noise floors; nil if there are none, or the base has none yet.
 func (f *gateFlags) readNoise(ctx context.Context) (*diff.Noise, error) {
 	if f.rules.noise == "" {
 		return nil, nil

@@ -59,7 +59,7 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 	cmdenv.Complete(cmd, "comment", commentModes)
 }
 
-// session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code
+// session opens the session with GitHub. It is nil outside of GitHub Actions, if nothing is fetched or posted. Code
 // of strangers beside a token that can write is refused. Wrong usage is an error beside a session, which says so where
 // the last verdict stands. Folder is --out.
 func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate.Session, error) {

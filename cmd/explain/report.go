@@ -280,7 +280,7 @@ func overTargets(force bool) atomicfile.Over {
 	return atomicfile.Over{Begins: "# Kernels with most time, as explain report --ncu-targets found them", Force: force}
 }
 
-// runOf are the captures of one run that arguments name: several files, a glob, or a folder of them. It is nil where
+// runOf are the captures of one run that arguments name: several files, a glob, or a folder of them. It is nil if
 // they name one capture.
 func runOf(args []string) ([]string, error) {
 	if len(args) == 0 || len(args) == 1 && (args[0] == "-" || fetch.Remote(args[0])) {
@@ -299,7 +299,7 @@ func runOf(args []string) ([]string, error) {
 	return list, nil
 }
 
-// inFolder are the captures in a folder, or the partials of them; nil where there are not several, or where the folder
+// inFolder are the captures in a folder, or the partials of them; nil if there are not several, or where the folder
 // is that of one capture or report.
 func inFolder(path string) []string {
 	for _, name := range []string{"report.json", "comparison.json", input.CapturedTrace} {

@@ -39,7 +39,7 @@ func (f *ruleFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("noise", "json")
 }
 
-// defaultRules lists the rules that judge where nobody wrote one, a line each.
+// defaultRules lists the rules that judge if nobody wrote one, a line each.
 func defaultRules() string {
 	var b strings.Builder
 	rules := policy.Default().Rules
@@ -76,7 +76,7 @@ func (f *ruleFlags) parsed() ([]policy.Rule, error) {
 	return list, nil
 }
 
-// noiseBlock is what --noise names; nil where it names nothing.
+// noiseBlock is what --noise names; nil if it names nothing.
 func (f *ruleFlags) noiseBlock() (*diff.Noise, error) {
 	if f.noise == "" {
 		return nil, nil

@@ -49,7 +49,7 @@ func versionLine() string {
 		runtime.GOARCH, report.SchemaID)
 }
 
-// builtFrom names the commit of a build and its day, and says where files differ from it; empty where neither is known.
+// builtFrom names the commit of a build and its day, and says where files differ from it; empty if neither is known.
 func builtFrom(settings []debug.BuildSetting) string {
 	of := map[string]string{}
 	for _, s := range settings {

@@ -14,8 +14,8 @@ import (
 // output shows it, and none says it in words of its own.
 type Answer struct {
 	Direction Direction `json:"direction"`
-	Metric    string    `json:"metric"` // whose numbers these are; empty where none decided
-	Change    *float64  `json:"change"` // head over base less 1: 0.118 is +11.8 %; null where the base is 0 or not known
+	Metric    string    `json:"metric"` // whose numbers these are; empty if none decided
+	Change    *float64  `json:"change"` // head over base less 1: 0.118 is +11.8 %; null if the base is 0 or not known
 	From      *float64  `json:"from"`   // of the base
 	To        *float64  `json:"to"`     // of the head
 	Unit      string    `json:"unit"`   // of both: ns, 1, …
@@ -23,7 +23,7 @@ type Answer struct {
 	Of        *string   `json:"of"`     // "3 of 26 steps", where the change is in some of them; else null
 	// Rows are causes, the one that explains most first; together with Rest they sum to the change of the mean unit.
 	Rows []AnswerRow `json:"rows"`
-	Rest *float64    `json:"rest"` // ns, that the rows leave; null where they do not sum to a change
+	Rest *float64    `json:"rest"` // ns, that the rows leave; null if they do not sum to a change
 	// Resolution is the smallest loss that would have failed, 0.03 is 3 %, where the answer is that nothing changed by
 	// as much.
 	Resolution *float64 `json:"resolution,omitempty"`
@@ -35,7 +35,7 @@ type AnswerRow struct {
 	Delta float64  `json:"delta"` // ns per unit
 	Part  string   `json:"part"`  // kernel, kernels, communication, copy, idle, busy
 	What  string   `json:"what"`
-	Where string   `json:"where"` // before #60 (sampling); empty where no place stands out
+	Where string   `json:"where"` // before #60 (sampling); empty if no place stands out
 	With  []string `json:"with"`  // what goes with it: calls, copies, launch geometry
 }
 
@@ -174,7 +174,7 @@ func (r *AnswerRow) Text() string {
 	return text
 }
 
-// RestText is what the rows leave; empty where that is nothing.
+// RestText is what the rows leave; empty if that is nothing.
 func (a *Answer) RestText() string {
 	if a.Rest == nil || math.Abs(Value(a.Rest)) < 0.5 || len(a.Rows) == 0 {
 		return ""

@@ -14,7 +14,7 @@ type Comparison struct {
 	Schema     string      `json:"schema"`
 	Tool       report.Tool `json:"tool"`
 	Verdict    Verdict     `json:"verdict"`
-	Study      *Study      `json:"study,omitempty"` // of sides that differ on purpose; absent where they are judged
+	Study      *Study      `json:"study,omitempty"` // of sides that differ on purpose; absent if they are judged
 	Answer     Answer      `json:"answer"`
 	Cause      string      `json:"cause"` // the answer in one sentence
 	Comparable bool        `json:"comparable"`
@@ -29,9 +29,9 @@ type Comparison struct {
 	// Parts of the units' time, each judged as a series of its own; of one capture a side whose reports list them
 	Parts       []Part      `json:"parts,omitempty"`
 	Attribution Attribution `json:"attribution" lines:"true"`
-	// absent where the sequences of a side are not known, or too different
+	// absent if the sequences of a side are not known, or too different
 	Step         *Step        `json:"step,omitempty" lines:"true"`
-	Ranks        *Ranks       `json:"ranks,omitempty" lines:"true"` // absent where a side is no merged run
+	Ranks        *Ranks       `json:"ranks,omitempty" lines:"true"` // absent if a side is no merged run
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`
@@ -102,7 +102,7 @@ func (c *Comparison) Has(code Code) bool {
 type Side struct {
 	Names    []string `json:"names"`
 	Captures int      `json:"captures"`
-	Engine   string   `json:"engine,omitempty"` // who served, with its version; empty where it is not known
+	Engine   string   `json:"engine,omitempty"` // who served, with its version; empty if it is not known
 }
 
 // Unit says what was compared per what.
@@ -147,9 +147,9 @@ type Test struct {
 // Row compares one metric. Base and Head are means over the captures of a side.
 type Row struct {
 	Metric string `json:"metric"`
-	// of unit that the row is of: decode 32; absent where it is of no kind
+	// of unit that the row is of: decode 32; absent if it is of no kind
 	Kind string `json:"kind,omitempty"`
-	// of the kind, empty where the reports' unlabelled metrics are of it
+	// of the kind, empty if the reports' unlabelled metrics are of it
 	Labels       report.Labels `json:"labels"`
 	Unit         string        `json:"unit"`
 	Base         *float64      `json:"base"`
@@ -161,7 +161,7 @@ type Row struct {
 	Why          string        `json:"why"`    // how the class was decided, with the numbers it can be checked by
 	NBase        int64         `json:"n_base"` // units
 	NHead        int64         `json:"n_head"`
-	BaseValues   []float64     `json:"base_values"` // by capture, empty where a capture lacks the metric
+	BaseValues   []float64     `json:"base_values"` // by capture, empty if a capture lacks the metric
 	HeadValues   []float64     `json:"head_values"`
 	Interval     *Interval     `json:"interval"`
 	NoiseFloor   *float64      `json:"noise_floor"` // ratio, e.g. 0.05
@@ -177,7 +177,7 @@ type Row struct {
 // Attribution splits the change of one metric into parts that sum to it.
 type Attribution struct {
 	Metric     string           `json:"metric"`
-	Kind       string           `json:"kind,omitempty"` // of unit, which the verdict stands on; absent where there is one
+	Kind       string           `json:"kind,omitempty"` // of unit, which the verdict stands on; absent if there is one
 	Base       float64          `json:"base"`
 	Head       float64          `json:"head"`
 	TotalDelta float64          `json:"total_delta"`
@@ -231,7 +231,7 @@ type Kernel struct {
 	Why           string   `json:"why"`
 	// a replacement, a split into several kernels, another launch; else empty
 	Note string `json:"note"`
-	// how its launch geometry changed: block 4×4 → 16×16; absent where it did not
+	// how its launch geometry changed: block 4×4 → 16×16; absent if it did not
 	Launch string `json:"launch,omitempty"`
 	// Interval of the ratio, where the row was judged over units or captures; it is around the ratio as it stands here.
 	Interval  *Interval `json:"interval,omitempty"`
@@ -287,11 +287,11 @@ type Unjudged struct {
 	Base  float64  `json:"base"`
 	Head  float64  `json:"head"`
 	Delta float64  `json:"delta"`
-	Ratio *float64 `json:"ratio"` // head over base; null where the base is 0
+	Ratio *float64 `json:"ratio"` // head over base; null if the base is 0
 }
 
 // Part is one part of the time of the units of a kind: a family of kernels, exposed communication, exposed copies of one
-// kind, idle time of one cause. Times are of the mean unit, ns. Where single units carry the change, Delta is what they
+// kind, idle time of one cause. Times are of the mean unit, ns. If single units carry the change, Delta is what they
 // add, and there is no interval.
 type Part struct {
 	Unit     string        `json:"unit"` // kind of unit
@@ -304,7 +304,7 @@ type Part struct {
 	Share    float64       `json:"share"` // Delta over the base's mean unit
 	Class    Class         `json:"class"`
 	P        float64       `json:"p"`        // that it did not change, adjusted over the parts
-	Interval *Interval     `json:"interval"` // of Delta, ns; null where single units carry it
+	Interval *Interval     `json:"interval"` // of Delta, ns; null if single units carry it
 	Hits     *PartHits     `json:"hits"`     // null: all units changed, or none
 }
 
@@ -336,7 +336,7 @@ type Gate struct {
 	Class  Class    `json:"class"`
 	P      *float64 `json:"p"` // that the change is beyond the rule by noise alone, adjusted over what is judged
 	// Resolution is the smallest loss that would have failed, a ratio: 0.061 is "would have failed from +6.1 % on". Null
-	// where that is not known.
+	// if that is not known.
 	Resolution *float64   `json:"resolution"`
 	Verdict    Verdict    `json:"verdict"`
 	CountsAs   Verdict    `json:"counts_as"` // towards the verdict of the comparison, by level and policy
@@ -345,7 +345,7 @@ type Gate struct {
 	Waiver     *WaiverRef `json:"waiver"` // that covers what the gate found, also one that does not hold
 }
 
-// Tested is a relative change with its interval, equal to it where there is none.
+// Tested is a relative change with its interval, equal to it if there is none.
 type Tested struct {
 	Change float64 `json:"change"`
 	Low    float64 `json:"low"`

@@ -8,10 +8,10 @@ import (
 // times from Edges[i] up to Edges[i+1]; the last one has no upper edge.
 type Distribution struct {
 	Metric string    `json:"metric"`
-	Edges  []float64 `json:"edges"` // ns, lower edges; empty where single units are not known
+	Edges  []float64 `json:"edges"` // ns, lower edges; empty if single units are not known
 	Base   []int64   `json:"base"`  // units
 	Head   []int64   `json:"head"`
-	// Captures are the times of single units by capture, the base's first; absent where they are not known.
+	// Captures are the times of single units by capture, the base's first; absent if they are not known.
 	Captures []CaptureUnits `json:"captures,omitempty"`
 }
 
@@ -20,7 +20,7 @@ type CaptureUnits struct {
 	Side  string    `json:"side"`  // base or head
 	Name  string    `json:"name"`  // of the capture
 	Count int64     `json:"count"` // units that the report lists
-	Times []float64 `json:"times"` // ns, in the order in which they ran; every k-th where there are many
+	Times []float64 `json:"times"` // ns, in the order in which they ran; every k-th if there are many
 }
 
 // Validate reports what makes the bins none.

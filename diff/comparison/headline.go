@@ -50,7 +50,7 @@ func (c *Comparison) Headline() (*Row, *Gate) {
 
 // wayBack is the row of time that leads whichever side is the base: of those that changed by more than their rule
 // allows, either way, the one that changed most, those that did so for certain first by what the gate was decided on,
-// which need not be the row alone: the other kinds of unit, or the parts; nil where none did. Parts that are certain
+// which need not be the row alone: the other kinds of unit, or the parts; nil if none did. Parts that are certain
 // where the row is not may hold a rule that the row would keep. What changed for certain, and by more than its rule for
 // all that is known, is not certain in this sense: it would not fail.
 func (c *Comparison) wayBack() (best *Row) {

@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// Ranks is the change of two merged runs, rank by rank where both have the same ranks in the same roles, else by role.
+// Ranks is the change of two merged runs, rank by rank if both have the same ranks in the same roles, else by role.
 // Times are ns; what a side does not know is null. Judged are the run's time, and ranks.held_up_ratio and
 // ranks.first_ratio by the rules that name them.
 type Ranks struct {
 	By    string     `json:"by"`    // rank or role
-	Where string     `json:"where"` // one line; empty where all changed alike
-	Held  *HeldUp    `json:"held"`  // null where a side does not say whom ranks wait for
+	Where string     `json:"where"` // one line; empty if all changed alike
+	Held  *HeldUp    `json:"held"`  // null if a side does not say whom ranks wait for
 	Rows  []RankRow  `json:"rows"`  // in the order of the base's ranks
 	Steps []RankStep `json:"steps"` // slowest rank of each step, where every rank has as many steps on both sides
 }
@@ -51,7 +51,7 @@ type HeldUp struct {
 	HeadRank  string  `json:"head_rank"`
 	Cause     string  `json:"cause"`  // what the head's does meanwhile; empty: not captured
 	Slower    string  `json:"slower"` // the rank whose waiting grew most, where it is another one; empty: none
-	Text      string  `json:"text"`   // one line; empty where waiting grew by less than 1 % of the time
+	Text      string  `json:"text"`   // one line; empty if waiting grew by less than 1 % of the time
 }
 
 // RankStep is one step of both runs: the rank that took longest.

@@ -24,7 +24,7 @@ type Step struct {
 	Sporadic   float64   `json:"sporadic"`
 	BaseUnits  int64     `json:"base_units"`
 	HeadUnits  int64     `json:"head_units"`
-	Where      string    `json:"where"` // one line; empty where no place stands out
+	Where      string    `json:"where"` // one line; empty if no place stands out
 	Stretches  []Stretch `json:"stretches"`
 	// BaseHiccups and HeadHiccups are single gaps and kernels that took 5 % of the median unit more than their median.
 	BaseHiccups []Hiccup  `json:"base_hiccups"`
@@ -75,10 +75,10 @@ type Hiccup struct {
 // StepRow is one position of both sequences, or of one of them. A time that is left out is 0.
 type StepRow struct {
 	Kind         string `json:"kind"`          // paired, added, removed, folded, end, rest
-	BasePosition *int64 `json:"base_position"` // from 0; null where the base does not have it
+	BasePosition *int64 `json:"base_position"` // from 0; null if the base does not have it
 	HeadPosition *int64 `json:"head_position"` // likewise
 	Positions    int64  `json:"positions"`     // that the row is of: more than one where it is folded
-	// place in Names: of the base's kernel, else the head's; null where it belongs to no kernel
+	// place in Names: of the base's kernel, else the head's; null if it belongs to no kernel
 	Name         *int    `json:"name"`
 	HeadName     *int    `json:"head_name,omitempty"` // where it is another
 	Category     string  `json:"category"`
@@ -112,7 +112,7 @@ const (
 // MaxStepRows bounds the rows; what is beyond is folded.
 const MaxStepRows = 1000
 
-// NameOf is a name that a row numbers; empty where it numbers none.
+// NameOf is a name that a row numbers; empty if it numbers none.
 func (s *Step) NameOf(n *int) string {
 	if n == nil {
 		return ""

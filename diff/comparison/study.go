@@ -11,12 +11,12 @@ import (
 // Study is a comparison of sides that differ on purpose. It has no verdict, and no gate is asked.
 type Study struct {
 	Fields []StudyField `json:"fields"`
-	Step   *float64     `json:"step"` // mean time of a unit, head over base; null where it is not known
-	// Throughput is tokens per second where both sides have a batch size, else units per second, head over base.
+	Step   *float64     `json:"step"` // mean time of a unit, head over base; null if it is not known
+	// Throughput is tokens per second if both sides have a batch size, else units per second, head over base.
 	Throughput *float64 `json:"throughput"`
-	BaseGPUs   int      `json:"base_gpus"` // that did work; 0 where unknown
+	BaseGPUs   int      `json:"base_gpus"` // that did work; 0 if unknown
 	HeadGPUs   int      `json:"head_gpus"`
-	Efficiency *float64 `json:"efficiency"` // throughput per GPU, head over base; null where both sides have as many GPUs
+	Efficiency *float64 `json:"efficiency"` // throughput per GPU, head over base; null if both sides have as many GPUs
 	// Communication is the change of exposed communication, ns per unit, and Collective what it is if it is all of one
 	// sort
 	Communication *float64 `json:"communication"`
@@ -30,7 +30,7 @@ const (
 	StudyWork   = "work"
 )
 
-// StudyField is what differs on purpose. Values are empty where they are not known or the field has none.
+// StudyField is what differs on purpose. Values are empty if they are not known or the field has none.
 type StudyField struct {
 	Name string `json:"name"`
 	Base string `json:"base"`

@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// ChangeText is a relative change, or an absolute one where there is nothing to divide by.
+// ChangeText is a relative change, or an absolute one if there is nothing to divide by.
 func ChangeText(r *Row) string {
 	if r.Ratio != nil && r.Unit != report.Ratio {
 		return unit.Change(Value(r.Ratio) - 1)

@@ -163,7 +163,7 @@ func reportsOf(l Links) (spans []doc.Span) {
 	return spans
 }
 
-// settling is the command that would answer what this comparison does not; empty where it answers, or where other
+// settling is the command that would answer what this comparison does not; empty if it answers, or where other
 // captures of the same would not.
 func settling(c *comparison.Comparison) string {
 	if c.Verdict != comparison.Inconclusive || c.FirstRun() || len(c.Reasons) == 0 {

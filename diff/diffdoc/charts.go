@@ -90,7 +90,7 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 	return blocks
 }
 
-// timeRow is the judged mean time of the unit that the attribution is of; nil where it was not judged.
+// timeRow is the judged mean time of the unit that the attribution is of; nil if it was not judged.
 func timeRow(c *comparison.Comparison) *comparison.Row {
 	for _, metric := range []string{"unit.time.mean", "unit.time.p50"} {
 		for i := range c.Primary {

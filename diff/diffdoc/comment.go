@@ -23,7 +23,7 @@ type CommentOptions struct {
 	Today                  time.Time // a month from which suggested waivers end; zero: they have no day
 }
 
-// What Provenance calls the policy where no file was given.
+// What Provenance calls the policy if no file was given.
 const (
 	DefaultRules = "default rules"
 	FlagRules    = "rules of --fail-on"
@@ -45,7 +45,7 @@ type Provenance struct {
 }
 
 // Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict, counts,
-// cause, the judged numbers and what to do next, and the rest folded. Where it does not fit, it loses in this order:
+// cause, the judged numbers and what to do next, and the rest folded. If it does not fit, it loses in this order:
 // rows of long tables, with the number of rows left out in their place; the folded parts; everything but the verdict.
 // It is never cut inside a row or a folded part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {

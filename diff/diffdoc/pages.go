@@ -105,7 +105,7 @@ func classTone(c comparison.Class) doc.Tone {
 // classWord is a class in its colour.
 func classWord(c comparison.Class) doc.Span { return doc.Text(string(c)).With(classTone(c)) }
 
-// ratioText is head over base as a change; empty where it is not known.
+// ratioText is head over base as a change; empty if it is not known.
 func ratioText(ratio *float64) string {
 	if ratio == nil {
 		return ""
@@ -149,7 +149,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	return spans
 }
 
-// budgetsLine is what came of the budgets where there is no baseline: what failed comes first.
+// budgetsLine is what came of the budgets if there is no baseline: what failed comes first.
 func budgetsLine(c *comparison.Comparison) []doc.Span {
 	gates, all := standing(c), c.Counts.GatesChecked
 	if len(gates) == 0 {
@@ -166,7 +166,7 @@ func budgetsLine(c *comparison.Comparison) []doc.Span {
 	return append(spans, doc.Text("; no baseline to compare with"))
 }
 
-// standing are the gates that the verdict stands on, or stood on before a label accepted it; none where it is a pass.
+// standing are the gates that the verdict stands on, or stood on before a label accepted it; none if it is a pass.
 func standing(c *comparison.Comparison) (list []*comparison.Gate) {
 	verdict := c.Verdict
 	if len(c.Overrides) > 0 {
@@ -180,7 +180,7 @@ func standing(c *comparison.Comparison) (list []*comparison.Gate) {
 	return list
 }
 
-// decisive is the reason that the verdict stands on where no gate counts as that much; nil where one does.
+// decisive is the reason that the verdict stands on if no gate counts as that much; nil if one does.
 func decisive(c *comparison.Comparison) *comparison.Reason {
 	if slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == c.Verdict }) {
 		return nil

@@ -37,7 +37,7 @@ func (p commentPage) primary() (doc.Table, bool) {
 	return t, true
 }
 
-// gateOf is the gate that judged a row, the last one where several did.
+// gateOf is the gate that judged a row, the last one if several did.
 func (p commentPage) gateOf(r *comparison.Row) *comparison.Gate {
 	for i := len(p.c.Gates) - 1; i >= 0; i-- {
 		if g := &p.c.Gates[i]; g.Metric == r.Metric && g.Labels.String() == r.Labels.String() {

@@ -94,7 +94,7 @@ func rankSteps(c *comparison.Comparison) (doc.Table, bool) {
 	return t, true
 }
 
-// rankLine is the one line on ranks, where there is one.
+// rankLine is the one line on ranks, if there is one.
 func rankLine(c *comparison.Comparison) []doc.Block {
 	if c.Ranks == nil {
 		return nil

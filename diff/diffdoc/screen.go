@@ -96,7 +96,7 @@ func clipSpans(spans []doc.Span, most int) []doc.Span {
 	return out
 }
 
-// failing are the gates that the verdict stands on, where that is not a pass.
+// failing are the gates that the verdict stands on, if that is not a pass.
 func (p commentPage) failing() (doc.Table, bool) {
 	t := doc.Table{ID: "failing", Columns: doc.Cols("Gate", ">Base", ">Head", ">Change", "Limit")}
 	if !p.c.Comparable && !p.c.FirstRun() {
@@ -124,7 +124,7 @@ func (p commentPage) failing() (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// unitOf is the unit of what a gate judged, by the row of the same name or by what the name says; empty where nothing
+// unitOf is the unit of what a gate judged, by the row of the same name or by what the name says; empty if nothing
 // does.
 func (p commentPage) unitOf(g *comparison.Gate) string {
 	for i := range p.c.Primary {
@@ -260,7 +260,7 @@ func hasSize(g *comparison.Gate) bool {
 	return comparison.Value(g.Base) != 0 && g.Head != nil && !strings.ContainsAny(g.Threshold, "<>") && !strings.HasPrefix(g.Threshold, "improve")
 }
 
-// acceptedBy says in the title by what a failure passes; empty where nothing accepted one.
+// acceptedBy says in the title by what a failure passes; empty if nothing accepted one.
 func (p commentPage) acceptedBy() []doc.Span {
 	if len(p.c.Overrides) > 0 {
 		o := p.c.Overrides[0]

@@ -103,7 +103,7 @@ func objected(c *comparison.Comparison, r *comparison.Row) bool {
 	})
 }
 
-// shown is a metric's name as the first table has it. Where all rows are of a server, what they begin with is left out.
+// shown is a metric's name as the first table has it. If all rows are of a server, what they begin with is left out.
 func shown(c *comparison.Comparison, metric string) string {
 	if c.Depth == comparison.DepthEvidence {
 		return strings.TrimPrefix(metric, "serve.")
@@ -145,7 +145,7 @@ func metricCell(metric string, l report.Labels) doc.Cell {
 	return cell
 }
 
-// sameReason is what was decided of every metric alike, where there are several: a list would say it over and over.
+// sameReason is what was decided of every metric alike, if there are several: a list would say it over and over.
 func sameReason(c *comparison.Comparison) (string, bool) {
 	for i := range c.Primary {
 		if r := &c.Primary[i]; r.Why == "" || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {

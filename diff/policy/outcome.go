@@ -51,9 +51,9 @@ const (
 	Lost                    // it was asked for and is not there: a wrong name, expired, deleted
 )
 
-// FirstRun is the least verdict where there is no base: what the policy says of that, if it has rules that need one.
+// FirstRun is the least verdict if there is no base: what the policy says of that, if it has rules that need one.
 // Where it says nothing, that is inconclusive, but for the run before there can be a base, and where budgets were
-// judged and nobody asked for more. Where no budget was judged either, nothing was answered, which is never a pass.
+// judged and nobody asked for more. If no budget was judged either, nothing was answered, which is never a pass.
 func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 	switch {
 	case p.Changes() == 0 && checked == 0:
@@ -89,8 +89,8 @@ func (p *Policy) Info() comparison.PolicyInfo {
 
 // Spent is what of a budget that counts from an anchor was used up before the change that is judged.
 type Spent struct {
-	Ratio float64  // of the base's level to that of the anchor; 0 where it is not known
-	SE    float64  // standard error of its ln, from the noise between runs; 0 where that is not known
+	Ratio float64  // of the base's level to that of the anchor; 0 if it is not known
+	SE    float64  // standard error of its ln, from the noise between runs; 0 if that is not known
 	By    []string // what used it up, the largest first: 3f2a91c +2.0 %
 	Why   string   // why the ratio is not known
 }
@@ -98,7 +98,7 @@ type Spent struct {
 // SpentOnNothing is the key under which [Rule.Spent] says why nothing is known of any number.
 const SpentOnNothing = "*"
 
-// SpentOn is what was spent on the number with these labels, none for that of the main kind of unit. ok is false where
+// SpentOn is what was spent on the number with these labels, none for that of the main kind of unit. ok is false if
 // no history was asked.
 func (r *Rule) SpentOn(l report.Labels) (s Spent, ok bool) {
 	if r.Spent == nil {

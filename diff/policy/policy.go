@@ -116,7 +116,7 @@ func environmentFields() []string {
 	return names
 }
 
-// Default is judged by where there is no policy file: the preset [defaultPreset].
+// Default is judged by if there is no policy file: the preset [defaultPreset].
 func Default() *Policy {
 	p, err := defaultPolicy()
 	if err != nil {

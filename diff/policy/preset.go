@@ -27,7 +27,7 @@ func PresetNames() []string {
 	return names
 }
 
-// defaultPreset is what is judged where nobody wrote a policy.
+// defaultPreset is what is judged if nobody wrote a policy.
 const defaultPreset = "llm-serving"
 
 // PresetText is a preset as the policy file that it stands for.

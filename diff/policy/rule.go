@@ -60,7 +60,7 @@ type Rule struct {
 	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
 }
 
-// DefaultRules are what is judged where nobody wrote rules: those of the preset [defaultPreset], whose file says what
+// DefaultRules are what is judged if nobody wrote rules: those of the preset [defaultPreset], whose file says what
 // each is for. Its absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep
 // what nobody can measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its
 // noise floor as well.

@@ -47,8 +47,8 @@ type Step struct {
 	Head        float64 `json:"head"`
 	Ratio       float64 `json:"ratio"`        // of the pair, head over base
 	Mean        float64 `json:"mean"`         // geometric, of the ratios so far
-	AgainstSame float64 `json:"against_same"` // Bayes factor against no change, upwards; 0 where the mean is no rise
-	AgainstMore float64 `json:"against_more"` // against a rise of the tolerance, downwards; 0 where the mean is more
+	AgainstSame float64 `json:"against_same"` // Bayes factor against no change, upwards; 0 if the mean is no rise
+	AgainstMore float64 `json:"against_more"` // against a rise of the tolerance, downwards; 0 if the mean is more
 	Needed      float64 `json:"needed"`       // that decides
 	Answer      Answer  `json:"answer"`
 }

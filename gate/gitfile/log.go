@@ -25,7 +25,7 @@ func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
 }
 
 // FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that
-// it was made on. None where to is not behind from.
+// it was made on. None if to is not behind from.
 func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
 	if _, err := run(ctx, dir, "merge-base", "--is-ancestor", from, to); err != nil {
 		return nil, nil

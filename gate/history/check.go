@@ -61,7 +61,7 @@ type Border struct {
 	Night    int      `json:"night"`  // number of the night behind it, from 0 on
 	Nights   int      `json:"nights"` // behind it that say what the level is
 	Ratio    float64  `json:"ratio"`  // of the levels, new over old
-	SE       *float64 `json:"se"`     // of its ln; null where there are too few nights
+	SE       *float64 `json:"se"`     // of its ln; null if there are too few nights
 	Warn     bool     `json:"warn"`   // the level is worse by what a change needs, and by more than noise
 }
 
@@ -93,11 +93,11 @@ type Found struct {
 	Worse       bool    `json:"worse"`
 	Open        bool    `json:"open"`   // for the worse, not accepted, and still there
 	Gone        bool    `json:"gone"`   // the level came back since
-	Bisect      string  `json:"bisect"` // the command that finds the commit; empty where the nights are of neighbours
+	Bisect      string  `json:"bisect"` // the command that finds the commit; empty if the nights are of neighbours
 	Cause       string  `json:"cause"`  // in words, see the comparison
 	// Rows are the causes of the comparison of the nights around it, the one that explains most first.
 	Rows []comparison.AnswerRow `json:"rows"`
-	// Attribution is where the change comes from, per unit, between the nights around it; empty where those cannot be
+	// Attribution is where the change comes from, per unit, between the nights around it; empty if those cannot be
 	// compared.
 	Attribution []comparison.AttributionRow `json:"attribution"`
 	Ack         *Ack                        `json:"ack"` // that accepts it, or did until it expired

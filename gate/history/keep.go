@@ -46,7 +46,7 @@ func Keep(r *report.Report) *report.Report {
 	return &k
 }
 
-// pack writes a kept report in at most maxReport bytes. Where it has more, the positions of the step go, then every
+// pack writes a kept report in at most maxReport bytes. If it has more, the positions of the step go, then every
 // second unit of the series until it fits, and at last the totals of single kernels, ranges and processes, which no
 // comparison reads.
 func pack(r *report.Report) ([]byte, error) {
@@ -70,7 +70,7 @@ func pack(r *report.Report) ([]byte, error) {
 // fewestUnits is how many units of a series are kept at least.
 const fewestUnits = 256
 
-// thin makes a report smaller; false where there is nothing left to leave out.
+// thin makes a report smaller; false if there is nothing left to leave out.
 func thin(k *report.Report) bool {
 	if k.Unit.Steps != nil || k.Unit.Parts != nil {
 		k.Unit.Steps, k.Unit.Parts = nil, nil

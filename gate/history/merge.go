@@ -176,7 +176,7 @@ type Point struct {
 	Kind       string        `json:"kind"` // of unit; empty: of none
 	Unit       string        `json:"unit"`
 	Value      float64       `json:"value"`
-	// PinnedCommit and Pinned are of the reference commit that was captured beside the run; null where none was.
+	// PinnedCommit and Pinned are of the reference commit that was captured beside the run; null if none was.
 	PinnedCommit *string  `json:"pinned_commit"`
 	Pinned       *float64 `json:"pinned"`
 }

@@ -346,7 +346,7 @@ func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
 	return d
 }
 
-// at is the change of a series that a night begins; nil where it begins none.
+// at is the change of a series that a night begins; nil if it begins none.
 func (c *Checks) at(x *Checked, n *Night) *Found {
 	for i := range c.Changes {
 		if f := &c.Changes[i]; f.After.Commit == n.Commit && f.After.Time.Equal(n.Time) && f.of(x) {

@@ -140,7 +140,7 @@ func epochOf(r *report.Report, more map[string]string) Workload {
 	return e
 }
 
-// engineOf is the server and its version; empty where no log says it. Builds between two releases are one version: a
+// engineOf is the server and its version; empty if no log says it. Builds between two releases are one version: a
 // commit of the engine is no change of what lies beneath it.
 func engineOf(r *report.Report) string {
 	facts := map[string]string{}

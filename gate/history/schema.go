@@ -113,7 +113,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// schema is that of the store; 0 where it is empty.
+// schema is that of the store; 0 if it is empty.
 func (s *Store) schema(ctx context.Context, tx *sql.Tx) (int, error) {
 	tables := "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 	if s.numbered {

@@ -37,7 +37,7 @@ type Night struct {
 	Time   time.Time `json:"time"`
 	Epoch  string    `json:"epoch"`
 	Value  float64   `json:"value"` // in the unit of the series
-	Ratio  *float64  `json:"ratio"` // to the reference commit; null where the series has none
+	Ratio  *float64  `json:"ratio"` // to the reference commit; null if the series has none
 	Runs   []Run     `json:"-"`
 
 	software, machine string // of the epoch: all of it but the machine, and that
@@ -221,7 +221,7 @@ func (m *seriesMaker) make() Series {
 	return m.Series
 }
 
-// reference is the reference commit that most of the newest nights stand beside, or empty where that are too few.
+// reference is the reference commit that most of the newest nights stand beside, or empty if that are too few.
 func (m *seriesMaker) reference(nights [][]reading) string {
 	newest := nights[max(0, len(nights)-newestToCheck):]
 	count := map[string]int{}
@@ -330,10 +330,10 @@ func (s *Series) order() (order, breaks []int) {
 type Level struct {
 	Nights []Night
 	Value  float64 // median of what is followed
-	Spread float64 // standard deviation of ln between nights, from the median deviation; 0 where there are fewer than 3
+	Spread float64 // standard deviation of ln between nights, from the median deviation; 0 if there are fewer than 3
 }
 
-// Level of the nights up to a moment; nil where there are none.
+// Level of the nights up to a moment; nil if there are none.
 func (s *Series) Level(until time.Time, o change.Options) *Level {
 	upTo := *s
 	upTo.Nights = nil

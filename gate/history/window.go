@@ -106,7 +106,7 @@ func (s *Store) workloadOf(ctx context.Context, repository, branch string, r *re
 	return "", fmt.Errorf("the history has no run of this workload on %s", branch)
 }
 
-// Noise is the noise between the newest runs at the present level, in the environment of the head; nil where they are
+// Noise is the noise between the newest runs at the present level, in the environment of the head; nil if they are
 // too few. The text says from how many.
 func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
 	n := 0
@@ -150,7 +150,7 @@ type Base struct {
 const staleAfter = 14 * 24 * time.Hour
 
 // Base is the runs of a commit, or, where the history has none, those of the newest night up to its time; at is the
-// time of the commit, zero where nobody knows it. Only runs of the head's workload count.
+// time of the commit, zero if nobody knows it. Only runs of the head's workload count.
 func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 	nights := w.main.Nights
 	b := &Base{}
@@ -307,7 +307,7 @@ func (s *Series) oneMachine(anchor string, to int) {
 const leastSteps = 4
 
 // nightly is the standard deviation of a night's ln, from the steps from night to night less the median step, so that
-// slow creep is no noise; 0 where there are too few.
+// slow creep is no noise; 0 if there are too few.
 func (s *Series) nightly(from, to int) float64 {
 	var steps []float64
 	for i := from + 1; i <= to; i++ {

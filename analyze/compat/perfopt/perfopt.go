@@ -20,7 +20,7 @@ const Kind file.Kind = "llm-perf-opt"
 
 // Data is the content of a run of llm-perf-opt.
 type Data struct {
-	Run       *Run    // of metrics.json, or of stakeholder_summary.md where that is missing
+	Run       *Run    // of metrics.json, or of stakeholder_summary.md if that is missing
 	Packages  string  // of env.json, with their versions: torch 2.6.0, transformers 4.46.3
 	GPU       string  // as the device names itself; empty if not stated
 	CUDA      string  // version that PyTorch was built for

@@ -19,12 +19,11 @@ const maxPasses = 4
 //     (bool)0 and false → 0 (ncu prints the bare number, so the number it is);
 //   - `const` goes and white space is one way: "std::array<char*, 3>";
 //   - (anonymous namespace), {anonymous} → <unnamed>;
-//
-// - [lambda(float) (instance 2)] → {lambda(float)#2}. The number stays: ATen numbers the dtypes and cases of one
-// function that way, and they are different kernels;
-// - return types and parameter lists go, those of enclosing functions too: one demangler prints T1 in them, another the
-// type. Template arguments identify the instance. Overloads of a function that is not a template get one name, which is
-// rare and does less harm than two names for one kernel;
+//   - [lambda(float) (instance 2)] → {lambda(float)#2}. The number stays: ATen numbers the dtypes and cases of one
+//     function that way, and they are different kernels;
+//   - return types and parameter lists go, those of enclosing functions too: one demangler prints T1 in them, another
+//     the type. Template arguments identify the instance. Overloads of a function that is not a template get one name,
+//     which is rare and does less harm than two names for one kernel;
 //   - addresses, Inductor's trailing number and Triton's signature suffix
 //     (_0d1d2de) become #; ", seq = N" and ", op_id = N" go.
 //

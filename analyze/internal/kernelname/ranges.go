@@ -12,11 +12,10 @@ import "strings"
 //     counts ("step_12_decode"), or of four digits and more;
 //   - other numbers inside a name stay: "blocks.10.attn" and "blocks.11.attn" are
 //     two modules, "AllToAll4D", "c10d" and "cublasCreate_v2" are names;
-//
-// - step markers (ParseMarker) keep the sizes of the batch, which state the work of the step, and lose the numbers that
-// count steps: ProfilerStep#12 → ProfilerStep#, "[Executor] _forward_step 7: 2 ctx reqs…" → "[Executor] _forward_step
-// #: 2 ctx reqs…"; so do steps written by hand (ParseStep). Detailed markers also lose the running sums of key lengths
-// (sk, sqsq, sqsk, ctx), which differ at every step.
+//   - step markers (ParseMarker) keep the sizes of the batch, which state the work of the step, and lose the numbers
+//     that count steps: ProfilerStep#12 → ProfilerStep#, "[Executor] _forward_step 7: 2 ctx reqs…" → "[Executor]
+//     _forward_step #: 2 ctx reqs…"; so do steps written by hand (ParseStep). Detailed markers also lose the running
+//     sums of key lengths (sk, sqsq, sqsk, ctx), which differ at every step.
 //
 // The key of a key is the key itself. text is read once from left to right, and only dst is allocated.
 func AppendRangeCanonical(dst []byte, text string) []byte {

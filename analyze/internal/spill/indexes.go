@@ -37,7 +37,7 @@ func (l *Indexes) Set(i int, index int32) {
 	}
 }
 
-// Free gives the list back.
+// Free releases the list.
 func (l *Indexes) Free() {
 	Free(l.arena, l.narrow)
 	Free(l.arena, l.wide)

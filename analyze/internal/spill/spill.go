@@ -1,7 +1,7 @@
-// Package spill allocates the large arrays of an analysis: columns with an element per event, and what is derived from
+// Package spill allocates the large arrays of an analysis: columns with an element per event, and arrays derived from
 // them. They live outside the Go heap, so that the garbage collector neither scans nor doubles them, and can be freed
-// at once. Where an analysis would not fit into the memory it may use, the arrays live in a temporary file, mapped into
-// memory. The code that uses an array does not notice, and results are the same to the bit.
+// at once. If an analysis would not fit into the memory it may use, the arrays live in a temporary file that is mapped
+// into memory. Code that uses an array does not notice, and results are the same to the bit.
 //
 //	columns   []uint32 start   []uint32 length   []int32 name      what the analysis reads and writes
 //	                |                 |                |
@@ -23,8 +23,8 @@ import (
 	"unsafe"
 )
 
-// Arena is where the arrays of one analysis come from. It is safe for use by several goroutines. A nil *Arena gives
-// arrays on the Go heap.
+// Arena allocates the arrays of one analysis. It is safe for use by several goroutines. A nil *Arena gives arrays on
+// the Go heap.
 type Arena struct {
 	limit int64 // bytes the process may keep resident; 0: no limit, nothing goes to disk
 
@@ -64,8 +64,8 @@ func (a *Arena) OnDisk() bool { return a != nil && a.disk != nil }
 const small = 256 << 10
 
 // Make returns n zeroed elements. T must hold no pointers. The array is gone when the arena is closed or the array is
-// given to Free. Where the system gives no memory outside the heap, or the disk is full beyond what was reserved, it
-// comes from the Go heap.
+// given to Free. If the system gives no memory outside the heap, or the disk is full beyond the reserved part, the
+// array is on the Go heap.
 func Make[T any](a *Arena, n int) []T {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))
@@ -79,14 +79,14 @@ func Make[T any](a *Arena, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
-// Free gives back an array that Make returned, whole or cut at its end. Nobody may hold on to it.
+// Free releases an array that Make returned, whole or cut at its end. No other reference to it may be used afterwards.
 func Free[T any](a *Arena, s []T) {
 	if a != nil && cap(s) > 0 {
 		a.give((*byte)(unsafe.Pointer(unsafe.SliceData(s))))
 	}
 }
 
-// Cut gives back what lies behind the first n elements of an array that Make returned, and returns those.
+// Cut releases the elements after the first n of an array that Make returned, and returns those n.
 func Cut[T any](a *Arena, s []T, n int) []T {
 	var zero T
 	if a != nil && cap(s) > 0 {
@@ -95,7 +95,7 @@ func Cut[T any](a *Arena, s []T, n int) []T {
 	return s[:n:n]
 }
 
-// Close gives back all arrays.
+// Close releases all arrays.
 func (a *Arena) Close() error {
 	if a == nil {
 		return nil
@@ -154,11 +154,11 @@ func (a *Arena) give(at *byte) {
 		if a.disk != nil {
 			a.disk.give(b)
 		}
-		unmap(b) //nolint:errcheck // the address is one that was mapped
+		unmap(b) //nolint:errcheck // the address was mapped before
 	}
 }
 
-// cut returns the pages behind the first keep bytes to the system; the addresses stay taken.
+// cut returns the pages after the first keep bytes to the system; the addresses stay reserved.
 func (a *Arena) cut(at *byte, keep int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,9 +170,9 @@ func (a *Arena) cut(at *byte, keep int64) {
 	}
 }
 
-// Narrow returns n elements of a type that is as wide or narrower, in the place of a column that Make returned, to be
-// filled from its front while the column is read: element i does not lie behind the column's element i. For a wider
-// type, and for a column on the Go heap, it returns an array of its own.
+// Narrow returns n elements of a type that is as wide or narrower, in the memory of a column that Make returned. Fill
+// it from the front while reading the column: element i never lies after the column's element i. For a wider type, and
+// for a column on the Go heap, it returns an array of its own.
 func Narrow[T uint8 | uint16 | uint32](a *Arena, column []uint16, n int) []T {
 	var one T
 	if unsafe.Sizeof(one) > unsafe.Sizeof(uint16(0)) || a == nil ||

@@ -14,8 +14,8 @@ import (
 
 var pageSize = int64(os.Getpagesize())
 
-// anonymous returns zeroed memory outside the Go heap, or nil. The race detector sees the Go heap only, so tests under
-// it get that.
+// anonymous returns zeroed memory outside the Go heap, or nil: the race detector sees only the Go heap, so that tests
+// with it get nil.
 func anonymous(size int64) []byte {
 	if raceEnabled {
 		return nil
@@ -30,7 +30,7 @@ func anonymous(size int64) []byte {
 
 func unmap(b []byte) error { return unix.Munmap(b) }
 
-// drop returns pages to the system. Of a file's pages it forgets the mapping only: their content stays in the file.
+// drop returns pages to the system. For pages of a file it drops only the mapping: their content stays in the file.
 func drop(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
 
 func round(size int64) int64 { return (size + pageSize - 1) &^ (pageSize - 1) }
@@ -43,8 +43,8 @@ type disk struct {
 	at       map[*byte]int64
 }
 
-// newDisk makes the file in dir. A temporary folder that is itself kept in memory helps nobody: unless somebody named
-// it in TMPDIR, /var/tmp is used instead.
+// newDisk makes the file in dir. A temporary folder that is itself in memory would not help: unless TMPDIR names one,
+// /var/tmp is used instead.
 func newDisk(dir string, expect int64) (*disk, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -56,7 +56,7 @@ func newDisk(dir string, expect int64) (*disk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the temporary folder cannot take the columns: %w", errors.Unwrap(err))
 	}
-	if err := os.Remove(f.Name()); err != nil { // unlinked at once: whatever ends the program, nothing is left behind
+	if err := os.Remove(f.Name()); err != nil { // unlinked at once: however the program ends, no file is left
 		f.Close()
 		return nil, fmt.Errorf("the temporary folder cannot free blocks of a file: %w", errors.Unwrap(err))
 	}
@@ -73,8 +73,8 @@ func inMemory(dir string) bool {
 	return unix.Statfs(dir, &s) == nil && (uint32(s.Type) == unix.TMPFS_MAGIC || uint32(s.Type) == unix.RAMFS_MAGIC)
 }
 
-// reserve makes the file size bytes long with every block in place: writing to a mapped page that the disk has no room
-// for would end the program.
+// reserve makes the file size bytes long with every block allocated: writing to a mapped page for which the disk has no
+// room would end the program.
 func (d *disk) reserve(size int64) error {
 	if size <= d.reserved {
 		return nil
@@ -121,7 +121,7 @@ func (d *disk) take(size int64) []byte {
 	return b
 }
 
-// give returns a stretch's blocks to the disk, where the file system can.
+// give returns a stretch's blocks to the disk, if the file system supports it.
 func (d *disk) give(b []byte) {
 	at, ok := d.at[&b[0]]
 	if !ok {
@@ -168,7 +168,7 @@ func (a *Arena) release() {
 // releases counts releases of mapped pages, for a test.
 var releases atomic.Int64
 
-// resident is what the process keeps in memory, in bytes; 0 where the system does not say.
+// resident is the memory of the process, in bytes; 0 if the system does not say.
 func resident() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -73,8 +73,7 @@ func (c Counted) Under(limit int64) (n int64) {
 	return n
 }
 
-// Summary describes the observations as [Summarize] does those of the whole sample, to the last bit; nil if there are
-// none.
+// Summary describes the observations exactly as [Summarize] does for the whole sample; nil if there are none.
 func (c Counted) Summary() *report.Summary {
 	if len(c.Values) == 0 {
 		return nil
@@ -94,7 +93,7 @@ func (c Counted) Summary() *report.Summary {
 		m.addMany(low, high, n)
 	}
 	mean, sd := m.moments()
-	var ends []int64 // rank behind the last observation of each value
+	var ends []int64 // rank after the last observation of each value
 	var at int64
 	for _, k := range c.Counts {
 		at += k
@@ -142,8 +141,8 @@ func (c Counted) Histogram() *report.Histogram {
 }
 
 // Coarse puts the observations into log-spaced bins, each at the middle of its whole numbers: values, and with them
-// percentiles, are then off by 1 % at most. The ends keep their values. Bins are the same in every sample, so that
-// merging coarse samples and making them coarse again loses no more.
+// percentiles, are then off by 1 % at most. The first and the last value stay exact. Bins are the same in every sample,
+// so that merging coarse samples and making them coarse again loses no more.
 func (c Counted) Coarse() (out Counted) {
 	for i, v := range c.Values {
 		if i > 0 && i < len(c.Values)-1 {
@@ -177,7 +176,7 @@ func BinOf(v int64) int64 {
 	return least + lastFine - firstFine + 1 + bin(float64(v)) - firstBin
 }
 
-// MiddleOf is the value that all of a bin stand at.
+// MiddleOf is the value that stands for all of a bin.
 func MiddleOf(number int64) int64 {
 	if number < least {
 		return number

@@ -57,7 +57,7 @@ func (t Merged) SumUnder(limit int64) (sum int64) {
 // take little room.
 const perSample = 1 << 8
 
-// Summary describes the numbers, or is nil where there are none.
+// Summary describes the numbers, or is nil if there are none.
 func (t Merged) Summary() *report.Summary {
 	n := t.Len()
 	switch {
@@ -117,7 +117,7 @@ func (t Merged) at(k int, least, most int64) int64 {
 	return least
 }
 
-// after is the number of rank k, where v is that of the rank before; behind the last rank it is v.
+// after is the number of rank k, if v is that of the rank before; after the last rank it is v.
 func (t Merged) after(v int64, k int) int64 {
 	if v == math.MaxInt64 || k >= t.Len() || t.Under(v+1) > k {
 		return v

@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Sample is a list of whole numbers, in 32 bits each where all of them fit. The zero value is empty.
+// Sample is a list of whole numbers, in 32 bits each if all of them fit. The zero value is empty.
 type Sample struct {
 	narrow []uint32
 	wide   []int64
@@ -137,5 +137,5 @@ func (c *Collector) Add(v int64) {
 	}
 }
 
-// Sample is what was gathered.
+// Sample is the gathered numbers.
 func (c *Collector) Sample() Sample { return c.sample }

@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Number is what samples are made of.
+// Number is the type of the numbers in a sample.
 type Number interface{ int64 | uint32 | float64 }
 
 // Percentile interpolates linearly between closest ranks (Hyndman and Fan's type 7, numpy's default) in a sorted,
@@ -19,8 +19,8 @@ func Percentile[T Number](sorted []T, q float64) float64 {
 	return between(sorted[lo], sorted[min(lo+1, len(sorted)-1)], part)
 }
 
-// rank is where the percentile q of n > 0 numbers lies: at the number of rank lo, counted from 0, and a part of the way
-// to the next one.
+// rank is the place of the percentile q of n > 0 numbers: the number of rank lo, counted from 0, and a fraction of the
+// way to the next one.
 func rank(n int, q float64) (lo int, part float64) {
 	pos := q * float64(n-1)
 	if lo = int(pos); lo >= n-1 {
@@ -122,7 +122,7 @@ func bin(v float64) int64 {
 	return k
 }
 
-// Ratio is a over b, or nil where b is not positive.
+// Ratio is a over b, or nil if b is not positive.
 func Ratio[A, B Number](a A, b B) *float64 {
 	if b <= 0 {
 		return nil
@@ -130,8 +130,8 @@ func Ratio[A, B Number](a A, b B) *float64 {
 	return new(float64(a) / float64(b))
 }
 
-// Wilson is the 95 % interval of a share of which hits of n > 0 independent trials were seen, both in [0,1] (Wilson's
-// score interval, 1927).
+// Wilson is the 95 % interval of a share, both ends in [0,1], after hits successes in n > 0 independent trials
+// (Wilson's score interval, 1927).
 func Wilson(hits, n int64) (low, high float64) {
 	const z = 1.959963984540054
 	p, m := float64(hits)/float64(n), float64(n)

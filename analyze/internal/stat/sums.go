@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// sums are the exact sums that the mean and the standard deviation of whole numbers follow from, in whatever order they
-// come.
+// sums are the exact sums from which the mean and the standard deviation of whole numbers follow, independent of their
+// order.
 type sums struct {
 	n       int64
 	total   [2]uint64 // of 128 bits in two's complement, the lower ones first

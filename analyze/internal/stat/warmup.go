@@ -9,8 +9,8 @@ const (
 	maxWarmup    = 2          // units: at most so many, or one in ten; more are a trend
 )
 
-// Warmup is how many of the first units of a kind are warm-up, of the times that its units took in the order in which
-// they ran: the first ones, as long as they take longer than the median of those after the first by 2 % and by three
+// Warmup is how many of the first units of a kind are warm-up; times are of its units in the order in which they ran.
+// They are the first ones, as long as they take longer than the median of those after the first by 2 % and by three
 // standard deviations, estimated by the median absolute deviation; at most two units or one in ten, since more are a
 // trend.
 func Warmup(units []float64) int {

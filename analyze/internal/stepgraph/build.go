@@ -11,24 +11,24 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Bounds of what is believed, in ns but for the queue.
+// Bounds of plausible waits, in ns except for the queue.
 const (
-	longCall   = 20_000  // from which a cudaFree is asked what it waited for
-	roomCall   = 4_000   // from which a launch is asked whether its queue was full
-	roomAhead  = 100_000 // from its end to the start of what it launched
+	longCall   = 20_000  // from which it is checked what a cudaFree waited for
+	roomCall   = 4_000   // from which it is checked whether the queue of a launch was full
+	roomAhead  = 100_000 // from its end to the start of the work that it launched
 	fullQueue  = 128     // pieces ahead of a launch that waits for room, at least; CUDA holds about a thousand
 	nearlyFull = 90      // percent of the most pieces that were ahead of a launch into the stream
-	justEnded  = 5_000   // between work that nothing explains and the work before that it seems to wait for
-	unexplain  = 10_000  // beyond the typical latency: from here on something else is sought
+	justEnded  = 5_000   // between work that nothing explains and earlier work that it seems to wait for
+	unexplain  = 10_000  // beyond the typical latency: from here on another explanation is sought
 	sampleSize = 4096    // of latencies
-	// mostLatency bounds a typical latency: what starts later waits for something else, known or not.
+	// mostLatency bounds a typical latency: work that starts later waits for something else, known or not.
 	mostLatency = 100_000
 )
 
 // quickest is the share of launches that reach the GPU sooner than the quickest.
 const quickest = 0.05
 
-// latencies where a capture has no sample.
+// latencies of a capture without samples.
 const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000 // usualLaunch from the start of the call
 
 // stream is the work of one stream in the order in which it started, which is the order of its launches.
@@ -38,7 +38,7 @@ type stream struct {
 	base   int32 // the number of the device's first piece
 	pieces []int32
 	full   int     // pieces ahead of a launch that waits for room; 0 until it is asked for
-	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None; nil where that is each piece's
+	calls  []int32 // by place in pieces: the latest launching call so far, or trace.None; nil if that is each piece's
 }
 
 type streamKey struct {
@@ -46,7 +46,7 @@ type streamKey struct {
 	id           int64
 }
 
-// builder is what only building needs.
+// builder is the state that only building needs.
 type builder struct {
 	*Graph
 	t       *trace.Trace
@@ -85,7 +85,7 @@ func New(t *trace.Trace, calls *timeline.Calls, tl *timeline.Timeline) *Graph {
 	return g
 }
 
-// spread finds what was kept last before the call of each piece of work.
+// spread finds the last held call before the call of each piece of work.
 func (b *builder) spread(n int) {
 	b.waited = spill.Make[int32](b.t.Memory(), n)
 	parallel.Each(len(b.base), func(di int) {
@@ -99,7 +99,7 @@ func (b *builder) spread(n int) {
 	})
 }
 
-// layOut lists the work of each stream, and what each piece follows. A stream is of one device.
+// layOut lists the work of each stream, and the predecessor of each piece. A stream is of one device.
 func (b *builder) layOut(n int) (pieces []int32) {
 	pieces = spill.Make[int32](b.t.Memory(), n)
 	lists := make([][]stream, len(b.base))
@@ -120,7 +120,7 @@ func (b *builder) layOut(n int) (pieces []int32) {
 // layOutDevice is layOut of one device, for whose pieces there is room.
 func (b *builder) layOutDevice(device int, room []int32) []stream {
 	d, base := &b.Timeline.Devices[device], b.base[device]
-	before := b.before[base:][:d.Len()] // at first the stream
+	before := b.before[base:][:d.Len()] // first used for the stream
 	list, counts := numberStreams(d, before)
 	for s := range list {
 		list[s].d, list[s].base = d, base
@@ -199,7 +199,7 @@ func numberStreams(d *timeline.Device, of []int32) (list []stream, counts []int)
 	return list, counts
 }
 
-// mayWait reports whether a call may have waited for the work that it launched, or for room.
+// mayWait reports whether a call may have waited for the work that it launched, or for room in the queue.
 func (b *builder) mayWait(d *timeline.Device, i, call int) bool {
 	n := &b.api.Names[b.api.Name(call)]
 	switch {
@@ -230,8 +230,8 @@ func (s *stream) from(call int32) int32 {
 	return trace.None
 }
 
-// named is the stream of a process by what a row says, by index, or -1. A process that numbers its devices otherwise
-// than the timeline is told apart by the stream alone.
+// named is the index of the stream of a process that a row names, or -1. If a process numbers its devices otherwise
+// than the timeline does, the stream alone identifies it.
 func (b *builder) named(proc, device int32, id int64) int32 {
 	found := int32(-1)
 	for _, s := range b.ofProc[proc] {
@@ -268,7 +268,7 @@ func (s *sample) add(v int64) {
 	}
 }
 
-// at is a percentile, or usual where there are fewer than three.
+// at is a percentile, or usual if there are fewer than three numbers.
 func (s *sample) at(q float64, usual int64) int64 {
 	if len(s.list) < 3 {
 		return usual
@@ -334,7 +334,7 @@ func (b *builder) measureEvents() {
 	b.typical.event = event.at(0.5, usualEvent)
 }
 
-// infer looks for what work waited for that starts later than all that is known explains: other work of its device that
+// infer looks for explanations of work that starts later than everything known explains: other work of its device that
 // had just ended.
 func (b *builder) infer() {
 	byDevice := map[int32][]int32{}
@@ -355,7 +355,7 @@ func (b *builder) infer() {
 	}
 }
 
-// inference is what a piece of work seems to have waited for.
+// inference is the work that a piece of work seems to have waited for.
 type inference struct{ piece, after int32 }
 
 // inferOn is infer of one device.

@@ -9,10 +9,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// record is where an event was recorded last.
+// record is the place where an event was recorded last.
 type record struct {
 	call   int32
-	stream int32 // index into streams, or -1 where that is not known
+	stream int32 // index into streams, or -1 if not known
 	epoch  int64
 }
 
@@ -25,12 +25,12 @@ type eventKey struct {
 type waiter struct {
 	*builder
 	records map[eventKey]record
-	byOrder map[int32]int32 // by thread: the last call that recorded an event no row names
+	byOrder map[int32]int32 // by thread: the last call that recorded an event that no row names
 	syncs   rowsOfCalls
 	events  rowsOfCalls
 }
 
-// rowsOfCalls are rows of a table by the call that they belong to.
+// rowsOfCalls finds the row of a table that belongs to a call.
 type rowsOfCalls [][2]int32 // call, row
 
 func byCall(calls []int32) rowsOfCalls {
@@ -55,8 +55,8 @@ func (r *rowsOfCalls) of(call int32) int32 {
 	return trace.None
 }
 
-// findOwn puts into last, of each call that may have waited for its own work, or for room for it, the first piece of
-// it, and of others trace.None.
+// findOwn puts into last, for each call that may have waited for its own work, or for room for it, its first piece of
+// work, and for other calls trace.None.
 func (b *builder) findOwn() {
 	for c := range b.last {
 		b.last[c] = trace.None
@@ -71,14 +71,14 @@ func (b *builder) findOwn() {
 	}
 }
 
-// hosts finds what kept each call, and which events streams waited for.
+// hosts finds the work that held each call, and the events that streams waited for.
 func (b *builder) hosts() {
 	quick := b.quickest()
 	guesses := map[guess]*odds{}
 	b.pass(quick, guesses)
 	maps.DeleteFunc(guesses, func(_ guess, o *odds) bool { return !o.hold() })
 	if len(guesses) > 0 {
-		f := &b.Found // but what collect counts meanwhile
+		f := &b.Found // counts before this pass, except those of collect
 		f.Recorded, f.ByOrder, f.Unrecorded, f.Contradicted, f.Held = 0, 0, 0, 0, 0
 		f.Handed, f.HandedInferred, f.ByWork, f.ByProcess, f.Locked, f.Outside = 0, 0, 0, 0, 0, 0
 		b.kept = b.kept[:0]
@@ -101,7 +101,7 @@ func (b *builder) quickest() []int64 {
 	return quick
 }
 
-// pass goes through the calls, with guesses of what threads waited for, or to count what would be guessed.
+// pass goes through the calls; with guesses of waits between threads, or only to count how good such guesses would be.
 func (b *builder) pass(quick []int64, guesses map[guess]*odds) {
 	b.findOwn()
 	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{},
@@ -130,11 +130,11 @@ func (b *builder) pass(quick []int64, guesses map[guess]*odds) {
 }
 
 // clockSkew is by how many ns work may end, by the clock of the GPU, after the call that waited for it has returned, by
-// that of the host.
+// the clock of the host.
 const clockSkew = 20_000
 
-// until is the moment for which a call was kept: the end of what it waited for, or the start of the work that made room
-// for what it launched.
+// until is the moment until which a call was held: the end of the work it waited for, or the start of the work that
+// made room in the queue.
 func (g *Graph) until(k keptCall) int64 {
 	if g.forRoom(k.call) {
 		return g.start(k.piece)
@@ -142,10 +142,10 @@ func (g *Graph) until(k keptCall) int64 {
 	return min(g.end(k.piece), g.api.End(int(k.call)))
 }
 
-// forRoom reports whether a call that was kept waited for room in the queue of its stream.
+// forRoom reports whether a held call waited for room in the queue of its stream.
 func (g *Graph) forRoom(call int32) bool { return g.api.Names[g.api.Name(int(call))].Launch }
 
-// visit is what kept a call, which may have been its own work, or trace.None.
+// visit is the work that held a call, which may be its own work, or trace.None.
 func (w *waiter) visit(c, th, own int32, quick int64) int32 {
 	n := &w.api.Names[w.api.Name(int(c))]
 	proc := w.t.Threads[th].Proc
@@ -185,8 +185,8 @@ func (w *waiter) visit(c, th, own int32, quick int64) int32 {
 	return trace.None
 }
 
-// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it. For
-// a piece that by the GPU's clock did not begin before that moment stands the one before it on its stream.
+// ended is the piece if it had ended by a moment, else trace.None: then the times contradict that a call waited for it.
+// If a piece by the GPU's clock began only after that moment, the one before it on its stream is taken instead.
 func (w *waiter) ended(piece int32, by int64) int32 {
 	for piece != trace.None && w.end(piece) <= by+clockSkew {
 		if w.start(piece) < by {
@@ -217,8 +217,8 @@ func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 	return best
 }
 
-// room is the piece whose start made room in a full queue for what a call launched, or trace.None where the queue had
-// room.
+// room is the piece whose start made room in a full queue for the work that a call launched, or trace.None if the queue
+// was not full.
 func (w *waiter) room(c, piece int32, quick int64) int32 {
 	if w.api.Dur(int(c)) <= max(roomCall, 2*quick) {
 		return trace.None
@@ -249,7 +249,7 @@ func (s *stream) started(by int64) int {
 	return sort.Search(len(s.pieces), func(k int) bool { return s.start(k) >= by })
 }
 
-// queue is how many pieces were ahead of a launch into a stream when its queue was full: nearly as many as ever were.
+// queue is the queue length ahead of a launch into a stream at which it counts as full: nearly the longest one seen.
 func (w *waiter) queue(s *stream) int {
 	if s.full == 0 {
 		most, started := 0, 0
@@ -279,9 +279,9 @@ func (w *waiter) recorded(c, th, proc int32) {
 	w.records[eventKey{proc, e.Event}] = record{c, w.named(proc, e.Device, e.Stream), e.Epoch}
 }
 
-// atRecord is the work that an event stands for: the last that was launched before its record, into the stream that it
-// was recorded into. It is trace.None where there is none. ok is false where nothing says when it was recorded. Without
-// a row that names the event it is the last one that the thread recorded, after what the thread launched last.
+// atRecord is the work that an event stands for: the last work launched before its record, into the stream it was
+// recorded into. It is trace.None if there is none. ok is false if nothing says when it was recorded. If no row names
+// the event, it is the last one that the thread recorded after its last launch.
 func (w *waiter) atRecord(proc int32, event, epoch int64, th int32) (piece int32, ok bool) {
 	if r, known := w.records[eventKey{proc, event}]; known && event >= 0 &&
 		(epoch <= 0 || r.epoch <= 0 || r.epoch == epoch) {
@@ -307,7 +307,7 @@ func (w *waiter) atRecord(proc int32, event, epoch int64, th int32) (piece int32
 	return best, true
 }
 
-// wait makes what is launched next into a stream wait for an event.
+// wait makes the next work launched into a stream wait for an event.
 func (w *waiter) wait(c, th, proc int32) {
 	row := w.syncs.of(c)
 	if row == trace.None {
@@ -329,7 +329,7 @@ func (w *waiter) wait(c, th, proc int32) {
 	switch {
 	case !ok:
 		w.Found.Unrecorded++
-	case p == trace.None || w.start(p) >= w.start(next) && w.end(p) <= w.start(next): // nothing, or without length
+	case p == trace.None || w.start(p) >= w.start(next) && w.end(p) <= w.start(next): // no wait, or no length
 	case w.end(p) > w.start(next):
 		w.Found.Contradicted++
 	default:

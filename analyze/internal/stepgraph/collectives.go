@@ -87,7 +87,7 @@ func (b *builder) settleCollective(o *openCollective) {
 	b.Found.Collectives++
 }
 
-// joinedLast is the piece that joined the collective of a piece last: the piece itself where it is of none.
+// joinedLast is the piece that joined the collective of a piece last, or the piece itself without a collective.
 func (g *Graph) joinedLast(piece int32) int32 {
 	if c := g.group.of(piece); c != trace.None {
 		return g.groups[c].last

@@ -1,13 +1,13 @@
 // Package stepgraph is the dependency graph of a capture: what each piece of GPU work had to wait for before it could
-// start, and what kept the host's calls. Edges are the order of calls on a thread, from a launch to what it launched,
-// the order of a stream, from an event's record to the stream that waits for it, from work to the call that waits for
-// its end, and between the kernels of one collective on several devices.
+// start, and what held the host's calls. Its edges are: the order of calls on a thread; from a launch to the work that
+// it launched; the order of a stream; from the record of an event to the stream that waits for it; from work to the
+// call that waits for its end; and between the kernels of one collective on several devices.
 //
-// Of it are made: why work that was launched did not start ([Graph.Reason]), the chain of work and calls that a moment
-// waited for ([Graph.Walk]: the critical path), and what steps would take if something were faster ([Graph.Replay]).
+// It answers why launched work did not start ([Graph.Reason]), which chain of work and calls a moment waited for
+// ([Graph.Walk]: the critical path), and how long steps would take if something were faster ([Graph.Replay]).
 //
-// An edge that the times contradict, work that starts before what it should wait for has ended, is left out and
-// counted. The room knows no names of kernels and no sections.
+// An edge that the times contradict, because work starts before its predecessor has ended, is left out and counted. The
+// package knows no names of kernels and no sections.
 package stepgraph
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Graph is what waits for what. A piece of GPU work is known by its number: those of the first device come first, in
-// the order of its timeline.
+// Graph is the graph of dependencies. Pieces of GPU work are numbered: those of the first device come first, in the
+// order of its timeline.
 type Graph struct {
 	Timeline *timeline.Timeline
 	Found    Found
@@ -28,29 +28,29 @@ type Graph struct {
 	trace   *trace.Trace
 	api     *trace.API
 	base    []int32 // by device: the number of its first piece
-	before  []int32 // by piece: what it follows on its stream, or trace.None
-	after   sparse  // by piece: what else it waited for, through an event or as it seems
+	before  []int32 // by piece: its predecessor on its stream, or trace.None
+	after   sparse  // by piece: another wait, for an event or as it seems
 	kept    []keptCall
-	waited  []int32 // by piece: what was kept last before its call, on that thread: an index of kept, or trace.None
+	waited  []int32 // by piece: the last held call before its own on that thread, an index of kept, or trace.None
 	group   sparse  // by piece: its collective
 	groups  []collective
 	typical latencies
 }
 
-// keptCall is a call that was kept: by a piece of work, for whose end it waited, or, before it began, by another
-// thread, for which its own waited. They are in the order of the calls; of one call the other thread comes first.
+// keptCall is a call that was held: by a piece of work whose end it waited for, or, before it began, by another thread
+// that its own thread waited for. They are in the order of the calls; for one call the other thread comes first.
 type keptCall struct {
 	call  int32
-	piece int32 // that it waited for; of another thread what kept that last, an index of kept, or trace.None
-	// from is the last call of the other thread, trace.None where a piece of work kept the call, or woken, where the
-	// thread slept, before the call, until a piece of work had ended.
+	piece int32 // that it waited for; for another thread that thread's last held call, an index of kept, or trace.None
+	// from is the last call of the other thread; trace.None if a piece of work held the call; or woken if the thread
+	// slept, before the call, until a piece of work had ended.
 	from int32
-	// before is what was kept before on the thread, an index of kept, or trace.None.
+	// before is the previous held call of the thread, an index of kept, or trace.None.
 	before int32
 	own    int64 // ns that the thread itself worked between its call before and the end of its wait for another thread
 }
 
-// woken stands for no call, see keptCall.
+// woken is not a call, see keptCall.
 const woken = -2
 
 // sparse is a number for a few of many pieces of work.
@@ -76,33 +76,33 @@ func (s *sparse) set(piece, number int32) {
 	s.at[piece] = number
 }
 
-// Found counts what is known of waits.
+// Found counts the waits that are known.
 type Found struct {
-	// Waits of streams for events: by a record that names the event, by the order of the calls alone, of events that
-	// nothing of the capture recorded, and such that the times contradict.
+	// Waits of streams for events: by a record that names the event, by the order of the calls alone, for events that
+	// nothing in the capture recorded, and waits that the times contradict.
 	Recorded, ByOrder, Unrecorded, Contradicted int64
-	// Inferred is work that started right after other work of its device had ended, which nothing else explains.
+	// Inferred counts work that started right after other work of its device had ended, without any other explanation.
 	Inferred int64
 	// Collectives whose kernels on several devices were found.
 	Collectives int64
-	// Held are the calls that waited for the GPU.
+	// Held counts the calls that waited for the GPU.
 	Held int64
-	// Handed are the waits of threads for other threads: seen in calls of the operating system or off the CPU, and
-	// inferred where the capture records neither of the thread.
+	// Handed counts the waits of threads for other threads: seen in calls of the operating system or off the CPU, and
+	// inferred if the capture records neither for the thread.
 	Handed, HandedInferred int64
-	// ByWork are the waits of threads for the end of GPU work without a CUDA call, ByProcess those for another process:
-	// guessed, as they end right after that far more often than by chance.
+	// ByWork counts the waits of threads for the end of GPU work without a CUDA call, ByProcess those for another
+	// process. Both are guesses: the waits end right after it far more often than by chance.
 	ByWork, ByProcess int64
-	// Locked are those of all these in which the thread waited for Python's lock; unknown unless the capture names such
-	// waits.
+	// Locked counts those of all these in which the thread waited for Python's lock; unknown unless the capture names
+	// such waits.
 	Locked int64
 	Locks  bool
-	// Outside is the time, in ns, of waits in the operating system and off the CPU between two calls that no thread with
-	// CUDA calls explains.
+	// Outside is the time, in ns, of waits in the operating system and off the CPU between two calls that no other
+	// thread with CUDA calls explains.
 	Outside int64
 }
 
-// Threads says in words what is known of the waits of threads; empty where none waited.
+// Threads describes the known waits of threads; empty if none waited.
 func (f *Found) Threads() string {
 	var parts []string
 	for _, x := range []struct {
@@ -132,7 +132,7 @@ func (f *Found) Threads() string {
 	return strings.TrimSpace(text)
 }
 
-// inferred marks a number in after: nobody said so.
+// inferred marks a number in after that no record states.
 const inferred = 1 << 30
 
 // maxWork is how many pieces of GPU work a graph can number.
@@ -143,9 +143,9 @@ type collective struct {
 	last int32 // the piece that joined last
 }
 
-// latencies are typical times, in ns, by the kind of what starts.
+// latencies are typical times, in ns, by kind of the work that starts.
 type latencies struct {
-	launch [timeline.SetWork + 1][2]int64 // from the end of the launching call; from its start, where it still runs
+	launch [timeline.SetWork + 1][2]int64 // from the end of the launching call; from its start, if the call still runs
 	quick  [timeline.SetWork + 1]int64    // of the quickest from the start of a call that still runs
 	stream [timeline.SetWork + 1]int64    // from the end of the work before on the stream
 	event  int64
@@ -155,7 +155,7 @@ type latencies struct {
 // Number is the number of the i-th piece of a device's work.
 func (g *Graph) Number(device, i int) int32 { return g.base[device] + int32(i) }
 
-// Place is the device, by index of the timeline, and the place in its order of a piece of work.
+// Place is the device, by index of the timeline, and the index in its order of a piece of work.
 func (g *Graph) Place(piece int32) (device, i int) {
 	for end := len(g.base); end-device > 1; {
 		if middle := (device + end) / 2; g.base[middle] <= piece {
@@ -167,7 +167,7 @@ func (g *Graph) Place(piece int32) (device, i int) {
 	return device, int(piece - g.base[device])
 }
 
-// Trace is the capture that the graph is of.
+// Trace is the capture that the graph describes.
 func (g *Graph) Trace() *trace.Trace { return g.trace }
 
 func (g *Graph) memory() *spill.Arena { return g.trace.Memory() }
@@ -182,28 +182,28 @@ func (g *Graph) end(piece int32) int64 {
 	return g.Timeline.Devices[d].End(i)
 }
 
-// Hold is how a piece of work was kept from starting earlier.
+// Hold is the reason why a piece of work did not start earlier.
 type Hold uint8
 
 // Holds.
 const (
 	ByNothing Hold = iota // that is known
-	ByLaunch              // it was launched no earlier
-	ByStream              // the work before it on its stream
-	ByEvent               // an event that its stream waited for
-	BySeeming             // other work of the device that had just ended
+	ByLaunch              // it was not launched earlier
+	ByStream              // it waited for the work before it on its stream
+	ByEvent               // its stream waited for an event
+	BySeeming             // it seems to have waited for other work of the device that had just ended
 )
 
-// hold is what a piece of work waited for last.
+// hold is the last wait of a piece of work.
 type hold struct {
 	by    Hold
 	piece int32 // of a stream, an event, or as it seems
 	call  int32 // of a launch
-	at    int64 // when that was over: the end of the piece or of the call, or the start of one that still ran
+	at    int64 // the end of the wait: of the piece or of the call, or the start of a call that still ran
 	ready int64 // when the work could have started, by typical latencies, at most its start
 }
 
-// begun is what of a piece of work says what it waited for.
+// begun is the part of a piece of work that its wait is found from.
 type begun struct {
 	start int64
 	call  int32 // that launched it, or trace.None
@@ -213,7 +213,7 @@ type begun struct {
 // begin is the i-th piece of a device's work.
 func begin(d *timeline.Device, i int) begun { return begun{d.Start(i), d.Call(i), d.Kind(i)} }
 
-// bind is what work waited for last: of all that it depends on, what lets it start latest.
+// bind finds the last wait of work: of all its dependencies, the one that lets it start latest.
 func (g *Graph) bind(piece int32) (w begun, best hold) {
 	device, i := g.Place(piece)
 	d := &g.Timeline.Devices[device]
@@ -250,8 +250,8 @@ func (h *hold) isBefore(ready, at int64) bool {
 	return ready > h.ready || ready == h.ready && at > h.at
 }
 
-// launched is the moment from which the launch latency of work counts: the end of the call, or, where the work starts
-// while the call still runs, 1, its start.
+// launched is the moment from which the launch latency of work counts: the end of the call with 0, or its start with 1
+// if the work starts while the call still runs.
 func (g *Graph) launched(call int32, start int64) (at int64, still int) {
 	if end := g.api.End(int(call)); end <= start {
 		return end, 0

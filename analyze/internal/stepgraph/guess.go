@@ -2,11 +2,11 @@ package stepgraph
 
 import "github.com/nsys-llm/explain/analyze/internal/trace"
 
-// guess is a wait that no call and no row states, of a thread for the end of GPU work that its process launched, or for
-// another process. It is made where the thread goes on right after that far more often than by chance.
-type guess struct{ thread, process int32 } // process is trace.None of GPU work
+// guess is a wait that neither a call nor a row states, of a thread for the end of GPU work that its process launched,
+// or for another process. It counts only if the thread continues right after it far more often than by chance.
+type guess struct{ thread, process int32 } // process is trace.None for GPU work
 
-// odds is how often a wait ended right after what is guessed, and how often it would have by chance.
+// odds is how often a wait ended right after the guessed event, and how often it would have by chance.
 type odds struct {
 	hits   int
 	chance float64
@@ -15,16 +15,16 @@ type odds struct {
 // Bounds of guesses.
 const (
 	leastHits    = 4
-	timesChance  = 3      // hits are so many times what chance would give
+	timesChance  = 3      // hits must exceed the number by chance by this factor
 	wakeNear     = 50_000 // ns from the end of work or of a call to the end of the wait
-	nearOfWait   = 4      // of a longer wait the last quarter, where the other process had waited for the GPU
+	nearOfWait   = 4      // of a longer wait the last quarter, if the other process had waited for the GPU
 	mostWorkSeen = 32     // pieces of a stream that are looked at before the end of a wait
 	mostOthers   = 16     // processes
 )
 
 func (o *odds) hold() bool { return o.hits >= leastHits && float64(o.hits) >= timesChance*o.chance }
 
-// guess counts a wait, or says whether it is one of those that are guessed.
+// guess counts a wait, or, in the second pass, says whether the guess is accepted.
 func (h *hands) guess(g guess, hit bool, chance float64) bool {
 	o := h.guesses[g]
 	switch {
@@ -41,8 +41,7 @@ func (h *hands) guess(g guess, hit bool, chance float64) bool {
 	return false
 }
 
-// byWork says whether a thread slept until a piece of work of its process had ended, after which its stream had nothing
-// to do.
+// byWork says whether a thread slept until a piece of work of its process had ended, after which its stream was idle.
 func (h *hands) byWork(k *keptCall, own *crew, th int32, began, until int64) bool {
 	if len(h.ofProc[own.proc]) > mostPeers {
 		return false
@@ -70,7 +69,7 @@ func (h *hands) byWork(k *keptCall, own *crew, th int32, began, until int64) boo
 	return h.guess(guess{th, trace.None}, best != trace.None, chance)
 }
 
-// drains reports whether a stream had nothing more to do when its i-th piece ended.
+// drains reports whether a stream was idle when its i-th piece ended.
 func (h *hands) drains(s *stream, i int) bool {
 	if i+1 == len(s.pieces) {
 		return true
@@ -79,7 +78,7 @@ func (h *hands) drains(s *stream, i int) bool {
 	return call != trace.None && h.api.Start(int(call)) >= h.Graph.end(s.pieces[i])
 }
 
-// byProcess is another process, after the last of its calls, that a thread waited for; nil where there is none.
+// byProcess is another process, after its last call, that a thread waited for; nil if there is none.
 func (h *hands) byProcess(own *crew, th int32, began, until int64, slept bool) (best *turn) {
 	for _, other := range h.order[:min(len(h.order), mostOthers)] {
 		if other == own || until <= other.began {
@@ -102,7 +101,7 @@ func (h *hands) byProcess(own *crew, th int32, began, until int64, slept bool) (
 	return best
 }
 
-// crew is a process with calls, at the moment that the walk is at.
+// crew is the state of a process with calls at the moment of the walk.
 type crew struct {
 	proc        int32
 	threads     []int32 // with calls, the first ones
@@ -112,7 +111,7 @@ type crew struct {
 	waits       int64   // calls that waited for the GPU
 }
 
-// crew is that of a process.
+// crew is the state of that process.
 func (h *hands) crew(proc int32) *crew {
 	c := h.crews[proc]
 	if c == nil {
@@ -122,7 +121,7 @@ func (h *hands) crew(proc int32) *crew {
 	return c
 }
 
-// note takes up a call which has started, in the order of the calls.
+// note records a call that has started, in the order of the calls.
 func (c *crew) note(x turn, start int64) {
 	if c.began == maxTime {
 		c.began = start

@@ -7,53 +7,53 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Bounds of what is taken for a wait of one thread for another, in ns but for the last.
+// Bounds of waits of one thread for another, in ns except the last.
 const (
-	leastSleep = 2_000   // for which a thread slept between two calls, from which it is asked for what
-	leastGap   = 20_000  // the same, where neither was recorded of it; in a shorter time the whole call of the other lies
-	leastTurn  = 100_000 // the same, where nothing was recorded and the other thread did not wait for the GPU
+	leastSleep = 2_000   // sleep between two calls from which its reason is sought
+	leastGap   = 20_000  // the same without a record; a shorter time fits a whole call of the other thread
+	leastTurn  = 100_000 // the same if nothing was recorded and the other thread did not wait for the GPU
 	mostPeers  = 64      // threads of a process that are looked at; the first ones
 	wakeWithin = 2_000   // by how much a call of the other thread may end after the wait, as the capture has them
 )
 
-// hands finds, in the order of the calls, which threads waited for which other thread: between two of its CUDA calls a
-// thread that sleeps, and goes on after the last call of another thread of its process, is taken to have waited for it.
-// That it sleeps is known where calls of the operating system, switches of the scheduler or waits for Python's lock were
-// recorded of it. Where none was, it is inferred: a blocking call of the other thread ended in between, or the two took
-// turns. Waits for the end of GPU work without a CUDA call, and for other processes, are guesses, see [guess].
+// hands finds, in the order of the calls, which threads waited for which other thread. A thread that sleeps between two
+// of its CUDA calls, and continues after the last call of another thread of its process, is assumed to have waited for
+// it. Its sleep is known if calls of the operating system, switches of the scheduler or waits for Python's lock were
+// recorded for it. If not, it is inferred: a blocking call of the other thread ended in between, or the two alternated.
+// Waits for the end of GPU work without a CUDA call, and for other processes, are guesses, see [guess].
 type hands struct {
 	*builder
 	threads []handThread
 	crews   map[int32]*crew // of processes with calls
 	order   []*crew         // the same, by their first call
 	guesses map[guess]*odds
-	sure    bool           // the guesses are made, else they are counted
+	sure    bool           // guesses are used; if not, they are counted
 	os      int            // the first row of Trace.OS that has not started
 	sched   int            // of Trace.Sched
 	ranges  int            // and of Trace.Ranges
-	waits   []bool         // by subject of Trace.OS: the function waits
-	locks   []bool         // by name of Trace.Ranges: they are waits for Python's lock
-	locked  map[int64]bool // by stack of Trace.OSStacks: it is one that waits for Python's lock
+	waits   []bool         // by subject of Trace.OS: the function is a wait
+	locks   []bool         // by name of Trace.Ranges: the range is a wait for Python's lock
+	locked  map[int64]bool // by stack of Trace.OSStacks: the stack is a wait for Python's lock
 	gaps    sample         // between launches that follow each other on a thread
 }
 
-// handThread is what is known of a thread at the moment that the walk is at.
+// handThread is the state of a thread at the moment of the walk.
 type handThread struct {
-	now, old turn  // after the last call that is in no other, and after the one before
+	now, old turn  // after the last call that is not nested, and after the one before
 	crew     *crew // of its process; nil before its first call
 	launches bool  // it has launched work
 	launched bool  // its last call did
 	seen     bool  // calls of the operating system or switches of this thread are in the capture
-	slept    int64 // since the end of the last call: for how long it waited in the operating system or was off the CPU,
-	from, to int64 // from when, and until when
+	slept    int64 // ns that it waited in the operating system or was off the CPU since the end of the last call,
+	from, to int64 // the start of that time, and its end
 	off      int64 // since when it is off the CPU, or minTime
-	lock     bool  // it waited for Python's lock, says a stack or a range
+	lock     bool  // it waited for Python's lock, by a stack or a range
 }
 
 // turn is a thread after one of its calls.
 type turn struct {
 	call    int32 // or trace.None
-	kept    int32 // what was kept last, an index of kept, or trace.None
+	kept    int32 // the last held call, an index of kept, or trace.None
 	end     int64
 	heldEnd int64 // when the last call that waited for the GPU had ended, or minTime
 }
@@ -79,7 +79,7 @@ func newHands(b *builder, guesses map[guess]*odds) *hands {
 	return h
 }
 
-// findLocks finds the ranges and stacks that say that a thread waits for Python's lock.
+// findLocks finds the ranges and stacks that mark a wait for Python's lock.
 func (h *hands) findLocks() {
 	some := false
 	for n := range h.locks {
@@ -119,7 +119,7 @@ func sleeps(function string) bool {
 	return false
 }
 
-// look goes on to the rows of the operating system and of the scheduler that began by a moment.
+// look advances to the rows of the operating system and of the scheduler that began by a moment.
 func (h *hands) look(now int64) {
 	for os := &h.t.OS; h.os < os.Len() && os.Start(h.os) <= now; h.os++ {
 		at := os.Subject(h.os)
@@ -150,7 +150,7 @@ func (h *hands) look(now int64) {
 	}
 }
 
-// sleep adds a wait of a thread, as far as it is after its last call and not known yet.
+// sleep adds a wait of a thread, if it is after its last call and not known yet.
 func (t *handThread) sleep(from, to int64) {
 	if from = max(from, t.now.end, t.to); from >= to {
 		return
@@ -161,7 +161,7 @@ func (t *handThread) sleep(from, to int64) {
 	t.slept, t.to = t.slept+to-from, to
 }
 
-// start begins a call, and says what was kept last on its thread: an index of kept, or trace.None.
+// start begins a call, and returns the last held call of its thread: an index of kept, or trace.None.
 func (h *hands) start(c, th int32) int32 {
 	at := h.api.Start(int(c))
 	h.look(at)
@@ -195,7 +195,7 @@ func (h *hands) start(c, th int32) int32 {
 	return t.now.kept
 }
 
-// over is when what was kept went on.
+// over is when a held call continued.
 func (h *hands) over(k int32) int64 {
 	if x := &h.kept[k]; x.from == trace.None {
 		return h.api.End(int(x.call))
@@ -204,7 +204,7 @@ func (h *hands) over(k int32) int64 {
 	}
 }
 
-// end notes a call that has started, and whether it waited for the GPU: then it was kept last.
+// end records a call that has ended, and whether it waited for the GPU: then it is the last held call.
 func (h *hands) end(c, th int32, held bool) {
 	t := &h.threads[th]
 	launches := h.forRoom(c)
@@ -225,16 +225,15 @@ func (h *hands) end(c, th int32, held bool) {
 	t.crew.note(t.now, start)
 }
 
-// waitedFor is what a thread waited for which is about to make a call, and the count that it is one of; nil where it is
-// not known to have waited for anything. Of what is kept the time is for how long it worked itself before its wait was
-// over.
+// waitedFor is the target of the wait of a thread that is about to make a call, and the counter that it belongs to; nil
+// if no wait is known. own is the time that the thread worked itself before its wait was over.
 func (h *hands) waitedFor(t *handThread, own *crew, c, th int32, at int64) (k keptCall, count *int64) {
 	first, gap := t.now.call == trace.None, at-t.now.end
 	began, until := t.now.end, at
 	slept := !first && t.slept >= leastSleep
 	switch {
 	case first:
-		began = minTime // whoever began the thread
+		began = minTime // the thread may have been started by any other
 	case slept:
 		began, until = t.from, min(at, t.to+wakeWithin)
 		k.own = max(0, t.to-t.now.end-t.slept)
@@ -243,7 +242,7 @@ func (h *hands) waitedFor(t *handThread, own *crew, c, th int32, at int64) (k ke
 	}
 	var from, held *turn
 	n := &h.api.Names[h.api.Name(int(c))]
-	waiter := (n.Sync || n.OldSync) && !t.launches // what it is about to wait for was launched by another
+	waiter := (n.Sync || n.OldSync) && !t.launches // the work that it will wait for was launched by another thread
 	for _, p := range own.threads {
 		if p == th {
 			continue

@@ -10,35 +10,35 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Change is what is different in a replay. The zero value changes nothing.
+// Change is the difference in a replay. The zero value changes nothing.
 type Change struct {
-	// Work is what a piece of work takes of its time, 0 where it is not there at all; nil: all of it. Of a collective
-	// it is the time after the last device has joined.
+	// Work is the factor on the time of a piece of work, 0 if it is removed; nil: no factor. For a collective it
+	// applies to the time after the last device has joined.
 	Work func(d *timeline.Device, i int) float64
-	// Call is likewise for the time that calls take themselves, by index of the name; waiting is no part of it.
+	// Call is the factor on the time of calls, by index of the name; waiting does not count.
 	Call func(name int32) float64
 	// NoWait are the calls, by row, that no longer wait for the GPU.
 	NoWait func(call int32) bool
-	// HostFree: neither calls nor what threads do between them take time. Calls still wait for the GPU.
+	// HostFree: calls take no time, nor do threads between them. Calls still wait for the GPU.
 	HostFree bool
 	// Overlap: communication runs beside everything else, and nothing waits for it. A unit is never shorter than its
 	// communication.
 	Overlap bool
-	// Graph: of a unit's launches between two waits, all but the first take no time on the host and have no latency.
+	// Graph: all launches of a unit between two waits, except the first, take no time on the host and have no latency.
 	Graph bool
-	// NoLatency: work starts as soon as what it waited for is over.
+	// NoLatency: work starts as soon as its dependencies are over.
 	NoLatency bool
-	// Typical latencies take the place of those measured: what the graph explains, and no more.
+	// Typical latencies replace the measured ones: the result is only what the graph explains.
 	Typical bool
 }
 
-// Replay runs the work and calls that start in a stretch of time again, with a change: everything starts as soon as
-// what it waits for lets it, with the latencies that were measured. What lies outside stays where it was. It returns
-// the time of each unit that lies in the stretch, -1 for others. Without a change every time is that of the capture.
-// Nothing starts before the stretch does: all its units together take no longer with a change than without, and no
-// longer with two changes than with one of them.
+// Replay runs the work and calls that start in a stretch of time again, with a change: everything starts as soon as its
+// dependencies allow, with the measured latencies. Times outside the stretch stay. It returns the time in ns of each
+// unit in the stretch, -1 for others. Without a change every time is that of the capture. Nothing starts before the
+// stretch: all its units together take no longer with a change than without, and no longer with two changes than with
+// one of them.
 //
-// In time it is n log t in the rows of the stretch and the threads.
+// Its run time is n log t in the rows of the stretch and the threads.
 func (g *Graph) Replay(stretch interval.Interval, u *Units, c *Change) []int64 {
 	r := newReplay(g, stretch, c)
 	defer r.free()
@@ -47,7 +47,7 @@ func (g *Graph) Replay(stretch interval.Interval, u *Units, c *Change) []int64 {
 	return r.times(u)
 }
 
-// thread is where the replay of a thread is.
+// thread is the progress of the replay of a thread.
 type thread struct {
 	known     bool
 	was, is   int64 // its last event: in the capture, in the replay
@@ -60,16 +60,16 @@ type replay struct {
 	*Graph
 	c            *Change
 	lo, hi       []int32 // by device: its pieces that are replayed
-	base         []int32 // by device: the place of the first of them in from and to
+	base         []int32 // by device: the index of the first of them in from and to
 	from, to     []int64
 	stretch      interval.Interval
 	callLo       int32
 	nextKept     int     // of kept: the first whose call has not started
-	callAt       []int64 // by call above callLo: where its start is, and once it has ended its end
+	callAt       []int64 // by call above callLo: its start, and once it has ended its end
 	factor       []float32
-	gone         []bool // by call above callLo: it launched only what is not there
+	gone         []bool // by call above callLo: all work that it launched is removed
 	opens, shuts []bool // by call above callLo: it launched a unit's first work, or its last
-	within       []bool // by call above callLo: a launch in the place of which a graph's is
+	within       []bool // by call above callLo: a launch that a graph's replaces
 	joined       map[int32]int64
 	threads      []thread
 	ends         pendings
@@ -109,7 +109,7 @@ func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 	return r
 }
 
-// openCalls takes up the calls that began before the stretch and waited for work beyond its start.
+// openCalls takes the calls that began before the stretch and waited for work after its start.
 func (r *replay) openCalls() {
 	for _, k := range r.kept[:r.nextKept] {
 		if r.api.End(int(k.call)) <= r.stretch.Start || k.from != trace.None {
@@ -140,7 +140,7 @@ func startingIn(d *timeline.Device, stretch interval.Interval) (lo, hi int32) {
 	return search(stretch.Start), search(stretch.End)
 }
 
-// factors asks for the factor of every piece, and finds the calls whose work is all gone.
+// factors gets the factor of every piece, and finds the calls all of whose work is removed.
 func (r *replay) factors(pieces, calls int) {
 	r.factor = make([]float32, pieces)
 	r.gone = make([]bool, calls)
@@ -203,8 +203,7 @@ func (r *replay) mark(u *Units) {
 	}
 }
 
-// run goes through the starts and ends of calls and work in the order of the capture: what an event depends on comes
-// before it.
+// run goes through the starts and ends of calls and work in the order of the capture, in which dependencies come first.
 func (r *replay) run() {
 	heads, starts := slices.Clone(r.lo), make([]int64, len(r.lo)) // by device: its next piece, and when that starts
 	for d := range heads {
@@ -244,7 +243,7 @@ func (r *replay) run() {
 	}
 }
 
-// startOf is when a piece of a device starts, or never behind those that are replayed.
+// startOf is when a piece of a device starts, or never after the last that is replayed.
 func (r *replay) startOf(device int, i int32) int64 {
 	if i >= r.hi[device] {
 		return maxTime
@@ -252,7 +251,7 @@ func (r *replay) startOf(device int, i int32) int64 {
 	return r.Timeline.Devices[device].Start(int(i))
 }
 
-// slot is the place of a piece in from and to, or -1 where it is not replayed.
+// slot is the index of a piece in from and to, or -1 if it is not replayed.
 func (r *replay) slot(piece int32) int32 {
 	d, i := r.Place(piece)
 	if x := int32(i); x >= r.lo[d] && x < r.hi[d] {
@@ -282,7 +281,7 @@ func (r *replay) work(device int, i int32) {
 		factor = float64(r.factor[slot])
 	}
 	_, h := r.bind(piece)
-	at, over := int64(minTime), int64(minTime) // when it starts; when all that it waits for is over
+	at, over := int64(minTime), int64(minTime) // its start; the end of all that it waits for
 	after := func(by Hold, was, is, typical, inCall int64) {
 		lag := w.Start - was - inCall
 		switch {
@@ -332,7 +331,7 @@ func (r *replay) work(device int, i int32) {
 		ns = 0
 	}
 	r.from[slot], r.to[slot] = at, at+scaled(ns, factor)
-	if factor == 0 { // what is not there has no latency; where it would have started is still the border of its unit
+	if factor == 0 { // removed work has no latency; its place still borders its unit
 		r.to[slot] = max(over, r.stretch.Start)
 	}
 	c := r.group.of(piece)
@@ -345,7 +344,7 @@ func (r *replay) work(device int, i int32) {
 	r.ends.push(pending{w.End, trace.None, piece})
 }
 
-// endCollective ends a kernel of a collective: no earlier than the last device has joined, and what it took from then.
+// endCollective ends a kernel of a collective: not before the last device has joined, plus its own time from then on.
 func (r *replay) endCollective(piece int32) {
 	slot := r.slot(piece)
 	c := r.group.of(piece)
@@ -392,7 +391,7 @@ func (r *replay) times(u *Units) []int64 {
 	return list
 }
 
-// communication is, by unit, how long its device communicates once all have joined.
+// communication is, by unit, how long its device communicates after all have joined.
 func (r *replay) communication(u *Units) []int64 {
 	sum := make([]int64, len(u.First))
 	for d := range u.Of {

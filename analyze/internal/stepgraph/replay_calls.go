@@ -4,7 +4,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// own is what is left of ns that a thread spends in a call, or before it.
+// own is the rest of ns that a thread spends in a call, or before it.
 func (r *replay) own(call int32, ns int64) int64 {
 	k := call - r.callLo
 	switch {
@@ -31,7 +31,7 @@ func (r *replay) startCall(call int32) {
 		return
 	}
 	t := &r.threads[th]
-	if !t.known { // what it does at the start of the stretch goes on
+	if !t.known { // its activity at the start of the stretch continues
 		t.known, t.was = true, min(at, r.stretch.Start)
 		t.is = t.was
 	}
@@ -79,7 +79,7 @@ func (r *replay) startCall(call int32) {
 	r.ends.push(pending{r.api.End(int(call)), call, piece})
 }
 
-// handed is the moment from which a thread went on, in the capture and in the replay.
+// handed is the moment from which a thread continued, in the capture and in the replay.
 func (r *replay) handed(hand *keptCall) (was, is int64) {
 	if hand.from == woken {
 		_, is = r.now(hand.piece)
@@ -92,8 +92,8 @@ func (r *replay) handed(hand *keptCall) (was, is int64) {
 	return was, was
 }
 
-// withoutLaunch is what is left of the time before a launch that is not there: with it goes what led to it from the
-// launch before, or, of a longer time, as much as usually lies between two launches.
+// withoutLaunch is the rest of the time before a removed launch: the time since the launch before it is removed too, or
+// if that is long, only the usual time between two launches.
 func (r *replay) withoutLaunch(t *thread, gap int64) int64 {
 	if t.launched && gap <= usualGaps*r.typical.gap {
 		return 0
@@ -133,7 +133,7 @@ func (r *replay) endCall(call, piece int32) {
 	}
 }
 
-// noWait is what a call takes, in ns, that finds nothing to wait for.
+// noWait is the time in ns of a call that finds nothing to wait for.
 const noWait = 1_000
 
 // keep ends a call that waits for a piece of work, of which the last ns are still to come.
@@ -145,7 +145,7 @@ func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 		is = start
 	}
 	waits := was > r.api.Start(int(call))
-	after := ns // of the call's own time, what comes when the wait is over
+	after := ns // the part of the call's own time after the wait
 	if waits {
 		after = min(ns, r.api.End(int(call))-was)
 		if !r.forRoom(call) {

@@ -42,8 +42,8 @@ func (g *Graph) UnitsOf(r *workunit.Result) *Units {
 // mostUnits bounds how many units Stretch spans.
 const mostUnits = 512
 
-// Stretch is the time from the first to the last of some units of one device, or, of very many, in their middle: what
-// is replayed for an estimate.
+// Stretch is the time from the first to the last of some units of one device, or, if there are very many, in their
+// middle: the time that is replayed for an estimate.
 func Stretch(r *workunit.Result, list []int32) interval.Interval {
 	if n := len(list); n > mostUnits {
 		list = list[(n-mostUnits)/2:][:mostUnits]

@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// StepKind says what a stretch of a path is.
+// StepKind is the kind of a stretch of a path.
 type StepKind uint8
 
 // Kinds of stretch.
@@ -17,15 +17,15 @@ const (
 	AfterCall                   // the call is over, and the work that it launched has not started yet
 	InCall                      // the call runs
 	OnHost                      // the thread does something before the call
-	Unexplained                 // more than typical latencies lie between what it waited for and the piece
-	Unknown                     // nothing is known to have been waited for
+	Unexplained                 // the time between the wait and the piece exceeds typical latencies
+	Unknown                     // no wait is known
 )
 
-// Step is a stretch of a path. A path leaves no time out: each step ends where the one before, later in time, began.
+// Step is a stretch of a path. A path has no holes: each step ends where the step after it in time begins.
 type Step struct {
 	Kind       StepKind
 	Piece      int32 // that runs, that has ended, or that starts later than explained
-	Call       int32 // of AfterCall, InCall and OnHost
+	Call       int32 // for AfterCall, InCall and OnHost
 	Start, End int64
 }
 
@@ -35,24 +35,23 @@ const stuck = 256
 // walker follows a path back in time.
 type walker struct {
 	*Graph
-	at, until int64 // everything from at on is told
+	at, until int64 // everything from at on has been visited
 	tell      func(s *Step)
 	step      Step
-	// gpuFirst: before work that was launched too late the path goes along the host back to the work that it would
-	// have waited for had it been launched in time, and on through that.
+	// gpuFirst: from work that was launched too late the path goes along the host back to the work that it would have
+	// waited for if launched in time, and continues through that.
 	gpuFirst bool
 }
 
-// Walk follows back in time what the start of a piece of work waited for, from its start to until, and tells each step.
-// It visits as many steps as lie in between. Where work was launched too late, only the time that the GPU lost by it is
-// on the host: up to the end of the work that it would else have waited for. So what lies on the host is about what is
-// won where the host takes no time.
+// Walk follows the waits before the start of a piece of work back in time, from its start to until, and visits each
+// step. If work was launched too late, the host gets only the time that the GPU lost by it: up to the end of the work
+// that it would else have waited for. So the time on the host is roughly the gain if the host took no time.
 func (g *Graph) Walk(piece int32, until int64, tell func(s *Step)) {
 	w := walker{Graph: g, at: g.start(piece), until: until, tell: tell, gpuFirst: true}
 	w.back(piece)
 }
 
-// cut tells of the time from a moment on, as far as it was not told.
+// cut visits the time from a moment on, as far as it was not visited.
 func (w *walker) cut(kind StepKind, piece, call int32, from int64) {
 	if from = max(from, w.until); from < w.at {
 		w.step = Step{kind, piece, call, from, w.at}
@@ -80,7 +79,7 @@ func (w *walker) back(piece int32) {
 		if h.by != ByNothing && x.start-h.ready > unexplain && !(h.by == ByLaunch && w.api.End(int(h.call)) > x.start) {
 			w.cut(Unexplained, piece, x.call, h.ready)
 		}
-		next, started := trace.None, false // where the path goes on, and whether from the start of that
+		next, started := trace.None, false // where the path continues, and whether from the start of that
 		switch h.by {
 		case ByNothing:
 		case ByLaunch:
@@ -104,8 +103,8 @@ func (w *walker) back(piece int32) {
 	w.cut(Unknown, piece, trace.None, w.until)
 }
 
-// ranBefore is the work that a piece would have waited for had it been launched in time, or trace.None: of its stream
-// and of the event that it waited for what ended last.
+// ranBefore is the work that a piece would have waited for if launched in time, or trace.None: the last to end of the
+// work before it on its stream and of the event that it waited for.
 func (w *walker) ranBefore(piece int32, start int64) int32 {
 	best, at := trace.None, int64(minTime)
 	for _, p := range []int32{w.before[piece], w.after.of(piece)} {
@@ -120,9 +119,9 @@ func (w *walker) ranBefore(piece int32, start int64) int32 {
 	return best
 }
 
-// host follows the path from the start of a call back along its thread, to the thread that this waited for, and so on,
-// to the piece of work that one of them waited for: to its end or, started, its start. It is trace.None at the end of
-// the path. at is what was kept last before the call, an index of kept.
+// host follows the path from the start of a call back along its thread, to the thread that this one waited for, and so
+// on, to the piece of work that one of them waited for: to its end or, if started, its start. It is trace.None at the
+// end of the path. at is the last held call before the call, an index of kept.
 func (w *walker) host(piece, call, at int32) (next int32, started bool) {
 	for at != trace.None && w.at > w.until {
 		k := &w.kept[at]
@@ -154,8 +153,8 @@ func (w *walker) through(piece int32) int32 {
 	return last
 }
 
-// CallsBetween tells of what a thread did in a stretch, backwards: of each of its calls that began in it, with the time
-// that is not in a call within, and of the time between them, with trace.None. last is the call after the stretch.
+// CallsBetween visits the calls of a thread in a stretch, backwards: each call that began in it, with the time outside
+// of nested calls, and the time between calls, with trace.None. last is the call after the stretch.
 func (g *Graph) CallsBetween(last int32, from, to int64, tell func(call int32, start, end int64)) {
 	th := g.api.Thread(int(last))
 	at, before := to, 0
@@ -181,10 +180,10 @@ func (g *Graph) CallsBetween(last int32, from, to int64, tell func(call int32, s
 	}
 }
 
-// enclosing is how many calls that began before a stretch are looked at for one that reaches into it.
+// enclosing is how many calls that began before a stretch are checked for one that reaches into it.
 const enclosing = 64
 
-// Reason says what idle time of cause dependency was spent waiting for: work that was launched and had not started.
+// Reason is the reason for idle time of cause dependency: work that was launched and had not started.
 type Reason uint8
 
 // Reasons.
@@ -194,16 +193,16 @@ const (
 	WaitsCopy                     // a copy or memset
 	WaitsEvent                    // an event: work of another stream or device
 	WaitsLaunch                   // the launch to reach the device
-	WaitsUnresolved               // what is not known
+	WaitsUnresolved               // unknown
 	Reasons
 )
 
 // ReasonNames are the labels of the reasons.
 var ReasonNames = [Reasons]string{"kernel", "collective", "copy", "event", "launch", "unresolved"}
 
-// Reason splits the last ns before a piece of work starts, in which it was launched and waited: how long for what is
-// known, of which the reason and the piece or call are told, and how long for nothing that is known. What is known
-// explains the time up to its end and its typical latency, and no more where the work starts unexplain ns later.
+// Reason splits the last ns before a piece of work starts, in which it was launched and waited: how long for a known
+// reason, which is returned with its piece or call, and how long without one. A known reason explains the time up to
+// its end and its typical latency; if the work starts more than unexplain ns later, it explains no more than that.
 func (g *Graph) Reason(piece int32, ns int64) (r Reason, what, call int32, known, unresolved int64) {
 	w, h := g.bind(piece)
 	what, call = h.piece, h.call
@@ -236,19 +235,19 @@ type Absence uint8
 
 // Causes of time without compute.
 const (
-	Starved       Absence = iota // what computes next was not launched yet
-	BlockedByComm                // it waited for communication, directly or through what is in between
+	Starved       Absence = iota // the next compute was not launched yet
+	BlockedByComm                // it waited for communication, directly or through other work
 	BlockedByCopy                // it waited for a copy or memset
 	Dependent                    // it was launched, and waited for anything else
-	AbsentUnknown                // nothing computes afterwards, or nothing is known of what comes next
+	AbsentUnknown                // nothing computes afterwards, or nothing is known about the next work
 	Absences
 )
 
 // AbsenceNames are the labels of the causes.
 var AbsenceNames = [Absences]string{"launch_starved", "blocking_comm", "blocking_copy", "dependency", "unknown"}
 
-// Absent tells of all the time of a device's window in which nothing computes, in order, in pieces that do not overlap,
-// by cause.
+// Absent visits all the time of a device's window in which nothing computes, in order, in pieces that do not overlap,
+// with the cause of each.
 func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
 	d := &g.Timeline.Devices[device]
 	window := g.Timeline.Window
@@ -287,7 +286,7 @@ func (g *Graph) absence(s *Step) Absence {
 		return AbsentUnknown
 	case Unexplained:
 		if s.Call == trace.None {
-			return AbsentUnknown // nobody knows when it was launched
+			return AbsentUnknown // the moment of its launch is unknown
 		}
 	case Runs:
 		d, i := g.Place(s.Piece)

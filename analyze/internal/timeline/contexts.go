@@ -11,11 +11,11 @@ import (
 )
 
 // Contexts are the NVTX ranges open on each thread at each API call, as nodes of a tree: a node is a range name inside
-// the node outward of it. A program opens the same ranges in the same places again and again, so that millions of
-// ranges make a few hundred nodes, and what is asked of every call is worked out once per node.
+// the node around it. A program opens the same ranges in the same places again and again, so that millions of ranges
+// make a few hundred nodes, and a question about every call is answered once per node.
 //
-// Start/end ranges need not nest. On a thread where some do not, each range is a node of its own, and a node on the way
-// outward may have ended already: Walk and Nearest pass over those.
+// Start/end ranges need not nest. On a thread with ranges that do not, each range is a node of its own, and a node on
+// the way outward may have ended already: Walk and Nearest skip those.
 type Contexts struct {
 	ranges *trace.Ranges
 	api    *trace.API
@@ -24,13 +24,13 @@ type Contexts struct {
 	out    []int32 // the node outward of it, or trace.None
 	name   []int32 // index into Ranges.Names
 	thread []int32
-	alone  []int32 // the one range that is this node, where ranges of its thread do not nest; else trace.None
+	alone  []int32 // the single range of this node, if ranges of its thread do not nest; else trace.None
 	sums   []RangeSum
 
 	from    spill.Indexes // by API call: the innermost node around it, or trace.None
 	crossed []bool        // by thread: its ranges do not nest
-	tangled bool          // some thread's do not
-	whole   bool          // sums are of all ranges of the capture
+	tangled bool          // ranges of some thread do not nest
+	whole   bool          // sums cover all ranges of the capture
 }
 
 // RangeSum is how many ranges there are, and their durations added up, in ns.
@@ -41,17 +41,17 @@ type RangeSum struct{ Count, Time int64 }
 func NewContexts(t *trace.Trace) *Contexts {
 	crossed := make([]bool, len(t.Threads))
 	c, ok := sweepContexts(t, crossed)
-	if !ok { // once more, now that it is known which threads have ranges that do not nest
+	if !ok { // again, now that the threads with ranges that do not nest are known
 		c.Free()
 		c, _ = sweepContexts(t, crossed)
 	}
 	return c
 }
 
-// Free gives back what the contexts hold.
+// Free releases the memory of the contexts.
 func (c *Contexts) Free() { c.from.Free() }
 
-// sweepContexts fails, and marks the threads, where ranges of a thread that is not marked do not nest.
+// sweepContexts fails, and marks the threads, if ranges of a thread that is not marked do not nest.
 func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 	a := &t.API
 	c = &Contexts{ranges: &t.Ranges, api: a, crossed: crossed, from: spill.NewIndexes(t.Memory(), a.Len())}
@@ -88,7 +88,7 @@ type rangeSweep struct {
 	group  []int32 // of ranges that start together
 	ok     bool    // the ranges of every thread that is not marked nest
 	lost   bool    // the thread of some range is not known
-	late   bool    // behind all calls: ranges that do not nest are around none
+	late   bool    // after all calls: ranges that do not nest enclose none
 }
 
 func newRangeSweep(c *Contexts, threads int) *rangeSweep {
@@ -142,7 +142,7 @@ func (x *rangeSweep) open(i int, start int64) {
 	switch s := &x.stacks[th]; {
 	case x.crossed[th] && x.tangled:
 		x.pushAlone(s, int32(i))
-	case x.crossed[th]: // found in this sweep, which is of no use then
+	case x.crossed[th]: // found in this sweep, which is then repeated
 	case !x.push(s, &x.nodes, i, th, start):
 		x.ok = false
 		x.crossed[th] = !x.late
@@ -156,10 +156,10 @@ func longestFirst(group []int32, r *trace.Ranges) {
 
 // openRanges is the stack of one thread.
 type openRanges struct {
-	open []openRange // where ranges nest: from the outermost in, each ends no later than the one before it
+	open []openRange // if ranges nest: from the outermost in, each ends no later than the one before it
 
-	// Where they do not: the innermost node, how long its chain is with ended ranges counted, and how long it may get
-	// before the ended ones are dropped.
+	// If they do not: the innermost node, the length of its chain including ended ranges, and the length from which the
+	// ended ones are dropped.
 	top         int32
 	len, maxLen int
 }
@@ -185,7 +185,7 @@ func (s *openRanges) around(start, end int64) int32 {
 	return s.open[n-1].node
 }
 
-// push opens range i. It reports false where the range outlasts one that is open.
+// push opens range i. It reports false if the range outlasts one that is open.
 func (c *Contexts) push(s *openRanges, nodes *nodeIndex, i int, th int32, start int64) bool {
 	end := start + c.ranges.Dur(i)
 	n := len(s.open)
@@ -221,7 +221,7 @@ type nodeIndex struct {
 	all    map[nodeKey]int32
 	recent [1 << recentBits]struct { // by hash of the key
 		key  nodeKey
-		node int32 // plus 1; 0 where there is none
+		node int32 // plus 1; 0 if there is none
 	}
 }
 
@@ -265,14 +265,14 @@ func (c *Contexts) NameOf(node int32) int32 { return c.name[node] }
 // ThreadOf is the thread whose ranges are the node.
 func (c *Contexts) ThreadOf(node int32) int32 { return c.thread[node] }
 
-// Whole reports whether [Contexts.Ranges] of all nodes are all ranges of the capture, each within one that is the node
-// outward of it: where the ranges of every thread nest.
+// Whole reports whether [Contexts.Ranges] of all nodes are all ranges of the capture, each within one of the node
+// around it: true if the ranges of every thread nest.
 func (c *Contexts) Whole() bool { return c.whole }
 
-// Ranges are those that are the node.
+// Ranges are the ranges of the node.
 func (c *Contexts) Ranges(node int32) RangeSum { return c.sums[node] }
 
-// Descend goes through all nodes: it enters each after those outward of it, and leaves it after those inward.
+// Descend goes through all nodes: it enters each after those around it, and leaves it after those inside.
 func (c *Contexts) Descend(enter, leave func(node int32)) {
 	n := len(c.out)
 	first, next := make([]int32, n+1), make([]int32, n) // by node, the outermost ones behind all: inward, and beside it
@@ -311,7 +311,7 @@ func (c *Contexts) encloses(r int32, start, end int64) bool {
 	return c.ranges.Start(int(r)) <= start && c.ranges.End(int(r)) >= end && c.ranges.End(int(r)) > start
 }
 
-// Settled reports whether every call of the node has the same ranges around it, which is so where ranges nest.
+// Settled reports whether every call of the node has the same ranges around it, as is the case if ranges nest.
 func (c *Contexts) Settled(node int32) bool { return !c.tangled || c.alone[node] == trace.None }
 
 // Walk calls visit with the name of every range that encloses the API call, from the innermost outward, until visit
@@ -328,10 +328,10 @@ func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
 	}
 }
 
-// Nearest finds the nearest range outward from a call whose name has some property.
+// Nearest finds the nearest range around a call whose name has some property.
 type Nearest struct {
 	contexts *Contexts
-	near     []int32 // by node: the nearest from it outward that has the property, or trace.None
+	near     []int32 // by node: the nearest around it that has the property, or trace.None
 }
 
 // Nearest prepares a search for range names that have a property.

@@ -6,9 +6,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Threads whose ranges do not nest: each range is a node, chained to the one that was innermost when it started. One
-// that ended while a younger one is still open is passed over, and dropped once such ranges are more than half of a
-// chain, so that no walk is longer than about twice the ranges open at that moment.
+// Threads whose ranges do not nest: each range is a node, chained to the innermost one when it started. A range that
+// ended while a younger one is still open is skipped, and dropped once such ranges are more than half of a chain, so
+// that no walk is longer than about twice the ranges open at that moment.
 
 const minChain = 64
 

@@ -1,5 +1,5 @@
-// Package timeline says who caused what: which API call launched a piece of GPU work, which NVTX ranges were open
-// around the call, and what the GPU was waiting for while it was idle.
+// Package timeline attributes cause and effect: which API call launched a piece of GPU work, which NVTX ranges were
+// open around the call, and what the GPU was waiting for while it was idle.
 package timeline
 
 import (
@@ -19,7 +19,7 @@ type Calls struct {
 	Sync, Event              []int32
 }
 
-// leastChunk is how many rows are worth a processor of their own.
+// leastChunk is how many rows justify a processor of their own.
 const leastChunk = 1 << 15
 
 // Join finds the API call of every piece of GPU work by (process, correlationId): correlation ids repeat between
@@ -42,7 +42,7 @@ func Join(t *trace.Trace) *Calls {
 	return c
 }
 
-// rows is what has a call: a table with correlation ids.
+// rows is a table with correlation ids.
 type rows interface {
 	Len() int
 	Proc(i int) int32
@@ -55,8 +55,8 @@ func (e eventRows) Len() int         { return len(e) }
 func (e eventRows) Proc(i int) int32 { return e[i].Proc }
 func (e eventRows) Corr(i int) int64 { return e[i].Corr }
 
-// callIndex finds API calls by process and correlation id. Ids of one process are dense as a rule, so that an array is
-// enough; where they are not, the process has a list sorted by id.
+// callIndex finds API calls by process and correlation id. Ids of one process are usually dense, so that an array is
+// enough; if they are not, the process has a list sorted by id.
 type callIndex struct {
 	api   *trace.API
 	procs []procCalls
@@ -133,7 +133,7 @@ func newCallIndex(t *trace.Trace) *callIndex {
 	return x
 }
 
-// free gives back what the index holds.
+// free releases the memory of the index.
 func (x *callIndex) free(memory *spill.Arena) {
 	for p := range x.procs {
 		spill.Free(memory, x.procs[p].dense)
@@ -141,8 +141,8 @@ func (x *callIndex) free(memory *spill.Arena) {
 	}
 }
 
-// finder looks up one call after the other. Work runs much in the order in which it was launched, so that the next call
-// is near the last one found.
+// finder looks up one call after the other. Work runs mostly in the order in which it was launched, so that the next
+// call is near the last one found.
 type finder struct {
 	index *callIndex
 	near  []int // by process: where the last one was in its sorted list
@@ -155,7 +155,7 @@ func (f *finder) find(proc int32, corr int64) int32 {
 	}
 	e := &f.index.procs[proc]
 	if corr == 0 && e.zeros > 1 {
-		return trace.None // CUPTI's id of what has none
+		return trace.None // CUPTI's id of work without one
 	}
 	if e.dense != nil {
 		if at := corr - e.low; at >= 0 && at < int64(len(e.dense)) {

@@ -12,7 +12,7 @@ import (
 // NVTX is the GPU time of kernels (and of whole CUDA graphs, whose kernels are hidden) that started in the window,
 // attributed to the ranges open around the call that launched them.
 type NVTX struct {
-	// Ranges are the names that got any, by name, then process.
+	// Ranges are the names with any GPU time, by name, then process.
 	Ranges []RangeTime
 
 	Total, Attributed           int64 // kernel time in the window, and the part that some range encloses
@@ -38,7 +38,7 @@ func (w *launchedWork) add(x launchedWork) {
 	w.count += x.count
 }
 
-// Attribute gives every piece of work to the ranges around its launch call.
+// Attribute attributes every piece of work to the ranges around its launch call.
 func Attribute(t *trace.Trace, calls *Calls, contexts *Contexts, window interval.Interval) *NVTX {
 	x := &NVTX{}
 	self := make([]launchedWork, contexts.Nodes())
@@ -141,9 +141,9 @@ type threadCalls struct {
 	overlap bool // a call ends before one that started earlier, which real calls of a thread never do
 }
 
-// crossed adds the inclusive time of ranges on threads where they do not nest. The calls inside a range stand side by
-// side in the order of the thread, so that a difference of running sums is enough, however many ranges are open at
-// once.
+// crossed adds the inclusive time of ranges on threads on which they do not nest. The calls inside a range are
+// consecutive in the order of the thread, so that a difference of running sums is enough, however many ranges are open
+// at once.
 func (s *rangeSums) crossed(t *trace.Trace, c *Contexts, launched []launchedWork) {
 	threads := make([]threadCalls, len(t.Threads))
 	for i := range launched {

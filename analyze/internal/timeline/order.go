@@ -45,7 +45,7 @@ func (w *Work) before(x *Work) bool {
 // ref is a piece of work in four bytes: its sort above, its row below.
 type ref uint32
 
-// Sorts of work: its kind, and of kernels whether they communicate.
+// Sorts of work: its kind, and for kernels whether they communicate.
 const (
 	computeKernel = iota
 	commKernel
@@ -55,7 +55,7 @@ const (
 	sorts
 
 	rowBits = 29
-	// MaxRows is how many rows of one sort of GPU work can be numbered: whoever opens a trace refuses more.
+	// MaxRows is how many rows of one sort of GPU work can be numbered: traces with more are refused on opening.
 	MaxRows = 1 << rowBits
 )
 
@@ -70,7 +70,7 @@ var (
 // order is the work of one device.
 type order []ref
 
-// sources are where the work of a timeline is looked up.
+// sources are the tables in which the work of a timeline is looked up.
 type sources struct {
 	trace  *trace.Trace
 	work   [sorts]*trace.Work

@@ -9,14 +9,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Rows are the rows of a table by a small key, such as their thread, in order of start. Of each row its distance from
-// the row before of the same key is kept: a byte, as a rule.
+// Rows are the rows of a table by a small key, such as their thread, in order of start. For each row its distance from
+// the row before with the same key is kept: usually a byte.
 type Rows struct {
 	offset []int // by key, into steps
 	steps  []byte
 }
 
-// NewRows groups n rows by key(i), which says trace.None of rows to leave out.
+// NewRows groups n rows by key(i), which is trace.None for rows to leave out.
 func NewRows(memory *spill.Arena, keys, n int, key func(i int) int32) Rows {
 	x := Rows{offset: make([]int, keys+1)}
 	last := make([]int, keys) // the row before, plus one
@@ -49,7 +49,7 @@ func (x *Rows) Of(key int32) RowWalk {
 	return w
 }
 
-// Free gives the rows back.
+// Free releases the memory of the rows.
 func (x *Rows) Free(memory *spill.Arena) {
 	spill.Free(memory, x.steps)
 	x.steps = nil

@@ -7,12 +7,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// sweep goes through the work of a device once, by start, and gives each moment of the window to its class. What is
-// still running is known from three ends: those of the compute, communication and copies that last longest. Time is
-// handed out when the next piece of work is reached.
+// sweep goes through the work of a device once, by start, and attributes each moment of the window to its class. Three
+// ends describe the work that is still running: those of the compute, communication and copies that last longest. Time
+// is attributed when the next piece of work is reached.
 type sweep struct {
 	d   *Device
-	now int64 // everything before is handed out
+	now int64 // everything before is attributed
 	end [Idle]int64
 	sum Times
 
@@ -20,27 +20,27 @@ type sweep struct {
 	cursor        blockedCursor
 
 	visitors []*Visitor
-	next     int64     // the first moment at which a visitor asks for the sums
+	next     int64     // the first moment at which a visitor needs the sums
 	host     *hostWalk // nil: host time is not split
-	hole     Gap       // the one that visitors are told of
+	hole     Gap       // the gap that visitors get
 	commed   *interval.Set
 }
 
-// Visitor is told what happens on a device, as one of several that go through it together. All of it may be missing.
+// Visitor gets the events on a device, as one of several that go through it together. Every function may be missing.
 type Visitor struct {
 	// Gap is called for every gap, in order. The gap is the visitor's until it returns.
 	Gap func(g *Gap)
-	// Piece is called for every stretch of idle time of cause host, before Gap is for its gap. The piece is the visitor's
-	// until it returns.
+	// Piece is called for every stretch of idle time of cause host, before Gap is called for its gap. The piece is the
+	// visitor's until it returns.
 	Piece func(p *HostPiece)
-	// Whole is called for what is to be split of each gap, in stretches that ascend.
+	// Whole is called for the part of each gap that is to be split, in ascending stretches.
 	Whole func(thread int32, stretch interval.Interval)
 	// Moments, which ascend, are those at which Times become what each class got from the start of the window on.
 	Moments []int64
 	Times   []Times
 	// End is called when the device is through, and Times are there.
 	End func()
-	// Host says that gaps and times also tell what the launching thread did while their cause was host.
+	// Host says that gaps and times also split the launching thread's activity while their cause was host.
 	Host bool
 
 	visited bool
@@ -56,10 +56,10 @@ func (v *Visitor) next() int64 {
 	return math.MaxInt64
 }
 
-// Visit goes through the device once, with all visitors. x may be nil where none of them asks what threads did.
+// Visit goes through the device once, with all visitors. x may be nil if none of them needs the activity of threads.
 func (d *Device) Visit(x *Threads, visitors ...*Visitor) { d.run(x, nil, visitors) }
 
-// run sweeps the whole window. exposed, where given, gets where communication was exposed.
+// run sweeps the whole window. exposed, if given, collects the time in which communication was exposed.
 func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Times {
 	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), visitors: visitors, commed: exposed}
 	for _, v := range visitors {
@@ -132,7 +132,7 @@ func (d *Device) run(x *Threads, exposed *interval.Set, visitors []*Visitor) Tim
 	return s.sum
 }
 
-// plan finds the next moment that a visitor asks for.
+// plan finds the next moment that a visitor needs.
 func (s *sweep) plan() {
 	s.next = math.MaxInt64
 	for _, v := range s.visitors {
@@ -140,7 +140,7 @@ func (s *sweep) plan() {
 	}
 }
 
-// tell answers those that ask for the next moment.
+// tell calls the visitors that need the current moment.
 func (s *sweep) tell(t *Times) {
 	for _, v := range s.visitors {
 		if v.next() == s.next {
@@ -150,7 +150,7 @@ func (s *sweep) tell(t *Times) {
 	s.plan()
 }
 
-// advance hands out the time up to a moment before which something runs.
+// advance attributes the time up to a moment before which something runs.
 func (s *sweep) advance(to int64) {
 	for s.now < to {
 		var until int64
@@ -179,7 +179,7 @@ func (s *sweep) advance(to int64) {
 	}
 }
 
-// idle hands out a gap up to the start of the work that a call launched.
+// idle emits a gap up to the start of the work that a call launched.
 func (s *sweep) idle(to int64, next, call int32) {
 	s.hole = Gap{Interval: interval.Interval{Start: s.now, End: to}, Prev: int32(s.prev), Next: next}
 	g := &s.hole
@@ -216,7 +216,7 @@ func (s *sweep) idle(to int64, next, call int32) {
 	}
 }
 
-// blockedCursor asks for the blocked time of threads in gaps that follow each other.
+// blockedCursor finds the blocked time of threads in consecutive gaps.
 type blockedCursor struct {
 	sets []interval.Set
 	at   []int // by thread: the first interval that does not end before the gap
@@ -235,7 +235,7 @@ func (c *blockedCursor) within(thread int32, lo, hi int64) (sum int64) {
 	return sum
 }
 
-// split divides the gap by the call [a0, a1] that launched the next work: up to a0 it is sync where a blocking call ran
+// split divides the gap by the call [a0, a1] that launched the next work. Up to a0 it is sync while a blocking call ran
 // on the launching thread, else host; from a0 to a1 it is launch; the rest is dependency.
 func (g *Gap) split(call int32, api *trace.API, blocked *blockedCursor) {
 	if call == trace.None {
@@ -252,7 +252,7 @@ func (g *Gap) split(call int32, api *trace.API, blocked *blockedCursor) {
 	g.Cause[CauseDependency] = g.End - a1
 }
 
-// measure works out what the device says of the whole window.
+// measure computes the sums of the device over the whole window.
 func (d *Device) measure() {
 	d.Times = d.run(nil, &d.CommExposed, []*Visitor{{Gap: func(g *Gap) {
 		d.GapCount++

@@ -7,22 +7,22 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// What the launching thread did in idle time of cause host. Each nanosecond has the first that applies.
+// Activity of the launching thread in idle time of cause host. Each nanosecond has the first that applies.
 const (
 	HostAPI          = iota // another CUDA call, of those that do not block
 	HostProfiler            // the profiler's own work
 	HostOS                  // a call of the operating system
 	HostNotScheduled        // it was on no CPU
-	HostRunning             // none of these, of a thread of which the capture has the scheduler's switches
-	HostUnknown             // none of these, of any other thread
+	HostRunning             // none of these, for a thread whose scheduler switches are in the capture
+	HostUnknown             // none of these, for any other thread
 	HostCauses
 )
 
 // HostCauseNames are the labels of these causes.
 var HostCauseNames = [HostCauses]string{"api", "profiler", "os_call", "not_scheduled", "running", "unknown"}
 
-// Threads are what each thread with CUDA calls did, as far as the capture says. Calls of one thread that overlap count
-// for the one that started first.
+// Threads are the activities of each thread with CUDA calls, as far as the capture says. If calls of one thread
+// overlap, the time belongs to the one that started first.
 type Threads struct {
 	trace             *trace.Trace
 	api, os, switches Rows
@@ -52,7 +52,7 @@ func (x *Threads) Calls(thread int32) bool {
 	return thread != trace.None && x.api.Has(thread)
 }
 
-// Observed are the rows of a table by thread, of those that make CUDA calls.
+// Observed are the rows of a table by thread, for threads that make CUDA calls.
 func (x *Threads) Observed(o *trace.Observed) Rows {
 	thread := make([]int32, len(o.Subjects))
 	for i, s := range o.Subjects {
@@ -71,20 +71,20 @@ type HostPiece struct {
 	interval.Interval
 	Thread int32
 	Cause  int
-	// Row is the API call, the piece of Trace.Overhead or the call of the operating system; trace.None of other causes.
-	// Overhead that overlaps is one piece, of the row None.
+	// Row is the API call, the piece of Trace.Overhead or the call of the operating system; trace.None for other
+	// causes. Overhead that overlaps is one piece, with row None.
 	Row int32
 }
 
-// hostWalk goes through what the threads did along the gaps of one device.
+// hostWalk goes through the activity of threads along the gaps of one device.
 type hostWalk struct {
 	*Threads
-	at     []*threadWalk // by thread; nil where none of its gaps was reached
+	at     []*threadWalk // by thread; nil if none of its gaps was reached
 	pieces []func(p *HostPiece)
 	wholes []func(thread int32, stretch interval.Interval)
 
 	free, rest []interval.Interval
-	piece      HostPiece // the one that visitors are told of
+	piece      HostPiece // the piece that visitors get
 }
 
 // threadWalk is how far the walk got on one thread.
@@ -94,9 +94,9 @@ type threadWalk struct {
 	off            offWalk
 }
 
-// layer is what a thread did, in pieces that ascend and do not overlap.
+// layer is an activity of a thread, in pieces that ascend and do not overlap.
 type layer interface {
-	// seek goes to the first piece that ends after a moment, which must not go back; ok is false where there is none.
+	// seek goes to the first piece that ends after a moment; moments must ascend; ok is false if there is none.
 	seek(at int64) (piece interval.Interval, row int32, ok bool)
 }
 
@@ -139,8 +139,8 @@ func (w *callWalk) seek(at int64) (interval.Interval, int32, bool) {
 	return w.now, w.row, true
 }
 
-// offWalk yields when a thread was on no CPU: from a switch that takes it off to the next that brings it on. What was
-// before the first switch is the opposite of what it says; the last one holds to the end.
+// offWalk yields when a thread was on no CPU: from a switch that takes it off to the next that brings it on. Before the
+// first switch it is in the opposite state; the last one holds to the end.
 type offWalk struct {
 	sched *trace.Observed
 	rows  RowWalk
@@ -241,7 +241,7 @@ func (w *hostWalk) give(g *Gap, i interval.Interval, thread int32, cause int, ro
 	}
 }
 
-// without gives the part of what is left that a layer covers to a cause.
+// without attributes the part of the remaining time that a layer covers to a cause.
 func (w *hostWalk) without(l layer, g *Gap, thread int32, cause int) {
 	if len(w.free) == 0 {
 		return

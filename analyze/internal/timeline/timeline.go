@@ -30,12 +30,12 @@ const (
 // CauseNames are the labels of the causes.
 var CauseNames = [Causes]string{"sync", "host", "launch", "dependency", "unknown"}
 
-// Times is GPU time by class, and the idle part by cause, in nanoseconds. The classes are exclusive: compute goes
-// before communication, communication before copies.
+// Times is GPU time by class, and the idle part by cause, in nanoseconds. The classes are exclusive: if several apply,
+// time is compute before communication, and communication before copies.
 type Times struct {
 	Compute, ExposedComm, ExposedCopy, Idle int64
 	Cause                                   [Causes]int64
-	Host                                    [HostCauses]int64 // of cause host; only of a sweep that asks for it
+	Host                                    [HostCauses]int64 // of cause host; only if a sweep asks for it
 }
 
 // Busy is the time in which anything ran.
@@ -59,10 +59,10 @@ type Gap struct {
 	interval.Interval
 	Prev, Next int32 // numbers of the device's work, or trace.None
 	Cause      [Causes]int64
-	Host       [HostCauses]int64 // of cause host; only of a sweep that asks for it
+	Host       [HostCauses]int64 // of cause host; only if a sweep asks for it
 }
 
-// Main is the cause with the largest part, the earlier one where two are equal.
+// Main is the cause with the largest part, the earlier one if two are equal.
 func (g *Gap) Main() int {
 	best := 0
 	for c := range g.Cause {
@@ -114,29 +114,29 @@ func (g *Gap) clipHost(ns int64) (part [HostCauses]int64) {
 	return part
 }
 
-// Device is the timeline of one GPU within the window. It holds no event by itself: of its work only the order is kept,
-// and what is asked for in between is worked out by going through it.
+// Device is the timeline of one GPU within the window. It holds no events: it keeps only the order of its work, and
+// computes everything else by going through it.
 type Device struct {
 	ID int32
 
 	Times        // of the whole window
-	Comm   int64 // time in which communication ran, also where compute hid it
-	Copies int64 // time in which copies and memsets ran, also where kernels hid them
+	Comm   int64 // time in which communication ran, including time hidden by compute
+	Copies int64 // time in which copies and memsets ran, including time hidden by kernels
 
 	Kernels    int64             // time in which kernels ran, whole graphs left out
-	KernelSpan interval.Interval // from the first to the last of them; empty where there is none
+	KernelSpan interval.Interval // from the first to the last of them; empty if there is none
 
 	GapCount   int
 	LongestGap int64
 
-	// CommExposed is where communication ran and no compute did.
+	// CommExposed is the time in which communication ran and no compute did.
 	CommExposed interval.Set
 
 	order    order // the work that overlaps the window, by start, then correlation id
 	in       *sources
 	window   interval.Interval
 	blocking []interval.Set // by thread: blocking calls
-	after    Work           // the first piece that starts after a narrowed window; of no length where there is none
+	after    Work           // the first piece that starts after a narrowed window; without length if there is none
 }
 
 // Timeline is the GPU work of every device in one window common to all.
@@ -145,7 +145,7 @@ type Timeline struct {
 	Devices []Device // by id
 }
 
-// WorkSpan is the time from the first start to the last end of GPU work on any device; ok is false where there is none.
+// WorkSpan is the time from the first start to the last end of GPU work on any device; ok is false if there is none.
 func WorkSpan(t *trace.Trace) (span interval.Interval, ok bool) {
 	for _, w := range []*trace.Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
 		n := w.Len()

@@ -12,10 +12,10 @@ type APIName struct {
 	AsyncCopy   bool
 	Memset      bool // any memset call
 	AsyncSet    bool
-	OldSync     bool // cudaThreadSynchronize: blocks, but is not of the four families of blocking calls; shown apart
+	OldSync     bool // cudaThreadSynchronize: blocks, but is outside the four families of blocking calls; listed apart
 	Poll        bool // asks without blocking: cudaEventQuery, cudaStreamQuery
 	Record      bool // records an event into a stream: cudaEventRecord
-	Frees       bool // frees memory, and waits for the device where memory is not of a pool: cudaFree
+	Frees       bool // frees memory, and waits for the device unless the memory is of a pool: cudaFree
 	Wait        bool // makes a stream wait, not the host: cudaStreamWaitEvent
 }
 
@@ -40,7 +40,7 @@ func stripSuffix(name string) string {
 	}
 }
 
-// hipBase is what a call of AMD's HIP is called in CUDA, without prefix: hipExtModuleLaunchKernel is LaunchKernel, and
+// hipBase is CUDA's name, without prefix, for a call of AMD's HIP: hipExtModuleLaunchKernel is LaunchKernel, and
 // hipMemcpyWithStream waits for its copy.
 func hipBase(base string) string {
 	base = strings.TrimPrefix(base, "Ext")
@@ -50,9 +50,9 @@ func hipBase(base string) string {
 	return base
 }
 
-// classifyAPI says what kind of call a stripped name is. A launch starts with cudaLaunch, cuLaunch, cudaGraphLaunch or
-// cuGraphLaunch and is not a host function, and those of HIP likewise; a blocking call is a Device-, Stream-, Event- or CtxSynchronize, or a copy
-// without Async.
+// classifyAPI classifies a stripped name. A launch starts with cudaLaunch, cuLaunch, cudaGraphLaunch or cuGraphLaunch,
+// or the same of HIP, and is not a host function; a blocking call is a Device-, Stream-, Event- or CtxSynchronize, or a
+// copy without Async.
 func classifyAPI(name string) APIName {
 	n := APIName{Name: name}
 	base, ok := strings.CutPrefix(name, "cuda")

@@ -10,9 +10,9 @@ import (
 )
 
 // Event tables are read in pieces, by several goroutines, in whatever order is fast. Each piece, a leaf of the table's
-// tree, has slots for its rows in the columns; each goroutine has a sink with dictionaries of its own. When all is
-// read, settling closes the gaps between the pieces, in place, and brings the dictionaries together, numbered in the
-// order in which the table's rows mention their entries. The outcome does not depend on who read what.
+// tree, has slots for its rows in the columns; each goroutine has a sink with dictionaries of its own. After reading,
+// settling closes the gaps between the pieces, in place, and merges the dictionaries, numbered in the order in which
+// the table's rows mention their entries. The result does not depend on which goroutine read which piece.
 
 // piece is where the rows of one leaf are.
 type piece struct {
@@ -22,7 +22,7 @@ type piece struct {
 	by   uint32 // which sink read it
 }
 
-// far is a value that its column is too narrow for, by slot or, once settled, by row.
+// far is a value that does not fit its column, by slot or, once settled, by row.
 type far struct {
 	at int32
 	v  int64
@@ -75,7 +75,7 @@ func (s *store) grow(n int) (leaf, slot int) {
 	return leaf, slot
 }
 
-// sink is what one goroutine adds to an event table.
+// sink collects the rows that one goroutine adds to an event table.
 type sink struct {
 	t       *eventTable
 	index   int
@@ -83,7 +83,7 @@ type sink struct {
 	at      uint32 // next slot
 	rows    int64
 	skipped int64
-	odd     int64 // rows with a value that cannot be
+	odd     int64 // rows with an impossible value
 	total   int64 // of the durations; maxTotal+1 means more than that
 	starts  []far // by slot
 	lengths []far // by slot
@@ -108,8 +108,8 @@ func (s *sink) times(start, end *cell) bool {
 	return s.span(a, e, ok1 && ok2 && e != openEnd)
 }
 
-// span adds the times of a row if they make a sound event; known says that they are there at all. An end of openEnd is
-// that of a range without end.
+// span adds the times of a row if they make a sound event; known says that the cells hold them at all. An end of
+// openEnd is that of a range without end.
 func (s *sink) span(start, end int64, known bool) bool {
 	s.rows++
 	open := end == openEnd
@@ -164,7 +164,7 @@ type dict[K comparable] struct {
 
 const recentBits = 8
 
-// farCode stands in a column for a code that is kept aside.
+// farCode in a column marks a code that is stored apart.
 const farCode = 1<<16 - 1
 
 // put writes a code into a column.
@@ -208,7 +208,7 @@ func (d *dict[K]) code(hint uint64, key K) uint32 {
 	return d.add(key)
 }
 
-// idCodes remembers which code a pair of ids got, to pass over the text behind them.
+// idCodes remembers which code a pair of ids got, so that the text behind them is not read again.
 type idCodes struct {
 	index  map[[2]int64]uint32
 	recent [1 << idBits]struct {
@@ -250,7 +250,7 @@ func (s *store) eachPiece(f func(p *piece, to int)) (rows int) {
 
 func (s *store) kept() int { return s.eachPiece(func(*piece, int) {}) }
 
-// byRow brings together what sinks kept aside by slot, by row.
+// byRow merges the values that sinks stored apart by slot, by row.
 func (s *store) byRow(lists ...[]far) []far {
 	all := slices.Concat(lists...)
 	if len(all) == 0 {
@@ -266,8 +266,8 @@ func (s *store) byRow(lists ...[]far) []far {
 	return all
 }
 
-// settleSpan brings the times of the pieces together. It says whether rows are sorted by start and which time is the
-// first and which the last.
+// settleSpan merges the times of the pieces. It reports whether rows are sorted by start, and the first and the last
+// time.
 func (s *store) settleSpan(sinks []*sink) (times Span, facts spanFacts) {
 	var starts, lengths [][]far
 	for _, k := range sinks {
@@ -300,10 +300,10 @@ func (s *store) settleSpan(sinks []*sink) (times Span, facts spanFacts) {
 	return times, facts
 }
 
-// spanFacts is what is seen of a table's times on the way.
+// spanFacts is collected about a table's times on the way.
 type spanFacts struct {
 	sorted      bool
-	first, last int64 // first start; last end, or start where that is later
+	first, last int64 // first start; last end, or start if that is later
 	lastStart   int64
 }
 
@@ -320,8 +320,8 @@ func (f *spanFacts) add(start, length int64) {
 	f.last = max(f.last, start+max(length, 0))
 }
 
-// settleCodes closes the gaps of a column of codes and brings the sinks' dictionaries into one: entries whose group is
-// equal become one, which is that of the first row.
+// settleCodes closes the gaps of a column of codes and merges the sinks' dictionaries: entries with equal groups become
+// one entry, that of the first row.
 func settleCodes[K comparable](s *store, column []uint16, dicts []*dict[K], group func(K) K) (codes, []K) {
 	groups := map[K]int32{} // to a number of the group, or to the code it got
 	to := make([][]int32, len(dicts))
@@ -367,7 +367,7 @@ type merger struct {
 	to     [][]int32 // by sink and its code: number of the group
 	final  []int32   // by number of the group: final code, or None so far
 	firsts []struct{ by, code uint32 }
-	far    []far // codes kept aside that are still to come, by row
+	far    []far // codes stored apart that are still to come, by row
 }
 
 func (m *merger) first(by, code uint32) int32 {

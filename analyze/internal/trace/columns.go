@@ -7,14 +7,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
-// Columns are as wide as their data as a rule needs, which is what makes them fit into memory: times as [Span] says, a
-// number 32 bits, an index into a dictionary as many as the dictionary needs. What does not fit is kept aside, by row.
+// Columns are usually as wide as their data needs, so that they fit into memory: times as [Span] says, a number 32
+// bits, an index into a dictionary as many as the dictionary needs. Values that do not fit are stored apart, by row.
 
 // Span holds start and end of each event.
 type Span = span.Span
 
-// farAway stands in a column for a value that is kept aside, by row. (A lookup in a map is what lets the methods below
-// be inlined; there are few such values.)
+// farAway in a column marks a value that is stored apart, by row. (A lookup in a map lets the methods below be inlined;
+// there are few such values.)
 const farAway = 1<<32 - 1
 
 // numbers is a column of whole numbers from -1 up.
@@ -105,7 +105,7 @@ func (s *steps) take(order []int32) {
 // column is a column of an event table, beside its times, while the table is read.
 type column interface {
 	join()                              // another sink takes part
-	settle(t *eventTable)               // makes the final column of what the sinks took
+	settle(t *eventTable)               // makes the final column from the rows of the sinks
 	take(a *spill.Arena, order []int32) // keeps the rows of order, in that order
 }
 
@@ -146,7 +146,7 @@ type codeColumn[K comparable] struct {
 	slots []uint16
 	dicts []*dict[K] // by sink
 	keys  *[]K
-	group func(K) K       // values that are taken for one have the same; nil: none are
+	group func(K) K       // equal for values that count as one; nil: none do
 	owner func(*K) *owner // of the process or thread of a value; nil: it has none
 }
 

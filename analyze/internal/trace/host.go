@@ -12,11 +12,11 @@ import (
 func newAPITable(l *loader) *eventTable {
 	a := &l.trace.API
 	t := newTable(l, &a.Span)
-	t.tids = true // a process without thread is thread 0 of it
+	t.tids = true // a process without a thread has thread 0
 	var names []string
 	place, corr, name := coded(t, &a.place, &a.places), t.number(&a.corr), coded(t, &a.name, &names)
 	place.owner = func(p *callPlace) *owner { return &p.thread }
-	pid := "" // the column of the process, where there is none of the thread
+	pid := "" // the column of the process, if there is none of the thread
 	t.names = func(info source.Table) []string {
 		tid := info.First("globalTid", "global_tid")
 		if tid == "" {

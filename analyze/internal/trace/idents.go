@@ -43,8 +43,8 @@ func (d *idents) number(o *owner, thread bool) int32 {
 // tidBits are the bits of a globalTid below the process identity.
 const tidBits = 0xffffff
 
-// globalPid makes a process identity from whichever column the export has: a globalPid or globalTid as it is, also
-// where the column is called pid, and a plain pid shifted into place.
+// globalPid makes a process identity from the column that the export has: a globalPid or globalTid stays, even if the
+// column is called pid, and a plain pid is shifted into place.
 func globalPid(column string, v int64) int64 {
 	if isPlain(column) && v <= tidBits {
 		return v << 24
@@ -57,7 +57,7 @@ func isPlain(column string) bool {
 	return strings.EqualFold(column, "pid") || strings.EqualFold(column, "processId")
 }
 
-// wholeOf finds for each plain pid of some tables the one process that other tables know by its whole identity.
+// wholeOf finds for each plain pid of some tables the single process that other tables identify fully.
 func (d *idents) wholeOf(tables []*eventTable) map[int64]int64 {
 	whole, several := map[int64]int64{}, map[int64]bool{} // by pid in its place
 	for v := range d.procs {

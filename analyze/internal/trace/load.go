@@ -18,7 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/span"
 )
 
-// loader carries what the table readers share while a trace is being built.
+// loader carries the state that the table readers share while a trace is being built.
 type loader struct {
 	ctx     context.Context
 	src     source.Source
@@ -27,7 +27,7 @@ type loader struct {
 	trace   *Trace
 	tables  map[Role]source.Table
 	strings map[int64]string
-	maxRows int64 // a row takes at least a byte: a view that yields more has no end
+	maxRows int64 // a row takes at least a byte: a view that yields more rows is endless
 	tagging sync.Mutex
 
 	payloads   payload.Fields   // of ranges
@@ -36,8 +36,8 @@ type loader struct {
 	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
 }
 
-// load reads a capture. Where the pages of the file cannot be read without SQLite, SQLite reads them; where they look
-// damaged, it does if its own check finds no fault. Else the error names the page.
+// load reads a capture. If the pages of the file cannot be read without SQLite, SQLite reads them; if they look
+// damaged, SQLite reads them only if its own check finds no fault. Else the error names the page.
 func load(ctx context.Context, src source.Source, in *source.Input, opt *Options) (*Trace, error) {
 	t, err := loadFrom(ctx, src, in, opt)
 	var page *pages.PageError
@@ -62,7 +62,7 @@ func load(ctx context.Context, src source.Source, in *source.Input, opt *Options
 	return nil, err
 }
 
-// tableOf names the table that a damaged page is of, in the error around the page's; nil where none does.
+// tableOf names the table of a damaged page, in the error around the page's; nil if none matches.
 func tableOf(err error, page *pages.PageError) error {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if name, ok := strings.CutSuffix(err.Error(), ": "+page.Error()); ok && strings.HasPrefix(name, "table ") {
@@ -163,11 +163,11 @@ func (l *loader) run() error {
 	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices(), l.loadRanks())
 }
 
-// reading is an event table about to be read.
+// reading is an event table that is about to be read.
 type reading struct {
 	*eventTable
 	info  source.Table
-	found []string // columns, empty where the table lacks one
+	found []string // columns, empty if the table lacks one
 }
 
 // read reads the event tables: those that can be read by pages together, in the order of the file, the others through
@@ -210,7 +210,7 @@ func (l *loader) readSQL(r *reading) error {
 		n++
 		return sink.Row(row)
 	})
-	if known && r.Role != RoleNVTX { // the names of some ranges are read once more
+	if known && r.Role != RoleNVTX { // the names of some ranges are read again
 		held.Release(r.info.Name)
 	}
 	return err
@@ -291,7 +291,7 @@ func (l *loader) scan(table source.Table, names []string, each func(row []cell) 
 	return nil
 }
 
-// scanRole is scan of the table that plays a role, if there is one; columns it lacks read as NULL.
+// scanRole is scan for the table with that role, if there is one; columns it lacks read as NULL.
 func (l *loader) scanRole(role Role, names []string, each func(row []cell) error) error {
 	table, ok := l.tables[role]
 	if !ok {
@@ -310,7 +310,7 @@ func (l *loader) loadStrings() error {
 	})
 }
 
-// textOf is a text or the bytes of a blob; of anything else it is empty.
+// textOf is a text or the bytes of a blob; for anything else it is empty.
 func textOf(c *cell) string {
 	if c.Kind == pages.Text || c.Kind == pages.Blob {
 		return c.S
@@ -318,7 +318,7 @@ func textOf(c *cell) string {
 	return ""
 }
 
-// text resolves a name cell: text as it stands, an id through the string table. It is valid as long as the row is.
+// text resolves a name cell: text as it is, an id through the string table. It is valid as long as the row is.
 func (l *loader) text(c *cell) (string, bool) {
 	switch c.Kind {
 	case pages.Text, pages.Blob:
@@ -343,7 +343,7 @@ func (l *loader) name(c *cell) (string, bool) {
 	return l.text(c)
 }
 
-// closeRanges ends the ranges that were open when the capture stopped at the last moment any event was seen.
+// closeRanges ends the ranges that were open when the capture stopped at the last moment of any event.
 func (l *loader) closeRanges(tables []*eventTable) {
 	last := int64(minTime)
 	for _, e := range tables {

@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// loadMeta reads the allow-listed keys of the metadata tables. Whatever else these tables hold (command lines, host
+// loadMeta reads the allow-listed keys of the metadata tables. Other content of these tables (command lines, host
 // names, the whole environment of the process) is never kept.
 func (l *loader) loadMeta() error {
 	m := &l.trace.Meta
@@ -65,8 +65,8 @@ func (l *loader) loadMeta() error {
 	return err
 }
 
-// safeValue refuses values that no version, model or distribution name looks like, so that a key on the allow-list
-// cannot carry anything else through.
+// safeValue refuses values that do not look like a version, a model or the name of a distribution, so that no key of
+// the allow-list can carry anything else.
 func safeValue(v string) bool {
 	if len(v) == 0 || len(v) > 120 {
 		return false
@@ -80,7 +80,7 @@ func safeValue(v string) bool {
 }
 
 // driverVersion writes 5452906 as 545.29.06: some versions of nsys leave the dots out. The branch has three digits and
-// the last part two. Anything else stays as it is.
+// the last part two. Any other text stays as it is.
 func driverVersion(v string) string {
 	if len(v) < 7 || len(v) > 8 || strings.Trim(v, "0123456789") != "" {
 		return v
@@ -97,8 +97,8 @@ func cudaVersion(v string) string {
 	return fmt.Sprintf("%d.%d", n/1000, n%1000/10)
 }
 
-// diagnosticCode reduces a message of nsys to what it means for the numbers. The text itself may hold paths and names
-// and is never kept.
+// diagnosticCode reduces a message of nsys to its effect on the numbers. The text itself may hold paths and names and
+// is never kept.
 func diagnosticCode(text string) string {
 	text = strings.ToLower(text)
 	for _, other := range []string{"opengl", "vulkan", "directx", "os runtime", "openmp", "openacc"} {
@@ -123,7 +123,7 @@ func diagnosticCode(text string) string {
 	return ""
 }
 
-// loadNames puts names to processes and threads that did something.
+// loadNames names the processes and threads that did any work.
 func (l *loader) loadNames() error {
 	t := l.trace
 	t.Programs = map[int64]string{}
@@ -154,7 +154,7 @@ func (l *loader) loadNames() error {
 	}))
 }
 
-// baseName keeps the program's own name: a process name may be a whole path, or a command line with arguments. Paths of
+// baseName is the program's own name: a process name may be a whole path, or a command line with arguments. Paths of
 // Windows have spaces.
 func baseName(name string) string {
 	if len(name) > 3 && name[1:3] == `:\` {
@@ -203,8 +203,9 @@ func (l *loader) loadGPUs() error {
 	})
 }
 
-// fingerprint stands for a text that must not be kept, such as the UUID of a GPU: two texts with the same one are the
-// same. That of a fingerprint is itself, so that a scrubbed capture has those of its original. Empty of an empty text.
+// fingerprint stands for a text that must not be kept, such as the UUID of a GPU: equal fingerprints mean equal texts.
+// The fingerprint of a fingerprint is itself, so that a scrubbed capture has those of its original. Empty for an empty
+// text.
 func fingerprint(text string) string {
 	const mark = "sha256:"
 	if text == "" {
@@ -217,8 +218,8 @@ func fingerprint(text string) string {
 	return fmt.Sprintf("%s%x", mark, sum[:8])
 }
 
-// GPU is what the capture says of a device: the one adapter that can be it. Adapters that cannot run CUDA (no
-// multiprocessors) share device number 0 with the ones that can. Where several could be it, nothing is known.
+// GPU is the capture's description of a device: the one adapter that can be it. Adapters that cannot run CUDA (no
+// multiprocessors) share device number 0 with the ones that can. If several adapters could be it, nothing is known.
 func (t *Trace) GPU(device int32) GPUInfo {
 	var list []GPUInfo
 	for _, a := range t.GPUs {
@@ -233,9 +234,10 @@ func (t *Trace) GPU(device int32) GPUInfo {
 	return list[0]
 }
 
-// separateDevices tells GPUs apart that processes number alike. A device number is the process's own: ranks that each
-// see one GPU (CUDA_VISIBLE_DEVICES) all call it 0. Where the capture says which adapter a process's device is, and two
-// processes use one number for two adapters, devices are renumbered by adapter; else the numbers of the rows stand.
+// separateDevices distinguishes GPUs that several processes give the same number. A device number is the process's own:
+// ranks that each see one GPU (CUDA_VISIBLE_DEVICES) all call it 0. If the capture says which adapter a process's
+// device is, and two processes use one number for two adapters, devices are renumbered by adapter; else the numbers of
+// the rows stay.
 func (l *loader) separateDevices() error {
 	table, ok := l.tables[RoleDevices]
 	if !ok {

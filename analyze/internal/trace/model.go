@@ -1,6 +1,6 @@
 // Package trace is the only reader of Nsight Systems SQLite exports. It opens a file without changing it or creating
-// anything beside it, finds out by probing which tables and columns this export has, and loads the events into typed
-// columns that the rest of the analyzer shares read-only.
+// anything beside it, finds out which tables and columns this export has, and loads the events into typed columns that
+// the rest of the analyzer shares read-only.
 //
 // All times are nanoseconds on the capture's own clock and may be negative. Event tables are sorted by start. Rows with
 // NULL times, end before start or times that no capture can hold are counted in [Trace.Tables] and left out.
@@ -19,12 +19,12 @@ const None int32 = -1
 type Trace struct {
 	File   File
 	Tables []TableStat // every table that was read, in a fixed order
-	// LeftOut are the tables of events that were not read, because nothing of the report is made of them.
+	// LeftOut are the tables of events that were not read, because no part of the report needs them.
 	LeftOut []string
 
 	Procs []Proc
-	// Programs are the names of all processes that the capture lists, also of those that did nothing on a device, by the
-	// global id without the bits of the thread, shifted down.
+	// Programs are the names of all processes in the capture, including those without work on a device, by the global
+	// id without the bits of the thread, shifted down.
 	Programs map[int64]string
 	Threads  []Thread
 	GPUs     []GPUInfo // adapters the capture lists, which need not be the devices that did work
@@ -33,9 +33,9 @@ type Trace struct {
 	Kernels Kernels
 	Copies  Copies
 	Sets    Sets
-	Graphs  Graphs // whole CUDA graph launches, where graphs were traced as one (--cuda-graph-trace=graph)
-	// HostFuncs are functions that the host ran for a stream, which waited for their end: of cudaLaunchHostFunc, and host
-	// nodes of graphs. HostFuncNames are theirs, where the capture has them.
+	Graphs  Graphs // whole CUDA graph launches, if graphs were traced as one (--cuda-graph-trace=graph)
+	// HostFuncs are functions that the host ran for a stream, which waited for their end: of cudaLaunchHostFunc, and
+	// host nodes of graphs. HostFuncNames are their names, if the capture has them.
 	HostFuncs     Work
 	HostFuncNames map[HostFunc]string
 	GraphsMade    []int64 // when executable CUDA graphs were made, ns, ascending
@@ -48,7 +48,7 @@ type Trace struct {
 	Sched       Observed // threads that come onto a CPU and leave it (SCHED_EVENTS)
 	Samples     Observed // of CPUs (COMPOSITE_EVENTS)
 	SampleStack Frames   // their call stacks
-	// What threads ran in Python, by time, and the samples of it whose stack the export lacks or has in another form.
+	// The Python code that threads ran, by time, and the number of samples whose stack is missing or in another form.
 	Python       []PythonSample
 	PythonFrames []PythonFrame
 	PythonUnread int64
@@ -82,19 +82,19 @@ type Trace struct {
 	arena  *spill.Arena
 }
 
-// Memory is where arrays with an element per event come from. They are gone when the trace is closed.
+// Memory allocates the arrays with an element per event. They are gone when the trace is closed.
 func (t *Trace) Memory() *spill.Arena { return t.arena }
 
-// DropCallIDs gives back the correlation ids of API calls, which nobody needs once it is known what each launched.
+// DropCallIDs frees the correlation ids of API calls, which are not needed once launches are joined.
 func (t *Trace) DropCallIDs() {
 	spill.Free(t.arena, t.API.corr.v)
 	t.API.corr = numbers{}
 }
 
-// File is where the trace came from.
+// File is the file that the trace was read from.
 type File = source.File
 
-// InputError says in one sentence what is wrong with an input file and what to do about it.
+// InputError says in one sentence what is wrong with an input file and how to fix it.
 type InputError = source.InputError
 
 // cell is one value of one row.
@@ -106,7 +106,7 @@ type TableStat struct {
 	Name    string
 	Rows    int64
 	Skipped int64 // NULL times, end before start, or times no capture can hold
-	Odd     int64 // copies and memsets of a size, a kind or a rate that cannot be
+	Odd     int64 // copies and memsets with an impossible size, kind or rate
 }
 
 // Columns that an export may lack.
@@ -149,7 +149,7 @@ type GPUInfo struct {
 type Meta struct {
 	ExporterVersion, SchemaVersion string
 	CaptureVersion                 string
-	GraphTrace                     string // graph or node, as asked for when capturing
+	GraphTrace                     string // graph or node, as the capture was configured
 	TraceSet                       []string
 	Driver, CUDA, OS, CPU          string
 	Arch                           string
@@ -157,7 +157,7 @@ type Meta struct {
 	Source                         string // nsys, pytorch or pytorch-rocm
 	Cut                            bool   // the file was read up to where it is cut off
 	Resolution                     int64  // of times in ns; 0: not stated
-	Loose                          int64  // places of the file that are no JSON, or say a thing twice
+	Loose                          int64  // places of the file that are not JSON, or repeat a key
 	CaptureStart, CaptureStop      int64  // ANALYSIS_DETAILS, on the host's clock; only their difference is used
 }
 
@@ -171,8 +171,8 @@ type Alloc struct {
 	Device                int32 // deviceId, or -1
 	Kind                  int32 // ENUM_CUDA_MEM_KIND: 0 pageable, 1 pinned, 2 device, 3 array, 4 managed, 5 and 6 static
 	Free                  bool
-	// Pool is the address of the memory pool that served it, with what it holds and what of that is in use, in bytes; 0
-	// and -1 where there is none.
+	// Pool is the address of the memory pool that served it, with its size and the part of that in use, in bytes; 0 and
+	// -1 if there is none.
 	Pool, PoolSize, PoolUsed int64
 }
 
@@ -182,13 +182,13 @@ type Overhead struct {
 	Thread     int32
 }
 
-// Diagnostic is a message nsys recorded about the capture, reduced to its severity: the text may hold anything.
+// Diagnostic is a message nsys recorded about the capture, reduced to its severity: its text may hold anything.
 type Diagnostic struct {
 	Severity int64
 	Code     string // a known kind of message, or empty
 }
 
-// Work is what every GPU activity has.
+// Work is the data that every GPU activity has.
 type Work struct {
 	Span
 	places []workPlace // of which there are few
@@ -196,7 +196,7 @@ type Work struct {
 	corr   numbers
 }
 
-// workPlace is where a GPU activity ran. Its numbers are None where the row does not say.
+// workPlace is the place of a GPU activity. Its numbers are None if the row does not say.
 type workPlace struct {
 	device, context int32
 	proc            owner
@@ -232,7 +232,7 @@ type Kernels struct {
 // KernelName is one distinct kernel name.
 type KernelName struct {
 	Name  string // demangledName, else shortName, mangledName, name, else #<id>
-	Short string // shortName where the export has it
+	Short string // shortName if the export has it
 }
 
 // LaunchConfig is one distinct launch configuration.
@@ -240,7 +240,7 @@ type LaunchConfig struct {
 	Grid, Block                 [3]int32
 	Registers                   int32
 	SharedStatic, SharedDynamic int32 // bytes
-	Occupancy                   int32 // that the profiler estimated, in percent; None where it did not
+	Occupancy                   int32 // estimated by the profiler, in percent; None if it did not
 }
 
 // Name indexes Names.
@@ -252,7 +252,7 @@ func (k *Kernels) Config(i int) int32 { return k.config.at(i) }
 // InGraph reports whether the kernel ran as a node of a CUDA graph.
 func (k *Kernels) InGraph(i int) bool { return k.places[k.place.at(i)].node }
 
-// Graph is the id of the CUDA graph that the kernel ran in, or -1: not in one, or not known which.
+// Graph is the id of the CUDA graph that the kernel ran in, or -1: outside of graphs, or not known.
 func (k *Kernels) Graph(i int) int64 { return k.places[k.place.at(i)].graph }
 
 // Copies are the rows of CUPTI_ACTIVITY_KIND_MEMCPY.
@@ -319,7 +319,7 @@ type callPlace struct {
 // Thread indexes Trace.Threads, or is None.
 func (a *API) Thread(i int) int32 { return a.places[a.place.at(i)].thread.index }
 
-// Corr is the correlationId, or -1. It may not be asked for after [Trace.DropCallIDs].
+// Corr is the correlationId, or -1. It must not be used after [Trace.DropCallIDs].
 func (a *API) Corr(i int) int64 { return a.corr.at(i) }
 
 // Name indexes Names.
@@ -332,26 +332,26 @@ func (a *API) Return(i int) int32 { return a.places[a.place.at(i)].ret }
 type Ranges struct {
 	Span
 	Names  []RangeName
-	Sizes  []string // of operators' inputs: lists that differ, of sizes as PyTorch writes them
+	Sizes  []string // sizes of operators' inputs, as PyTorch writes them: each list once
 	places []rangePlace
 	place  codes
 	name   codes
 	row    steps
-	number numbers // of operators, as autograd counts them; empty where the capture has none
+	number numbers // of operators, as autograd counts them; empty if the capture has none
 }
 
 // RangeName is one distinct canonical name together with one tag.
 type RangeName struct {
 	Text string // canonical: counters, addresses and sequence numbers replaced by #
-	Tag  uint32 // what Options.Tag said of the raw text
+	Tag  uint32 // the value of Options.Tag for the raw text
 }
 
-// rangePlace is the thread of a range and what kind of range it is.
+// rangePlace is the thread of a range and its kind.
 type rangePlace struct {
 	thread                   owner
 	sizes                    int32
 	open, startEnd, backward bool
-	text                     int64 // id of what sizes are written as, or None
+	text                     int64 // id of the text of the sizes, or None
 }
 
 // Thread indexes Trace.Threads (of the start, for a start/end range), or is None.
@@ -363,7 +363,7 @@ func (r *Ranges) Name(i int) int32 { return r.name.at(i) }
 // Open reports whether the range was still open at the end of the capture; its end is then the last moment seen.
 func (r *Ranges) Open(i int) bool { return r.places[r.place.at(i)].open }
 
-// InputSizes indexes Sizes, or is None: what an operator of PyTorch was called with.
+// InputSizes indexes Sizes, or is None: the sizes of the inputs of an operator of PyTorch.
 func (r *Ranges) InputSizes(i int) int32 { return r.places[r.place.at(i)].sizes }
 
 // Numbered reports whether the capture has numbers of autograd.
@@ -377,7 +377,7 @@ func (r *Ranges) Sequence(i int) int64 {
 	return r.number.at(i)
 }
 
-// Backward reports whether it is of autograd's backward pass and says so.
+// Backward reports whether it is marked as part of autograd's backward pass.
 func (r *Ranges) Backward(i int) bool { return r.places[r.place.at(i)].backward }
 
 // StartEnd reports whether it is a start/end range, which need not nest.
@@ -418,14 +418,14 @@ func (s *Syncs) Stream(i int) int64 { return s.places[s.place.at(i)].stream }
 // Event is the eventId, unique within a process, or -1.
 func (s *Syncs) Event(i int) int64 { return s.event.at(i) }
 
-// Epoch is the eventSyncId: which of the event's records is waited for, where the export says so; else -1.
+// Epoch is the eventSyncId: which of the event's records is waited for, if the export says so; else -1.
 func (s *Syncs) Epoch(i int) int64 { return s.epoch.at(i) }
 
 // Events are the rows of CUPTI_ACTIVITY_KIND_CUDA_EVENT, by correlation id: an event that was recorded into a stream.
 // The rows have no times before schema 3.24; the call that recorded has.
 type Events []Event
 
-// Event is an event recorded into a stream. Numbers are -1 where the row does not say.
+// Event is an event recorded into a stream. Numbers are -1 if the row does not say.
 type Event struct {
 	Corr         int64 // correlationId of the call
 	Event, Epoch int64 // eventId and eventSyncId

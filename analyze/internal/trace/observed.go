@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/source"
 )
 
-// Observed are the rows of one table of what was seen, beside CUDA, of threads or of a GPU: calls of the operating
+// Observed are the rows of one table of observations of threads or of a GPU, other than CUDA's: calls of the operating
 // system, switches of the scheduler, samples of CPUs, values of counters. Rows of a moment have no length.
 type Observed struct {
 	Span
@@ -18,19 +18,19 @@ type Observed struct {
 	number   numbers
 }
 
-// Subject is what a row is about.
+// Subject is the subject of a row.
 type Subject struct {
-	Thread int32 // indexes Trace.Threads, or None where no CUDA call, range or overhead names the thread
-	Global int64 // globalTid, or 0; of a counter the typeId
-	// What is the id of the function of a call, see [Trace.OSName]; of a switch the CPU times two, plus one where the
-	// thread comes onto it; of a sample the CPU, or -1; of a counter the metricId.
+	Thread int32 // indexes Trace.Threads, or None if no CUDA call, range or overhead names the thread
+	Global int64 // globalTid, or 0; for a counter the typeId
+	// What is, for a call, the id of the function, see [Trace.OSName]; for a switch the CPU times two, plus one if the
+	// thread comes onto it; for a sample the CPU, or -1; for a counter the metricId.
 	What int64
 }
 
 // Subject of row i, an index into Subjects.
 func (o *Observed) Subject(i int) int32 { return o.subject.at(i) }
 
-// Number of row i: the id of a call's stack, the id of a sample, the value of a counter; -1 where there is none.
+// Number of row i: the id of a call's stack, the id of a sample, the value of a counter; -1 if there is none.
 func (o *Observed) Number(i int) int64 {
 	if o.number.v == nil {
 		return int64(None)
@@ -67,7 +67,7 @@ func (l *loader) label(id int64) string {
 	return "#" + strconv.FormatInt(id, 10)
 }
 
-// newObserved reads one of these tables: start, end or none, thread, number, and what it is about.
+// newObserved reads one of these tables: start, end or none, thread, number, and subject.
 func newObserved(l *loader, out *Observed, what func(own []cell) (int64, bool), names ...string) *eventTable {
 	t := newTable(l, &out.Span)
 	t.beside = true
@@ -156,7 +156,7 @@ type Frames struct {
 
 // Frame is a function of a call stack.
 type Frame struct {
-	Function  string // as nsys resolved it: an address where it did not
+	Function  string // as nsys resolved it: an address if it could not
 	Module    string // the file's own name, without its folder
 	Innermost bool   // it called none
 }

@@ -17,14 +17,14 @@ type Options struct {
 	// calls do not overlap, and come in no particular order.
 	Tag func(text string) uint32
 	// CoarseTag says that the tag does not depend on the counters that PyTorch's emit_nvtx puts into names (seq,
-	// op_id), so that Tag need not be asked for texts that differ in nothing else.
+	// op_id), so that Tag need not be called for texts that differ only in these.
 	CoarseTag bool
 	// MaxMemory is how many bytes the process should hold at most. A capture that would not fit keeps its columns in a
 	// temporary file. 0 means no bound.
 	MaxMemory int64
-	// Progress is told what is going on: of the stages "read" and "unpack" the bytes done so far, and at their end once
-	// more as "read: done" and "unpack: done"; of "read TABLE" the rows. May be nil; it is called from several
-	// goroutines.
+	// Progress is called while the file is read: for the stages "read" and "unpack" with the bytes done so far, and at
+	// their end once more as "read: done" and "unpack: done"; for "read TABLE" with the rows. It may be nil, and is
+	// called from several goroutines.
 	Progress func(stage string, done int64)
 	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.
 	Nsys string
@@ -32,7 +32,7 @@ type Options struct {
 	Getenv func(string) string
 }
 
-// input are the options of a file, without those of what is in it.
+// input are the options of a file, other than those about its content.
 func (o *Options) input() source.Options {
 	return source.Options{Progress: o.Progress, Nsys: o.Nsys, Getenv: o.Getenv}
 }
@@ -44,8 +44,9 @@ func (o *Options) progress(stage string, done int64) {
 }
 
 // Open loads the capture in path: an Nsight Systems SQLite export or a JSON trace of the PyTorch profiler, the same
-// compressed with gzip or zstd, or a report (.nsys-rep, .qdrep) where nsys is installed. The file is never changed and nothing is created beside it; what needs a
-// scratch copy gets one in the temporary folder, removed by Close. A file that cannot be analysed is an *InputError.
+// compressed with gzip or zstd, or a report (.nsys-rep, .qdrep) if nsys is installed. The file is never changed and
+// nothing is created beside it; a scratch copy, if needed, is in the temporary folder and removed by Close. A file that
+// cannot be analysed is an *InputError.
 func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 	in := source.NewInput(ctx, path, opt.input())
 	defer in.Cleanup()
@@ -69,7 +70,7 @@ func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 	return t, nil
 }
 
-// rows opens a file as the tables of an export, whoever wrote it.
+// rows opens a file as the tables of an export, whichever program wrote it.
 func rows(in *source.Input) (source.Source, kineto.Facts, error) {
 	if err := in.Resolve(); err != nil {
 		return nil, kineto.Facts{}, err
@@ -138,7 +139,7 @@ func (t *Trace) Close() error {
 	return errors.Join(err, t.arena.Close())
 }
 
-// columnsOf is where the capture's columns go: into memory, or where that would not do, into a temporary file.
+// columnsOf is where the capture's columns are stored: in memory, or if they do not fit, in a temporary file.
 func columnsOf(in *source.Input, opt *Options) (*spill.Arena, error) {
 	need := int64(float64(in.Size) * memoryPerByte)
 	if opt.MaxMemory <= 0 || need <= opt.MaxMemory {
@@ -155,8 +156,7 @@ func columnsOf(in *source.Input, opt *Options) (*spill.Arena, error) {
 	return a, nil
 }
 
-// What an analysis holds in memory, and in columns alone, for a byte of the file: the most that was measured, with
-// room.
+// Memory of an analysis, and of its columns alone, per byte of the file: the most that was measured, with a margin.
 const (
 	memoryPerByte  = 0.35
 	columnsPerByte = 0.35

@@ -67,7 +67,7 @@ func (s *rangeSink) withText(row []cell) bool {
 	return textOf(&row[4]) != "" || named
 }
 
-// pythonStack are the frames of a payload; none where it is not as expected.
+// pythonStack are the frames of a payload; none if it is not as expected.
 func (s *rangeSink) pythonStack(b []byte) (frames []uint32) {
 	for _, f := range payload.Python(b) {
 		_, known := s.t.l.strings[int64(f.Function)]

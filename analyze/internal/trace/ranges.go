@@ -35,7 +35,7 @@ type rangeTable struct {
 	place    *codeColumn[rangePlace]
 	name     *codeColumn[RangeName]
 	rowids   *rowColumn
-	sequence *numberColumn // nil where the table has none
+	sequence *numberColumn // nil if the table has none
 	sinks    []*rangeSink
 	python   []rawPython // settled
 }

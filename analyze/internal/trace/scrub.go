@@ -94,7 +94,7 @@ type Scrubbed struct {
 
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
 // numbers, without what payloads and events of plugins say. Names lose what looks like a token; those of ranges and
-// threads are written as show says, nil as they are. out must not exist; where there is an error, what is there is no
+// threads are written as show says, nil as they are. out must not exist; if there is an error, what is there is no
 // capture.
 func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
 	in := source.NewInput(ctx, path, opt.input())
@@ -310,7 +310,7 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	if len(names) == 0 { // generic events, which may hold any text
 		return nil
 	}
-	if t.View { // one without end is found sooner where nothing is written
+	if t.View { // one without end is found sooner if nothing is written
 		if err := s.bounded(t.Name, names[:1]); err != nil {
 			return err
 		}

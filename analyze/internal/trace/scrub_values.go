@@ -62,7 +62,7 @@ func refers(column string) bool {
 	return slices.ContainsFunc(referring, func(r string) bool { return strings.EqualFold(column, r) })
 }
 
-// at is the cell of the first of some columns that a table has; nil where it has none.
+// at is the cell of the first of some columns that a table has; nil if it has none.
 func at(names []string, row []cell, columns ...string) *cell {
 	for _, c := range columns {
 		for i, name := range names {

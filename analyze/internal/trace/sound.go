@@ -211,7 +211,7 @@ func orNone(c *cell) int64 {
 	return int64(None)
 }
 
-// orNobody is orNone of an id that CUPTI writes as 2^32-1 where there is none.
+// orNobody is orNone of an id that CUPTI writes as 2^32-1 if there is none.
 func orNobody(c *cell) int64 {
 	if v := orNone(c); v >= 0 && v < math.MaxUint32 {
 		return v

@@ -54,7 +54,7 @@ const (
 	mostKept    = 256  // units that are replayed
 )
 
-// NewCeilings replays units as they were; nil where no unit was kept.
+// NewCeilings replays units as they were; nil if no unit was kept.
 func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 	c := &Ceilings{graph: g, result: r, units: g.UnitsOf(r)}
 	for i := range r.Units {
@@ -136,7 +136,7 @@ type Gained struct {
 	// Interval is that of the gain, 95 %, in ns per unit: of its share of the units' time, by a bootstrap of blocks of
 	// units that follow each other, times the mean; nil for fewer than 8 units.
 	Interval *[2]float64
-	UpTo     float64 // the upper end of the interval, or the mean where there is none
+	UpTo     float64 // the upper end of the interval, or the mean if there is none
 }
 
 // gainedBy sums up what units gain that take so long in a replay, each the time in its place, -1 where it was not
@@ -166,7 +166,7 @@ func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 	return g
 }
 
-// Gain is what units gain by a change, all or those of the main kind alone, on the device with most of it; N is 0 where
+// Gain is what units gain by a change, all or those of the main kind alone, on the device with most of it; N is 0 if
 // no unit could be replayed.
 func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
 	for _, g := range c.gains(change, main) {

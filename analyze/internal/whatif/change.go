@@ -154,7 +154,7 @@ func (in *Input) Compile(changes []Change) (*stepgraph.Change, error) {
 	return out, nil
 }
 
-// byName is what is left of the time of calls, by index of the name; nil where there is no change.
+// byName is what is left of the time of calls, by index of the name; nil if there is no change.
 func byName(changes []*Change, names []trace.APIName) ([]float64, error) {
 	if len(changes) == 0 {
 		return nil, nil

@@ -36,7 +36,7 @@ type Unit struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	Why  string `json:"why"`
-	// Two says that the main kind's units take two unlike times, and which; empty where they do not.
+	// Two says that the main kind's units take two unlike times, and which; empty if they do not.
 	Two string `json:"two_kinds,omitempty"`
 }
 
@@ -62,20 +62,20 @@ type Replay struct {
 	Threads         int64 `json:"thread_waits"`
 	InferredThreads int64 `json:"inferred_thread_waits"`
 	// WorkWaits are waits of threads for the end of GPU work without a CUDA call, ProcessWaits for another process: both
-	// inferred. LockWaits are those of all four for Python's lock; null where the capture does not name such waits.
+	// inferred. LockWaits are those of all four for Python's lock; null if the capture does not name such waits.
 	WorkWaits    int64  `json:"work_waits"`
 	ProcessWaits int64  `json:"process_waits"`
 	LockWaits    *int64 `json:"lock_waits"`
 	// Outside is how many ns threads slept between two CUDA calls for what is not in the graph: time of the host.
 	Outside int64 `json:"outside_time"`
-	// Waits says the same in words; empty where no thread waited.
+	// Waits says the same in words; empty if no thread waited.
 	Waits string `json:"-"`
 }
 
 // Scenario is one or more changes, and what the steps of each kind would take.
 type Scenario struct {
 	Changes []string `json:"changes"`
-	// Replayed is false where the replay does not fit: gains are then what the changes are worth on their face, the
+	// Replayed is false if the replay does not fit: gains are then what the changes are worth on their face, the
 	// time on the GPU that nothing else covers, or idle time.
 	Replayed bool    `json:"replayed"`
 	Steps    []Steps `json:"steps"` // the main kind first
@@ -95,8 +95,8 @@ type Steps struct {
 	// Interval of the gain, 95 %: of its share of the units' time, by a bootstrap of blocks of units that follow each
 	// other, times the mean; null for fewer than 8 units.
 	Interval *[2]float64 `json:"gain_interval"`
-	Ratio    *float64    `json:"gain_ratio"` // the gain as a share of the time; null where that is 0
-	UpTo     float64     `json:"gain_up_to"` // the upper end of the interval, or the gain where there is none
+	Ratio    *float64    `json:"gain_ratio"` // the gain as a share of the time; null if that is 0
+	UpTo     float64     `json:"gain_up_to"` // the upper end of the interval, or the gain if there is none
 }
 
 // most kinds of steps of a scenario.
@@ -213,7 +213,7 @@ type run struct {
 // mostParts bounds the changes of a scenario of which every part is replayed; of more, each change.
 const mostParts = 4
 
-// steps are the steps of each kind with changes, nil where none was replayed. More changes gain no less: where steps
+// steps are the steps of each kind with changes, nil if none was replayed. More changes gain no less: where steps
 // meet others so that they do, the ceiling is that of a part of the changes.
 func (x *run) steps(changes []Change) ([]*Steps, error) {
 	var names []string
@@ -291,7 +291,7 @@ func (in *Input) Usual() [][]Change {
 	return list
 }
 
-// stepsOf sums up the units of one kind; nil where none was replayed.
+// stepsOf sums up the units of one kind; nil if none was replayed.
 func stepsOf(r *workunit.Result, s *set, times []int64) *Steps {
 	g := &r.Groups[s.group]
 	out := &Steps{Phase: g.Phase, Batch: known(g.Batch), Tokens: known(g.Tokens), Main: int(s.group) == r.Primary}

@@ -128,7 +128,7 @@ func anchors(list []launch, graphs int) []cut {
 	return cuts
 }
 
-// byGraph finds units by the launches of CUDA graphs, or returns nil where graphs have less than minShare of the
+// byGraph finds units by the launches of CUDA graphs, or returns nil if graphs have less than minShare of the
 // compute time.
 func (f *finder) byGraph(minShare float64) *Result {
 	if f.Trace.Graphs.Len() == 0 && f.Trace.GraphNodes == 0 {

@@ -86,7 +86,7 @@ func (l *line) free(f *finder) {
 	spill.Free(memory, l.idle)
 }
 
-// mainStream is the stream of a track with most compute time, or everyStream where no other computes. How streams
+// mainStream is the stream of a track with most compute time, or everyStream if no other computes. How streams
 // interleave differs from step to step even where each of them repeats exactly.
 func (f *finder) mainStream(t *track) int64 {
 	device := f.device(t)

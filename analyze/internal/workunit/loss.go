@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// MostIncomplete is the share of units with missing events up to which they are left out. Where more miss some, what is
+// MostIncomplete is the share of units with missing events up to which they are left out. If more miss some, what is
 // left is no sample of the capture: all stay, as lower bounds, see [Result.Incomplete].
 const MostIncomplete = 0.5
 
@@ -149,7 +149,7 @@ func (f *finder) callless() (list []hole) {
 	return list
 }
 
-// lose marks the kept units of which events are missing, and leaves them out where they are few.
+// lose marks the kept units of which events are missing, and leaves them out if they are few.
 func (f *finder) lose(r *Result) {
 	type flag struct {
 		by   int32

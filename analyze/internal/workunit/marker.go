@@ -83,7 +83,7 @@ func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]in
 		markers[i] = m
 		ranks[m.Engine] = rank(m.Engine, marker)
 	}
-	if !decodes { // a context may be anything, where nothing generates
+	if !decodes { // a context may be anything, if nothing generates
 		for _, i := range context {
 			markers[i] = kernelname.Marker{}
 		}

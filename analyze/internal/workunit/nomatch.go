@@ -34,7 +34,7 @@ const (
 	maxName    = 80      // characters of a name
 )
 
-// unmatched is the result where no name matches.
+// unmatched is the result if no name matches.
 func (s *Spec) unmatched(what string, names []string) *Result {
 	expr := s.Pattern.String()
 	e := &NoMatchError{Spec: s.Kind + ":" + expr, What: what, Nearest: nearestNames(expr, names)}

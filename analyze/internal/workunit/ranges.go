@@ -136,7 +136,7 @@ func (f *finder) byRanges() *Result {
 }
 
 // familyWork adds up what the ranges of each family launched, and returns the time of all GPU work and its kernels:
-// none where no family, nor the one that is given, can be the unit.
+// none if no family, nor the one that is given, can be the unit.
 func (f *finder) familyWork(ofName []int32, families []family, given int32) (all, kernels int64) {
 	r, memory := &f.Trace.Ranges, f.Trace.Memory()
 	var list []int32 // by start

@@ -133,7 +133,7 @@ func (a *answer) kept() []*fit {
 }
 
 // anchors searches all tracks, and lets them agree: an anchor that tracks with most time can live with is taken for
-// all of these. Ranks of one model do the same; where a capture was cut may favour another anchor on one of them.
+// all of these. Ranks of one model do the same; if a capture was cut may favour another anchor on one of them.
 func (f *finder) anchors(lines []*line, w way) []answer {
 	found := make([]answer, len(lines))
 	parallel.Each(len(lines), func(i int) {
@@ -194,7 +194,7 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	return pos
 }
 
-// cutSequence cuts every track that has an anchor, or returns nil where they hold too little.
+// cutSequence cuts every track that has an anchor, or returns nil if they hold too little.
 func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 	f.forget()
 	s := slicer{finder: f, names: w.names}
@@ -329,7 +329,7 @@ func (p *Period) why(anchors int, at string) string {
 	return why
 }
 
-// byAnchor cuts the capture at an anchor. Where that does not occur, or what lies between its occurrences does not
+// byAnchor cuts the capture at an anchor. If that does not occur, or what lies between its occurrences does not
 // recur, the result is of kind none and says so.
 func (f *finder) byAnchor(anchor *Anchor) *Result {
 	w := way{names: &f.names, merged: anchor.Merged}

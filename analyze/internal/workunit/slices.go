@@ -61,7 +61,7 @@ const (
 
 // pairs takes every second cut out of a track on which slices of two kinds follow each other by turns: different
 // kernels that alternate strictly are one step, with the anchor twice in it. The larger one leads. It is given the
-// compute kernels of the two together; 0 where they do not alternate.
+// compute kernels of the two together; 0 if they do not alternate.
 func (s *slicer) pairs(t *track, cuts []cut) (units []cut, kernels int) {
 	n := len(cuts) - 1 // the last slice may be cut off
 	if n < 2*minPairs {

@@ -29,7 +29,7 @@
 //
 // Either way a unit's time runs from the start of its first work to the start of the next unit's first work, so that
 // idle time within and between units counts, and every moment between the first and the last unit is in exactly one of
-// them. Where steps overlap on the device (asynchronous scheduling), the overlap counts in the later one.
+// them. If steps overlap on the device (asynchronous scheduling), the overlap counts in the later one.
 package workunit
 
 import (
@@ -70,7 +70,7 @@ type Result struct {
 	// Coverage is the share of the compute time, 0 to 1, that lies in units: kept ones, those of the warm-up and
 	// those that an end of the capture cut.
 	Coverage float64
-	Period   Period // of the kernel sequence, where that was looked at
+	Period   Period // of the kernel sequence, if that was looked at
 	// Anchors are up to three places at which units may be cut, best first, where the unit was found in the kernel
 	// sequence.
 	Anchors []Anchor
@@ -90,11 +90,11 @@ type Unit struct {
 	Device     int32 // deviceId
 	Index      int32 // of the device in Result.Timeline
 	Proc       int32 // process, or trace.None
-	Start, End int64 // End is the start of the next unit, or of its own last work's end where none follows
+	Start, End int64 // End is the start of the next unit, or of its own last work's end if none follows
 	LastWork   int64 // end of its last work
 
 	// HostStart and HostEnd bound what the host did for the unit: from marker to marker, or from the call that
-	// launched the first work to the call that launched the next unit's. HostEnd < HostStart where that is not
+	// launched the first work to the call that launched the next unit's. HostEnd < HostStart if that is not
 	// known.
 	HostStart, HostEnd int64
 
@@ -173,12 +173,12 @@ type Input struct {
 	Kinds    []kernelname.Info // by kernel name
 	Spec     Spec
 	// Range is the name, as [Result.Name] has it, of the program's own ranges that the units of another capture are;
-	// empty: of none. Where this one has such ranges, they are its units, as long as neither step markers nor graph
+	// empty: of none. If this one has such ranges, they are its units, as long as neither step markers nor graph
 	// launches tell.
 	Range string
 	// Marked reports whether the tag of a range name says that --unit nvtx:REGEX matches it.
 	Marked func(tag uint32) bool
-	// MappedPhase, where set, is the phase that the user maps a range to, by the tag of its name, or empty: it names
+	// MappedPhase, if set, is the phase that the user maps a range to, by the tag of its name, or empty: it names
 	// units that nothing else names.
 	MappedPhase func(tag uint32) string
 }
@@ -189,14 +189,14 @@ type Search struct{ f *finder }
 // NewSearch prepares a search.
 func NewSearch(in *Input) *Search { return &Search{newFinder(in)} }
 
-// Find finds the units. It never fails: without a unit the result is of kind none and says why. Where neither step
+// Find finds the units. It never fails: without a unit the result is of kind none and says why. If neither step
 // markers nor graph launches tell, they are cut at the given anchor, of another capture, if there is one and it fits.
 func (s *Search) Find(given *Anchor) *Result {
 	s.f.begin()
 	return s.f.finish(s.f.find(given))
 }
 
-// At cuts the capture at an anchor, whatever other units it has. Where that does not occur, or what lies between its
+// At cuts the capture at an anchor, whatever other units it has. If that does not occur, or what lies between its
 // occurrences does not recur, the result is of kind none and says so.
 func (s *Search) At(anchor *Anchor) *Result {
 	s.f.begin()

@@ -18,14 +18,14 @@ const (
 	Wait      = "Wait"     // for what was begun before
 )
 
-// rooted are the kinds in which one rank stands apart; true where the others wait for it, false where it waits for
+// rooted are the kinds in which one rank stands apart; true if the others wait for it, false if it waits for
 // them.
 var rooted = map[string]bool{Broadcast: true, Scatter: true, Reduce: false, Gather: false}
 
 // epoch is what members did between two collectives that were matched.
-type epoch map[int]map[string][]int32 // by member and kind: calls, in order; -1 where one is missing
+type epoch map[int]map[string][]int32 // by member and kind: calls, in order; -1 if one is missing
 
-// call is the n-th call of a kind of a member; -1 where it has none.
+// call is the n-th call of a kind of a member; -1 if it has none.
 func (e epoch) call(m int, kind string, n int) int32 {
 	if list := e[m][kind]; n < len(list) {
 		return list[n]
@@ -92,7 +92,7 @@ func (x *chains) epochs(device bool, collectives int32) []epoch {
 	return list
 }
 
-// fill leaves places empty where members of an epoch lack calls that others have: of calls with a root, and of two
+// fill leaves places empty if members of an epoch lack calls that others have: of calls with a root, and of two
 // members of the other side.
 func (x *chains) fill(e epoch, two bool) {
 	most := map[string]int{} // member with most calls of a kind
@@ -124,7 +124,7 @@ func (x *chains) fill(e epoch, two bool) {
 	}
 }
 
-// fillUsual leaves places empty where a member sends or receives less often in an epoch than it usually does: its calls
+// fillUsual leaves places empty if a member sends or receives less often in an epoch than it usually does: its calls
 // are where those of its usual peers end.
 func (x *chains) fillUsual(epochs []epoch) {
 	type of struct {
@@ -269,7 +269,7 @@ func (x *chains) peerSlot(s slot, epochs []epoch) {
 	}
 }
 
-// only is the other one of two members, where it has as many calls of the other side; -1 where not.
+// only is the other one of two members, where it has as many calls of the other side; -1 if not.
 func only(e epoch, m int, s slot) int {
 	for o, kinds := range e {
 		if o != m && len(kinds[other[s.kind]]) == len(e[m][s.kind]) {
@@ -311,7 +311,7 @@ func deviation(list []float64) float64 {
 const candidates = 32
 
 // peer is the member by whose coming the calls of a slot end, where it came later: never long before it, and the later
-// it comes the later they end; -1 where there is none. It is one of those that came last while the member was in the
+// it comes the later they end; -1 if there is none. It is one of those that came last while the member was in the
 // call in which it spent longest.
 func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) int {
 	span := func(i int) (start, end int64) {
@@ -342,7 +342,7 @@ func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) 
 }
 
 // ends is how much the time varies that a member is in its calls of a slot after another has come to the other side;
-// not ok where the other's coming does not end them.
+// not ok if the other's coming does not end them.
 func (x *chains) ends(m, q int, s slot, epochs []epoch, of []int) (varies float64, ok bool) {
 	var after, spent []float64
 	seen, early := 0, 0

@@ -98,7 +98,7 @@ func (x *chains) rootedSlot(s slot, epochs []epoch) {
 	}
 }
 
-// root is the member that behaves as the root of a slot; -1 where none does in 95 % of the calls.
+// root is the member that behaves as the root of a slot; -1 if none does in 95 % of the calls.
 func (x *chains) root(s slot, epochs []epoch) int {
 	fits, spent, n := map[int]int{}, map[int]int64{}, map[int]int{}
 	for _, e := range epochs {

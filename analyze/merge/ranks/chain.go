@@ -127,7 +127,7 @@ func (x *chains) off(a, b int) int64 {
 	return SameHost
 }
 
-// add is a wait of a member for a peer, where there is one: it lasts until the peer has come, or until the call
+// add is a wait of a member for a peer, if there is one: it lasts until the peer has come, or until the call
 // returns, less the time in which the member computes as well.
 func (x *chains) add(m int, call int32, peer int, other int32) {
 	start, come := x.Start(m, call), x.Start(peer, other)
@@ -261,7 +261,7 @@ func (x *chains) handOn(at int32, part float64) {
 
 func (x *chains) of(w *wait) []share { return x.shares[w.from:w.to] }
 
-// common are the last calls before two given ones in which two members took part together; -1 where there is none near.
+// common are the last calls before two given ones in which two members took part together; -1 if there is none near.
 func (x *chains) common(m int, call int32, d int, other int32) (i, j int32) {
 	for n := call - 1; n >= 0 && n >= call-back && !x.Members[m].Calls[n+1].Left; n-- {
 		op := x.op[m][n]

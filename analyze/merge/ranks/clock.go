@@ -14,7 +14,7 @@ type Clock struct {
 	Known   bool // it could be compared with the first, or is the first
 	Line    Line // what its times are ahead
 	N       int  // collectives that it was compared by; 0 for the first
-	// Messages is how many messages it was compared by, where no collective ties it.
+	// Messages is how many messages it was compared by, if no collective ties it.
 	Messages int
 	// P50 and P99 are the residual in ns. For collectives: the median and the 99th percentile of the absolute difference
 	// between the ends of matched ones, after the line was subtracted. For messages both are the same: half of the range
@@ -44,7 +44,7 @@ type Aligned struct {
 }
 
 // Align compares clocks by the ends of matched collectives, in which all ranks are let go at the same moment: from the
-// first clock on to those that share a collective with one that is known, and where none is left by messages. All
+// first clock on to those that share a collective with one that is known, and if none is left by messages. All
 // clocks but the first get an offset, and a drift where that explains the ends much better.
 func Align(members []Member, sets []Set) *Aligned {
 	a := &Aligned{Members: members}

@@ -19,7 +19,7 @@ type Member struct {
 // Set is the matched collectives of some ranks: the n-th of each is one collective.
 type Set struct {
 	Members []int     // places of tracks
-	Calls   [][]int32 // by member: the place of its n-th call; -1 where it is missing, never of the first member
+	Calls   [][]int32 // by member: the place of its n-th call; -1 if it is missing, never of the first member
 }
 
 // Len is the number of collectives.
@@ -34,7 +34,7 @@ const (
 	maxSeeds = 256
 )
 
-// Match finds the collectives that ranks took part in together: in each communicator, or where none is known among all
+// Match finds the collectives that ranks took part in together: in each communicator, or if none is known among all
 // calls of hosts and all of devices, the n-th of each rank where kinds are equal and 95 % overlap in time. A capture
 // may begin or end some collectives before others. Alone are the tracks of which nothing could be matched.
 func Match(members []Member) (sets []Set, alone []int) {
@@ -89,7 +89,7 @@ func (l *line) number(i int) int {
 	return int(l.track.Calls[l.calls[i]].Seq)
 }
 
-// place of the call with a number; -1 where it is not there.
+// place of the call with a number; -1 if it is not there.
 func (l *line) place(number int) int {
 	if l.track == nil {
 		if number < 0 || number >= len(l.calls) {
@@ -188,7 +188,7 @@ type group struct {
 	clocks  map[int]Line // how clocks stand to the seed's
 }
 
-// joined is a line of the group: by place of the seed's calls its own; -1 where one is missing.
+// joined is a line of the group: by place of the seed's calls its own; -1 if one is missing.
 type joined struct {
 	member int
 	calls  []int32
@@ -215,7 +215,7 @@ func (g *group) take(l line, shift int) {
 }
 
 // find joins a line that begins or ends some calls before the seed: the call that ended nearest to the seed's middle
-// one is its counterpart, or a neighbour. Where calls are missing in between it goes by time.
+// one is its counterpart, or a neighbour. If calls are missing in between it goes by time.
 func (g *group) find(l line) bool {
 	b := &g.members[l.member]
 	if l.track != nil && g.join(l, 0) {
@@ -261,7 +261,7 @@ func (g *group) find(l line) bool {
 func (g *group) near(l *line) (middle, at int) {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	middle = len(g.seed.calls) / 2
-	clock := g.clocks[b.clock] // of other hosts as they are, where nothing is known
+	clock := g.clocks[b.clock] // of other hosts as they are, if nothing is known
 	end := a.end(g.seed.calls[middle])
 	end += clock.At(end)
 	at, _ = slices.BinarySearchFunc(l.calls, end, func(c int32, t int64) int { return cmp.Compare(b.end(c), t) })
@@ -367,7 +367,7 @@ func abs(v int64) int64 { return max(v, -v) }
 // between ends is taken.
 const maxOff = 16
 
-// shared are the places of the seed's calls that a line that is some calls ahead reaches too, none where they are few.
+// shared are the places of the seed's calls that a line that is some calls ahead reaches too, none if they are few.
 func (g *group) shared(l *line, shift int) (lo, hi int) {
 	lo, hi = g.lo, g.hi
 	has := func(n int) bool { return l.place(g.seed.number(n)+shift) >= 0 }

@@ -56,7 +56,7 @@ func (a *Aligned) byMessages() (found bool) {
 	return found
 }
 
-// tie finds a clock by its links. Where captures hold as many messages of each the n-th sent is the n-th received; else
+// tie finds a clock by its links. If captures hold as many messages of each the n-th sent is the n-th received; else
 // some were captured on one side alone, and orders that are up to maxOff messages apart are tried. Of several that
 // causality allows the one that is clearly nearest to the hosts' own clocks counts.
 func (a *Aligned) tie(at int, links []link) bool {
@@ -117,7 +117,7 @@ func (a *Aligned) bounds(at int, links []link, by int) (upper, lower []point) {
 }
 
 // between is the line halfway between what points allow at most and at least, by at most maxRate, and half of what they
-// leave open. It is not ok where no line is between them, or one side has no points.
+// leave open. It is not ok if no line is between them, or one side has no points.
 func between(upper, lower []point) (line Line, open float64, ok bool) {
 	if len(upper) == 0 || len(lower) == 0 {
 		return line, 0, false

@@ -21,7 +21,7 @@ type directory struct {
 	known map[address]bool // of rank 0: whether ranks of this communicator can be told
 }
 
-// newDirectory takes the ranks that tracks say they have. Where none says its rank in a communicator they are in the
+// newDirectory takes the ranks that tracks say they have. If none says its rank in a communicator they are in the
 // order of the run, as frameworks number them, unless calls name more ranks than were captured.
 func newDirectory(members []Member) *directory {
 	d := &directory{at: map[address]int{}, known: map[address]bool{}}
@@ -74,7 +74,7 @@ func (d *directory) inOrder(a address, list []int, members []Member) {
 	}
 }
 
-// side is the member that a call of another names by a rank plus 1: -1 where it was not captured. known is false where
+// side is the member that a call of another names by a rank plus 1: -1 if it was not captured. known is false if
 // nothing says which one that is.
 func (d *directory) side(m *Member, comm, rank int32) (member int, known bool) {
 	a := address{m.Device >= 0, "", 0}
@@ -247,7 +247,7 @@ func (x *chains) channel(c channel, calls map[int][]int32, latest []map[int32]pa
 }
 
 // pairs matches the calls of two members, of which those of the second cannot end before those of the first begin: by
-// order where none is missing, else those that meet.
+// order if none is missing, else those that meet.
 func (x *chains) pairs(from int, a []int32, to int, b []int32) [][2]int {
 	if len(a) == len(b) && x.Members[from].Total == nil && x.Members[to].Total == nil {
 		list, wrong := make([][2]int, len(a)), 0

@@ -53,7 +53,7 @@ type Heat []float64
 // Columns of a heat map at most.
 const heatColumns = 100
 
-// Study sums up the matched collectives. Who came last is told by the start on the common clock; where the clocks of a
+// Study sums up the matched collectives. Who came last is told by the start on the common clock; if the clocks of a
 // set are not known, by who took least, since all are let go at the same moment.
 func Study(a *Aligned, sets []Set) *Result {
 	r := &Result{Ranks: make([]Rank, len(a.Members))}
@@ -240,7 +240,7 @@ func (st *study) warm(s *Set, k, n int, late int64) {
 	st.count[m][at]++
 }
 
-// why adds what the last rank did more than the mean of the others since the collective before; false where that is
+// why adds what the last rank did more than the mean of the others since the collective before; false if that is
 // not known.
 func (st *study) why(s *Set, there []int, n, last int, sums []int64, more map[int]float64) bool {
 	clear(sums)

@@ -39,7 +39,7 @@ type Track struct {
 }
 
 // Call is one blocking call of a rank: a collective, or a send or receive. Times are in ns on the clock of its host.
-// Ranks are those of its communicator, of the run where that is unknown.
+// Ranks are those of its communicator, of the run if that is unknown.
 type Call struct {
 	Start, End int64
 	Hidden     int64 // ns of it in which the rank computed as well: waiting there costs nothing
@@ -86,12 +86,12 @@ func (t *Track) Add(c Call, parts []Part) {
 	t.Calls = append(t.Calls, c)
 }
 
-// Parts is what the rank did between the end of the call before and the start of call i: nil where that is not known.
+// Parts is what the rank did between the end of the call before and the start of call i: nil if that is not known.
 // Times add up to the time between.
 func (t *Track) Parts(i int) []Part { return t.parts[t.Calls[i].from:t.Calls[i].to] }
 
 // Communicator is the place of a communicator by what identifies it in every rank, in which the track has a rank; -1
-// where that is unknown.
+// if that is unknown.
 func (t *Track) Communicator(name string, local int64) int32 {
 	c := Place(&t.Comms, name)
 	if local >= 0 && local < math.MaxInt32 {
@@ -136,7 +136,7 @@ type trackJSON struct {
 	Kind   []int64  `json:"kind"` // runs
 	Comm   []int64  `json:"comm"` // runs
 	Local  []int32  `json:"local,omitempty"`
-	Peer   []int64  `json:"peer,omitempty"` // runs; these four are left out where all are 0
+	Peer   []int64  `json:"peer,omitempty"` // runs; these four are left out if all are 0
 	Source []int64  `json:"source,omitempty"`
 	Tag    []int64  `json:"tag,omitempty"`
 	Hidden []int64  `json:"hidden,omitempty"`

@@ -74,7 +74,7 @@ func (f *Fields) Add(label string, parts ...any) {
 	f.Items = append(f.Items, Field{Label: label, Value: Spans(parts...)})
 }
 
-// Table is rows under columns. A renderer may leave out columns marked Wide, right to left, where there is no room.
+// Table is rows under columns. A renderer may leave out columns marked Wide, right to left, if there is no room.
 type Table struct {
 	ID      string
 	Caption []Span
@@ -91,7 +91,7 @@ func (t *Table) Row(cells ...any) { t.Rows = append(t.Rows, Row(cells...)) }
 // Last appends a row that is no entry, see [Row].
 func (t *Table) Last(cells ...any) { t.Foot = append(t.Foot, Row(cells...)) }
 
-// Row is the cells of a row: each as a part of [Spans], or nil where it is blank.
+// Row is the cells of a row: each as a part of [Spans], or nil if it is blank.
 func Row(cells ...any) []Cell {
 	row := make([]Cell, len(cells))
 	for i, c := range cells {
@@ -149,7 +149,7 @@ type Details struct {
 	Blocks  []Block
 }
 
-// Beside are blocks that stand next to each other where there is room.
+// Beside are blocks that stand next to each other if there is room.
 type Beside struct {
 	Blocks []Block
 }

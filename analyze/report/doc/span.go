@@ -20,7 +20,7 @@ type Span struct {
 	Kind   Kind
 	Tone   Tone
 	Text   string
-	behind *string // Dest of a link, Full of a name; nil where there is none
+	behind *string // Dest of a link, Full of a name; nil if there is none
 }
 
 // Dest is where a link leads: a relative path or an http(s) address.

@@ -56,7 +56,7 @@ func (v *View) evidenceFiles() []doc.Block {
 	return []doc.Block{t}
 }
 
-// keyEvidence are the metrics without labels that are key numbers wherever a report has them: the median where there is
+// keyEvidence are the metrics without labels that are key numbers wherever a report has them: the median if there is
 // a distribution.
 var keyEvidence = []struct{ id, label string }{
 	{"serve.generation_throughput", "Generation tokens per second"},

@@ -16,13 +16,13 @@ type fact struct {
 	label  string
 	value  string // the number
 	detail []doc.Span
-	brief  []doc.Span // the detail where there is one line for it
+	brief  []doc.Span // the detail if there is one line for it
 	now    bool       // the line on the server's state says it
 	tabled bool       // the terminal summary leaves it out: a table says it, or there is nothing to say
 }
 
 // facts are the key numbers of a capture, those that it has, in the order in which a reader asks for them. Idle time
-// and the top kernel are those of a step where there are steps, and stand with it.
+// and the top kernel are those of a step if there are steps, and stand with it.
 func (v *View) facts() []fact {
 	var list []fact
 	ask := []func() (fact, bool){v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
@@ -327,7 +327,7 @@ func (v *View) load() (fact, bool) {
 // loadShare is the share of the window from which copies before the first kernel are named.
 const loadShare = 0.01
 
-// mainGroup is the group that the metrics without labels are of, or where none says so the one with the most units.
+// mainGroup is the group that the metrics without labels are of, or if none says so the one with the most units.
 func (v *View) mainGroup() report.UnitGroup {
 	best := v.Unit.Groups[0]
 	all := v.Metric("unit.time")

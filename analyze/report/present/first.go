@@ -33,7 +33,7 @@ type stepPart struct {
 	time, share float64
 }
 
-// stepParts are what the mean unit is made of, as the unit section has it; nil where there is no unit.
+// stepParts are what the mean unit is made of, as the unit section has it; nil if there is no unit.
 func (v *View) stepParts() []stepPart {
 	t := v.Table("unit", "unit_time")
 	var list []stepPart
@@ -65,7 +65,7 @@ func (v *View) answer() []doc.Span {
 // so.
 func (v *View) hasStep() bool { return len(v.stepAnswer()) > 0 }
 
-// stepAnswer is the answer where there are units of work.
+// stepAnswer is the answer if there are units of work.
 func (v *View) stepAnswer() []doc.Span {
 	parts := v.stepParts()
 	m := v.Metric("unit.time")
@@ -130,7 +130,7 @@ func (v *View) waitingPart() string {
 	return ""
 }
 
-// mostly leads to the largest part of a whole: "mostly" only where that is more than half.
+// mostly leads to the largest part of a whole: "mostly" only if that is more than half.
 func mostly(part, whole float64) string {
 	if 2*part > whole {
 		return ", mostly "
@@ -160,7 +160,7 @@ func (v *View) topOfStep() []doc.Span {
 	return doc.Spans(" (", doc.ShortName(v.function(name), name), " "+unit.Percent(share)+")")
 }
 
-// windowAnswer is the answer where there is GPU work and no unit of work.
+// windowAnswer is the answer if there is GPU work and no unit of work.
 func (v *View) windowAnswer() []doc.Span {
 	device, m := v.worst("gpu.idle_ratio")
 	if m == nil || v.warned("no_kernels") {

@@ -145,7 +145,7 @@ func (v *View) windowOn() []doc.Span {
 	return append(spans, v.engine()...)
 }
 
-// engine is who served and the packages, with their versions, where they are known.
+// engine is who served and the packages, with their versions, if they are known.
 func (v *View) engine() []doc.Span {
 	if s := v.Environment.Software(); s != "" {
 		return doc.Spans(", ", doc.Name(s))

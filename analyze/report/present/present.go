@@ -149,7 +149,7 @@ func (v *View) name(s string) doc.Span {
 	return doc.Name(s)
 }
 
-// function is a kernel's display name without its template and its arguments, for where there is little room.
+// function is a kernel's display name without its template and its arguments, for if there is little room.
 func (v *View) function(s string) string {
 	name := v.name(s).Text
 	if i := strings.IndexAny(name, "<("); i > 0 {

@@ -50,7 +50,7 @@ func (v *View) rankFigures() []doc.Block {
 // drawnRanks bounds the ranks of a figure.
 const drawnRanks = 16
 
-// lateFirst are the rows of the ranks that arrived last most often; those alone where there are many.
+// lateFirst are the rows of the ranks that arrived last most often; those alone if there are many.
 func (v *View) lateFirst(t *report.Table) []int {
 	rows := make([]int, t.Entries())
 	for i := range rows {

@@ -14,7 +14,7 @@ import (
 const servingKinds = 3
 
 // servingSteps are the steps of a server by phase and batch: how long, how many tokens, and what share of the GPU's
-// peaks where that is known. There is none where no step has a phase and a batch.
+// peaks if that is known. There is none if no step has a phase and a batch.
 func (v *View) servingSteps() []doc.Block {
 	t := v.Table("unit", "unit_groups")
 	var rows []int
@@ -81,7 +81,7 @@ var serverNow = []struct{ id, text string }{
 	{"serve.generation_throughput", "generated tokens "}, {"serve.prompt_throughput", "prompt tokens "},
 }
 
-// serverState is a line on the server that stood beside the trace, of medians; nil where nothing is known.
+// serverState is a line on the server that stood beside the trace, of medians; nil if nothing is known.
 func (v *View) serverState() []doc.Span {
 	var spans []doc.Span
 	for _, n := range serverNow {

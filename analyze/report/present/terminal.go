@@ -280,7 +280,7 @@ func counted(id string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(strings.Join(words, " "), "count"), "_"), "_", " ")
 }
 
-// worth says how much time a finding could win: of a step where there are units, else of the time that was looked at.
+// worth says how much time a finding could win: of a step if there are units, else of the time that was looked at.
 func worth(w *report.Worth) string {
 	switch {
 	case w == nil:

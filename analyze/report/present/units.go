@@ -114,7 +114,7 @@ func (v *View) anchorOf(table string, row int) string {
 // drawnUnits bounds the units that are drawn one by one.
 const drawnUnits = 400
 
-// unitPoints are the kept units of the main kind on its slowest device; nil where the table of units lacks some.
+// unitPoints are the kept units of the main kind on its slowest device; nil if the table of units lacks some.
 func (v *View) unitPoints() []unitPoint {
 	t := v.Table("unit", "units")
 	if len(v.Unit.Groups) == 0 || t == nil || t.Others || t.TotalRows != int64(len(t.Rows)) || len(t.Rows) > drawnUnits {
@@ -148,7 +148,7 @@ func (v *View) unitPoints() []unitPoint {
 	return list
 }
 
-// gapIn is the longest listed idle gap that begins inside a unit on its device, and its row; -1 where none is listed.
+// gapIn is the longest listed idle gap that begins inside a unit on its device, and its row; -1 if none is listed.
 func (v *View) gapIn(p *unitPoint) (row int, gap int64) {
 	t := v.Table("idle", "idle_gaps")
 	row = -1

@@ -18,7 +18,7 @@ type axis struct {
 	log       bool
 }
 
-// newAxis spans the values. A linear one starts at zero where that costs less than half of its length.
+// newAxis spans the values. A linear one starts at zero if that costs less than half of its length.
 func newAxis(log bool, values []float64) axis {
 	a := axis{math.Inf(1), math.Inf(-1), log}
 	for _, v := range values {
@@ -135,7 +135,7 @@ func (p *page) stretched(draw func()) {
 }
 
 // plot draws the upright axis of a plot and opens its area; the caller draws inside and closes it. Its role is img, or
-// group where there are links in it, which an image hides from who reads by ear.
+// group if there are links in it, which an image hides from who reads by ear.
 func (p *page) plot(y axis, yUnit string, height int, role markup, describe string) {
 	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(height) +
 		"\" aria-hidden=\"true\">")
@@ -183,7 +183,7 @@ func anchorAt(place float64) markup {
 	return "middle"
 }
 
-// xs are the labels of a series as numbers; where they are not, their places.
+// xs are the labels of a series as numbers; if they are not, their places.
 func xs(s doc.Series) []float64 {
 	list := make([]float64, len(s.Values))
 	for i := range list {

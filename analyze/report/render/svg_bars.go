@@ -26,7 +26,7 @@ func (p *page) barName(label string) markup {
 	return "<span title=\"" + text(label) + "\">" + text(wording.Shorten(Visible(label), p.limit)) + "</span>"
 }
 
-// barRow is one label of a chart of bars with the place of its value in every series, -1 where a series has none.
+// barRow is one label of a chart of bars with the place of its value in every series, -1 if a series has none.
 type barRow struct {
 	label string
 	at    []int
@@ -152,7 +152,7 @@ func (p *page) stacked(c doc.Chart) {
 	p.legendOf(parts, func(_ int, name string) markup { return partColour(index[name], name) })
 }
 
-// inBar writes what a part of a bar is into it, with its size or without, where there is room in a window of a common
+// inBar writes what a part of a bar is into it, with its size or without, if there is room in a window of a common
 // size.
 func (p *page) inBar(name, value string, at, share float64) bool {
 	for _, words := range []string{name + " " + value, name} {

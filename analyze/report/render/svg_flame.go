@@ -80,7 +80,7 @@ func flameCategories(c doc.Chart) []string {
 // phoneRoom is how many characters a drawing on a phone has room for.
 const phoneRoom = 42
 
-// fitting is as much of a name as a box has room for that takes a share of a drawing in a wide window; empty where that
+// fitting is as much of a name as a box has room for that takes a share of a drawing in a wide window; empty if that
 // is next to nothing. A narrower window cuts it.
 func fitting(name string, share float64) string {
 	const room, least = 150, 4 // characters
@@ -106,7 +106,7 @@ func flameColour(s doc.Series) markup {
 	return "range"
 }
 
-// A change is red where there is more and green where there is less, in three steps by its share of the whole.
+// A change is red if there is more and green if there is less, in three steps by its share of the whole.
 var (
 	changeSteps   = [3]float64{0.0005, 0.005, 0.02}
 	changeClasses = [7]markup{"less3", "less2", "less1", "even", "more1", "more2", "more3"}

@@ -45,7 +45,7 @@ func (p *page) strip(c doc.Chart) {
 		for i, v := range s.Values {
 			lo, hi = min(lo, v), max(hi, v)
 			h := 0.0
-			if bottom := min(least, 0); most > bottom { // also where all of them are equal
+			if bottom := min(least, 0); most > bottom { // also if all of them are equal
 				h = (v - bottom) / (most - bottom)
 			}
 			b.put("V" + short(40-40*h) + "H" + float(math.Round(float64(i+1)/n*svgScale*100)/100))

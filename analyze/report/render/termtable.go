@@ -124,7 +124,7 @@ func drop(tab doc.Table, keep []int) []int {
 	return keep[:len(keep)-1]
 }
 
-// shrink shortens the longest name of a cell in the middle, or where that is not enough the cell at its end.
+// shrink shortens the longest name of a cell in the middle, or if that is not enough the cell at its end.
 func shrink(cell row, width int) row {
 	excess := cell.width() - width
 	if excess <= 0 {
@@ -159,7 +159,7 @@ func shrink(cell row, width int) row {
 	return out
 }
 
-// wholeClauses keeps as many of a cell's clauses as fit, or returns nil where not even the first does. Clauses end at a
+// wholeClauses keeps as many of a cell's clauses as fit, or returns nil if not even the first does. Clauses end at a
 // comma or a semicolon with a space behind it.
 func wholeClauses(cell row, width int) row {
 	used, end, at := 0, -1, 0 // of the last clause that fits: its fragment and how many bytes of it

@@ -7,7 +7,7 @@
 //   - Characters that cannot be seen or that reorder what is around them (control, bidirectional, zero-width, format
 //     and unassigned characters, lone surrogates, bytes that are not UTF-8) are written as visible ASCII or control
 //     pictures, see [Visible].
-//   - No output line starts with the workflow commands of a CI log, and none contains them where that is enough.
+//   - No output line starts with the workflow commands of a CI log, and none contains them if that is enough.
 //
 // Explain's own words go through the same escapes, because they can quote a name.
 package render

@@ -74,13 +74,13 @@ type node struct {
 	width    float64
 	children []*node
 	at       map[key]*node
-	folded   map[string]*node // ranges of the base by their name without digits; nil where there are several
+	folded   map[string]*node // ranges of the base by their name without digits; nil if there are several
 }
 
 type key struct{ kind, name, category string }
 
 // Add puts time in ns into a leaf inside ranges, the outermost first. The time of leaves that are the same is summed.
-// The head's ranges are the base's of the same name, and where there is none, of the one whose name differs in numbers
+// The head's ranges are the base's of the same name, and if there is none, of the one whose name differs in numbers
 // alone.
 func (t *Tree) Add(side Side, ranges []string, leaf Box, ns float64) {
 	n := &t.root

@@ -21,8 +21,8 @@ type Scale struct {
 // The unit is that of the largest value, or a smaller one where the smallest value other than zero would show fewer
 // than three digits (be less than 0.1) and the largest still has no more than four before the point, or five where the
 // smallest would show only one. A column that spans more than any unit can show is written in the unit of its largest
-// value. There are as many decimals as give the smallest value three digits, from one to three, and none where all
-// values are whole. Percent have one decimal, two where all of them are below 1 %.
+// value. There are as many decimals as give the smallest value three digits, from one to three, and none if all
+// values are whole. Percent have one decimal, two if all of them are below 1 %.
 func Common(u string, values ...float64) Scale {
 	least, most, whole := spread(values)
 	list := steps(u)

@@ -15,7 +15,7 @@ import (
 )
 
 // Answer writes into the comparison, once its gates stand, what it comes to: the number of the gate that decided, and
-// what that number's change is made of. It is of the kind of unit that the headline is about, or, where that is of no
+// what that number's change is made of. It is of the kind of unit that the headline is about, or, if that is of no
 // kind, of the one that most of the change comes from; the attribution becomes that of the same kind.
 func (x *Parts) Answer() {
 	c := x.C
@@ -84,7 +84,7 @@ func (x *Parts) answer() {
 const fewCaptures = 3
 
 // settling says what would settle a comparison that is inconclusive because a unit's time changed by more than its rule
-// allows and not for certain; empty where it is not, or where captures of the same sort would settle nothing.
+// allows and not for certain; empty if it is not, or where captures of the same sort would settle nothing.
 func (x *Parts) settling() string {
 	c := x.C
 	if c.Verdict != comparison.Inconclusive || !c.Comparable || c.Has(comparison.SameCapture) ||
@@ -104,7 +104,7 @@ func (x *Parts) settling() string {
 	return need + " a side would tell: explain capture --pair --until-decided BASE HEAD"
 }
 
-// number fills in the number that decided, and returns its row, nil where a gate decided by another one. Where a median
+// number fills in the number that decided, and returns its row, nil if a gate decided by another one. If a median
 // stands between two kinds of steps, the mean is the number, unless the median alone changed for certain.
 func (x *Parts) number(lead *story) *comparison.Row {
 	c, a := x.C, &x.C.Answer
@@ -220,7 +220,7 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 	}
 }
 
-// effects are the causes of the change of the unit's time, those that explain most first. Where the change itself is
+// effects are the causes of the change of the unit's time, those that explain most first. If the change itself is
 // not settled, one is named only if it is beyond the noise floor of the unit's time, or if its kernels tell by
 // themselves that they changed.
 func (s *story) effects() (list []comparison.AnswerRow, note string) {

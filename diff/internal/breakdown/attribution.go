@@ -91,7 +91,7 @@ func (x *Parts) Attribute() {
 }
 
 // hostRows split the change of idle time of cause host by what the launching thread did, and name the calls that
-// changed most. Where the host's times do not sum to the cause, as on a device whose units the report does not split,
+// changed most. If the host's times do not sum to the cause, as on a device whose units the report does not split,
 // there are none.
 func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
 	host := x.part("host")

@@ -65,7 +65,7 @@ const (
 	maxCaptureUnits = 400
 )
 
-// captureUnits are the units that a capture's report lists, every k-th where there are many.
+// captureUnits are the units that a capture's report lists, every k-th if there are many.
 func captureUnits(name string, v *side.View) comparison.CaptureUnits {
 	list := comparison.CaptureUnits{Side: name, Name: v.C.Report.Trace.Name, Count: int64(len(v.Units)),
 		Times: []float64{}}

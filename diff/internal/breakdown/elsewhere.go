@@ -64,7 +64,7 @@ func (x *Parts) replaces(name string) bool {
 }
 
 // kernelShares are the shares of all kernel time by kernel, 0..1, averaged over the captures of a side. rest is the
-// largest share that a kernel can have that no report names; 0 where they name all.
+// largest share that a kernel can have that no report names; 0 if they name all.
 func kernelShares(s *side.Side) (shares map[string]float64, rest float64) {
 	shares = map[string]float64{}
 	for _, c := range s.Captures {

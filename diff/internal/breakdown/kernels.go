@@ -169,7 +169,7 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 }
 
 // kernelRow names a kernel, what replaced it, whether it runs more often or takes longer, where in the step, and what
-// changed in its launches. k is nil where nothing more is known of it.
+// changed in its launches. k is nil if nothing more is known of it.
 func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) comparison.AnswerRow {
 	row := comparison.AnswerRow{Delta: r.Delta, Part: comparison.AnswerKernel, What: "kernel " + s.pairName(r.ID)}
 	if k != nil && k.Launch != "" {
@@ -212,7 +212,7 @@ func kernelID(k *comparison.Kernel) string {
 // longName is the length in characters from which a sentence has less of a name than tables.
 const longName = 40
 
-// shown is a kernel's name as tables have it, and where that is long as short as tells it from all others: without its
+// shown is a kernel's name as tables have it, and if that is long as short as tells it from all others: without its
 // template's arguments, or with a part of them.
 func (x *Parts) shown(name string) string {
 	if x.names == nil {

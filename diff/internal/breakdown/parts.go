@@ -214,7 +214,7 @@ func (x *Parts) shifted() (middle, alike float64, kinds int) {
 }
 
 // unmoved is a kind of unit, of those that both sides run, whose kernels did not change by about as much as those of
-// this one: what the clock of a device does, all of its kinds feel. Nil where there is none.
+// this one: what the clock of a device does, all of its kinds feel. Nil if there is none.
 func (x *Parts) unmoved(shift float64) *pairing.Kind {
 	for i := range x.Chosen.Kinds {
 		k := &x.Chosen.Kinds[i]

@@ -11,7 +11,7 @@ import (
 type slowSteps struct {
 	Units int     // that took more than twice the median
 	Of    int     // units looked at
-	Times float64 // their mean over the median of the side; 0 where there are none
+	Times float64 // their mean over the median of the side; 0 if there are none
 	Every int     // they come at even distances: 8 says "1 in 8"; 0: they do not, or are fewer than 3
 }
 

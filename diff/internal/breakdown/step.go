@@ -169,8 +169,8 @@ func sign(v float64) float64 {
 // keptRows are those with most change, which folding leaves alone.
 const keptRows = 100
 
-// fold puts neighbours of one category together where there are too many rows: pairs, of which the ones with most
-// change stay rows of their own. Where that is not enough, so many neighbours each.
+// fold puts neighbours of one category together if there are too many rows: pairs, of which the ones with most
+// change stay rows of their own. If that is not enough, so many neighbours each.
 func (s *stepper) fold() {
 	rows := s.out.Rows
 	if len(rows) <= comparison.MaxStepRows {

@@ -17,7 +17,7 @@ import (
 type story struct {
 	*Parts
 	what   string           // of units that are of a kind of the head alone: what they are; empty for a kind of both sides
-	class  comparison.Class // of the kind's time; empty where what is not
+	class  comparison.Class // of the kind's time; empty if what is not
 	weight float64          // of the change in the base's work, ns
 }
 
@@ -177,7 +177,7 @@ func rowChange(r *comparison.Row) string {
 	return unit.Change(comparison.Value(r.Ratio) - 1)
 }
 
-// otherRuns is the kernel that takes most of the change of those that run more or less often; nothing where none does.
+// otherRuns is the kernel that takes most of the change of those that run more or less often; nothing if none does.
 func (s *story) otherRuns() []comparison.AnswerRow {
 	base, _ := s.Base.Merged()
 	head, _ := s.Head.Merged()

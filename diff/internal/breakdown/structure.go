@@ -52,7 +52,7 @@ func (x *Parts) found(id, text string, b, h float64) {
 
 func perUnit(b, h float64) string { return count(b) + " → " + count(h) + " per unit" }
 
-// median of a count on both sides; ok is false where a capture lacks it.
+// median of a count on both sides; ok is false if a capture lacks it.
 func (x *Parts) medians(of func(v *side.View) *report.Summary) (b, h float64, ok bool) {
 	p50 := func(v *side.View) (float64, bool) {
 		if s := of(v); s != nil {
@@ -205,7 +205,7 @@ func (x *Parts) directions() []string {
 	return list
 }
 
-// copiesOf are the copies of a direction in a unit of both sides; ok is false where a report does not say.
+// copiesOf are the copies of a direction in a unit of both sides; ok is false if a report does not say.
 func (x *Parts) copiesOf(direction string, pageable bool) (base, head side.Copies, ok bool) {
 	ok = true
 	sum := func(s *side.Side) (c side.Copies) {

@@ -59,7 +59,7 @@ func (x *Parts) Unjudged() {
 	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
 }
 
-// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false where a
+// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false if a
 // capture does not have the clocks.
 func (x *Parts) clockChange() (change float64, text string, ok bool) {
 	if len(x.Base.Views) == 0 {

@@ -52,7 +52,7 @@ type reading struct {
 	unit   string
 	scale  report.Scale
 	exact  bool
-	values []float64 // NaN where a capture lacks it
+	values []float64 // NaN if a capture lacks it
 	within []float64 // coefficients of variation inside the captures
 }
 

@@ -89,7 +89,7 @@ func kernelKey(k *comparison.Kernel) string {
 	return name(k.BaseName) + "\x00" + name(k.HeadName)
 }
 
-// Kernel is what a row of a kernel was judged by; ok is false where its class needed no statistics.
+// Kernel is what a row of a kernel was judged by; ok is false if its class needed no statistics.
 func (x *Decider) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) {
 	if x == nil {
 		return n, false
@@ -98,7 +98,7 @@ func (x *Decider) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) 
 	return n, ok
 }
 
-// kernelOf is a kernel's time per unit by capture; ok is false where a capture lacks it.
+// kernelOf is a kernel's time per unit by capture; ok is false if a capture lacks it.
 func kernelOf(s *side.Side, name string) (list []significance.Capture, ok bool) {
 	for _, v := range s.Views {
 		at := slices.IndexFunc(v.Work, func(w side.Work) bool { return w.Name == name })

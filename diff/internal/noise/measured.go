@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// number is one number of reports without a trace that is compared: a metric's statistic, or its value where that is
+// number is one number of reports without a trace that is compared: a metric's statistic, or its value if that is
 // empty. column is where the report lists its samples in their order: of the table serving_samples.
 type number struct{ id, stat, column string }
 
@@ -43,10 +43,10 @@ const (
 	maxNCURows  = 20 // kernels, by their time on the base
 )
 
-// Measured fills in the rows of what both sides measured, where there is no trace.
+// Measured fills in the rows of what both sides measured, if there is no trace.
 func (x *Decider) Measured() { x.measured(func(*report.Metric) bool { return true }) }
 
-// MeasuredBeside does so where there are traces, whose own metrics have their rows.
+// MeasuredBeside does so if there are traces, whose own metrics have their rows.
 func (x *Decider) MeasuredBeside() {
 	x.measured(func(m *report.Metric) bool {
 		return strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")
@@ -108,7 +108,7 @@ func (x *Decider) longestKernels() []report.Labels {
 	return labels
 }
 
-// measuredRow compares one number; ok is false where a capture does not hold it.
+// measuredRow compares one number; ok is false if a capture does not hold it.
 func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) {
 	m := x.Base.Captures[0].Metric(n.id, l)
 	if m == nil {

@@ -104,7 +104,7 @@ func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calib
 }
 
 // Variance is the variance of a metric's ln between captures and its degrees of freedom, to add to a test of several
-// captures. ok is false where that was not measured; also on nil.
+// captures. ok is false if that was not measured; also on nil.
 func (n *Noise) Variance(metric string, labels report.Labels) (s2, df float64, ok bool) {
 	m := n.Find(metric, labels)
 	if m == nil {
@@ -184,7 +184,7 @@ func EnvOf(r *report.Report) Env {
 	return e
 }
 
-// gpuNames are the models of the devices in their order, "" where one is not known.
+// gpuNames are the models of the devices in their order, "" if one is not known.
 func gpuNames(r *report.Report) []string {
 	names := make([]string, len(r.Environment.GPUs))
 	for i, g := range r.Environment.GPUs {

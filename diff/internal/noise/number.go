@@ -54,7 +54,7 @@ func (x *Decider) number(metric string, l report.Labels, unit string, st signifi
 }
 
 // Reported is a number of the reports, a metric's statistic or its value where stat is empty, with all that is known
-// of its noise. ok is false where a capture lacks it, or has a value of 0: there is no ratio then.
+// of its noise. ok is false if a capture lacks it, or has a value of 0: there is no ratio then.
 func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number, ok bool) {
 	name, value := m.ID, stat
 	if stat != "" {
@@ -159,7 +159,7 @@ func spread(s *report.Summary, st significance.Statistic) float64 {
 	return s.Stddev
 }
 
-// unsteady takes a count for noise that a calibration found to differ between captures of one commit. Where it does
+// unsteady takes a count for noise that a calibration found to differ between captures of one commit. If it does
 // not vary inside a capture, the range between captures is its floor.
 func (x *Decider) unsteady(n *significance.Number, metric string, l report.Labels) {
 	if x.noise == nil || !n.Count {

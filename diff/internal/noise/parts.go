@@ -54,7 +54,7 @@ func (x *Decider) partRows() {
 }
 
 // judgedParts are the parts of units, or of captures, judged. apart, of kind "unit", is the whole of those that stand
-// apart by all that they take, though most of their parts are too small to; of no kind, where none do.
+// apart by all that they take, though most of their parts are too small to; of no kind, if none do.
 func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part, apart comparison.Part) {
 	keys, parts := pooled(b, h, nb, nh)
 	whole := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
@@ -100,7 +100,7 @@ func hitsOf(v *significance.PartVerdict, of *significance.Part) *comparison.Part
 	return &comparison.PartHits{Units: int64(v.Hits), Of: int64(len(of.Head)), Every: int64(v.Every), Times: v.Times}
 }
 
-// partMeans are the mean times of the parts, ns by capture; nil where a report does not list them.
+// partMeans are the mean times of the parts, ns by capture; nil if a report does not list them.
 func partMeans(views []*side.View) map[partKey][]float64 {
 	out := map[partKey][]float64{}
 	for at, v := range views {
@@ -250,8 +250,8 @@ func sum(values []float64) (s float64) {
 }
 
 // Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
-// unit, and the largest of them that changed that way; or what the units add that stand apart as a whole, where that is
-// more. Where the work drifts, only idle time and parts that do not drift themselves count: the others differ with
+// unit, and the largest of them that changed that way; or what the units add that stand apart as a whole, if that is
+// more. If the work drifts, only idle time and parts that do not drift themselves count: the others differ with
 // where in the work a capture is.
 func (x *Decider) Net(labels report.Labels, drifts bool) (share float64, text string) {
 	apart := x.apart[labels.String()]
@@ -278,7 +278,7 @@ func (x *Decider) net(parts []comparison.Part, apart *comparison.Part, labels re
 }
 
 // NetOfWork is the sum of the parts that changed for certain over all work, as a share of the base's: of each kind of
-// unit that both sides run, together with the kinds that do its work with some more or less. 0 where several captures a
+// unit that both sides run, together with the kinds that do its work with some more or less. 0 if several captures a
 // side are compared, or reports do not list these units.
 func (x *Decider) NetOfWork() (share float64, text string) {
 	w := x.work
@@ -327,7 +327,7 @@ type mixed struct {
 }
 
 // together are the units of a kind and those that do its work with some more or less, on one device; of each as large a
-// share as of the one of which the report lists the least. None where it does not list them.
+// share as of the one of which the report lists the least. None if it does not list them.
 func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Kind) []int) mixed {
 	m := mixed{times: map[partKey][]float64{}}
 	var list []*report.UnitParts

@@ -33,7 +33,7 @@ type Decider struct {
 	numbers map[string]significance.Number // that rows were judged by, see key
 	kernels map[string]significance.Number // by kernelKey
 	marks   map[*side.View]Marks           // see marksOf
-	work    *workload                      // nil where there is no row of it
+	work    *workload                      // nil if there is no row of it
 	// by the name of a part and the labels of its unit: it drifts
 	drifting map[string]bool
 	apart    map[string]comparison.Part // by the labels of a unit: what units add that stand apart as a whole
@@ -61,7 +61,7 @@ type primary struct {
 	metric string
 	of     func(v *side.View) *report.Summary
 	stat   func(s *report.Summary) float64
-	series func(u *side.UnitRow) float64 // nil where the report has none
+	series func(u *side.UnitRow) float64 // nil if the report has none
 	part   bool                          // of the unit: only changes of a share of it count
 	exact  bool
 	plain  bool // neither way is better
@@ -99,7 +99,7 @@ func primaries() []primary {
 	}
 }
 
-// tail is the row of the slow end of unit.time, of which there must be enough units on both sides; ok is false where
+// tail is the row of the slow end of unit.time, of which there must be enough units on both sides; ok is false if
 // there are not.
 func (x *Decider) tail() (p primary, ok bool) {
 	p = primary{of: unitTime, series: timeOf}
@@ -233,7 +233,7 @@ func (x *Decider) remember(row *comparison.Row, n significance.Number) {
 	x.numbers[key(row.Metric, row.Labels)] = n
 }
 
-// Number is what a row was judged by; ok is false where nothing is known but its values.
+// Number is what a row was judged by; ok is false if nothing is known but its values.
 func (x *Decider) Number(row *comparison.Row) (n significance.Number, ok bool) {
 	if x == nil {
 		return n, false
@@ -268,7 +268,7 @@ func (x *Decider) row(p *primary) (comparison.Row, bool) {
 	return row, true
 }
 
-// labels of the kind of unit that is compared: none where it is what both reports' unlabelled metrics are of.
+// labels of the kind of unit that is compared: none if it is what both reports' unlabelled metrics are of.
 func (x *Decider) labels() report.Labels {
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {

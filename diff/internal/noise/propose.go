@@ -21,7 +21,7 @@ const (
 )
 
 // Propose writes a policy file that goes on from a preset, with thresholds beyond the noise that was measured between
-// captures of one commit. A threshold is the preset's, or where that is more, rounded up to half a percent, the larger
+// captures of one commit. A threshold is the preset's, or if that is more, rounded up to half a percent, the larger
 // of 3·1.4826·MAD and the whole spread between the captures. Each rule has the measured figures as a comment. known are
 // the metrics that exist.
 func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error) {

@@ -26,7 +26,7 @@ const tiedShare = 0.99
 const commonSteps = 0.5
 
 // tieOf says what ties units of base to units of head. Markers that carry equal numbers do, if half of the shorter
-// side's are on both; where they carry others, nothing does. Without numbers, unit i is unit i by the same places, the
+// side's are on both; if they carry others, nothing does. Without numbers, unit i is unit i by the same places, the
 // same work at 99 % of them, and the same start. Work is the same where it changes from unit to unit alike, whatever
 // the kernels are called. Captures start alike if the same units of other work ran before, such as a first step that
 // compiles, or if both hold the whole program: as many units and as many kernels, which captures that a clock ended

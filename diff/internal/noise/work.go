@@ -28,7 +28,7 @@ const pricedLeast = 0.5
 // over the kinds that have a price. That is the head's mean over units of the kind, and over those that do its work
 // with some more or less. A kind that markers name by its batch size, and that lies between two that both sides ran,
 // has t_head = t_base · r, r being the mean of what the two changed by. The mix of kinds on the head changes nothing.
-// Kinds without a price that take 5 % of the base's unit time are the reason missing_kind. Where both sides put out the
+// Kinds without a price that take 5 % of the base's unit time are the reason missing_kind. If both sides put out the
 // same tokens in another number of decode steps, these are priced by the token: half the batch in twice the steps is a
 // loss, and no other work.
 //
@@ -119,7 +119,7 @@ const decode = "decode"
 // sameTokens is how far the tokens of two sides may differ and be the same.
 const sameTokens = 0.01
 
-// byToken prices decode steps by the token where both sides put out the same tokens in another number of steps.
+// byToken prices decode steps by the token if both sides put out the same tokens in another number of steps.
 func (w *workload) byToken() {
 	var steps, tokens [2]float64
 	for i := range w.x.kinds {
@@ -185,7 +185,7 @@ func baseOf(k *pairing.Kind) []int { return k.Base }
 
 func headOf(k *pairing.Kind) []int { return k.Head }
 
-// price of a unit of the kind, by capture; captures without such units have the mean of the others. ok is false where
+// price of a unit of the kind, by capture; captures without such units have the mean of the others. ok is false if
 // none has any.
 func (w *workload) price(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int) (
 	prices []float64, units float64, ok bool) {
@@ -209,7 +209,7 @@ func (w *workload) price(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind)
 	return prices, units, true
 }
 
-// row prices the base's work. ok is false where less than half of it has a price.
+// row prices the base's work. ok is false if less than half of it has a price.
 func (w *workload) row() (comparison.Row, bool) {
 	x := w.x
 	b, h := make([]float64, len(x.Base.Captures)), make([]float64, len(x.Head.Captures))
@@ -271,7 +271,7 @@ func (w *workload) row() (comparison.Row, bool) {
 }
 
 // between is what the nearest smaller and the nearest larger batch of a kind's phase changed by, on average, of those
-// that both sides ran; ok is false where either is not there.
+// that both sides ran; ok is false if either is not there.
 func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 	var near [2]*pairing.Kind
 	for i := range w.x.kinds {

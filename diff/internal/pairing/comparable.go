@@ -20,10 +20,10 @@ type Sides struct {
 	Base, Head *side.Side
 	C          *comparison.Comparison
 	Kinds      []Kind    // of unit, on either side: those of the base first
-	Main       *Kind     // the one whose change is attributed; nil where there is none
+	Main       *Kind     // the one whose change is attributed; nil if there is none
 	Kind       side.Kind // what it is called
-	Device     int64     // on which it is looked at, where there are several
-	Moved      string    // says that another device is the slowest on the head; empty where none is
+	Device     int64     // on which it is looked at, if there are several
+	Moved      string    // says that another device is the slowest on the head; empty if none is
 }
 
 // LeastPart is the share of a unit below which a part of it has not changed to speak of.
@@ -138,7 +138,7 @@ func (x *Sides) ranks() {
 }
 
 // differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it;
-// the fingerprint, which covers all of them, only where nothing else does.
+// the fingerprint, which covers all of them, only if nothing else does.
 func differing(a, b string) (string, string) {
 	as, bs := strings.Split(a, "; "), strings.Split(b, "; ")
 	if len(as) < 2 || len(as) != len(bs) {

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// devices are those on which every capture ran units of the main kind, in their order, where there is more than one.
+// devices are those on which every capture ran units of the main kind, in their order, if there is more than one.
 func devices(base, head *side.Side) []int64 {
 	var list []int64
 	for i, v := range slices.Concat(base.Views, head.Views) {
@@ -35,7 +35,7 @@ func devices(base, head *side.Side) []int64 {
 	return list
 }
 
-// On looks at one device of both sides; nil where a capture says too little of it. Calls of the host and copies are
+// On looks at one device of both sides; nil if a capture says too little of it. Calls of the host and copies are
 // known of each report's own slowest device alone: where these are not the same, nothing follows from their counts.
 func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	all := slices.Concat(base.Views, head.Views)
@@ -60,8 +60,8 @@ func On(base, head *side.Side, device int64) (b, h *side.Side) {
 }
 
 // oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each
-// report speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved,
-// a finding says so. Where the caller names a device, it is that one; it reports whether units ran there.
+// report speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. If the slowest moved,
+// a finding says so. If the caller names a device, it is that one; it reports whether units ran there.
 func (x *Sides) oneDevice() bool {
 	if want := x.Opt.Device; want != nil {
 		return x.thisDevice(*want)

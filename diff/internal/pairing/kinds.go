@@ -12,7 +12,7 @@ import (
 // Kind is one kind of unit, as far as the sides have it.
 type Kind struct {
 	Name side.Kind // as the base calls it, or else the head
-	// its place among the kinds of each capture, -1 where a capture has none; nil where the side has none
+	// its place among the kinds of each capture, -1 if a capture has none; nil if the side has none
 	Base, Head []int
 
 	// BaseViews and HeadViews are what the captures say of it, one each; nil unless all captures say something.
@@ -143,7 +143,7 @@ func (m *kindMatcher) view(r kindRef) *side.View {
 	return list[r.at]
 }
 
-// all are the views of a kind of a side, or nil where a capture does not have it.
+// all are the views of a kind of a side, or nil if a capture does not have it.
 func (m *kindMatcher) all(s *side.Side, row []int) []*side.View {
 	list := make([]*side.View, 0, len(row))
 	for i, at := range row {
@@ -159,7 +159,7 @@ func (m *kindMatcher) all(s *side.Side, row []int) []*side.View {
 	return list
 }
 
-// lineUp puts the kinds of one side's captures into rows, one place per capture, -1 where a capture lacks the kind.
+// lineUp puts the kinds of one side's captures into rows, one place per capture, -1 if a capture lacks the kind.
 func (m *kindMatcher) lineUp(captures []*side.Capture) [][]int {
 	var rows [][]int
 	var refs []kindRef
@@ -237,7 +237,7 @@ const equalWork = 3
 
 // score says how much two kinds of unit are the same, and whether they can be at all. Kinds that markers name must be
 // of one phase, batch size and number of tokens. Those that nothing names must have enough of their work in common
-// ([overlap]), so that a step and half a step are two kinds, and a step with one kernel renamed is the same. Where
+// ([overlap]), so that a step and half a step are two kinds, and a step with one kernel renamed is the same. If
 // kernels are not known or hidden, their number or the time of the unit stands for the work.
 func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	g, h := a.group(), b.group()
@@ -304,7 +304,7 @@ func (k *Kind) Of(base, head *side.Side) (b, h *side.Side) {
 	return &side.Side{Captures: base.Captures, Views: k.BaseViews}, &side.Side{Captures: head.Captures, Views: k.HeadViews}
 }
 
-// Variant is a kind of the head against the kind of both whose work it does with some more or less; nil where there is
+// Variant is a kind of the head against the kind of both whose work it does with some more or less; nil if there is
 // none, or a capture says too little.
 func (k *Kind) Variant(head *side.Side) *Kind {
 	if k.Like == nil || !k.Like.Both() {
@@ -338,11 +338,11 @@ func Depth(base, head *side.Side) comparison.Depth {
 type Chosen struct {
 	Kind    side.Kind // that is attributed
 	Kinds   []Kind    // on either side: those of the base first
-	Judged  []*Kind   // those with rows of their own: the attributed one first; none where no kind was chosen
+	Judged  []*Kind   // those with rows of their own: the attributed one first; none if no kind was chosen
 	Whole   bool      // they are traces, and nobody asked for one phase or batch size
-	Device  int64     // on which the attributed kind is looked at, where there are several
-	Devices []int64   // those of the attributed kind, where there are several
-	Moved   string    // says that another device is the slowest on the head; empty where none is
+	Device  int64     // on which the attributed kind is looked at, if there are several
+	Devices []int64   // those of the attributed kind, if there are several
+	Moved   string    // says that another device is the slowest on the head; empty if none is
 }
 
 // Chosen says what the sides are looked at by.

@@ -27,7 +27,7 @@ const OverlapNeeded = 0.6
 //  2. Of what is left of each category (gemm, attention, …), runs are matched across families in the same way: a kernel was
 //     replaced.
 //  3. Runs in common over all runs, weighted with time. Communication does not count: it lasts as long as others make it.
-//  4. Where that is not enough, and kernels of equal names have at least three quarters of the runs in common, this share:
+//  4. If that is not enough, and kernels of equal names have at least three quarters of the runs in common, this share:
 //     one long kernel that kernels of unknown names replaced leaves the work what it was.
 func overlap(a, b []side.Work) float64 {
 	if len(a) == 0 || len(b) == 0 {

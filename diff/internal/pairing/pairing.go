@@ -212,7 +212,7 @@ func (m *matcher) position() {
 	m.lone()
 }
 
-// lone pairs what is left of a category where nobody knows when it runs: the only one of its category on both sides
+// lone pairs what is left of a category if nobody knows when it runs: the only one of its category on both sides
 // that has no counterpart, and that runs about as often.
 func (m *matcher) lone() {
 	base, head := map[string][]int{}, map[string][]int{}

@@ -9,7 +9,7 @@ import (
 
 // Positions lays the head's sequence beside the base's: for each position of the head that of the base, or -1. names
 // are the base's names of the kernels that replaced them, by the head's. Kernels of several streams are laid beside
-// each other stream by stream where that finds more pairs. Where the sequences have too little in common, it is nil.
+// each other stream by stream where that finds more pairs. If the sequences have too little in common, it is nil.
 func Positions(base, head *side.Sequence, names map[string]string) []int32 {
 	key := func(p *side.Position, of map[string]string) string {
 		if n, ok := of[p.Name]; ok {
@@ -64,7 +64,7 @@ func paired(of []int32) (n int) {
 	return n
 }
 
-// rename pairs what is left between the same two neighbours, in its order, where both sides have as much of it and its
+// rename pairs what is left between the same two neighbours, in its order, if both sides have as much of it and its
 // categories are the same: kernels that run in the place of others.
 func rename(base, head *side.Sequence, of []int32) {
 	taken := make([]bool, len(base.Positions))

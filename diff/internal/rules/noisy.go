@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// question is a number and the rule that it is judged by. s is nil where the rule selects nothing.
+// question is a number and the rule that it is judged by. s is nil if the rule selects nothing.
 type question struct {
 	r        *policy.Rule
 	s        *subject
@@ -175,7 +175,7 @@ func (j *judge) moved() bool {
 }
 
 // parts fails a gate on the unit's time that is not decided by it, where the sum of the parts that changed for certain,
-// falls included, exceeds the rule and the noise floor, and the mean is not lower. Where the work drifts, idle time
+// falls included, exceeds the rule and the noise floor, and the mean is not lower. If the work drifts, idle time
 // alone counts: the GPU does not do less of it for other work. What would fail so the other way got better.
 func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
@@ -200,7 +200,7 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 }
 
 // unitsRule reports whether a gate is the one that answers for the parts: on the mean of the unit's time, or on its
-// median where no rule judges the mean.
+// median if no rule judges the mean.
 func (j *judge) unitsRule(s *subject) bool {
 	switch s.row.Metric {
 	case "unit.time.mean":
@@ -262,7 +262,7 @@ func (j *judge) unasked(last map[string]int) []comparison.Gate {
 	return list
 }
 
-// resolution is the smallest loss of the unit's time that would have failed, by the gates that passed; nil where none
+// resolution is the smallest loss of the unit's time that would have failed, by the gates that passed; nil if none
 // of them knows.
 func resolution(gates []comparison.Gate) *float64 {
 	var least *float64
@@ -342,7 +342,7 @@ func (j *judge) slower(l report.Labels) bool {
 }
 
 // A measured noise floor above blindFloor, or above blindTimes the tolerance of the rule, hides what the rule is for,
-// whoever measured it. The floor that is assumed where nobody measured one hides nothing.
+// whoever measured it. The floor that is assumed if nobody measured one hides nothing.
 const (
 	blindFloor = 0.15
 	blindTimes = 5

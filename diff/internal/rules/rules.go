@@ -96,7 +96,7 @@ func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today 
 type judge struct {
 	c          *comparison.Comparison
 	p          *policy.Policy
-	x          *noise.Decider // of both sides; nil where there is no base
+	x          *noise.Decider // of both sides; nil if there is no base
 	base, head *side.Side
 	today      time.Time
 	first      bool // there is no base: only budgets are judged
@@ -139,7 +139,7 @@ type subject struct {
 	kernel   []string // names of the kernel beside that of the label
 	replaced []string // of a kernel that replaced another: the names of the other
 
-	number  *significance.Number  // to be judged; nil where the row's class says all
+	number  *significance.Number  // to be judged; nil if the row's class says all
 	verdict *significance.Verdict // on number, by the rule
 	family  noise.Family          // that it was judged in
 }
@@ -381,7 +381,7 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 	return g
 }
 
-// limit is the relative change from which a rule objects, in its direction; nil where it has none.
+// limit is the relative change from which a rule objects, in its direction; nil if it has none.
 func (j *judge) limit(r *policy.Rule, s *subject) *float64 {
 	if r.Rel == nil {
 		return nil

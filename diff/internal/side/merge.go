@@ -6,7 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Mean of a summary; ok is false where the report has none.
+// Mean of a summary; ok is false if the report has none.
 func Mean(s *report.Summary) (float64, bool) {
 	if s == nil {
 		return 0, false
@@ -66,7 +66,7 @@ func (s *Side) MergedCategories() []Work {
 }
 
 // Series are all units of the view's device in the order in which they ran, whatever became of them, and which of them
-// are the view's; nil where the report has no such list, or not of every unit.
+// are the view's; nil if the report has no such list, or not of every unit.
 func (v *View) Series() (units []report.UnitPoint, kept []bool) {
 	u := &v.C.Report.Unit
 	group := slices.IndexFunc(u.Groups, func(g report.UnitGroup) bool { return g.ID == v.group.ID })

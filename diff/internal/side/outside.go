@@ -12,7 +12,7 @@ import (
 // average over the gaps, and after the last one.
 type Outside struct{ Before, Between, After float64 }
 
-// OutsideUnits looks at one device; ok is false where the report does not list every unit on it.
+// OutsideUnits looks at one device; ok is false if the report does not list every unit on it.
 func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
 	s := c.Report.Unit.Series
 	if s == nil || s.Every != 1 {
@@ -42,7 +42,7 @@ func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
 }
 
 // TimePerSequence is the time of the units of a phase over the sequences in them, ns: a step of batch 32 holds 32. Of
-// decode steps, which add a token to each sequence, it is the time per output token. ok is false where the phase has no
+// decode steps, which add a token to each sequence, it is the time per output token. ok is false if the phase has no
 // units or markers do not give the batch size of each.
 func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
 	var time, sequences float64

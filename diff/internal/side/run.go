@@ -2,7 +2,7 @@ package side
 
 // BetweenRuns reports whether base and head were recorded in different runs (on other machines, or at another hour)
 // while all captures of base or of head are of one run. What differs between runs is then in the change and not in the
-// spread of a side's captures, so that it takes a noise floor to tell. Where a capture does not say its run, nothing is
+// spread of a side's captures, so that it takes a noise floor to tell. If a capture does not say its run, nothing is
 // known.
 func BetweenRuns(base, head *Side) bool {
 	b, ok := base.runs()
@@ -18,7 +18,7 @@ func BetweenRuns(base, head *Side) bool {
 	return true
 }
 
-// runs of the captures of a side; ok is false where one does not say.
+// runs of the captures of a side; ok is false if one does not say.
 func (s *Side) runs() (runs map[string]bool, ok bool) {
 	runs = map[string]bool{}
 	for _, c := range s.Captures {

@@ -64,7 +64,7 @@ type Hiccup struct {
 	Excess         float64 // ns over the median
 }
 
-// Sequence is nil where a capture of the side does not say what its sequence is.
+// Sequence is nil if a capture of the side does not say what its sequence is.
 func (s *Side) Sequence() *Sequence {
 	if len(s.Views) == 0 {
 		return nil

@@ -174,7 +174,7 @@ func (c *Capture) HasGPUWork() bool {
 		func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 })
 }
 
-// Labels are those that the report's metrics of a group carry, the fewest of several; ok is false where it has none
+// Labels are those that the report's metrics of a group carry, the fewest of several; ok is false if it has none
 // of that group.
 func (c *Capture) Labels(g int) (l report.Labels, ok bool) {
 	id := c.Kinds[g].ID
@@ -215,7 +215,7 @@ func (s *Side) Describe() comparison.Side {
 	return d
 }
 
-// Mean over the captures of a side of one number; ok is false where a capture lacks it.
+// Mean over the captures of a side of one number; ok is false if a capture lacks it.
 func (s *Side) Mean(of func(v *View) (float64, bool)) (float64, bool) {
 	values, ok := s.Values(of)
 	if !ok || len(values) == 0 {
@@ -224,7 +224,7 @@ func (s *Side) Mean(of func(v *View) (float64, bool)) (float64, bool) {
 	return Average(values), true
 }
 
-// Values of one number by capture; ok is false where a capture lacks it.
+// Values of one number by capture; ok is false if a capture lacks it.
 func (s *Side) Values(of func(v *View) (float64, bool)) (values []float64, ok bool) {
 	values = make([]float64, 0, len(s.Views))
 	for _, v := range s.Views {

@@ -86,7 +86,7 @@ func sampled(step int64, n, most int) bool {
 	return uint64(step)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
 }
 
-// seriesUnits are the kept units of the series; ok is false where the report has none, or one without kernels.
+// seriesUnits are the kept units of the series; ok is false if the report has none, or one without kernels.
 func (c *Capture) seriesUnits() (list []unit, ok bool) {
 	s := c.Report.Unit.Series
 	if s == nil || len(s.Kernels) == 0 {
@@ -123,7 +123,7 @@ func (c *Capture) tableUnits() []unit {
 	n := t.Entries()
 	type key struct {
 		Kind
-		kernels int64 // tells several of a name apart; -1 where there is one
+		kernels int64 // tells several of a name apart; -1 if there is one
 	}
 	places := map[key]int{}
 	for i := range c.Kinds {
@@ -174,7 +174,7 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow {
 	return list
 }
 
-// UnitsBehind are the units that a metric of the report is of; nil where it belongs to no unit, or to another device
+// UnitsBehind are the units that a metric of the report is of; nil if it belongs to no unit, or to another device
 // than the listed ones.
 func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	id := m.Group
@@ -188,5 +188,5 @@ func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	return c.UnitsOf(&c.Kinds[at])
 }
 
-// Stat is a statistic of a metric's summary, or its value where stat is empty; ok is false where it is not known.
+// Stat is a statistic of a metric's summary, or its value where stat is empty; ok is false if it is not known.
 func Stat(m *report.Metric, stat string) (v float64, ok bool) { return statOf(m, stat) }

@@ -37,7 +37,7 @@ type View struct {
 	Compute, Comm, Copied      *report.Summary
 	Launches, Kernels          *report.Summary
 	Causes                     []*report.Summary // in the order of causes()
-	Host                       []float64         // mean time by HostCauses; nil where the report does not say
+	Host                       []float64         // mean time by HostCauses; nil if the report does not say
 	Late                       []LateCall        // the calls that the launching thread was in while the device waited
 	Work                       []Work            // its kernels, those with most time first
 	Others                     Work              // the kernels that the report sums up, without a name
@@ -53,7 +53,7 @@ type View struct {
 // Work is one kernel, or one category of kernels, in one unit. Times and counts are means over units.
 type Work struct {
 	Name, Category, Family, Canonical string
-	// of its launches: "grid 256×256, block 16×16"; empty where it varies or is not known
+	// of its launches: "grid 256×256, block 16×16"; empty if it varies or is not known
 	Geometry string
 	Position float64 // of its first run in the unit; -1 unknown
 	Count    float64
@@ -86,7 +86,7 @@ const leastOthers = 0.5
 // graphName is how reports name CUDA graphs that were traced as a whole.
 const graphName = "[CUDA graph]"
 
-// NewView collects what a capture says of the kind of unit in one place of its list; nil where it says nothing.
+// NewView collects what a capture says of the kind of unit in one place of its list; nil if it says nothing.
 func NewView(c *Capture, at int) *View {
 	l, ok := c.Labels(at)
 	if !ok {
@@ -95,7 +95,7 @@ func NewView(c *Capture, at int) *View {
 	return newView(c, &c.Kinds[at], at, l, l)
 }
 
-// On is what the capture says of the kind of unit on one device, nil where it says nothing. Times are those of the
+// On is what the capture says of the kind of unit on one device, nil if it says nothing. Times are those of the
 // device; kernels and calls are known of the slowest device alone, and what they leave of the device's time is others.
 func (v *View) On(device int64) *View {
 	if device == v.group.Device {
@@ -116,7 +116,7 @@ func (v *View) WithoutCalls() *View {
 	return &w
 }
 
-// Parts is where the time of the units went; nil where the report does not say.
+// Parts is where the time of the units went; nil if the report does not say.
 func (v *View) Parts() *report.UnitParts { return v.C.Report.Unit.PartsOf(v.group.ID, v.group.Device) }
 
 // Device whose units the view is of.
@@ -181,7 +181,7 @@ func (v *View) hostTime(l report.Labels) {
 }
 
 // kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what
-// they are called and belong to is in tables. Where a kernel first runs, and how it is launched, is known in units of
+// they are called and belong to is in tables. If a kernel first runs, and how it is launched, is known in units of
 // the main group alone.
 func (v *View) kernelsOf(main bool) {
 	known := map[string]Work{}

@@ -3,7 +3,7 @@ package significance
 // Capture is one number in one capture: its units, or what is known of them.
 type Capture struct {
 	Units []float64 // of each unit in the order in which they ran, plain; may be a sample of them, or missing
-	Steps []int64   // numbers that the markers of Units carry, each one once; nil where they carry none
+	Steps []int64   // numbers that the markers of Units carry, each one once; nil if they carry none
 	Value float64   // what the row shows of the capture; 0: the statistic of Units
 	N     int       // units behind Value; 0: len(Units)
 	SD    float64   // over units, where Units is missing; for a quantile, of the normal distribution that is as wide there
@@ -97,7 +97,7 @@ type Verdict struct {
 	Outcome    Outcome
 	Code       Code    // of Undecided, else empty
 	Ratio      float64 // of what was judged, which for pairs is not that of the values. 0: there is none
-	Low, High  float64 // interval of Ratio; equal to it where there is none
+	Low, High  float64 // interval of Ratio; equal to it if there is none
 	Level      float64 // of the interval: 1 - alpha over captures, 1 - 2 alpha over units, less for few units; 0: none
 	Method     string  // of the interval
 	P          float64 // that the change is beyond Tolerance by noise alone, in its direction
@@ -117,13 +117,15 @@ type Verdict struct {
 // classTau is the change up to which a number can be called the same.
 const classTau = 0.03
 
-// Judge judges the numbers of one family: in the order of the numbers, what each became, and what its rule makes of
-// that. It is the one place where noise is told from change:
+// Judge judges the numbers of one family. It returns, in the order of the numbers, how each changed, and the outcome
+// of its rule. Only here is noise separated from change:
 //
-//   - several captures on both sides: [TREAT] over captures at the rule's own tolerance, with a least standard error from timer and units;
+//   - several captures on both sides: [TREAT] over captures at the rule's own tolerance, with a least standard error
+//     from timer and units;
 //   - else the change must exceed the floor, and be certain at the rule's own tolerance by the units inside the
-//     captures: as pairs where they are tied, else as two samples; and by the noise between captures, where a calibration or one side's captures show it;
-//   - with fewer than MinUnits units, from LeastUnits on, sides have to lie apart completely besides, by more than the
+//     captures: as pairs if they are tied, else as two samples; and by the noise between captures, if a calibration or
+//     the captures of one side show it;
+//   - with fewer than MinUnits units, from LeastUnits on, the sides must also not overlap, and differ by more than the
 //     rule.
 //
 // A mean that one unit of head carries, or fewer than 2 % of them, warns: without them it holds.

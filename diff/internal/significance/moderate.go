@@ -21,7 +21,7 @@ type Moderation struct {
 	Limit  float64 // samples of a larger variance are not like the others and stand on their own
 }
 
-// maxPrior bounds D0: what the others say counts for no more than so many times a sample's own captures. Where all
+// maxPrior bounds D0: what the others say counts for no more than so many times a sample's own captures. If all
 // variances look alike, D0 would be infinite and a sample's own variance count for nothing. That is too sure of a dozen
 // kernels that share clocks: it would make the ones that are noisier than the others look certain.
 const maxPrior = 2

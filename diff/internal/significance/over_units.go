@@ -61,7 +61,7 @@ func (q *question) measure(o Options) {
 const mostUnits = 1 << 12
 
 // unitsFor is how many units a side would show the change that is seen, if they vary as these do, by their standard
-// deviations in ln; 0 where the change is not beyond the floor and the rule, so that no number would, or too many.
+// deviations in ln; 0 if the change is not beyond the floor and the rule, so that no number would, or too many.
 func (q *question) unitsFor(base, head float64, o Options) int {
 	beyond := math.Abs(q.d) - q.unitTau(q.tau)
 	if math.Abs(q.d) <= max(q.floor, q.tau) || beyond <= q.timer() {
@@ -75,7 +75,7 @@ func (q *question) unitsFor(base, head float64, o Options) int {
 	return 0
 }
 
-// enough reports whether the side with fewer units has what a tail needs: over all its captures where several are
+// enough reports whether the side with fewer units has what a tail needs: over all its captures if several are
 // compared, in each of them otherwise.
 func (q *question) enough() bool {
 	for _, side := range [][]Capture{q.base, q.head} {
@@ -148,10 +148,10 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		}
 	}
 	if q.c, q.overUnits = twoSamples(base, head, stat, o.Alpha, q.timer(), seed); q.overUnits {
-		// A report may list a sample of the units: the interval moves to where all of them are.
+		// A report may list a sample of the units: the interval moves to if all of them are.
 		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
 		q.c.least = math.Abs(q.d)
-		// Where they are the same units, pairing did not pay, and a drift is part of the work.
+		// If they are the same units, pairing did not pay, and a drift is part of the work.
 		q.loose = q.n.Tie == TieNone || !all
 		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0]))) && !q.v.Base.apart(q.v.Head)
 		return

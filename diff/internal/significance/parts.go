@@ -20,7 +20,7 @@ type PartVerdict struct {
 	Certain   bool
 	Hits      int     // units that alone carry the change, of the side that has it; 0: all do
 	Every     int     // hits come at even distances: 7 says "every 7th"
-	Times     float64 // a hit over the median of the other side; 0 where that is nothing
+	Times     float64 // a hit over the median of the other side; 0 if that is nothing
 	Drifts    bool    // strongly, on a side: what it takes depends on where in the work the units are
 }
 
@@ -73,7 +73,7 @@ func drifts(times []float64) bool {
 	return TrendOf(above).strong(len(times))
 }
 
-// few says that single units carry a part, unless all of them changed too. Where most stand apart, the mean says by how
+// few says that single units carry a part, unless all of them changed too. If most stand apart, the mean says by how
 // much, however they follow each other.
 func (v *PartVerdict) few(h *hits, sign float64, n int) {
 	if 2*len(h.at) > n {

@@ -26,7 +26,7 @@ type question struct {
 	overUnits     bool      // c is there
 	level         float64   // of c
 	few           bool      // units are too few for c
-	apart         float64   // ln of the smallest ratio of any two units, in the direction of d; where few
+	apart         float64   // ln of the smallest ratio of any two units, in the direction of d; if few
 	loose         bool      // the units are compared as two samples: nothing ties them
 	drifts        bool      // strongly, and loose
 	r             Result    // over captures

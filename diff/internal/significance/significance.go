@@ -13,7 +13,7 @@ package significance
 
 import "math"
 
-// Sample is one metric or kernel over all captures: one value per capture, natural logarithms; NaN where a capture
+// Sample is one metric or kernel over all captures: one value per capture, natural logarithms; NaN if a capture
 // lacks it.
 type Sample struct {
 	Base, Head []float64
@@ -28,7 +28,7 @@ type History struct {
 	DF float64 // degrees of freedom behind it: captures - 1
 }
 
-// Result is one test. Known is false where nothing is known of the variance between captures: then P is 1, SE is 0 and
+// Result is one test. Known is false if nothing is known of the variance between captures: then P is 1, SE is 0 and
 // Low = High = Effect, and no conclusion may be drawn from it.
 type Result struct {
 	Known     bool

@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Even is the median of distances where none differs from it by more than a quarter of it and more than 1, else 0;
+// Even is the median of distances if none differs from it by more than a quarter of it and more than 1, else 0;
 // units that follow each other are at no distance.
 func Even(gaps []float64) int {
 	g := order.Median(slices.Clone(gaps))
@@ -26,7 +26,7 @@ func Even(gaps []float64) int {
 func outliers(n int) int { return max(2, (n+49)/50) - 1 }
 
 // forgive takes a mean back that outliers alone carry: the slowest units of the slower side, so few that they may be
-// accidents, and without which it holds and has changed by less than half as much. That is a warning. Where it is the
+// accidents, and without which it holds and has changed by less than half as much. That is a warning. If it is the
 // fastest units of the faster side, it holds.
 func (q *question) forgive(o Options) {
 	if !(q.d > 0) {

@@ -146,7 +146,7 @@ func (q *question) resolution(o Options) {
 	}
 }
 
-// need is how many captures a side would settle it. Where the noise between captures is not known, the floor stands
+// need is how many captures a side would settle it. If the noise between captures is not known, the floor stands
 // for it: 2.326 standard deviations of a difference.
 func (q *question) need(o Options) {
 	p := Plan{SD: q.sd, DF: q.sdDF, Tau: q.tau, Alpha: o.Alpha}

@@ -75,7 +75,7 @@ type Told struct {
 type Border struct {
 	At     int
 	Shift  float64 // of the level, ln
-	SE     float64 // of that; infinite where there are too few nights
+	SE     float64 // of that; infinite if there are too few nights
 	Nights int     // behind it that say so
 }
 
@@ -331,7 +331,7 @@ func (f *finder) fit(a, k, t int) (shift, weight float64) {
 	return (vx - uv/uu*ux) / weight, weight
 }
 
-// best is the step that the nights of the stretch tell best; ok is false where none is certain and large enough.
+// best is the step that the nights of the stretch tell best; ok is false if none is certain and large enough.
 func (f *finder) best() (c candidate, ok bool) {
 	if len(f.at) < leastBefore+leastAfter {
 		return c, false

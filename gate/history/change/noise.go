@@ -155,7 +155,7 @@ func (l *learner) factors(f *finder, t int) {
 }
 
 // factor fits the effects of one factor: how far the nights of each of its values lie from the level, shrunk towards
-// none by what is noise. of names the value of a night, or is below 0. Where the values differ by less than least times
+// none by what is noise. of names the value of a night, or is below 0. If the values differ by less than least times
 // the noise (a ratio of variances), there are no effects.
 func (l *learner) factor(effect []float64, least float64, fewest int, of func(k int) int) (values int, sd float64) {
 	n, sum := make([]float64, len(effect)), make([]float64, len(effect))
@@ -290,7 +290,7 @@ func (l *learner) excursions(f *finder) {
 }
 
 // stay is how many nights a level may last that is an excursion of a kind that came before; 0: none did. Of those of
-// about its size two can follow one another, where they are frequent.
+// about its size two can follow one another, if they are frequent.
 func (l *learner) stay(shift float64) int {
 	larger, alike, n := 0, 0, 0
 	for _, e := range l.came {

@@ -56,7 +56,7 @@ func (f *finder) stretch(i int) (from, end int) {
 	return f.starts[at], end
 }
 
-// counted are the nights from one to before another that count; all of them where none does.
+// counted are the nights from one to before another that count; all of them if none does.
 func (f *finder) counted(from, end int) []int {
 	var at, all []int
 	for i := from; i < end; i++ {

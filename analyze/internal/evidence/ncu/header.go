@@ -28,7 +28,7 @@ type header struct {
 	unitsRead bool
 	used      []int // columns of a raw page that a launch takes something from
 
-	id, pid, process, kernel, block, grid, device, cc int // columns, -1 where absent
+	id, pid, process, kernel, block, grid, device, cc int // columns, -1 if absent
 	section, item, metric, unit, value                int // of a details page
 }
 

@@ -23,7 +23,7 @@ type Launch struct {
 	name    string // as the file spells it
 	folder  string // the kernel's name in the path of the file: kernel_0001_67bdb7e2…
 
-	value [numFields]float64 // NaN where unknown
+	value [numFields]float64 // NaN if unknown
 	digit [numFields]float64 // one unit of the last printed digit
 }
 

@@ -19,7 +19,7 @@ type tera struct {
 	fp64, fp32 float64
 	tf32       float64
 	half       float64 // bf16, and fp16 that is accumulated in fp32
-	half16     float64 // fp16 that is accumulated in fp16, where that is faster: GeForce
+	half16     float64 // fp16 that is accumulated in fp16, if that is faster: GeForce
 	fp8        float64
 	fp4        float64
 }

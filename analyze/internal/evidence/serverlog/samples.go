@@ -12,7 +12,7 @@ import (
 type Sample struct {
 	Clock      int64
 	Line       int64
-	Engine     int32 // as the log numbers it; -1 where it does not, or where it sums over all
+	Engine     int32 // as the log numbers it; -1 if it does not, or where it sums over all
 	Start      int32 // of the server, by index in Data.Starts
 	Prefilling bool  // SGLang: the line of a prefill batch; its other one is of decode
 	Steady     bool  // see steady.go

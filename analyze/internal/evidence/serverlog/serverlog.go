@@ -4,15 +4,15 @@
 //
 // Each line goes through the same steps:
 //
-//		{"log":"(EngineCore pid=7) INFO 11-03 10:00:01 [loggers.py:123] Engine 000: Avg prompt throughput: 512.0 tokens/s, …"}
-//		 '-- 1 --'------- 2 ------'-------------- 3 -------------------'--- 4 ----'------------------ 5 --------------------'
+//	{"log":"(EngineCore pid=7) INFO 11-03 10:00:01 [loggers.py:123] Engine 000: Avg prompt throughput: 512.0 tokens/s, …"}
+//	 '-- 1 --'------- 2 ------'-------------- 3 -------------------'--- 4 ----'------------------ 5 --------------------'
 //
-//		1  log drivers wrap lines in JSON, one inside the other: driverLine and jsonRecord take it off (jsonline.go)
-//		2  docker, kubectl, journald and the engine's processes put a prefix before the header: findHeader skips it (head.go)
-//	 3  the header has level, clock and source file; the date may lack its year (clock.go)
-//		4  which engine speaks; engines of one server are told apart by number
-//		5  the message is known by how it begins, never by what it contains, since clients decide what stands inside of it;
-//		   message.go chooses by the first byte, then by prefix, and calls the reader of that form (samples.go for this one)
+//	1  log drivers wrap lines in JSON, one inside the other: driverLine and jsonRecord take it off (jsonline.go)
+//	2  docker, kubectl, journald and the engine's processes put a prefix before the header: findHeader skips it (head.go)
+//	3  the header has level, clock and source file; the date may lack its year (clock.go)
+//	4  which engine speaks; engines of one server are told apart by number
+//	5  the message is known by how it begins, never by what it contains, since clients decide what stands inside of it;
+//	   message.go chooses by the first byte, then by prefix, and calls the reader of that form (samples.go for this one)
 //
 // The result of a line is a verdict: understood (a value was taken), known (a known form without a value) or unknown.
 // The tally of a file counts them, so that the log of a new engine version shows up as unknown lines, not as missing

@@ -44,7 +44,7 @@ func unitLooks(in *kit.Input) []*lateCalls {
 	})
 }
 
-// unitGaps are the visitors of the window's devices: none where the units are cut from more than the window.
+// unitGaps are the visitors of the window's devices: none if the units are cut from more than the window.
 func unitGaps(in *kit.Input) []*timeline.Visitor {
 	if len(in.Units.Units) == 0 || in.Units.Timeline != in.Timeline {
 		return nil

@@ -27,8 +27,8 @@ type part struct {
 	count, ns  int64
 }
 
-// parts gathers times by name and unit. Work of one unit mostly comes together, so that much of a name goes into one
-// part.
+// parts gathers times by name and unit. Work of one unit mostly comes together, so that most of the time of a name goes
+// into one part.
 type parts struct {
 	pieces [][]part // of partsPiece each, so that nothing is moved when there is more
 	last   []*part  // by name
@@ -62,8 +62,8 @@ func (p *parts) each(visit func(x *part)) {
 	}
 }
 
-// unitWork is the kernels of a set of units: name by name, and unit by unit. The name after the last kernel's stands
-// for CUDA graphs traced as a whole.
+// unitWork is the kernels of a set of units: name by name, and unit by unit. The number after the last kernel's name
+// stands for CUDA graphs traced as a whole.
 type unitWork struct {
 	names     int
 	units     int
@@ -125,12 +125,12 @@ func (w *unitWork) name(in *kit.Input, d *timeline.Device, work int) int32 {
 	return -1
 }
 
-// exclusively gives each moment in which kernels run to one of them, within the units lo to hi: compute before
-// communication, and of several the one that started first.
+// exclusively attributes each moment in which kernels run to one of them, within the units lo to hi: to compute before
+// communication, and within these to the kernel that started first.
 func (w *unitWork) exclusively(in *kit.Input, d *timeline.Device, s *unitSet, lo, hi int) {
 	x := in.Units
 	at := [2]int{lo, lo} // by class: the unit that the next piece of time can still be in
-	// By class, everything before is given away.
+	// By class, everything before this moment is attributed.
 	given := [2]int64{math.MinInt64, math.MinInt64}
 	for i := range d.Len() {
 		c := int(d.Class(i))
@@ -189,7 +189,7 @@ func (w *unitWork) ranked(in *kit.Input) []int32 {
 	return list
 }
 
-// label is the full name of a kernel, as the kernels section has it.
+// label is the full name of a kernel, as in the section kernels.
 func (w *unitWork) label(in *kit.Input, name int32) string {
 	if int(name) == w.names-1 {
 		return graphLabel
@@ -197,8 +197,8 @@ func (w *unitWork) label(in *kit.Input, name int32) string {
 	return in.Trace.Kernels.Names[name].Name
 }
 
-// samples adds parts up by slot and unit: slot says, by name, which of the slots its parts go to, or -1. A unit without
-// a part has 0.
+// samples adds parts up by slot and unit: slot gives, by name, the slot of its parts, or -1. A unit without a part has
+// 0.
 func (w *unitWork) samples(of *parts, slot []int32, slots int, value func(p *part) int64) [][]int64 {
 	list := make([][]int64, slots)
 	for i := range list {

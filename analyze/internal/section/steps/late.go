@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// lateCalls are the calls that launching threads were in while one device waited for them, by unit. As a visitor of the
-// device it asks for the times from the start of the window to the start and the end of each unit.
+// lateCalls are the calls of launching threads while one device waited for them, by unit. As a visitor of the device it
+// asks for the times from the start of the window to the start and the end of each unit.
 type lateCalls struct {
 	timeline.Visitor
 	in    *kit.Input
@@ -41,14 +41,14 @@ func newLateCalls(in *kit.Input, device int) *lateCalls {
 	return x
 }
 
-// piece keeps a stretch in a call until its gap is complete: the stretches of a gap do not ascend.
+// piece keeps a stretch of a call until its gap is complete: the stretches of a gap are not in order.
 func (x *lateCalls) piece(p *timeline.HostPiece) {
 	if _, ok := x.in.LateCallOf(p); ok {
 		x.pieces = append(x.pieces, *p)
 	}
 }
 
-// gap gives the stretches of a gap to the units that they are in.
+// gap attributes the stretches of a gap to the units that contain them.
 func (x *lateCalls) gap(g *timeline.Gap) {
 	units := x.in.Units.Units
 	for x.at < len(x.units) && units[x.units[x.at]].End <= g.Start {

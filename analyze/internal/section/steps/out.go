@@ -46,9 +46,9 @@ func (r *unitRun) unitTable() {
 	t.Add()
 }
 
-// sampleUnits chooses maxUnitRows of the units to list, by start, so that a comparison of two reports can work with
-// units from all over the capture: of the primary group on its slowest device up to two thirds, evenly spaced, of each
-// other kind on its slowest device an equal part of the rest; what is left goes to the first of the others.
+// sampleUnits chooses by start the maxUnitRows units to list, so that a comparison of two reports has units from all
+// over the capture. The primary group on its slowest device gets up to two thirds, evenly spaced; every other kind on
+// its slowest device gets an equal part of the rest; the remainder goes to the first of the others.
 func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
 	chosen := make([]bool, len(r.in.Units.Units))
 	left := maxUnitRows
@@ -103,7 +103,7 @@ func (r *unitRun) unitRows(list []int32) *kit.Table {
 	return t
 }
 
-// otherUnits adds the others row of the units table: the sum of what the list costs.
+// otherUnits adds the others row of the units table: the sum of the costs of units that are not listed.
 func (r *unitRun) otherUnits(t *kit.Table, list []int32) {
 	var c unitCost
 	for _, i := range list {
@@ -160,7 +160,7 @@ func (r *unitRun) groupTable(slowest []int) {
 	t.Cut(maxGroupRows, "units", "share").Add()
 }
 
-// timeTable shows where the time of a unit of the primary group goes.
+// timeTable lists how the time of a unit of the primary group is spent.
 func (r *unitRun) timeTable() {
 	c := r.out.Table("unit_time")
 	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })
@@ -178,7 +178,7 @@ func (r *unitRun) timeTable() {
 	c.Cut(-1).Add()
 }
 
-// kernelTable lists the kernels of the primary group with what a comparison pairs them by.
+// kernelTable lists the kernels of the primary group with the columns by which a comparison pairs them.
 func (r *unitRun) kernelTable() {
 	t := r.out.Table("unit_kernels")
 	w := r.work
@@ -214,7 +214,7 @@ func (r *unitRun) kernelTable() {
 	t.Cut(rows, sums...).Add()
 }
 
-// positions is, by kernel name, where it first runs in the unit that is the group's example.
+// positions is, by kernel name, the position of its first run in the unit that is the group's example.
 func (r *unitRun) positions(w *unitWork) []report.Cell {
 	x := r.in.Units
 	first := make([]report.Cell, w.names)
@@ -244,7 +244,7 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 	return first
 }
 
-// geometries is, by kernel name, what its launches in the units of the main set look like, where all look alike.
+// geometries is, by kernel name, the geometry of its launches in the units of the main set, if all are alike.
 func (r *unitRun) geometries(w *unitWork) []report.Cell {
 	const unseen, mixed = -1, -2
 	x, kernels := r.in.Units, &r.in.Trace.Kernels
@@ -291,8 +291,8 @@ func sameGeometry(a, b *trace.LaunchConfig) bool {
 	return a.Grid == b.Grid && a.Block == b.Block && a.SharedStatic+a.SharedDynamic == b.SharedStatic+b.SharedDynamic
 }
 
-// geometry is a launch's grid and block, and its shared memory where it has some: "grid 256×256, block 16×16, shared
-// 4096 B"; empty where the capture does not say.
+// geometry is a launch's grid and block, and its shared memory if it has any: "grid 256×256, block 16×16, shared 4096
+// B"; empty if the capture does not say.
 func geometry(c *trace.LaunchConfig) string {
 	if c.Grid[0] <= 0 || c.Block[0] <= 0 {
 		return ""
@@ -315,7 +315,7 @@ func geometry(c *trace.LaunchConfig) string {
 }
 
 // launchedBetween is, by kernel name, how often it was launched between the markers of units of the main set, per unit;
-// null where nothing was.
+// null if nothing was.
 func (r *unitRun) launchedBetween(w *unitWork) []report.Cell {
 	x := r.in.Units
 	cells := make([]report.Cell, w.names)
@@ -342,8 +342,8 @@ func (r *unitRun) launchedBetween(w *unitWork) []report.Cell {
 // maxPoints bounds the points of the chart over all devices.
 const maxPoints = 1200
 
-// chart draws the time of the primary group's units, one after the other, with the warm-up units that no number counts
-// as points of their own.
+// chart draws the time of the primary group's units, one after the other. The warm-up units, which no number counts,
+// are points of their own.
 func (r *unitRun) chart() {
 	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds,
 		XTitle: "Step (run order, warm-up excluded)"}
@@ -361,8 +361,8 @@ func (r *unitRun) chart() {
 	r.out.Chart(c)
 }
 
-// seriesOf are the times of a set's units and of the warm-up units of its kind and device, numbered in the order in
-// which they ran, most of them at most.
+// seriesOf are at most most times of a set's units and of the warm-up units of its kind and device, numbered in the
+// order in which they ran.
 func (r *unitRun) seriesOf(s *unitSet, most int) []report.Series {
 	name := "GPU " + strconv.Itoa(int(s.device))
 	kept := report.Series{Name: name, Labels: []string{}, Values: []float64{}}

@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// unitRun is what the section works with.
+// unitRun is the state of the section.
 type unitRun struct {
 	in     *kit.Input
 	out    *kit.Output
@@ -28,7 +28,7 @@ type unitRun struct {
 	rows    int // of GPU work that belongs to units
 }
 
-// from sets the source of what follows: the tables that the units' work is in.
+// from sets the source of the next metrics: the tables that hold the units' work.
 func (r *unitRun) from(columns ...string) {
 	first := true
 	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset} {
@@ -97,10 +97,10 @@ func (r *unitRun) mean(s *unitSet, of func(c *unitCost) int64) float64 {
 	return float64(total) / float64(len(s.units))
 }
 
-// graphCategory is the category of graphLabel: what runs inside is not known.
+// graphCategory is the category of graphLabel: the kernels inside are not known.
 const graphCategory = "graph"
 
-// others are the kinds of unit with most time that are no phase's main one.
+// others are the kinds of unit with most time that are not the main kind of any phase.
 func (r *unitRun) others(slowest, mains []int) []int {
 	var list []int
 	for _, g := range r.byTime(slowest) {

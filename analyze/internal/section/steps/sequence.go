@@ -15,9 +15,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/align"
 )
 
-// sequence lays the kernels of every unit of a set beside those of one of them, the median. Kernels of one stream keep
-// their order from unit to unit, those of several interleave as it happens: so they are laid beside each other stream
-// by stream, unless streams change from unit to unit.
+// sequence aligns the kernels of every unit of a set with those of the median unit. Kernels of one stream keep their
+// order from unit to unit, those of several streams interleave at random: so they are aligned stream by stream, unless
+// streams change from unit to unit.
 type sequence struct {
 	in       *kit.Input
 	set      *unitSet
@@ -25,13 +25,13 @@ type sequence struct {
 	work     []int32 // the kernels of all units, unit by unit, each by start: numbers of the device's work
 	from     []int32 // by unit: where its kernels start in work; one more at the end
 	at       []int32 // by place in work: the position, or -1
-	median   int     // the unit that the positions are those of
-	families []int64 // by kernel name: what it is told by; nil where that is the name
+	median   int     // the unit that defines the positions
+	families []int64 // by kernel name: the key of its family; nil if that is the name
 	// positions of the median unit, in the order of their start: their work.
 	positions []int32
 }
 
-// maxUnitEdits bounds how much a unit may differ from the median one before the middle of it is given up.
+// maxUnitEdits bounds how much a unit may differ from the median one before its middle is left unaligned.
 const maxUnitEdits = 400
 
 func newSequence(in *kit.Input, s *unitSet) *sequence {
@@ -53,7 +53,7 @@ func newSequence(in *kit.Input, s *unitSet) *sequence {
 	return q
 }
 
-// free gives back what grows with the capture.
+// free releases the memory that grows with the capture.
 func (q *sequence) free() {
 	memory := q.in.Trace.Memory()
 	spill.Free(memory, q.work)
@@ -99,7 +99,7 @@ func (q *sequence) gather(index int32) {
 	})
 }
 
-// key tells kernels apart: by name, or by family where names of the same work differ from step to step.
+// key identifies kernels: by name, or by family if names of the same work differ from step to step.
 func (q *sequence) key(work int32) int64 {
 	if q.device.Kind(int(work)) == timeline.GraphWork {
 		return -1
@@ -121,7 +121,7 @@ func families(kinds []kernelname.Info) []int64 {
 	return of
 }
 
-// hashes tell units with equal sequences, by unit: of all kernels by start, and stream by stream.
+// hashes identify units with equal sequences, by unit: of all kernels by start, and stream by stream.
 func (q *sequence) hashes() (single, perStream []uint64) {
 	single, perStream = make([]uint64, len(q.set.units)), make([]uint64, len(q.set.units))
 	streams := map[int64]uint64{}
@@ -148,7 +148,7 @@ func mix(h uint64, v int64) uint64 {
 	return h ^ h>>33
 }
 
-// mostCommon is how often the most common value occurs.
+// mostCommon counts how often the most common value occurs.
 func mostCommon(list []uint64) (most int) {
 	counts := map[uint64]int{}
 	for _, v := range list {
@@ -158,7 +158,7 @@ func mostCommon(list []uint64) (most int) {
 	return most
 }
 
-// nearMedian is the unit of the most common sequence whose time is nearest to the median, the earlier of equal ones.
+// nearMedian is the unit of the most common sequence whose time is nearest to the median, the earlier if two are equal.
 func (q *sequence) nearMedian(hashes []uint64) int {
 	counts := map[uint64]int{}
 	for _, h := range hashes {
@@ -231,11 +231,11 @@ func (q *sequence) category(work int32) string {
 	return string(q.in.Kinds[q.in.Trace.Kernels.Name(q.device.Row(int(work)))].Category)
 }
 
-// Bounds of a sequence: from where it is folded, and what then is left at most.
+// Bounds of a sequence: the length from which it is folded, and its length afterwards at most.
 const maxPositions = 6_000
 
-// fold gives neighbours of one category on one stream one position. It returns the positions' first work, by the old
-// position the new one, and how many were put together.
+// fold gives neighbours of one category on one stream one position. It returns the first work of each position, the new
+// position of each old one, and how many were combined.
 func (q *sequence) fold() (first, of, count []int32) {
 	of = make([]int32, len(q.positions))
 	last := ""
@@ -266,7 +266,7 @@ func (q *sequence) fold() (first, of, count []int32) {
 	return first, of, count
 }
 
-// owner finds the unit of a set, of those of one process, that a moment is in; moments must not go back.
+// owner finds the unit of a set, among those of one process, that contains a moment; moments must ascend.
 type owner struct {
 	in     *kit.Input
 	set    *unitSet

@@ -140,7 +140,7 @@ func (q *sequence) show(shown *shownUnit, names *nameTable) *report.UnitShown {
 	return s
 }
 
-// origin is where a piece of work comes from: its call among those listed, and the geometry of its launch.
+// origin is the origin of a piece of work: its call among those listed, and the geometry of its launch.
 func (q *sequence) origin(i int, places map[int32]int64, names *nameTable) report.UnitOrigin {
 	o := report.UnitOrigin{Call: -1, Shape: -1}
 	if call, ok := places[q.device.Call(i)]; ok {
@@ -211,7 +211,7 @@ func (q *sequence) callsOf(thread int32, from, to int64, names *nameTable) (list
 	return list, rows
 }
 
-// callCategory says what a call is, for figures: launch, sync or call.
+// callCategory is the kind of a call, for figures: launch, sync or call.
 func callCategory(in *kit.Input, i int) string {
 	switch n := &in.Trace.API.Names[in.Trace.API.Name(i)]; {
 	case n.Launch:
@@ -222,8 +222,8 @@ func callCategory(in *kit.Input, i int) string {
 	return "call"
 }
 
-// rangesOf are the ranges open on a thread between two moments, cut at them, each below those around it; of many the
-// longest.
+// rangesOf are the ranges open on a thread between two moments, cut at them, each below those around it; if there are
+// many, the longest.
 func (q *sequence) rangesOf(thread int32, from, to int64, names *nameTable) []report.UnitEvent {
 	r := &q.in.Trace.Ranges
 	var list []report.UnitEvent

@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/stacks"
 )
 
-// stackTable numbers the ranges that calls are inside of, as report.UnitSteps.Stacks has them.
+// stackTable numbers the stacks of ranges around calls, as report.UnitSteps.Stacks has them.
 type stackTable struct {
 	in    *kit.Input
 	names *nameTable
@@ -17,7 +17,7 @@ type stackTable struct {
 	list  []int64
 }
 
-// around is the place of the ranges around a call, or -1. Of very many in each other the outermost count.
+// around is the index of the ranges around a call, or -1. If very many are nested, the outermost count.
 func (t *stackTable) around(call int32) int {
 	var path []int32
 	t.in.Contexts.Walk(call, func(name int32) bool {
@@ -36,15 +36,15 @@ func (t *stackTable) around(call int32) int {
 	return at
 }
 
-// maxStack bounds the ranges that are looked at outward of a call.
+// maxStack bounds the ranges around a call that are visited.
 const maxStack = 256
 
 // shownPath is the part of a unit below which a stretch of its path is too short to be drawn: half a pixel of a
 // thousand.
 const shownPath = 2000
 
-// pathOf is the critical path of a unit, as report.UnitShown.Path has it; nil where no unit follows whose first work it
-// leads to, or where there is no graph.
+// pathOf is the critical path of a unit, as report.UnitShown.Path has it. It is nil if there is no graph, or if no unit
+// follows with whose first work the path could end.
 func (q *sequence) pathOf(place int) []int64 {
 	g := q.in.UnitGraph()
 	if g == nil {

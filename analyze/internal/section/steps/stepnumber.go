@@ -10,13 +10,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// mostStepNumbers bounds the numbers that are looked at in the name of a range.
+// mostStepNumbers bounds how many numbers in the name of a range are read.
 const mostStepNumbers = 4
 
-// stepNumbers are the numbers that the units' markers carry, such as 12 of ProfilerStep#12 or "[Executor] _forward_step
-// 12: 2 ctx reqs, …", and of other ranges the first number in their names that rises from each unit of a process on a
-// device to the next, as layers do not that are counted anew in each step. nil where there is none, or more units than
-// a series lists.
+// stepNumbers are the numbers in the units' markers, such as 12 of ProfilerStep#12 or "[Executor] _forward_step 12: 2
+// ctx reqs, …". For other ranges it is the first number in their names that rises from each unit of a process on a
+// device to the next; numbers of layers start anew in each step. nil if there is none, or more units than a series
+// lists.
 func stepNumbers(in *kit.Input) []int64 {
 	units := in.Units.Units
 	if len(units) == 0 || len(units) > report.MaxSeriesUnits {
@@ -32,7 +32,7 @@ func stepNumbers(in *kit.Input) []int64 {
 	}
 	texts, err := in.Trace.RangeText(ranges)
 	if err != nil {
-		return nil // names of ranges that cannot be read again: the units are numbered by their place alone
+		return nil // the names cannot be read again: the units are numbered by their order alone
 	}
 	columns := make([][]int64, mostStepNumbers)
 	found := mostStepNumbers
@@ -73,8 +73,8 @@ func rises(in *kit.Input, numbers []int64) bool {
 	return several
 }
 
-// numbersIn are the first numbers of a text, at most that many; those that do not fit end the list. Of an engine's
-// marker it is the number of the step alone.
+// numbersIn are the first numbers of a text, at most that many; one that does not fit ends the list. For an engine's
+// marker it is only the number of the step.
 func numbersIn(text string, most int) (list []int64) {
 	if m, ok := kernelname.ParseMarker(text); ok {
 		if m.Step == kernelname.Unknown {

@@ -11,23 +11,23 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// stepTimes hands every nanosecond of a set's units to a position of its sequence, to the end or to the rest.
+// stepTimes attributes every nanosecond of a set's units to a position of its sequence, to the end or to the rest.
 type stepTimes struct {
 	*sequence
 	first []int32           // by position: its first piece of work
 	of    []int32           // by place among the median unit's kernels: the position
-	count []int32           // by position: how many kernels were put together
-	list  []report.Position // sums; the one behind the last is the end
+	count []int32           // by position: how many kernels were combined
+	list  []report.Position // sums; the one after the last is the end
 	rest  int64
 
 	sample []int32 // by unit: its place among the sampled ones plus one, or 0
 	n      int     // sampled units
-	// What medians are taken of, first dur and start, then in their place gap and alone.
+	// Values for medians: first dur and start, then in the same memory gap and alone.
 	dur, start, gap, alone *cells
 
 	shown []shownUnit
 
-	hiccups     []hiccup // the longest first, at most maxHiccups
+	hiccups     []hiccup // single long gaps or kernels, the longest first, at most maxHiccups
 	hiccupCount int64
 	threshold   int64 // from which it is one, ns
 	values      []int64
@@ -43,7 +43,7 @@ type cells struct {
 	wide   []int64
 }
 
-// noTime is read from a cell without a time; narrow ones hold noNarrow for it.
+// noTime is read from a cell without a time; narrow cells store noNarrow for it.
 const (
 	noTime   = math.MinInt64
 	noNarrow = math.MinInt32
@@ -98,7 +98,7 @@ func (c *cells) widen() {
 	c.narrow, c.wide = nil, wide
 }
 
-// newStepTimes goes through the device four times; where units are to be shown, it finds their gaps on the way.
+// newStepTimes goes through the device four times; if units are to be shown, it finds their gaps on the way.
 func newStepTimes(q *sequence, shown bool) *stepTimes {
 	s := &stepTimes{sequence: q, sample: make([]int32, len(q.set.units))}
 	s.first, s.of, s.count = q.fold()
@@ -143,7 +143,7 @@ func (s *stepTimes) position(i int) int {
 	return int(s.of[s.at[i]])
 }
 
-// cell of a unit at a position; -1 where the unit is not sampled.
+// cell of a unit at a position; -1 if the unit is not sampled.
 func (s *stepTimes) cell(unit, position int) int {
 	k := s.sample[unit]
 	if k == 0 {
@@ -158,7 +158,7 @@ func (s *stepTimes) add(to *cells, unit, position int, ns int64) {
 	}
 }
 
-// durations adds up how long kernels took and when they started, and takes the medians.
+// durations adds up how long kernels took and when they started, and computes the medians.
 func (s *stepTimes) durations() {
 	s.start.fill(noTime)
 	ran := make([]int, len(s.list)) // by position: the unit it ran in last, plus one
@@ -172,7 +172,7 @@ func (s *stepTimes) durations() {
 			from, to := s.device.Start(int(s.work[i])), s.device.End(int(s.work[i]))
 			s.list[p].Time += to - from
 			s.add(s.dur, u, p, to-from)
-			if ran[p] == u+1 { // one of several that are folded
+			if ran[p] == u+1 { // one of several that were folded
 				continue
 			}
 			ran[p] = u + 1
@@ -189,8 +189,8 @@ func (s *stepTimes) durations() {
 	}
 }
 
-// exclusive gives each moment in which kernels run to one of them, as kernel.exclusive_time_per_unit does: compute
-// before communication, and of several the one that started first.
+// exclusive attributes each moment in which kernels run to one of them, as kernel.exclusive_time_per_unit does: to
+// compute before communication, and within these to the kernel that started first.
 func (s *stepTimes) exclusive() {
 	d := s.device
 	next := slices.Clone(s.from) // by unit: the first of its work that is not before the piece
@@ -229,7 +229,7 @@ func (s *stepTimes) exclusive() {
 	}
 }
 
-// follower finds what a unit runs next; moments must not go back within a unit.
+// follower finds the next work of a unit; moments must ascend within a unit.
 type follower struct {
 	owner
 	s    *stepTimes
@@ -276,7 +276,7 @@ func (s *stepTimes) idle() {
 	}, nil)
 }
 
-// copies hands out the time in which copies and memsets ran and no kernel.
+// copies attributes the time in which copies and memsets ran and no kernel did.
 func (s *stepTimes) copies() {
 	list, d := s.followers(), s.device
 	now, kernels, copies := int64(math.MinInt64), int64(math.MinInt64), int64(math.MinInt64)
@@ -327,11 +327,11 @@ type hiccup struct {
 	excess         int64
 }
 
-// maxHiccups bounds those that a report lists.
+// maxHiccups bounds how many of them a report lists.
 const maxHiccups = 64
 
-// losses takes the medians of gaps and of time alone, and finds the hiccups of the sampled units: what exceeds its
-// median by a twentieth of a unit.
+// losses computes the medians of gaps and of time alone, and finds the hiccups of the sampled units: times that exceed
+// their median by a twentieth of a unit.
 func (s *stepTimes) losses() {
 	every := func(int64) bool { return true }
 	last := len(s.list) - 1

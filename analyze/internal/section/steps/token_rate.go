@@ -1,9 +1,9 @@
 package steps
 
-// togetherShare is the share of the units of two GPUs that must overlap in pairs for them to be parts of the same steps.
+// togetherShare is the share of the units of two GPUs, 0..1, that must overlap in pairs for them to run the same steps.
 const togetherShare = 0.90
 
-// tokenRate is tokens per second and GPU of a kind of unit, from its median time; nil where markers do not say how many
+// tokenRate is tokens per second and GPU of a kind of unit, from its median time; nil if markers do not say how many
 // tokens they compute.
 func (r *unitRun) tokenRate(s *unitSet, p50 float64) *float64 {
 	var tokens int64
@@ -21,7 +21,7 @@ func (r *unitRun) tokenRate(s *unitSet, p50 float64) *float64 {
 	return &rate
 }
 
-// gpusOf is how many GPUs run the units of a kind together: each has its own of a step.
+// gpusOf is how many GPUs run the units of a kind together: each has its own unit of a step.
 func (r *unitRun) gpusOf(s *unitSet) int {
 	n := 1
 	for i := range r.sets {

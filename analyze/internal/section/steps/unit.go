@@ -325,7 +325,7 @@ func (r *unitRun) kernels(slowest []int) {
 // hosts emits the calls and copies of the same kinds of unit as kernels does.
 func (r *unitRun) hosts(slowest []int) {
 	x := r.in.Units
-	host := map[*unitSet]*unitCalls{} // the main set comes twice
+	host := map[*unitSet]*unitCalls{} // the main set occurs twice
 	emit := func(l report.Labels, s *unitSet) {
 		if host[s] == nil {
 			host[s] = r.callsOf(s)
@@ -349,12 +349,12 @@ func (r *unitRun) hosts(slowest []int) {
 }
 
 const (
-	maxPhases = 4 // whose kernels are in the report one by one
+	maxPhases = 4 // whose kernels the report lists one by one
 	maxKinds  = 4 // further kinds of unit, likewise
 )
 
-// otherKinds emits the kernels of kinds of unit that are no phase's main one, those with most time: in another capture
-// one of them may be, and then the two must be comparable.
+// otherKinds emits the kernels of kinds of unit that are not the main kind of a phase, those with most time: in another
+// capture one of them may be, and then the two must be comparable.
 func (r *unitRun) otherKinds(slowest, mains []int) {
 	for _, g := range r.others(slowest, mains) {
 		s := &r.sets[slowest[g]]

@@ -16,12 +16,12 @@ const (
 	mostPartUnits = 512    // of a kind, picked by the hash of their number: the same ones in every capture
 	mostPartSets  = 8      // kinds of unit and devices
 	mostPartCells = 16_384 // units times parts, over all kinds
-	mostFamilies  = 16     // of kernels; of the others there is one sum
+	mostFamilies  = 16     // of kernels; the others are one sum
 	leastFamily   = 0.002  // of the units' time
 )
 
-// Parts says of each kind of unit on its slowest device, and of the main kind on every device, where the time of every
-// unit went, see [report.UnitParts]: those kinds with most time, as far as there is room.
+// Parts emits for each kind of unit on its slowest device, and for the main kind on every device, how the time of every
+// unit was spent, see [report.UnitParts]. If there are too many kinds, those with most time.
 func Parts(in *kit.Input) []*report.UnitParts {
 	x := in.Units
 	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
@@ -37,7 +37,7 @@ func Parts(in *kit.Input) []*report.UnitParts {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(x.Groups[sets[b].group].Time, x.Groups[sets[a].group].Time)
 	})
-	var main []int // on its slowest device, and on the others, which may be the slowest of another capture
+	var main []int // on its slowest device, and on the others, one of which may be the slowest of another capture
 	for at := range sets {
 		if int(sets[at].group) == x.Primary && at != slowest[x.Primary] {
 			main = append(main, at)
@@ -65,10 +65,10 @@ func Parts(in *kit.Input) []*report.UnitParts {
 	return list
 }
 
-// partsOf is where the units of a set went.
+// partsOf is how the time of the units of a set was spent.
 func partsOf(in *kit.Input, s *unitSet, id string, steps []int64) *report.UnitParts {
 	x, costs := in.Units, sumsOf(in).costs
-	var picked []int // places in the set
+	var picked []int // indexes into the set
 	for i, u := range s.units {
 		n := int64(x.Units[u].Number)
 		if steps != nil {
@@ -110,8 +110,8 @@ func partsOf(in *kit.Input, s *unitSet, id string, steps []int64) *report.UnitPa
 	return out
 }
 
-// pick takes about 1 in 2, 4, 8 … of n units at random, so that about most of them are left: the same numbers in every
-// capture.
+// pick takes about 1 in 2, 4, 8 … of n units, so that about most of them are left: pseudo-random, but the same numbers
+// in every capture.
 func pick(number int64, n, most int) bool {
 	halvings := 0
 	for ; n > most; n = (n + 1) / 2 {
@@ -127,8 +127,7 @@ type partTimes struct {
 	times      []int64
 }
 
-// familyTimes are the families of kernels by the time that is theirs alone, the longest first; those below least are
-// one sum by class.
+// familyTimes are the families of kernels by exclusive time, the longest first; those below least are one sum by class.
 func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
 	w.exclusive = newParts(w.names)
@@ -181,8 +180,8 @@ func familyTimes(in *kit.Input, s *unitSet, least float64) []partTimes {
 	return out
 }
 
-// copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; of several the
-// one that started first.
+// copyTimes are the copies by direction and memory, by the time in which one runs and no kernel does; if several run,
+// the time belongs to the one that started first.
 func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 	d := &in.Units.Timeline.Devices[in.Units.Units[s.units[0]].Index]
 	owned, names := owners(in, s), kit.NewNumbering[copySort]()
@@ -192,7 +191,7 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 		name     int32
 	}
 	var open []piece // of the time that copies take, in order
-	first := 0       // of those still to be given
+	first := 0       // of those that are not attributed yet
 	kernels, copies := int64(math.MinInt64), int64(math.MinInt64)
 	give := func(p piece) {
 		from := max(p.from, kernels)
@@ -247,7 +246,7 @@ func copyTimes(in *kit.Input, s *unitSet) []partTimes {
 	return list
 }
 
-// copySort is the direction of a copy and the kind of its memory; -1 of a memset.
+// copySort is the direction of a copy and the kind of its memory; -1 for a memset.
 type copySort struct{ direction, memory int }
 
 func copySortOf(in *kit.Input, d *timeline.Device, i int) copySort {

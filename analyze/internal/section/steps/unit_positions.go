@@ -54,12 +54,12 @@ var Positions = kit.Section{
 	Run:  positions,
 }
 
-// Bounds of what a report holds of the sequence.
+// Bounds of the sequence in a report.
 const (
-	maxPositionRows = 150   // of the table; the file has all
-	maxAllPositions = 2_000 // of all kinds and devices but the main one on its slowest device
+	maxPositionRows = 150   // of the table; the file has all rows
+	maxAllPositions = 2_000 // of all kinds and devices except the main kind on its slowest device
 	maxShownSets    = 4     // kinds and devices with units that are shown
-	maxShownSize    = 500   // kernels of a unit, from which only the main kind is shown, on its slowest device
+	maxShownSize    = 500   // kernels of a unit; above, only the main kind is shown, on its slowest device
 )
 
 // stepData is what Steps and the section share.
@@ -68,7 +68,7 @@ type stepData struct {
 	main  *report.UnitStep
 }
 
-// Steps is every unit of the input kernel by kernel; group says the id of a kind. It is nil where there is no unit.
+// Steps is every unit of the input kernel by kernel; group gives the id of a kind. It is nil if there is no unit.
 func Steps(in *kit.Input) *report.UnitSteps { return stepsOf(in).steps }
 
 func stepsOf(in *kit.Input) *stepData {
@@ -112,8 +112,8 @@ func newSteps(in *kit.Input) *stepData {
 	return d
 }
 
-// stepSets are the sets of units of which the sequence is told: the main kind's on its slowest device, on its others,
-// then the main kind of each other phase.
+// stepSets are the sets of units whose sequence is reported: the main kind on its slowest device, the main kind on
+// other devices, then the main kind of each other phase.
 func stepSets(in *kit.Input, sets []unitSet, slowest []int) []int {
 	primary := slowest[in.Units.Primary]
 	list := []int{primary}
@@ -133,7 +133,7 @@ func stepSets(in *kit.Input, sets []unitSet, slowest []int) []int {
 // maxStepSets bounds the kinds and devices: each takes some passes over the device's work.
 const maxStepSets = 8
 
-// newStep works out one set of units.
+// newStep computes one set of units.
 func newStep(in *kit.Input, set *unitSet, id string, stacks *stackTable, shown bool) *report.UnitStep {
 	names, s := stacks.names, newStepTimes(newSequence(in, set), shown)
 	defer s.free()
@@ -228,7 +228,7 @@ func positionNotes(s *report.UnitStep, n int, out *kit.Output) {
 	}
 }
 
-// positionTable lists the positions in their order, the end and the rest; where there are many, those with most time.
+// positionTable lists the positions in their order, the end and the rest; if there are many, those with most time.
 func positionTable(d *stepData, list []report.Position, out *kit.Output) {
 	s := d.main
 	t := out.Table("unit_positions")
@@ -278,7 +278,8 @@ func positionTable(d *stepData, list []report.Position, out *kit.Output) {
 // csvOnly are the columns that the report leaves to the file.
 var csvOnly = []string{"start_median", "duration_median", "sync", "host", "launch", "dependency", "unknown"}
 
-// reportPositions puts the table into the report, of many positions those with most time and the others in one row.
+// reportPositions puts the table into the report; if there are many positions, those with most time and the others in
+// one row.
 func reportPositions(t *kit.Table, out *kit.Output) {
 	if t.Len() > maxPositionRows {
 		at := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == "share" })
@@ -316,5 +317,5 @@ func reportPositions(t *kit.Table, out *kit.Output) {
 	t.Cut(maxPositionRows, "duration", "alone", "gap", "copies", "share").Add()
 }
 
-// restName stands for the time of kernels at no position.
+// restName labels the time of kernels without a position.
 const restName = "(other units' kernels)"

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// event is one element of traceEvents: what is read of it, by the allow-list of keys below. Nothing else of the file is
-// kept.
+// event is one element of traceEvents, read by the allow-list of keys below. The rest of the file is dropped.
 type event struct {
 	phase, category, name string
-	pid, tid              int64 // unknown: of a track that is none of a process
+	pid, tid              int64 // unknown: the track belongs to no process
 	id                    int64 // of a flow; -1
 	start, length         int64 // ns; unknown, -1
 	args                  args
@@ -31,8 +30,8 @@ type args struct {
 	text                                 string // of a metadata event: the name of a process or thread
 	collective, group, ranks, dtype      string // of record_param_comms
 	elements, size                       int64  // sent by one rank; ranks in the group
-	event, recordedBy, waitStream        int64  // of a synchronization: the CUDA event, the call that recorded it, and where
-	// Of PyTorch's allocator: bytes, negative where they are freed, what the device's pool holds then, and what of it is
+	event, recordedBy, waitStream        int64  // of a synchronization: event, recording call, waiting stream
+	// Of PyTorch's allocator: bytes, negative if they are freed; then what the device's pool holds, and the part of it
 	// in use.
 	allocated, reserved, inUse    int64
 	address, deviceID, deviceType int64
@@ -46,7 +45,7 @@ func (e *event) reset() {
 	*e = event{pid: unknown, tid: unknown, id: -1, start: unknown, length: -1, args: noArgs}
 }
 
-// read reads one element of traceEvents. What has another shape than an event is empty.
+// read reads one element of traceEvents. An element that is not an event is empty.
 func (r *reader) read(e *event) error {
 	e.reset()
 	var seen uint8 // keys
@@ -78,7 +77,7 @@ func (r *reader) read(e *event) error {
 		case "args":
 			bit = 128
 			err = r.object(func(key []byte) error { return r.arg(&e.args, key) })
-			if e.args.occupancy == 0 && e.args.warps >= 1000 { // that is no estimate: a warp on each SM is more
+			if e.args.occupancy == 0 && e.args.warps >= 1000 { // not an estimate: a single warp on each SM is more
 				e.args.occupancy = -1
 			}
 		case "id":
@@ -94,7 +93,7 @@ func (r *reader) read(e *event) error {
 	})
 }
 
-// numbers are the arguments that are whole numbers: where they go, and what stands for one that is not stated.
+// numbers are the arguments that are whole numbers: their field, and the value if one is not stated.
 var numbers = map[string]struct {
 	of   func(a *args) *int64
 	none int64
@@ -188,7 +187,7 @@ func (r *reader) word() (string, error) {
 
 const maxWords = 1 << 20 // beyond that, texts that are new are not looked up
 
-// whole is a whole number, also as a string; what is none is def.
+// whole is a whole number, also as a string; def if it is anything else.
 func (r *reader) whole(def int64) (int64, error) {
 	ok, err := r.value()
 	if err != nil || !ok {
@@ -203,8 +202,8 @@ func (r *reader) whole(def int64) (int64, error) {
 	return def, nil
 }
 
-// sizes is a list of the sizes of tensors, without those at its end that are none; empty where there is none, or where
-// it is too long.
+// sizes is a list of the sizes of tensors, without those at its end that are none; empty if there is none, or if it is
+// too long.
 func (r *reader) sizes() (string, error) {
 	r.list = r.list[:0]
 	err := r.dims(0)
@@ -231,7 +230,7 @@ const (
 	maxShapes = 1 << 14 // lists that differ
 )
 
-// dims appends what a list of lists of numbers says.
+// dims appends the numbers of a list of lists.
 func (r *reader) dims(depth int) error {
 	if r.peek() != '[' || depth == maxDims {
 		v, err := r.whole(-1)
@@ -269,8 +268,8 @@ func (r *reader) extents() (list [3]int64, err error) {
 	return list, err
 }
 
-// nanoseconds is a time that the file states in microseconds, with as many decimals as it has: they are read as
-// written, since a double of a moment of today has a resolution of a quarter of a microsecond.
+// nanoseconds is a time that the file states in microseconds, with all its decimals. They are read as text, since a
+// double of a moment of today has a resolution of a quarter of a microsecond.
 func (r *reader) nanoseconds(def int64) (int64, error) {
 	ok, err := r.value()
 	if err != nil || !ok {
@@ -317,7 +316,7 @@ func microseconds(text []byte) (ns int64, decimals int, ok bool) {
 	return ns, len(fraction), true
 }
 
-// message is what a collective says of itself.
+// message is the data of a collective about itself.
 type message struct {
 	group, ranks string // of the process group: its name, and its ranks as a list in brackets
 	size         int64
@@ -340,7 +339,8 @@ func (a *args) message() (message, bool) {
 	return m, true
 }
 
-// communicator stands for the process group: the same number in all of its ranks, as far as name and list of ranks say.
+// communicator identifies the process group: the same number in all of its ranks, as far as name and list of ranks
+// tell.
 func (m *message) communicator() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(m.group + "\x00" + m.ranks))
@@ -364,8 +364,8 @@ var (
 	memoryKinds = map[string]int64{"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
 )
 
-// copyOf reads a name such as "Memcpy HtoD (Pageable -> Device)". ROCm's tracer says Host, which tells nothing of the
-// memory. Unknown is -1.
+// copyOf reads a name such as "Memcpy HtoD (Pageable -> Device)". ROCm's tracer says Host, which leaves the kind of
+// memory unknown. Unknown is -1.
 func copyOf(name string) (kind, from, to int64) {
 	kind, from, to = -1, -1, -1
 	rest, ok := strings.CutPrefix(name, "Memcpy ")

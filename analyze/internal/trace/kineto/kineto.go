@@ -17,11 +17,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 )
 
-// Facts are what a trace says of itself.
+// Facts are the properties of a trace file.
 type Facts struct {
 	Cut        bool  // the file ends, or stops to be JSON, before its end
-	Skipped    int64 // events of a kind that is read, whose times or places cannot be
-	Loose      int64 // places that are no JSON or say a thing twice: NaN, Infinity, a comma before a bracket, a key again
+	Skipped    int64 // events of a known kind whose times or places cannot be read
+	Loose      int64 // places that are not JSON or repeat a key: NaN, Infinity, a comma before a bracket
 	Resolution int64 // of the times in ns: 1, 10, 100 or 1000
 	ROCm       bool  // it was recorded with a GPU of AMD
 }
@@ -36,7 +36,7 @@ type reader struct {
 	decimals int
 	facts    Facts
 	events   bool         // there is a list of events
-	each     func(*event) // what becomes of events
+	each     func(*event) // what is done with events
 	origin   int64        // ns of the first event; every time counts from it
 	begun    bool
 	base     int64 // ns since 1970 that times count from; 0 unknown
@@ -61,7 +61,7 @@ type reader struct {
 	recorded map[int64]recorded            // CUDA events, by the correlation id of the call that recorded each
 }
 
-// moment is what a flow and the event that it ties have in common.
+// moment is the key that a flow and its event share.
 type moment struct{ pid, tid, start int64 }
 
 // place of a row.
@@ -81,7 +81,7 @@ func newReader(rd io.Reader) *reader {
 	return r
 }
 
-// all reads the whole file; its facts say whether that ends before its end.
+// all reads the whole file; its facts say whether it was cut.
 func (r *reader) all() error {
 	err := r.document()
 	switch {
@@ -105,18 +105,18 @@ func Read(rd io.Reader) (*Source, Facts, error) {
 	if err := r.all(); err != nil {
 		return nil, r.facts, errors.Join(err, r.memory.Close())
 	}
-	s := r.source() // which may skip more
+	s := r.source() // which may skip more events
 	return s, r.facts, nil
 }
 
-// Is reports whether a JSON file is a trace, by its top level: no further than its list of events, and not at all where
-// it states a schema.
+// Is reports whether a JSON file is a trace, by its top level: it reads no further than to its list of events, and
+// stops early at a schema.
 func Is(rd io.Reader) bool {
 	t, found := newTokens(rd), false
 	if t.peek() != '{' {
 		return false
 	}
-	_ = t.object(func(key []byte) error { // what cannot be read is no trace, or has been found
+	_ = t.object(func(key []byte) error { // unreadable text is not a trace, or the answer is known
 		switch string(key) {
 		case "traceEvents":
 			found = t.peek() == '['
@@ -207,7 +207,7 @@ func (r *reader) eventList() error {
 	})
 }
 
-// add files an event under what it is.
+// add files an event by its kind.
 func (r *reader) add(e *event) {
 	switch e.phase {
 	case "M":
@@ -260,7 +260,7 @@ func (r *reader) span(e *event) {
 	}
 }
 
-// What events are, by their category.
+// Kinds of events, by their category.
 const (
 	other = iota
 	kernel
@@ -274,7 +274,7 @@ const (
 	record // of a CUDA event
 	flow
 	instant
-	counted // no more of them
+	counted // only counted
 )
 
 var kinds = map[string]int{"kernel": kernel, "Kernel": kernel, "gpu_memcpy": memcpy, "Memcpy": memcpy, "gpu_memset": memset,
@@ -298,7 +298,7 @@ func (r *reader) metadata(e *event) {
 	}
 }
 
-// work adds a row of the GPU. Where a row does not say its device and stream, its tracks do.
+// work adds a row of the GPU. If a row does not say its device and stream, its tracks do.
 func (r *reader) work(e *event, name string, own ...cell) {
 	device, stream := e.args.device, e.args.stream
 	if device < 0 {
@@ -322,7 +322,7 @@ func (r *reader) call(e *event) {
 	r.row(e, apiCalls, e.args.correlation, integer(thread), integer(r.textID(e.name)))
 }
 
-// annotation adds a range: a step marker, an operator, what a program puts around its work.
+// annotation adds a range: a step marker, an operator, or a range of the program.
 func (r *reader) annotation(e *event) {
 	thread, ok := r.thread(e)
 	if !ok {
@@ -362,14 +362,14 @@ func (r *reader) record(call int64, of recorded) {
 	}
 }
 
-// maxKept bounds what is kept of each kind of thing that is no row.
+// maxKept bounds how much is kept of each kind of thing that is not a row.
 const maxKept = 1 << 20
 
 // allocation is the name of an instant at which PyTorch's allocator did something.
 const allocation = "[memory]"
 
-// instant adds what PyTorch's allocator of GPU memory did, and marks, whatever they are called; those of the profiler
-// itself are of no thread.
+// instant adds the events of PyTorch's allocator of GPU memory, and marks of any name; those of the profiler itself
+// have no thread.
 func (r *reader) instant(e *event) {
 	if e.pid < 0 || e.tid == unknown {
 		return
@@ -401,7 +401,7 @@ const (
 	domain       = 75
 )
 
-// tie gives a row its correlation id where it has none of its own.
+// tie gives a row its correlation id if it has none of its own.
 func (r *reader) tie(e *event) {
 	at := moment{e.pid, e.tid, e.start}
 	p, ok := r.nameless[at]

@@ -12,8 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/payload"
 )
 
-// The profiler writes when each function of Python began and ended. The model knows stacks of Python by samples, as nsys
-// takes them: the stack of each thread is looked at every some microseconds.
+// The profiler writes when each function of Python began and ended. The model knows stacks of Python by samples, as
+// nsys takes them: the stack of each thread is sampled every few microseconds.
 
 const (
 	pythonTable   = "python_function"
@@ -107,10 +107,10 @@ func (r *reader) mark(at, thread int64, name, said cell, kind int64) {
 	r.tableOf(ranges).add(r.memory, at, 0, -1, []cell{integer(thread), name, said, integer(pythonDomain), integer(kind)})
 }
 
-// inFile is the name of a function that is in a file.
+// inFile is the name of a function with its file.
 var inFile = regexp.MustCompile(`^(.*)\((\d+)\): (.*)$`)
 
-// frame is a function by the ids of its names; that of a file is empty where the function is built in.
+// frame is a function by the ids of its names; the file is empty if the function is built in.
 func (r *reader) frame(function int32) payload.PythonFrame {
 	f, ok := r.frames[function]
 	if ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
-// table holds rows as times, correlation id and a shape: what repeats is kept once. A table without times is its
-// shapes.
+// table holds rows as times, correlation id and a shape: repeated cells are kept once. A table without times consists
+// of its shapes.
 type table struct {
 	columns []string
 	shapes  [][]cell
@@ -69,7 +69,7 @@ func (t *table) add(memory *spill.Arena, start, length, correlation int64, shape
 	t.rows++
 }
 
-// release gives the rows back; those of tables without times stay.
+// release frees the rows; those of tables without times stay.
 func (t *table) release(memory *spill.Arena) {
 	for _, p := range t.packs {
 		spill.Free(memory, p.bytes)
@@ -107,7 +107,7 @@ func (c *cursor) open() {
 	c.rest, c.at, c.row = p.bytes, p.first, p.before
 }
 
-// next reads a row, or returns false behind the last.
+// next reads a row, or returns false after the last.
 func (c *cursor) next() bool {
 	switch {
 	case c.at == c.t.rows:
@@ -152,7 +152,7 @@ const (
 	process
 )
 
-// place is where the value of a column is: in the shape, or one of those above.
+// place is the place of a column's value: in the shape, or one of those above.
 func (t *table) place(column string) int {
 	switch {
 	case column == "rowid":

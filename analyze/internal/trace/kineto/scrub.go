@@ -17,8 +17,8 @@ type Names struct {
 	Device   func(string) string // of GPUs
 }
 
-// Scrub writes a copy of a trace with what [Read] reads of it, by the same list of keys, and nothing else. It returns
-// how many events that are, and how many were left behind. An error is of rd or w, or [ErrForeign].
+// Scrub writes a copy of a trace with only the parts that [Read] reads, by the same list of keys. It returns how many
+// events were copied, and how many were dropped. An error is of rd or w, or [ErrForeign].
 func Scrub(rd io.Reader, w io.Writer, names Names) (events, left int64, err error) {
 	c := &copier{w: bufio.NewWriter(w), names: names}
 	_, _ = c.w.WriteString(`{"schemaVersion":1,"traceEvents":[`)
@@ -48,7 +48,7 @@ type copier struct {
 	err    error
 }
 
-// after writes a value, behind a comma where it is not the first one.
+// after writes a value, after a comma unless it is the first one.
 func (c *copier) after(comma bool, v any) {
 	b, err := json.Marshal(v)
 	if comma {

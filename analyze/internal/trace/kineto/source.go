@@ -17,7 +17,7 @@ const blobKind = pages.Blob
 func integer(v int64) cell { return pages.IntCell(v) }
 func text(s string) cell   { return pages.TextCell(s) }
 
-// known is NULL for what is -1.
+// known is NULL for -1.
 func known(v int64) cell {
 	if v < 0 {
 		return cell{}
@@ -46,8 +46,8 @@ const (
 	memory    = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 )
 
-// fixedColumns are those that come first in tables of events: start, end, correlation id and the process of GPU work,
-// which follows from the correlation id. Then come those of the shape.
+// fixedColumns are the first columns of tables of events: start, end, correlation id and the process of GPU work, which
+// follows from the correlation id. The columns of the shape follow.
 const fixedColumns = 4
 
 var columns = map[string][]string{
@@ -67,7 +67,7 @@ var columns = map[string][]string{
 		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"},
 }
 
-// column is the columns of a table of events; of one that is only counted, the times.
+// column is the columns of a table of events; for a table that is only counted, the times.
 func columnsOf(name string) []string {
 	if c := columns[name]; c != nil {
 		return c
@@ -136,10 +136,10 @@ func (s *Source) Tables() ([]source.Table, error) {
 // Rows is how many rows a table has.
 func (s *Source) Rows(name string) int { return s.tables[name].rows }
 
-// Release gives back the rows of a table that nobody will read again.
+// Release frees the rows of a table that is not read again.
 func (s *Source) Release(name string) { s.tables[name].release(s.memory) }
 
-// open makes a cursor, and finds where the named columns are.
+// open makes a cursor, and finds the named columns.
 func (s *Source) open(name string, columns []string) (*cursor, []int, error) {
 	t := s.tables[name]
 	if t == nil {

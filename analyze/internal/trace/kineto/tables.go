@@ -17,7 +17,7 @@ func (r *reader) thread(e *event) (int64, bool) {
 	return global(e.pid, r.threadOf(e.pid, e.tid)), true
 }
 
-// threadOf is the number of a thread within 24 bits: its own where that fits, as ids of Linux do, else another one.
+// threadOf is the number of a thread within 24 bits: its own if that fits, as ids of Linux do, else another one.
 func (r *reader) threadOf(pid, tid int64) int64 {
 	key := [2]int64{pid, tid}
 	id, ok := r.threads[key]
@@ -44,7 +44,7 @@ func (r *reader) textID(s string) int64 {
 	return id
 }
 
-// row adds an event to a table; its cells are those behind the times and the correlation id.
+// row adds an event to a table; its cells follow the times and the correlation id.
 func (r *reader) row(e *event, name string, correlation int64, shape ...cell) {
 	if e.start == unknown || e.length < 0 {
 		r.facts.Skipped++
@@ -121,8 +121,8 @@ func (r *reader) source() *Source {
 	return s
 }
 
-// epoch is the moment of the first event in ns since 1970: its time counts from there itself, or from the base time of
-// the file; 0 where that would be no time of these decades.
+// epoch is the moment of the first event in ns since 1970: its own time if that counts from 1970, or the base time of
+// the file plus it; 0 if the result is not a date of these decades.
 func (r *reader) epoch() int64 {
 	const y2000, y2100 = 946_684_800e9, 4_102_444_800e9
 	for _, at := range []int64{r.origin, r.base + r.origin} {

@@ -8,26 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// tokens reads JSON as profilers write it, from front to back, in constant memory. It is lenient where real files are
-// wrong: NaN and Infinity are values, a comma may precede a closing bracket, a key may come twice (the last one
-// counts). What it cannot go on after is errCut.
+// tokens reads JSON as profilers write it, from front to back, in constant memory. It accepts the errors of real files:
+// NaN and Infinity are values, a comma may precede a closing bracket, a key may occur twice (the last one counts). At
+// anything else it stops with errCut.
 type tokens struct {
 	rd   io.Reader
-	buf  []byte // what was read and is not consumed: buf[at:end]
+	buf  []byte // bytes that were read and are not consumed: buf[at:end]
 	at   int
 	end  int
 	text []byte // of the last string or scalar
 	err  error  // of rd, once it has one
-	// loose counts what is read although it is no JSON.
+	// loose counts places that are read although they are not JSON.
 	loose int64
 }
 
-// errCut is the end of what can be read: the file is truncated or is no JSON from there on.
+// errCut is the end of the readable part: the file is truncated or not JSON from there on.
 var errCut = errors.New("no JSON from here on")
 
 const (
 	bufferSize = 1 << 18
-	maxText    = 16 << 10 // of a string in bytes that is kept; the rest is passed over
+	maxText    = 16 << 10 // of a string in bytes that is kept; the rest is skipped
 )
 
 func newTokens(rd io.Reader) *tokens { return &tokens{rd: rd, buf: make([]byte, bufferSize)} }
@@ -47,7 +47,7 @@ func (t *tokens) more() bool {
 	return false
 }
 
-// peek is the next byte that is no white space; 0 at the end.
+// peek is the next byte that is not white space; 0 at the end.
 func (t *tokens) peek() byte {
 	for t.more() {
 		for ; t.at < t.end; t.at++ {
@@ -161,7 +161,7 @@ func (t *tokens) scalar() error {
 	return errCut
 }
 
-// skip passes over a value of any kind and depth.
+// skip skips a value of any kind and depth.
 func (t *tokens) skip() error {
 	depth := 0
 	for {
@@ -256,7 +256,7 @@ func (t *tokens) array(each func() error) error {
 	}
 }
 
-// value reads a string or a scalar into text; what is neither is skipped and false.
+// value reads a string or a scalar into text; anything else is skipped and false.
 func (t *tokens) value() (ok bool, err error) {
 	switch t.peek() {
 	case '"':

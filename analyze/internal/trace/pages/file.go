@@ -15,7 +15,7 @@
 // has a handful of such headers.
 //
 // A scan has two steps. Prepare walks the interior pages, finds the leaves of all tables and gives each leaf a range of
-// row numbers. Then goroutines read stretches of 1 MiB in the order of the file, whatever tables the leaves in them
+// row numbers. Then goroutines read stretches of 1 MiB in the order of the file, whichever tables the leaves in them
 // belong to, and each row goes to its place: the result is in the order of rowids.
 //
 // The package knows nothing of SQL: which tables there are, and what their columns are, SQLite tells (see Table). It

@@ -105,7 +105,7 @@ func (d *decoder) rows(l node, b []byte, n int, each func(row []Cell) error) (er
 }
 
 // content is where the cells of a page begin, whose header and pointers take so many bytes, and how many bytes of the
-// page from there on must be in cells; -1 where the page contradicts itself (section 1.6).
+// page from there on must be in cells; -1 if the page contradicts itself (section 1.6).
 func (f *File) content(b []byte, header int) (begin, cells int) {
 	begin = int(binary.BigEndian.Uint16(b[5:]))
 	if begin == 0 {

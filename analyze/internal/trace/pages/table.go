@@ -87,7 +87,7 @@ const (
 )
 
 // find returns the numbers of columns by name, as SQLite finds them: regardless of the case of ASCII letters, and
-// "rowid" where no column is called that. An empty name means no column, which reads as NULL.
+// "rowid" if no column is called that. An empty name means no column, which reads as NULL.
 func (t *Table) find(names []string) ([]int, error) {
 	list := make([]int, len(names))
 	for i, name := range names {

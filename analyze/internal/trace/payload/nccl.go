@@ -32,10 +32,10 @@ const MaxMessage = 1 << 50
 
 // NCCL is what a payload says of a call of NCCL's.
 type NCCL struct {
-	Comm        uint64 // communicator: the same number in all ranks; 0 where the payload does not say
-	Rank, World int64  // within the communicator; -1 where the payload does not say
-	Peer        int64  // rank within the communicator of the root, or of the other side; -1 where there is none
-	Bytes       int64  // of the message, as NCCL counts it: what one rank sends; -1 where the payload does not say
+	Comm        uint64 // communicator: the same number in all ranks; 0 if the payload does not say
+	Rank, World int64  // within the communicator; -1 if the payload does not say
+	Peer        int64  // rank within the communicator of the root, or of the other side; -1 if there is none
+	Bytes       int64  // of the message, as NCCL counts it: what one rank sends; -1 if the payload does not say
 }
 
 // field says where a number is in a payload.
@@ -70,7 +70,7 @@ func (f Fields) Add(domain, schema, kind, offset int64, name string) {
 	}
 }
 
-// NCCL reads a payload of a domain; not ok where it is none of NCCL's.
+// NCCL reads a payload of a domain; not ok if it is none of NCCL's.
 func (f Fields) NCCL(domain int64, b []byte) (c NCCL, ok bool) {
 	c = NCCL{Rank: -1, World: -1, Peer: -1, Bytes: -1}
 	if len(b) < Head {

@@ -12,7 +12,7 @@ import (
 
 // Power is what a GPU drew, as an event of a plugin says.
 type Power struct {
-	Adapter int32 // of the machine, as in the capture's list of GPUs; -1 where the event does not say
+	Adapter int32 // of the machine, as in the capture's list of GPUs; -1 if the event does not say
 	Watts   float64
 }
 
@@ -35,7 +35,7 @@ func PowerOf(kind, event string) (list []Power) {
 	return list
 }
 
-// PowerType is the name of a type of events from its description; ok is false where they may not be about power. Where
+// PowerType is the name of a type of events from its description; ok is false if they may not be about power. If
 // only the description names power, its name does too.
 func PowerType(about string) (name string, ok bool) {
 	if !IsPower(about) && !isNVML(about) {
@@ -63,7 +63,7 @@ func IsPower(text string) bool { return strings.Contains(strings.ToLower(text), 
 // isNVML reports whether a text names NVML.
 func isNVML(text string) bool { return strings.Contains(strings.ToLower(text), "nvml") }
 
-// wattsOf is the power that a field states; not ok where it is none, or in a unit that nobody knows.
+// wattsOf is the power that a field states; not ok if it is none, or in a unit that nobody knows.
 func wattsOf(kind, field string, value any) (watts float64, ok bool) {
 	name := field
 	if !IsPower(field) {
@@ -100,7 +100,7 @@ func number(value any) (float64, bool) {
 }
 
 // adapterOf is the GPU that a field is about: by a field that numbers it, else by the number in the field's or the
-// type's name; -1 where nothing says it.
+// type's name; -1 if nothing says it.
 func adapterOf(kind, field string, fields map[string]any) int32 {
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		switch strings.NewReplacer(" ", "", "_", "", ".", "").Replace(strings.ToLower(key)) {

@@ -23,7 +23,7 @@ const (
 // PythonFrame is a frame by the ids of its names.
 type PythonFrame struct{ Function, File, Line uint64 }
 
-// Python is the stack of a payload, the innermost frame first; nil where it is not as expected.
+// Python is the stack of a payload, the innermost frame first; nil if it is not as expected.
 func Python(b []byte) []PythonFrame {
 	if len(b) < pythonHead {
 		return nil

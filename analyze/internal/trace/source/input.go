@@ -145,7 +145,7 @@ func isJSON(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{'{'}) || bytes.HasPrefix(head, []byte{'['})
 }
 
-// Fast is the fastest way to read what sql has opened: from its pages where they are as nsys writes them, else sql.
+// Fast is the fastest way to read what sql has opened: from its pages if they are as nsys writes them, else sql.
 func (in *Input) Fast(sql *SQL) (Source, error) {
 	if !in.alone {
 		return sql, nil

@@ -1,5 +1,5 @@
 // Package source turns the file that a user names into rows: it unpacks and exports what is not a plain SQLite file,
-// settles logs that lie beside one, opens it without changing it, and reads its tables through SQLite or, where that is
+// settles logs that lie beside one, opens it without changing it, and reads its tables through SQLite or, if that is
 // faster, from its pages. It knows nothing of what the tables mean.
 package source
 

@@ -57,7 +57,7 @@ func openSQL(path string, immutable bool) (*SQL, error) {
 // Close ends reading.
 func (s *SQL) Close() error { return s.db.Close() }
 
-// Check is SQLite's own check of the file, to the first fault; nil where it finds none.
+// Check is SQLite's own check of the file, to the first fault; nil if it finds none.
 func (s *SQL) Check(ctx context.Context) error {
 	var said string
 	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&said); err != nil {

@@ -7,7 +7,7 @@ import (
 
 // fitted is a linear model of captures: a level, the change, machines; at its most likely values.
 type fitted struct {
-	theta []float64 // level, change where there is one, machines from the second on
+	theta []float64 // level, change if there is one, machines from the second on
 	se    float64   // of the change
 	log   float64   // of the evidence: the likelihood, integrated over all values
 }

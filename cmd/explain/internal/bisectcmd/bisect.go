@@ -111,10 +111,10 @@ type bisection struct {
 type captured struct {
 	Number   int            `json:"number"` // of the commit: 0 is the good one
 	Commit   string         `json:"commit"`
-	Value    *float64       `json:"value"` // unit.time.p50, ns; null where the commit was skipped
+	Value    *float64       `json:"value"` // unit.time.p50, ns; null if the commit was skipped
 	Skipped  string         `json:"skipped"`
 	Recalled bool           `json:"recalled"` // it is of the history
-	report   *report.Report // nil where it was skipped
+	report   *report.Report // nil if it was skipped
 }
 
 func (f *bisectFlags) run(cmd *cobra.Command, e *cmdenv.Env, program []string) error {

@@ -53,7 +53,7 @@ type Decider struct {
 	say   func(string)
 }
 
-// Decide makes the session ask after each pair; nil where no flag asks for it.
+// Decide makes the session ask after each pair; nil if no flag asks for it.
 func (f *Until) Decide(r *capturesession.Session) (*Decider, error) {
 	switch {
 	case !f.On:

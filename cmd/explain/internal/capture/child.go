@@ -23,7 +23,7 @@ import (
 type record struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"` // secrets replaced
-	// ExitCode is null where the process was ended by a signal or never started.
+	// ExitCode is null if the process was ended by a signal or never started.
 	ExitCode *int    `json:"exit_code"`
 	Signal   string  `json:"signal,omitempty"`     // that ended it
 	Sent     string  `json:"sent,omitempty"`       // the last signal that explain sent it

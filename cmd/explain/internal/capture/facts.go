@@ -80,7 +80,7 @@ func known(s string) *string {
 // askLimit is for the programs that tell about the machine.
 const askLimit = 20 * time.Second
 
-// said is what a program prints; empty where it is not installed, fails or is slow.
+// said is what a program prints; empty if it is not installed, fails or is slow.
 func said(ctx context.Context, argv ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -136,7 +136,7 @@ func (f *Facts) machine(ctx context.Context) *machine {
 	return m
 }
 
-// NCUVersion is the version of an ncu; empty where it does not say.
+// NCUVersion is the version of an ncu; empty if it does not say.
 func NCUVersion(ctx context.Context, path string) string {
 	if m := versionText().FindStringSubmatch(said(ctx, path, "--version")); m != nil {
 		return m[1]

@@ -160,7 +160,7 @@ func (f *Folder) begin() error {
 
 func (f *Folder) fail(err error) error { return fmt.Errorf("cannot write %s: %w", f.out, err) }
 
-// Done ends the work: where there is one capture it moves into its place, and the claim is given up.
+// Done ends the work: if there is one capture it moves into its place, and the claim is given up.
 func (f *Folder) Done() error {
 	if !f.begun {
 		if err := f.begin(); err != nil {
@@ -181,10 +181,10 @@ func (f *Folder) Done() error {
 	return os.RemoveAll(f.old)
 }
 
-// Fail gives up the claim after an error. Where something was recorded, all of the scratch folder is kept in
+// Fail gives up the claim after an error. If something was recorded, all of the scratch folder is kept in
 // OUT.failed, with what went wrong in status.json, and resumable is true; else the logs of the children, where there
-// are some. What completed before stays in OUT, and so does what --force was to replace where nothing did. kept is empty
-// where nothing was kept.
+// are some. What completed before stays in OUT, and so does what --force was to replace if nothing did. kept is empty
+// if nothing was kept.
 func (f *Folder) Fail(why error) (kept string, resumable bool) {
 	if f.old != "" && !there(f.out) {
 		_ = os.Rename(f.old, f.out)
@@ -288,7 +288,7 @@ var written = []string{"logs", "tables", "ncu", "evidence", "comparison", overhe
 	"config.yaml", "cmd.txt", "report.json", "report.md", "report.html", "summary.json", "kernels.md", "operators.md",
 	"stakeholder_summary.md", "step.perfetto.json", "ncu_summary.json", "noise.json", statusFile}
 
-// alienIn names something in a folder that explain did not write; empty where it wrote all of it. A capture is known by
+// alienIn names something in a folder that explain did not write; empty if it wrote all of it. A capture is known by
 // logs/children.json, which no other program writes.
 func alienIn(dir string) string {
 	entries, err := os.ReadDir(dir)
@@ -341,7 +341,7 @@ func (s *Status) Write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, statusFile), append(b, '\n'), 0o644)
 }
 
-// ReadStatus reads the status in a folder; the zero value where there is none.
+// ReadStatus reads the status in a folder; the zero value if there is none.
 func ReadStatus(dir string) (*Status, error) {
 	s := new(Status)
 	b, err := os.ReadFile(filepath.Join(dir, statusFile))

@@ -11,7 +11,7 @@ import (
 const importerName = "QdstrmImporter"
 
 // findImporter looks for the importer: $QDSTRM_IMPORTER, PATH, then the host folders beside the nsys at each step of
-// its symbolic links, and the usual places of an installation. Empty where there is none.
+// its symbolic links, and the usual places of an installation. Empty if there is none.
 func findImporter(nsys string, getenv func(string) string) string {
 	if p := getenv("QDSTRM_IMPORTER"); p != "" {
 		return p

@@ -49,7 +49,7 @@ func FindNCU(path string) (string, error) {
 // errNoKernels is said by ncu when nothing matched.
 var errNoKernels = errors.New("no kernels were profiled")
 
-// MeasureKernels starts the server under Nsight Compute, without CUDA graphs, and leaves ncu/raw.csv. Where no kernel
+// MeasureKernels starts the server under Nsight Compute, without CUDA graphs, and leaves ncu/raw.csv. If no kernel
 // was measured inside the NVTX ranges, it tries again without them.
 func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Kernels, send Sender) error {
 	dir := filepath.Join(r.Dir, "ncu")

@@ -74,7 +74,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	return n, nil
 }
 
-// remedy is what to do where nothing can be recorded, on a system as Go names it.
+// remedy is what to do if nothing can be recorded, on a system as Go names it.
 func remedy(goos string) string {
 	if goos != "linux" {
 		return "nsys records servers on Linux: run explain capture there, and read the .sqlite file here"
@@ -93,10 +93,10 @@ func refuse(goos string) error {
 // NotInstalled reports whether an error of FindNsys says that there is none.
 func NotInstalled(err error) bool { return errors.Is(err, errNotInstalled) }
 
-// errNotInstalled is wrapped by what FindNsys says where nothing was found.
+// errNotInstalled is wrapped by what FindNsys says if nothing was found.
 var errNotInstalled = errors.New("is not installed here, or not on PATH")
 
-// Newest is what is assumed where no nsys is installed, to show commands.
+// Newest is what is assumed if no nsys is installed, to show commands.
 func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026, minor: 1} }
 
 func helpFlags(text string) map[string]bool {
@@ -131,7 +131,7 @@ func ask(ctx context.Context, path string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// has reports whether a command of nsys has a flag. Where its help could not be read, versions since 2022.1 have all
+// has reports whether a command of nsys has a flag. If its help could not be read, versions since 2022.1 have all
 // that explain uses, and older ones all but those on CUDA graphs.
 func (n *Nsys) has(command, flag string) bool {
 	if known, ok := n.flags[command]; ok {

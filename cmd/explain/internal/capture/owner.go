@@ -51,7 +51,7 @@ func ownerOf(dir string) (o owner, ok bool) {
 }
 
 // EndStale ends what captures left running whose explain is dead, and its watcher too: servers, which hold a GPU, and the agents of
-// nsys. It returns their names, empty where there were none.
+// nsys. It returns their names, empty if there were none.
 func EndStale() string { return end(func(by owner) bool { return !by.mayLive() }) }
 
 // end ends what a capture left running: each process bears in its environment the pid and the start of the explain that began it. What

@@ -83,7 +83,7 @@ func redact(argv []string) []string {
 // shortKey reports whether -k has a value that is a key: for curl it is a switch, and the address follows.
 func shortKey(flag, value string) bool { return flag == "-k" && !strings.Contains(value, "://") }
 
-// redactArgument replaces secrets in an argument, which follows a flag of that name where there is one.
+// redactArgument replaces secrets in an argument, which follows a flag of that name if there is one.
 func redactArgument(flag, arg string) string {
 	if shown, ok := redactJSON(arg); ok {
 		return shown
@@ -108,7 +108,7 @@ func redactArgument(flag, arg string) string {
 }
 
 // redactJSON replaces the secrets of a JSON object or list: every value below a key that says so, at any depth. ok is
-// false where the text is none.
+// false if the text is none.
 func redactJSON(text string) (shown string, ok bool) {
 	if s := strings.TrimSpace(text); s == "" || s[0] != '{' && s[0] != '[' {
 		return "", false

@@ -179,7 +179,7 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 
 // endProgram ends what runs under nsys, and leaves nsys alone, which completes the recording when all of it is gone:
 // interrupted itself, it waits for daemons of the program, and the recording is lost. Who asks twice ends the program
-// at once, and gives nsys little time. Where nothing runs below nsys, it is at that already, or has not begun: the
+// at once, and gives nsys little time. If nothing runs below nsys, it is at that already, or has not begun: the
 // program is waited for then, since nsys may be recording.
 func (r *Run) endProgram(hard context.Context, c *child, grace, complete time.Duration) {
 	asked := map[int]bool{}
@@ -302,7 +302,7 @@ func (r *Run) client(ctx context.Context, argv []string, env ...string) error {
 	return r.book.tool(ctx, "client", argv, clientLimit, env...)
 }
 
-// session runs a program under nsys launch, where nothing is recorded until nsys start, and exports what was recorded.
+// session runs a program under nsys launch, if nothing is recorded until nsys start, and exports what was recorded.
 func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 	r.soft, r.grace = ctx, j.Grace
 	session := fmt.Sprintf("explain-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
@@ -437,7 +437,7 @@ func (r *Run) endSession(hard context.Context, j *Job, c *child, session string)
 	c.kill()
 }
 
-// Resume exports what was recorded, where that was not done to the end.
+// Resume exports what was recorded, if that was not done to the end.
 func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
 	report, stream := captured(r.Dir)
 	exported := slices.ContainsFunc(r.book.records, func(rec *record) bool {
@@ -463,7 +463,7 @@ func extended(ctx context.Context, by time.Duration) context.Context {
 	return late
 }
 
-// step is one of those that follow a recording, which is kept whatever becomes of them. Where the user interrupts, it
+// step is one of those that follow a recording, which is kept whatever becomes of them. If the user interrupts, it
 // is said what is waited for, and how long.
 func (r *Run) step(hard context.Context, name, what string, argv []string, usual time.Duration) error {
 	tool, cancel := context.WithCancelCause(hard)

@@ -68,7 +68,7 @@ func (s *Server) Env() []string {
 }
 
 // Profiler is the folder to take profilemate's sitecustomize.py from: the one that was named, else the first on
-// PYTHONPATH that holds one, as profile_vllm.sh had it; empty where there is none.
+// PYTHONPATH that holds one, as profile_vllm.sh had it; empty if there is none.
 func Profiler(named, pythonPath string) (string, error) {
 	if named != "" {
 		if _, err := os.Stat(filepath.Join(named, "sitecustomize.py")); err != nil {

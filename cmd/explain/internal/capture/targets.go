@@ -62,7 +62,7 @@ func Planned(n int) Kernels {
 
 // ToMeasure is a run of Nsight Compute over the kernels with most time, at most top of them. Collective
 // communication is left out: ncu runs a kernel several times, and on one rank alone it would wait forever. ok is false
-// where nothing is left.
+// if nothing is left.
 func ToMeasure(list []Target, top int) (k Kernels, ok bool) {
 	var names []string
 	launches := int64(0)
@@ -134,7 +134,7 @@ func TargetsYAML(list []Target) string {
 	return b.String()
 }
 
-// NCUCommand is one line for a shell; empty where there is nothing to measure.
+// NCUCommand is one line for a shell; empty if there is nothing to measure.
 func NCUCommand(list []Target) string {
 	k, ok := ToMeasure(list, len(list))
 	if !ok {

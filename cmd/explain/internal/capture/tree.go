@@ -18,7 +18,7 @@ type process struct {
 	start uint64
 }
 
-// processes are all that run; empty where there is no /proc. What has ended and was not waited for is not among them.
+// processes are all that run; empty if there is no /proc. What has ended and was not waited for is not among them.
 func processes() map[int]process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -93,7 +93,7 @@ func below(all map[int]process, p process, ancestor int) bool {
 
 // tree lists processes that belong to a child, without the child itself: those of its process group, those that bear
 // its mark in their environment, and whatever any of these started. nsys runs the program and its own agent each in a
-// session of its own, so that the process group alone would miss both. Empty where there is no /proc.
+// session of its own, so that the process group alone would miss both. Empty if there is no /proc.
 func tree(child int, marker string) []int {
 	all := processes()
 	delete(all, os.Getpid())

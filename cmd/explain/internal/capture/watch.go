@@ -11,13 +11,13 @@ import (
 // WatchName is the first argument of an explain that watches over another one's capture.
 const WatchName = "explain-capture-watch"
 
-// Self is how this program was called, where it is explain: only that can watch. Tests that run commands as functions leave it
-// empty, and have no watcher.
+// Self is the command that started this program, if it is explain: only that can watch. Tests that run commands as
+// functions leave it empty, and have no watcher.
 var Self string
 
-// Watch starts a process that outlives explain. Where explain is killed, it ends what explain has started, as a first Ctrl-C
-// would, and keeps what was recorded. stage is the scratch folder; empty: nothing is to be kept. done lets it go. Where it cannot
-// be started, the next capture does the same.
+// Watch starts a process that outlives explain. If explain is killed, that process ends the programs that explain has
+// started, as a first Ctrl-C would, and keeps the recording. stage is the scratch folder; empty: nothing is to be kept.
+// done ends the process. If it cannot be started, the next capture cleans up instead.
 func Watch(stage string) (done func()) {
 	me := thisProcess()
 	look, tell, err := os.Pipe()

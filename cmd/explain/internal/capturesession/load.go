@@ -76,7 +76,7 @@ func Argument(args []string, flag string) string {
 	return ""
 }
 
-// modelAsked is the model's name in requests: empty where the server may call it otherwise, and is asked.
+// modelAsked is the model's name in requests: empty if the server may call it otherwise, and is asked.
 func (s *Server) modelAsked() string {
 	for _, a := range s.Extra {
 		if strings.HasPrefix(a, "--served-model-name") {

@@ -75,7 +75,7 @@ func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
 	return o, nil
 }
 
-// OverheadBeside is what a capture says beside its trace of what profiling cost; nil where it says nothing.
+// OverheadBeside is what a capture says beside its trace of what profiling cost; nil if it says nothing.
 func OverheadBeside(trace string) *report.Overhead {
 	if filepath.Base(trace) != "trace.sqlite" {
 		return nil

@@ -73,7 +73,7 @@ type Session struct {
 
 	soft, hard context.Context // end when the user wants the recording to end, and when the user gives up
 	result     *analyze.Result // of the last capture; nil with --no-report
-	programs   []error         // of each capture: how its program failed, nil where it did not
+	programs   []error         // of each capture: how its program failed, nil if it did not
 }
 
 // job is what one capture runs.
@@ -90,7 +90,7 @@ func (r *Session) job(program []string) *capture.Job {
 }
 
 // Run makes every capture of the call, into one folder. The comparison is that of a pair, whose verdict the caller
-// turns into an exit code; it is nil where there is none.
+// turns into an exit code; it is nil if there is none.
 func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Comparison, error) {
 	if r.DryRun {
 		return nil, r.plan(programs)
@@ -230,7 +230,7 @@ func (r *Session) cool() {
 // several reports whether the call makes more than one capture, each in a folder of its own.
 func (r *Session) several() bool { return r.Pair || r.Repeat > 1 }
 
-// subfolder of one capture among several: run-2, base-1, head-3; the folder itself where there is only one.
+// subfolder of one capture among several: run-2, base-1, head-3; the folder itself if there is only one.
 func (r *Session) subfolder(side, i int) string {
 	switch {
 	case r.Pair:

@@ -29,13 +29,13 @@ type AnalysisFlags struct {
 	Quiet, Verbose bool
 	Reads          func(*report.Metric) bool // metrics of many reports that are looked at; nil: all
 	policyUnit     string                    // that the policy asks for, where --unit says nothing
-	given          *pflag.FlagSet            // the command's; nil where there is no command line
+	given          *pflag.FlagSet            // the command's; nil if there is no command line
 }
 
 // Register adds the flags to a command that takes traces and reports: they are about the traces.
 func (f *AnalysisFlags) Register(cmd *cobra.Command) { f.RegisterFor(cmd, " (traces only)") }
 
-// RegisterFor adds the flags; where they hold ends the help of those that are about traces.
+// RegisterFor adds the flags; if they hold ends the help of those that are about traces.
 func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl := cmd.Flags()
 	f.given = fl
@@ -91,7 +91,7 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 	return opt, f.memory.apply(&opt, traces)
 }
 
-// windowRange is the expression of --window nvtx:REGEX; empty where the flag is.
+// windowRange is the expression of --window nvtx:REGEX; empty if the flag is.
 func windowRange(window string) (string, error) {
 	expr, ok := strings.CutPrefix(window, "nvtx:")
 	if window != "" && (!ok || expr == "") {
@@ -106,7 +106,7 @@ const PhaseMapHelp = "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": 
 // KernelMapHelp is the help of --kernel-map.
 const KernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
 
-// readMap reads the file of a flag such as --phase-map; nil where there is none.
+// readMap reads the file of a flag such as --phase-map; nil if there is none.
 func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {
 	if path == "" {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 type Error struct {
 	What string // that explain was doing: "explain diff", "tool compare"
 	Text string // what the panic said, one line of at most mostText runes
-	At   string // where, kernels.go:139; empty where no frame of explain was found
+	At   string // where, kernels.go:139; empty if no frame of explain was found
 }
 
 func (e Error) Error() string {

@@ -211,7 +211,7 @@ func common(cmd *cobra.Command, flags *pflag.FlagSet) (*pflag.FlagSet, int) {
 	return set, left
 }
 
-// windowLine names the flags of the window that a command has; empty where help explains them, or it has none.
+// windowLine names the flags of the window that a command has; empty if help explains them, or it has none.
 func windowLine(cmd *cobra.Command, flags *pflag.FlagSet) string {
 	var names []string
 	for _, name := range strings.Fields(window) {

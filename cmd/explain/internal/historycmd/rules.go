@@ -40,7 +40,7 @@ type Said struct {
 }
 
 // Apply puts what the history says into the options of a comparison. base is the commit that head is compared with,
-// empty where nobody knows it; want says that its reports are wanted.
+// empty if nobody knows it; want says that its reports are wanted.
 func (f *Flags) Apply(
 	ctx context.Context, head *report.Report, base string, want bool, opt *diff.Options,
 ) (*Said, error) {

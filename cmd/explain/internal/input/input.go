@@ -181,7 +181,7 @@ func ReadText(path string) ([]byte, error) {
 	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
-// Named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs
+// Named are the reports with the names that inputs go by in a comparison: the trace's own, or, if several inputs
 // share it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as
 // they are.
 func Named(inputs []File, reports []*report.Report) []*report.Report {

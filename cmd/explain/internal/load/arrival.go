@@ -44,7 +44,7 @@ func (dial dialer) timed(ctx context.Context, network, address string) (net.Conn
 	return &arrival{Conn: c}, nil
 }
 
-// arrivalOf finds the arrival below a connection that may be encrypted; nil where there is none.
+// arrivalOf finds the arrival below a connection that may be encrypted; nil if there is none.
 func arrivalOf(c net.Conn) *arrival {
 	for {
 		switch v := c.(type) {

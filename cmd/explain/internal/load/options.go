@@ -108,7 +108,7 @@ func (s SLO) limits() loadfile.SLO {
 // Progress is where a run stands.
 type Progress struct {
 	Stage                     string // wait, warm-up, load
-	Sent, Done, Failed, Total int64  // requests; Total is 0 where it is not known
+	Sent, Done, Failed, Total int64  // requests; Total is 0 if it is not known
 	Elapsed                   time.Duration
 }
 

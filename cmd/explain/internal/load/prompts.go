@@ -75,7 +75,7 @@ type synthetic struct {
 	seed           uint64
 }
 
-// defaultOutput is how many tokens are asked for where nobody says.
+// defaultOutput is how many tokens are asked for if nobody says.
 const defaultOutput = 128
 
 func (synthetic) name() string { return "synthetic" }

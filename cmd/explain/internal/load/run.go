@@ -23,8 +23,8 @@ type Result struct {
 	examples map[string]string
 }
 
-// Run drives the server and measures. The result is nil where nothing was measured. Result and error come together
-// where a load was cut short, or where no request of it succeeded: the error says which in a sentence. A ctx that ends
+// Run drives the server and measures. The result is nil if nothing was measured. Result and error come together
+// where a load was cut short, or if no request of it succeeded: the error says which in a sentence. A ctx that ends
 // with a cause, as when the caller sees the server die, ends the run with that cause.
 func Run(ctx context.Context, opt Options) (*Result, error) {
 	base, err := opt.fill()
@@ -234,7 +234,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// failedFirst records a request of the warm-up that failed: where none succeeds, these are what the run found out.
+// failedFirst records a request of the warm-up that failed: if none succeeds, these are what the run found out.
 func (r *runner) failedFirst(kind string, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -190,7 +190,7 @@ func (m *chatMessage) hasText() bool {
 	return false
 }
 
-// parseEvent reads one JSON object of the API; ok is false where data is not one. A field of an unexpected type counts
+// parseEvent reads one JSON object of the API; ok is false if data is not one. A field of an unexpected type counts
 // as absent: what a server adds to its answers must not end a load.
 func parseEvent(data []byte) (e event, ok bool) {
 	e.input, e.output = -1, -1
@@ -216,7 +216,7 @@ func parseEvent(data []byte) (e event, ok bool) {
 // maxCount bounds the tokens that a server may say it counted in one request.
 const maxCount = 1 << 40
 
-// tokenCount is n, or -1 where it cannot be a count.
+// tokenCount is n, or -1 if it cannot be a count.
 func tokenCount(n int64) int64 {
 	if n < 0 || n > maxCount {
 		return -1

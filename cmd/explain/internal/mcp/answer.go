@@ -15,7 +15,7 @@ type Unknown struct {
 	What string `json:"what"` // a metric, a section, a change
 	Code string `json:"code"` // a reason: explain doc CODE
 	Why  string `json:"why"`
-	Do   string `json:"do"` // what would make it known; empty where nothing would
+	Do   string `json:"do"` // what would make it known; empty if nothing would
 }
 
 // Next is a call that goes on from an answer.

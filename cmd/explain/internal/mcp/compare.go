@@ -216,7 +216,7 @@ func kernels(c *comparison.Comparison) []change {
 	return list
 }
 
-// name of a kernel, as displayed where that is known.
+// name of a kernel, as displayed if that is known.
 func name(displayed, full *string) string {
 	switch {
 	case displayed != nil:

@@ -213,7 +213,7 @@ func number(m *report.Metric) float64 {
 	return *m.Value
 }
 
-// missingMetric says why a report has no metric of an id: its section, where one is known.
+// missingMetric says why a report has no metric of an id: its section, if one is known.
 func missingMetric(r *report.Report, id string) Unknown {
 	m, _, ok := docs.Metric(id)
 	if !ok {

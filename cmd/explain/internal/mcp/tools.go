@@ -371,7 +371,7 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 	return out.text(nil, next), nil
 }
 
-// pair is the first capture named base with the one that is named head in its place; the first two where there is none.
+// pair is the first capture named base with the one that is named head in its place; the first two if there is none.
 func pair(captures []string) (base, head string) {
 	for _, b := range captures {
 		if h := strings.Replace(b, "base", "head", 1); h != b && slices.Contains(captures, h) {

@@ -32,7 +32,7 @@ func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 }
 
 // PageBeside is the page of a report that lies beside what was given for a side, its folder or its JSON, as seen from
-// the folder out; empty where there is none.
+// the folder out; empty if there is none.
 func PageBeside(path, out string) string {
 	if info, err := os.Stat(path); err != nil {
 		return ""
