@@ -39,7 +39,7 @@ func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, erro
 	return c, nil
 }
 
-// OfReport is what a report tells of its capture, see [merge.OfReport].
+// OfReport is the capture as far as its report describes it, see [merge.OfReport].
 func OfReport(name string, r *report.Report) (*merge.Capture, error) {
 	return merge.OfReport(name, r, MergeRules(), ownOf(r))
 }

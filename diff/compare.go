@@ -28,7 +28,7 @@ type Options struct {
 	Policy   *policy.Policy // nil: DefaultPolicy
 	Rules    []policy.Rule  // instead of the policy's; none: the policy's
 	NoBase   policy.NoBase  // why there is no base; JudgeBudgets only
-	Today    time.Time      // the day that waivers are held to; needed where the policy has some
+	Today    time.Time      // the day that waivers are held to; needed if the policy has any
 	Seed     uint64         // of the bootstrap; 0 means DefaultSeed
 	Study    []string       // of [StudyFields], in which the sides differ on purpose: they are compared without a verdict
 }

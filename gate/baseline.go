@@ -17,7 +17,7 @@ import (
 
 // File is a file out of an artifact, or of the repository.
 type File struct {
-	Name string // slash-separated path in the artifact: free text of whoever uploaded it
+	Name string // slash-separated path in the artifact: free text from the job that uploaded it
 	Data []byte
 }
 
@@ -253,7 +253,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 	return false, nil
 }
 
-// fingerprint is the start of a hash over names and contents, by which two baselines are told apart.
+// fingerprint is the start of a hash over names and contents, by which two baselines differ.
 func fingerprint(files []File) string {
 	h := sha256.New()
 	for _, f := range files {

@@ -24,7 +24,7 @@ type clientOptions struct {
 	Now func() time.Time
 	// Jitter is in [0, 1); nil: random.
 	Jitter func() float64
-	// Notice is told of every wait and of what was skipped, one line without a newline; nil: nobody is.
+	// Notice gets every wait and every skipped item, one line without a newline; nil: nobody is.
 	Notice func(string)
 }
 

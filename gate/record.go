@@ -42,7 +42,7 @@ type failure struct {
 	Worse *float64 `json:"worse"`
 }
 
-// Leg is a comparison that is told of beside others, and its name among them; empty for the only one.
+// Leg is a comparison that is reported beside others, and its name among them; empty for the only one.
 type Leg struct {
 	Name       string
 	Comparison *comparison.Comparison

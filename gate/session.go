@@ -163,7 +163,7 @@ func (s *Session) Base() (ref string, change bool) {
 		return "", true
 	case r.Event == "merge_group":
 		return r.Push.before(), true
-	case aside: // whoever may push there could bring rules of their own, one commit before
+	case aside: // anybody who may push there could bring rules of their own, one commit before
 		return r.DefaultBranch, true
 	case r.Push != nil && r.Push.Before != "":
 		return r.Push.Before, true
@@ -178,8 +178,8 @@ func (p *Push) before() string {
 	return p.Before
 }
 
-// BaseBranch is the branch to compare with: the base of the pull request, or the one that the run is on. It is empty
-// where the event has neither.
+// BaseBranch is the branch to compare with: the base of the pull request, or the one that the run is on. It is empty if
+// the event has neither.
 func (s *Session) BaseBranch() string {
 	switch {
 	case s.Pull != nil:

@@ -75,8 +75,8 @@ func (r *Run) untrusted(where string) error {
 		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain gate comment) that checks nothing out", r.Event, where)
 }
 
-// checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty
-// where it cannot be told.
+// checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty if
+// it is not known.
 func checkedOut(dir string) (sha string, found bool) {
 	git, found := gitFolder(dir)
 	if git == "" {

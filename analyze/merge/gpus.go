@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// spreads are what the distribution over the GPUs of a large run is told of: the metric of one GPU, that of the run,
-// and what it is called.
+// spreads are the metrics whose distribution over the GPUs of a large run is reported: the metric of one GPU, that of
+// the run, and its name.
 var spreads = []struct{ of, id, title, unit string }{
 	{"gpu.idle_ratio", "ranks.gpu_idle_ratio", "Idle", report.Ratio},
 	{"kernel.total_time", "ranks.gpu_kernel_time", "Kernel time", report.Nanoseconds},
@@ -24,8 +24,8 @@ type ofGPU struct {
 	gpu   deviceKey
 }
 
-// gpus tells of a run with more GPUs than have metrics of their own how all of them are spread, and names the worst
-// one, with most, and the one in the middle.
+// gpus describes a run with more GPUs than have metrics of their own: the distribution over all of them, the worst one,
+// with most, and the one in the middle.
 func (s *rankSection) gpus() {
 	if len(s.f.devices.list) <= maxDevices {
 		return

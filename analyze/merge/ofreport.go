@@ -32,7 +32,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// OfReport is what a report tells of its capture, where the trace is no longer there. It has the identity that the
+// OfReport is the capture as far as its report describes it, if the trace is gone. It has the identity that the
 // trace has, but no durations to make percentiles of and no collectives, and its tables may be cut: a merged report
 // says unknown of what it therefore cannot know. Reports that are merged, of evidence, or with evidence in them are
 // refused; name is of the file, for errors.

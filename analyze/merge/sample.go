@@ -128,7 +128,7 @@ func (s *rankSection) sampledNotes() {
 		"; and what is of single kernels beyond the first, calls, copies, ranges, processes and steps. It is in the captures' own reports.")
 }
 
-// bySample are metrics that are told by a sample of the collectives, and unknownOfMany those that nothing tells then.
+// bySample are metrics that a sample of the collectives gives, and unknownOfMany those that nothing tells then.
 var (
 	bySample = []string{"ranks.collectives", "ranks.end_spread", "ranks.end_spread_p99", "rank.collective_time", "rank.wait_time",
 		"rank.transfer_time", "rank.last_count", "rank.last_ratio", "rank.late_time", "rank.held_up_time", "rank.cause_time", "rank.first_time"}

@@ -47,7 +47,7 @@ func tellable(time, window int64, often bool) (severity report.Severity, ok bool
 	return report.Low, often
 }
 
-// findFirst tells of the rank that others wait for longest, through whomever.
+// findFirst reports the rank that others wait for longest, directly or through other ranks.
 func (s *rankSection) findFirst(c *chain) {
 	r := &s.ranks[c.first]
 	window := s.f.captures[r.capture].window.Length
@@ -150,7 +150,7 @@ func doing(act string) string {
 
 const usualReasons = "Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)."
 
-// findLast tells of the rank that the others wait for by who took least.
+// findLast reports the rank that the others wait for: the one that took least.
 func (s *rankSection) findLast() {
 	slow := -1
 	for i := range s.ranks {

@@ -55,7 +55,7 @@ func (x *Index) readMetrics() {
 	}
 }
 
-// MetricKey names a metric: its id, and its labels in braces where it has some.
+// MetricKey names a metric: its id, and its labels in braces if it has any.
 func MetricKey(id string, l Labels) string {
 	if len(l) == 0 {
 		return id

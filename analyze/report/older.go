@@ -7,9 +7,9 @@ import (
 
 // What report.json files of older versions do not say, and how it is made up for. Nobody else guesses.
 
-// ScaleOf is the scale that a metric states. If it states none, as in files of versions that knew no scale, it is
-// what id and unit suggest: numbers per unit of work and ratios and rates are told by them, settings and statistics of
-// servers by a short list, and the rest is taken for a total, which no gate judges by its change.
+// ScaleOf is the scale that a metric states. If it states none, as in files of versions that knew no scale, it is what
+// id and unit suggest: numbers per unit of work and ratios and rates follow from them, settings and statistics of
+// servers from a short list, and the rest is taken for a total, which no gate judges by its change.
 func ScaleOf(id, unit string, stated Scale) Scale {
 	switch {
 	case stated != "":

@@ -297,7 +297,7 @@ type Worth struct {
 // Frames of a worth that is of no judged step.
 const (
 	OfWindow   = "window" // ns of the analysed window
-	OfRun      = "run"    // of the run that a log or a load test tells of; only the share means something, as in the next
+	OfRun      = "run"    // of the run that a log or a load test describes; only the share means something, as in the next
 	OfRequests = "requests"
 	OfLatency  = "request time"
 )

@@ -20,7 +20,7 @@ type Table struct {
 	TotalRows int64    `json:"total_rows"` // rows before the table was cut, the others row not counted
 	Others    bool     `json:"others"`     // the last row sums what was cut
 	// Merge is Leave where a merged run has no such table, OfStep where it has that of its slowest capture, and empty
-	// where the rules of the columns say how rows are merged.
+	// if the rules of the columns say how rows are merged.
 	Merge Merge `json:"-"`
 }
 

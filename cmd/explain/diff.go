@@ -26,8 +26,9 @@ import (
 func newDiff(e *env) *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff BASE HEAD",
-		Short: "Say what changed between two captures per unit of work, why, and whether it is real",
+		Use:        "diff BASE HEAD",
+		SuggestFor: []string{"compare", "comparison"},
+		Short:      "Say what changed between two captures per unit of work, why, and whether it is real",
 		Long: `diff compares two captures, or several a side, per unit of work: the cost of one step, whatever the
 length of the recordings.
 
@@ -153,7 +154,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			e.OpenPage(f.out, "diff.html")
 		}
 	}
-	// whoever has seen enough still gets the verdict
+	// a user who stops it still gets the verdict
 	if err := f.print(e, c); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}

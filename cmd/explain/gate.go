@@ -163,7 +163,7 @@ func (f *gateFlags) once(cmd *cobra.Command, e *env, s *gate.Session) error {
 	return exitOf(f.github.exitCode(res.c.Verdict))
 }
 
-// said judges, writes the files and tells GitHub. A panic is an error like others, which is told as they are.
+// said judges, writes the files and tells GitHub. A panic is an error like others, which is reported like them.
 func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judged, err error) {
 	defer crash.Caught(cmd.CommandPath(), &err)
 	if err = f.check(cmd); err != nil {
@@ -397,7 +397,7 @@ type analysed struct {
 	result *analyze.Result
 }
 
-// told is what GitHub is told of it.
+// told is what GitHub gets to know.
 func (j *judged) told(code int, folder string) *gate.Result {
 	r := &gate.Result{Comparison: j.c, ExitCode: code, Folder: folder, Comment: j.markdown, Summary: j.summary}
 	r.Base.SHA, r.Base.Source = j.base.sha, j.base.source

@@ -27,8 +27,9 @@ import (
 func newReport(e *env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
-		Use:   "report TRACE…",
-		Short: "Analyse a capture, or those of a run (the default command)",
+		Use:        "report TRACE…",
+		SuggestFor: []string{"summary", "analyze", "analyse", "profile"},
+		Short:      "Analyse a capture, or those of a run (the default command)",
 		Long: `report analyses a capture. Several captures, a glob or a folder are the ranks of one run and make one
 report, which says who waits for whom ("explain doc ranks"). To compare two captures, use "explain
 diff". Without --out it prints a summary; with --out it also writes a folder:

@@ -30,7 +30,18 @@ var unplain = []struct {
 	{regexp.MustCompile(`\bdoors?\b`), "command, entry"},
 }
 
-// TestWordsArePlain: no text that people read has a turn of speech of the list: strings of the program, pages, README.
+// unplainComments are those of comments alone: "where" for "if", and people where a program or a field is meant.
+var unplainComments = []struct {
+	turn    *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`\b(nil|null|empty|unknown|false|absent|none|None|not ok) where\b`), "if"},
+	{regexp.MustCompile(`[.;] Where |; where [^tf]`), "if"},
+	{regexp.MustCompile(`\b[Ww]hoever\b`), "the process, the reader"},
+}
+
+// TestWordsArePlain: no text that people read has a turn of speech of the list: strings and comments of the program,
+// pages, README.
 func TestWordsArePlain(t *testing.T) {
 	read := 0
 	look := func(place, text string) {
@@ -58,9 +69,18 @@ func TestWordsArePlain(t *testing.T) {
 			return nil
 		}
 		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
+		}
+		for _, c := range file.Comments {
+			place, text := files.Position(c.Pos()).String(), strings.Join(strings.Fields(c.Text()), " ")
+			look(place, text)
+			for _, u := range unplainComments {
+				if m := u.turn.FindString(text); m != "" {
+					t.Errorf("%s: %q (%s) in the comment %.160q", place, m, u.instead, text)
+				}
+			}
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -75,7 +95,7 @@ func TestWordsArePlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read < 5000 {
+	if read < 15000 {
 		t.Errorf("only %d texts were read", read)
 	}
 	for _, wrong := range []string{"level is none of error", "mend the server", "held against the floor", "is told by one"} {

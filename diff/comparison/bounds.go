@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds of the lists of a comparison that somebody else wrote. One of explain has some hundred rows.
+// Bounds of the lists of a comparison that somebody else wrote. explain writes a few hundred rows.
 const (
 	maxFewRows  = 1000
 	maxManyRows = 50_000

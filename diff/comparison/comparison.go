@@ -420,8 +420,8 @@ func (g *Gate) Open(code Code, text string) {
 	g.Verdict, g.Code, g.Reason = Inconclusive, code, string(code)+": "+text
 }
 
-// Value is what a field holds, and nothing where the side has no such thing: a kernel that it does not run, a call that
-// it does not make. Rooms that tell of a comparison read its fields by it alone, so that none of them can fail.
+// Value is the value of a field, zero if the side has no such thing: a kernel that it does not run, a call that it does
+// not make. Packages that render a comparison read its fields only through it, so that none of them can fail.
 func Value[T any](v *T) (value T) {
 	if v != nil {
 		value = *v

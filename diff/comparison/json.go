@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// maxBytes bounds what Read accepts. A comparison has some hundred rows.
+// maxBytes bounds what Read accepts. A comparison has a few hundred rows.
 const maxBytes = 16 << 20
 
 // Write validates the comparison and writes it as JSON, one line per row of the long lists, so that two comparisons can
@@ -24,7 +24,7 @@ func Write(w io.Writer, c *Comparison) error {
 
 // Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is
 // read may be shown to everybody: beside what [Comparison.Validate] asks, lists are bounded, counts are not negative,
-// and the verdict is no better than that of the gates it stands on. The numbers are those of whoever wrote them.
+// and the verdict is no better than that of the gates it stands on. Its author vouches for the numbers.
 func Read(r io.Reader) (*Comparison, error) {
 	c, err := report.ReadVersioned[Comparison](r, "comparison", SchemaID, maxBytes)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Comparison) Fill() {
 const closeEnough = 0.5
 
 // Validate reports the first thing that breaks the contract of a comparison: a null list, a number that is not finite,
-// a word that is none of its kind, parts that do not sum.
+// a word that is not of its kind, parts that do not sum.
 func (c *Comparison) Validate() error {
 	if c.Schema != SchemaID {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)

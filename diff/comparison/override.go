@@ -28,8 +28,7 @@ func (c *Comparison) Accept(label, by string) bool {
 	return true
 }
 
-// Withdraw takes back what [Comparison.Accept] did: whoever reads a comparison of somebody else asks for the
-// label again.
+// Withdraw takes back what [Comparison.Accept] did: the reader of another job's comparison asks for the label again.
 func (c *Comparison) Withdraw() {
 	if len(c.Overrides) > 0 {
 		c.Verdict, c.Overrides = c.Overrides[0].From, []Override{}

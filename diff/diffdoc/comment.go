@@ -61,7 +61,7 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 
 // ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
 func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
-	o.Provenance.PageURL = "" // there is none of a comparison that was not made
+	o.Provenance.PageURL = "" // a comparison that was not made has none
 	p := commentPage{o: &o}
 	title := doc.Spans(verdictWord(v), " nothing was judged")
 	if o.Title != "" {

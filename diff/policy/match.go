@@ -171,7 +171,7 @@ type Match struct {
 
 func (m Match) Empty() bool { return m.Glob == "" && m.Regex == "" }
 
-// nameMatch is a match that is ready to be held against many names. One whose expression is none matches nothing.
+// nameMatch is a match that is compiled for many names. If its expression is not valid, it matches nothing.
 type nameMatch struct {
 	glob string
 	expr *regexp.Regexp

@@ -51,9 +51,9 @@ const (
 	Lost                    // it was asked for and is not there: a wrong name, expired, deleted
 )
 
-// FirstRun is the least verdict if there is no base: what the policy says of that, if it has rules that need one.
-// Where it says nothing, that is inconclusive, but for the run before there can be a base, and where budgets were
-// judged and nobody asked for more. If no budget was judged either, nothing was answered, which is never a pass.
+// FirstRun is the least verdict if there is no base: what the policy says of that, if it has rules that need one. If it
+// says nothing, that is inconclusive, but for the run before there can be a base, and where budgets were judged and
+// nobody asked for more. If no budget was judged either, nothing was answered, which is never a pass.
 func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 	switch {
 	case p.Changes() == 0 && checked == 0:

@@ -156,7 +156,7 @@ func (p *Policy) Changes() int {
 	return n
 }
 
-// Validate reports what no policy may say, whoever made it.
+// Validate reports statements that are wrong in every policy.
 func (p *Policy) Validate() error {
 	s := &p.Stats
 	switch {

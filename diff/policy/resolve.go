@@ -132,8 +132,7 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 	}
 }
 
-// Each is the rule for every metric that it means, ready to be held against many names: itself, unless its metric is a
-// pattern.
+// Each is the rule for every metric that it means, compiled for many names: itself, unless its metric is a pattern.
 func (r *Rule) Each() []Rule {
 	list := []Rule{*r}
 	if len(r.of) > 0 {

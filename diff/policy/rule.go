@@ -56,7 +56,7 @@ type Rule struct {
 
 	Optional bool         // it has nothing to say about some captures, and that is no missing metric
 	scale    report.Scale // of the metric, where the rule was held to the metrics that exist
-	names    *nameMatch   // of Match, where the rule is held against many names
+	names    *nameMatch   // of Match, compiled if the rule is used for many names
 	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
 }
 
@@ -233,7 +233,7 @@ func (r *Rule) checkLimits(m MetricFacts) error {
 	return nil
 }
 
-// Fits reports whether a value in one unit can be held against a metric in the other. Metrics that count bytes per
+// Fits reports whether a value in one unit can be compared with a metric in the other. Metrics that count bytes per
 // second say per_second, and values GB/s.
 func Fits(given, metric string) bool {
 	return given == metric || given == report.BytesPerSec && metric == report.PerSecond

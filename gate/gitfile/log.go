@@ -154,7 +154,7 @@ func Resolve(ctx context.Context, dir, name string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Tracked reports whether git keeps the file at path: whoever changes the code can change it.
+// Tracked reports whether git keeps the file at path: a change of the code can then change it.
 func Tracked(ctx context.Context, path string) bool {
 	dir, name := filepath.Split(filepath.Clean(path))
 	_, err := run(ctx, filepath.Clean(dir), "ls-files", "--error-unmatch", "--", name)

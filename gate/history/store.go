@@ -129,7 +129,7 @@ func writable(path string) bool {
 // Name is what errors call the store: its path, or its URL without the password.
 func (s *Store) Name() string { return s.name }
 
-// Close lets go of the store.
+// Close closes the store.
 func (s *Store) Close() error { return s.db.Close() }
 
 // fail says which store an error is of, and what to do about what the database says.

@@ -328,7 +328,7 @@ func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
 	}
 }
 
-// Nearest finds the nearest range around a call whose name has some property.
+// Nearest finds the nearest range around a call whose name has a property.
 type Nearest struct {
 	contexts *Contexts
 	near     []int32 // by node: the nearest around it that has the property, or trace.None

@@ -16,7 +16,7 @@ func newAPITable(l *loader) *eventTable {
 	var names []string
 	place, corr, name := coded(t, &a.place, &a.places), t.number(&a.corr), coded(t, &a.name, &names)
 	place.owner = func(p *callPlace) *owner { return &p.thread }
-	pid := "" // the column of the process, if there is none of the thread
+	pid := "" // the column of the process, if the thread has none
 	t.names = func(info source.Table) []string {
 		tid := info.First("globalTid", "global_tid")
 		if tid == "" {

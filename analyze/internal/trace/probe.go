@@ -208,7 +208,7 @@ func (l *loader) leftOut(tables []source.Table) (names []string) {
 	return names
 }
 
-const maxLeftOut = 64 // nsys has some forty kinds
+const maxLeftOut = 64 // nsys has about forty kinds
 
 // errFound ends a scan that looks for a single row.
 var errFound = errors.New("found")

@@ -16,7 +16,7 @@ import (
 // Ceilings is what units of work would gain at most by changes: the one answer that findings, the report and the page
 // of the critical path give. Of very many units those in the middle are replayed.
 //
-// Where Resolved is false the graph does not explain enough of the units, and no replay of it is believed: what a
+// If Resolved is false the graph does not explain enough of the units, and no replay of it is believed: what a
 // change is worth is then its face value, the time on the GPU that nothing else covers, or the idle time, and is said
 // to be not replayed.
 type Ceilings struct {

@@ -24,8 +24,8 @@ type launch struct {
 	hash  uint64
 }
 
-// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a
-// correlation id. Graphs traced as a whole are told apart by their executable, others by their kernels.
+// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a correlation
+// id. Graphs traced as a whole differ by their executable, others by their kernels.
 func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	device := f.device(t)
 	byCorr := map[int64]int32{}

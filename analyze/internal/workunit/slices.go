@@ -19,7 +19,7 @@ type cut struct {
 // slicer turns cuts into units: from one to the next.
 type slicer struct {
 	*finder
-	names *symbols // by which work is told apart
+	names *symbols // by which work is distinguished
 	units []Unit
 	span  []slice // by unit
 }

@@ -40,7 +40,7 @@ type track struct {
 	comp   int     // of these, how many are compute kernels and whole graphs
 	time   int64   // of comp, durations added up
 	main   int64   // stream with most compute time, or everyStream
-	stream int64   // that units are told apart by, or everyStream
+	stream int64   // by which units are distinguished, or everyStream
 }
 
 // everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is one that is not known.

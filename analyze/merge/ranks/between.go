@@ -52,7 +52,7 @@ func (x *chains) matchRest() {
 	}
 }
 
-// epochs of the host's tracks, or of those of devices, in their order: of the calls that name nobody.
+// epochs of the host's tracks, or of those of devices, in their order: of the calls that name no rank.
 func (x *chains) epochs(device bool, collectives int32) []epoch {
 	at := map[int32]int{}
 	var list []epoch

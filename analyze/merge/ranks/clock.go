@@ -43,7 +43,7 @@ type Aligned struct {
 	Clocks  []Clock
 }
 
-// Align compares clocks by the ends of matched collectives, in which all ranks are let go at the same moment: from the
+// Align compares clocks by the ends of matched collectives, which release all ranks at the same moment: from the
 // first clock on to those that share a collective with one that is known, and if none is left by messages. All
 // clocks but the first get an offset, and a drift where that explains the ends much better.
 func Align(members []Member, sets []Set) *Aligned {

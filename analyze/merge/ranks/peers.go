@@ -107,8 +107,8 @@ type channel struct {
 // partner is the call that one waits for.
 type partner struct{ member, call int32 }
 
-// channels are the calls that name their root or their other side, by channel and member, in the order of channels. Those
-// of skip are left out; named is told of those whose other side is known.
+// channels are the calls that name their root or their other side, by channel and member, in the order of channels.
+// Those of skip are left out; named is called for those whose other side is known.
 func channels(members []Member, skip func(m, call int) bool, named func(m, call int)) (calls map[channel]map[int][]int32, order []channel) {
 	d := newDirectory(members)
 	calls = map[channel]map[int][]int32{}

@@ -53,8 +53,8 @@ type Heat []float64
 // Columns of a heat map at most.
 const heatColumns = 100
 
-// Study sums up the matched collectives. Who came last is told by the start on the common clock; if the clocks of a
-// set are not known, by who took least, since all are let go at the same moment.
+// Study sums up the matched collectives. The last one is found by the start on the common clock; if the clocks of a set
+// are not known, by who took least, since all are released at the same moment.
 func Study(a *Aligned, sets []Set) *Result {
 	r := &Result{Ranks: make([]Rank, len(a.Members))}
 	st := &study{Aligned: a, Result: r, acts: map[string]int{}, excess: make([]map[int]float64, len(a.Members))}

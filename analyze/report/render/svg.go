@@ -73,7 +73,7 @@ type numberHead struct {
 	Right bool
 }
 
-// numbers is what the chart shows, as a table: for whoever cannot see it, and for whoever wants to copy it.
+// numbers is what the chart shows, as a table: for readers who cannot see it, and to copy from.
 func (p *page) numbers(c doc.Chart) {
 	view := struct {
 		blockView

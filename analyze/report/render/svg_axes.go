@@ -306,7 +306,7 @@ func (p *page) lines(c doc.Chart) {
 	p.legend(names, of)
 }
 
-// isLimit tells the lines that are no data but what data are held against.
+// isLimit reports whether a line is a limit to compare data with, and not data.
 func isLimit(log bool, s doc.Series) bool { return s.Style == "limit" || log && s.Style == "line" }
 
 // ownColour is the colour of a series of explain's own words: that of its name where it has one.

@@ -178,7 +178,7 @@ func (p *page) band(b *doc.Band, from, whole float64) {
 		"\" height=\"16\" class=\"band\"/>")
 }
 
-// arrow is the direction of a change, for whoever does not see its colour.
+// arrow is the direction of a change, for readers who do not see its colour.
 func arrow(v float64, isChange bool) string {
 	switch {
 	case !isChange || v == 0:
@@ -263,8 +263,7 @@ func deltaClass(s doc.Series, i int) markup {
 const forestBend = 0.05
 
 // forest draws changes as points on one axis of relative change, each with its interval, the noise floor around no
-// change, and the limit of its rule. Series are told by their styles: point, low, high, noise and limit; a NaN is
-// unknown.
+// change, and the limit of its rule. Series have one style each: point, low, high, noise and limit; a NaN is unknown.
 func (p *page) forest(c doc.Chart) {
 	of := map[string]*doc.Series{}
 	most := 0.1

@@ -28,7 +28,7 @@ func Colour(name string) (class string, ok bool) {
 }
 
 // palette is the number of colours in the style sheet for series that have no colour of their own (a device, a
-// percentile, a side), after Okabe and Ito, told apart by the colour-blind.
+// percentile, a side), after Okabe and Ito, which the colour-blind can tell apart.
 const palette = 8
 
 // grey is the colour of what is nothing.

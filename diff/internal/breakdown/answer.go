@@ -221,8 +221,8 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 }
 
 // effects are the causes of the change of the unit's time, those that explain most first. If the change itself is
-// not settled, one is named only if it is beyond the noise floor of the unit's time, or if its kernels tell by
-// themselves that they changed.
+// not settled, one is named only if it is beyond the noise floor of the unit's time, or if its kernels
+// alone show the change.
 func (s *story) effects() (list []comparison.AnswerRow, note string) {
 	a := &s.C.Attribution
 	if a.Base <= 0 || math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base {

@@ -18,8 +18,8 @@ const maxElsewhere = 2
 // leastBlocking is from how often in a capture a blocking call is news: one is made when a program ends.
 const leastBlocking = 3
 
-// elsewhere names what only the head does, and the units that were compared do not tell of: a kernel or a blocking call
-// that comes in steps of another kind, or between them. It looks at the captures as a whole.
+// elsewhere names work that only the head does, outside of the units that were compared: a kernel or a blocking call in
+// steps of another kind, or between them. It looks at the captures as a whole.
 func (x *Parts) elsewhere(text string) string {
 	base, rest := kernelShares(x.Base)
 	head, _ := kernelShares(x.Head)

@@ -34,8 +34,8 @@ func (x *Parts) settled() bool {
 	return c == comparison.Regressed || c == comparison.Improved
 }
 
-// ownEvidence reports whether a change of compute time is one that its kernels tell by themselves: all of them moved
-// alike, or one that makes up a part of it is known to have changed.
+// ownEvidence reports whether a change of compute time is one that its kernels alone show: all of them moved alike,
+// or one that makes up a part of it is known to have changed.
 func (x *Parts) ownEvidence(d float64) bool {
 	if shift, ok := x.common(); ok && shift*d > 0 {
 		return true

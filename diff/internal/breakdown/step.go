@@ -246,7 +246,7 @@ func (s *stepper) idle() {
 	s.out.Sporadic = s.out.Idle - s.out.Systematic
 }
 
-// Bounds of what is told of a step.
+// Bounds of the story of a step.
 const (
 	maxStretches   = 5
 	leastStretch   = 0.002 // of the shorter unit

@@ -21,10 +21,10 @@ type story struct {
 	weight float64          // of the change in the base's work, ns
 }
 
-// Bounds of what is told.
+// Bounds of the story.
 const (
 	mostKinds = 4    // kinds of unit
-	namedKind = 0.02 // of the head's unit time, from which a kind that the base lacks is told of
+	namedKind = 0.02 // of the head's unit time, from which a kind that the base lacks is named
 )
 
 // stories are those of the kind that leads the headline, of the others that got slower, and of the head's units that

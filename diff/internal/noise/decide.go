@@ -44,8 +44,7 @@ func CodeOf(v *significance.Verdict) comparison.Code {
 	return comparison.Code(cmp.Or(v.Code, significance.WideInterval))
 }
 
-// decide judges rows as one family and fills in what became of them. Rows whose numbers cannot be judged are none of
-// it.
+// decide judges rows as one family and fills in what became of them. Rows whose numbers cannot be judged are left out.
 func (x *Decider) decide(rows []*comparison.Row, numbers []significance.Number, f Family) {
 	for i, v := range x.Judge(numbers, f) {
 		row, n := rows[i], &numbers[i]

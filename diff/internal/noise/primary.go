@@ -116,7 +116,7 @@ func (x *Decider) tail() (p primary, ok bool) {
 // Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of
 // the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
 // of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which
-// a side has fewer than three units have no row: nothing could be told of them.
+// a side has fewer than three units have no row: too few to judge them.
 func (x *Decider) Rows(chosen pairing.Chosen) {
 	x.numbers, x.drifting, x.apart = map[string]significance.Number{}, map[string]bool{}, map[string]comparison.Part{}
 	x.kind, x.kinds = chosen.Kind, chosen.Kinds
@@ -180,7 +180,7 @@ func (x *Decider) kindRows(list []primary) {
 	}
 }
 
-// describe says of a part of the unit that it did not change to speak of, and of a count that neither way is better.
+// describe says of a part of the unit that it hardly changed, and of a count that neither way is better.
 func (x *Decider) describe(p *primary, row *comparison.Row) {
 	if p.part && math.Abs(comparison.Value(row.Delta)) < pairing.LeastPart*pairing.Shorter(x.Base, x.Head) && comparison.Value(row.Delta) != 0 {
 		row.Class, row.Why, row.NeedCaptures = comparison.Same, immaterial, nil

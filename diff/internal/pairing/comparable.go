@@ -26,7 +26,7 @@ type Sides struct {
 	Moved      string    // says that another device is the slowest on the head; empty if none is
 }
 
-// LeastPart is the share of a unit below which a part of it has not changed to speak of.
+// LeastPart is the share of a unit below which a part of it has hardly changed.
 const LeastPart = 0.005
 
 // Options say what is compared.

@@ -342,7 +342,7 @@ func (j *judge) slower(l report.Labels) bool {
 }
 
 // A measured noise floor above blindFloor, or above blindTimes the tolerance of the rule, hides what the rule is for,
-// whoever measured it. The floor that is assumed if nobody measured one hides nothing.
+// measured or not. The floor that is assumed if nobody measured one hides nothing.
 const (
 	blindFloor = 0.15
 	blindTimes = 5

@@ -176,7 +176,7 @@ func exactClass(base, head float64) comparison.Class {
 	return comparison.Same
 }
 
-// compared finds the rows of the comparison that a rule names: those of every kind of unit that has some, or of the
+// compared finds the rows of the comparison that a rule names: those of every kind of unit that has any, or of the
 // kinds that the rule's labels single out, whatever other labels these carry. Of rows that are of no kind it must be
 // one.
 func (j *judge) compared(r *policy.Rule, id, stat string) []subject {

@@ -224,9 +224,9 @@ func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64
 const refuted = 2
 
 // robust is the pairs' contrast, widened to what it would be if head had started 1 % or 2 % of the units earlier or
-// later: for a smooth trend a late start and a slowdown are the same curve, and only marker numbers rule it out.
-// Where the work has edges, the units themselves do: a shift that doubles the variance of the ln ratios, or with
-// which pairing does not pay, is not considered.
+// later: for a smooth trend a late start and a slowdown are the same curve, and only marker numbers rule it out. If the
+// work has edges, the units themselves do: a shift that doubles the variance of the ln ratios, or with which pairing
+// does not pay, is not considered.
 func robust(base, head []float64, stat Statistic, alpha, least float64, seed uint64) (contrast, bool) {
 	c, ok := pairs(base, head, 0, stat, alpha, least, seed)
 	if !ok {

@@ -10,7 +10,7 @@
 //	1  log drivers wrap lines in JSON, one inside the other: driverLine and jsonRecord take it off (jsonline.go)
 //	2  docker, kubectl, journald and the engine's processes put a prefix before the header: findHeader skips it (head.go)
 //	3  the header has level, clock and source file; the date may lack its year (clock.go)
-//	4  which engine speaks; engines of one server are told apart by number
+//	4  which engine speaks; engines of one server differ by number
 //	5  the message is known by how it begins, never by what it contains, since clients decide what stands inside of it;
 //	   message.go chooses by the first byte, then by prefix, and calls the reader of that form (samples.go for this one)
 //

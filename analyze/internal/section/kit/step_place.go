@@ -444,7 +444,7 @@ func (x *IdleSite) named(words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// group is that of the first call of the operating system; empty where none is named.
+// group is that of the first call of the operating system; empty if none is named.
 func (x *IdleSite) group() string {
 	if len(x.Calls) == 0 {
 		return ""
@@ -478,7 +478,7 @@ func (in *Input) Engine() string {
 	return ""
 }
 
-// AsyncScheduling is the engine's flag for preparing a step while another runs, as a sentence; empty where no engine is
+// AsyncScheduling is the engine's flag for preparing a step while another runs, as a sentence; empty if no engine is
 // recognised.
 func (in *Input) AsyncScheduling() string {
 	return map[string]string{"vllm": " vLLM: --async-scheduling.", "sglang": " SGLang: without --disable-overlap-schedule."}[in.Engine()]

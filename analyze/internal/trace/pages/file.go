@@ -20,7 +20,7 @@
 //
 // The package knows nothing of SQL: which tables there are, and what their columns are, SQLite tells (see Table). It
 // reads plain tables in UTF-8; everything else is ErrUnusual, and SQLite has to read it. It is stricter than SQLite
-// about damage, which it reports as a *PageError; whoever gets one can ask SQLite what it makes of the file.
+// about damage, which it reports as a *PageError; on such an error the caller can ask SQLite to check the file.
 //
 // The format is that of https://www.sqlite.org/fileformat2.html; section numbers in comments are of that page.
 package pages

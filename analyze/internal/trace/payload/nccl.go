@@ -70,7 +70,7 @@ func (f Fields) Add(domain, schema, kind, offset int64, name string) {
 	}
 }
 
-// NCCL reads a payload of a domain; not ok if it is none of NCCL's.
+// NCCL reads a payload of a domain; not ok if it is not one of NCCL's.
 func (f Fields) NCCL(domain int64, b []byte) (c NCCL, ok bool) {
 	c = NCCL{Rank: -1, World: -1, Peer: -1, Bytes: -1}
 	if len(b) < Head {

@@ -19,7 +19,7 @@ import (
 
 // Options say how a file becomes a plain SQLite file.
 type Options struct {
-	// Progress is told of the stage "unpack" the bytes done so far, and at its end once more as "unpack: done". May be
+	// Progress gets the bytes done so far of the stage "unpack", and at its end once more as "unpack: done". May be
 	// nil; it is called from one goroutine at a time.
 	Progress func(stage string, done int64)
 	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.

@@ -136,8 +136,8 @@ const writeSize = 64 << 10
 
 func failed(path string, err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
 
-// scratchPrefix begins the names of scratch folders. Whoever writes into one holds a lock on it, so that what a killed
-// explain left behind can be told apart, and goes.
+// scratchPrefix begins the names of scratch folders. A process that writes into one holds a lock on it, so that what a
+// killed explain left behind can be told apart, and goes.
 const scratchPrefix = ".explain-write-"
 
 // scratchIn makes a scratch folder in parent, with the permissions that the user's umask leaves, and removes those of

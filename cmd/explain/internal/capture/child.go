@@ -80,7 +80,7 @@ func newBook(dir string, environ []string) (*book, error) {
 	me := thisProcess()
 	b := &book{dir: dir, env: append(slices.Clone(environ), keepEnviron),
 		marker: fmt.Sprintf("%s=%d-%d-%d-", markerName, me.PID, me.Start, time.Now().UnixNano())}
-	// a capture that is continued has some already
+	// a continued capture already has them
 	if text, err := os.ReadFile(filepath.Join(dir, recordsFile)); err == nil {
 		_ = json.Unmarshal(text, &b.records)
 	}

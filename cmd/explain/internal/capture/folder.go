@@ -13,7 +13,7 @@ import (
 )
 
 // Folder is an output folder. Captures are made in a scratch folder beside it, .explain-NAME, which is also the claim:
-// whoever has it is the only one to write NAME. Each capture moves into its place when it is whole. What fails after
+// only the process that has it writes NAME. Each capture moves into its place when it is whole. What fails after
 // something was recorded is kept in NAME.failed, from where it can be continued.
 type Folder struct {
 	Stage string // where to write

@@ -96,7 +96,7 @@ func ByName(name string) (Page, bool) {
 // task is what somebody wants to do, and the command that does it.
 type task struct{ want, command string }
 
-// tasks are the doors to explain, in the order in which people come to them.
+// tasks are the ways into explain, the first one first.
 var tasks = []task{
 	{"see a regression, its cause and its page", "explain demo"},
 	{"know where the time of a step goes", "explain trace.sqlite --out report/"},

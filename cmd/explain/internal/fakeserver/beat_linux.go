@@ -18,7 +18,7 @@ const clockMonotonic = 1
 //
 // Why: on Linux an idle Go program waits for its next timer in epoll_wait, which takes whole milliseconds, so that each
 // timer fires up to 1 ms late (netpoll in runtime/netpoll_epoll.go). A timer of the kernel that wakes the program makes
-// it look at its own timers. Where the kernel refuses, nothing beats.
+// it look at its own timers. If the kernel refuses, nothing beats.
 func Beat() (stop func()) {
 	fd, _, errno := syscall.RawSyscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, syscall.O_NONBLOCK|syscall.O_CLOEXEC,
 		0)

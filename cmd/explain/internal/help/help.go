@@ -172,7 +172,7 @@ func write(w io.Writer, cmd *cobra.Command, width int, all bool) error {
 	return err
 }
 
-// writeCommands lists the commands below a command: by their groups, where it has some, in the order of its code.
+// writeCommands lists the commands below a command: by their groups, if it has any, in the order of its code.
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	if !cmd.HasAvailableSubCommands() {
 		return

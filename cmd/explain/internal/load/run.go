@@ -171,8 +171,8 @@ func positive[T int | time.Duration](v T) *int64 {
 	return new(int64(v))
 }
 
-// warmupPrompts is where the prompts of the warm-up begin: none of the load's, lest a prefix cache know those. It is a
-// multiple of three, as the mixed mode wants.
+// warmupPrompts is where the prompts of the warm-up begin: different from the load's, so that no prefix cache knows
+// those. It is a multiple of three, as the mixed mode wants.
 const warmupPrompts = 3 * maxRequests
 
 // warmUp sends requests that are not measured, as many at a time as the load may have in flight. If none succeeds there

@@ -73,7 +73,7 @@ func Report(res *analyze.Result) []File {
 				File{Name: filepath.Join("tables", t.File), Write: func(w io.Writer) error { return render.CSV(w, t) }})
 		}
 	}
-	for i := range res.Details { // whole, where the report has some rows of the table
+	for i := range res.Details { // whole, if the report has only some rows of the table
 		table(&res.Details[i])
 	}
 	for i := range res.Report.Sections {
