@@ -14,10 +14,9 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// JudgeBudgets judges captures that there is nothing to compare with: the first run of a gate, before a baseline was
-// recorded. Rules on changes are left out and counted in the reason; budgets are judged. The comparison has no base,
-// is not comparable, and says [NoBaseline] first. It fails if there is no report, and for the reasons that
-// [Compare] does.
+// JudgeBudgets judges captures without a base: the first run of a gate, before a baseline was recorded. Budgets are
+// judged; rules on changes are left out and counted in the reason. The comparison has no base, is not comparable, and
+// states [NoBaseline] first. It fails if there is no report, and for the reasons for which [Compare] does.
 func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, error) {
 	if len(head) == 0 {
 		return nil, errors.New("diff: there is no report to judge")

@@ -26,8 +26,8 @@ func (e *NotComparable) Error() string {
 }
 
 // Calibrate measures how much metrics differ between captures of the same commit: at least 2, better 5. The error is a
-// [NotComparable] where captures differ in environment, in their work or in the unit of work, if one is
-// there twice, or where two are windows of one session.
+// [NotComparable] if captures differ in environment, in their work or in the unit of work, if one occurs twice, or if
+// two are windows of one session.
 func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	if len(captures) < 2 {
 		return nil, fmt.Errorf(
@@ -107,8 +107,8 @@ func alike(captures []*side.Capture) error {
 	return nil
 }
 
-// sameCapture reports whether two reports are of one capture: their events are equal or, where a report does not say,
-// every metric that both have is, and no timing repeats to the nanosecond in another capture.
+// sameCapture reports whether two reports are of one capture: their events are equal; or if a report lacks their hash,
+// every metric that both have is equal, and no timing repeats to the nanosecond in another capture.
 func sameCapture(a, b *side.Capture) bool {
 	if x, y := a.Report.Capture.Content, b.Report.Capture.Content; x != nil && y != nil {
 		return *x == *y

@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// collapse keeps of the captures of a side those that say something of their own: of copies of a capture the first, of
-// windows of one session the longest. Each that it leaves out is a warning.
+// collapse keeps the independent captures of a side: of copies of a capture the first, of windows of one session the
+// longest. Each that it leaves out gives a warning.
 func collapse(c *comparison.Comparison, name string, captures []*side.Capture) []*side.Capture {
 	var kept []*side.Capture
 	for _, x := range captures {
@@ -88,8 +88,8 @@ const (
 	skippedRows     = 0.01 // of a table
 )
 
-// incomplete says from which captures events are missing, and what else limits trust in them. That nsys says events may
-// be missing is told once, and decides nothing: it says so of most captures of programs that outlive them.
+// incomplete reports from which captures events are missing, and other limits of trust. nsys' own message that events
+// may be missing is reported once, and decides nothing: nsys writes it for most captures of programs that outlive it.
 func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	messages := 0.0
 	for _, s := range []struct {
@@ -120,8 +120,8 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	}
 }
 
-// overhead says which captures cost the program more than the policy allows, which is where they tell little of it, and
-// of which nobody measured that.
+// overhead reports which captures cost the program more than the policy allows, so that they describe it badly, and for
+// which captures it was not measured.
 func overhead(c *comparison.Comparison, most float64, base, head []*side.Capture) {
 	if most <= 0 {
 		return
@@ -146,7 +146,7 @@ func overhead(c *comparison.Comparison, most float64, base, head []*side.Capture
 	}
 }
 
-// whatIsMissing says what is missing from a capture, by evidence.
+// whatIsMissing lists the missing parts of a capture, by evidence.
 func whatIsMissing(x *side.Capture) []string {
 	var what []string
 	if v, known := x.Value("quality.incomplete_units", nil); known && v > incompleteUnits {
@@ -175,7 +175,7 @@ func besideGPU(table string) bool {
 	return false
 }
 
-// doubt takes back what counts of an incomplete capture seem to say: the numbers stand, and nothing follows from them.
+// doubt withdraws the classes of counts of an incomplete capture: the numbers stay, and nothing follows from them.
 func doubt(c *comparison.Comparison) {
 	if !c.Has(comparison.IncompleteCapture) {
 		return

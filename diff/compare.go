@@ -40,7 +40,7 @@ const (
 	DefaultSeed     uint64 = 20260101
 )
 
-// fill puts defaults in, and what the policy says where the options do not. The policy of the caller stays as it is.
+// fill sets defaults, and values of the policy that the options do not set. The policy of the caller stays unchanged.
 func (o *Options) fill() error {
 	if o.Policy == nil {
 		o.Policy = policy.Default()
@@ -75,8 +75,8 @@ func (o *Options) fill() error {
 	return nil
 }
 
-// Compare compares two sides of one or several reports each. It fails only where a side has no report: what cannot be
-// compared is a comparison that says so.
+// Compare compares two sides of one or several reports each. It fails only if a side has no report: sides that cannot
+// be compared give a comparison with that reason.
 func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, error) {
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
@@ -144,7 +144,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	return c, c.Validate()
 }
 
-// comparer is a comparison on its way from room to room.
+// comparer is a comparison in progress.
 type comparer struct {
 	C          *comparison.Comparison
 	Opt        Options
@@ -158,7 +158,7 @@ func (x *comparer) parts() *breakdown.Parts {
 		Floor: x.noise.UnitFloor()}
 }
 
-// compare fills in everything that is said of one kind of unit.
+// compare fills in the results for one kind of unit.
 func (x *comparer) compare() {
 	c := x.C
 	u, h := &x.Base.Captures[0].Report.Unit, &x.Head.Captures[0].Report.Unit
@@ -208,8 +208,8 @@ func unitCoverage(s *side.Side) *float64 {
 	return &sum
 }
 
-// unsettle takes the classes of durations back where the sides turned out not to be comparable: the numbers stand, and
-// nothing may be concluded from them.
+// unsettle withdraws the classes of durations if the sides turn out not to be comparable: the numbers stay, and nothing
+// may be concluded from them.
 func (x *comparer) unsettle() {
 	why := "not comparable: " + string(x.C.Reasons[0].Code)
 	for i := range x.C.Primary {

@@ -1,6 +1,6 @@
-// Package diff compares reports: what changed per unit of work, why, and whether it is real. Reports go in, one or
-// several a side; a [comparison.Comparison] with a verdict comes out. This package is the way in, and leads a
-// comparison from room to room; what is worked out is worked out in these, each of which knows only those above it:
+// Package diff compares reports: what changed per unit of work, why, and whether it is real. It takes one or several
+// reports a side, and returns a [comparison.Comparison] with a verdict. It is the entry point, and calls these
+// packages, each of which imports only those above it:
 //
 //	comparison              the result as plain data, its JSON and its validation
 //	policy                  rules, presets, matching, YAML, waivers

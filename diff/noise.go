@@ -10,11 +10,10 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// Noise is how much metrics differ between captures when nothing changed.
+// Noise is how much metrics differ between captures if nothing changed.
 type Noise = noise.Noise
 
-// Calibration is the noise of several captures of one commit, and what the suggested thresholds would have
-// made of them.
+// Calibration is the noise of several captures of one commit, and how the suggested thresholds would have judged them.
 type Calibration = noise.Calibration
 
 // MeasureRuns is the noise between runs of one workload in one environment, of commits that changed nothing: at least
@@ -30,10 +29,10 @@ func MeasureRuns(runs []*report.Report) (*Noise, error) {
 // ReadNoise reads a noise block, or the calibration that holds one, and validates it.
 func ReadNoise(r io.Reader) (*Noise, error) { return noise.Read(r) }
 
-// WriteCalibration writes a calibration as JSON, which [ReadNoise] reads the noise of.
+// WriteCalibration writes a calibration as JSON, from which [ReadNoise] reads the noise.
 func WriteCalibration(w io.Writer, c *Calibration) error { return noise.WriteCalibration(w, c) }
 
-// ProposePolicy writes a policy file that goes on from a preset, with thresholds beyond the noise that was measured.
+// ProposePolicy writes a policy file that extends a preset with thresholds beyond the measured noise.
 // known are the metrics that exist.
 func ProposePolicy(n *Noise, preset string, known []policy.MetricFacts) (string, error) {
 	return noise.Propose(n, preset, known)

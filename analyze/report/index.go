@@ -6,8 +6,8 @@ import (
 	"unique"
 )
 
-// Index is a report, taken apart once for those who look many things up in it: metrics by id and labels, tables by
-// section and id, kinds of unit by id. The report must not change while it is in use.
+// Index is a report prepared for many lookups: metrics by id and labels, tables by section and id, kinds of unit by id.
+// The report must not change while it is in use.
 type Index struct {
 	Report *Report
 
@@ -19,9 +19,9 @@ type Index struct {
 	main    int // of groups; -1 if none
 }
 
-// Group is one kind of unit with what the report's table of kinds says of it. Unknown numbers are -1.
+// Group is one kind of unit with its row in the report's table of kinds. Unknown numbers are -1.
 type Group struct {
-	ID            string // empty if the report lists the kind in its table alone, so that no metric is of it
+	ID            string // empty if only the report's table lists the kind, so that no metric describes it
 	Phase         string
 	Batch, Tokens int64
 	Signature     string
@@ -106,7 +106,7 @@ func (x *Index) PhaseMain(phase string) int {
 	return slices.IndexFunc(x.groups, func(g Group) bool { return g.Phase == phase })
 }
 
-// readGroups reads the table of kinds of unit and ties its rows to the kinds that the unit lists.
+// readGroups reads the table of kinds of unit and matches its rows with the kinds that the unit lists.
 func (x *Index) readGroups() {
 	t := x.Table("unit", "unit_groups")
 	if t == nil {

@@ -22,17 +22,17 @@ const (
 	HowLeave      How = "leave"
 )
 
-// Merge says what becomes of a metric, or of the cells of a column, when the captures of one run are merged. Its zero
-// value says nothing, and a test refuses it: who declares a number knows what it means for a run.
+// Merge is the rule by which a metric, or a column, is merged over the captures of one run. A test refuses its zero
+// value: the author of a number knows its meaning for a run.
 type Merge struct {
 	How How
-	// Of and Over are ids of metrics, or of columns of the same table: what a ratio is made of, and what a mean is
-	// weighted by.
+	// Of and Over are ids of metrics, or of columns of the same table: the two parts of a ratio, or the value and the
+	// weight of a mean.
 	Of, Over string
 	// More says that a ratio may be over more than Over counts: how much follows from the ratio if that is not 0.
 	More bool
-	// Events is the family of events (kernel, api, memcpy) whose counted durations give percentiles; Sets are the sets of
-	// labels that have them, all where nil.
+	// Events is the family of events (kernel, api, memcpy) whose counted durations give percentiles; Sets are the sets
+	// of labels that have them; nil means all.
 	Events string
 	Sets   []string
 	At     float64 // of a percentile, 0 to 1
@@ -50,15 +50,15 @@ var (
 	Device = Merge{How: HowDevice}
 	// OneDevice is a column with the number in the run of the GPU that a row is of, unknown if it is of several.
 	OneDevice = Merge{How: HowOneDevice}
-	// OfStep is of one step: that of the capture in which it takes longest.
+	// OfStep describes one step: that of the capture in which it takes longest.
 	OfStep = Merge{How: HowStep}
-	// Key tells rows of a table apart: rows with equal keys become one.
+	// Key identifies rows of a table: rows with equal keys are merged.
 	Key = Merge{How: HowKey}
 	// Same is the value that all captures have, unknown if they differ.
 	Same = Merge{How: HowSame}
 	// OfMost is a text of the capture with most of the first column that adds up.
 	OfMost = Merge{How: HowMost}
-	// Leave has no meaning for a run: it stays in the report of each capture.
+	// Leave marks a number without meaning for a run: it stays in the report of each capture.
 	Leave = Merge{How: HowLeave}
 )
 

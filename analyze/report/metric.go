@@ -31,7 +31,7 @@ const (
 	None   Direction = "none"
 )
 
-// Noise says what to expect of a metric when nothing changed: exact values repeat, noisy ones do not.
+// Noise says how a metric behaves if nothing changed: exact values repeat, noisy ones do not.
 type Noise string
 
 // Noise classes of a metric.
@@ -60,18 +60,18 @@ const (
 	Experimental Lifecycle = "experimental"
 )
 
-// MetricDef is what is true of a metric in every report. Sections declare the metrics they emit.
+// MetricDef describes a metric in every report. Sections declare the metrics they emit.
 type MetricDef struct {
 	ID        string
 	Unit      string
 	Better    Direction
 	Assume    Noise
 	Scale     Scale
-	Merge     Merge     // what becomes of it when the captures of a run are merged
+	Merge     Merge     // how it is merged over the captures of a run
 	Stats     bool      // it can carry a summary, so that a rule may name a statistic of it: kernel.duration.p99
 	Lifecycle Lifecycle // "" is Stable
 	Labels    []string  // every dimension it can carry; "" stands for the metric without labels, and so does nil
-	Meaning   string    // one sentence: what is counted, over what
+	Meaning   string    // one sentence: the counted quantity, and its scope
 }
 
 // Define declares a metric of one value and no labels.

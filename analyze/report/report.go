@@ -1,6 +1,6 @@
 // Package report is the model of an analysis: what explain says about one capture, as data.
 //
-// A [Report] is what analyze produces, what report.json holds, and all that a comparison or a renderer ever needs. The
+// A [Report] is the result of analyze, the content of report.json, and the only input of comparisons and renderers. The
 // package knows nothing of traces, of SQLite or of output formats, and imports the standard library only.
 //
 // Conventions that hold for every value in it:
@@ -53,14 +53,14 @@ type Provenance struct {
 	Run             *MeasuredBy  `json:"run,omitempty"`    // of GitHub Actions, where the action's command report made it
 }
 
-// MeasuredBy is the run of a workflow that made a report: one that another run left behind is told from it.
+// MeasuredBy is the run of a workflow that made a report, so that a report left behind by another run is recognised.
 type MeasuredBy struct {
 	ID      int64  `json:"id"`
 	Attempt int64  `json:"attempt"`
 	Base    string `json:"base,omitempty"` // branch that the change was to be merged into
 }
 
-// MapFile is a file that says what names mean: reports made with different ones call the same work differently.
+// MapFile is a file that defines the meaning of names: reports made with different ones call the same work differently.
 type MapFile struct {
 	Kind string `json:"kind"` // phase or kernel
 	Name string `json:"name"` // of the file, without its folder
@@ -89,10 +89,10 @@ type EvidenceFile struct {
 }
 
 // Environment describes where the capture was made, from an allow-list of keys: nothing else of a capture's environment
-// is ever read. [EnvironmentFields] says what a difference in each field means to a comparison.
+// is ever read. [EnvironmentFields] says how a difference in each field affects a comparison.
 type Environment struct {
 	GPUs []GPU `json:"gpus"` // the devices that did work
-	// who recorded the capture where it was not nsys: pytorch
+	// who recorded the capture if it was not nsys: pytorch
 	Source *string `json:"source,omitempty"`
 	// CUDA graphs traced per "graph" or per "node"; null if no graph was seen
 	GraphTrace     *string `json:"graph_trace"`
@@ -141,15 +141,15 @@ type Window struct {
 	Why  string `json:"why"`
 }
 
-// Unit says what one step of the workload is, how it was found, and how many of them were kept.
+// Unit describes one step of the workload, how it was found, and how many of them were kept.
 type Unit struct {
 	Kind    string      `json:"kind"` // nvtx, graph, kernel, none; iteration where it comes from a log
 	Name    string      `json:"name"` // marker pattern, anchor kernel, or empty
 	Why     string      `json:"why"`  // one sentence: how it was found, or why none was
 	Groups  []UnitGroup `json:"groups"`
 	Trimmed UnitTrim    `json:"trimmed"`
-	// Coverage is the share of the GPU's compute time, 0 to 1, that lies in units, those of the warm-up and those that
-	// an end of the capture cut among them.
+	// Coverage is the share of the GPU's compute time, 0 to 1, inside units, including those of the warm-up and those
+	// that an end of the capture cut.
 	Coverage *float64 `json:"coverage"`
 	// where units may start, the best first; of kind kernel, unless --unit named one
 	Anchors []UnitAnchor `json:"anchors,omitempty"`
@@ -178,7 +178,7 @@ type UnitGroup struct {
 	Main  bool   `json:"main"`  // the kind that the report's unlabelled metrics are of; one at most
 	Phase string `json:"phase"` // prefill, decode, mixed, step, …
 	Batch *int64 `json:"batch"` // where the marker carries it
-	// prompt tokens of the step, rounded up to a power of two, where the marker carries them
+	// prompt tokens of the step, rounded up to a power of two, if the marker states them
 	Tokens    *int64 `json:"tokens"`
 	Signature string `json:"signature"` // hash of the canonical kernels and their counts in one unit
 	Kernels   int64  `json:"kernels"`   // kernels in one unit (median)
@@ -208,7 +208,8 @@ type Section struct {
 	Charts     []Chart  `json:"charts"`
 }
 
-// Groups of sections. Those of one group stand together, the first in sight; a section without one is of evidence.
+// Groups of sections. Sections of one group stand together, the first of them visible; a section without a group is
+// about evidence.
 const (
 	GroupRanks   = "Step/ranks"
 	GroupStep    = "Step/unit"
@@ -266,35 +267,35 @@ type Series struct {
 }
 
 // Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics, and the
-// first of them is the number that the title is about. If the capture has units of work, a finding is about the
-// steady part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
+// first of them is the number in the title. If the capture has units of work, a finding and its metrics (steady.*)
+// cover only the steady part, without load, warm-up and tail.
 type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
 	Title    string   `json:"title"`
 	// Place is the range, call chain, call, kernel or thread that holds at least 30 % of the time in question; empty if
-	// nobody knows, or the title says it.
+	// it is not known, or if the title says it.
 	Place    string      `json:"place,omitempty"`
 	Evidence []MetricRef `json:"evidence"`
 	Advice   []string    `json:"advice"`
 	Doc      string      `json:"doc"` // id of the section that made it; `explain doc ID` prints its page
-	// Worth is how much time could be won; nil if that is not known.
+	// Worth is how much time could be saved; nil if that is not known.
 	Worth *Worth `json:"worth,omitempty"`
 }
 
-// Worth is the most time that could be won if what a finding is about went away altogether: a ceiling, no forecast. It
-// is of one device, if several work side by side of the one that has most to win.
+// Worth is the most time that could be saved if the cause of a finding disappeared: an upper bound, not a forecast. If
+// several devices work side by side, it is that of the device with the most to save.
 type Worth struct {
 	Time  int64  `json:"time"`            // ns that could be won, at most Of
 	Of    int64  `json:"of"`              // ns that were looked at: the steady part of the window, else the window
 	Units int64  `json:"units,omitempty"` // units of work that the device ran in that time; 0: none are known
 	Frame string `json:"frame,omitempty"` // what Of is; empty: the judged steps
-	// Replayed says that the units were replayed without what the finding is about: what else would then hold them up is
-	// left out of Time.
+	// Replayed says that the units were replayed without the cause of the finding: Time excludes what would then delay
+	// them instead.
 	Replayed bool `json:"replayed,omitempty"`
 }
 
-// Frames of a worth that is of no judged step.
+// Frames of a worth that is not a part of the judged step.
 const (
 	OfWindow   = "window" // ns of the analysed window
 	OfRun      = "run"    // of the run that a log or a load test describes; only the share means something, as in the next
@@ -305,8 +306,7 @@ const (
 // Share is Time as a part of Of, 0 to 1.
 func (w *Worth) Share() float64 { return float64(w.Time) / float64(w.Of) }
 
-// Remark is what a reader may want to know of the capture or the workload and what would win no time that is known. It
-// has no severity.
+// Remark is a fact about the capture or the workload from which no known time can be saved. It has no severity.
 type Remark struct {
 	ID       string      `json:"id"`
 	Title    string      `json:"title"`
@@ -332,7 +332,7 @@ type MetricRef struct {
 	Labels Labels `json:"labels"`
 }
 
-// Warning is something that limits trust in the numbers. It is not an error: the report stands.
+// Warning limits the trust in the numbers. It is not an error: the report is valid.
 type Warning struct {
 	Code    string `json:"code"`
 	Section string `json:"section"` // id of the section it concerns; empty for the whole report

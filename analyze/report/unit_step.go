@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// UnitSteps says what happens in a unit of work, kernel by kernel: of each kind that leads its phase on its slowest
-// device, and of the main kind on the others, as far as there is room.
+// UnitSteps describes a unit of work kernel by kernel: for each main kind of a phase on its slowest device, and for the
+// main kind on the other devices, as far as there is room.
 type UnitSteps struct {
 	Names      []string `json:"names"`      // of kernels, calls and ranges; what is written elsewhere is the place here
 	Categories []string `json:"categories"` // of kernels, by name; empty for what is none
@@ -32,10 +32,10 @@ var StepCauses = []string{"sync", "host", "launch", "dependency", "unknown"}
 
 const stepCauses = 5
 
-// UnitStep is one kind of unit on one device: the sequence of its kernels, of which each is a position, as the unit
-// shown as the median has it. Every nanosecond of its units is at one position or at one of two more: the end, which is
-// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other
-// units and those at no position take. All sums are over the kept units and close:
+// UnitStep is one kind of unit on one device: the sequence of its kernels in the median unit, each of which is a
+// position. Every nanosecond of its units belongs to a position, to the end (the time after a unit's last kernel until
+// the next unit starts), or to the rest (kernels of other units, and kernels without a position). All sums are over the
+// kept units, and add up:
 //
 //	Time = Σ (gaps + copies + alone) over positions + gaps and copies at the end + rest
 //

@@ -9,7 +9,7 @@ import (
 // SchemaID names the format of a comparison.
 const SchemaID = "explain.comparison/1"
 
-// Comparison is everything explain says of two sides. Times are ns; ratios are head over base; unknown is null.
+// Comparison is the whole result about two sides. Times are ns; ratios are head over base; unknown is null.
 type Comparison struct {
 	Schema     string      `json:"schema"`
 	Tool       report.Tool `json:"tool"`
@@ -82,13 +82,13 @@ func (c *Comparison) Classes() (regressed, improved, unsettled int) {
 type Reason struct {
 	Code Code   `json:"code"`
 	Text string `json:"text"`
-	// Field is what differs, where it is a field of the environment, and Base and Head what it is.
+	// Field is the field of the environment that differs, if it is one, and Base and Head are its values.
 	Field string `json:"field,omitempty"`
 	Base  string `json:"base,omitempty"`
 	Head  string `json:"head,omitempty"`
 }
 
-// Reason adds why the verdict is no better.
+// Reason adds a reason why the verdict is not better.
 func (c *Comparison) Reason(code Code, text string) {
 	c.Reasons = append(c.Reasons, Reason{Code: code, Text: text})
 }
@@ -98,14 +98,14 @@ func (c *Comparison) Has(code Code) bool {
 	return slices.ContainsFunc(c.Reasons, func(r Reason) bool { return r.Code == code })
 }
 
-// Side names what was compared, without paths.
+// Side names the compared captures, without paths.
 type Side struct {
 	Names    []string `json:"names"`
 	Captures int      `json:"captures"`
 	Engine   string   `json:"engine,omitempty"` // who served, with its version; empty if it is not known
 }
 
-// Unit says what was compared per what.
+// Unit is the unit of work that numbers are compared per.
 type Unit struct {
 	Kind   string `json:"kind"` // "kernel → graph" where the sides differ
 	Name   string `json:"name"`
@@ -118,8 +118,8 @@ type Unit struct {
 	// BaseCoverage and HeadCoverage are the shares of GPU compute time that lie in units, 0 to 1, averaged over captures.
 	BaseCoverage *float64 `json:"base_coverage"`
 	HeadCoverage *float64 `json:"head_coverage"`
-	// Overlap is the share of the work that both sides do, 0 to 1, and OverlapNeeded what makes it the same work. Null
-	// where kernels are hidden.
+	// Overlap is the share of the work that both sides do, 0 to 1, and OverlapNeeded the share from which it is the
+	// same work. Null if kernels are hidden.
 	Overlap       *float64 `json:"overlap"`
 	OverlapNeeded float64  `json:"overlap_needed"`
 }
@@ -132,9 +132,9 @@ type Interval struct {
 	Method string  `json:"method"`
 }
 
-// Test is what a test over several captures a side gave, in natural logarithms: the effect, its standard error and
-// degrees of freedom, the threshold it was tested against, the variance between captures as pooled over both sides and
-// as moderated by the other rows.
+// Test is the result of a test over several captures a side, in natural logarithms: the effect, its standard error and
+// degrees of freedom, the threshold, and the variance between captures, pooled over both sides and moderated by the
+// other rows.
 type Test struct {
 	Effect    float64 `json:"effect"`
 	SE        float64 `json:"se"`
@@ -182,17 +182,17 @@ type Attribution struct {
 	Head       float64          `json:"head"`
 	TotalDelta float64          `json:"total_delta"`
 	Rows       []AttributionRow `json:"rows"`
-	// Residual is the total less the finest rows: kernels and others, exposed_copy and idle causes. It holds the
-	// rounding of means and nothing else.
+	// Residual is the total less the finest rows: kernels and others, exposed_copy and idle causes. It holds only the
+	// rounding of means.
 	Residual float64 `json:"residual"`
 }
 
 // AttributionRow is one part. Kind is class, category, kernel, idle_cause, host_cause, host_call or others. Rows of
 // kind class sum to the total. Rows of kind category sum to the classes compute and exposed_comm together, and so do
-// those of kind kernel with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one
-// kernel: compute before communication, and of several the one that started first. Rows of kind host_cause sum to the
-// idle cause host, where the captures tell; those of kind host_call are calls of the host that changed most, of the
-// causes that their category names.
+// those of kind kernel with others; rows of kind idle_cause sum to the class idle. Each nanosecond belongs to one
+// kernel: to compute before communication, and within these to the kernel that started first. Rows of kind host_cause
+// sum to the idle cause host, if the captures record it; those of kind host_call are the calls of the host that changed
+// most, within the causes that their category names.
 type AttributionRow struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
@@ -204,8 +204,8 @@ type AttributionRow struct {
 	PerCallEffect *float64 `json:"per_call_effect"`
 }
 
-// Kernel compares one kernel, or a pair of kernels where one replaced the other. Times add up the durations of its runs
-// in one unit, also where other kernels run at the same time. With c runs of t ns each,
+// Kernel compares one kernel, or a pair of kernels if one replaced the other. Times add up the durations of its runs in
+// one unit, even if other kernels run at the same time. With c runs of t ns each,
 //
 //	count effect    = (c1 - c0) (t0 + t1) / 2
 //	per-call effect = delta - count effect = (t1 - t0) (c0 + c1) / 2
@@ -233,7 +233,7 @@ type Kernel struct {
 	Note string `json:"note"`
 	// how its launch geometry changed: block 4×4 → 16×16; absent if it did not
 	Launch string `json:"launch,omitempty"`
-	// Interval of the ratio, where the row was judged over units or captures; it is around the ratio as it stands here.
+	// Interval of the ratio, if the row was judged over units or captures; it is around the ratio in this row.
 	Interval  *Interval `json:"interval,omitempty"`
 	SplitOf   *string   `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
 	P         *float64  `json:"p"`
@@ -255,7 +255,7 @@ type API struct {
 	Class     Class    `json:"class"`
 }
 
-// Structural is a change of what is done rather than of how long it takes.
+// Structural is a change of the work rather than of its duration.
 type Structural struct {
 	ID    string   `json:"id"`
 	Text  string   `json:"text"`
@@ -279,7 +279,7 @@ type Mix struct {
 	HeadShare *float64 `json:"head_share"`
 }
 
-// Unjudged is a number that is shown with its change and that no rule judges: means over the captures of a side.
+// Unjudged is a number that is shown with its change but that no rule judges: means over the captures of a side.
 type Unjudged struct {
 	ID    string   `json:"id"`
 	Text  string   `json:"text"`
@@ -290,9 +290,9 @@ type Unjudged struct {
 	Ratio *float64 `json:"ratio"` // head over base; null if the base is 0
 }
 
-// Part is one part of the time of the units of a kind: a family of kernels, exposed communication, exposed copies of one
-// kind, idle time of one cause. Times are of the mean unit, ns. If single units carry the change, Delta is what they
-// add, and there is no interval.
+// Part is one part of the time of the units of a kind: a family of kernels, exposed communication, exposed copies of
+// one kind, idle time of one cause. Times are of the mean unit, ns. If single units carry the change, Delta is the time
+// that they add, and there is no interval.
 type Part struct {
 	Unit     string        `json:"unit"` // kind of unit
 	Labels   report.Labels `json:"labels"`
@@ -316,18 +316,18 @@ type PartHits struct {
 	Times float64 `json:"times"` // how many times as long the part is in them; 0: the others have none of it
 }
 
-// Gate is one rule as it was judged.
+// Gate is one judged rule.
 type Gate struct {
 	Rule      string        `json:"rule"`
 	Metric    string        `json:"metric"`
 	Labels    report.Labels `json:"labels"`
 	Level     string        `json:"level"` // error or warn
 	Threshold string        `json:"threshold"`
-	// Limit is the relative change from which the rule objects, signed: of a relative and an absolute part the larger one
-	// for this base. Absent where the rule has no relative part.
+	// Limit is the relative change from which the rule objects, signed: the larger of its relative and absolute part
+	// for this base. Absent if the rule has no relative part.
 	Limit *float64 `json:"limit,omitempty"`
-	// Tested is what the rule was held to where noise decides: the estimate less 1 and the ends of its interval. Absent
-	// where the values alone decide.
+	// Tested is the estimate that is compared with the rule if noise decides: the ratio less 1 and the ends of its
+	// interval. Absent if the values alone decide.
 	Tested *Tested  `json:"tested,omitempty"`
 	Base   *float64 `json:"base"`
 	Head   *float64 `json:"head"`
@@ -352,7 +352,7 @@ type Tested struct {
 	High   float64 `json:"high"`
 }
 
-// PolicyInfo is what the comparison was judged by, beside the rules that the gates name.
+// PolicyInfo describes the policy of the comparison, beside the rules that the gates name.
 type PolicyInfo struct {
 	Preset            string   `json:"preset"` // empty: none
 	Unit              string   `json:"unit"`   // of work that the policy asks for: auto, graph, nvtx:REGEX, …
@@ -371,7 +371,7 @@ type PolicyInfo struct {
 	Residue           []string `json:"residue"`
 }
 
-// WaiverUse is one waiver of the policy and what became of it.
+// WaiverUse is one waiver of the policy and its effect.
 type WaiverUse struct {
 	Rule    string `json:"rule"`
 	Match   string `json:"match"`   // a glob, /an expression/ or both; empty: all that the rule judges
@@ -400,7 +400,7 @@ type Residue struct {
 	Soft  bool   `json:"soft"` // warned of; otherwise named only
 }
 
-// Counts says how much was looked at, even when nothing changed.
+// Counts says how much was compared, even if nothing changed.
 type Counts struct {
 	GatesChecked    int64 `json:"gates_checked"`
 	MetricsCompared int64 `json:"metrics_compared"`
@@ -410,7 +410,7 @@ type Counts struct {
 	UnitsHead       int64 `json:"units_head"`
 }
 
-// Checked reports whether the gate had something to look at.
+// Checked reports whether the gate had anything to judge.
 func (g *Gate) Checked() bool {
 	return g.Verdict != Inconclusive || g.Code == WideInterval || g.Code == Trend || g.Code == TooFewUnits
 }
@@ -443,7 +443,7 @@ func (r *Row) Change() {
 	}
 }
 
-// Warns reports whether a waiver needs somebody's hand.
+// Warns reports whether somebody must act on a waiver.
 func (w *WaiverUse) Warns() bool {
 	return w.Status == WaiverUnused || w.Status == WaiverExpired
 }

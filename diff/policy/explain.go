@@ -35,9 +35,9 @@ type Explanation struct {
 }
 
 // Explain finds the rules that select a metric or a kernel, and which of them judges it: the last one of each kind, for
-// the change and for the budget. subject is a metric (unit.time.p50, gpu.idle_ratio{device=0}), or else the name of a
-// kernel, whose time per unit is meant. metric is what was understood. A metric without labels is asked for with any:
-// then a rule judges what later ones do not select. ignored says that no rule judges this kernel.
+// the change and for the budget. subject is a metric (unit.time.p50, gpu.idle_ratio{device=0}), or the name of a
+// kernel, which means its time per unit. metric is the metric that was found. A metric without labels stands for any
+// labels: then a rule judges what later ones do not select. ignored says that no rule judges this kernel.
 func (p *Policy) Explain(
 	subject string,
 	known []MetricFacts,
@@ -134,8 +134,8 @@ func (r *Rule) selectsAll(other *Rule) bool {
 	return true
 }
 
-// Shadowed are rules of the file, as opposed to those of its preset, that judge nothing, since a later one selects all
-// that they do: pairs of names. A team that orders rules from the special to the general wants to know.
+// Shadowed are rules of the file, not of its preset, that judge nothing, since a later one selects all that they do:
+// pairs of names. They show a team that it ordered rules from the special to the general.
 func (p *Policy) Shadowed() [][2]string {
 	type variant struct {
 		of   int

@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Counts is what a gate contributes to the verdict of the comparison: its own verdict, or what its rule or the policy
-// says of an answer that is none, and warn at most where the rule only warns.
+// Counts is the part of a gate in the verdict of the comparison: its own verdict, or the one that its rule or the
+// policy sets for a missing answer, and warn at most if the rule only warns.
 func (p *Policy) Counts(g *comparison.Gate, onInconclusive comparison.Verdict) comparison.Verdict {
 	v := g.Verdict
 	if v == comparison.Inconclusive {
@@ -51,9 +51,9 @@ const (
 	Lost                    // it was asked for and is not there: a wrong name, expired, deleted
 )
 
-// FirstRun is the least verdict if there is no base: what the policy says of that, if it has rules that need one. If it
-// says nothing, that is inconclusive, but for the run before there can be a base, and where budgets were judged and
-// nobody asked for more. If no budget was judged either, nothing was answered, which is never a pass.
+// FirstRun is the least verdict if there is no base: the policy's, if it has rules that need one. Without a setting it
+// is inconclusive, except for the first run, before a base can exist, and if budgets were judged and nothing else was
+// asked for. If no budget was judged either, nothing was answered, which is never a pass.
 func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 	switch {
 	case p.Changes() == 0 && checked == 0:
@@ -70,7 +70,7 @@ func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 	return comparison.Inconclusive
 }
 
-// Info is what a comparison says of the policy it was judged by.
+// Info describes the policy by which a comparison was judged.
 func (p *Policy) Info() comparison.PolicyInfo {
 	i := comparison.PolicyInfo{
 		Preset: p.Preset, Unit: p.Unit, Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
@@ -87,7 +87,7 @@ func (p *Policy) Info() comparison.PolicyInfo {
 	return i
 }
 
-// Spent is what of a budget that counts from an anchor was used up before the change that is judged.
+// Spent is the part of a budget since an anchor that was used up before the judged change.
 type Spent struct {
 	Ratio float64  // of the base's level to that of the anchor; 0 if it is not known
 	SE    float64  // standard error of its ln, from the noise between runs; 0 if that is not known

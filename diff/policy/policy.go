@@ -13,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Policy is what a team decided about its gate: what is judged, how strictly, and what an answer means that is none. It
-// is what a policy file says together with the preset that the file names.
+// Policy is a team's decision about its gate: what is judged, how strictly, and the verdict for a missing answer. It is
+// a policy file combined with the preset that it names.
 type Policy struct {
 	Preset string // that the file names; empty: none
 
@@ -34,7 +34,7 @@ type Policy struct {
 	presetRules int // of Rules, that are the preset's
 }
 
-// Stats say how sure a verdict must be, and what stands in for an answer that there is not.
+// Stats say how certain a verdict must be, and which verdict stands for a missing answer.
 type Stats struct {
 	Alpha       float64 // adjusted p-value up to which a change of a primary row is real, above 0 and below 0.5
 	FDR         float64 // share of false discoveries among kernels that are found changed, above 0 and below 0.5
@@ -64,7 +64,7 @@ func DefaultStats() Stats {
 		OnMissing: comparison.Inconclusive}
 }
 
-// Waiver accepts, until a day, that a rule is broken. One that has expired accepts nothing any more.
+// Waiver accepts, until a day, that a rule is broken. An expired one accepts nothing.
 type Waiver struct {
 	Rules   []string  // ids of the rules and budgets
 	Match   Match     // of the kernel, call, range or finding; empty: all that the rule judges
@@ -116,7 +116,7 @@ func environmentFields() []string {
 	return names
 }
 
-// Default is judged by if there is no policy file: the preset [defaultPreset].
+// Default is the policy if there is no policy file: the preset [defaultPreset].
 func Default() *Policy {
 	p, err := defaultPolicy()
 	if err != nil {
@@ -208,7 +208,7 @@ func outcome(v comparison.Verdict) bool {
 	return false
 }
 
-// validUnit checks a unit of work as --unit takes it. What its expression matches is for the analysis to say.
+// validUnit checks a unit of work as --unit takes it. Its expression is checked against the capture by the analysis.
 func validUnit(s string) error {
 	kind, expr, has := strings.Cut(s, ":")
 	switch {

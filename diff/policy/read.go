@@ -14,9 +14,9 @@ import (
 )
 
 // Read reads a policy file: YAML, or JSON, which is a part of it. Values carry their units. Unknown keys, metrics,
-// labels and words and values in the wrong unit are errors that name the line, the column and what is nearest to them.
-// known are the metrics that exist; nil takes metrics as they are written. A metric that only comes with labels is
-// meant with any. open reads a file that the policy extends, by the name that it gives; nil: it extends none.
+// labels and words and values in the wrong unit are errors that name the line, the column and the nearest known name.
+// known are the metrics that exist; nil accepts any metric. A metric that only exists with labels stands for any of
+// them. open reads a file that the policy extends, by the name in it; nil: it extends none.
 func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, error)) (*Policy, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxPolicyBytes+1))
 	if err != nil {

@@ -17,8 +17,8 @@ func OfKernel(metric string, l report.Labels) bool {
 	return metric == KernelTime && len(l) == 1 && l["kernel"] != ""
 }
 
-// resolve reads the metric of a rule, which is an id, a glob or an expression, and holds the rule to the metrics that
-// exist. limits is the node that errors of its thresholds are placed at.
+// resolve reads the metric of a rule, which is an id, a glob or an expression, and checks the rule against the metrics
+// that exist. limits is the node at which errors of its thresholds are placed.
 func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, r *Rule) {
 	if d.err != nil {
 		return

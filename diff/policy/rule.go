@@ -18,11 +18,11 @@ const (
 	Both = "both" // any change is bad
 )
 
-// Rule says how much one metric may change, or what it may at most be. A rule judges what its labels and its match
-// select; of several that select the same number, the last one judges it.
+// Rule says how much one metric may change, or the bounds of its value. A rule judges the numbers that its labels and
+// its match select; if several select the same number, the last one judges it.
 //
 // A change breaks the rule if it is real (its class says so) and larger than Rel and larger than Abs, in Direction. A
-// change of exactly the tolerated size is tolerated. Max and Min are budgets: they look at the head alone, and are the
+// change of exactly the tolerated size is tolerated. Max and Min are budgets: they bound the head alone, and are the
 // only rules allowed on numbers that grow with the length of a capture.
 type Rule struct {
 	ID     string        // names the rule in gates; the text of the rule if empty
@@ -49,12 +49,12 @@ type Rule struct {
 	// When says on which head the rule is asked: patterns by field of its environment. One that it does not state is no
 	// reason to leave the rule out.
 	When report.Labels
-	// OnInconclusive is what a change means that is too large and not certain; empty: what the policy says
+	// OnInconclusive is the verdict for a change that is too large and not certain; empty: the policy's
 	OnInconclusive comparison.Verdict
 
-	OnlySlower bool // it fails only where the unit's time got worse too, and warns otherwise
+	OnlySlower bool // it fails only if the unit's time got worse too, and warns otherwise
 
-	Optional bool         // it has nothing to say about some captures, and that is no missing metric
+	Optional bool         // captures may lack its numbers, and that is not a missing metric
 	scale    report.Scale // of the metric, where the rule was held to the metrics that exist
 	names    *nameMatch   // of Match, compiled if the rule is used for many names
 	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
@@ -138,14 +138,14 @@ func SplitStat(metric string) (id, stat string) {
 	return metric, ""
 }
 
-// Grows reports whether a metric, or a statistic of it, says how long somebody recorded: a total does, and so does an
-// extreme of whatever it is.
+// Grows reports whether a metric, or a statistic of it, grows with the length of a recording: a total does, and so does
+// an extreme.
 func Grows(scale report.Scale, stat string) bool {
 	return stat == "min" || stat == "max" || stat == "" && scale == report.Total
 }
 
-// LengthReason says why a change of such a number is not judged, and what can be instead. has says that the metric
-// carries a summary, so that its statistics can be named.
+// LengthReason says why a change of such a number is not judged, and which number to judge instead. has says that the
+// metric carries a summary, so that its statistics can be named.
 func LengthReason(id, stat string, has bool) string {
 	if stat == "min" || stat == "max" {
 		return "the longer a capture, the more extreme its " + stat + "; use p50, p90, p99 or mean, or a budget (<=)"
