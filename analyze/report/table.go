@@ -48,7 +48,7 @@ func (t *Table) Column(id string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID == id })
 }
 
-// Cell is null where the table has no such row or column.
+// Cell is null if the table has no such row or column.
 func (t *Table) Cell(row int, column string) Cell {
 	at := t.Column(column)
 	if at < 0 || row >= len(t.Rows) || at >= len(t.Rows[row]) {
@@ -57,7 +57,7 @@ func (t *Table) Cell(row int, column string) Cell {
 	return t.Rows[row][at]
 }
 
-// Str is the text of a cell, empty where there is none.
+// Str is the text of a cell, empty if there is none.
 func (t *Table) Str(row int, column string) string {
 	s, _ := t.Cell(row, column).Str()
 	return s
@@ -67,7 +67,7 @@ func (t *Table) Str(row int, column string) string {
 func (t *Table) Num(row int, column string) (float64, bool) { return t.Cell(row, column).Num() }
 func (t *Table) Int(row int, column string) (int64, bool)   { return t.Cell(row, column).Int() }
 
-// Whole is an integer cell, -1 where it is not known.
+// Whole is an integer cell, -1 if it is not known.
 func (t *Table) Whole(row int, column string) int64 {
 	if v, ok := t.Int(row, column); ok {
 		return v

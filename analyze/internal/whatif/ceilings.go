@@ -43,7 +43,7 @@ type Ceilings struct {
 	known   sync.Map // func() []int64 by named: the times of units, by place in the list
 }
 
-// named is a change that no function describes: it is the same for whoever asks.
+// named is a change that no function describes: it is the same for every caller.
 type named struct{ hostFree, overlap, graph, noLatency, typical bool }
 
 // Bounds of what is believed.
@@ -139,7 +139,7 @@ type Gained struct {
 	UpTo     float64 // the upper end of the interval, or the mean if there is none
 }
 
-// gainedBy sums up what units gain that take so long in a replay, each the time in its place, -1 where it was not
+// gainedBy sums up what units gain that take so long in a replay, each the time in its place, -1 if it was not
 // replayed.
 func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 	var gains, took []float64
@@ -213,7 +213,7 @@ func (c *Ceilings) times(change *stepgraph.Change) []int64 {
 	return once.(func() []int64)()
 }
 
-// fit is the median error of units that are replayed with typical latencies; false where none could be replayed.
+// fit is the median error of units that are replayed with typical latencies; false if none could be replayed.
 func (c *Ceilings) fit() (median float64, ok bool) {
 	times := c.times(&stepgraph.Change{Typical: true})
 	var off []float64

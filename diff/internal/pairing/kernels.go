@@ -113,7 +113,7 @@ func Renamed(k *comparison.Kernel) bool {
 		equalTimes(comparison.Value(k.Base), comparison.Value(k.Head)) && comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
 }
 
-// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty where none did or a side
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty if none did or a side
 // does not say. Shared memory is a part that a side may lack.
 func launchedOtherwise(base, head string) string {
 	if base == "" || head == "" || base == head {

@@ -153,7 +153,7 @@ func (m *matcher) anchors() func(position float64) float64 {
 // position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
 // kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
 // did, of which it is paired with the one that takes longest. One whose name does not tell its category can stand for
-// a kernel of any, if nothing else was replaced there. Where no neighbours are paired, as in a step of one kernel, it has
+// a kernel of any, if nothing else was replaced there. If no neighbours are paired, as in a step of one kernel, it has
 // to take as long too.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()

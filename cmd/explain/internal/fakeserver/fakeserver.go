@@ -48,7 +48,7 @@ type Script struct {
 	Every int
 	After int
 
-	// Plan, where set, says for each completion request, counted from 0, when its tokens come and how it fails.
+	// Plan, if set, says for each completion request, counted from 0, when its tokens come and how it fails.
 	Plan func(i int) Plan
 	// OnDie is what the fault die does.
 	OnDie func()
