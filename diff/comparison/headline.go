@@ -95,12 +95,12 @@ func moreOf(a, b *Row) int {
 	return cmp.Or(cmp.Compare(time(a), time(b)), cmp.Compare(size(a), size(b)))
 }
 
-// size of a change: of its logarithm where it has one.
+// size of a change: of its logarithm where it has one, as far as sums of floats are exact.
 func size(r *Row) float64 {
 	if r.Ratio == nil || Value(r.Ratio) <= 0 {
 		return 0
 	}
-	return math.Abs(math.Log(Value(r.Ratio)))
+	return math.Round(math.Abs(math.Log(Value(r.Ratio)))*1e9) / 1e9
 }
 
 // Of reports whether a gate judged a row.

@@ -43,3 +43,24 @@ func TestWhatFailsTheOtherWayLeads(t *testing.T) {
 		t.Errorf("%+v leads, which would not fail the other way", row)
 	}
 }
+
+// All work and the mean step change by the same, but for how the sums are rounded: the first leads, whichever side is the base.
+func TestTheFirstOfEqualChangesLeads(t *testing.T) {
+	for _, more := range []float64{1, 1 + 1e-15, 1 - 1e-15} {
+		c := &Comparison{Verdict: Fail}
+		for i, metric := range []string{"work.time", "unit.time.mean"} {
+			base, head := 1e6, 1.29e6
+			if i == 1 {
+				head *= more
+			}
+			r := Row{Metric: metric, Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base, Head: &head, Class: Regressed}
+			r.Change()
+			c.Primary = append(c.Primary, r)
+			c.Gates = append(c.Gates, Gate{Metric: metric, Labels: report.Labels{}, Level: LevelError, Limit: new(0.03), Verdict: Fail,
+				Class: Regressed})
+		}
+		if row, _ := c.Headline(); row == nil || row.Metric != "work.time" {
+			t.Errorf("%v: %+v leads", more, row)
+		}
+	}
+}
