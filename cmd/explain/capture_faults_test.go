@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +72,8 @@ func TestCaptureFaultsAtSystemCalls(t *testing.T) {
 			}
 			want := filesIn(t, filepath.Join(dir, "out"))
 			most := countCalls(t, log)
-			for call, errno := range faultCalls {
+			for _, call := range slices.Sorted(maps.Keys(faultCalls)) {
+				errno := faultCalls[call]
 				for _, n := range drawn(rng, call, most[call]) {
 					code, said, dir := run("-o", "/dev/null", "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", call, errno, n))
 					if strings.Contains(said, "runtime: netpoll") || strings.Contains(said, "fatal error: runtime") || code == 127 {
@@ -88,6 +91,8 @@ func TestCaptureFaultsAtSystemCalls(t *testing.T) {
 					case code == exitOK && !whole:
 						t.Errorf("%s, and the capture is another one:\n%s\nfor\n%s\n%s", what, wrote, want, said)
 					case whole:
+					case name == "repeat" && strings.Count(wrote, "trace.nsys-rep") == strings.Count(said, "Exporting trace"):
+						// each that was recorded is in its place
 					case wrote != "" && name != "repeat" && sums(t, filepath.Join(dir, "out")) != old:
 						t.Errorf("%s, and a part of the capture is there:\n%s\n%s", what, wrote, said)
 					case name == "replace" && wrote == "":
@@ -99,7 +104,7 @@ func TestCaptureFaultsAtSystemCalls(t *testing.T) {
 							kept = "lost.failed"
 						}
 						if resumed := explaintest.Process(t, dir, nil, "capture", "resume", kept, "--out", "again"); kept == "" || resumed.Run() != nil {
-							t.Errorf("%s, and what was recorded is lost: %s\n%s", what, said, sums(t, dir))
+							t.Errorf("%s, and what was recorded cannot be resumed: %s\n%s", what, said, sums(t, dir))
 						}
 					}
 				}

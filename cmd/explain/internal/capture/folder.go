@@ -332,13 +332,22 @@ const OverheadFile = "overhead.json"
 
 const statusFile = "status.json"
 
-// Write leaves the status in a folder.
+// Write leaves the status in a folder. After an error the one that was there stays: on a full disk it is what a
+// capture is continued by.
 func (s *Status) Write(dir string) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, statusFile), append(b, '\n'), 0o644)
+	path := filepath.Join(dir, statusFile)
+	err = os.WriteFile(path+".new", append(b, '\n'), 0o644)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		os.Remove(path + ".new")
+	}
+	return err
 }
 
 // ReadStatus reads the status in a folder; the zero value if there is none.

@@ -94,6 +94,21 @@ func TestReplacedStaysUntilThen(t *testing.T) {
 	wantFiles(t, dir, "out/logs/children.json", "out.failed/status.json", "out.failed/trace.nsys-rep")
 }
 
+// TestStatusStaysWhereItCannotBeWritten: a status that cannot be written leaves the one that was there.
+func TestStatusStaysWhereItCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	if err := (&Status{Out: "first"}).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, statusFile+".new/in", "the way")
+	if err := (&Status{Out: "second"}).Write(dir); err == nil {
+		t.Error("a folder was written over")
+	}
+	if s, err := ReadStatus(dir); err != nil || s.Out != "first" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 // TestFolderIsClaimed: the second who wants a folder is refused before it records, as long as the first lives.
 func TestFolderIsClaimed(t *testing.T) {
 	dir := t.TempDir()
