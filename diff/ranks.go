@@ -305,7 +305,7 @@ func whereRanks(x *comparison.Ranks) string {
 	if worst.Delta == nil || apartBy(&worst, middle) < apartShare*comparison.Value(worst.Base) {
 		return ""
 	}
-	return fmt.Sprintf("%s %s: %s a step, where the middle one changes by %s", x.By, cmp.Or(worst.ID, "(none)"),
+	return fmt.Sprintf("%s %s: %s a step; the middle one changes by %s", x.By, cmp.Or(worst.ID, "(none)"),
 		unit.Delta(comparison.Value(worst.Delta), report.Nanoseconds), unit.Delta(middle, report.Nanoseconds))
 }
 

@@ -65,7 +65,7 @@ func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *r
 	case l.By == "" || l.At.IsZero():
 		return nil, "GitHub does not say who set it, and when"
 	case l.bot || strings.HasSuffix(l.By, "[bot]"):
-		return nil, "it counts only where a person set it, and " + l.By + " is an app"
+		return nil, "it counts only if a person set it, and " + l.By + " is an app"
 	}
 	if ok, why := s.may(ctx, l.By, a); !ok {
 		return nil, l.By + " may not set it" + why

@@ -246,7 +246,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		s.result.Source = fmt.Sprintf("artifact %s of run %d (%s) at %s (%s), sha256 %s", oneLine(s.q.Artifact, 80),
 			run.GetID(), event, short(run.GetHeadSHA()), s.result.Nearness, fingerprint(files))
 		if cand.distance == notAncestor {
-			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: what else was merged there counts as this change's", oneLine(s.q.Branch, 80)))
+			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: other changes merged there count as this change's", oneLine(s.q.Branch, 80)))
 		}
 		return true, nil
 	}

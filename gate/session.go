@@ -32,7 +32,7 @@ type SessionOptions struct {
 	Mode   Mode   // when to comment
 	Key    string // tells several comments of one pull request apart; empty: workflow, job, its matrix, step and folder
 	Folder string // that the step writes into; the usual one is in no key
-	Number int    // of the pull request to comment on, where the event names none; 0: none
+	Number int    // of the pull request to comment on, if the event names none; 0: none
 	Status string // name of a commit status to set on the head; empty: none
 }
 

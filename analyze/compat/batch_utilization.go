@@ -141,7 +141,7 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 		switch mean := *tokens.Mean(); {
 		case mean < batchLow:
 			out.Find("batches_small", evidence,
-				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. Where prefill batches are small too, the load is low or requests arrive one by one.",
+				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. If prefill batches are small too, the load is low or requests arrive one by one.",
 				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache; it makes nothing slower that is not full.")
 		case mean > batchHigh:
 			out.Find("batches_full", evidence,
@@ -150,7 +150,7 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 	}
 	if waiting != nil && *waiting >= batchQueued {
 		out.Find("requests_wait", []report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
-			"Where the KV cache is full, give it more memory or shorten --max-model-len; where it is not, raise --max-num-seqs.",
+			"If the KV cache is full, give it more memory or shorten --max-model-len; if not, raise --max-num-seqs.",
 			"Otherwise the load is above what this server can do: more replicas, or fewer requests.")
 	}
 }

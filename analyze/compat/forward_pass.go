@@ -93,7 +93,7 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 			out.Find("prefill_heavy",
 				[]report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
 				"Use chunked prefill, so that decode steps are not held up (vLLM: on by default in V1), and tune --max-num-batched-tokens: larger for throughput, smaller for the time between tokens.",
-				"Where prompts share their beginning, check that prefix caching hits.")
+				"If prompts share their beginning, check that prefix caching hits.")
 		}
 	}
 	t.Add()

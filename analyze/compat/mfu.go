@@ -303,7 +303,7 @@ func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 		case *prefill >= stageDominates*max(ms, *decode):
 			slices.Reverse(evidence)
 			out.Find("prefill_dominates", evidence,
-				"Look at image resolution and preprocessing (base_size, patch_size, crops): they set how many tokens a prompt has. A lighter vision encoder helps where the vision stages are most of it.")
+				"Look at image resolution and preprocessing (base_size, patch_size, crops): they set how many tokens a prompt has. A lighter vision encoder helps if the vision stages take most of the time.")
 		}
 	}
 	used := over(over(u.flops("decode"), decode, 1e9), peak, 1)

@@ -27,11 +27,11 @@ var MoE = kit.Section{
 		report.Define("moe.layers", report.Count, report.None, report.Exact, report.Level, report.Leave,
 			"layers with experts"),
 		report.Define("moe.experts", report.Count, report.None, report.Exact, report.Level, report.Leave,
-			"experts of the layer, of all layers; unknown where no file states it").By("", "layer"),
+			"experts of the layer, of all layers; unknown if no file states it").By("", "layer"),
 		report.Define("moe.activations", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"times that the router chose an expert of the layer").By("", "layer"),
 		report.Define("moe.coverage", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"share of the experts that some token chose; unknown where it is not known how many there are").
+			"share of the experts that some token chose; unknown if the number of experts is").
 			By("", "layer"),
 		report.Define("moe.dead_experts", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
 			"experts that no token chose").By("", "layer"),
@@ -47,7 +47,7 @@ var MoE = kit.Section{
 				"unlabelled").By("", "layer"),
 		report.Define("moe.imbalance", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
 			"mean over batches of the activations of the busiest expert over those of the least busy chosen one, "+
-				"with a summary over batches; of the whole session, dead experts counted, where no batches were "+
+				"with a summary over batches; of the whole session, dead experts counted, if no batches were "+
 				"sampled").Summarised().By("", "layer"),
 		report.Define("moe.batch_spread", report.Count, report.Lower, report.Noisy, report.Event, report.Leave,
 			"mean over batches of the standard deviation of activations over the chosen experts; the summary is over "+
@@ -295,7 +295,7 @@ func moeWhole(out *kit.Output, layers []moeLayer) {
 		worst = nil
 	}
 	out.Metric("moe.imbalance", nil, worst)
-	out.Note("The session has no samples of imbalance by batch: the value of `moe.imbalance` takes the whole session for one batch, and that of the worst layer where it is unlabelled.")
+	out.Note("The session has no samples of imbalance by batch: the value of `moe.imbalance` takes the whole session for one batch, and that of the worst layer if it is unlabelled.")
 }
 
 func moeFindings(out *kit.Output, layers []moeLayer) {

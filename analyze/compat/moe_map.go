@@ -52,7 +52,7 @@ func moeMap(out *kit.Output, layers []moeLayer) {
 	}
 	out.Chart(c)
 	if perCell > 1 || perRow > 1 {
-		out.Note("The heat map shows the mean of neighbouring experts and layers where there are too many for a cell each; moe_experts.csv has all.")
+		out.Note("The heat map shows the mean of neighbouring experts and layers if there are too many for a cell each; moe_experts.csv has all.")
 	}
 }
 

@@ -13,7 +13,7 @@ var Preemptions = kit.Section{
 	ID: "preemptions", Title: "Preemptions",
 	Evidence: []file.Kind{session.Kind},
 	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of " +
-		"the same request; request_lifecycle.csv, which has the last one only, where there are no resumptions. " +
+		"the same request; request_lifecycle.csv, which has the last one only, if there are no resumptions. " +
 		"The rate is over requests that were seen to start.",
 	Findings: []kit.FindingDef{
 		{ID: "preempted_often", Title: "Many requests are preempted"},
@@ -25,7 +25,7 @@ var Preemptions = kit.Section{
 		report.Define("preemption.requests", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"requests seen from their start"),
 		report.Define("preemption.rate", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-			"preemptions over requests seen from their start; unknown where the session recorded preempted requests "+
+			"preemptions over requests seen from their start; unknown if the session recorded preempted requests "+
 				"only"),
 		report.Define("preemption.delay", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
 			"median time from a preemption to the request's resumption; the summary is over resumptions").Summarised(),

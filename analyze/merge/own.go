@@ -161,7 +161,7 @@ func (s *rankSection) experts() {
 		Evidence: []report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}},
 		Advice: []string{
 			"Replicate the experts that most tokens go to, or place them anew (expert parallel load balancing).",
-			"Compare with the tokens that each expert got, where the server logs them: explain doc expert_load.",
+			"Compare with the tokens that each expert got, if the server logs them: explain doc expert_load.",
 		}, Doc: "ranks", Worth: &report.Worth{Time: min(int64(math.Round(lost)), window), Of: window}})
 }
 

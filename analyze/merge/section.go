@@ -75,10 +75,10 @@ var Metrics = []report.MetricDef{
 	report.Define("ranks.expert_imbalance", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 		"rank.expert_time of the rank with most over the mean of all ranks: 1 is even"),
 	report.Define("ranks.gpu_idle_ratio", report.Ratio, report.Lower, report.Noisy, report.Event, report.Leave,
-		"median over GPUs of gpu.idle_ratio, where a run has more GPUs than have metrics of their own; the summary is "+
+		"median over GPUs of gpu.idle_ratio, if a run has more GPUs than have metrics of their own; the summary is "+
 			"over GPUs").Summarised(),
 	report.Define("ranks.gpu_kernel_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-		"median over GPUs of kernel.total_time, where a run has more GPUs than have metrics of their own; the summary is "+
+		"median over GPUs of kernel.total_time, if a run has more GPUs than have metrics of their own; the summary is "+
 			"over GPUs").Summarised(),
 	report.Define("ranks.energy", report.Joules, report.Lower, report.Noisy, report.Total, report.Leave,
 		"energy of all GPUs of the run: gpu.energy added up, of a GPU that several captures saw the most; "+
@@ -165,7 +165,7 @@ func (s *rankSection) totals() {
 		s.int("ranks.missing", nil, missing, n)
 		if missing > 0 {
 			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, s.missing())
-			s.warn("missing_ranks", fmt.Sprintf("%d of %d ranks were merged; no capture of %s. What follows is of the ranks that are there.",
+			s.warn("missing_ranks", fmt.Sprintf("%d of %d ranks were merged; no capture of %s. All that follows is of those ranks.",
 				n, s.world, s.missing()))
 		}
 	} else {

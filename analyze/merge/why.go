@@ -80,7 +80,7 @@ func (s *rankSection) findFirst(c *chain) {
 			evidence = append(evidence, report.MetricRef{ID: id, Labels: l})
 		}
 	}
-	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s of it. What it does before is in the table of what ranks did longer than those who wait.",
+	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s of it. The table of what ranks did longer than those who wait shows its time before that.",
 		s.f.captures[r.capture].Name, r.label, s.ranks[c.waiter].label, float64(c.At)/1e9)}
 	if len(c.hops) > 0 {
 		advice = append(advice, "On the way "+s.ranksNamed(c.hops)+" only hands the waiting on: nothing is to be found there.")

@@ -34,7 +34,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVarP(&f.Out, "out", "o", "",
 		"write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
 	fl.StringVar(&f.Out, "output-dir", "", "the same as --out")
-	fl.BoolVar(&f.Force, "force", false, "replace the folder where it exists")
+	fl.BoolVar(&f.Force, "force", false, "replace the folder if it exists")
 	fl.BoolVar(&f.DryRun, "dry-run", false, "print the commands and run none")
 	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
 	fl.IntVar(&f.Repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")

@@ -46,7 +46,7 @@ Modes:
   light    as little overhead as possible: no OS calls, CUDA graphs as a whole
 
 MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the
-environment where no flag says otherwise; the API key of a server from VLLM_API_KEY, or from
+environment if no flag says otherwise; the API key of a server from VLLM_API_KEY, or from
 --api-key among its arguments.`,
 		Example: `  explain capture vllm --model meta-llama/Llama-2-7b-hf --mode quick
   explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --load-mode decode --concurrency 16 --num-requests 200 --out run/

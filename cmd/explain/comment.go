@@ -138,7 +138,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 			list = append(list, gate.Leg{Name: l.Title, Comparison: l.Comparison})
 		}
 		if err := s.Accept(ctx, list, f.github.acceptance("")); err != nil {
-			s.Say("what was judged is not kept, so that no label can accept it: " + err.Error())
+			s.Say("the verdict is not kept, so that no label can accept it: " + err.Error())
 		}
 	}
 	text := commentText(legs, f.merge, f.github.provenance(s))

@@ -40,8 +40,8 @@ change must exceed both. If several rules select a number, the last one judges i
 ` + defaultRules() + `
 A duration fails only if the change is larger than the rule, larger than the noise floor ("explain
 policy init"; 5 % without calibration) and certain, judging by the units inside the captures (explain
-doc statistics). What cannot be known is inconclusive, never a pass. A policy file (--policy) can set
-all of this: explain policy --help.
+doc statistics). If something cannot be known, the verdict is inconclusive, never a pass. A policy
+file (--policy) can set all of this: explain policy --help.
 
 Sides that differ on purpose (another GPU, tensor parallelism, batch size, engine) are compared with
 --study FIELD, which shows the difference and gives no verdict.

@@ -111,7 +111,7 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.baselineBranch, "baseline-branch", "",
 		"the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
 	fl.StringVar(&f.baselineFile, "baseline-file", "",
-		"use this checked-in report `FILE`, where it exists, if there is no other base")
+		"if there is no other base, use this checked-in report `FILE`, if it exists")
 	fl.StringVar(&f.historyArtifact, "history-artifact", "",
 		"take the history from the artifact of this `NAME` of a run on the base branch (GitHub Actions)")
 	fl.StringVar(&f.baseCommit, "base-commit", "", "the `COMMIT` that --base was measured at, for the comment to name")
@@ -384,7 +384,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 					doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
 		}
 		if err := s.Accept(ctx, []gate.Leg{{Comparison: j.c}}, f.github.acceptance(f.rules.policy)); err != nil {
-			s.Say("what was judged is not kept, so that no label can accept it: " + err.Error())
+			s.Say("the verdict is not kept, so that no label can accept it: " + err.Error())
 			j.options.AcceptLabel = ""
 		}
 	}

@@ -51,7 +51,7 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 		"`WHEN` to comment on the pull request (GitHub Actions): "+strings.Join(commentModes, ", "))
 	fl.StringVar(&f.commentKey, "comment-key", "",
 		"`KEY` that tells several comments of one pull request apart (default: workflow and job)")
-	fl.IntVar(&f.pull, "pull-request", 0, "`NUMBER` of the pull request to comment on, where the event names none")
+	fl.IntVar(&f.pull, "pull-request", 0, "`NUMBER` of the pull request to comment on, if the event names none")
 	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (permission statuses: write)")
 	fl.StringVar(&f.reportURL, "report-url", "",
 		"link the comment to diff.html at this `URL` (default: the artifacts of the run)")

@@ -30,7 +30,7 @@ is no second capture), without those that come out of payloads and of
 events of plugins, which can hold anything: power, NCCL's message sizes, Python's stacks.
 
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
-since reports are made of them; what looks like an access token in one is replaced by [redacted].
+since reports are made of them; texts in them that look like an access token are replaced by [redacted].
 Ranges and threads can have any name, and scrub warns if one looks like a token, an e-mail address or
 a prompt. --names says how they are written:
 

@@ -187,7 +187,7 @@ func (r *Rule) Does() string {
 	case r.Level == comparison.LevelOff:
 		return "is not judged"
 	case r.Metric == comparison.MetricStructure:
-		return verb + " where there is a finding"
+		return verb + " if the structure of a step changed"
 	case r.Budgeted():
 		return verb + " unless it is " + r.Threshold() + ", with or without a baseline"
 	}
@@ -199,7 +199,7 @@ func (r *Rule) Does() string {
 		text += ", warns beyond " + r.Milder.Threshold()
 	}
 	for _, field := range slices.Sorted(maps.Keys(r.When)) {
-		text += ", where " + field + " is like " + r.When[field]
+		text += ", if " + field + " is like " + r.When[field]
 	}
 	return text
 }

@@ -139,7 +139,7 @@ func TestCreepFailsAtTheThirdMerge(t *testing.T) {
 			if merge == 3 && !strings.Contains(g.Reason, "before: 0000000000 +") {
 				t.Errorf("nobody is named: %s", g.Reason)
 			}
-			if merge == 6 && !strings.Contains(g.Reason, "what was before is known to ±0.") {
+			if merge == 6 && !strings.Contains(g.Reason, "the time before is known to ±0.") {
 				t.Errorf("creep counts as noise: %s", g.Reason)
 			}
 		}

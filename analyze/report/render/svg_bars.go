@@ -345,6 +345,6 @@ func (p *page) forest(c doc.Chart) {
 	}
 	p.put("</svg><span></span></div>\n</div>\n<p class=\"muted\">" +
 		text("A point is the change that the rule was held to, the line its interval, the shaded part the noise floor, the "+
-			"dashed mark the limit of the rule for this base. A rule fails where the point lies beyond both and the interval "+
+			"dashed mark the limit of the rule for this base. A rule fails if the point lies beyond both and the interval "+
 			"beyond zero. The axis is even up to about 5 %, and bends beyond.") + "</p>\n")
 }

@@ -467,7 +467,7 @@ func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 		text += "; before: " + strings.Join(spent.By, ", ")
 	}
 	if spent.SE > 0 {
-		text += "; what was before is known to ±" + unit.Percent(1.96*spent.SE)
+		text += "; the time before is known to ±" + unit.Percent(1.96*spent.SE)
 	}
 	switch {
 	case worse(total) <= *r.Max:

@@ -267,7 +267,7 @@ func (x *late) pythonTable(in *kit.Input, out *kit.Output) {
 	}
 	if len(in.Trace.Python) == 0 {
 		if x.runsPython(in) && in.Trace.PythonUnread == 0 {
-			out.Note("What a thread runs in Python is not in this capture: nsys profile --python-sampling=true records its stacks, " +
+			out.Note("This capture has no Python stacks of threads: nsys profile --python-sampling=true records them, " +
 				"--trace=…,python-gil its waits for Python's lock.")
 		}
 		return

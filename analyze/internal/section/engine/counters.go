@@ -24,7 +24,7 @@ var Counters = kit.Section{
 		report.Define("serve.requests_ended", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"requests that ended, by the reason: stop, length, abort, error").By("", "reason"),
 		report.Define("serve.preemptions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
-			"requests that lost their place in the KV cache and were computed again; only where the log says so"),
+			"requests that lost their place in the KV cache and were computed again; only if the log says so"),
 		report.Define("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
 			"share of prompt tokens found in the prefix cache"),
 		report.Define("serve.kv_cache_usage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,

@@ -192,7 +192,7 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 	}
 	if s.KVPools > 1 {
 		o.Note("The engine has " + strconv.FormatInt(s.KVPools, 10) +
-			" pools of KV cache, which hold different layers: what one token needs cannot be told from their sum.")
+			" pools of KV cache, which hold different layers: their sum does not tell what one token needs.")
 	}
 	if t.Len() > 0 {
 		o.Note("The engine prints memory with two decimals, which limits the precision of what is computed from it.")

@@ -12,7 +12,7 @@ var Errors = kit.Section{
 	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one " +
 		"process that follow each other, or were written in the same second, are one error: a traceback is one, " +
 		"however many lines it has. Errors after the server was told to stop (SIGTERM, SIGINT, a drain) are counted " +
-		"apart: its parts fall away one after the other, and say so. What the lines say is not shown: they hold paths " +
+		"apart: its parts fall away one after the other, and say so. Their text is not shown: it holds paths " +
 		"and what clients sent.",
 	Findings: []kit.FindingDef{
 		{ID: "server_errors", Title: "The log holds errors"},
@@ -71,7 +71,7 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 	out.Int("serve.error_lines", nil, e.Lines)
 	if e.AfterStop > 0 {
 		out.Int("serve.errors_after_stop", nil, e.AfterStop).N = e.AfterStop
-		out.Note("The server was told to stop; what it says of errors after that is in no class and no finding.")
+		out.Note("The server was told to stop; errors after that are in no class and no finding.")
 	}
 	t := out.Table("server_errors")
 	for c, n := range e.Count {

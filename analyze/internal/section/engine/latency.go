@@ -16,7 +16,7 @@ var Latency = kit.Section{
 		"observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, " +
 		"as Prometheus does, and can be wrong by its width. Least and greatest are the edges of the outermost " +
 		"buckets that hold any; the mean is exact; the standard deviation takes observations as spread evenly " +
-		"over their bucket. What lies above the last bucket's edge has no percentile: it is unknown, and the " +
+		"over their bucket. Percentiles above the last bucket's edge are unknown, and the " +
 		"table says what it is above. Of two dumps the difference counts, of one everything since the server " +
 		"started.",
 	Findings: []kit.FindingDef{

@@ -39,7 +39,7 @@ var Serving = kit.Section{
 		report.Define("serve.external_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
 			"the same of a KV cache outside of the engine"),
 		report.Define("serve.preemptions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
-			"requests that lost their place in the KV cache and were computed again; only where the log says so"),
+			"requests that lost their place in the KV cache and were computed again; only if the log says so"),
 	},
 	Tables: []report.Table{
 		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv", Merge: report.Leave,

@@ -13,7 +13,7 @@ import (
 var Memory = kit.Section{
 	ID: "gpu_memory", Group: report.GroupMemory, Title: "GPU memory",
 	Derivation: "Allocations and frees that the driver reports, from the start of the capture to the end of the window. " +
-		"What was allocated before the capture is not known: a free of it counts apart and changes nothing. A " +
+		"Allocations before the capture are not known: a free of one counts apart and changes nothing. A " +
 		"caching allocator asks the driver for large pieces, so that this is what it holds, not what tensors use.",
 	Metrics: []report.MetricDef{
 		report.Define("gpu_memory.peak", report.Bytes, report.Lower, report.Noisy, report.Level, report.Device,

@@ -37,7 +37,7 @@ var Graphs = kit.Section{
 			"kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted"),
 		report.Define("graph.unique", report.Count, report.None, report.Exact, report.Level, report.Sum,
 			"distinct CUDA graphs that ran, per process and device: executable graphs where they were traced as a "+
-				"whole, else graphs by id, where the capture has it, and distinct sets of kernels per launch"),
+				"whole, else graphs by id, if the capture has it, and distinct sets of kernels per launch"),
 		report.Define("graph.kernels_per_launch", report.Count, report.None, report.Exact, report.Event, report.Leave,
 			"mean number of kernels of one graph launch; the summary is over launches").Summarised(),
 	},
@@ -148,7 +148,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 	case len(runs) == 0:
 		out.Status(report.NotApplicable, "no CUDA graph runs in the window")
 	case len(whole) > 0:
-		out.Status(report.Partial, "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): what runs inside them is hidden")
+		out.Status(report.Partial, "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): the kernels inside them are hidden")
 	}
 	if slices.ContainsFunc(nodes, func(r graphRun) bool { return r.key.graph < 0 }) {
 		out.Note("Graphs were traced by node (--cuda-graph-trace=node): a graph has no id here, launches with the same kernels are taken for the same graph.")

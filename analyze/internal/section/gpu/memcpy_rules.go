@@ -139,7 +139,7 @@ func ruleFinding(in *kit.Input, out *kit.Output, rule int) {
 		).OfIdle(s, s.Staged, timeline.CauseHost, timeline.CauseSync, timeline.CauseLaunch)
 	case ruleSyncCopy:
 		out.Find("sync_copy", evidence,
-			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed (PyTorch: .to(device, non_blocking=True)).",
+			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event before the result is used (PyTorch: .to(device, non_blocking=True)).",
 		).OfIdle(s, s.Blocked, timeline.CauseSync, timeline.CauseHost, timeline.CauseLaunch)
 	case ruleSyncMemset:
 		out.Find("sync_memset", evidence,

@@ -80,7 +80,7 @@ func twin(
 	id, unit string, better report.Direction, scale report.Scale, labels ...string,
 ) report.MetricDef {
 	return report.MetricDef{ID: "steady." + id, Unit: unit, Better: better, Assume: report.Noisy, Scale: scale, Merge: report.Leave,
-		Labels: labels, Meaning: id + " of the steady part; there where a finding quotes it"}
+		Labels: labels, Meaning: id + " of the steady part; only if a finding quotes it"}
 }
 
 func steady(in *kit.Input, out *kit.Output) {

@@ -86,7 +86,7 @@ func hostOnly(in *kit.Input, out *kit.Output) {
 		share := float64(ns) / float64(x.last-x.first)
 		out.FindAs("host_place", "No kernel was captured: the host is "+what+kit.Quoted(p.name)+" for "+formatRatio(share)+" of the time",
 			[]report.MetricRef{kit.Ref("capture.place_time", p.label, p.name), kit.Ref("capture.host_time")},
-			"Trace the process that launches kernels, while it works (--trace=cuda,nvtx): what a GPU would gain is known only then.",
+			"Trace the process that launches kernels, while it works (--trace=cuda,nvtx): only then explain knows what a GPU would gain.",
 		).At(p.name).Costs(kit.WorthOf(report.OfRun, float64(ns), float64(x.last-x.first)))
 		return
 	}

@@ -17,7 +17,7 @@ var Phases = kit.Section{
 	Derivation: "Range names map to phases by --phase-map, or by built-in patterns for vLLM, SGLang, " +
 		"TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the " +
 		"innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping " +
-		"range open on the thread. What no phase claims is the row unmapped.",
+		"range open on the thread. Time of no phase is in the row unmapped.",
 	Findings: []kit.FindingDef{
 		{ID: "dominant_phase", Title: "One phase dominates the attributed GPU kernel time"},
 		{ID: "dominant_phase_wall", Title: "One NVTX phase dominates the host time"},

@@ -176,7 +176,7 @@ func (c *checks) gpuActivity() {
 		return
 	}
 	if !c.in.CallsHaveNames() {
-		c.failed(check, measured{}, "no_strings", "The names of the API calls are missing: "+kit.NoCallNames+". What was launched and what blocked is unknown.")
+		c.failed(check, measured{}, "no_strings", "The names of the API calls are missing: "+kit.NoCallNames+". Launches and blocking calls are unknown.")
 		return
 	}
 	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil),
@@ -323,7 +323,7 @@ func (c *checks) cutTrace() {
 func (c *checks) skippedRows() {
 	const check = "rows have sound times"
 	if m := &c.in.Trace.Meta; m.Cut {
-		c.out.Warn("cut_file", "The file is cut off: the profiler was stopped while it wrote. What comes before is read.")
+		c.out.Warn("cut_file", "The file is cut off: the profiler was stopped while it wrote. The part before is read.")
 	}
 	if m := &c.in.Trace.Meta; m.Resolution > 1 {
 		c.out.Warn("coarse_times", "Times are whole multiples of "+formatCount(m.Resolution)+" ns: a single duration may be off by as much.")

@@ -25,5 +25,5 @@ func (c *checks) names() {
 			kinds = append(kinds, formatCount(count[k])+" like "+k.Article())
 		}
 	}
-	c.out.Warn("private_names", "Names of NVTX ranges that look private: "+strings.Join(kinds, ", ")+". Read them before you share this report, or report on a copy: explain scrub --names hash. What looks like a token is replaced by "+secret.Redacted+".")
+	c.out.Warn("private_names", "Names of NVTX ranges that look private: "+strings.Join(kinds, ", ")+". Read them before you share this report, or report on a copy: explain scrub --names hash. Texts that look like a token are replaced by "+secret.Redacted+".")
 }

@@ -36,7 +36,7 @@ var Sync = kit.Section{
 			"share of the window that the most blocked thread spent in blocking synchronisation calls").By("", "pid"),
 		report.Define("sync.gpu_busy_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
 			"share of the time in blocking synchronisation calls during which GPU work of the waiting process ran: "+
-				"what is missing to 1 was not waiting for the GPU").By("", "pid"),
+				"the rest up to 1 was not waiting for the GPU").By("", "pid"),
 		report.Define("wait.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
 			"time spent inside calls that query an event or a stream, make a stream wait, or can block without being "+
 				"a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the summary is over "+
@@ -46,7 +46,7 @@ var Sync = kit.Section{
 				"call (cudaThreadSynchronize, allocating and freeing memory)").By("api"),
 		report.Define("sync.record_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
 			"duration of all synchronisation records of the driver, queries and stream waits included: a second "+
-				"source, used where the API calls are missing"),
+				"source, used if the API calls are missing"),
 		report.Define("sync.record_count", report.Count, report.None, report.Exact, report.Total, report.Sum,
 			"synchronisation records of the driver, queries and stream waits included"),
 	},

@@ -42,7 +42,7 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 			old = true
 			out.Find("sync_old", []report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
 				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
-				"Wait for one event or stream instead, and only where the host needs the result.").At("cudaThreadSynchronize").OfIdle(in.Step(), e.Total, barrierIdle...)
+				"Wait for one event or stream instead, and only when the host needs the result.").At("cudaThreadSynchronize").OfIdle(in.Step(), e.Total, barrierIdle...)
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()

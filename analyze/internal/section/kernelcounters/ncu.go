@@ -28,7 +28,7 @@ var Kernels = kit.Section{
 		report.Define("ncu.dram_throughput", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
 			"bytes per second read from and written to device memory").Summarised().By("", "kernel"),
 		report.Define("ncu.dram_bytes", report.Bytes, report.Lower, report.Noisy, report.Total, report.Leave,
-			"bytes read from and written to device memory by the launches where they were counted").By("kernel"),
+			"bytes read from and written to device memory by the launches for which they were counted").By("kernel"),
 		report.Define("ncu.dram_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
 			"throughput of device memory, of its peak").Summarised().By("", "kernel"),
 		report.Define("ncu.sm_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,

@@ -26,7 +26,7 @@ func (s *ncuRun) findings(coverage *float64) {
 			s.out.Find("latency_bound",
 				[]report.MetricRef{kit.Ref("ncu.bound_time", "bound", string(ncu.Latency)), kit.Ref("ncu.duration")},
 				"Neither SMs nor memory are busy in them: give a launch more work (a larger batch, split-K, more blocks), or have fewer of them (fusion).",
-				"Where the possible occupancy is low, registers or shared memory limit it; the sections Warp State Statistics and Scheduler Statistics say what warps wait for.")
+				"If the possible occupancy is low, registers or shared memory limit it; the sections Warp State Statistics and Scheduler Statistics say what warps wait for.")
 		}
 	}
 	s.topFinding()
@@ -50,7 +50,7 @@ func (s *ncuRun) boundTime(b ncu.Bound) float64 {
 // boundAdvice is the advice for a kernel, by its limit.
 var boundAdvice = map[ncu.Bound][]string{
 	ncu.Memory:   {"It waits for memory: move fewer bytes (a narrower data type for weights, activations or the KV cache, fusion with its neighbours), or use each byte for more (a larger batch, a kernel that tiles better)."},
-	ncu.Compute:  {"It is limited by arithmetic: a narrower data type (fp8 instead of bf16), tensor cores where it does not use them, or less to compute."},
+	ncu.Compute:  {"It is limited by arithmetic: a narrower data type (fp8 instead of bf16), tensor cores if it does not use them, or less to compute."},
 	ncu.Balanced: {"Arithmetic and memory are about equally busy: only less work makes it faster, by a better algorithm or a narrower data type for both."},
 	ncu.Latency:  {"Neither arithmetic nor memory is busy: give it more parallel work (a larger batch, more and smaller blocks, split-K or split-KV), or fuse it into its neighbours."},
 }

@@ -242,7 +242,7 @@ func (x *IdleSite) Title(in *Input) string {
 	s := in.Step()
 	text := "GPU idle " + unit.Percent(s.Share(s.Idle))
 	if left := s.IdleLeft(); left < s.Idle {
-		text += ", of it " + unit.Percent(s.Share(left)) + " not by reading values back"
+		text += ", " + unit.Percent(s.Share(left)) + " besides read-backs"
 	}
 	text += ": "
 	who := cmp.Or(x.Thread, "the launching thread")
@@ -425,7 +425,7 @@ func (x *IdleSite) Advice(in *Input) []string {
 	}
 	if len(x.Ranges) > 0 {
 		return []string{"Look at what the program does there between launches, and move it out of the step or to another thread." + in.AsyncScheduling(),
-			"Where it is launching kernel by kernel, a CUDA graph" + in.graphFlag() + " makes it one call."}
+			"If it is launching kernel by kernel, a CUDA graph" + in.graphFlag() + " makes it one call."}
 	}
 	return []string{in.ahead(), where}
 }

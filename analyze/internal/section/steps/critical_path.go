@@ -195,7 +195,7 @@ func (r *pathRun) found() {
 	}
 	if lost := f.Unrecorded + f.Contradicted; lost > 0 {
 		r.out.Note(strconv.FormatInt(lost, 10) + " of " + strconv.FormatInt(waits, 10) +
-			" waits of streams for events could not be resolved: what they waited for may be on no path.")
+			" waits of streams for events could not be resolved: the work they waited for may be on no path.")
 	}
 	if f.ByOrder > 0 {
 		r.out.Note(strconv.FormatInt(f.ByOrder, 10) + " waits for events were resolved by the order of calls: the " +

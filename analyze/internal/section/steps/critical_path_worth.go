@@ -35,7 +35,7 @@ func (r *pathRun) whatIfs() {
 			"latencies, and a replay without these gains " + percent(c.Bare) + ".")
 	}
 	if !c.Resolved {
-		r.out.Note("What findings are worth is not replayed: the graph does not explain the units well enough (" +
+		r.out.Note("The worth of findings is not replayed: the graph does not explain the units well enough (" +
 			percent(c.Error) + " off, " + percent(c.Unknown) + " of their paths unknown, " +
 			percent(c.Unlaunched) + " of the work without a launching call).")
 		return

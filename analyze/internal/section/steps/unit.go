@@ -49,9 +49,9 @@ var Section = kit.Section{
 			"tokens of a unit, by its marker, over the median time of such units and the GPUs that run them together: "+
 				"those on which they overlap in pairs and communicate").By("batch,phase", "batch,phase,tokens"),
 		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"median time of the short and of the long units, where those of the main kind take two unlike times").By("mode"),
+			"median time of the short and of the long units, if those of the main kind take two unlike times").By("mode"),
 		report.Define("unit.mode_share", report.Ratio, report.None, report.Noisy, report.Level, report.OfStep,
-			"share of the units that are short or long, where there are two such kinds").By("mode"),
+			"share of the units that are short or long, if there are two such kinds").By("mode"),
 		report.Define("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
 			"time in a unit in which anything ran on the device (median; the summary is over the kept units)").
 			Summarised().By(unitLabels...),
@@ -62,7 +62,7 @@ var Section = kit.Section{
 			"launches a unit's kernels came from, one per CUDA graph launch (median; the summary is over the kept "+
 				"units)").Summarised().By(unitLabels...),
 		report.Define("unit.kernels", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
-			"kernels of a unit, those inside CUDA graphs where the capture has them (median; the summary is over the "+
+			"kernels of a unit, those inside CUDA graphs if the capture has them (median; the summary is over the "+
 				"kept units)").Summarised().By(unitLabels...),
 		report.Define("unit.compute_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"time in a unit in which a kernel that is not communication, or a CUDA graph traced as a whole, ran "+

@@ -37,7 +37,7 @@ func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 		})
 	}
 	if err != nil {
-		run.Note("what profiling costs was not measured: " + err.Error())
+		run.Note("the cost of profiling was not measured: " + err.Error())
 		return
 	}
 	run.Note(present.OverheadText(o))

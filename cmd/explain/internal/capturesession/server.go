@@ -49,7 +49,7 @@ func (s *Server) plan(dir string) (lines []string) {
 		k := capture.Planned(s.NCUTop)
 		k.NCU, k.Set, k.NVTX = s.NCU, s.NCUSet, s.NCUNVTX
 		lines = append(lines,
-			fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.NCUTop),
+			fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps, if there are any:", s.NCUTop),
 			capture.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.engine().Command(8001, true)...)))
 	}
 	return lines

@@ -157,7 +157,7 @@ func (r *Session) failed(folder *capture.Folder, err error) error {
 	kept, resumable := folder.Fail(err)
 	switch {
 	case resumable:
-		return fmt.Errorf("%w; what was recorded is in %s, continue with: explain capture resume %s",
+		return fmt.Errorf("%w; the recording is in %s, continue with: explain capture resume %s",
 			err, kept, capture.Shell([]string{kept}))
 	case kept != "":
 		return fmt.Errorf("%w (logs: %s)", err, kept)

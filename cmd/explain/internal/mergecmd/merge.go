@@ -39,14 +39,14 @@ percentiles over all events, the slowest step, and above all who waits for whom 
 It is a report like any other: explain diff and gate take it on either side.
 
 FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
-way. Where a trace is gone the folder of its report does, or its report.json: counts and times stay
+way. If a trace is gone the folder of its report does, or its report.json: counts and times stay
 exact, percentiles and what the ranks did in collectives become unknown.
 
 The same captures give the same bytes, in whatever order and by whatever tree of merges: --out
 NAME.partial writes a partial of them all, to be merged further.
 
 The rank of a process comes from MPI, from the environment of its launcher or from NCCL. --rank takes
-it from the names of files, by the first group of a REGEX, where nothing else says it.`,
+it from the names of files, by the first group of a REGEX, if nothing else says it.`,
 		Example: `  explain merge parts/ --out report/
   explain merge 'ranks/*.sqlite' --rank 'rank(\d+)' --out report/
   explain merge node0/*.partial --out node0.partial

@@ -205,7 +205,7 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		d.Add(doc.P("These are upper bounds: a real change rarely reaches them. " + fit))
 	} else {
 		d.Add(doc.Note{Kind: doc.Caution,
-			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: what held steps back is partly not in the capture. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})
+			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: the capture lacks a part of what held steps back. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})
 	}
 	if p.Waits != "" {
 		d.Add(doc.P(p.Waits))
