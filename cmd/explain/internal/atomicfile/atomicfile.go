@@ -193,19 +193,28 @@ func (o Over) mine(path string, info os.FileInfo) bool {
 	return Begins(path, o.Begins)
 }
 
-// Begins reports whether a file begins with a text, blanks left out.
+// Begins reports whether a file begins with a text, blanks left out. One that cannot be read does not.
 func Begins(path, text string) bool {
+	ok, _ := Look(path, text)
+	return ok
+}
+
+// Look is [Begins], with the error of a file that is there and cannot be read.
+func Look(path, text string) (bool, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe would have to be waited for
-		return false
+		return false, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer f.Close()
 	head := make([]byte, 256)
-	n, _ := io.ReadFull(f, head)
-	return text != "" && strings.HasPrefix(strings.Join(strings.Fields(string(head[:n])), ""), strings.Join(strings.Fields(text), ""))
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return text != "" && strings.HasPrefix(strings.Join(strings.Fields(string(head[:n])), ""), strings.Join(strings.Fields(text), "")), nil
 }
 
 // Check finds out before the work whether [File] will take a path. The error is of a wrong call, but where the path

@@ -113,15 +113,20 @@ func refuseForeign(dir string, files []File) error {
 			there = f.Name
 		}
 	}
-	if marker == "" || there == "" || Ours(filepath.Join(dir, marker)) {
+	if marker == "" || there == "" {
 		return nil
+	}
+	if ours, err := atomicfile.Look(filepath.Join(dir, marker), begins); ours || err != nil {
+		return err
 	}
 	return usage.Errorf("%s is there, and explain did not write it: name another folder, or remove it",
 		filepath.Join(dir, there))
 }
 
 // Ours reports whether a file is JSON of explain: its first member is the schema.
-func Ours(path string) bool { return atomicfile.Begins(path, `{"schema":"explain.`) }
+func Ours(path string) bool { return atomicfile.Begins(path, begins) }
+
+const begins = `{"schema":"explain.`
 
 // fileNames are the ends of names that people mean a file by.
 var fileNames = []string{".html", ".md", ".json", ".csv", ".txt", ".xml"}
