@@ -39,8 +39,8 @@ type RunError struct{ Text string }
 
 func (e *RunError) Error() string { return e.Text }
 
-// Report makes the report of all captures of the sources. The same captures give the same report, in whatever files and
-// order they come.
+// Report makes the report of all captures of the sources. It is the same whichever files hold the captures, in any
+// order.
 func Report(ctx context.Context, sources []Source, opt Options) (*report.Report, error) {
 	if opt.Top == 0 {
 		opt.Top = defaultTop
@@ -61,7 +61,7 @@ func Report(ctx context.Context, sources []Source, opt Options) (*report.Report,
 			return err
 		}
 		steps := c.Report
-		if f.sampled && s.body != nil { // the slowest captures are whole, for what is of a single step
+		if f.sampled && s.body != nil { // the slowest captures are whole, for metrics of single steps
 			whole, err := decode(s.source, s.head, s.body)
 			if err != nil {
 				return err
@@ -87,7 +87,7 @@ func Report(ctx context.Context, sources []Source, opt Options) (*report.Report,
 	return r, nil
 }
 
-// captureFold is what is kept of a capture after it was added.
+// captureFold is what remains of a capture after it was added.
 type captureFold struct {
 	Head
 	identity report.Capture
@@ -100,20 +100,20 @@ type captureFold struct {
 	units    []report.UnitPoint
 }
 
-// metricFold is a metric in the making.
+// metricFold accumulates one metric.
 type metricFold struct {
 	m        report.Metric // of the first capture that has it
 	rule     report.Merge
 	whole    int64
-	rest     float64 // what is not whole
-	above    float64 // of a ratio
+	rest     float64 // sum of values that are not integers
+	above    float64 // numerator of a ratio
 	below    float64
 	n        int64
 	captures int
-	of       deviceKey // of a carried one
+	of       deviceKey // its GPU, if it is carried
 }
 
-// statusFold is what captures say of a section: how many say what, and the reason that the first gives.
+// statusFold counts what captures state about a section, and keeps the first reason.
 type statusFold struct {
 	n   map[report.Status]int
 	why string
@@ -126,7 +126,7 @@ type fold struct {
 	reports  int // captures of which only the report is known
 	metrics  map[string]*metricFold
 	order    []string
-	seen     map[string][]report.Labels // by id of a metric whose events are counted: the labels it has
+	seen     map[string][]report.Labels // by id of a metric whose events are counted: labels seen
 	counts   *countsFold
 	tables   map[string]*tableFold
 	sections []report.Section // in the order of the report, without tables
@@ -146,7 +146,7 @@ func newFold(opt Options) *fold {
 		tableIDs: map[string][]string{}, status: map[string]*statusFold{}, rows: map[string]int{}, units: unitsFold{best: map[string]*bestUnit{}}}
 }
 
-// add takes a capture in. steps is the report with the numbers of its steps.
+// add adds a capture. steps is the report with the numbers of its steps.
 func (f *fold) add(c *Capture, steps *report.Report) {
 	r, at := c.Report, len(f.captures)
 	k := &captureFold{Head: c.Head, identity: r.Capture, window: r.Window, environ: r.Environment, tracks: c.Tracks,
@@ -185,7 +185,7 @@ func (f *fold) add(c *Capture, steps *report.Report) {
 	}
 }
 
-// nameRanks takes the rank of captures that nothing else tells from their names, where the user says how.
+// nameRanks reads ranks that are otherwise unknown from the names of captures, if the user gave a pattern.
 func (f *fold) nameRanks(k *captureFold) {
 	if f.opt.Rank == nil {
 		return
@@ -203,7 +203,7 @@ func (f *fold) nameRanks(k *captureFold) {
 		processes[t.PID] = true
 	}
 	if len(processes) > 1 {
-		return // a file of several ranks
+		return // the file holds several ranks
 	}
 	for _, t := range k.tracks {
 		if t.Rank < 0 {
@@ -273,7 +273,7 @@ func (f *fold) metric(at int, r *report.Report, m *report.Metric) {
 	}
 }
 
-// most is the largest or smallest value so far.
+// most returns the largest or smallest value so far.
 func (x *metricFold) most() *float64 {
 	if x.captures == 1 && x.m.Value != &x.rest {
 		x.rest = *x.m.Value
@@ -282,7 +282,7 @@ func (x *metricFold) most() *float64 {
 	return &x.rest
 }
 
-// addSource adds tables and columns that are not there yet; rows are added by the caller.
+// addSource adds tables and columns that are missing so far; the caller adds rows.
 func (x *metricFold) addSource(s *report.Source) {
 	if x.captures == 1 {
 		x.m.Source.Tables, x.m.Source.Columns = slices.Clone(s.Tables), slices.Clone(s.Columns)
@@ -293,8 +293,8 @@ func (x *metricFold) addSource(s *report.Source) {
 	x.m.Source.Rows = rows
 }
 
-// partsOf are the numerator and the denominator of a ratio in one capture. One that no metric says follows from the
-// ratio and the other.
+// partsOf returns the numerator and the denominator of a ratio in one capture. If no metric states one of them, it
+// follows from the ratio and the other.
 func partsOf(r *report.Report, m *report.Metric, rule *report.Merge) (above, below float64) {
 	value := func(id string, l report.Labels) float64 {
 		if x := r.Find(id, l); x != nil && x.Value != nil {
@@ -314,7 +314,7 @@ func partsOf(r *report.Report, m *report.Metric, rule *report.Merge) (above, bel
 	return value(rule.Of, m.Labels), value(rule.Over, m.Labels)
 }
 
-// value of a merged metric; nil if it is not known.
+// value returns the value of a merged metric; nil if it is unknown.
 func (f *fold) value(x *metricFold) *float64 {
 	v := 0.0
 	switch x.rule.How {
@@ -322,7 +322,7 @@ func (f *fold) value(x *metricFold) *float64 {
 		return x.m.Value
 	case report.HowRatio, report.HowPart:
 		above, below := x.above, x.below
-		if x.rule.How == report.HowPart { // also of captures without this part, or that do not list it
+		if x.rule.How == report.HowPart { // includes captures that lack this part or do not list it
 			if all := f.metrics[x.rule.Over]; all != nil {
 				below = float64(all.whole)
 			}
@@ -373,7 +373,7 @@ func (f *fold) section(at int, s *report.Section) {
 	}
 }
 
-// warn keeps a warning of a capture once, with how many captures give it.
+// warn keeps each warning once, with the number of captures that give it.
 func (f *fold) warn(_ int, w report.Warning) {
 	same := func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }
 	if at := slices.IndexFunc(f.warnings, same); at < 0 {
@@ -381,7 +381,7 @@ func (f *fold) warn(_ int, w report.Warning) {
 	}
 }
 
-// deviceKey is a GPU of one capture: of one machine, in one session.
+// deviceKey is a GPU of one capture.
 type deviceKey struct {
 	capture int
 	device  int64
@@ -389,8 +389,8 @@ type deviceKey struct {
 
 func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.device) }
 
-// devices number the GPUs of a run: by their own numbers if no two captures share one, else one after the other in
-// the order of ranks.
+// devices numbers the GPUs of a run: by their own numbers if no two captures share one, else consecutively in the order
+// of ranks.
 type devices struct {
 	list    []deviceKey
 	seen    map[deviceKey]bool
@@ -407,7 +407,7 @@ func (d *devices) see(k deviceKey) {
 	}
 }
 
-// settle gives the numbers; before says which capture comes first.
+// settle assigns the numbers; before orders the captures.
 func (d *devices) settle(before func(a, b int) int) (renumbered bool) {
 	slices.SortFunc(d.list, func(a, b deviceKey) int {
 		return cmp.Or(before(a.capture, b.capture), cmp.Compare(a.capture, b.capture), cmp.Compare(a.device, b.device))
@@ -429,7 +429,7 @@ func (d *devices) settle(before func(a, b int) int) (renumbered bool) {
 
 func (d *devices) number(k deviceKey) int64 { return d.numbers[k] }
 
-// hashed is the first half of the SHA-256 of parts.
+// hashed returns the first half of the SHA-256 of parts.
 func hashed(parts ...string) *string {
 	s := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	text := hex.EncodeToString(s[:16])

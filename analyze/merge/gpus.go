@@ -11,21 +11,21 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// spreads are the metrics whose distribution over the GPUs of a large run is reported: the metric of one GPU, that of
-// the run, and its name.
+// spreads lists the metrics whose distribution over the GPUs of a large run is reported: the metric of one GPU (of),
+// the metric of the run (id), and its title.
 var spreads = []struct{ of, id, title, unit string }{
 	{"gpu.idle_ratio", "ranks.gpu_idle_ratio", "Idle", report.Ratio},
 	{"kernel.total_time", "ranks.gpu_kernel_time", "Kernel time", report.Nanoseconds},
 }
 
-// ofGPU is the value of one GPU.
+// ofGPU is a metric's value on one GPU.
 type ofGPU struct {
 	value float64
 	gpu   deviceKey
 }
 
-// gpus describes a run with more GPUs than have metrics of their own: the distribution over all of them, the worst one,
-// with most, and the one in the middle.
+// gpus describes a run that has more GPUs than get metrics of their own: the distribution over all GPUs, the one with
+// the largest value, and the median one.
 func (s *rankSection) gpus() {
 	if len(s.f.devices.list) <= maxDevices {
 		return
@@ -64,7 +64,7 @@ func (s *rankSection) gpus() {
 	}
 }
 
-// ofGPUs are the values that a metric has of single GPUs, least first.
+// ofGPUs returns the values of a metric on single GPUs, smallest first.
 func (f *fold) ofGPUs(id string) (list []ofGPU) {
 	for _, key := range f.order {
 		if x := f.metrics[key]; x.m.ID == id && x.rule.How == report.HowDevice && x.m.Labels.Keys() == "device" {
@@ -77,7 +77,7 @@ func (f *fold) ofGPUs(id string) (list []ofGPU) {
 	return list
 }
 
-// gpuNamed is a GPU by its number in the run, with the rank that works on it where it is one.
+// gpuNamed names a GPU by its number in the run, and adds its rank if exactly one rank uses it.
 func (s *rankSection) gpuNamed(k deviceKey) string {
 	name, n := fmt.Sprintf("GPU %d", s.f.devices.number(k)), 0
 	rank := ""

@@ -6,11 +6,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Take gives a capture its report, as lean as a merged report needs it.
+// Take gives a capture its report, without what a merged report does not need.
 func (r *Rules) Take(c *Capture, of *report.Report) { c.Report, c.rules = r.lean(of), r }
 
-// lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the
-// unit, metrics and tables that stay with the capture.
+// lean copies a report without what a merged report does not need: charts, findings, other splits into units, and the
+// metrics and tables that only single captures report.
 func (r *Rules) lean(of *report.Report) *report.Report {
 	out := *of
 	out.Unit.Cuts, out.Unit.Steps, out.Unit.Parts = nil, nil, nil

@@ -9,13 +9,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// fromReport marks a capture of which only the report is known.
+// fromReport marks a capture of which only the report is available.
 const fromReport = "report"
 
 // mergedKind is the kind of a merged report's trace.
 const mergedKind = "nsys-merged"
 
-// HeadOf is the identity of the capture that a report is of. session is when it began, in ns since 1970; 0: unknown.
+// HeadOf returns the identity of the capture behind a report. session is when it began, in ns since 1970; 0: unknown.
 func HeadOf(r *report.Report, session int64) Head {
 	id := &r.Capture
 	parts := []string{"partial", deref(id.Content), deref(id.SessionStart), deref(id.Processes)}
@@ -32,10 +32,10 @@ func deref(s *string) string {
 	return *s
 }
 
-// OfReport is the capture as far as its report describes it, if the trace is gone. It has the identity that the
-// trace has, but no durations to make percentiles of and no collectives, and its tables may be cut: a merged report
-// says unknown of what it therefore cannot know. Reports that are merged, of evidence, or with evidence in them are
-// refused; name is of the file, for errors.
+// OfReport makes a capture from its report, if the trace is gone. The capture has the same identity as the trace, but
+// no collectives and no durations to compute percentiles from, and its tables may be cut: a merged report marks as
+// unknown what depends on these. Reports that are merged, or that hold evidence, are refused; name is the file's, for
+// errors.
 func OfReport(name string, r *report.Report, rules *Rules, own Own) (*Capture, error) {
 	switch {
 	case r.Trace.Kind == mergedKind:
@@ -55,7 +55,7 @@ func OfReport(name string, r *report.Report, rules *Rules, own Own) (*Capture, e
 	return c, nil
 }
 
-// noRanges is the flag that leaves out what other reports hold of ranges; sections say so if it was given.
+// noRanges is the flag that leaves ranges out of a report; sections mention it if it was given.
 const noRanges = "--no-nvtx-kernel-map"
 
 func withoutRanges(r *report.Report) bool {
@@ -64,7 +64,7 @@ func withoutRanges(r *report.Report) bool {
 	})
 }
 
-// sameOtherwise refuses a report of a capture that is there with another window: its events would count twice.
+// sameOtherwise refuses a report of a capture that is also there with another window: its events would count twice.
 func (f *fold) sameOtherwise() error {
 	if f.reports == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (f *fold) sameOtherwise() error {
 	return nil
 }
 
-// unknownTotals says what nobody knows of a run of which some captures are there as reports alone.
+// unknownTotals lists what is unknown about a run if only the reports of some captures are there.
 func (s *rankSection) unknownTotals() {
 	n, all := int64(len(s.ranks)), len(s.f.captures)
 	for _, id := range []string{"ranks.count", "ranks.missing", "ranks.clocks", "ranks.collectives", "ranks.unmatched",

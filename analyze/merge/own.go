@@ -9,30 +9,30 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// Own are numbers of one capture that belong to its ranks, its GPUs or its steps rather than to the run.
+// Own holds numbers of one capture that belong to its ranks, its GPUs or its steps rather than to the run.
 type Own struct {
 	Kernels int64              `json:"kernels"`                  // sum of the durations of kernels, ns
-	P2P     map[int64]int64    `json:"point_to_point,omitempty"` // by device: ns in point-to-point kernels alone
+	P2P     map[int64]int64    `json:"point_to_point,omitempty"` // by device: ns in which only point-to-point kernels run
 	Experts *int64             `json:"experts,omitempty"`        // ns in kernels of experts; nil unknown
 	Energy  map[int64]*float64 `json:"energy,omitempty"`         // by device: joules; nil unknown
 	Power   map[int64]float64  `json:"power,omitempty"`          // by device: watts
 	Steps   map[string]Step    `json:"steps,omitempty"`          // by id of the kind of unit, on its slowest device
 }
 
-// Step is how long a unit of one kind takes, in ns.
+// Step is the time of one kind of unit, in ns.
 type Step struct {
 	P50  float64 `json:"p50"`
 	Mean float64 `json:"mean"`
 }
 
-// eachOut works out what is of each rank besides collectives, and of each GPU.
+// eachOut reports, for each rank and each GPU, what is not about collectives.
 func (s *rankSection) eachOut() {
 	s.bubbles()
 	s.experts()
 	s.energy()
 }
 
-// bubbles gives ranks the time in which their GPUs only send and receive.
+// bubbles reports, for each rank, the time in which its GPUs only send and receive.
 func (s *rankSection) bubbles() {
 	type gpu struct {
 		capture int
@@ -116,7 +116,7 @@ func (s *rankSection) bubbleFinding(r *rank, share float64) {
 		}, Doc: "ranks", Worth: &report.Worth{Time: min(int64(share*float64(window)), window), Of: window}})
 }
 
-// experts compares the time of the experts' kernels over ranks.
+// experts compares the time of the experts' kernels between ranks.
 func (s *rankSection) experts() {
 	alone := s.onlyRanks()
 	var sum, most, n int64
@@ -165,8 +165,8 @@ func (s *rankSection) experts() {
 		}, Doc: "ranks", Worth: &report.Worth{Time: min(int64(math.Round(lost)), window), Of: window}})
 }
 
-// energy adds up the energy of the GPUs. Each capture of a host sees all of its GPUs: one counts once, with the most
-// that a capture says.
+// energy adds up the energy of the GPUs. Every capture of a host measures all GPUs of that host, so each GPU counts
+// once, with its largest value.
 func (s *rankSection) energy() {
 	energy := map[string]*float64{}
 	var keys []string

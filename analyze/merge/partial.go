@@ -1,10 +1,10 @@
 // Package merge makes one report of many captures of one run.
 //
-// A partial is what a merged report needs of captures, and nothing more: explain.partial/1, some 100 kB of a capture of
-// any size. It holds, by capture identity, the report without what depends on where a capture was cut, the durations as
-// counts, and the collectives of each rank. Merging partials is the union of what they hold, so that it is associative,
-// commutative and idempotent, and whatever tree of merges gives the same bytes. Only [Report] computes: it goes through
-// the captures in the order of their identities, one at a time.
+// A partial holds what a merged report needs of captures, and nothing more: explain.partial/1, some 100 kB per capture
+// of any size. By capture identity, it holds the report without what depends on where the capture was cut, the
+// durations as counts, and the collectives of each rank. Merging partials is the union of their captures: it is
+// associative, commutative and idempotent, so any tree of merges gives the same bytes. Only [Report] computes: it goes
+// through the captures in the order of their identities, one at a time.
 //
 // The package reads no traces: package analyze makes partials.
 package merge
@@ -29,25 +29,25 @@ import (
 // schemaID names the format of a partial.
 const schemaID = "explain.partial/1"
 
-// Head is what is known of a capture before its body is read.
+// Head describes a capture before its body is read.
 type Head struct {
-	Key     string `json:"key"`     // identity: of its events, its session and its processes
-	Name    string `json:"name"`    // of the file, without a path
+	Key     string `json:"key"`     // identity: hash of its events, session and processes
+	Name    string `json:"name"`    // file name, without a path
 	Host    string `json:"host"`    // hash of the machine's GPUs; empty: unknown
 	Session int64  `json:"session"` // when it began, ns since 1970 by the host's clock; 0: unknown
-	// From is [fromReport] where the capture's report is all that is known of it; empty: its trace was there.
+	// From is [fromReport] if only the capture's report is available; empty: its trace was there.
 	From string `json:"from,omitempty"`
-	// What tells which captures of many are kept whole: its ranks, the median of its slowest main step and the sum of its
-	// kernels, in ns.
+	// These decide which captures of many are kept whole: the number of ranks, the median of its slowest main step in ns,
+	// and the total time of its kernels in ns.
 	Ranks   int64   `json:"ranks,omitempty"`
 	Step    float64 `json:"step,omitempty"`
 	Kernels int64   `json:"kernels,omitempty"`
-	// Sampled: a sample stands before the capture. Left: the capture itself was left out.
+	// Sampled: a sample precedes the capture. Left: the capture itself was left out.
 	Sampled bool `json:"sampled,omitempty"`
 	Left    bool `json:"left,omitempty"`
 }
 
-// Capture is all that a merged report needs of one capture.
+// Capture is what a merged report needs of one capture.
 type Capture struct {
 	Head   `json:"-"`
 	Report *report.Report `json:"report"`
@@ -55,21 +55,21 @@ type Capture struct {
 	Counts []Counts       `json:"counts"`
 	Tracks []*ranks.Track `json:"tracks"`
 
-	rules *Rules // of its tables, where a sample is made of it
+	rules *Rules // of its tables, if a sample is made from it
 }
 
-// Counts are the durations of one kind of event as distinct values, each with how often it occurs.
+// Counts are the durations of one kind of event as distinct values, in ns, each with its number of occurrences.
 type Counts struct {
 	Family string // kernel, api, memcpy, memset
 	Key    string // name of the kernel or call; direction and kind of the copy
-	Coarse bool   // values are those of log-spaced bins
+	Coarse bool   // values are log-spaced bins
 	Of     stat.Counted
 }
 
-// maxDistinct is how many distinct values of one kind of event are kept; of more, log-spaced bins.
+// maxDistinct is how many distinct values of one kind of event are kept; beyond that, counts use log-spaced bins.
 const maxDistinct = 4096
 
-// NewCounts counts a sorted sample.
+// NewCounts counts the values of a sorted sample, in ns.
 func NewCounts(family, key string, sorted []int64) Counts {
 	c := Counts{Family: family, Key: key, Of: stat.Count(sorted)}
 	if len(c.Of.Values) > maxDistinct {
@@ -82,12 +82,12 @@ type countsJSON struct {
 	Family string  `json:"family"`
 	Key    string  `json:"key"`
 	Coarse bool    `json:"coarse,omitempty"`
-	Ends   []int64 `json:"ends,omitempty"` // of coarse ones: the least and the most
-	Values []int64 `json:"values"`         // changes; of coarse ones of the numbers of bins
+	Ends   []int64 `json:"ends,omitempty"` // if coarse: minimum and maximum
+	Values []int64 `json:"values"`         // as differences; if coarse, differences of bin numbers
 	Counts []int64 `json:"counts"`
 }
 
-// MarshalJSON writes values as changes.
+// MarshalJSON writes values as differences.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	out := countsJSON{Family: c.Family, Key: c.Key, Coarse: c.Coarse, Values: make([]int64, len(c.Of.Values)), Counts: c.Of.Counts}
 	if n := len(c.Of.Values); c.Coarse && n > 0 {
@@ -110,7 +110,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and refuses values that do not ascend or occur less than once.
+// UnmarshalJSON reads what MarshalJSON wrote; values that do not ascend, or that occur less than once, are an error.
 func (c *Counts) UnmarshalJSON(b []byte) error {
 	var in countsJSON
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -143,7 +143,7 @@ func (c *Counts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// errPartial is wrapped by errors about a file that is no partial, or is damaged.
+// errPartial is wrapped by errors about a file that is damaged or not a partial.
 var errPartial = errors.New("not a partial")
 
 // fileHead is the first line of a partial.
@@ -157,16 +157,16 @@ type Writer struct {
 	to    io.Writer
 	zip   io.WriteCloser
 	heads []Head
-	parts [][2][]byte // sample and body of captures that are not written yet
+	parts [][2][]byte // sample and body of captures not yet written
 	n     int
 	err   error
 }
 
-// NewWriter begins a partial, which is written when it is closed.
+// NewWriter begins a partial; closing it writes the file.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// begin writes what comes before captures. Samples of many captures are alike, which gzip does not see from one to the
-// next: they are packed with zstd.
+// begin writes what precedes the captures. Samples of many captures are alike, but too far apart for gzip to use that,
+// so they are compressed with zstd.
 func (p *Writer) begin(heads []Head, samples bool) {
 	if samples {
 		p.zip, p.err = zstd.NewWriter(p.to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression),
@@ -177,7 +177,7 @@ func (p *Writer) begin(heads []Head, samples bool) {
 	p.line(fileHead{schemaID, heads})
 }
 
-// window is how far back, in bytes, what is packed with zstd may repeat itself.
+// window is the window size of zstd, in bytes.
 const window = 4 << 20
 
 func (p *Writer) line(v any) {
@@ -189,7 +189,7 @@ func (p *Writer) line(v any) {
 	p.err = e.Encode(v)
 }
 
-// Capture takes a capture in. Captures come by key.
+// Capture adds a capture. Captures must come in the order of their keys.
 func (p *Writer) Capture(c *Capture) error {
 	if n := len(p.heads); n > 0 && c.Key <= p.heads[n-1].Key {
 		return fmt.Errorf("capture %s comes after %s", c.Key, p.heads[n-1].Key)
@@ -206,7 +206,7 @@ func (p *Writer) Capture(c *Capture) error {
 	return nil
 }
 
-// encode is the capture as a line of JSON.
+// encode returns the capture as a line of JSON.
 func (c *Capture) encode() ([]byte, error) {
 	own := *c.Report
 	own.Trace.Name = "" // a copy under another name is the same capture
@@ -217,7 +217,7 @@ func (c *Capture) encode() ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// raw writes a capture that is encoded. Its body is left out if it is nil.
+// raw writes an encoded capture. If body is nil, the body is left out.
 func (p *Writer) raw(h Head, sample, body []byte) error {
 	h.Sampled, h.Left = sample != nil, body == nil
 	p.n++
@@ -230,12 +230,12 @@ func (p *Writer) raw(h Head, sample, body []byte) error {
 	return p.err
 }
 
-// end is the last line: a file without it was cut off.
+// fileEnd is the last line: a file without it was cut off.
 type fileEnd struct {
 	Captures int `json:"captures"`
 }
 
-// Close ends the partial; it does not close what it was written to.
+// Close finishes the partial; it does not close the underlying writer.
 func (p *Writer) Close() error {
 	if p.zip == nil {
 		p.begin(p.heads, false)
@@ -256,17 +256,17 @@ func (p *Writer) Close() error {
 type Reader struct {
 	name   string
 	in     *bufio.Reader
-	heads  []Head // of all captures, where the file says it
+	heads  []Head // of all captures, if the file lists them
 	n      int
 	next   *Head
 	sample []byte
-	unread bool // the body of the capture
+	unread bool // the body of the current capture was not read yet
 }
 
 // maxBody bounds the body of one capture, in bytes of JSON.
 const maxBody = 64 << 20
 
-// NewReader begins to read a partial. name is of the file, for errors.
+// NewReader begins to read a partial. name is the file's, for errors.
 func NewReader(name string, r io.Reader) (*Reader, error) {
 	p := &Reader{name: name}
 	packed := bufio.NewReaderSize(r, 1<<14)
@@ -301,7 +301,7 @@ func clip(s string) string { return fmt.Sprintf("%q", s[:min(len(s), 40)]) }
 
 func (p *Reader) bad(why string) error { return fmt.Errorf("%s: %w: %s", p.name, errPartial, why) }
 
-// line is the next line, without its end.
+// line returns the next line, without its end.
 func (p *Reader) line() ([]byte, error) {
 	var all []byte
 	for {
@@ -318,7 +318,7 @@ func (p *Reader) line() ([]byte, error) {
 	}
 }
 
-// Next reads the head of the next capture, and its sample, without taking it apart; nil at the end.
+// Next reads the head of the next capture, and its sample without decoding it; nil at the end.
 func (p *Reader) Next() (*Head, error) {
 	if _, err := p.body(); err != nil {
 		return nil, err
@@ -354,7 +354,7 @@ func (p *Reader) Next() (*Head, error) {
 	return p.next, nil
 }
 
-// body reads the capture after its head; nil if it was left out.
+// body reads the capture that follows its head; nil if it was left out.
 func (p *Reader) body() ([]byte, error) {
 	if !p.unread {
 		return nil, nil

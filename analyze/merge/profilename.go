@@ -8,13 +8,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 )
 
-// Profiles of PyTorch that do not say their rank have it in their names, as their writers name them: worker_rank0.12.pt.trace.json,
-// 1700000000-TP-0-DECODE.trace.json.gz, 1700000000-TP-1-PP-0.trace.json, dp0_pp1_tp0_dcp0_ep0_rank2.12.pt.trace.json.gz.
+// The names of PyTorch profiles often state the rank that their contents lack: worker_rank0.12.pt.trace.json,
+// 1700000000-TP-0-DECODE.trace.json.gz, 1700000000-TP-1-PP-0.trace.json,
+// dp0_pp1_tp0_dcp0_ep0_rank2.12.pt.trace.json.gz.
 
-// fromProfileName is what a rank is from that the name of a profile may tell, once all of a run are known.
+// fromProfileName marks a rank that the profile's name may state, once all profiles of the run are known.
 const fromProfileName = "profile name"
 
-// NamesRank says that the capture is a profile: where it does not say its rank, its name may.
+// NamesRank marks the capture as a profile: if its contents do not state its rank, its name may.
 func (c *Capture) NamesRank() {
 	for _, t := range c.Tracks {
 		if t.Rank < 0 && t.PID == c.Tracks[0].PID {
@@ -25,7 +26,7 @@ func (c *Capture) NamesRank() {
 
 var indexInName = regexp.MustCompile(`(?i)(?:^|[^a-z])(rank|dp|pp|tp)[-_]?(\d{1,6})`)
 
-// indexes are those that the name of a profile states, by kind.
+// indexes returns the indexes that the name of a profile states, by kind.
 func indexes(name string) map[string]int64 {
 	found := map[string]int64{}
 	for _, m := range indexInName.FindAllStringSubmatch(name, -1) {
@@ -40,8 +41,8 @@ func indexes(name string) map[string]int64 {
 	return found
 }
 
-// rankProfiles numbers profiles by the first of these that all their names state and that tells them apart: the rank, the
-// index within tensor parallelism, those within data, pipeline and tensor parallelism, of which the first varies most
+// rankProfiles numbers profiles by the first of these that all their names state and that differs between them: the
+// rank; the tensor-parallel index; the data-, pipeline- and tensor-parallel indexes, of which the first varies most
 // slowly, as vLLM and Megatron number ranks.
 func (f *fold) rankProfiles() {
 	var list [][]*ranks.Track
@@ -78,7 +79,8 @@ func (f *fold) rankProfiles() {
 	}
 }
 
-// numbersOf are the ranks that indexes of some kinds make; ok is false if a name states none of them, or two the same.
+// numbersOf computes ranks from indexes of some kinds; ok is false if a name states none of them, or two state the
+// same.
 func numbersOf(of []map[string]int64, kinds []string, size map[string]int64) (numbers []int64, ok bool) {
 	seen := map[int64]bool{}
 	for _, stated := range of {

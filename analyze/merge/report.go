@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// report makes the report of what was added.
+// report makes the report of the captures that were added.
 func (f *fold) report() *report.Report {
 	x := f.study()
 	first := map[int]int{} // by capture: the place of its first rank
@@ -69,7 +69,7 @@ func (f *fold) provenance() report.Provenance {
 	return p
 }
 
-// common is the text that all captures state; nil if they differ or one does not know.
+// common returns the text that all captures state; nil if they differ or one has none.
 func common(list []*captureFold, of func(*report.Environment) *string) *string {
 	var value *string
 	for i, c := range list {
@@ -82,7 +82,7 @@ func common(list []*captureFold, of func(*report.Environment) *string) *string {
 	return value
 }
 
-// identity of the run: from those of its captures, in the order of their keys.
+// identity returns the identity of the run: a hash over those of its captures, in the order of their keys.
 func (f *fold) identity() report.Capture {
 	join := func(what string, of func(*report.Capture) *string, once bool) *string {
 		parts := []string{what}
@@ -110,7 +110,7 @@ func (f *fold) identity() report.Capture {
 	}
 }
 
-// environment is what all captures state alike, and all of their GPUs.
+// environment returns what all captures agree on, and all of their GPUs.
 func (f *fold) environment() report.Environment {
 	e := report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
 	var differ []string
@@ -162,7 +162,7 @@ func (f *fold) environment() report.Environment {
 	return e
 }
 
-// window is from the first start to the last end, on the clock of the first rank where the others could be compared with
+// window is from the first start to the last end, on the clock of the first rank if the others could be compared with
 // it.
 func (f *fold) window(x *runFold) report.Window {
 	if len(f.captures) == 1 {
@@ -202,7 +202,7 @@ func (f *fold) window(x *runFold) report.Window {
 	return w
 }
 
-// merged are the metrics of captures, merged.
+// merged returns the merged metrics of the captures.
 func (f *fold) merged() []report.Metric {
 	var list []report.Metric
 	for _, key := range f.order {
@@ -240,7 +240,7 @@ func (f *fold) merged() []report.Metric {
 	return list
 }
 
-// coverage is the share of the captures that have the table behind a metric; nil if all have it.
+// coverage is the share of captures (0 to 1) that have the table behind a metric; nil if all have it.
 func (f *fold) coverage(m *report.Metric) *float64 {
 	if len(m.Source.Tables) == 0 {
 		return m.Coverage
@@ -253,7 +253,7 @@ func (f *fold) coverage(m *report.Metric) *float64 {
 	return &v
 }
 
-// mergedSections are the sections of the captures that something was merged of.
+// mergedSections returns the sections for which something was merged.
 func (f *fold) mergedSections() []report.Section {
 	var list []report.Section
 	var left []string
@@ -285,8 +285,8 @@ func (f *fold) mergedSections() []report.Section {
 	return list
 }
 
-// statusOf is the status of a section of the run: that of the captures where all agree, else partial, with how many
-// could do it.
+// statusOf is the status of a section of the run: that of the captures if all agree, else partial, with the number of
+// captures that have it.
 func (f *fold) statusOf(id string) (report.Status, string) {
 	status, why := f.status[id].n, f.status[id].why
 	good := status[report.OK] + status[report.Partial]

@@ -14,11 +14,11 @@ type Declared struct {
 	Tables  []report.Table
 }
 
-// Rules are what the sections declare of merging: of each metric, and of the columns of each table.
+// Rules are what the sections declare about merging: for each metric, and for the columns of each table.
 type Rules struct {
 	metrics map[string]report.Merge
-	left    map[string][]string // by section: metrics that a run has none of, in the order of their declaration
-	pids    map[string]bool     // sections with metrics of single processes, which a run has none of
+	left    map[string][]string // by section: metrics that a run does not have, in the order of their declaration
+	pids    map[string]bool     // sections with metrics of single processes, which a run does not have
 	tables  map[string]*tableRule
 }
 
@@ -44,8 +44,8 @@ func NewRules(sections []Declared) *Rules {
 	return r
 }
 
-// of is the rule of a metric with its labels. Numbers of a process are left: pids are of a host. One of a device is
-// that GPU's in the run too.
+// of returns the merge rule of a metric with its labels. Metrics of a process are left out, because pids are local to a
+// host. Metrics of a device stay with that GPU.
 func (r *Rules) of(m *report.Metric) report.Merge {
 	rule := r.metrics[m.ID]
 	_, pid := m.Labels["pid"]
@@ -63,11 +63,11 @@ func (r *Rules) of(m *report.Metric) report.Merge {
 	return rule
 }
 
-// eventLabels are the labels of metrics that tell apart the counted events of a family; keys have their values, with a
-// slash between.
+// eventLabels are the labels that identify the counted events of a family; an event's key joins their values with
+// slashes.
 var eventLabels = map[string][]string{"kernel": {"kernel"}, "api": {"api"}, "memcpy": {"direction", "kind"}}
 
-// has reports whether an event of the family with this key is one of those that labels are of.
+// has reports whether the labels describe an event of the family with this key.
 func has(family, key string, labels report.Labels) bool {
 	names := eventLabels[family]
 	values := strings.SplitN(key, "/", len(names))
@@ -79,8 +79,8 @@ func has(family, key string, labels report.Labels) bool {
 	return true
 }
 
-// eventsOf says which counted events the summary of a metric is made of; ok is false if it has none. A metric
-// without labels counts the events that it is seen with labels of.
+// eventsOf returns which counted events the summary of a metric covers; ok is false if it has none. A metric without
+// labels covers all events for which the metric also occurs with labels.
 func (f *fold) eventsOf(m *report.Metric, rule *report.Merge) (keep func(key string) bool, ok bool) {
 	if rule.Events == "" || rule.Sets != nil && !slices.Contains(rule.Sets, m.Labels.Keys()) {
 		return nil, false
@@ -100,10 +100,10 @@ func (f *fold) eventsOf(m *report.Metric, rule *report.Merge) (keep func(key str
 // tableRule says how rows of a table are merged: those with equal keys become one.
 type tableRule struct {
 	columns map[string]report.Merge
-	keys    []string // columns
+	keys    []string // key columns
 	sums    []string
-	device  string // column of the GPU that a row is of; empty: rows are of all GPUs
-	lead    string // most of this column first; empty: by the keys
+	device  string // column that names the GPU of a row; empty: rows cover all GPUs
+	lead    string // sorted by this column, largest first; empty: by the keys
 }
 
 func newTableRule(t *report.Table) *tableRule {
@@ -125,7 +125,7 @@ func newTableRule(t *report.Table) *tableRule {
 	return r
 }
 
-// leftOf says which metrics of a section stay with the captures; empty: none.
+// leftOf lists the metrics of a section that only the captures' own reports have; empty: none.
 func (r *Rules) leftOf(section string) string {
 	list := slices.Clone(r.left[section])
 	if r.pids[section] {

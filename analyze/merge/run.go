@@ -25,11 +25,11 @@ type rank struct {
 	steps   []stepTime
 	step    *report.Summary // of the steps; nil unknown
 	device  deviceKey       // of the steps
-	bubble  *int64          // ns in point-to-point kernels alone; nil unknown
+	bubble  *int64          // ns in which only point-to-point kernels run; nil unknown
 	experts *int64          // ns in kernels of experts; nil unknown
 }
 
-// runFold is what the ranks of a run say together.
+// runFold is what the ranks of a run state together.
 type runFold struct {
 	ranks   []rank
 	members []ranks.Member
@@ -38,11 +38,11 @@ type runFold struct {
 	result  *ranks.Result
 	sets    []ranks.Set
 	chains  []chain
-	alone   []int // ranks of whose collectives none could be matched
+	alone   []int // ranks none of whose collectives could be matched
 	world   int64 // -1 unknown
 }
 
-// slack is how far apart, in ns, the windows of two captures of one run may be: clocks of hosts are off.
+// slack is how far apart, in ns, the windows of two captures of one run may be, because clocks of hosts differ.
 const slack = int64(time.Minute)
 
 // check refuses captures that are not of one run.
@@ -54,7 +54,7 @@ func (f *fold) check() error {
 	f.rankProfiles()
 	owners := map[int64]owner{}
 	world, first := int64(-1), 0
-	var twice []int64 // numbers within communicators, which several have
+	var twice []int64 // numbers within communicators that several ranks have
 	for at, c := range f.captures {
 		for _, t := range c.tracks {
 			if t.World >= 0 && world >= 0 && t.World != world && t.From != "nccl" {
@@ -118,7 +118,7 @@ func (f *fold) oneTime() error {
 	return nil
 }
 
-// study puts the ranks of the run together.
+// study combines the ranks of the run.
 func (f *fold) study() *runFold {
 	x := &runFold{world: -1}
 	base := int64(math.MaxInt64)
@@ -186,14 +186,14 @@ func (f *fold) study() *runFold {
 	return x
 }
 
-// chain is who holds up whom, of ranks.
+// chain says which rank makes which other ranks wait.
 type chain struct {
 	ranks.Chain
 	first, waiter int
 	hops, others  []int
 }
 
-// ofRanks turns chains of members into those of ranks: of a rank with several tracks the one with most counts.
+// ofRanks turns chains of members into chains of ranks. If a rank has several tracks, its first chain counts.
 func (x *runFold) ofRanks() {
 	list := func(members []int) (out []int) {
 		for _, m := range members {
@@ -212,8 +212,7 @@ func (x *runFold) ofRanks() {
 	}
 }
 
-// sortMembers puts members in the order of their ranks, unknown ones last, so that the first clock is that of the first
-// rank.
+// sortMembers sorts members by rank, unknown ones last, so that the first clock is that of the first rank.
 func (x *runFold) sortMembers() {
 	order := make([]int, len(x.ranks))
 	for i := range order {
@@ -243,7 +242,7 @@ func (x *runFold) sortMembers() {
 	x.members, x.of = list, of
 }
 
-// distinguish makes labels different where files share a name.
+// distinguish makes labels differ if files share a name.
 func (x *runFold) distinguish() {
 	taken := map[string]bool{}
 	for i := range x.ranks {
@@ -255,7 +254,7 @@ func (x *runFold) distinguish() {
 	}
 }
 
-// plus adds up what a rank did on several devices, and with MPI.
+// plus adds up what a rank did on several devices and with MPI.
 func plus(a, b ranks.Rank) ranks.Rank {
 	sum := ranks.Rank{N: a.N + b.N, Time: a.Time + b.Time, Wait: a.Wait + b.Wait, Transfer: a.Transfer + b.Transfer,
 		Last: a.Last + b.Last, Late: a.Late + b.Late, Blame: a.Blame + b.Blame, Worst: max(a.Worst, b.Worst), Told: a.Told +
@@ -275,7 +274,7 @@ func plus(a, b ranks.Rank) ranks.Rank {
 // stepTime is one step of a rank.
 type stepTime struct{ number, ns int64 }
 
-// steps finds the steps of each rank: the kept units of its main kinds, on its device with most time in them.
+// steps finds the steps of each rank: the kept units of its main kinds, on the device where they take most time.
 func (f *fold) steps(x *runFold) {
 	for i := range x.ranks {
 		r := &x.ranks[i]
@@ -309,7 +308,7 @@ func (f *fold) steps(x *runFold) {
 	}
 }
 
-// sampledSteps gives ranks that have a capture of their own the median of its main steps.
+// sampledSteps gives each rank that has a capture of its own the median of its main steps.
 func (f *fold) sampledSteps(x *runFold) {
 	alone := x.onlyRanks()
 	for at := range x.ranks {
@@ -330,8 +329,8 @@ func (f *fold) sampledSteps(x *runFold) {
 	}
 }
 
-// slowestSteps are, where all ranks have the same steps, the longest time of each step, who took it, and the middle
-// one.
+// slowestSteps returns, for each step, the longest time over the ranks, the median time, and the slowest rank; nil
+// unless all ranks have equally many steps.
 func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 	if len(x.ranks) < 2 || len(x.ranks[0].steps) == 0 {
 		return nil, nil, nil
@@ -358,7 +357,7 @@ func (x *runFold) slowestSteps() (times, middles []int64, who []int) {
 	return times, middles, who
 }
 
-// onlyRanks are the captures of one rank.
+// onlyRanks returns the captures that hold a single rank.
 func (x *runFold) onlyRanks() map[int]bool {
 	n := map[int]int{}
 	for i := range x.ranks {

@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// head is the head of the capture, with what tells whether it is kept whole among many.
+// head returns the head of the capture, with the numbers that decide whether it is kept whole among many.
 func (c *Capture) head() Head {
 	h := c.Head
 	pids := map[int64]bool{}
@@ -24,8 +24,8 @@ func (c *Capture) head() Head {
 	return h
 }
 
-// What a sample keeps of a report: metrics with these sets of labels, of single GPUs these alone, and of these tables
-// the first rows, the others summed up.
+// What a sample keeps of a report: metrics with these sets of labels, only these metrics of single GPUs, and the first
+// rows of these tables, with the others summed up.
 var (
 	sampleLabels = []string{"", "component", "cause", "collective"}
 	sampleOfGPU  = []string{"gpu.busy_time", "gpu.idle_ratio", "kernel.total_time"}
@@ -37,8 +37,8 @@ const (
 	sampleKinds = 12 // of steps
 )
 
-// sample is what is kept of a capture of a run of many: exact counts and times of all that it did, durations by family
-// as log-spaced counts, and some of its collectives.
+// sample returns what is kept of a capture in a run of many: exact counts and times, durations by family in log-spaced
+// bins, and some of its collectives.
 func (c *Capture) sample() *Capture {
 	r := *c.Report
 	r.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m report.Metric) bool {
@@ -74,7 +74,7 @@ func (c *Capture) sample() *Capture {
 	return out
 }
 
-// sampleCounts are the durations of each family together.
+// sampleCounts merges the durations of each family.
 func sampleCounts(list []Counts) (out []Counts) {
 	for _, c := range list {
 		if n := len(out); n > 0 && out[n-1].Family == c.Family {
@@ -107,7 +107,7 @@ func (r *tableRule) cut(t report.Table, n int) report.Table {
 	return t
 }
 
-// sampledNotes say what the report of a run of many cannot.
+// sampledNotes says what the report of a run of many captures cannot contain.
 func (s *rankSection) sampledNotes() {
 	var all, kept int64
 	for i := range s.members {
@@ -128,14 +128,14 @@ func (s *rankSection) sampledNotes() {
 		"; and what is of single kernels beyond the first, calls, copies, ranges, processes and steps. It is in the captures' own reports.")
 }
 
-// bySample are metrics that a sample of the collectives gives, and unknownOfMany those that nothing tells then.
+// bySample are metrics computed from a sample of the collectives; unknownOfMany are those that are unknown then.
 var (
 	bySample = []string{"ranks.collectives", "ranks.end_spread", "ranks.end_spread_p99", "rank.collective_time", "rank.wait_time",
 		"rank.transfer_time", "rank.last_count", "rank.last_ratio", "rank.late_time", "rank.held_up_time", "rank.cause_time", "rank.first_time"}
 	unknownOfMany = []string{"ranks.unmatched", "ranks.step_time"}
 )
 
-// exactMean gives a summary of log-spaced counts the mean that the metric knows exactly.
+// exactMean replaces the mean of a summary of log-spaced bins with the exact mean of the metric.
 func exactMean(m *report.Metric) {
 	if s := m.Summary; s != nil && m.Value != nil && m.Scale == report.Total && s.N == m.N {
 		s.Mean = *m.Value / float64(m.N)

@@ -9,13 +9,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// maxRankMetrics is how many ranks have metrics of their own: those that others waited for longest. The table has all.
+// maxRankMetrics is how many ranks have metrics of their own: those that others waited for longest. The table has all
+// ranks.
 const maxRankMetrics = 64
 
 // maxDevices is how many devices have metrics of their own, see kit.MaxDeviceMetrics.
 const maxDevices = 64
 
-// Metrics of the section on ranks: what is true of each in every merged report.
+// Metrics are the metrics of the section on ranks.
 var Metrics = []report.MetricDef{
 	report.Define("ranks.count", report.Count, report.None, report.Exact, report.Level, report.Leave,
 		"ranks in the merged report; by the role that --role gives them").By("", "role"),
@@ -97,7 +98,7 @@ var Metrics = []report.MetricDef{
 var source = report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL", "MPI_OTHER_EVENTS", "NVTX_EVENTS"},
 	Columns: []string{"start", "end", "globalPid", "globalTid", "deviceId", "textId", "binaryData"}}
 
-// rankSection is the section on ranks in the making.
+// rankSection builds the section on ranks.
 type rankSection struct {
 	*runFold
 	f        *fold
@@ -130,7 +131,7 @@ func (s *rankSection) warn(code, text string) {
 	s.warnings = append(s.warnings, report.Warning{Code: code, Section: "ranks", Text: text})
 }
 
-// rankReport is what the ranks of the run say.
+// rankReport returns the section on ranks.
 func (f *fold) rankReport(x *runFold) *rankSection {
 	s := &rankSection{runFold: x, f: f, section: report.Section{ID: "ranks", Title: "Ranks", Group: report.GroupRanks, Status: report.OK,
 		Derivation: "Collectives of all ranks are matched by communicator and order, or by order and kind where 95 % overlap. " +
@@ -210,7 +211,7 @@ func (s *rankSection) totals() {
 	}
 }
 
-// missing names the ranks that are not there, the first ten of many.
+// missing names the ranks without a capture, only the first ten if there are many.
 func (s *rankSection) missing() string {
 	have := map[int64]bool{}
 	for i := range s.ranks {
@@ -238,7 +239,7 @@ func (s *rankSection) missing() string {
 	return "ranks " + text
 }
 
-// heldUp is how much of their time ranks wait for others, where all clocks are known.
+// heldUp reports how long ranks wait for others, if all clocks are known.
 func (s *rankSection) heldUp() {
 	if s.f.reports > 0 || len(s.ranks) < 2 || s.result.Collectives == 0 && len(s.chains) == 0 {
 		return

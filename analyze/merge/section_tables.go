@@ -99,7 +99,7 @@ func (s *rankSection) ranksOut() {
 	s.section.Tables = append(s.section.Tables, t, causes)
 }
 
-// chainsOut tells with which ranks the waiting of others begins, and why.
+// chainsOut reports at which ranks the waiting of others begins, and why.
 func (s *rankSection) chainsOut() {
 	t := report.Table{ID: "rank_chains", Title: "Where waiting begins", File: "rank_chains.csv", Rows: [][]report.Cell{},
 		Columns: []report.Column{
@@ -142,7 +142,8 @@ func orNull(text string) report.Cell {
 	return report.S(text)
 }
 
-// shown are the ranks that have metrics of their own: all of few, else those that others waited for longest.
+// shown returns the ranks that have metrics of their own: all if they are few, else those that others waited for
+// longest.
 func (s *rankSection) shown() map[int]bool {
 	order := make([]int, len(s.ranks))
 	for i := range order {
@@ -243,7 +244,7 @@ func (s *rankSection) rolesOut() {
 	}
 	slices.Sort(names)
 	if s.f.reports > 0 {
-		return // which ranks a report is of is unknown
+		return // a report does not say which ranks it covers
 	}
 	for _, name := range names {
 		s.int("ranks.count", report.Labels{"role": name}, count[name], count[name])
@@ -282,7 +283,7 @@ func (s *rankSection) heat() {
 	}
 }
 
-// shownFirst are the ranks of the heat map: of many, those that others waited for longest.
+// shownFirst returns the ranks of the heat map: if there are many, those that others waited for longest.
 func (s *rankSection) shownFirst(n int) map[int]bool {
 	order := make([]int, len(s.ranks))
 	for i := range order {

@@ -17,7 +17,7 @@ type tableFold struct {
 	rows  []*rowFold
 	rules []report.Merge // of columns
 	place map[string]int
-	// Of captures whose tables are cut: how many, their rows of others, and the most rows that one had.
+	// Of captures whose tables are cut: their number, their "(others)" rows, and the largest row total of one.
 	cut   int
 	rest  []*rowFold
 	total int64
@@ -25,12 +25,12 @@ type tableFold struct {
 
 type rowFold struct {
 	device  deviceKey
-	one     map[int]deviceKey // by place of a column of one GPU
+	one     map[int]deviceKey // by column that describes one GPU
 	key     string
 	cells   []report.Cell
-	biggest int64 // of the first sum, in one capture: what texts are of
+	biggest int64 // largest first sum in one capture: text cells come from that capture
 	weights map[int]float64
-	seen    int // cut tables that list it
+	seen    int // number of cut tables that list it
 }
 
 func newTableFold(rule *tableRule, t *report.Table) *tableFold {
@@ -43,7 +43,7 @@ func newTableFold(rule *tableRule, t *report.Table) *tableFold {
 	return f
 }
 
-// add takes the rows of one capture in, whose columns may be in another order.
+// add adds the rows of one capture; its columns may be in another order.
 func (f *tableFold) add(capture int, t *report.Table) {
 	from := make([]int, len(f.table.Columns))
 	for i, c := range f.table.Columns {
@@ -94,7 +94,7 @@ func (f *tableFold) row(capture int, cells []report.Cell, seen int) {
 	}
 	for i := range cells {
 		switch rule := f.rules[i]; rule.How {
-		case report.HowMean: // times its weight
+		case report.HowMean: // weighted by its weight
 			v, ok1 := cells[i].Num()
 			w, ok2 := f.cell(cells, rule.Over).Num()
 			if ok1 && ok2 {
@@ -157,7 +157,7 @@ func (r *rowFold) merge(f *tableFold, x *rowFold) {
 				delete(r.one, i)
 			}
 		case report.HowKey, report.HowDevice:
-		default: // what does not follow from others at the end is known where all captures agree
+		default: // other values, unless derived in finish, are known only if all captures agree
 			if r.cells[i] != x.cells[i] {
 				r.cells[i] = report.Null
 			}
@@ -191,8 +191,8 @@ func pick(a, b report.Cell, sign int) report.Cell {
 	return a
 }
 
-// finish works out what follows from sums, orders the rows, and keeps the first rows of a table that ranks. What one
-// capture has in its others is in those of the run: how much of it is there nobody knows.
+// finish computes derived columns, sorts the rows, and keeps the first rows of a ranked table. The "(others)" of one
+// capture go into those of the run, because nobody knows which rows they hold.
 func (f *tableFold) finish(run *fold) report.Table {
 	t := f.table
 	r := f.rule
@@ -262,7 +262,7 @@ func (f *tableFold) finish(run *fold) report.Table {
 		t.Others = true
 		t.Rows = append(t.Rows, f.othersOf(rest))
 	}
-	for i, c := range t.Columns { // JSON does not tell 24 from 24.0
+	for i, c := range t.Columns { // JSON does not distinguish 24 from 24.0
 		if c.Kind == report.Float {
 			for _, row := range t.Rows {
 				if v, ok := row[i].Int(); ok {
@@ -274,7 +274,7 @@ func (f *tableFold) finish(run *fold) report.Table {
 	return t
 }
 
-// ratio is the cell of a column that is of one column over another; rates are per second.
+// ratio divides one column by another; rates are per second.
 func (f *tableFold) ratio(row *rowFold, column int) report.Cell {
 	a, ok1 := f.cell(row.cells, f.rules[column].Of).Num()
 	b, ok2 := f.cell(row.cells, f.rules[column].Over).Num()
@@ -287,7 +287,7 @@ func (f *tableFold) ratio(row *rowFold, column int) report.Cell {
 	return report.F(a / b)
 }
 
-// percentile is of the counted events whose name is the first key of the row.
+// percentile returns a percentile over the counted events whose name is the first key of the row.
 func (f *tableFold) percentile(row *rowFold, column int, counts *countsFold) report.Cell {
 	if counts.missing {
 		return report.Null
@@ -306,7 +306,7 @@ func (f *tableFold) percentile(row *rowFold, column int, counts *countsFold) rep
 	return report.F(s.P99)
 }
 
-// shares gives rows, and those of others, their part of the sum of a column.
+// shares sets each row's share of the sum of a column, those of "(others)" included.
 func (f *tableFold) shares() {
 	for i, rule := range f.rules {
 		if rule.How != report.HowPart {
@@ -334,7 +334,7 @@ func (f *tableFold) shares() {
 	}
 }
 
-// othersOf is the row that sums up rows. If captures cut their tables, a sum that one did not keep is not known.
+// othersOf sums up rows in one row. If captures cut their tables, a sum that one capture lacks is unknown.
 func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
 	last := make([]report.Cell, len(f.table.Columns))
 	if at, ok := f.place[firstOf(f.rule.keys)]; ok {
@@ -369,7 +369,7 @@ type countsFold struct {
 	of     map[[2]string]stat.Counted
 	coarse map[[2]string]bool
 	keys   map[string][]string // by family, in the order in which they came
-	// missing: a capture has none, so that nothing is known of all events together.
+	// missing: a capture has no counts, so nothing is known of all events together.
 	missing bool
 }
 
@@ -377,7 +377,7 @@ func newCountsFold() *countsFold {
 	return &countsFold{of: map[[2]string]stat.Counted{}, coarse: map[[2]string]bool{}, keys: map[string][]string{}}
 }
 
-// maxMerged is how many distinct values of merged counts are kept; of more, log-spaced bins.
+// maxMerged is how many distinct values of merged counts are kept; beyond that, counts use log-spaced bins.
 const maxMerged = 1 << 16
 
 func (f *countsFold) add(list []Counts) {
@@ -396,8 +396,8 @@ func (f *countsFold) add(list []Counts) {
 	}
 }
 
-// summary describes the events of a family whose keys are kept; nil if there are none. only, if it is set, names all
-// keys that may be kept.
+// summary describes the events of a family whose keys keep accepts; nil if there are none. If only is set, no other
+// keys are considered.
 func (f *countsFold) summary(family string, keep func(string) bool, only []string) *report.Summary {
 	all, _ := f.together(family, keep, only)
 	return all.Summary()

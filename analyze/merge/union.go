@@ -18,22 +18,21 @@ type Source struct {
 // entry is a capture of a source.
 type entry struct {
 	Head
-	source, at int // at: how many captures of the source come before
+	source, at int // at: number of captures before it in the source
 }
 
-// MaxExact is how many ranks the report of a run is exact of. Of more it is made of samples.
+// MaxExact is how many ranks a run may have for its report to be exact. A larger run is reported from samples.
 const MaxExact = 256
 
-// stored is a capture as it was read: its sample, and all of it if that is there.
+// stored is a capture as read: its sample, and the whole capture if the file has it.
 type stored struct {
 	source       string
 	head         Head
 	sample, body []byte
 }
 
-// Union writes the captures of all sources into one partial. A capture that several hold is written once, as of its
-// trace if one is; if they differ in what they say of it they were made by other versions or with other flags,
-// which is an error.
+// Union writes the captures of all sources into one partial. A capture that several sources hold is written once,
+// preferably from its trace. If the copies differ, other versions or other flags made them, which is an error.
 func Union(ctx context.Context, w io.Writer, sources []Source) error {
 	l, err := index(ctx, sources)
 	if err != nil {
@@ -47,15 +46,15 @@ func Union(ctx context.Context, w io.Writer, sources []Source) error {
 	return out.Close()
 }
 
-// listing is what captures there are in which sources.
+// listing records which captures there are, and in which sources.
 type listing struct {
 	sources []Source
-	entries []entry         // by key; of copies the one that counts first
+	entries []entry         // by key; of several copies the preferred one first
 	sampled bool            // the run has more than MaxExact ranks
-	keep    map[string]bool // of a sampled run: captures of which all is kept
+	keep    map[string]bool // of a sampled run: captures that are kept whole
 }
 
-// heads of the captures, one of each.
+// heads returns the head of each capture once.
 func (l *listing) heads() (list []Head) {
 	for i := range l.entries {
 		if i == 0 || l.entries[i].Key != l.entries[i-1].Key {
@@ -65,16 +64,16 @@ func (l *listing) heads() (list []Head) {
 	return list
 }
 
-// Of many captures those are kept whole that are among the first of any of these orders.
+// Of many captures, those that are first in any of these orders are kept whole.
 const (
-	keptSlowest = 8 // by their steps
+	keptSlowest = 8 // by the time of their steps
 	keptMost    = 4 // by the time of their kernels
 	keptLeast   = 4
 	keptAny     = 8 // by their identity, which is a hash
 )
 
-// choose finds out whether the run is sampled, and what is kept whole then. What it keeps of all captures it keeps of
-// every part of them that holds the capture.
+// choose decides whether the run is sampled, and which captures are then kept whole. A capture that is kept whole here
+// is also kept whole in every partial that holds it.
 func (l *listing) choose() {
 	heads := l.heads()
 	ranks := int64(0)
@@ -97,8 +96,8 @@ func (l *listing) choose() {
 	first(keptAny, func(a, b *Head) int { return 0 })
 }
 
-// each visits every capture once, by key. A source is open for as long as it has captures left, one with a single
-// capture for no longer than it takes to read it.
+// each visits every capture once, by key. A source stays open while it has captures left; a source with a single
+// capture is closed right after reading.
 func (l *listing) each(ctx context.Context, visit func(s *stored) error) error {
 	open := map[int]*opened{}
 	defer func() {
@@ -117,7 +116,7 @@ func (l *listing) each(ctx context.Context, visit func(s *stored) error) error {
 		}
 		for i++; i < len(l.entries) && l.entries[i].Key == e.Key; i++ {
 			if l.entries[i].From != e.From {
-				continue // a report knows nothing that the trace does not
+				continue // a report has nothing that the trace lacks
 			}
 			again, err := l.read(open, &l.entries[i])
 			if err != nil {
@@ -141,8 +140,8 @@ func (l *listing) each(ctx context.Context, visit func(s *stored) error) error {
 	return nil
 }
 
-// index reads what captures the sources hold, and sorts them by key; copies of one with those of traces first, and by
-// the order of names, so that what is said of it is the same in whatever order files are named.
+// index reads which captures the sources hold, and sorts them by key. Copies of one capture are sorted too, those from
+// traces first and then by name, so that the order of files does not matter.
 func index(ctx context.Context, sources []Source) (*listing, error) {
 	l := &listing{sources: sources}
 	for i := range sources {
@@ -203,7 +202,7 @@ func open(s *Source) (*opened, error) {
 	return &opened{file: f, in: in}, nil
 }
 
-// read reads the capture of an entry: all of it where it is kept. Entries of one source come in its order.
+// read reads the capture of an entry, the whole one if it is kept. Entries of one source come in the source's order.
 func (l *listing) read(list map[int]*opened, e *entry) (*stored, error) {
 	o := list[e.source]
 	if o == nil {
@@ -227,7 +226,7 @@ func (l *listing) read(list map[int]*opened, e *entry) (*stored, error) {
 	}
 	if last := len(o.in.heads); last > 0 && o.at == last { // nothing follows
 		delete(list, e.source)
-		if !l.sampled { // else what follows is not read
+		if !l.sampled { // else the rest is not read
 			if _, err := o.in.Next(); err != nil {
 				o.file.Close()
 				return nil, err

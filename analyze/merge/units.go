@@ -9,11 +9,11 @@ import (
 
 const unitSection = "unit"
 
-// unitsFold merges what captures say of a step. Numbers of a step are of its slowest device, in a run as in a capture:
-// of each kind of step those of the capture in which its median is longest.
+// unitsFold merges what captures state about steps. Numbers of a step come from its slowest device, in a run as in a
+// capture: each kind of step takes those of the capture in which its median is longest.
 type unitsFold struct {
 	lead    int     // capture whose main kind is the slowest
-	longest float64 // its median; 0: none yet
+	longest float64 // its median, ns; 0: none yet
 	best    map[string]*bestUnit
 	order   []string
 	carried []carriedMetric
@@ -21,14 +21,14 @@ type unitsFold struct {
 	metrics []report.Metric
 }
 
-// bestUnit is a kind of step in the capture in which it is slowest.
+// bestUnit is a kind of step, in the capture in which it is slowest.
 type bestUnit struct {
 	group   report.UnitGroup
 	id      string // in the run
 	capture int
 	p50     float64
 	row     []report.Cell
-	time    float64 // over all captures: units times their mean, for shares
+	time    float64 // over all captures: units times their mean, ns, for shares
 	metrics []report.Metric
 }
 
@@ -92,7 +92,7 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 	}
 }
 
-// kindRow is the row of a table of kinds; nil if it has none.
+// kindRow returns the row of a kind in a table of kinds; nil if it has none.
 func kindRow(t *report.Table, g *report.UnitGroup) []report.Cell {
 	if t == nil {
 		return nil
@@ -127,7 +127,7 @@ func sectionTable(r *report.Report, section, id string) *report.Table {
 	return nil
 }
 
-// takeLead takes the metrics without phase and the tables of the slowest capture.
+// takeLead takes the slowest capture's tables, and its metrics that have no phase.
 func (u *unitsFold) takeLead(r *report.Report, ofStep func(m *report.Metric) bool) {
 	u.metrics, u.tables = nil, nil
 	for k := range r.Metrics {
@@ -143,8 +143,7 @@ func (u *unitsFold) takeLead(r *report.Report, ofStep func(m *report.Metric) boo
 	}
 }
 
-// settle gives kinds their ids in the run: those that they have in the first capture, made different where two share
-// one.
+// settle gives kinds their ids in the run: those of the first capture, with a number added if two share one.
 func (u *unitsFold) settle() {
 	taken := map[string]bool{}
 	for _, key := range u.order {
@@ -157,7 +156,7 @@ func (u *unitsFold) settle() {
 	}
 }
 
-// unit is the unit of the run, and what maps the kinds of each capture to its own.
+// unit returns the unit of the run, and maps the kinds of each capture to the run's.
 func (f *fold) unit() report.Unit {
 	u := &f.units
 	u.settle()
@@ -206,7 +205,7 @@ func mainKind(u *report.Unit) string {
 	return ""
 }
 
-// series are the units of all captures, each on the clock of its session.
+// series returns the units of all captures, each on the clock of its session.
 func (f *fold) series(place map[string]int64) *report.UnitSeries {
 	var points []report.UnitPoint
 	for at, c := range f.captures {
@@ -230,7 +229,7 @@ func (f *fold) series(place map[string]int64) *report.UnitSeries {
 	return report.NewUnitSeries(points)
 }
 
-// unitMetrics are the metrics of steps: without labels of a kind those of the slowest capture.
+// unitMetrics returns the metrics of steps: those without labels of a kind come from the slowest capture.
 func (f *fold) unitMetrics() []report.Metric {
 	u := &f.units
 	if u.longest == 0 {
@@ -265,7 +264,7 @@ func (f *fold) unitMetrics() []report.Metric {
 	return list
 }
 
-// groupIn is the id in the run of a capture's kind.
+// groupIn returns the id in the run of a capture's kind.
 func (f *fold) groupIn(capture int, id string) string {
 	groups := f.captures[capture].unit.Groups
 	for i := range groups {
@@ -276,7 +275,7 @@ func (f *fold) groupIn(capture int, id string) string {
 	return ""
 }
 
-// unitTables are the tables of the slowest capture, with the kinds of all.
+// unitTables returns the tables of the slowest capture, with the kinds of all captures.
 func (f *fold) unitTables() []report.Table {
 	u := &f.units
 	var out []report.Table
@@ -286,7 +285,7 @@ func (f *fold) unitTables() []report.Table {
 			t.TotalRows = int64(len(t.Rows))
 		}
 		if t.ID == "units" {
-			continue // the series has them
+			continue // the series has it
 		}
 		out = append(out, t)
 	}

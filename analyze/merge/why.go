@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	findShare = 0.01 // of the window, that others waited for one rank: worth a finding
+	findShare = 0.01 // of the window: a finding, if others waited that long for one rank
 	highShare = 0.05
-	// leastOften is in how many collectives a rank takes part for it to be told that it comes last in most of them.
+	// leastOften is in how many collectives a rank must take part before a finding says that it mostly comes last.
 	leastOften = 20
-	// maxCauses is how many things that a late rank did more than others are told.
+	// maxCauses is how many causes of a late rank are reported.
 	maxCauses = 8
 )
 
-// find names the rank with which the waiting begins. If clocks could not be compared it is the one that comes last.
+// find reports the rank at which the waiting begins. If clocks could not be compared, that is the one that comes last.
 func (s *rankSection) find() {
 	if len(s.ranks) < 2 {
 		return
@@ -36,7 +36,7 @@ func (s *rankSection) find() {
 	}
 }
 
-// tellable gives the severity of a rank that others wait for; ok is false if it is not worth telling.
+// tellable returns the severity of a rank that others wait for; ok is false if it is not worth a finding.
 func tellable(time, window int64, often bool) (severity report.Severity, ok bool) {
 	switch share := float64(time) / float64(max(1, window)); {
 	case share >= highShare:
@@ -92,7 +92,7 @@ func (s *rankSection) findFirst(c *chain) {
 		Evidence: evidence, Advice: append(advice, usualReasons), Doc: "ranks", Worth: &report.Worth{Time: min(c.Time, window), Of: window}})
 }
 
-// residual is what the clocks of the run are off at most, in ns; 0 if all captures are of one session.
+// residual is the largest error of the clocks of the run, in ns; 0 if all captures are of one session.
 func (s *rankSection) residual() float64 {
 	off := 0.0
 	for i := range s.aligned.Clocks {
@@ -104,7 +104,7 @@ func (s *rankSection) residual() float64 {
 	return off
 }
 
-// ranksNamed are ranks by their labels, the first three of many.
+// ranksNamed lists ranks by their labels, only the first three if there are many.
 func (s *rankSection) ranksNamed(list []int) string {
 	names := make([]string, 0, len(list))
 	for _, i := range list[:min(len(list), 3)] {
@@ -117,7 +117,7 @@ func (s *rankSection) ranksNamed(list []int) string {
 	return text
 }
 
-// doing says in words what a rank does while others wait.
+// doing describes what a rank does while others wait.
 func doing(act string) string {
 	switch act {
 	case "compute":
@@ -150,7 +150,7 @@ func doing(act string) string {
 
 const usualReasons = "Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)."
 
-// findLast reports the rank that the others wait for: the one that took least.
+// findLast reports the rank that the others wait for: the one that spent the least time in collectives.
 func (s *rankSection) findLast() {
 	slow := -1
 	for i := range s.ranks {
@@ -187,7 +187,7 @@ func (s *rankSection) findLast() {
 		}, Doc: "ranks", Worth: &report.Worth{Time: min(r.sum.Blame, window), Of: window}})
 }
 
-// because says in words what a late rank did longer than others, by how much each time.
+// because describes what a late rank did longer than others, and by how much each time.
 func because(act, longer string) string {
 	switch act {
 	case "compute":

@@ -13,25 +13,24 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// Ceilings is what units of work would gain at most by changes: the one answer that findings, the report and the page
-// of the critical path give. Of very many units those in the middle are replayed.
+// Ceilings computes what units of work would gain at most by changes. Findings, the report and the page of the
+// critical path all use it. If there are very many units, those in the middle are replayed.
 //
-// If Resolved is false the graph does not explain enough of the units, and no replay of it is believed: what a
-// change is worth is then its face value, the time on the GPU that nothing else covers, or the idle time, and is said
-// to be not replayed.
+// If Resolved is false, the graph does not explain enough of the units, and no replay is believed. A change then has
+// its face value, which is reported as not replayed: the GPU time that nothing else covers, or the idle time.
 type Ceilings struct {
-	// Error is how far a unit is off that is replayed with typical latencies in place of those measured, as a share of
-	// its time: the median.
+	// Error is the median error of a unit that is replayed with typical latencies instead of measured ones, as a share of
+	// its time.
 	Error float64
-	// Unknown is the share of the units' critical paths of which nothing is known, 0 to 1; OnHost that of the host, its
-	// calls and latencies; Bare what units gain without these, as a share of their time.
+	// Unknown is the unexplained share of the units' critical paths, 0 to 1; OnHost is the share on the host, in its calls
+	// and in latencies; Bare is what units gain without these, as a share of their time.
 	Unknown, OnHost, Bare float64
-	// Unlaunched is the share of the GPU work of which it is not known what call launched it, 0 to 1.
+	// Unlaunched is the share of the GPU work, 0 to 1, whose launching call is unknown.
 	Unlaunched float64
-	// Contradicted says that OnHost and Bare of a device are more than 10 points apart, and what is unknown does
-	// not explain it: no path is to be believed.
+	// Contradicted is true if OnHost and Bare of a device are more than 10 points apart, and the unknown share does not
+	// explain it: no path can be believed then.
 	Contradicted bool
-	// Resolved says that the replay fits, that the paths are known, and that they are not contradicted.
+	// Resolved is true if the replay fits, the paths are known, and they are not contradicted.
 	Resolved bool
 
 	graph   *stepgraph.Graph
@@ -40,17 +39,17 @@ type Ceilings struct {
 	list    []int32 // kept units of any kind on any device, by start
 	stretch interval.Interval
 	face    *facing
-	known   sync.Map // func() []int64 by named: the times of units, by place in the list
+	known   sync.Map // func() []int64 by named: times of units, by index in the list
 }
 
-// named is a change that no function describes: it is the same for every caller.
+// named is a change without functions: equal ones have equal results for all callers.
 type named struct{ hostFree, overlap, graph, noLatency, typical bool }
 
-// Bounds of what is believed.
+// Limits for believing a replay.
 const (
 	mostError   = 0.01 // of a replay
 	mostApart   = 0.10 // between the share of a path on the host and what is gained without it
-	mostUnknown = 0.25 // of a path, and of the work without a call
+	mostUnknown = 0.25 // of a path, and of the work without a known call
 	mostKept    = 256  // units that are replayed
 )
 
@@ -89,7 +88,7 @@ func NewCeilings(g *stepgraph.Graph, r *workunit.Result) *Ceilings {
 	return c
 }
 
-// unlaunched is the share of the work in the stretch without a call.
+// unlaunched is the share of the work in the stretch whose call is unknown, 0 to 1.
 func (c *Ceilings) unlaunched() float64 {
 	var all, without int
 	for d := range c.graph.Timeline.Devices {
@@ -105,9 +104,9 @@ func (c *Ceilings) unlaunched() float64 {
 	return float64(without) / float64(max(1, all))
 }
 
-// stretchOf is the time from the first to the last of some units, with the start of what follows the last, and with the
-// unit before the first, so that this one finds the change at work: the host may be ahead of the GPU by one unit. One
-// that took very much longer is left out.
+// stretchOf is the interval from the first to the last of some units, including the start of what follows the last. It
+// also includes the unit before the first, so that the change already applies there: the host may be ahead of the GPU
+// by one unit. A unit before that took very much longer is left out.
 func stretchOf(r *workunit.Result, list []int32) interval.Interval {
 	s := interval.Interval{Start: math.MaxInt64, End: math.MinInt64}
 	first := trace.None
@@ -125,22 +124,21 @@ func stretchOf(r *workunit.Result, list []int32) interval.Interval {
 	return s
 }
 
-// longLead is how many times as long as the first unit the one before it may be.
+// longLead is how many times as long as the first unit the unit before it may be.
 const longLead = 8
 
-// Gained is what a change takes away of the time of units.
+// Gained is what units gain by a change.
 type Gained struct {
 	N    int
 	Time float64 // mean of the units as they were, ns
 	Mean float64 // what they gain, ns per unit, from 0 to Time
-	// Interval is that of the gain, 95 %, in ns per unit: of its share of the units' time, by a bootstrap of blocks of
-	// units that follow each other, times the mean; nil for fewer than 8 units.
+	// Interval is the 95 % interval of the gain, in ns per unit: that of its share of the units' time, by a bootstrap of
+	// blocks of consecutive units, times the mean; nil for fewer than 8 units.
 	Interval *[2]float64
 	UpTo     float64 // the upper end of the interval, or the mean if there is none
 }
 
-// gainedBy sums up what units gain that take so long in a replay, each the time in its place, -1 if it was not
-// replayed.
+// gainedBy sums up what units gain. times are their times in a replay in ns, by index, -1 if a unit was not replayed.
 func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 	var gains, took []float64
 	var was, is float64
@@ -166,8 +164,8 @@ func gainedBy(r *workunit.Result, units []int32, times []int64) (g Gained) {
 	return g
 }
 
-// Gain is what units gain by a change, all or those of the main kind alone, on the device with most of it; N is 0 if
-// no unit could be replayed.
+// Gain is what units gain by a change, on the device that gains the largest share of its time. If main is set, only
+// units of the main kind count. N is 0 if no unit could be replayed.
 func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
 	for _, g := range c.gains(change, main) {
 		if g.N > 0 && (most.N == 0 || g.UpTo*most.Time > most.UpTo*g.Time) {
@@ -177,7 +175,7 @@ func (c *Ceilings) Gain(change *stepgraph.Change, main bool) (most Gained) {
 	return most
 }
 
-// gains is Gain by device.
+// gains returns the gain on each device.
 func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 	times := c.times(change)
 	list := make([]Gained, len(c.result.Timeline.Devices))
@@ -194,7 +192,8 @@ func (c *Ceilings) gains(change *stepgraph.Change, main bool) []Gained {
 	return list
 }
 
-// times is how long the units of the list take with a change. What is named is replayed once for all who ask.
+// times returns how long the units of the list take with a change, in ns. A change without functions is replayed only
+// once.
 func (c *Ceilings) times(change *stepgraph.Change) []int64 {
 	replay := func() []int64 {
 		of := c.graph.Replay(c.stretch, c.units, change)
@@ -213,7 +212,7 @@ func (c *Ceilings) times(change *stepgraph.Change) []int64 {
 	return once.(func() []int64)()
 }
 
-// fit is the median error of units that are replayed with typical latencies; false if none could be replayed.
+// fit is the median error of units replayed with typical latencies; ok is false if none could be replayed.
 func (c *Ceilings) fit() (median float64, ok bool) {
 	times := c.times(&stepgraph.Change{Typical: true})
 	var off []float64
@@ -229,8 +228,8 @@ func (c *Ceilings) fit() (median float64, ok bool) {
 	return off[len(off)/2], true
 }
 
-// walk is the share of the units' critical paths that lies on the host, its calls and latencies, and that of which
-// nothing is known, by device; not a number for a device without such a unit.
+// walk returns, by device, the share of the units' critical paths that lies on the host, in its calls and in latencies,
+// and the share that is unknown; NaN for a device without units.
 func (c *Ceilings) walk() (host, unknown []float64) {
 	devices := len(c.result.Timeline.Devices)
 	total := make([]float64, devices)

@@ -1,6 +1,6 @@
-// Package whatif says what steps would take at least if something were faster or gone: it compiles changes that people
-// name into a change of the dependency graph, replays the capture with it, and sums up over the units of work. What
-// comes out is a ceiling of the gain: a real change seldom takes all of it.
+// Package whatif computes how long steps would take at least if something were faster or gone: it compiles changes that
+// users name into a change of the dependency graph, replays the capture with it, and sums up over the units of work.
+// The result is a ceiling of the gain: a real change seldom reaches it.
 package whatif
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Kind of change, as the flag that asks for it is called.
+// Kind is a kind of change, named like the flag that asks for it.
 type Kind string
 
 // Kinds of change.
@@ -31,16 +31,16 @@ const (
 	Graph    Kind = "graph"
 )
 
-// Change is one thing that is different.
+// Change is one hypothetical change.
 type Change struct {
 	Kind   Kind
-	Text   string // what was asked for: kernel:GLOB, category:NAME, copy:GLOB or api:GLOB, with =FACTORx to speed up
+	Text   string // argument of the flag: kernel:GLOB, category:NAME, copy:GLOB or api:GLOB, with =FACTORx to speed up
 	what   string
 	match  *regexp.Regexp
-	factor float64 // of the time that is left
+	factor float64 // share of the time that remains
 }
 
-// String writes the change as --what-if takes it.
+// String formats the change as --what-if takes it.
 func (c *Change) String() string {
 	if c.Text == "" {
 		return "--" + string(c.Kind)
@@ -50,7 +50,7 @@ func (c *Change) String() string {
 
 const selectors = "kernel:GLOB, category:NAME, copy:GLOB or api:GLOB"
 
-// Parse reads a change. text is empty for kinds that need none.
+// Parse parses a change. text is empty for kinds that take none.
 func Parse(kind Kind, text string) (Change, error) {
 	c := Change{Kind: kind, Text: text}
 	what, pattern := "api", text
@@ -99,7 +99,7 @@ func glob(pattern string) *regexp.Regexp {
 	return regexp.MustCompile("(?is)^" + text + "$")
 }
 
-// Input is a capture with what is known of it.
+// Input is a capture with its analysis.
 type Input struct {
 	Trace *trace.Trace
 	Graph *stepgraph.Graph
@@ -110,7 +110,7 @@ type Input struct {
 // errNothing is the error of a change that matches nothing.
 var errNothing = errors.New("matches nothing in the capture")
 
-// Compile makes one change of the graph of several. A pattern that matches nothing is an error.
+// Compile combines changes into one change of the graph. A pattern that matches nothing is an error.
 func (in *Input) Compile(changes []Change) (*stepgraph.Change, error) {
 	out := &stepgraph.Change{}
 	var work, calls, waits []*Change
@@ -154,7 +154,7 @@ func (in *Input) Compile(changes []Change) (*stepgraph.Change, error) {
 	return out, nil
 }
 
-// byName is what is left of the time of calls, by index of the name; nil if there is no change.
+// byName returns the remaining share of the time of calls, by index of the name; nil if there is no change.
 func byName(changes []*Change, names []trace.APIName) ([]float64, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -177,10 +177,10 @@ func byName(changes []*Change, names []trace.APIName) ([]float64, error) {
 	return list, nil
 }
 
-// directions are names of copies as people write them.
+// directions are the usual names of copy kinds.
 var directions = map[int]string{1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 
-// compileWork asks of every name of work once what is left of its time.
+// compileWork evaluates the remaining share of the time once for each name of work.
 func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 	if len(changes) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// facing looks at units as they were, without a replay.
+// facing evaluates changes on units as they were, without a replay.
 type facing struct {
 	graph *stepgraph.Graph
 	r     *workunit.Result
@@ -20,14 +20,14 @@ type facing struct {
 	list  []int32 // units
 	once  sync.Once
 	busy  []int64 // by unit
-	full  []bool  // by device: hardly anything of its units is idle
+	full  []bool  // by device: its units are hardly idle
 }
 
-// mostIdle is the share of the time of units that is idle at most where a kernel is worth no less than the time in
+// mostIdle is the largest idle share of the units' time, 0 to 1, up to which a kernel is worth at least the time in
 // which nothing else runs.
 const mostIdle = 0.02
 
-// look finds out once what is idle.
+// look computes once how busy units are.
 func (f *facing) look() {
 	f.once.Do(func() {
 		f.busy = f.covered(func(*timeline.Device, int) bool { return true })
@@ -39,7 +39,7 @@ func (f *facing) look() {
 	})
 }
 
-// sum adds up the units of each device.
+// sum sums a value of units by device.
 func (f *facing) sum(of func(u int32) int64) []int64 {
 	list := make([]int64, len(f.graph.Timeline.Devices))
 	for _, u := range f.list {
@@ -48,8 +48,8 @@ func (f *facing) sum(of func(u int32) int64) []int64 {
 	return list
 }
 
-// bound lets the units of a device that is hardly idle gain no less, together, than the time in which nothing runs but
-// what a change takes away. times are those of a replay, -1 for units that were not replayed.
+// bound raises the gain of the units of a device that is hardly idle to at least the time in which nothing runs but
+// what a change takes away. times are those of a replay, in ns, -1 for units that were not replayed.
 func (f *facing) bound(times []int64, c *stepgraph.Change) {
 	if c.Work == nil {
 		return
@@ -74,7 +74,7 @@ func (f *facing) bound(times []int64, c *stepgraph.Change) {
 	}
 }
 
-// pieces are those of a device that start from the first unit on and before the end of the last.
+// pieces returns the range of a device's pieces that start between the first unit's start and the last unit's end.
 func (f *facing) pieces(d *timeline.Device) (lo, hi int) {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, u := range f.list {
@@ -84,7 +84,7 @@ func (f *facing) pieces(d *timeline.Device) (lo, hi int) {
 	return lo, max(lo, sort.Search(d.Len(), func(i int) bool { return d.Start(i) >= to }))
 }
 
-// covered is, by unit of the result, for how many ns of it such work runs on its device.
+// covered returns, by unit of the result, for how many ns such work runs on its device.
 func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 	sum := make([]int64, len(f.r.Units))
 	for index := range f.graph.Timeline.Devices {
@@ -123,9 +123,9 @@ func (f *facing) covered(are func(d *timeline.Device, i int) bool) []int64 {
 	return sum
 }
 
-// exclusive is, by unit, what a change takes of the time in which nothing runs but work that it makes faster.
+// exclusive returns, by unit, how many ns a change takes of the time in which only work runs that it makes faster.
 func (f *facing) exclusive(left func(d *timeline.Device, i int) float64) []int64 {
-	var levels []float64 // what is left of work, most first
+	var levels []float64 // remaining shares of the work's time, largest first
 	for d := range f.graph.Timeline.Devices {
 		device := &f.graph.Timeline.Devices[d]
 		lo, hi := f.pieces(device)
@@ -153,12 +153,11 @@ func (f *facing) exclusive(left func(d *timeline.Device, i int) float64) []int64
 	return gain
 }
 
-// mostLevels bounds the factors of one change.
+// mostLevels bounds the number of different factors in one change.
 const mostLevels = 16
 
-// times are what units take after a change on the face of the capture: without the time on the GPU that nothing but
-// what the change takes away covers, or, of a change of the host, without the idle time that it may stand for; -1 for
-// others.
+// times returns how long units take after a change at face value, in ns: without the GPU time that only the affected
+// work covers or, for a change of the host, without the idle time that it may explain; -1 for others.
 func (f *facing) times(c *stepgraph.Change) []int64 {
 	gain := make([]int64, len(f.r.Units))
 	add := func(more []int64) {
@@ -200,7 +199,7 @@ func (f *facing) times(c *stepgraph.Change) []int64 {
 	return list
 }
 
-// calls are, by unit, the ns of the calls which start in it that a change takes away.
+// calls returns, by unit, how many ns a change takes away from the calls that start in it.
 func (f *facing) calls(c *stepgraph.Change) []int64 {
 	sum := make([]int64, len(f.r.Units))
 	t := f.graph.Trace()

@@ -15,7 +15,7 @@ import (
 // schemaID is the schema of a result.
 const schemaID = "explain.whatif/1"
 
-// Result says what steps would take with changes. It is a ceiling of what can be won, and no promise.
+// Result states how long steps would take with changes. It is an upper bound of what can be gained, not a promise.
 type Result struct {
 	Schema    string     `json:"schema"`
 	Tool      Tool       `json:"tool"`
@@ -25,58 +25,60 @@ type Result struct {
 	Scenarios []Scenario `json:"scenarios"`
 }
 
-// Tool is the program that made a result.
+// Tool is the program that made the result.
 type Tool struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Unit says what a step is.
+// Unit describes what a step is.
 type Unit struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	Why  string `json:"why"`
-	// Two says that the main kind's units take two unlike times, and which; empty if they do not.
+	// Two describes two different times that the main kind's units take; empty if they do not.
 	Two string `json:"two_kinds,omitempty"`
 }
 
-// Replay says how well the graph explains the units.
+// Replay describes how well the graph explains the units.
 type Replay struct {
-	// Error is how far a unit is off, as a share of it, with typical latencies in place of those measured: the median.
+	// Error is the median error of a replayed unit with typical latencies instead of measured ones, as a share of its
+	// time.
 	Error float64 `json:"error"`
-	// Fits says that the ceilings can be believed: the error is at most 1 %, at most 25 % of the units' critical paths are
-	// unknown and of their work without a call, and what of them lies on the host, in its calls and latencies is, to
-	// 10 points, what a replay without these gains.
+	// Fits is true if the ceilings can be believed: the error is at most 1 %; at most 25 % of the units' critical paths
+	// are unknown; at most 25 % of their work has no known call; and the share of the paths that lies on the host, in its
+	// calls and in latencies is within 10 points of the gain of a replay without these.
 	Fits    bool    `json:"fits"`
 	Unknown float64 `json:"unknown_path"` // share of the paths, 0 to 1
-	// Unlaunched is the share of the GPU work of which it is not known what call launched it.
+	// Unlaunched is the share of the GPU work, 0 to 1, whose launching call is unknown.
 	Unlaunched float64 `json:"unlaunched_work"`
 	OnHost     float64 `json:"host_path"` // likewise
 	Bare       float64 `json:"host_gain"` // share of the units' time
-	// Unresolved are the waits of streams for events of which it is not known what they waited for.
+	// Unresolved counts the waits of streams for events for which it is unknown what they waited for.
 	Unresolved int64 `json:"unresolved_waits"`
-	// Inferred is work that is taken to have waited for what had just ended.
+	// Inferred counts work that is assumed to have waited for what had just ended.
 	Inferred int64 `json:"inferred_waits"`
-	// Threads are the waits of threads for other threads that calls of the operating system or the scheduler show,
-	// InferredThreads those that are inferred from the order of CUDA calls alone.
+	// Threads counts the waits of threads for other threads that operating system calls or the scheduler show;
+	// InferredThreads counts those inferred from the order of CUDA calls alone.
 	Threads         int64 `json:"thread_waits"`
 	InferredThreads int64 `json:"inferred_thread_waits"`
-	// WorkWaits are waits of threads for the end of GPU work without a CUDA call, ProcessWaits for another process: both
-	// inferred. LockWaits are those of all four for Python's lock; null if the capture does not name such waits.
+	// WorkWaits counts waits of threads for the end of GPU work without a CUDA call, ProcessWaits waits for another
+	// process: both are inferred. LockWaits counts those of all four kinds that are for Python's lock; null if the capture
+	// does not name such waits.
 	WorkWaits    int64  `json:"work_waits"`
 	ProcessWaits int64  `json:"process_waits"`
 	LockWaits    *int64 `json:"lock_waits"`
-	// Outside is how many ns threads slept between two CUDA calls for what is not in the graph: time of the host.
+	// Outside is how many ns threads slept between two CUDA calls for something outside the graph: host time.
 	Outside int64 `json:"outside_time"`
-	// Waits says the same in words; empty if no thread waited.
+	// Waits states the same in words; empty if no thread waited.
 	Waits string `json:"-"`
 }
 
-// Scenario is one or more changes, and what the steps of each kind would take.
+// Scenario is one or more changes, and how long the steps of each kind would take with them.
 type Scenario struct {
 	Changes []string `json:"changes"`
-	// Replayed is false if the replay does not fit: gains are then what the changes are worth on their face, the
-	// time on the GPU that nothing else covers, or idle time.
+	// Replayed is false if the replay does not fit. Gains are then the face value of the changes: the GPU time that
+	// nothing else covers, or idle time.
 	Replayed bool    `json:"replayed"`
 	Steps    []Steps `json:"steps"` // the main kind first
 }
@@ -92,14 +94,14 @@ type Steps struct {
 	Time    float64 `json:"time"`
 	Ceiling float64 `json:"ceiling_time"` // with the changes
 	Gain    float64 `json:"gain"`         // the difference, from 0 to Time, and no less than with some of the changes
-	// Interval of the gain, 95 %: of its share of the units' time, by a bootstrap of blocks of units that follow each
-	// other, times the mean; null for fewer than 8 units.
+	// Interval is the 95 % interval of the gain: that of its share of the units' time, by a bootstrap of blocks of
+	// consecutive units, times the mean; null for fewer than 8 units.
 	Interval *[2]float64 `json:"gain_interval"`
 	Ratio    *float64    `json:"gain_ratio"` // the gain as a share of the time; null if that is 0
 	UpTo     float64     `json:"gain_up_to"` // the upper end of the interval, or the gain if there is none
 }
 
-// most kinds of steps of a scenario.
+// mostKinds bounds the kinds of steps of a scenario.
 const mostKinds = 12
 
 // set is the units of one kind on one device.
@@ -109,8 +111,8 @@ type set struct {
 	time  int64
 }
 
-// sets are the kept units of each kind, of those of the device with the longest mean; the main kind first, then those
-// with most time.
+// sets returns the kept units of each kind on the device with the longest mean: the main kind first, then those with
+// the most time.
 func sets(r *workunit.Result) []set {
 	type key struct{ group, index int32 }
 	at := map[key]int{}
@@ -154,8 +156,8 @@ func sets(r *workunit.Result) []set {
 	return list[:min(len(list), mostKinds)]
 }
 
-// Run replays the capture from its first kept unit to the last, once per scenario and once for each part of one, and to
-// see how well the graph fits. There must be kept units.
+// Run replays the capture from its first kept unit to the last: once per scenario, once for each part of one, and once
+// to check how well the graph fits. There must be kept units.
 func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) {
 	out := &Result{Schema: schemaID, Unit: Unit{Kind: r.Kind, Name: r.Name, Why: r.Why}, Scenarios: []Scenario{}}
 	x := &run{in: in, r: r, units: in.Graph.UnitsOf(r), list: sets(r), known: map[string][]*Steps{}}
@@ -198,7 +200,7 @@ func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) 
 	return out, nil
 }
 
-// run is what scenarios of one capture share.
+// run is what the scenarios of one capture share.
 type run struct {
 	in       *Input
 	r        *workunit.Result
@@ -210,11 +212,12 @@ type run struct {
 	replayed bool // else no replay is believed
 }
 
-// mostParts bounds the changes of a scenario of which every part is replayed; of more, each change.
+// mostParts bounds the changes of a scenario up to which every part is replayed; of a longer one, only the single
+// changes.
 const mostParts = 4
 
-// steps are the steps of each kind with changes, nil if none was replayed. More changes gain no less: where steps
-// meet others so that they do, the ceiling is that of a part of the changes.
+// steps returns the steps of each kind with changes; nil if none was replayed. More changes never gain less: if
+// interactions between steps would make them, the ceiling is that of a part of the changes.
 func (x *run) steps(changes []Change) ([]*Steps, error) {
 	var names []string
 	for i := range changes {
@@ -262,7 +265,7 @@ func (x *run) steps(changes []Change) ([]*Steps, error) {
 	return list, nil
 }
 
-// atLeast raises a gain to that of a part of the changes.
+// atLeast raises a gain to at least that of a part of the changes.
 func (s *Steps) atLeast(part *Steps) {
 	if part.Gain > s.Gain {
 		s.Gain, s.Ceiling, s.Ratio = part.Gain, part.Ceiling, part.Ratio
@@ -273,12 +276,12 @@ func (s *Steps) atLeast(part *Steps) {
 	}
 }
 
-// Usual are the changes that most captures are asked about, each by itself: those that the capture has anything of.
+// Usual returns the changes to try on any capture, each by itself, as far as they match something in this one.
 func (in *Input) Usual() [][]Change {
 	list := [][]Change{{{Kind: HostFree}}, {{Kind: Graph}}}
 	for _, n := range in.Trace.API.Names {
 		if n.Sync || n.OldSync {
-			c, _ := Parse(NoSync, "*Synchronize") // which is right
+			c, _ := Parse(NoSync, "*Synchronize") // never fails
 			list = append(list, []Change{c})
 			break
 		}
@@ -325,9 +328,9 @@ const (
 	resamples  = 2000 // of the bootstrap
 )
 
-// bootstrap is the 95 % interval of the sum of gains as a share of that of times, both of units that follow each other:
-// circular blocks of about the square root of their count are drawn anew, so that what drifts or alternates stays
-// together, and long units keep their gain. It is the same for equal numbers.
+// bootstrap returns the 95 % interval of the sum of gains as a share of the sum of times, both of consecutive units. It
+// resamples circular blocks of about the square root of the number of units, so that drift and alternation stay
+// together, and each unit keeps its gain. Equal input gives equal results.
 func bootstrap(gains, times []float64) *[2]float64 {
 	n := len(gains)
 	if n < leastUnits {
@@ -335,7 +338,7 @@ func bootstrap(gains, times []float64) *[2]float64 {
 	}
 	block := max(1, int(math.Sqrt(float64(n))))
 	type sum struct{ gain, time float64 }
-	sums := make([]sum, n) // of the block that begins at each place
+	sums := make([]sum, n) // of the block that begins at each index
 	for k := range block {
 		sums[0] = sum{sums[0].gain + gains[k], sums[0].time + times[k]}
 	}

@@ -5,29 +5,29 @@ import (
 	"sort"
 )
 
-// fit says how well the units of an anchor explain a sequence.
+// fit describes how well the units of an anchor explain a sequence.
 type fit struct {
 	names []int32
 	skip  int32   // see gram
 	pos   []int32 // where units start
-	// inside is how likely two moments from the first to the last start lie in units of one kind: the shares of the
-	// kinds that recur, squared and added up; the mean of that and of the same for kernels, so that neither many
-	// short nor few long kernels decide alone.
+	// inside is the probability that two random moments from the first to the last start lie in units of one kind: the sum
+	// of the squared shares of the kinds that recur. It is the mean of that over time and over kernels, so that neither
+	// many short kernels nor a few long ones decide alone.
 	inside  float64
 	filled  float64 // share of the compute time from the first to the last start in units of kinds that recur
-	index   float64 // inside, of the whole capture
-	covered float64 // filled, of the whole capture
-	main    float64 // share of compute time in the kind with most
+	index   float64 // inside, for the whole capture
+	covered float64 // filled, for the whole capture
+	main    float64 // share of compute time in the largest kind
 	period  int     // kernels of that kind's most frequent form
 	units   int     // of that kind
-	example int32   // where one of them starts
-	idle    float64 // share of the idle time that lies just before units
+	example int32   // where a unit of that kind starts
+	idle    float64 // share of the idle time that is just before units
 	pause   float64 // idle time just before a unit, mean, ns
 	alike   []*fit  // other anchors of the same units
 	line    *line
 }
 
-// believed reports whether the units of the anchor can be taken.
+// believed reports whether the anchor's units can be used.
 func (x *fit) believed() bool {
 	switch {
 	case x.units < minRepeats || x.filled < minFilled || x.covered < minUnits:
@@ -40,7 +40,7 @@ func (x *fit) believed() bool {
 	return x.inside >= minIndex || x.inside >= pausedEven && x.idle >= mostIdle
 }
 
-// fitter judges anchors by what the units between them hold.
+// fitter evaluates anchors by the contents of the units between them.
 type fitter struct {
 	*line
 	count []int32 // by name, zero between calls
@@ -51,28 +51,28 @@ func newFitter(l *line) *fitter { return &fitter{l, make([]int32, len(l.cost))} 
 // stretch is part of the sequence: [lo, hi).
 type stretch struct{ lo, hi int32 }
 
-// kind is units of nearly the same work.
+// kind is a set of units with nearly the same work.
 type kind struct {
 	stretch       // an example
-	long    int64 // compute time of the example
+	long    int64 // compute time of the example, ns
 	units   int
 	size    int64 // kernels of all units
 	time    int64
 }
 
-// add takes units of the kind in.
+// add adds units to the kind.
 func (k *kind) add(units int, size, time int64) {
 	k.units += units
 	k.size += size
 	k.time += time
 }
 
-// again judges an anchor of a part of the line on the whole.
+// again evaluates an anchor that was found in a part of the line on the whole line.
 func (f *fitter) again(x *fit) *fit {
 	return f.fit(x.names, x.skip, f.occurrences(x.names, x.skip))
 }
 
-// work is the names of a stretch, added up as hashes, and its compute time.
+// work returns the sum of the hashes of a stretch's names, and its compute time in ns.
 func (f *fitter) work(u stretch) (names uint64, time int64) {
 	for i, s := range f.seq[u.lo:u.hi] {
 		names += f.hash[s]
@@ -81,7 +81,7 @@ func (f *fitter) work(u stretch) (names uint64, time int64) {
 	return names, time
 }
 
-// fit judges the anchor whose units start at some positions.
+// fit evaluates the anchor whose units start at some positions.
 func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	x := &fit{names: names, skip: skip, pos: pos, line: f.line}
 	if len(pos) < minRepeats {
@@ -123,7 +123,7 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 			kinds = append(kinds, forms[i].kind)
 		}
 	}
-	for i := range kinds[:min(len(kinds), maxNear)] { // nothing closes the last unit, but it may be complete
+	for i := range kinds[:min(len(kinds), maxNear)] { // the last unit has no end, but may be complete
 		if k := &kinds[i]; f.near(k.stretch, last) {
 			k.add(1, int64(last.hi-last.lo), after)
 			inside, after, last.lo = inside+after, 0, last.hi
@@ -155,8 +155,9 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	return x
 }
 
-// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two, and a tenth
-// of the time they run the same kernels equally often. Two of a few kernels must take next to no time.
+// near reports whether two stretches do nearly the same work: except for a tenth of the kernels, or two, and a tenth of
+// the time, they run the same kernels equally often. If both have few kernels, those that differ must take next to no
+// time.
 func (f *fitter) near(a, b stretch) bool {
 	n, m := a.hi-a.lo, b.hi-b.lo
 	part := int32(nearWork * float64(max(n, m)))

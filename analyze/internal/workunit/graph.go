@@ -12,20 +12,20 @@ import (
 const (
 	minLaunches   = 3   // of one graph
 	minGraphShare = 0.5 // of the compute time, inside graphs
-	minUnits      = 0.3 // of the compute time, in units, however they were found
+	minUnits      = 0.3 // of the compute time, in units, whichever way they were found
 	maxAnchors    = 64
 )
 
 // launch is one run of a CUDA graph on a track.
 type launch struct {
 	at    int32 // index into track.work of its first work
-	graph int32 // which graph, numbered by first appearance
+	graph int32 // number of the graph, by first appearance
 	time  int64
 	hash  uint64
 }
 
-// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a correlation
-// id. Graphs traced as a whole differ by their executable, others by their kernels.
+// graphLaunches lists the runs of CUDA graphs, traced either as a whole or by nodes, which share a correlation id.
+// Graphs traced as a whole are identified by their executable, others by their kernels.
 func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	device := f.device(t)
 	byCorr := map[int64]int32{}
@@ -69,8 +69,8 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	return list, len(index)
 }
 
-// anchors are the launches that start units. The graph with most time is one; graphs that run in most of its units
-// are parts of the same step (piecewise graphs), graphs that do not are the same step at another batch size, and
+// anchors returns the launches that start units. The graph with the most time is an anchor. Graphs that run in most of
+// its units are parts of the same step (piecewise graphs); other graphs are the same step at another batch size, and
 // anchors too.
 func anchors(list []launch, graphs int) []cut {
 	time, count := make([]int64, graphs), make([]int, graphs)
@@ -91,7 +91,7 @@ func anchors(list []launch, graphs int) []cut {
 		}
 		isAnchor[g] = true
 		chosen++
-		// units of g that graph ran in; the last one it was counted for
+		// number of units of g in which each graph ran; last unit counted for it
 		in, last := make([]int, graphs), make([]int, graphs)
 		unit, inside := 0, false
 		for i := range list {
@@ -128,8 +128,7 @@ func anchors(list []launch, graphs int) []cut {
 	return cuts
 }
 
-// byGraph finds units by the launches of CUDA graphs, or returns nil if graphs have less than minShare of the
-// compute time.
+// byGraph finds units by the launches of CUDA graphs; nil if graphs have less than minShare of the compute time.
 func (f *finder) byGraph(minShare float64) *Result {
 	if f.Trace.Graphs.Len() == 0 && f.Trace.GraphNodes == 0 {
 		return nil
@@ -168,9 +167,9 @@ func (f *finder) byGraph(minShare float64) *Result {
 	return r
 }
 
-// sound reports whether units may be believed: that kept ones, those of the warm-up and those that an end of the
-// capture cut hold a fair part of the compute time. A cut unit that is longer than its like is none. It fills in
-// the share.
+// sound reports whether units can be believed: kept and warm-up units and those that an end of the capture cut must
+// hold at least minUnits of the compute time. A cut unit that is much larger than kept ones does not count. It sets
+// r.Coverage.
 func (f *finder) sound(r *Result) bool {
 	if units, _ := r.kept(); units == 0 {
 		return false
@@ -210,7 +209,7 @@ func (f *finder) sound(r *Result) bool {
 	return r.Coverage >= minUnits
 }
 
-// forget clears what an attempt left behind.
+// forget clears the results of an attempt.
 func (f *finder) forget() {
 	for d := range f.of {
 		for w := range f.of[d] {

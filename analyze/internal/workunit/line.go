@@ -9,16 +9,16 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 )
 
-// line is a sequence of compute kernels in which anchors are looked for: those of one track's main stream, or of
-// all its streams.
+// line is a sequence of compute kernels that is searched for anchors: those of one track's main stream, or of all its
+// streams.
 type line struct {
 	seq  []int32  // names
-	time []uint32 // of each, ns; what is longer than 4.29 s counts as that
-	idle []uint32 // before each, since the one before, likewise
+	time []uint32 // duration of each, ns, at most 4.29 s
+	idle []uint32 // idle time before each, ns, likewise
 	hash []uint64 // by name
 
 	cost       []int64 // by name: mean time
-	total, all int64   // time and idle time, together
+	total, all int64   // total compute time; total idle time
 }
 
 // newLine lays out the work of a track.
@@ -53,14 +53,14 @@ func (f *finder) newLine(t *track, s *symbols) *line {
 
 func short(ns int64) uint32 { return uint32(max(0, min(ns, math.MaxUint32))) }
 
-// part is some of the sequence, as a line of its own.
+// part returns part of the sequence as a line.
 func (l *line) part(lo, hi int) *line {
 	x := &line{seq: l.seq[lo:hi], time: l.time[lo:hi], idle: l.idle[lo:hi], hash: l.hash}
 	x.weigh()
 	return x
 }
 
-// weigh adds times up.
+// weigh sums up times.
 func (l *line) weigh() {
 	l.cost, l.total, l.all = make([]int64, len(l.hash)), 0, 0
 	count := make([]int64, len(l.hash))
@@ -86,8 +86,8 @@ func (l *line) free(f *finder) {
 	spill.Free(memory, l.idle)
 }
 
-// mainStream is the stream of a track with most compute time, or everyStream if no other computes. How streams
-// interleave differs from step to step even where each of them repeats exactly.
+// mainStream is the stream of a track with the most compute time, or everyStream if no other stream computes. Streams
+// interleave differently from step to step even if each of them repeats exactly.
 func (f *finder) mainStream(t *track) int64 {
 	device := f.device(t)
 	time := map[int64]*int64{}
@@ -118,7 +118,7 @@ func (f *finder) mainStream(t *track) int64 {
 	})
 }
 
-// onLine reports whether a piece of work counts when units of the track are told apart.
+// onLine reports whether a piece of work counts when the track's units are compared.
 func onLine(device *timeline.Device, i int, t *track) bool {
 	return device.Class(i) == timeline.Compute && (t.stream == everyStream || device.Stream(i) == t.stream)
 }
@@ -132,27 +132,27 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// gram is one to three names in a row that occur several times.
+// gram is one to three consecutive names that occur several times.
 type gram struct {
 	width  int
-	lo, hi int32 // of the positions of its width
+	lo, hi int32 // range in the positions of its width
 	score  float64
-	idle   float64 // share of the idle time that lies just before the unit
-	skip   int32   // at which of the names the unit starts, from 0: not at the first where the GPU waits inside
+	idle   float64 // share of the idle time that is just before the unit
+	skip   int32   // index of the name at which the unit starts, from 0; not 0 if the GPU waits inside
 }
 
 func (g *gram) count() int { return int(g.hi - g.lo) }
 
-// grams are all of a sequence, with where they occur.
+// grams are all grams of a sequence, with their positions.
 type grams struct {
 	list []gram
-	pos  [maxWidth + 1][]int32 // by width: positions, those of one gram together
+	pos  [maxWidth + 1][]int32 // by width: positions, grouped by gram
 }
 
-// at are the places where units start.
+// at returns the positions where units start.
 func (g *grams) at(x *gram) []int32 { return later(g.pos[x.width][x.lo:x.hi], x.skip) }
 
-// later are places some kernels further on.
+// later shifts positions by some kernels.
 func later(pos []int32, skip int32) []int32 {
 	if skip == 0 {
 		return pos
@@ -192,7 +192,7 @@ func newGrams(l *line) *grams {
 	return g
 }
 
-// longer numbers the pairs of a gram and the name after it.
+// longer numbers each pair of a gram and the name after it.
 func longer(ids, next []int32) (pairs []int32, kinds int) {
 	number := make(map[uint64]int32)
 	pairs = make([]int32, len(next))

@@ -6,15 +6,16 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// sums adds up a line from its start, so that any stretch of it tells in constant time what ran in it.
+// sums holds prefix sums of a line, which give the contents of any stretch in constant time.
 type sums struct {
-	time  []int64  // before each place, and at the end
-	lanes []uint64 // likewise: hashes of names in eight bytes, each for an eighth of the names
+	time  []int64  // before each position, and at the end, ns
+	lanes []uint64 // likewise: hashes of names in eight bytes, each for one eighth of the names
 	lane  [lanes]float64
 	bins  [lanes][256]bin // empty between calls
 }
 
-// lanes is into how many parts the names are divided. Units that differ in one kernel still agree in most parts.
+// lanes is the number of parts into which the names are divided. Units that differ in one kernel still agree in most
+// parts.
 const lanes = 8
 
 func newSums(l *line) *sums {
@@ -35,13 +36,13 @@ func newSums(l *line) *sums {
 	return s
 }
 
-// addLane adds the low byte of h to one of the eight bytes, without carrying into the next.
+// addLane adds the low byte of h to one of the eight bytes without a carry.
 func addLane(x, lane, h uint64) uint64 {
 	shift := lane * 8
 	return x&^(0xFF<<shift) | (x>>shift+h)&0xFF<<shift
 }
 
-// laneOf is the byte of the stretch between two sums.
+// laneOf returns the byte of the stretch between two sums.
 func laneOf(from, to uint64, lane int) byte { return byte(to>>(lane*8)) - byte(from>>(lane*8)) }
 
 // bin counts units that agree in one lane.
@@ -50,8 +51,8 @@ type bin struct {
 	units int32
 }
 
-// look is the first look at an anchor: for each lane the share of time in units that agree on it, squared; the mean
-// of the lanes by the time of their names. It takes constant time per unit.
+// look is the first, quick score of an anchor: for each lane the squared share of time in units that agree in it,
+// averaged over the lanes by the time of their names. It takes constant time per unit.
 func (s *sums) look(pos []int32) float64 {
 	stride := (len(pos)-1)/maxSampled + 1
 	var best [lanes]int64
@@ -95,8 +96,8 @@ func (s *sums) look(pos []int32) float64 {
 	return score
 }
 
-// whole is the time that units should hold: that from the first to the last start, inside, and of what lies around them
-// all that is beyond one unit, which the capture may have cut.
+// whole is the time that units should cover, in ns: the time from the first to the last start (inside), plus what is
+// around it beyond one unit, which the capture may have cut.
 func whole(inside int64, around [2]int64, longest int64) int64 {
 	for _, rest := range around {
 		inside += max(0, rest-longest)
@@ -104,9 +105,9 @@ func whole(inside int64, around [2]int64, longest int64) int64 {
 	return max(1, inside)
 }
 
-// idleBefore is the share of the idle time that lies just before places some kernels after others, the first left
-// out. Pauses count up to twice the median one: those before few of the places do not make it a place where the GPU
-// waits.
+// idleBefore is the share of the idle time that is just before the positions shifted by skip, without the first. A
+// pause counts at most twice the median one, so that a few long pauses do not suffice. It is 0 if pauses there are no
+// longer than elsewhere.
 func (l *line) idleBefore(pos []int32, skip int32) float64 {
 	sum := func(most int64) float64 {
 		var idle int64
@@ -124,7 +125,7 @@ func (l *line) idleBefore(pos []int32, skip int32) float64 {
 		pauses = append(pauses, int64(l.idle[p+skip]))
 	}
 	if share = sum(2 * order.Median(pauses)); share*float64(len(l.seq)) < pauseRatio*float64(len(pos)) {
-		return 0 // as long as anywhere
+		return 0 // no longer than elsewhere
 	}
 	return share
 }

@@ -9,29 +9,29 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// MostIncomplete is the share of units with missing events up to which they are left out. If more miss some, what is
-// left is no sample of the capture: all stay, as lower bounds, see [Result.Incomplete].
+// MostIncomplete is the largest share of units with missing events, 0 to 1, that are left out. If more lack events, the
+// rest is no sample of the capture: all stay, as lower bounds, see [Result.Incomplete].
 const MostIncomplete = 0.5
 
-// hole is a place at which an event is missing: a launch without its work, between two of its thread that have theirs,
-// or a kernel without its call, behind one of its stream that has its own.
+// hole is a place where an event is missing: a launch without its work, between two launches of its thread that have
+// theirs, or a kernel without its call, after one of its stream that has its call.
 type hole struct {
-	by       int32 // what misses it: an API name, or a kernel's name behind those
-	habit    bool  // some programs have such events all the time: a copy of no bytes leaves no row
+	by       int32 // name of what lacks the event: an API name, or a kernel's name, numbered after those
+	habit    bool  // common in some programs: a copy of no bytes leaves no row
 	at       int64 // of a launch: its call's start
-	from, to spot  // around it; equal for a kernel
-	last     bool  // a launch that none with work follows: the capture stopped before its work ran, or rows are missing
+	from, to spot  // moments around it; equal for a kernel
+	last     bool  // a launch after which no launch has work: the capture stopped before its work ran, or rows are missing
 }
 
 // spot is a moment on a device in a process.
 type spot struct {
 	device, proc int32
 	time         int64
-	call         int32 // whose work it is, until that is found
+	call         int32 // call whose work it is, until that is located
 }
 
-// holes are the events of a capture that are missing by evidence. Messages of nsys are none, nor are gaps in correlation
-// ids, of which most calls that nsys does not record take one.
+// holes returns the events that are evidently missing from a capture. Messages of nsys do not count, nor do gaps in
+// correlation ids, because most calls that nsys does not record use one.
 func (f *finder) holes() []hole {
 	has := &f.Trace.Has
 	if f.Trace.API.Len() == 0 || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
@@ -40,7 +40,8 @@ func (f *finder) holes() []hole {
 	return append(f.callless(), f.workless()...)
 }
 
-// workless finds launches without work. One in a stream that is captured into a graph has none, nor has one that failed.
+// workless finds launches without work. A launch that failed, or in a stream that is being captured into a graph, has
+// none by design.
 func (f *finder) workless() []hole {
 	api := &f.Trace.API
 	ran := make([]bool, api.Len())
@@ -124,8 +125,8 @@ func (f *finder) locate(list []hole) {
 	}
 }
 
-// callless finds kernels without their call behind one of their stream that has its own. Those before were launched
-// before the capture began.
+// callless finds kernels without a call that follow one of their stream with a call. Earlier ones were launched before
+// the capture began.
 func (f *finder) callless() (list []hole) {
 	k := &f.Trace.Kernels
 	if !f.Trace.Has.EveryLaunch || !slices.Contains(f.Calls.Kernel, trace.None) {
@@ -149,7 +150,7 @@ func (f *finder) callless() (list []hole) {
 	return list
 }
 
-// lose marks the kept units of which events are missing, and leaves them out if they are few.
+// lose marks the kept units that lack events, and leaves them out if they are few.
 func (f *finder) lose(r *Result) {
 	type flag struct {
 		by   int32
@@ -210,7 +211,7 @@ func (f *finder) lose(r *Result) {
 	}
 }
 
-// around is the unit of a device and a process that a moment lies in, or -1.
+// around is the index of the unit of a device and process that contains a moment, or -1.
 func (r *Result) around(s *spot) int {
 	at := sort.Search(len(r.Units), func(i int) bool {
 		u := &r.Units[i]
@@ -222,8 +223,8 @@ func (r *Result) around(s *spot) int {
 	return at
 }
 
-// Incomplete counts the units of which events are missing, those that were left out for it included, and all that are
-// not outside the window.
+// Incomplete returns the number of units that lack events, including those left out for it (n), and of all units that
+// are not outside the window (of).
 func (r *Result) Incomplete() (n, of int64) {
 	for i := range r.Units {
 		if u := &r.Units[i]; u.State != Outside {

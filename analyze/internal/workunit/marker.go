@@ -15,12 +15,12 @@ import (
 
 // Bounds of finding units by markers that engines emit.
 const (
-	minMarkers     = 3   // with GPU work on a device; one is enough where a program says which are its steps
+	minMarkers     = 3   // with GPU work on a device; one suffices if a program states which ranges are its steps
 	minMarkerShare = 0.3 // of all GPU work, launched inside markers
-	maxDepth       = 256 // of ranges around a marker that are looked at
+	maxDepth       = 256 // of ranges around a marker that are examined
 )
 
-// engineTitle is how an engine's markers are called in reports.
+// engineTitle is the name of an engine's markers in reports.
 var engineTitle = map[string]string{
 	kernelname.EngineVLLM:    "execute_context_N(M)_generation_K(L)",
 	kernelname.EngineSGLang:  "step[MODE bs=N]",
@@ -37,9 +37,9 @@ var engineTitle = map[string]string{
 	kernelname.EngineScript:     "prefill / decode / step N",
 }
 
-// rank orders the programs that emit ranges around steps: an engine's markers say what is in the step, its loop and
-// its layers do not, those written by hand may be anything, and torch.profiler's go around whatever the program
-// calls a step.
+// rank orders the programs that emit ranges around steps: an engine's markers state what is in the step, its loop and
+// its layers do not, those written by hand may be anything, and torch.profiler's surround whatever the program calls a
+// step.
 func rank(engine string, marker bool) int {
 	switch {
 	case engine == kernelname.EnginePyTorch:
@@ -52,14 +52,14 @@ func rank(engine string, marker bool) int {
 	return 1
 }
 
-// marked is the set of ranges that are units, and what they say. None of them lies inside another one of its thread.
+// marked is the ranges that are units, and their groups. On one thread, no range lies inside another.
 type marked struct {
 	ranges []int32 // by start
 	kinds  []int32 // by index into ranges: index into groups
 	groups []Group
 }
 
-// stepMarkers reads what the names of ranges say of a step, by name, and ranks the programs that wrote them.
+// stepMarkers reads what range names state about a step, by name, and ranks the programs that wrote them.
 func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]int) {
 	names := f.Trace.Ranges.Names
 	markers, ranks = make([]kernelname.Marker, len(names)), map[string]int{}
@@ -83,7 +83,7 @@ func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]in
 		markers[i] = m
 		ranks[m.Engine] = rank(m.Engine, marker)
 	}
-	if !decodes { // a context may be anything, if nothing generates
+	if !decodes { // a context may be anything, if nothing generates tokens
 		for _, i := range context {
 			markers[i] = kernelname.Marker{}
 		}
@@ -91,8 +91,8 @@ func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]in
 	return markers, ranks
 }
 
-// byMarkers finds units by the step markers that engines emit. Of those that say as much, the engine whose markers
-// launched most work counts.
+// byMarkers finds units by the step markers that engines emit. Among engines of equal rank, the one whose markers
+// launched the most work counts.
 func (f *finder) byMarkers() *Result {
 	r := &f.Trace.Ranges
 	markers, ranks := f.stepMarkers()
@@ -139,7 +139,7 @@ func (f *finder) byMarkers() *Result {
 		}
 		title := cmp.Or(engineTitle[w.engine], w.engine)
 		if w.engine == kernelname.EngineScript && !slices.ContainsFunc(w.set.groups, func(g Group) bool { return g.Phase != "step" }) {
-			title = "step N" // of training, say
+			title = "step N" // of training, for example
 		}
 		res := f.markerUnits(w.set, title)
 		if len(res.Units) < minMarkers && (w.rank == 1 || w.rank == 2 || len(res.Units) == 0) {
@@ -156,7 +156,7 @@ func (f *finder) byMarkers() *Result {
 	return nil
 }
 
-// bucket rounds a number of tokens up to a power of two, because prompts are all of different length.
+// bucket rounds a number of tokens up to a power of two, because prompts all differ in length.
 func bucket(tokens int64) int64 {
 	if tokens <= 0 {
 		return -1
@@ -207,8 +207,8 @@ func (f *finder) byUserRange() *Result {
 	return res
 }
 
-// markers selects ranges by their names, outermost first where they nest: a range within one that is selected is
-// part of it. Ranges that span a phase of many steps (whole) give way to the steps inside.
+// markers selects ranges by their names. If selected ranges nest, only the outermost counts; ranges that span a phase
+// of many steps (whole) are replaced by the steps inside.
 func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *marked {
 	r := &f.Trace.Ranges
 	names, found := make([]bool, len(r.Names)), false
@@ -253,8 +253,8 @@ func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *ma
 	return m
 }
 
-// nest is, for each of some ranges by start, which one of them is open around it on its thread, or -1. Of ranges that
-// start together the longer one is the outer one.
+// nest returns, for each range of a list sorted by start, the one that is open around it on its thread, or -1. Of
+// ranges that start together, the longer one is the outer one.
 func (f *finder) nest(list []int32) []int32 {
 	r := &f.Trace.Ranges
 	around, tops := make([]int32, len(list)), make([]int32, len(f.Trace.Threads))
@@ -307,7 +307,7 @@ func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
 	}
 }
 
-// launchedIn is the GPU time launched inside the markers.
+// launchedIn is the GPU time launched inside the markers, in ns.
 func (f *finder) launchedIn(m *marked) int64 {
 	o := f.owners(m)
 	var sum int64
@@ -322,7 +322,7 @@ func (f *finder) launchedIn(m *marked) int64 {
 	return sum
 }
 
-// markerUnits makes a unit of every marker on every device on which it launched work.
+// markerUnits makes a unit of each marker on every device on which it launched work.
 func (f *finder) markerUnits(m *marked, name string) *Result {
 	f.forget()
 	r := &f.Trace.Ranges
@@ -376,8 +376,8 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 	return res
 }
 
-// chain ends each unit where the next of its process and device starts. The only one, of a profiler that recorded one
-// step, ends with its work.
+// chain ends each unit where the next of its process and device starts. A unit without a next one ends with its work; a
+// profiler may record only one step.
 func chain(units []Unit, r *trace.Ranges) {
 	for i := range units {
 		u := &units[i]

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// NoMatchError says that nothing in the capture has a name that --unit asks for.
+// NoMatchError says that no name in the capture matches --unit.
 type NoMatchError struct {
 	Spec    string   // the value of --unit
 	What    string   // what was looked for: NVTX range or kernel
-	Nearest []string // names the capture has, numbers as #, the most similar first; at most three
+	Nearest []string // similar names in the capture, with # for numbers, the most similar first; at most three
 }
 
-// Error names what the capture has instead.
+// Error lists similar names that the capture has.
 func (e *NoMatchError) Error() string {
 	text := fmt.Sprintf("--unit %s matches no %s of this capture", e.Spec, e.What)
 	switch {
@@ -30,19 +30,19 @@ func (e *NoMatchError) Error() string {
 // Bounds of the names an error lists.
 const (
 	maxNearest = 3
-	maxCompare = 1 << 12 // names that are looked at
+	maxCompare = 1 << 12 // names that are compared
 	maxName    = 80      // characters of a name
 )
 
-// unmatched is the result if no name matches.
+// unmatched returns the result if no name matches.
 func (s *Spec) unmatched(what string, names []string) *Result {
 	expr := s.Pattern.String()
 	e := &NoMatchError{Spec: s.Kind + ":" + expr, What: what, Nearest: nearestNames(expr, names)}
 	return &Result{Kind: KindNone, Why: e.Error(), Unmatched: e}
 }
 
-// nearestNames are those most like a regular expression: that it matches but for case, then by the pairs of letters
-// they share.
+// nearestNames returns the names most similar to a regular expression: first those that it matches if case is ignored,
+// then those that share the most pairs of letters.
 func nearestNames(expr string, names []string) []string {
 	type near struct {
 		name  string
@@ -85,7 +85,7 @@ func nearestNames(expr string, names []string) []string {
 	return best
 }
 
-// pairs are the pairs of letters and digits that follow each other in a text, in lower case.
+// pairs returns the pairs of adjacent letters and digits in a text, in lower case.
 func pairs(text string) map[[2]rune]bool {
 	set := map[[2]rune]bool{}
 	var last rune

@@ -8,8 +8,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// owners finds the marker of an API call: the one open around it on its thread, or, where all markers of the
-// process are on one thread, the one open there when another thread made the call.
+// owners finds the marker of an API call: the one open around it on its thread. If one thread has all markers of the
+// process, it is the one open there, even if another thread made the call.
 type owners struct {
 	f        *finder
 	m        *marked
@@ -17,11 +17,11 @@ type owners struct {
 	alone    []int32 // by process: the thread that has all its markers, if they do not overlap, or trace.None
 }
 
-// markerList are the markers of one thread, as indexes into marked.ranges. Both their starts and their ends ascend,
-// since none lies inside another.
+// markerList is the markers of one thread, as indexes into marked.ranges. Both starts and ends ascend, because no
+// marker contains another.
 type markerList struct {
 	list []int32
-	near int // where the last search ended: calls come much in order
+	near int // where the last search ended: calls come mostly in order
 }
 
 func (f *finder) owners(m *marked) *owners {
@@ -56,7 +56,7 @@ func (f *finder) owners(m *marked) *owners {
 	return o
 }
 
-// of is the index of the call's marker, or -1.
+// of returns the index of the call's marker, or -1.
 func (o *owners) of(call int32) int32 {
 	if call == trace.None {
 		return -1
@@ -77,8 +77,8 @@ func (o *owners) of(call int32) int32 {
 	return o.open(o.alone[p], start, end)
 }
 
-// before is the last marker that started before the call, on its thread or the one that has all of its process's,
-// or -1.
+// before returns the last marker that started before the call, on its thread or on the one that has all markers of its
+// process, or -1.
 func (o *owners) before(call int32) int32 {
 	if call == trace.None {
 		return -1
@@ -104,13 +104,13 @@ func (o *owners) before(call int32) int32 {
 func (o *owners) start(m int32) int64 { return o.f.Trace.Ranges.Start(int(o.m.ranges[m])) }
 func (o *owners) end(m int32) int64   { return o.f.Trace.Ranges.End(int(o.m.ranges[m])) }
 
-// open is the last marker of the thread that starts no later than start, if it is open up to end, or -1.
+// open returns the last marker of the thread that starts no later than start, if it is open until end, else -1.
 func (o *owners) open(th int32, start, end int64) int32 {
 	l := &o.byThread[th]
 	if len(l.list) == 0 {
 		return -1
 	}
-	last := func(i int) bool { // whether the i-th is the last that starts by then
+	last := func(i int) bool { // whether the i-th is the last that starts no later than start
 		return o.start(l.list[i]) <= start && (i+1 == len(l.list) || o.start(l.list[i+1]) > start)
 	}
 	switch {
@@ -130,17 +130,17 @@ func (o *owners) open(th int32, start, end int64) int32 {
 	return -1
 }
 
-// Members says for each piece of a device's work which unit it belongs to, or trace.None. Neighbours mostly belong to one
-// unit: so it is kept as runs of them, unless these are many.
+// Members gives the unit of each piece of a device's work, or trace.None. Consecutive pieces mostly belong to one unit,
+// so it is stored as runs, unless there are many.
 type Members struct {
-	ends, units []int32 // by run: the piece after its last, and the unit
-	dense       []int32 // by piece; instead of runs
+	ends, units []int32 // by run: index after its last piece; its unit
+	dense       []int32 // by piece; used instead of runs
 }
 
-// runRatio is how many pieces a run must have on average to be worth it.
+// runRatio is the mean number of pieces per run from which runs are used.
 const runRatio = 8
 
-// NewMembers takes over a list of units by piece, which [spill.Make] made.
+// NewMembers takes over a list of units by piece, allocated by [spill.Make].
 func NewMembers(memory *spill.Arena, of []int32) Members {
 	runs := 0
 	for i := range of {
@@ -161,7 +161,7 @@ func NewMembers(memory *spill.Arena, of []int32) Members {
 	return m
 }
 
-// membersOf takes over lists by device; of none it makes none.
+// membersOf takes over lists by device; nil if there are none.
 func membersOf(memory *spill.Arena, lists [][]int32) []Members {
 	if lists == nil {
 		return nil
@@ -178,10 +178,10 @@ func (m *Members) free(memory *spill.Arena) {
 	*m = Members{}
 }
 
-// Walk asks for pieces one after the other, from the first.
+// Walk returns a walk through the pieces, from the first.
 func (m *Members) Walk() Walk { return Walk{members: m} }
 
-// Walk is a walk through the pieces of a device.
+// Walk reads the units of a device's pieces in order.
 type Walk struct {
 	members *Members
 	run     int
@@ -189,7 +189,7 @@ type Walk struct {
 	unit    int32
 }
 
-// Of is the unit of the i-th piece, or trace.None; i may not go back.
+// Of returns the unit of the i-th piece, or trace.None; i must not decrease.
 func (w *Walk) Of(i int) int32 {
 	if i < w.end {
 		return w.unit
@@ -197,7 +197,8 @@ func (w *Walk) Of(i int) int32 {
 	return w.advance(i)
 }
 
-// Run is the unit of the i-th piece and the first piece behind it that may be of another, n at most; i may not go back.
+// Run returns the unit of the i-th piece, and the index of the first later piece that may be of another unit, at most
+// n; i must not decrease.
 func (w *Walk) Run(i, n int) (unit int32, end int) {
 	if unit = w.Of(i); w.members.dense != nil {
 		return unit, i + 1

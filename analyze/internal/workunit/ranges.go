@@ -16,15 +16,15 @@ import (
 
 // Bounds of finding units by the program's own ranges.
 const (
-	minMembers   = 3       // of a family, with GPU work
-	minAlike     = 0.8     // of them, with the same kernels
-	minFamily    = 0.5     // of all GPU work, launched inside: of its time and of its kernels
-	maxSelfInner = 0.05    // of a family's members that may lie inside another one
-	sampledWork  = 1 << 15 // pieces of work that a first look takes in
-	sampleError  = 5       // its error, times the square root of their number: ten standard deviations
+	minMembers   = 3       // ranges of a family with GPU work
+	minAlike     = 0.8     // of these, with the same kernels
+	minFamily    = 0.5     // of the time and of the kernels of all GPU work, launched inside
+	maxSelfInner = 0.05    // of a family's ranges that may be inside another one of the family
+	sampledWork  = 1 << 15 // pieces of work in a first look
+	sampleError  = 5       // error of a sample, times the square root of its size: ten standard deviations
 )
 
-// family is the ranges of one name, numbers apart.
+// family is the ranges whose names differ only in numbers.
 type family struct {
 	text    string
 	ranges  int
@@ -37,7 +37,7 @@ type family struct {
 	members []int32
 }
 
-// fold replaces every number of a name by #.
+// fold replaces every number in a name by #.
 func fold(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -53,12 +53,12 @@ func fold(text string) string {
 	return b.String()
 }
 
-// libraries begin the names of ranges that libraries put around their own calls.
+// libraries are the prefixes of ranges that libraries put around their own calls.
 var libraries = []string{
 	"cublas", "cudnn", "cusparse", "cusolver", "cufft", "nccl", "NCCL", "thrust", "autograd", "Optimizer.",
 }
 
-// Library is what the name of a range begins with that a library puts around its own calls; empty of any other name.
+// Library returns the prefix that marks the name of a library's own range; empty for any other name.
 func Library(name string) string {
 	for _, prefix := range libraries {
 		if strings.HasPrefix(name, prefix) {
@@ -68,12 +68,12 @@ func Library(name string) string {
 	return ""
 }
 
-// own reports whether a range's name may be the program's own: not an operator's or a library's.
+// own reports whether a range's name may be the program's own, not an operator's or a library's.
 func own(text string) bool { return text != "" && !strings.Contains(text, "::") && Library(text) == "" }
 
-// byRanges finds units by the program's own ranges: the outermost family of three or more, four of five of which
-// launch the same kernels, and that hold half of the GPU work. The one that Input.Range names comes first, however much
-// of the work it holds.
+// byRanges finds units by the program's own ranges: the outermost family of three or more, of which four in five launch
+// the same kernels, and which holds half of the GPU work. The family that Input.Range names comes first, however much
+// work it holds.
 func (f *finder) byRanges() *Result {
 	r := &f.Trace.Ranges
 	if r.Len() == 0 {
@@ -135,8 +135,8 @@ func (f *finder) byRanges() *Result {
 	return nil
 }
 
-// familyWork adds up what the ranges of each family launched, and returns the time of all GPU work and its kernels:
-// none if no family, nor the one that is given, can be the unit.
+// familyWork sums up what the ranges of each family launched, and returns the time (ns) and the number of kernels of
+// all GPU work; both are 0 if neither a family nor the given one can be the unit.
 func (f *finder) familyWork(ofName []int32, families []family, given int32) (all, kernels int64) {
 	r, memory := &f.Trace.Ranges, f.Trace.Memory()
 	var list []int32 // by start
@@ -167,7 +167,7 @@ func (f *finder) familyWork(ofName []int32, families []family, given int32) (all
 		}
 	}
 	open := f.opener(list)
-	// launchers visits the ranges around the call that launched a piece of work, one of each family.
+	// launchers visits the families of the ranges around the call that launched a piece of work, each once.
 	launchers := func(device *timeline.Device, w int, visit func(k int32)) {
 		call := device.Call(w)
 		if call == trace.None {
@@ -228,13 +228,13 @@ func (f *finder) familyWork(ofName []int32, families []family, given int32) (all
 	return all, kernels
 }
 
-// isKernel reports whether a piece of work is a kernel or a graph of them.
+// isKernel reports whether a piece of work is a kernel or a graph.
 func isKernel(device *timeline.Device, w int) bool {
 	return device.Kind(w) == timeline.KernelWork || device.Kind(w) == timeline.GraphWork
 }
 
-// anyLarge reports whether one of so many families may hold as many of the kernels as units must, by a sample of them;
-// of tells the families of a piece of work.
+// anyLarge estimates from a sample whether a family may hold as many of the kernels as units must; of visits the
+// families of a piece of work.
 func (f *finder) anyLarge(families int, of func(device *timeline.Device, w int, visit func(family int32))) bool {
 	total := 0
 	for d := range f.Timeline.Devices {
@@ -253,8 +253,8 @@ func (f *finder) anyLarge(families int, of func(device *timeline.Device, w int, 
 	return float64(slices.Max(inside)) >= minFamily*float64(sampled)-sampleError*math.Sqrt(float64(sampled))
 }
 
-// opener finds the range that is open where a call is made: on its thread, or, where that has none, on the thread
-// of its process whose outermost ranges are open longest.
+// opener finds the range that is open when a call is made: on the call's thread or, if that has no ranges, on the
+// thread of its process whose outermost ranges are open longest.
 type opener struct {
 	f        *finder
 	list     []int32   // ranges by start
@@ -287,7 +287,7 @@ func (f *finder) opener(list []int32) *opener {
 	return o
 }
 
-// at is the last range, as an index into the list, that starts by the call's start on the thread to look at, or -1.
+// at is the index in the list of the last range, on the thread to use, that starts no later than the call, or -1.
 func (o *opener) at(call int32) int32 {
 	th := o.f.Trace.API.Thread(int(call))
 	if th == trace.None {

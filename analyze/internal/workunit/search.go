@@ -10,28 +10,28 @@ import (
 // Bounds of the search for an anchor.
 const (
 	maxWidth   = 3    // names of an anchor
-	minRepeats = 3    // units of a kind that make it one that recurs
-	plainLine  = 32   // kernels: of a shorter sequence the repeats must be plain
-	plainUnits = 10   // units that make them plain
-	plainIndex = 0.9  // and the index they need
-	minIndex   = 0.5  // of an anchor to be believed
-	pausedEven = 0.2  // the same where the GPU waits before its units
-	minFilled  = 0.75 // of the time from the first to the last start, in units of kinds that recur
+	minRepeats = 3    // units of a kind for it to recur
+	plainLine  = 32   // kernels: in a shorter sequence the repeats must be plain
+	plainUnits = 10   // units needed for plain repeats
+	plainIndex = 0.9  // index needed for plain repeats
+	minIndex   = 0.5  // least index of a believable anchor
+	pausedEven = 0.2  // the same if the GPU waits before its units
+	minFilled  = 0.75 // of the time from the first to the last start, that units of recurring kinds must fill
 	equalIndex = 0.01 // by which an index must be better to count as better
 	maxTried   = 16   // candidates that are looked at closely
-	maxSampled = 1024 // units of a candidate that the first look takes in
+	maxSampled = 1024 // units of a candidate in the first look
 	maxKinds   = 32
-	maxNear    = 4       // kinds that a unit is compared with
+	maxNear    = 4       // kinds compared with a unit
 	nearWork   = 0.1     // share of a unit's kernels, and of their time, that may differ within a kind
-	fewKernels = 2       // this many may differ, if they take no more time than that;
+	fewKernels = 2       // this many kernels may differ, if they take no more time than that;
 	someWork   = 8       // in a unit of fewer kernels than this,
 	tinyWork   = 0.02    // no more than this share
-	muchWork   = 256     // kernels that units must have together where most of the compute time lies elsewhere
-	longPart   = 1 << 17 // kernels that are searched of a sequence twice as long and longer,
+	muchWork   = 256     // kernels that units must have together if most of the compute time is elsewhere
+	longPart   = 1 << 17 // length of the part that is searched first, if a sequence is at least twice as long,
 	longLine   = 2 * longPart
 	partUnits  = 16  // if they hold this many units of one kind
-	mostIdle   = 0.4 // share of the idle time that lies before the units of a step
-	pauseRatio = 3   // by which the pause before a longer unit must be longer to make it the step
+	mostIdle   = 0.4 // share of the idle time that is before the units of a step
+	pauseRatio = 3   // how many times longer the pause before a longer unit must be for it to be the step
 )
 
 // searcher looks for the anchor of a line.
@@ -41,9 +41,9 @@ type searcher struct {
 	*grams
 }
 
-// search finds the anchor of one sequence: its fit is believed, or the best of those that are not. Fits of other
-// periods come with it, best first. A long sequence is searched in its middle; what is found there must hold for all
-// of it, or all of it is searched.
+// search finds the anchor of one sequence: the best believed fit or, if there is none, the best other fit. It also
+// returns fits of other periods, best first. A long sequence is searched in its middle first; what is found there must
+// hold for all of it, else all of it is searched.
 func (l *line) search() (best *fit, others []*fit) {
 	if n := len(l.seq); n >= longLine {
 		middle := l.part((n-longPart)/2, (n+longPart)/2)
@@ -85,14 +85,14 @@ func (l *line) searchAll() (best *fit, others []*fit) {
 		return tried[0], tried[1:]
 	}
 	best = believed[0]
-	for _, x := range believed[1:] { // of equals the shortest, of those about as long the one whose units are most alike
+	for _, x := range believed[1:] { // of equals the shortest; of those about as long, the one whose units are most alike
 		shorter := 3*x.period <= 2*best.period
 		purer := 2*x.period < 3*best.period && x.inside > best.inside+equalIndex
 		if x.index >= believed[0].index-equalIndex && (shorter || purer) {
 			best = x
 		}
 	}
-	for _, x := range believed { // a step that differs from time to time is still the step
+	for _, x := range believed { // a step that sometimes differs is still the step
 		even := 3*x.period > 2*best.period || best.pause < pauseRatio*x.pause
 		if even && x.idle >= mostIdle && 2*x.idle > 3*best.idle {
 			best = x
@@ -106,8 +106,7 @@ func (l *line) searchAll() (best *fit, others []*fit) {
 	return s.start(best), others
 }
 
-// try looks closely at the best candidates: for each number of units at the best, and at the best before which the
-// GPU waits.
+// try examines the best candidates: for each number of units the best one, and the best one before which the GPU waits.
 func (s *searcher) try() (tried []*fit) {
 	order := make([]int32, len(s.list))
 	for i := range order {
@@ -139,19 +138,19 @@ func (s *searcher) try() (tried []*fit) {
 	return tried
 }
 
-// of judges a gram.
+// of evaluates a gram.
 func (s *searcher) of(x *gram) *fit {
 	pos := s.at(x)
 	from := pos[0] - x.skip
 	return s.fit(s.seq[from:int(from)+x.width], x.skip, pos)
 }
 
-// alike reports whether anchors that occur n and m times can be of the same units.
+// alike reports whether anchors that occur n and m times can define the same units.
 func alike(n, m int) bool { return max(n, m)-min(n, m) <= 1+n/50 }
 
-// start chooses at which kernel the units of a fit start, of all anchors that occur as often and explain as much,
-// narrow ones first: where the GPU waits before most units, there; else before the longest stretch of work up to
-// the next such place. In a model's step that is the embedding, before the layers.
+// start chooses the kernel at which the units of a fit start, among all anchors that occur as often and explain as
+// much, narrow ones first. If the GPU waits before most units, they start there; else before the longest stretch of
+// work up to the next such place. In a model's step that is the embedding, before the layers.
 func (s *searcher) start(of *fit) *fit {
 	places := s.places(of)
 	if len(places) == 0 {
@@ -201,8 +200,8 @@ func (s *searcher) start(of *fit) *fit {
 	return best
 }
 
-// places are the anchors that occur as often as a fit's and explain as much, narrow ones first until there are
-// some, by where they stand in one of its units.
+// places returns the anchors that occur as often as a fit's and explain as much, narrow ones first until there are
+// enough, sorted by their position in one of its units.
 func (s *searcher) places(of *fit) (places []*gram) {
 	end := of.example + int32(of.period)
 	var score float64
@@ -237,7 +236,7 @@ func (s *searcher) places(of *fit) (places []*gram) {
 	return places
 }
 
-// between is the compute time from each place to the next one of others, median.
+// between is the median compute time from each place to the next of others, in ns.
 func (s *sums) between(places, others []int32) int64 {
 	times := make([]float64, 0, len(places))
 	k := 0

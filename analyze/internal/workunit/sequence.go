@@ -17,25 +17,25 @@ const minTracks = 0.5
 // see FindWith.
 type Anchor struct {
 	Names    []string // canonical names of the kernels, or their families
-	Start    int      // at which of them the unit starts, from 0
+	Start    int      // index of the kernel at which the unit starts, from 0
 	Families bool     // names are families: library, operation and type
-	Merged   bool     // the kernels of all streams follow each other, not of the one with most compute alone
+	Merged   bool     // the sequence includes all streams, not only the one with the most compute
 	Paired   bool     // two kinds of units alternate, and one of each together is a unit
 	Coverage float64  // share of compute time in units of kinds that recur, 0 to 1
 	Count    int      // how often it occurs
 }
 
-// String is the names, as a reader can tell them apart.
+// String joins the names with arrows.
 func (a *Anchor) String() string { return strings.Join(a.Names, " → ") }
 
-// way is one way to look at the kernel sequence.
+// way is one way to read the kernel sequence.
 type way struct {
 	names    *symbols
 	families bool
 	merged   bool
 }
 
-// ways are tried one after the other: names before families, the main stream before all of them.
+// ways are tried in order: exact names before families, the main stream before all streams.
 func (f *finder) ways() []way {
 	list := []way{{names: &f.names}, {names: &f.names, merged: true}}
 	if len(f.families.name) < len(f.names.name) {
@@ -45,7 +45,7 @@ func (f *finder) ways() []way {
 	return list
 }
 
-// layOut lays out the sequences of all tracks as the way asks for, unless they are.
+// layOut lays out the sequences of all tracks in the given way, unless they already are.
 func (f *finder) layOut(w way) []*line {
 	if f.lines != nil && f.way == w {
 		return f.lines
@@ -63,8 +63,8 @@ func (f *finder) layOut(w way) []*line {
 	return f.lines
 }
 
-// bySequence finds units by an anchor in the kernel sequence: communication kernels left out, because they run on a
-// stream of their own and jitter against the others.
+// bySequence finds units by an anchor in the kernel sequence. Communication kernels are left out, because they run on a
+// stream of their own and shift against the others.
 func (f *finder) bySequence() *Result {
 	longest := 0
 	for i := range f.tracks {
@@ -98,7 +98,7 @@ func (f *finder) bySequence() *Result {
 	return &Result{Kind: KindNone, Why: why}
 }
 
-// text is names for a reader.
+// text returns names for a reader.
 func (s *symbols) text(names []int32) string {
 	list := make([]string, len(names))
 	for i, n := range names {
@@ -107,15 +107,15 @@ func (s *symbols) text(names []int32) string {
 	return strings.Join(list, " → ")
 }
 
-// answer is what the search of one track gave.
+// answer is the result of searching one track.
 type answer struct {
 	best   *fit
 	others []*fit
 }
 
-// kept are the anchors that a result carries: the best; one of the same units, so that a capture in which the first is
-// missing still has them; and one of other units, for a capture whose steps are others. Parts of a step that repeat,
-// such as layers, are none: two captures with other numbers of layers do other work.
+// kept returns the anchors that a result stores: the best one; one of the same units, for a capture that lacks the
+// first; and one of other units, for a capture with other steps. Repeating parts of a step, such as layers, are left
+// out: captures with different numbers of layers do different work.
 func (a *answer) kept() []*fit {
 	list := []*fit{a.best}
 	others := slices.DeleteFunc(slices.Clone(a.others), func(x *fit) bool {
@@ -132,14 +132,15 @@ func (a *answer) kept() []*fit {
 	return list
 }
 
-// anchors searches all tracks, and lets them agree: an anchor that tracks with most time can live with is taken for
-// all of these. Ranks of one model do the same; if a capture was cut may favour another anchor on one of them.
+// anchors searches all tracks, and makes them agree: starting with the tracks with the most time, an anchor is used for
+// all tracks that it fits about as well as their own. Ranks of one model do the same work, but where the capture was
+// cut may favour another anchor on one of them.
 func (f *finder) anchors(lines []*line, w way) []answer {
 	found := make([]answer, len(lines))
 	parallel.Each(len(lines), func(i int) {
 		found[i].best, found[i].others = lines[i].search()
 		if x := found[i].best; x != nil && w.families && x.index < plainIndex {
-			found[i] = answer{} // families are few: that some of them recur proves nothing
+			found[i] = answer{} // families are few: that some recur proves nothing
 		}
 	})
 	order := make([]int, len(lines))
@@ -181,7 +182,7 @@ func names(x *fit) []int32 {
 	return x.names
 }
 
-// occurrences are the places of one of some names, counted by skip, where they follow each other.
+// occurrences returns where the names follow each other: the index of the first one plus skip.
 func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	if len(names) == 0 {
 		return nil
@@ -194,7 +195,7 @@ func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	return pos
 }
 
-// cutSequence cuts every track that has an anchor, or returns nil if they hold too little.
+// cutSequence cuts every track that has an anchor; nil if these tracks hold too little of the compute time.
 func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 	f.forget()
 	s := slicer{finder: f, names: w.names}
@@ -255,11 +256,11 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 	return r
 }
 
-// Bounds of what a report holds of an anchor's units.
+// Bounds of what a report states about an anchor's units.
 const (
 	minInner       = 0.8 // share of compute time in units of one kind, to be worth reporting as an inner period
 	maxAnchorsKept = 3
-	mostUnits      = 4 // by which units of another anchor may be shorter
+	mostUnits      = 4 // by how many times the units of another anchor may be shorter
 )
 
 func (w way) period(x *fit, tracks int) Period {
@@ -278,11 +279,11 @@ func (w way) anchor(x *fit) Anchor {
 	return a
 }
 
-// cuts turns places of a track's line, in order, into places of its work.
+// cuts maps positions in a track's line, in order, to positions in its work.
 func (f *finder) cuts(t *track, pos []int32) []cut {
 	device := f.device(t)
 	cuts := make([]cut, 0, len(pos))
-	n := int32(0) // of the line
+	n := int32(0) // position in the line
 	for at, w := range t.work {
 		if len(pos) == 0 {
 			break
@@ -295,7 +296,7 @@ func (f *finder) cuts(t *track, pos []int32) []cut {
 		}
 		pos = pos[1:]
 		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(w)) {
-			continue // a unit takes time
+			continue // a unit must take time
 		}
 		cuts = append(cuts, cut{at: int32(at)})
 	}
@@ -329,8 +330,8 @@ func (p *Period) why(anchors int, at string) string {
 	return why
 }
 
-// byAnchor cuts the capture at an anchor. If that does not occur, or what lies between its occurrences does not
-// recur, the result is of kind none and says so.
+// byAnchor cuts the capture at an anchor. If it does not occur, or the work between its occurrences does not recur, the
+// result is of kind none and says why.
 func (f *finder) byAnchor(anchor *Anchor) *Result {
 	w := way{names: &f.names, merged: anchor.Merged}
 	if anchor.Families {
@@ -390,7 +391,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	return r
 }
 
-// workName is the name of a piece of work as other parts of the report spell it.
+// workName is the name of a piece of work as the rest of the report writes it.
 func (f *finder) workName(t *track, w int32) string {
 	device := f.device(t)
 	if s := f.symbol(&f.names, device, int(w)); s >= 0 && s < int32(len(f.names.name)-1) {
@@ -399,7 +400,7 @@ func (f *finder) workName(t *track, w int32) string {
 	return graphName
 }
 
-// byUserKernel cuts at the kernels that --unit kernel:REGEX names.
+// byUserKernel cuts at the kernels that --unit kernel:REGEX matches.
 func (f *finder) byUserKernel() *Result {
 	k := &f.Trace.Kernels
 	matches, names := make([]bool, len(k.Names)), make([]string, len(k.Names))

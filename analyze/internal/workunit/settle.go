@@ -11,15 +11,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Rule states which units take part in statistics. It is the same for every capture.
+// Rule says which units count in statistics. It is the same for every capture.
 const Rule = "Kept are complete units of a kind of work that recurs. Cut: incomplete at an end of the capture, or the last one, which no unit closes, " +
 	"unless units of its kind otherwise leave less than 0.1 % of their time idle before the next; and those of which launches or kernels are missing, where these are half or fewer. Warm-up: the first units of a kind on a device, as long as they take longer than the median of " +
 	"those after the first by 2 % and by three standard deviations (estimated by the median absolute deviation), at most two units or one in ten: more are a trend and stay, as do more than two behind which times fall on. Other: different work."
 
-// openIdle is the idle time before the next unit, of a unit's time, below which the last unit is kept.
+// openIdle is the share of a unit's time that is idle before the next unit, up to which the last unit is kept.
 const openIdle = 0.001
 
-// settle fills in what is the same for all ways of finding units: states, signatures, counts.
+// settle fills in what all ways of finding units share: states, signatures, counts.
 func (f *finder) settle(r *Result) {
 	r.Rule = Rule
 	f.lose(r)
@@ -46,7 +46,7 @@ func (f *finder) settle(r *Result) {
 	f.describe(r)
 }
 
-// closeLast takes out the last unit where the idle time that would follow it is missed.
+// closeLast leaves out the last unit if idle time that follows it would be missing.
 func closeLast(units []*Unit) {
 	n := len(units)
 	if n == 0 || units[n-1].closed {
@@ -79,7 +79,7 @@ func warmups(units []*Unit) {
 	}
 }
 
-// sign computes of each unit: the hash and the number of all its kernels and graphs, its first work and its signature.
+// sign computes for each unit the hash and the number of its kernels and graphs, its first work and its signature.
 func (f *finder) sign(r *Result) {
 	kernels := make([]int64, len(r.Units))
 	for i := range r.Units {
@@ -128,7 +128,7 @@ func (f *finder) sign(r *Result) {
 	}
 }
 
-// hashGeometry is a hash of what a launch looks like: grid, block and shared memory.
+// hashGeometry hashes a launch's configuration: grid, block and shared memory.
 func hashGeometry(c *trace.LaunchConfig) uint64 {
 	var h uint64
 	for _, v := range slices.Concat(c.Grid[:], c.Block[:], []int32{c.SharedStatic, c.SharedDynamic}) {
@@ -137,7 +137,7 @@ func hashGeometry(c *trace.LaunchConfig) uint64 {
 	return h
 }
 
-// describe gives each group its signature, the one most of its kept units have, and names groups apart.
+// describe gives each group the signature that most of its kept units have, and makes names of groups distinct.
 func (f *finder) describe(r *Result) {
 	type vote struct {
 		hash  uint64
@@ -188,7 +188,7 @@ func (f *finder) describe(r *Result) {
 	}
 }
 
-// dropEmpty removes groups of which no unit was kept. Their units stay, without a group.
+// dropEmpty removes groups without kept units. Their units remain, without a group.
 func (r *Result) dropEmpty() {
 	place := make([]int32, len(r.Groups))
 	kept := r.Groups[:0]
@@ -208,11 +208,11 @@ func (r *Result) dropEmpty() {
 	r.count()
 }
 
-// plain reports whether nothing tells what kind of step the group is of.
+// plain reports whether it is unknown what kind of step the group is.
 func (g *Group) plain() bool { return g.Phase == "step" && g.Batch < 0 && g.Tokens < 0 }
 
-// nameApart names plain groups but the primary one by their signature, so that the name is the same in another
-// capture.
+// nameApart names plain groups, except the primary one, by their signature, so that a group has the same name in
+// another capture.
 func (r *Result) nameApart() {
 	used := map[string]int{}
 	for g := range r.Groups {

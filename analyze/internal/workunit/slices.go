@@ -10,29 +10,29 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// cut is where a unit starts on a track.
+// cut is a position where a unit starts on a track.
 type cut struct {
 	at   int32 // index into track.work
-	kind int32 // which of several anchors it is
+	kind int32 // index of its anchor, if there are several
 }
 
-// slicer turns cuts into units: from one to the next.
+// slicer turns cuts into units: each lasts until the next cut.
 type slicer struct {
 	*finder
-	names *symbols // by which work is distinguished
+	names *symbols // names by which work is compared
 	units []Unit
 	span  []slice // by unit
 }
 
-// slice is where the work of a unit lies.
+// slice is the work of a unit.
 type slice struct {
 	track  int32
-	lo, hi int32 // of track.work
+	lo, hi int32 // range in track.work
 	lead   bool  // before the first cut
 	size   int32 // compute kernels and graphs
 }
 
-// add cuts one track up. What comes before the first cut is a unit too, to be trimmed.
+// add cuts one track into slices. The work before the first cut is a unit too, to be trimmed later.
 func (s *slicer) add(track int, cuts []cut) {
 	if len(cuts) == 0 {
 		return
@@ -54,14 +54,14 @@ func (s *slicer) add(track int, cuts []cut) {
 
 // Bounds of two kinds of slices that alternate.
 const (
-	minPairs    = 4    // of them
-	pairedShare = 0.95 // of the slices have the size of their turn
-	otherWork   = 0.5  // of the kernels of two slices, which one has and the other has not
+	minPairs    = 4    // pairs
+	pairedShare = 0.95 // share of slices that have the size expected at their turn
+	otherWork   = 0.5  // share of the kernels of two slices that only one of them has
 )
 
-// pairs takes every second cut out of a track on which slices of two kinds follow each other by turns: different
-// kernels that alternate strictly are one step, with the anchor twice in it. The larger one leads. It is given the
-// compute kernels of the two together; 0 if they do not alternate.
+// pairs drops every second cut of a track if two kinds of slices alternate: strictly alternating slices of different
+// kernels are one step that contains the anchor twice. The larger one comes first. kernels is the number of compute
+// kernels in both together; 0 if they do not alternate.
 func (s *slicer) pairs(t *track, cuts []cut) (units []cut, kernels int) {
 	n := len(cuts) - 1 // the last slice may be cut off
 	if n < 2*minPairs {
@@ -144,16 +144,16 @@ func (s *slicer) unit(track int, lo, hi, kind int32) {
 
 // Bounds of grouping by signature.
 const (
-	minGroup    = 3    // units of the same kernels make a group
+	minGroup    = 3    // units with the same kernels that make a group
 	maxGroups   = 32   // the rest is other work
 	sameWork    = 0.05 // share of a unit's kernels that may differ within a group
-	trifle      = 0.01 // share of its time that they may take where units of either form recur
+	trifle      = 0.01 // share of its time that these may take if both forms recur
 	maxCompared = 4    // groups that a unit is compared with
 )
 
-// group puts units of the same kernels together, and with them units that differ in next to nothing: a kernel that logs
-// every other step makes no other kind of step of it. Single ones join a group from which few of their kernels differ,
-// or are other work. The groups come in order of their time.
+// group groups units with the same kernels, and units that differ very little: a kernel that logs every other step does
+// not make another kind of step. A single unit joins a group if few of its kernels differ, else it is other work.
+// Groups are sorted by time.
 func (s *slicer) group() []Group {
 	type key struct {
 		hash   uint64
@@ -204,7 +204,7 @@ func (s *slicer) group() []Group {
 		}
 	}
 	if len(standing) == 0 && len(kinds) > 0 {
-		// No two are alike: the one of median size stands for all that are near it.
+		// No two are alike: the unit of median size represents all that are similar to it.
 		bySize := slices.Clone(kinds)
 		size := func(i int) int32 { return s.span[bySize[i].example].size }
 		sort.SliceStable(bySize, func(i, j int) bool { return size(i) < size(j) })
@@ -240,7 +240,7 @@ func (s *slicer) group() []Group {
 	return groups
 }
 
-// leads tells a cut first unit from a prologue, such as the loading of a model, by its size.
+// leads separates a first unit that was cut from a prologue, such as loading the model, by its size.
 func (s *slicer) leads(groups int) {
 	largest := int32(0)
 	for i := range s.units {
@@ -255,7 +255,7 @@ func (s *slicer) leads(groups int) {
 	}
 }
 
-// comparer tells whether the kernels of two units are nearly the same.
+// comparer compares the kernels of two units.
 type comparer struct {
 	*slicer
 	count, runs []int32 // by symbol, zero between calls
@@ -281,7 +281,7 @@ func (c *comparer) timed(unit int, visit func(symbol int32, time int64)) {
 	}
 }
 
-// trifle reports whether two units run the same kernels but for few, and these take next to no time.
+// trifle reports whether two units run the same kernels, except for a few that take next to no time.
 func (c *comparer) trifle(a, b int) bool {
 	n, m := c.span[a].size, c.span[b].size
 	limit := sameWork * float64(max(n, m))
@@ -325,7 +325,7 @@ func (c *comparer) same(a, b int) bool {
 	return float64(differ)/2 <= limit
 }
 
-// result orders the units and settles their states.
+// result sorts the units and settles their states.
 func (s *slicer) result(kind, name, why string) *Result {
 	r := &Result{Kind: kind, Name: name, Why: why, Groups: s.group(), Primary: -1}
 	r.Units = s.order(s.units)
@@ -333,7 +333,7 @@ func (s *slicer) result(kind, name, why string) *Result {
 	return r
 }
 
-// kept is the time of kept units of a result.
+// kept returns the number and total time of kept units, in ns.
 func (r *Result) kept() (units int, time int64) {
 	for g := range r.Groups {
 		units += int(r.Groups[g].Count)

@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// finder holds what the ways to find units share.
+// finder holds what the ways of finding units share.
 type finder struct {
 	*Input
 	names    symbols // canonical names
@@ -18,11 +18,11 @@ type finder struct {
 	of       [][]int32
 	missing  []hole
 
-	way   way // that lines are laid out
+	way   way // how lines are laid out
 	lines []*line
 }
 
-// symbols numbers names in their own order, so that the numbers of two captures of one program compare alike.
+// symbols numbers names in sorted order, so that the numbers of two captures of one program sort alike.
 type symbols struct {
 	of   []int32 // by kernel name
 	hash []uint64
@@ -32,18 +32,18 @@ type symbols struct {
 // graphName stands for a CUDA graph that was traced as a whole.
 const graphName = "[CUDA graph]"
 
-// track is the work of one process on one device. Two processes on one device each have a sequence of their own.
+// track is the work of one process on one device. Two processes on one device have separate sequences.
 type track struct {
 	device int // index into Timeline.Devices
 	proc   int32
 	work   []int32 // indexes into the device's work, in order
-	comp   int     // of these, how many are compute kernels and whole graphs
-	time   int64   // of comp, durations added up
+	comp   int     // number of compute kernels and whole graphs in work
+	time   int64   // total duration of those, ns
 	main   int64   // stream with most compute time, or everyStream
-	stream int64   // by which units are distinguished, or everyStream
+	stream int64   // stream on which units are compared, or everyStream
 }
 
-// everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is one that is not known.
+// everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is an unknown stream.
 const everyStream = -2
 
 func newFinder(in *Input) *finder {
@@ -75,7 +75,7 @@ func number(n int, name func(i int) string) symbols {
 	return s
 }
 
-// find is the symbol of a name.
+// find returns the symbol of a name.
 func (s *symbols) find(name string) (symbol int32, ok bool) {
 	n := len(s.name) - 1
 	if name == graphName {
@@ -95,7 +95,7 @@ func hashText(s string) uint64 {
 
 func (f *finder) device(t *track) *timeline.Device { return &f.Timeline.Devices[t.device] }
 
-// symbol of a device's i-th piece of work, if it is a kernel or a graph, or -1.
+// symbol returns the symbol of a device's i-th piece of work if it is a kernel or a graph, else -1.
 func (f *finder) symbol(s *symbols, d *timeline.Device, i int) int32 {
 	switch d.Kind(i) {
 	case timeline.KernelWork:
@@ -143,7 +143,7 @@ func (f *finder) addTracks(d int) {
 	}
 }
 
-// begin makes room for what an attempt finds.
+// begin allocates what an attempt fills in.
 func (f *finder) begin() {
 	f.of = make([][]int32, len(f.Timeline.Devices))
 	for d := range f.of {
@@ -152,7 +152,7 @@ func (f *finder) begin() {
 	f.forget()
 }
 
-// free gives back what only the search for units needs.
+// free releases what only the search for units needs.
 func (f *finder) free() {
 	f.freeLines()
 	for i := range f.tracks {
@@ -168,8 +168,8 @@ func (f *finder) freeLines() {
 	f.lines = nil
 }
 
-// find tries one way after the other, the most certain first: what the user asked for, step markers, CUDA graph
-// launches, a given anchor, the user's own ranges, a recurring sequence of kernels.
+// find tries one way after the other, the most certain first: the user's choice, step markers, CUDA graph launches, a
+// given anchor, the program's own ranges, a recurring sequence of kernels.
 func (f *finder) find(given *Anchor) *Result {
 	if len(f.tracks) == 0 {
 		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}
@@ -206,8 +206,8 @@ func (f *finder) find(given *Anchor) *Result {
 	return f.bySequence()
 }
 
-// order sorts units by device, process and start, and renumbers f.of and others like it, which hold indexes into
-// the unsorted list.
+// order sorts units by device, process and start, and renumbers f.of and others, which hold indexes into the unsorted
+// list.
 func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
 	index := make([]int32, len(units))
 	for i := range index {

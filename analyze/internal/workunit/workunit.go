@@ -17,15 +17,15 @@
 //	copies     C              C        C        C
 //	units    |-- unit 0 --|--- unit 1 ---|-- unit 2 --|
 //
-// E occurs once a step: it is an anchor, as S is. N is none, since it occurs twice: N G and N G S E would be two
-// kinds of unit. L makes unit 1 longer by one kernel and moves nothing, while a fixed distance of 6 kernels would
-// be out of step from there on, and one of 19 would call three steps one. Anchors are looked for on the stream with
-// most compute time, E N G N G S, because streams interleave differently at every step; a unit then gets what
-// starts on any stream in it.
+// E occurs once per step, so it is an anchor, as S is. N is not, because it occurs twice: N G and N G S E would be two
+// kinds of unit. L makes unit 1 longer by one kernel and moves nothing else, whereas a fixed distance of 6 kernels
+// would be out of step from there on, and one of 19 would take three steps for one. Anchors are searched on the stream
+// with the most compute time, E N G N G S, because streams interleave differently at every step; a unit then includes
+// what starts on any stream during it.
 //
-// Of all anchors the one wins whose units are most alike, by time and by kernels, over the whole capture; a tenth of a
-// unit's work may differ. Among equals the shorter unit wins, and where the GPU waits for the host before each of many
-// short units, these are the steps, though they differ.
+// The best anchor is the one whose units are most alike, by time and by kernels, over the whole capture; a tenth of a
+// unit's work may differ. Among equals the shorter unit wins. If the GPU waits for the host before each of many short
+// units, these are the steps, even if they differ.
 //
 // Either way a unit's time runs from the start of its first work to the start of the next unit's first work, so that
 // idle time within and between units counts, and every moment between the first and the last unit is in exactly one of
@@ -54,33 +54,32 @@ const (
 	KindNone   = "none"
 )
 
-// Result is what was found.
+// Result is the units of a capture.
 type Result struct {
 	Kind string
 	Name string // marker family or pattern, anchor kernel, or empty
-	Why  string // how it was found, or why nothing was
-	Rule string // which units take part in statistics
-	// Unmatched is set, and the kind none, where --unit names a range or a kernel that the capture does not have.
+	Why  string // how it was found, or why nothing was found
+	Rule string // which units count in statistics
+	// Unmatched is set if --unit names a range or a kernel that the capture does not have; the kind is then none.
 	Unmatched *NoMatchError
 
 	Units   []Unit // by device, process, then start
 	Groups  []Group
-	Primary int // of the phase with most kept time the group with most; or -1
+	Primary int // index into Groups: in the phase with the most kept time, the group with the most; or -1
 
-	// Coverage is the share of the compute time, 0 to 1, that lies in units: kept ones, those of the warm-up and
-	// those that an end of the capture cut.
+	// Coverage is the share of the compute time, 0 to 1, that lies in kept units, warm-up units, and units that an end of
+	// the capture cut.
 	Coverage float64
-	Period   Period // of the kernel sequence, if that was looked at
-	// Anchors are up to three places at which units may be cut, best first, where the unit was found in the kernel
-	// sequence.
+	Period   Period // of the kernel sequence, if it was searched
+	// Anchors are up to three anchors for cutting units, best first, if the units were found in the kernel sequence.
 	Anchors []Anchor
 
-	// Timeline is the whole capture's, which the units are cut from, whatever the window.
+	// Timeline is that of the whole capture, whatever the window.
 	Timeline *timeline.Timeline
-	// Of says, for each device of Timeline, which unit its work belongs to.
+	// Of gives, for each device of Timeline, the unit of each piece of work.
 	Of []Members
-	// Between is nil, or likewise for work that was launched after the unit's marker had ended and before the next
-	// began, such as an engine's sampling: it runs in the unit's time or later, but in no unit.
+	// Between does the same for work launched after the unit's marker ended and before the next began, such as an engine's
+	// sampling: it runs in the unit's time or later, but belongs to no unit. It may be nil.
 	Between []Members
 	between [][]int32 // until the search is done
 }
@@ -90,45 +89,44 @@ type Unit struct {
 	Device     int32 // deviceId
 	Index      int32 // of the device in Result.Timeline
 	Proc       int32 // process, or trace.None
-	Start, End int64 // End is the start of the next unit, or of its own last work's end if none follows
+	Start, End int64 // End is the start of the next unit, or the end of its own last work if none follows; ns
 	LastWork   int64 // end of its last work
 
-	// HostStart and HostEnd bound what the host did for the unit: from marker to marker, or from the call that
-	// launched the first work to the call that launched the next unit's. HostEnd < HostStart if that is not
-	// known.
+	// HostStart and HostEnd bound the host's work for the unit, in ns: from marker to marker, or from the call that
+	// launched its first work to the call that launched the next unit's. HostEnd < HostStart if unknown.
 	HostStart, HostEnd int64
 
 	Marker int32 // range, or trace.None
 	Group  int32 // index into Groups, or -1
 	State  State
 
-	// Number counts the units of a process on a device from 0 in the order of their start, whatever became of them.
+	// Number counts the units of a process on a device from 0, by start, in every state.
 	Number int32
-	// Signature is a hash of the unit's work: of its kernels with their launch geometry and of its copies and fills
-	// with their bytes, how often each, in any order. Equal work has equal signatures in every capture.
+	// Signature hashes the unit's work: its kernels with their launch geometry, and its copies and fills with their bytes,
+	// with the number of each, in any order. Equal work has equal signatures in every capture.
 	Signature uint64
 
-	incomplete bool // events of it are missing from the capture
+	incomplete bool // the capture lacks events of it
 
 	closed bool   // another unit follows
 	first  int32  // piece of work
-	hash   uint64 // of its kernels' names, how often each
-	anchor int32  // which kind of anchor it starts at
+	hash   uint64 // of its kernels' names and the number of each
+	anchor int32  // index of the anchor that it starts at
 }
 
-// Time is the unit's duration.
+// Time is the unit's duration in ns.
 func (u *Unit) Time() int64 { return u.End - u.Start }
 
-// HostKnown reports whether HostStart and HostEnd mean anything.
+// HostKnown reports whether HostStart and HostEnd are known.
 func (u *Unit) HostKnown() bool { return u.HostEnd > u.HostStart }
 
-// State says whether a unit takes part in statistics.
+// State says whether a unit counts in statistics.
 type State uint8
 
 // States of a unit.
 const (
 	Kept    State = iota
-	Cut           // incomplete: at an end of the capture, last with nothing to close it, or with events missing
+	Cut           // incomplete: at an end of the capture, last without a next one, or with events missing
 	Warmup        // slow, at the start
 	Other         // different work from every group
 	Outside       // starts outside the analysed window
@@ -141,72 +139,72 @@ func (s State) String() string {
 
 // Group is one kind of unit.
 type Group struct {
-	Phase     string // prefill, decode, mixed, …; step where the work is not named
+	Phase     string // prefill, decode, mixed, …; step if the work is not named
 	Batch     int64  // requests in the step; -1 unknown
 	Tokens    int64  // prompt tokens of the step, rounded up to a power of two; -1 unknown
-	Signature string // hash of the canonical kernel names of one unit and how often each ran, the same in every capture
+	Signature string // hash of the canonical kernel names of one unit and the number of each, the same in every capture
 	Kernels   int64  // kernels in one unit, median
 	Count     int64  // kept units, over all devices
-	Time      int64  // of the kept units together
+	Time      int64  // of the kept units together, ns
 	Example   int32  // a kept unit with the group's signature, or -1
 
 	kernels []int64
 }
 
-// Period is what the kernel sequence repeats.
+// Period describes how the kernel sequence repeats.
 type Period struct {
-	Kernels    int     // compute kernels of the stream that was looked at in one unit of the main kind; 0: none found
-	Share      float64 // of compute time in units of the main kind
+	Kernels    int     // compute kernels in one unit of the main kind, on the stream that was searched; 0: none found
+	Share      float64 // share of compute time in units of the main kind, 0 to 1
 	Inner      int     // a shorter period inside, such as a layer in a pass; 0: none
 	InnerShare float64
-	Coverage   float64 // share of compute time in units of all kinds that recur
+	Coverage   float64 // share of compute time in units of all kinds that recur, 0 to 1
 	Paired     bool    // two kinds of different kernels alternate, and one of each is a unit
-	Families   bool    // names were compared by family, because exact ones differ (autotuned tile variants)
+	Families   bool    // names were compared by family, because exact names differ (autotuned tile variants)
 	Tracks     int     // processes and devices that repeat it
 }
 
-// Input is what Find looks at. Timeline must be that of the whole capture.
+// Input is the input of [NewSearch]. Timeline must be that of the whole capture.
 type Input struct {
 	Trace    *trace.Trace
 	Calls    *timeline.Calls
 	Timeline *timeline.Timeline
 	Kinds    []kernelname.Info // by kernel name
 	Spec     Spec
-	// Range is the name, as [Result.Name] has it, of the program's own ranges that the units of another capture are;
-	// empty: of none. If this one has such ranges, they are its units, as long as neither step markers nor graph
-	// launches tell.
+	// Range is the name, as in [Result.Name], of the program's own ranges that are the units of another capture; empty:
+	// none. If this capture has such ranges, they are its units, unless step markers or graph launches define them.
 	Range string
-	// Marked reports whether the tag of a range name says that --unit nvtx:REGEX matches it.
+	// Marked reports whether --unit nvtx:REGEX matches the range name with this tag.
 	Marked func(tag uint32) bool
-	// MappedPhase, if set, is the phase that the user maps a range to, by the tag of its name, or empty: it names
-	// units that nothing else names.
+	// MappedPhase, if set, returns the phase that the user maps a range to, by the tag of its name, or empty: it names
+	// units that are otherwise unnamed.
 	MappedPhase func(tag uint32) string
 }
 
-// Search looks for the units of one capture, in one way or in several. What the ways share stays in memory until Free.
+// Search looks for the units of one capture, in one or several ways. The ways share data, which stays in memory until
+// [Search.Free].
 type Search struct{ f *finder }
 
 // NewSearch prepares a search.
 func NewSearch(in *Input) *Search { return &Search{newFinder(in)} }
 
-// Find finds the units. It never fails: without a unit the result is of kind none and says why. If neither step
-// markers nor graph launches tell, they are cut at the given anchor, of another capture, if there is one and it fits.
+// Find finds the units. It never fails: if there are none, the result is of kind none and says why. If the capture has
+// neither step markers nor usable graph launches, it is cut at given, an anchor of another capture, if that fits.
 func (s *Search) Find(given *Anchor) *Result {
 	s.f.begin()
 	return s.f.finish(s.f.find(given))
 }
 
-// At cuts the capture at an anchor, whatever other units it has. If that does not occur, or what lies between its
+// At cuts the capture at an anchor, whatever other units it has. If the anchor does not occur, or the work between its
 // occurrences does not recur, the result is of kind none and says so.
 func (s *Search) At(anchor *Anchor) *Result {
 	s.f.begin()
 	return s.f.finish(s.f.byAnchor(anchor))
 }
 
-// Free gives back what only the search needs. Results stay.
+// Free releases what only the search needs. Results remain valid.
 func (s *Search) Free() { s.f.free() }
 
-// finish makes a result of what was found.
+// finish completes a result.
 func (f *finder) finish(r *Result) *Result {
 	r.Timeline = f.Timeline
 	memory := f.Trace.Memory()
@@ -220,7 +218,7 @@ func (f *finder) finish(r *Result) *Result {
 	return r
 }
 
-// Free gives back what says which work belongs to which unit; the rest of the result stays.
+// Free releases the mapping from work to units; the rest of the result remains.
 func (r *Result) Free(memory *spill.Arena) {
 	for _, of := range [][]Members{r.Of, r.Between} {
 		for d := range of {
@@ -230,7 +228,7 @@ func (r *Result) Free(memory *spill.Arena) {
 	r.Of, r.Between = nil, nil
 }
 
-// Narrow takes the units out of the statistics that do not start in the window, and counts the groups anew.
+// Narrow excludes units that do not start in the window from statistics, and recounts the groups.
 func (r *Result) Narrow(window interval.Interval) {
 	for i := range r.Units {
 		if u := &r.Units[i]; u.Start < window.Start || u.Start >= window.End {
@@ -240,7 +238,7 @@ func (r *Result) Narrow(window interval.Interval) {
 	r.count()
 }
 
-// Steady is the time from the first to the last kept unit over all devices.
+// Steady is the interval from the first to the last kept unit over all devices, in ns; ok is false without kept units.
 func (r *Result) Steady() (span interval.Interval, ok bool) {
 	for i := range r.Units {
 		u := &r.Units[i]
@@ -271,7 +269,8 @@ func (r *Result) Trimmed() (cut, warmup, other int64) {
 	return cut, warmup, other
 }
 
-// count fills in what a group says of its kept units, and chooses the primary one: of the phase with most time.
+// count computes each group's numbers from its kept units, and chooses the primary one: from the phase with the most
+// time.
 func (r *Result) count() {
 	for g := range r.Groups {
 		r.Groups[g].Count, r.Groups[g].Time = 0, 0
@@ -288,7 +287,7 @@ func (r *Result) count() {
 	}
 }
 
-// PhaseMains is the group with most kept time of each phase, in the order of the phases' time.
+// PhaseMains returns the group with the most kept time of each phase, phases with the most time first.
 func (r *Result) PhaseMains() []int {
 	type phase struct {
 		name string
@@ -320,13 +319,13 @@ func (r *Result) PhaseMains() []int {
 	return mains
 }
 
-// Spec is what the user said a unit is. The zero value leaves it to Find.
+// Spec is what the user asked for with --unit. The zero value leaves the choice to Find.
 type Spec struct {
 	Kind    string // empty, nvtx, kernel, graph or none
 	Pattern *regexp.Regexp
 }
 
-// ParseSpec reads the value of --unit: nvtx:REGEX, kernel:REGEX, graph, none, or auto.
+// ParseSpec parses the value of --unit: nvtx:REGEX, kernel:REGEX, graph, none, or auto. Anything else is an error.
 func ParseSpec(text string) (Spec, error) {
 	kind, expr, hasExpr := strings.Cut(text, ":")
 	switch {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Kinds of blocking calls beside those of Synchronising.
+// Kinds of blocking calls besides those of [Synchronising].
 const (
 	Broadcast = "Broadcast"
 	Scatter   = "Scatter"
@@ -14,18 +14,17 @@ const (
 	Gather    = "Gather"
 	Send      = "Send"
 	Recv      = "Recv"
-	SendRecv  = "SendRecv" // both at once
-	Wait      = "Wait"     // for what was begun before
+	SendRecv  = "SendRecv" // sends and receives at once
+	Wait      = "Wait"     // for earlier non-blocking calls
 )
 
-// rooted are the kinds in which one rank stands apart; true if the others wait for it, false if it waits for
-// them.
+// rooted are the kinds with a root: true if the others wait for the root, false if it waits for them.
 var rooted = map[string]bool{Broadcast: true, Scatter: true, Reduce: false, Gather: false}
 
-// epoch is what members did between two collectives that were matched.
-type epoch map[int]map[string][]int32 // by member and kind: calls, in order; -1 if one is missing
+// epoch holds what members did between two matched collectives.
+type epoch map[int]map[string][]int32 // by member and kind: calls in order; -1 if one is missing
 
-// call is the n-th call of a kind of a member; -1 if it has none.
+// call is the n-th call of a kind of a member; -1 if there is none.
 func (e epoch) call(m int, kind string, n int) int32 {
 	if list := e[m][kind]; n < len(list) {
 		return list[n]
@@ -33,9 +32,9 @@ func (e epoch) call(m int, kind string, n int) int32 {
 	return -1
 }
 
-// matchRest matches the calls that are no collectives of sets, and adds their waits: by what they name, and where they
-// name nothing kernels between two ranks by their ends, others by kind and order within an epoch, in which a call that
-// is missing leaves its place empty.
+// matchRest matches the calls that are not collectives of sets, and adds their waits: first by the ranks they name,
+// then kernels between two ranks by their ends, then the rest by kind and order within an epoch. A missing call leaves
+// its place empty.
 func (x *chains) matchRest() {
 	collectives := x.ops
 	x.recorded()
@@ -52,7 +51,7 @@ func (x *chains) matchRest() {
 	}
 }
 
-// epochs of the host's tracks, or of those of devices, in their order: of the calls that name no rank.
+// epochs groups the calls that name no rank, in order: those of the host's tracks, or those of devices.
 func (x *chains) epochs(device bool, collectives int32) []epoch {
 	at := map[int32]int{}
 	var list []epoch
@@ -92,8 +91,8 @@ func (x *chains) epochs(device bool, collectives int32) []epoch {
 	return list
 }
 
-// fill leaves places empty if members of an epoch lack calls that others have: of calls with a root, and of two
-// members of the other side.
+// fill leaves places empty if members of an epoch lack calls: of calls with a root, those that other members have;
+// between two members, those of the other side.
 func (x *chains) fill(e epoch, two bool) {
 	most := map[string]int{} // member with most calls of a kind
 	for m, kinds := range e {
@@ -124,15 +123,15 @@ func (x *chains) fill(e epoch, two bool) {
 	}
 }
 
-// fillUsual leaves places empty if a member sends or receives less often in an epoch than it usually does: its calls
-// are where those of its usual peers end.
+// fillUsual leaves places empty if a member sends or receives less often in an epoch than it usually does: each call
+// goes to the place where its usual peer ends.
 func (x *chains) fillUsual(epochs []epoch) {
 	type of struct {
 		m    int
 		kind string
 		n    int
 	}
-	count, usual := map[of]int{}, map[of]int{} // epochs with n calls; the n of most epochs, by member and kind
+	count, usual := map[of]int{}, map[of]int{} // number of epochs with n calls; most frequent n, by member and kind
 	for _, e := range epochs {
 		for m, kinds := range e {
 			for kind, calls := range kinds {
@@ -168,7 +167,7 @@ func (x *chains) fillUsual(epochs []epoch) {
 	}
 }
 
-// allPeers are the peers of members in all slots of sends and receives in which they are known.
+// allPeers returns the known peers of members in all slots of sends and receives.
 func (x *chains) allPeers(epochs []epoch) map[slot]map[int]int {
 	all := map[slot]map[int]int{}
 	for _, s := range slots(epochs) {
@@ -185,7 +184,7 @@ func (x *chains) allPeers(epochs []epoch) map[slot]map[int]int {
 	return all
 }
 
-// spread puts calls at those of n places to which they are nearest, in their order; later says by how much.
+// spread puts each call at the nearest of n places, in order; later is the distance.
 func spread(n int, calls []int32, later func(i int, call int32) int64) []int32 {
 	list := slices.Repeat([]int32{-1}, n)
 	for _, p := range meeting(n, len(calls), func(i, k int) (bool, int64) { return true, later(i, calls[k]) }) {
@@ -194,7 +193,7 @@ func spread(n int, calls []int32, later func(i int, call int32) int64) []int32 {
 	return list
 }
 
-// outer are the two members of a list of which something is most, that with most first.
+// outer returns the two members with the largest values of a function, largest first; -1 if missing.
 func (x *chains) outer(list []int, of func(m int) int64) [2]int {
 	best := [2]int{-1, -1}
 	for _, m := range list {
@@ -208,17 +207,17 @@ func (x *chains) outer(list []int, of func(m int) int64) [2]int {
 	return best
 }
 
-// other is the kind of call on the other side.
+// other is the kind of call on the other side of a transfer.
 var other = map[string]string{Send: Recv, Recv: Send, SendRecv: SendRecv, Wait: Wait}
 
-// coming is when a member came to its call of the other side of a slot.
+// coming is when a member began its call of the other side of a slot.
 type coming struct {
 	at     int64
 	member int
 }
 
-// comings are the members that have a slot, the places of their epochs, and who came to the other side in each epoch,
-// in order.
+// comings returns the members that have a slot, the indexes of their epochs, and who began the other side in each
+// epoch, in order of time.
 func (x *chains) comings(s slot, epochs []epoch) (members []int, of map[int][]int, come [][]coming) {
 	of = map[int][]int{}
 	come = make([][]coming, len(epochs))
@@ -238,7 +237,7 @@ func (x *chains) comings(s slot, epochs []epoch) (members []int, of map[int][]in
 	return members, of, come
 }
 
-// peerSlot adds the waits of sends and receives: for the only other rank, or for the one by whose coming the calls end.
+// peerSlot adds the waits of sends and receives: for the only other rank, or for the peer whose start ends the calls.
 func (x *chains) peerSlot(s slot, epochs []epoch) {
 	members, of, come := x.comings(s, epochs)
 	two := len(members) > 0 && x.tracks(x.Members[members[0]].Device >= 0) == 2
@@ -269,7 +268,7 @@ func (x *chains) peerSlot(s slot, epochs []epoch) {
 	}
 }
 
-// only is the other one of two members, where it has as many calls of the other side; -1 if not.
+// only is the other one of two members if both sides have equally many calls; else -1.
 func only(e epoch, m int, s slot) int {
 	for o, kinds := range e {
 		if o != m && len(kinds[other[s.kind]]) == len(e[m][s.kind]) {
@@ -279,7 +278,7 @@ func only(e epoch, m int, s slot) int {
 	return -1
 }
 
-// tracks counts the tracks of the host, or those of devices, that have calls.
+// tracks counts the tracks that have calls, of the host or of devices.
 func (x *chains) tracks(device bool) int {
 	n := 0
 	for m := range x.Members {
@@ -290,13 +289,13 @@ func (x *chains) tracks(device bool) int {
 	return n
 }
 
-// leastWaits is in how many calls a peer has to be waited for to be believed.
+// leastWaits is in how many calls a member must have waited for a peer for that peer to be believed.
 const leastWaits = 5
 
-// follows is the part of what the length of a call varies by that may be left once the coming of the peer is known.
+// follows is the share of the variation of a call's duration that may remain once the peer's start is known.
 const follows = 0.25
 
-// deviation is the median distance from the median of a list, which it changes.
+// deviation is the median absolute deviation of a list, which it overwrites.
 func deviation(list []float64) float64 {
 	slices.Sort(list)
 	middle := list[len(list)/2]
@@ -307,12 +306,12 @@ func deviation(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// candidates is how many members are looked at for the other side of another's calls.
+// candidates is how many members are considered as the peer of a member.
 const candidates = 32
 
-// peer is the member by whose coming the calls of a slot end, where it came later: never long before it, and the later
-// it comes the later they end; -1 if there is none. It is one of those that came last while the member was in the
-// call in which it spent longest.
+// peer is the member whose start ends the calls of a slot: they never end long before it starts, and they end later the
+// later it starts; -1 if there is none. Candidates are those that started last while the member was in its longest
+// call.
 func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) int {
 	span := func(i int) (start, end int64) {
 		c := epochs[i][m][s.kind][s.n]
@@ -341,8 +340,8 @@ func (x *chains) peer(m int, s slot, epochs []epoch, of []int, come [][]coming) 
 	return best
 }
 
-// ends is how much the time varies that a member is in its calls of a slot after another has come to the other side;
-// not ok if the other's coming does not end them.
+// ends returns how much the time varies from another member's start on the other side to the end of the member's call;
+// ok is false if the other's start does not end the calls.
 func (x *chains) ends(m, q int, s slot, epochs []epoch, of []int) (varies float64, ok bool) {
 	var after, spent []float64
 	seen, early := 0, 0

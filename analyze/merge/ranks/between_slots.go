@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// slot is the n-th call of one kind in every epoch: who its root or peer is does not change from one to the next.
+// slot is the n-th call of one kind in every epoch: its root or peer is the same in all epochs.
 type slot struct {
 	kind string
 	n    int
@@ -17,7 +17,7 @@ type slotted struct {
 	epochs []epoch
 }
 
-// slots of epochs, by kind and number.
+// slots returns the slots of epochs, by kind and number.
 func slots(epochs []epoch) []slotted {
 	of := map[slot][]epoch{}
 	for _, e := range epochs {
@@ -41,7 +41,7 @@ func slots(epochs []epoch) []slotted {
 	return list
 }
 
-// members of an epoch that have a call of the slot, in their order.
+// members returns the members of an epoch that have a call of the slot, in order.
 func (e epoch) members(s slot) []int {
 	var list []int
 	for m := range e {
@@ -53,7 +53,7 @@ func (e epoch) members(s slot) []int {
 	return list
 }
 
-// even reports whether the members of an epoch have as many calls of a kind.
+// even reports whether the members of an epoch have equally many calls of a kind.
 func (e epoch) even(kind string, members []int) bool {
 	for _, m := range members {
 		if len(e[m][kind]) != len(e[members[0]][kind]) {
@@ -63,8 +63,7 @@ func (e epoch) even(kind string, members []int) bool {
 	return true
 }
 
-// rootedSlot adds the waits of calls with a root: the member for whom nobody left before it came, and who spent least
-// in the calls.
+// rootedSlot adds the waits of calls with a root.
 func (x *chains) rootedSlot(s slot, epochs []epoch) {
 	var whole []epoch
 	for _, e := range epochs {
@@ -98,13 +97,14 @@ func (x *chains) rootedSlot(s slot, epochs []epoch) {
 	}
 }
 
-// root is the member that behaves as the root of a slot; -1 if none does in 95 % of the calls.
+// root returns the member that behaves as the root of a slot in at least 95 % of the calls; -1 if there is none. Of
+// several, the root of a broadcast or scatter spends least in them, that of a reduce or gather most.
 func (x *chains) root(s slot, epochs []epoch) int {
 	fits, spent, n := map[int]int{}, map[int]int64{}, map[int]int{}
 	for _, e := range epochs {
 		list := e.members(s)
-		// Who ends first and second, and who begins last and before that: a root of a broadcast has to be there before
-		// anybody else leaves, and everybody before the root of a reduce does.
+		// The two that end first, and the two that begin last: a broadcast's root must begin before anybody else leaves, and
+		// everybody must begin before a reduce's root leaves.
 		first, last := x.outer(list, func(m int) int64 { return -x.End(m, e[m][s.kind][s.n]) }),
 			x.outer(list, func(m int) int64 { return x.Start(m, e[m][s.kind][s.n]) })
 		for _, q := range list {
@@ -134,7 +134,7 @@ func (x *chains) root(s slot, epochs []epoch) int {
 			continue
 		}
 		less := best >= 0 && float64(spent[q])/float64(n[q]) < float64(spent[best])/float64(n[best])
-		if best < 0 || less == rooted[s.kind] { // that of a reduce spends most
+		if best < 0 || less == rooted[s.kind] { // the root of a reduce spends most
 			best = q
 		}
 	}

@@ -7,74 +7,74 @@ import (
 	"slices"
 )
 
-// Chain is what one rank costs others: the time that they wait in blocking communication because of it, followed from
-// call to call to the rank that nobody holds up, as Scalasca does for late senders and late roots.
+// Chain is how long others wait because of one rank: the time that they wait in blocking communication, followed from
+// call to call to the rank that waits for nobody, as Scalasca does for late senders and late roots.
 type Chain struct {
 	First  int     // member: where the waiting begins
 	Waiter int     // member that waits longest because of it
-	Time   int64   // ns that the waiter waits because of it
-	Sum    float64 // ns that all members together do
-	N, Of  int64   // calls of that kind in which it does, of how many that both took part in
+	Time   int64   // ns that Waiter waits because of First
+	Sum    float64 // ns that all members together wait because of First
+	N, Of  int64   // calls of that kind in which it does (N), of those that both took part in (Of)
 	Kind   string  // of the calls in which the waiter waits most
 	In     string  // kind of the call in which it waits longest
-	Number int     // which of its calls of this kind that is, counted from 1; 0 in a sample
-	At     int64   // when First came to the call that others waited in, ns by its own capture
+	Number int     // number of that call among those of its kind, from 1; 0 in a sample
+	At     int64   // when First began the call that others waited in, ns on its own capture's clock
 	Hops   []int   // members between First and Waiter in that call, from First on
-	Causes []Cause // what First did longer than those who waited, most first
+	Causes []Cause // what First did longer than the waiters, largest first
 	Others []int   // other members that wait because of it, longest first
 }
 
-// surest is how many times the residual of the clocks a wait has to be, to be told.
+// surest is how many times the residual of the clocks a wait must last to be reported.
 const surest = 3
 
-// SameHost is how far, in ns, the beginnings of two sessions on one host may be off.
+// SameHost is the largest error, in ns, between the starts of two sessions on one host.
 const SameHost = 10_000
 
-// wait is the time that a member is in a call before the one that it waits for has come to its own.
+// wait is the time that a member spends in a call before the member that it waits for begins its own.
 type wait struct {
 	member, peer int32
 	call, other  int32 // their calls
 	time         int64 // ns
-	from, to     int32 // of shares
+	from, to     int32 // indexes into shares
 }
 
-// share is the part of a wait that is due to one thing that one member did.
+// share is the part of a wait caused by one activity of one member.
 type share struct {
 	member int32
-	act    int32 // of chains.names; -1 unknown
+	act    int32 // index into chains.names; -1 unknown
 	time   float64
-	via    int32 // wait that it was passed on from; -1: none
+	via    int32 // wait from which it was passed on; -1: none
 }
 
 const maxShares = 6 // of a wait
 
-// maxFollowed is how many calls in collectives are followed at most: of more every second, third, … collective, on all
-// ranks, each counting for those that are left out.
+// maxFollowed is how many calls in collectives are followed at most. If there are more, every second, third, …
+// collective is followed, the same ones on all ranks, and weighted accordingly.
 const maxFollowed = 1 << 20
 
-// back is how many calls are looked back for one that two members took part in together.
+// back is how many calls are searched backwards for one in which two members took part together.
 const back = 64
 
 type chains struct {
 	*Aligned
 	*study
-	op    [][]int32 // by member and call: number of what it was matched with; -1 nothing
-	at    [][]int32 // by member and call: place in waits; -1 does not wait
-	named [][]bool  // by member and call: it says who its root or other side is
+	op    [][]int32 // by member and call: number of its match; -1 none
+	at    [][]int32 // by member and call: index into waits; -1 does not wait
+	named [][]bool  // by member and call: it names its root or other side
 	waits []wait
 	ops   int32
-	// shares of all waits; transfer is the act of what calls of a member's kinds take.
+	// shares holds the shares of all waits; transfer is the act for the time that calls of a member's kinds take.
 	shares   []share
 	transfer [][]int
-	// What a wait is being resolved with.
+	// Scratch space for resolving a wait.
 	doneBy  []int64 // by act
 	touched []int
 	passed  []int32 // waits of the peer
 	list    []share
 }
 
-// Chains follows all waiting to where it begins: in the collectives of the sets, and in calls between two of these that
-// were matched by root, peer or order. Waits shorter than three times what clocks may be off are left out. Most first.
+// chains follows all waiting to its origin: in the collectives of the sets, and in the calls between them that were
+// matched by root, peer or order. Waits shorter than three times the clock error are left out. Largest first.
 func (st *study) chains(sets []Set) []Chain {
 	x := &chains{Aligned: st.Aligned, study: st}
 	for i := range st.Members {
@@ -115,7 +115,7 @@ func (st *study) chains(sets []Set) []Chain {
 	return x.sum()
 }
 
-// off is what the times of two members may be off, in ns.
+// off is the largest clock error between two members, in ns.
 func (x *chains) off(a, b int) int64 {
 	m, o := &x.Members[a], &x.Members[b]
 	switch {
@@ -127,18 +127,18 @@ func (x *chains) off(a, b int) int64 {
 	return SameHost
 }
 
-// add is a wait of a member for a peer, if there is one: it lasts until the peer has come, or until the call
-// returns, less the time in which the member computes as well.
+// add records that a member waits for a peer, if it does: until the peer begins or the call returns, less the time in
+// which the member also computes.
 func (x *chains) add(m int, call int32, peer int, other int32) {
 	start, come := x.Start(m, call), x.Start(peer, other)
 	if end := x.End(m, call); end < come-x.off(m, peer) {
-		return // it did not wait for this one
+		return // the call ended before the peer began
 	} else if time := min(come, end) - start - x.Members[m].Calls[call].Hidden; time > 0 {
 		x.waits = append(x.waits, wait{member: int32(m), peer: int32(peer), call: call, other: other, time: time})
 	}
 }
 
-// together are the waits of the collectives of a set: all wait for the last.
+// together adds the waits of the collectives of a set: all wait for the last.
 func (x *chains) together(s *Set) {
 	for _, m := range s.Members {
 		if !x.Clock(m).Known {
@@ -165,10 +165,10 @@ func (x *chains) together(s *Set) {
 	}
 }
 
-// Transfer begins the acts that stand for what calls took once everybody was there.
+// Transfer begins the acts for the time that calls took once everybody had begun.
 const Transfer = "transfer in "
 
-// doing gives an act time, or takes it off.
+// doing adds ns to an act; ns may be negative.
 func (x *chains) doing(act int, ns int64) {
 	if x.doneBy[act] == 0 {
 		x.touched = append(x.touched, act)
@@ -176,8 +176,8 @@ func (x *chains) doing(act int, ns int64) {
 	x.doneBy[act] += ns
 }
 
-// between adds up what a member did after a call and before another: things of its own, what calls took, and waits,
-// which are returned in all. Those that may be handed on are collected.
+// between adds up what a member did after one call and before another: its own activities, the time that calls took,
+// and waits, whose sum is returned. If handOn is set, the waits are collected in x.passed.
 func (x *chains) between(m int, from, to int32, sign int64, handOn bool) (waited int64) {
 	t := x.Members[m].Track
 	for c := from + 1; c <= to; c++ {
@@ -199,8 +199,8 @@ func (x *chains) between(m int, from, to int32, sign int64, handOn bool) (waited
 	return waited
 }
 
-// resolve shares a wait among what the peer did longer than the waiter since both left a call together: things of its
-// own, and waits of its own, whose shares are handed on.
+// resolve splits a wait by what the peer did longer than the waiter since both left a common call: its own activities,
+// and its own waits, whose shares are handed on.
 func (x *chains) resolve(w *wait) {
 	m, d := int(w.member), int(w.peer)
 	i, j := x.common(m, w.call, d, w.other)
@@ -218,7 +218,7 @@ func (x *chains) resolve(w *wait) {
 			}
 			all += float64(waited)
 		}
-		if later := x.End(d, j) - x.End(m, i); later > 0 { // it left the call that they were in together later
+		if later := x.End(d, j) - x.End(m, i); later > 0 { // it left their common call later
 			if at := x.at[d][j]; at >= 0 {
 				handed := min(later, x.waits[at].time)
 				x.handOn(at, float64(handed)/float64(x.waits[at].time))
@@ -234,7 +234,7 @@ func (x *chains) resolve(w *wait) {
 			x.doneBy[act] = 0
 		}
 	}
-	if rest := float64(w.time) - all; rest > 0 { // of what the peer did nothing is known
+	if rest := float64(w.time) - all; rest > 0 { // this part of the peer's time is unexplained
 		x.list = append(x.list, share{w.peer, -1, rest, -1})
 		all += rest
 	}
@@ -245,14 +245,14 @@ func (x *chains) resolve(w *wait) {
 	}
 	w.from = int32(len(x.shares))
 	for _, s := range x.list[:min(len(x.list), maxShares)] {
-		if s.time *= float64(w.time) / all; s.member != w.member && s.time >= 1 { // nobody holds itself up
+		if s.time *= float64(w.time) / all; s.member != w.member && s.time >= 1 { // no member delays itself
 			x.shares = append(x.shares, s)
 		}
 	}
 	w.to = int32(len(x.shares))
 }
 
-// handOn gives the shares of a wait to the one that is being resolved, in part.
+// handOn passes part of the shares of a wait to the one that is being resolved.
 func (x *chains) handOn(at int32, part float64) {
 	for _, s := range x.of(&x.waits[at]) {
 		x.list = append(x.list, share{s.member, s.act, s.time * part, at})
@@ -261,7 +261,7 @@ func (x *chains) handOn(at int32, part float64) {
 
 func (x *chains) of(w *wait) []share { return x.shares[w.from:w.to] }
 
-// common are the last calls before two given ones in which two members took part together; -1 if there is none near.
+// common returns the last calls, before two given ones, in which two members took part together; -1 if none is near.
 func (x *chains) common(m int, call int32, d int, other int32) (i, j int32) {
 	for n := call - 1; n >= 0 && n >= call-back && !x.Members[m].Calls[n+1].Left; n-- {
 		op := x.op[m][n]
@@ -280,22 +280,22 @@ func (x *chains) common(m int, call int32, d int, other int32) (i, j int32) {
 // pair is a rank and one that waits because of it.
 type pair struct{ first, waiter int32 }
 
-// due is what a rank waits because of another.
+// due is how long a rank waits because of another.
 type due struct {
 	kinds   []dueKind
 	causes  []Cause
 	longest float64
-	worst   int32 // place in waits
+	worst   int32 // index into waits
 }
 
-// dueKind is that of one kind of call.
+// dueKind is the same for one kind of call.
 type dueKind struct {
-	kind int32 // place in the waiter's Kinds
+	kind int32 // index into the waiter's Kinds
 	time float64
 	n    float64
 }
 
-// told calls visit for the waits that are told, with how many calls each stands for.
+// told calls visit for the waits to report, with the number of calls that each represents.
 func (x *chains) told(visit func(i int, w *wait, counts float64)) {
 	for i := range x.waits {
 		w := &x.waits[i]
@@ -310,7 +310,7 @@ func (x *chains) told(visit func(i int, w *wait, counts float64)) {
 	}
 }
 
-// sum makes a chain of each rank that others wait because of, to the one that waits longest.
+// sum makes one chain for each rank that others wait for, ending at the member that waits longest.
 func (x *chains) sum() []Chain {
 	times := map[pair]float64{}
 	x.told(func(_ int, w *wait, counts float64) {
@@ -345,7 +345,7 @@ func (x *chains) sum() []Chain {
 	return list
 }
 
-// tell adds a wait to what is due to those who hold up its member.
+// tell adds a wait to what is due to the members that caused it.
 func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 	kind := x.Members[w.member].Calls[w.call].Kind
 	shares := x.of(w)
@@ -357,7 +357,7 @@ func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 		}
 		u.cause(x.nameOf(s.act), s.time*counts)
 		if slices.ContainsFunc(shares[:k], func(o share) bool { return o.member == s.member }) {
-			continue // with the first of them
+			continue // counted with the first of them
 		}
 		time := 0.0
 		for _, o := range shares[k:] {
@@ -414,7 +414,7 @@ func (x *chains) chain(p pair, u *due) Chain {
 	c.Of = int64(math.Round(of))
 	c.N, c.In = min(c.N, c.Of), m.kind(w.call)
 	slices.SortFunc(c.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act)) })
-	for len(c.Hops) < back { // to the wait for the first one
+	for len(c.Hops) < back { // back to the first wait
 		c.At = x.Members[w.peer].Calls[w.other].Start
 		at := slices.IndexFunc(x.of(w), func(s share) bool { return s.member == p.first })
 		if at < 0 || x.of(w)[at].via < 0 {

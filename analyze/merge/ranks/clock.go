@@ -7,18 +7,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Clock is how one host's clock stands to that of the first.
+// Clock is the difference between one host's clock and the first.
 type Clock struct {
 	Host    string
 	Members int  // tracks on it
 	Known   bool // it could be compared with the first, or is the first
-	Line    Line // what its times are ahead
-	N       int  // collectives that it was compared by; 0 for the first
-	// Messages is how many messages it was compared by, if no collective ties it.
+	Line    Line // how far its times are ahead, ns
+	N       int  // number of collectives it was compared by; 0 for the first
+	// Messages is the number of messages it was compared by, if no collective links it to another clock.
 	Messages int
-	// P50 and P99 are the residual in ns. For collectives: the median and the 99th percentile of the absolute difference
-	// between the ends of matched ones, after the line was subtracted. For messages both are the same: half of the range
-	// of offsets that causality allows, plus the residual of the other clock.
+	// P50 and P99 are the residual in ns. From collectives: the median and the 99th percentile of the absolute difference
+	// between the ends of matched ones, after the line was subtracted. From messages both are the same: half the range of
+	// offsets that causality allows, plus the residual of the other clock.
 	P50, P99 float64
 }
 
@@ -29,12 +29,12 @@ type Line struct {
 	Drift  float64
 }
 
-// At is the difference at a time, in ns.
+// At returns the difference at time t, in ns.
 func (l *Line) At(t int64) int64 {
 	return int64(math.Round(l.Offset + l.Drift*float64(t-l.From)))
 }
 
-// maxResidual is the 99th percentile of the residual, in ns, above which clocks count as not compared.
+// maxResidual is the 99th percentile of the residual, in ns, above which a clock counts as unknown.
 const maxResidual = 200_000
 
 // Aligned are the clocks of a run, and the times of its members on the first one.
@@ -43,9 +43,9 @@ type Aligned struct {
 	Clocks  []Clock
 }
 
-// Align compares clocks by the ends of matched collectives, which release all ranks at the same moment: from the
-// first clock on to those that share a collective with one that is known, and if none is left by messages. All
-// clocks but the first get an offset, and a drift where that explains the ends much better.
+// Align compares clocks by the ends of matched collectives, which release all ranks at the same moment. It starts at
+// the first clock and goes on to those that share a collective with a known one; clocks that no collective links are
+// compared by messages. All clocks but the first get an offset, and a drift if that explains the ends much better.
 func Align(members []Member, sets []Set) *Aligned {
 	a := &Aligned{Members: members}
 	for i := range members {
@@ -79,7 +79,7 @@ func Align(members []Member, sets []Set) *Aligned {
 	}
 }
 
-// compare collects how far the ends of a set on clocks that are not known are from those on clocks that are.
+// compare collects how far the ends of a set on unknown clocks are from those on known clocks.
 func (a *Aligned) compare(s *Set, points map[int][]point) {
 	own := map[int][]int{} // members by clock
 	var known []int
@@ -123,40 +123,40 @@ func (a *Aligned) compare(s *Set, points map[int][]point) {
 	}
 }
 
-// maxPoints bounds how many collectives of a set clocks are compared by.
+// maxPoints bounds how many collectives of a set are used to compare clocks.
 const maxPoints = 4096
 
-// Start of a call of a member on the first clock, in ns.
+// Start returns the start of a member's call on the first clock, in ns.
 func (a *Aligned) Start(member int, call int32) int64 {
 	m := &a.Members[member]
 	t := m.start(call)
 	return t - a.Clocks[m.clock].Line.At(t)
 }
 
-// End of a call of a member on the first clock, in ns.
+// End returns the end of a member's call on the first clock, in ns.
 func (a *Aligned) End(member int, call int32) int64 {
 	m := &a.Members[member]
 	t := m.end(call)
 	return t - a.Clocks[m.clock].Line.At(t)
 }
 
-// Clock is the clock of a member.
+// Clock returns the clock of a member.
 func (a *Aligned) Clock(member int) *Clock { return &a.Clocks[a.Members[member].clock] }
 
-// point is a difference of two clocks at a time.
+// point is the difference of two clocks at a time, in ns.
 type point struct{ at, diff int64 }
 
 const (
 	leastForDrift = 16      // points
 	mostDrift     = 1e-3    // ns per ns: no clock of a computer is as bad
-	driftGain     = 0.7     // of the median residual that a drift must leave at most
+	driftGain     = 0.7     // the median residual with a drift must be at most this share of that without
 	mad           = 1.4826  // of the median absolute deviation: the standard deviation of a normal distribution
 	outlier       = 3 * mad // times the median absolute deviation
 )
 
-// fit is the line through points: the offset alone is their median, and with a drift the slope is the median of slopes
-// between points half of the list apart (Theil, 1950; Sen, 1968), made precise by least squares over the points that
-// are not far off.
+// fit is the line through points. The offset alone is their median. With a drift, the slope is the median of slopes
+// between points half of the list apart (Theil, 1950; Sen, 1968), refined by least squares over the points near the
+// line.
 func fit(points []point) Line {
 	if len(points) == 0 {
 		return Line{}
@@ -191,7 +191,7 @@ func fit(points []point) Line {
 	return line
 }
 
-// squares is the line of least squares through the points near a line.
+// squares returns the least-squares line through the points near a line.
 func squares(points []point, line Line) Line {
 	spread := median(points, func(p point) float64 { return math.Abs(line.off(p)) })
 	var n, sx, sy, sxx, sxy float64
@@ -210,7 +210,7 @@ func squares(points []point, line Line) Line {
 	return Line{From: line.From, Offset: line.Offset + (sy-drift*sx)/n, Drift: drift}
 }
 
-// off is how far a point is from the line.
+// off is the distance of a point from the line.
 func (l *Line) off(p point) float64 {
 	return float64(p.diff) - l.Offset - l.Drift*float64(p.at-l.From)
 }

@@ -7,36 +7,36 @@ import (
 	"strconv"
 )
 
-// Member is a track with the host whose clock its times are on.
+// Member is a track with the host on whose clock its times are.
 type Member struct {
 	*Track
-	Host  string // of one clock; empty: a clock of its own
-	Shift int64  // ns that are added to its times: when its session began, since the first one's
+	Host  string // members of one host share a clock; empty: a clock of its own
+	Shift int64  // ns added to its times: when its session began, relative to the first one
 
 	clock int
 }
 
-// Set is the matched collectives of some ranks: the n-th of each is one collective.
+// Set is the matched collectives of some ranks: the n-th calls of all members are one collective.
 type Set struct {
-	Members []int     // places of tracks
-	Calls   [][]int32 // by member: the place of its n-th call; -1 if it is missing, never of the first member
+	Members []int     // indexes of tracks
+	Calls   [][]int32 // by member: index of its n-th call; -1 if missing, never for the first member
 }
 
 // Len is the number of collectives.
 func (s *Set) Len() int { return len(s.Calls[0]) }
 
 const (
-	// overlapping is the share of collectives in which two ranks must be at the same time for their order to be believed.
+	// overlapping is the share of collectives that two ranks must run at the same time for their order to be believed.
 	overlapping = 0.95
-	// common is the share of the first rank's collectives that another must have been captured in as well.
+	// common is the share of the first rank's collectives that another rank must have captured too.
 	common = 0.5
 	// maxSeeds bounds how many groups are looked for among ranks of one communicator, or of none.
 	maxSeeds = 256
 )
 
-// Match finds the collectives that ranks took part in together: in each communicator, or if none is known among all
-// calls of hosts and all of devices, the n-th of each rank where kinds are equal and 95 % overlap in time. A capture
-// may begin or end some collectives before others. Alone are the tracks of which nothing could be matched.
+// Match finds the collectives in which ranks took part together. It matches the n-th calls of ranks in each
+// communicator, or, if none is known, among all calls of hosts and all of devices, if kinds are equal and 95 % overlap
+// in time. A capture may begin or end some collectives before others. alone are the tracks without any match.
 func Match(members []Member) (sets []Set, alone []int) {
 	numberClocks(members)
 	matched := make([]bool, len(members))
@@ -74,14 +74,14 @@ func numberClocks(members []Member) {
 	}
 }
 
-// line is the calls of a member in one communicator, in their order.
+// line is the calls of a member in one communicator, in order.
 type line struct {
 	member int
 	calls  []int32
-	track  *Track // of a sample, whose calls have numbers; nil: their places are their numbers
+	track  *Track // of a sample, whose calls have numbers; nil: their indexes are their numbers
 }
 
-// number of a call by its place.
+// number returns the number of a call from its index.
 func (l *line) number(i int) int {
 	if l.track == nil {
 		return i
@@ -89,7 +89,7 @@ func (l *line) number(i int) int {
 	return int(l.track.Calls[l.calls[i]].Seq)
 }
 
-// place of the call with a number; -1 if it is not there.
+// place returns the index of the call with a number; -1 if it is missing.
 func (l *line) place(number int) int {
 	if l.track == nil {
 		if number < 0 || number >= len(l.calls) {
@@ -104,11 +104,11 @@ func (l *line) place(number int) int {
 	return -1
 }
 
-// buckets are the lines of all members by communicator; those that name none by whether the host or a device calls.
+// buckets groups the lines of all members by communicator; lines without one by whether the host or a device calls.
 func buckets(members []Member) [][]line {
 	at := map[string]int{}
 	var list [][]line
-	hosts := map[string]int{} // tracks of hosts, by communicator
+	hosts := map[string]int{} // number of host tracks, by communicator
 	for i := range members {
 		if t := members[i].Track; t.Device < 0 {
 			for _, name := range t.Comms {
@@ -118,13 +118,13 @@ func buckets(members []Member) [][]line {
 	}
 	for i := range members {
 		t := members[i].Track
-		own := make([][]int32, len(t.Comms)+1) // the last is of none
+		own := make([][]int32, len(t.Comms)+1) // the last list is for calls without a communicator
 		for k := range t.Calls {
 			if !t.synchronises(k) {
 				continue
 			}
 			c := t.Calls[k].Comm
-			if c < 0 || t.Device < 0 && t.Total == nil && hosts[t.Comms[c]] < 2 { // MPI names it in a way that no other rank knows
+			if c < 0 || t.Device < 0 && t.Total == nil && hosts[t.Comms[c]] < 2 { // MPI uses a name that no other rank knows
 				c = int32(len(t.Comms))
 			}
 			own[c] = append(own[c], int32(k))
@@ -152,8 +152,8 @@ func buckets(members []Member) [][]line {
 	return list
 }
 
-// together are the groups of lines whose n-th calls overlap in time. Lines as long as the first of a group come before
-// others: what they say of their host's clock helps to find where those begin.
+// together returns the groups of lines whose n-th calls overlap in time. Lines as long as the first of a group come
+// first: what they show about their host's clock helps to find where shorter ones begin.
 func together(members []Member, list []line) []Set {
 	var sets []Set
 	for seeds := 0; len(list) > 1 && seeds < maxSeeds; seeds++ {
@@ -179,16 +179,16 @@ func together(members []Member, list []line) []Set {
 	return sets
 }
 
-// group is a set in the making.
+// group is a set that is being built.
 type group struct {
 	members []Member
 	seed    line
 	lines   []joined
-	lo, hi  int          // places of calls of the seed that all lines reach
-	clocks  map[int]Line // how clocks stand to the seed's
+	lo, hi  int          // range of the seed's calls that all lines cover
+	clocks  map[int]Line // difference of each clock from the seed's
 }
 
-// joined is a line of the group: by place of the seed's calls its own; -1 if one is missing.
+// joined is a line of the group: its call for each call of the seed; -1 if missing.
 type joined struct {
 	member int
 	calls  []int32
@@ -202,7 +202,7 @@ func (g *group) set() Set {
 	return s
 }
 
-// take adds a line that is some calls ahead of the seed.
+// take adds a line whose calls are shifted against the seed's.
 func (g *group) take(l line, shift int) {
 	calls := make([]int32, len(g.seed.calls))
 	for n := range calls {
@@ -214,8 +214,8 @@ func (g *group) take(l line, shift int) {
 	g.lines = append(g.lines, joined{l.member, calls})
 }
 
-// find joins a line that begins or ends some calls before the seed: the call that ended nearest to the seed's middle
-// one is its counterpart, or a neighbour. If calls are missing in between it goes by time.
+// find joins a line that begins or ends some calls before the seed: the counterpart of the seed's middle call is the
+// one that ended nearest to it, or a neighbour. If calls are missing in between, it matches by time.
 func (g *group) find(l line) bool {
 	b := &g.members[l.member]
 	if l.track != nil && g.join(l, 0) {
@@ -257,19 +257,19 @@ func (g *group) find(l line) bool {
 	return g.byTime(l, g.guess(&l, middle, near))
 }
 
-// near is the place of the seed's middle call, and that of the line's call which ended nearest to it, or right after.
+// near returns the index of the seed's middle call, and that of the line's call that ended next to it.
 func (g *group) near(l *line) (middle, at int) {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	middle = len(g.seed.calls) / 2
-	clock := g.clocks[b.clock] // of other hosts as they are, if nothing is known
+	clock := g.clocks[b.clock] // clocks of other hosts as they are, if not yet compared
 	end := a.end(g.seed.calls[middle])
 	end += clock.At(end)
 	at, _ = slices.BinarySearchFunc(l.calls, end, func(c int32, t int64) int { return cmp.Compare(b.end(c), t) })
 	return middle, at
 }
 
-// guess is how a clock that nothing is known of stands to the seed's, by a stretch of calls around the seed's middle
-// one that all follow each other in the line: as they are, or some calls later, whichever leaves least between ends.
+// guess estimates the difference of an unknown clock from the seed's, from consecutive calls around the seed's middle
+// one: as they are, or shifted by some calls, whichever leaves the smallest residual between ends.
 func (g *group) guess(l *line, middle, near int) Line {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	from := max(0, middle-stretch/2)
@@ -294,7 +294,7 @@ func (g *group) guess(l *line, middle, near int) Line {
 	return best
 }
 
-// byTime joins a line in which calls are missing: each call of the seed has the one of its kind that overlaps it and
+// byTime joins a line in which calls are missing: each call of the seed gets the call of its kind that overlaps it and
 // ends nearest to it.
 func (g *group) byTime(l line, clock Line) bool {
 	_, known := g.clocks[g.members[l.member].clock]
@@ -324,7 +324,7 @@ func (g *group) byTime(l line, clock Line) bool {
 	return true
 }
 
-// steady reports whether the numbers of the calls that a sample has in common with the seed are all apart by as much.
+// steady reports whether a sample's calls have the same offset in number from those of the seed, nearly all of them.
 func (g *group) steady(l *line, calls []int32) bool {
 	count, n, most := map[int]int{}, 0, 0
 	for k, c := range calls {
@@ -339,7 +339,7 @@ func (g *group) steady(l *line, calls []int32) bool {
 	return float64(most) >= overlapping*float64(n)
 }
 
-// meet are the calls of a line that meet those of the seed, by its places, and how far their ends are apart.
+// meet returns, by the seed's calls, the calls of a line that overlap them, and how far apart their ends are.
 func (g *group) meet(l *line, clock Line) (calls []int32, points []point) {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	calls = make([]int32, len(g.seed.calls))
@@ -363,11 +363,11 @@ func (g *group) meet(l *line, clock Line) (calls []int32, points []point) {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-// maxOff is by how many collectives the clocks of two hosts may be apart as they are: the shift that leaves least
-// between ends is taken.
+// maxOff is by how many collectives the clocks of two hosts may differ; the shift with the smallest residual between
+// ends is taken.
 const maxOff = 16
 
-// shared are the places of the seed's calls that a line that is some calls ahead reaches too, none if they are few.
+// shared returns the range of the seed's calls that a shifted line covers too; none if they are few.
 func (g *group) shared(l *line, shift int) (lo, hi int) {
 	lo, hi = g.lo, g.hi
 	has := func(n int) bool { return l.place(g.seed.number(n)+shift) >= 0 }
@@ -381,7 +381,7 @@ func (g *group) shared(l *line, shift int) (lo, hi int) {
 	return lo, hi
 }
 
-// points are how far the ends of a line that is some calls ahead are from the seed's.
+// points returns how far the ends of a shifted line are from the seed's.
 func (g *group) points(l *line, shift int) []point {
 	lo, hi := g.shared(l, shift)
 	a, b := &g.members[g.seed.member], &g.members[l.member]
@@ -396,8 +396,7 @@ func (g *group) points(l *line, shift int) []point {
 	return points
 }
 
-// join takes a line in that is some calls ahead, where the kinds of calls agree and calls overlap in time after the
-// clocks were put together.
+// join adds a shifted line if the kinds of calls agree and calls overlap in time once the clocks are aligned.
 func (g *group) join(l line, shift int) bool {
 	lo, hi := g.shared(&l, shift)
 	if hi <= lo {
@@ -429,7 +428,7 @@ func (g *group) join(l line, shift int) bool {
 	}
 	g.clocks[b.clock] = clock
 	g.take(l, shift)
-	if l.track == nil { // samples have their gaps anywhere
+	if l.track == nil { // samples may have gaps anywhere
 		g.lo, g.hi = lo, hi
 	}
 	return true

@@ -6,27 +6,28 @@ import (
 	"slices"
 )
 
-// link is the messages of one channel between a member whose clock is known and one on a clock that is not.
+// link is the messages of one channel between a member with a known clock and one whose clock is unknown.
 type link struct {
 	from, to     int // members
 	sends, recvs []int32
 }
 
 const (
-	// maxRate is by how much the clocks of two hosts may run apart, in ns per ns.
+	// maxRate is the largest drift between the clocks of two hosts, in ns per ns.
 	maxRate = 100e-6
-	// maxOpen is half of what messages may leave open of a clock, in ns, for it to count as compared.
+	// maxOpen is the largest residual of a clock, in ns, for it to count as compared by messages.
 	maxOpen = 10_000_000
-	// bins is how many stretches of time are told apart in what messages say: of each the tightest message counts.
+	// bins is the number of time bins; in each, only the message with the tightest bound counts.
 	bins = 64
-	// nearer is how many times nearer to what hosts' own clocks say another order of messages has to put a clock, to be
-	// believed, or to make the plain one doubtful.
+	// nearer: another order of messages is believed, or makes the plain one doubtful, if it puts a clock this many times
+	// nearer to what the hosts' own clocks state.
 	nearer = 3
 )
 
-// byMessages compares clocks that no collective ties, by causality: a receive cannot end before its send began. Messages
-// to a clock bound from above what it is ahead, messages from it from below; the middle is taken, and half of what is
-// open is its residual. Messages of one direction leave it open. It reports whether a clock became known.
+// byMessages compares clocks that no collective links, by causality: a receive cannot end before its send began.
+// Messages to a clock bound how far it is ahead from above, messages from it bound that from below. The middle is the
+// offset, and half of the range is its residual. Messages in one direction only do not suffice. It reports whether a
+// clock became known.
 func (a *Aligned) byMessages() (found bool) {
 	open := func(c Clock) bool { return !c.Known && c.N == 0 && c.Messages == 0 }
 	if !slices.ContainsFunc(a.Clocks, open) {
@@ -56,9 +57,9 @@ func (a *Aligned) byMessages() (found bool) {
 	return found
 }
 
-// tie finds a clock by its links. If captures hold as many messages of each the n-th sent is the n-th received; else
-// some were captured on one side alone, and orders that are up to maxOff messages apart are tried. Of several that
-// causality allows the one that is clearly nearest to the hosts' own clocks counts.
+// tie compares a clock by its links. If captures hold equally many sends and receives, the n-th send matches the n-th
+// receive. Else some were captured on one side only, and orders that are up to maxOff messages apart are tried. If
+// causality allows several, the one that is clearly nearest to the hosts' own clocks counts.
 func (a *Aligned) tie(at int, links []link) bool {
 	type found struct {
 		line Line
@@ -98,7 +99,7 @@ func (a *Aligned) tie(at int, links []link) bool {
 	return true
 }
 
-// bounds are what a clock may be ahead at most and at least, where the messages of its own side are by some later.
+// bounds returns the upper and lower bounds of a clock's lead, if its side's messages are shifted by some.
 func (a *Aligned) bounds(at int, links []link, by int) (upper, lower []point) {
 	for _, l := range links {
 		for k, s := range l.sends {
@@ -116,8 +117,8 @@ func (a *Aligned) bounds(at int, links []link, by int) (upper, lower []point) {
 	return upper, lower
 }
 
-// between is the line halfway between what points allow at most and at least, by at most maxRate, and half of what they
-// leave open. It is not ok if no line is between them, or one side has no points.
+// between returns the line halfway between the upper and lower bounds, with a drift of at most maxRate, and half of the
+// range that they allow. ok is false if no line fits, or one side has no points.
 func between(upper, lower []point) (line Line, open float64, ok bool) {
 	if len(upper) == 0 || len(lower) == 0 {
 		return line, 0, false
@@ -150,7 +151,7 @@ func between(upper, lower []point) (line Line, open float64, ok bool) {
 	return line, open, true
 }
 
-// tightest are the points of which sign times the difference is least, one of each stretch of time.
+// tightest returns, for each time bin, the point with the smallest sign times difference.
 func tightest(points []point, from, to int64, sign int64) []point {
 	var best [bins]point
 	var has [bins]bool
@@ -172,7 +173,8 @@ func tightest(points []point, from, to int64, sign int64) []point {
 	return list
 }
 
-// extreme is the least of what a line of a drift may begin at by the points, or with the sign -1 the most.
+// extreme returns the largest offset that upper bounds allow at a drift or, with sign -1, the smallest that lower
+// bounds allow.
 func extreme(points []point, from int64, drift float64, sign float64) float64 {
 	least := math.Inf(1)
 	for _, p := range points {
@@ -181,7 +183,7 @@ func extreme(points []point, from int64, drift float64, sign float64) float64 {
 	return sign * least
 }
 
-// most is where a function that rises and then falls is greatest.
+// most returns where a function that rises and then falls has its maximum.
 func most(lo, hi float64, of func(float64) float64) float64 {
 	for range 60 {
 		a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
@@ -194,7 +196,7 @@ func most(lo, hi float64, of func(float64) float64) float64 {
 	return (lo + hi) / 2
 }
 
-// border is how far from a place in which it is not negative such a function stays so, towards an end.
+// border returns how far, from a place towards an end, such a function stays at or above 0.
 func border(from, end float64, of func(float64) float64) float64 {
 	if of(end) >= 0 {
 		return end

@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// address is how a call names a member: by its rank in a communicator, or without one in the run.
+// address is how a call names a member: by its rank in a communicator, or in the run if it names none.
 type address struct {
 	device bool
 	comm   string
 	rank   int64
 }
 
-const several = -1 // members of one address
+const several = -1 // more than one member has the address
 
 // directory finds the members that calls name.
 type directory struct {
 	at    map[address]int
-	known map[address]bool // of rank 0: whether ranks of this communicator can be told
+	known map[address]bool // by communicator, as rank 0: whether its ranks are known
 }
 
-// newDirectory takes the ranks that tracks say they have. If none says its rank in a communicator they are in the
+// newDirectory collects the ranks that tracks state. If no track states its rank in a communicator, ranks follow the
 // order of the run, as frameworks number them, unless calls name more ranks than were captured.
 func newDirectory(members []Member) *directory {
 	d := &directory{at: map[address]int{}, known: map[address]bool{}}
@@ -74,14 +74,14 @@ func (d *directory) inOrder(a address, list []int, members []Member) {
 	}
 }
 
-// side is the member that a call of another names by a rank plus 1: -1 if it was not captured. known is false if
-// nothing says which one that is.
+// side returns the member that another's call names by a rank plus 1; -1 if it was not captured. known is false if
+// nothing says which member that is.
 func (d *directory) side(m *Member, comm, rank int32) (member int, known bool) {
 	a := address{m.Device >= 0, "", 0}
 	if comm >= 0 {
 		a.comm = m.Comms[comm]
 	}
-	if rank == 0 || !d.known[a] || comm < 0 && a.device { // NCCL numbers ranks by communicator alone
+	if rank == 0 || !d.known[a] || comm < 0 && a.device { // NCCL only numbers ranks within a communicator
 		return -1, false
 	}
 	a.rank = int64(rank) - 1
@@ -95,16 +95,16 @@ func (d *directory) side(m *Member, comm, rank int32) (member int, known bool) {
 	return at, true
 }
 
-// channel is what leads to or from a member: sends to another and what that receives, or calls with one root.
+// channel identifies calls that match: sends from one member to another and their receives, or calls with one root.
 type channel struct {
 	comm string
 	kind string // Send, or that of calls with a root
 	one  int    // who sends, or the root
-	to   int    // who receives; -1 of calls with a root
+	to   int    // who receives; -1 for calls with a root
 	tag  int32
 }
 
-// partner is the call that one waits for.
+// partner is the call that another call waits for.
 type partner struct{ member, call int32 }
 
 // channels are the calls that name their root or their other side, by channel and member, in the order of channels.
@@ -164,8 +164,8 @@ func channels(members []Member, skip func(m, call int) bool, named func(m, call 
 	return calls, order
 }
 
-// recorded matches the calls that name their root or their other side: those of one channel by order, or where some are
-// missing by time, so that a missing one costs that call.
+// recorded matches the calls that name their root or their other side: those of one channel by order, or by time if
+// some are missing, so that a missing call costs only its own match.
 func (x *chains) recorded() {
 	calls, order := channels(x.Members, func(m, call int) bool { return x.op[m][call] >= 0 || !x.Clock(m).Known },
 		func(m, call int) { x.named[m][call] = true })
@@ -182,7 +182,7 @@ func (x *chains) recorded() {
 	}
 }
 
-// way is one side that a call names.
+// way is one other side that a call names.
 type way struct {
 	kind string // of the channel
 	rank int32  // plus 1
@@ -204,7 +204,7 @@ func ways(kind string, c *Call) []way {
 	return nil
 }
 
-// channel matches the calls of one channel. Of each call it keeps the other side that came last.
+// channel matches the calls of one channel. For each call it keeps the other side that came last.
 func (x *chains) channel(c channel, calls map[int][]int32, latest []map[int32]partner) {
 	waits := func(m int, call int32, peer int, other int32) {
 		if x.End(m, call) < x.Start(peer, other)-x.off(m, peer) {
@@ -246,8 +246,8 @@ func (x *chains) channel(c channel, calls map[int][]int32, latest []map[int32]pa
 	}
 }
 
-// pairs matches the calls of two members, of which those of the second cannot end before those of the first begin: by
-// order if none is missing, else those that meet.
+// pairs matches the calls of two members, where those of the second cannot end before those of the first begin: by
+// order if none is missing, else those that overlap.
 func (x *chains) pairs(from int, a []int32, to int, b []int32) [][2]int {
 	if len(a) == len(b) && x.Members[from].Total == nil && x.Members[to].Total == nil {
 		list, wrong := make([][2]int, len(a)), 0
@@ -267,8 +267,8 @@ func (x *chains) pairs(from int, a []int32, to int, b []int32) [][2]int {
 	})
 }
 
-// meeting pairs the places of two lists that are in the order of time: those that overlap and end nearest to each
-// other. of says whether two overlap, and by how much the second ends later, in ns.
+// meeting pairs the indexes of two lists that are sorted by time: entries that overlap and end nearest to each other.
+// of returns whether two overlap, and by how much the second ends later, in ns.
 func meeting(n, m int, of func(i, k int) (overlap bool, later int64)) (list [][2]int) {
 	far := func(i, k int) int64 {
 		_, later := of(i, k)
@@ -290,16 +290,16 @@ func meeting(n, m int, of func(i, k int) (overlap bool, later int64)) (list [][2
 }
 
 const (
-	// waited is how many times as long as the shortest tenth of a member's a kernel has to take, to have waited.
+	// waited: a kernel waited if it took this many times as long as the shortest tenth of the member's kernels.
 	waited = 2
-	// paired is the share of the kernels that waited of which the other side has to be found, for any to be believed.
+	// paired is the share of the kernels that waited whose other side must be found, for any to be believed.
 	paired = 0.8
-	// within is how far apart the ends of the two sides of a transfer may be at least, in ns, whatever clocks are off.
+	// within is the smallest tolerance, in ns, for the ends of the two sides of a transfer, however exact the clocks are.
 	within = 30_000
 )
 
-// byEnds adds the waits of point-to-point kernels of which no peer is recorded. The two sides of a transfer end together,
-// and the one that waited has waited for the one that came last.
+// byEnds adds the waits of point-to-point kernels without a recorded peer. The two sides of a transfer end together,
+// and the one that waited did so for the one that came last.
 func (x *chains) byEnds() {
 	type kernel struct {
 		partner

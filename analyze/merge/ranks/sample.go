@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// SampleSize is how many collectives of each communicator a sample holds by their numbers.
+	// SampleSize is how many collectives of each communicator a sample takes by their numbers.
 	SampleSize = 64
-	// stretch is how many collectives follow each other in a sample: what a rank did between two of them is known, and
-	// captures that begin some collectives apart still share most of a stretch.
+	// stretch is how many consecutive collectives a sample takes at a time: what a rank did between two of them is known,
+	// and captures that begin some collectives apart still share most of a stretch.
 	stretch = 16
-	// byTime is how many more stretches, of half as many, begin at moments that all hosts have in common, multiples of
+	// byTime is how many additional stretches, of half the length, begin at times that all hosts share, multiples of
 	// markEvery ns since 1970: captures that begin many collectives apart share those.
 	byTime    = 2
 	markEvery = 1 << 27
-	// maxBetween is how many calls that are no such collectives a sample holds.
+	// maxBetween is how many other calls a sample takes.
 	maxBetween = 32
-	// maxParts is how many things that the rank did before a call a sample tells; the last of more holds the rest.
+	// maxParts is how many activities before a call a sample keeps; the last one then includes the rest.
 	maxParts = 3
-	// grain is what the times of a sample are multiples of, in ns: clocks of hosts are further apart.
+	// grain is the resolution of a sample's times, in ns: clocks of hosts differ by more.
 	grain = 100
 )
 
-// Sample is the track with some of its collectives, and the calls between them: the same ones in every rank, chosen by
-// a hash of the communicator and the collective's number in it. A track with few calls is its own sample. session is
+// Sample returns a track with some of the collectives and the calls between them. It takes the same ones on every rank,
+// chosen by a hash of the communicator and the collective's number in it. A track with few calls keeps all. session is
 // when the capture began, in ns since 1970; 0 unknown.
 func (t *Track) Sample(session int64) *Track {
-	of := make([][]int32, len(t.Comms)+1) // collectives of each communicator; the last are of none
+	of := make([][]int32, len(t.Comms)+1) // by communicator; the last list has those without one
 	for i := range t.Calls {
 		if t.synchronises(i) {
 			c := t.comm(i)
@@ -37,7 +37,7 @@ func (t *Track) Sample(session int64) *Track {
 		}
 	}
 	keep := make([]bool, len(t.Calls))
-	number := make([]int32, len(t.Calls)) // of other calls that of the collective before
+	number := make([]int32, len(t.Calls)) // of other calls: number of the collective before
 	out := &Track{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device, Total: make([]int64, len(of))}
 	between := 0
 	for c, calls := range of {
@@ -88,10 +88,10 @@ func (t *Track) Sample(session int64) *Track {
 	return out
 }
 
-// run is n collectives that follow each other.
+// run is n consecutive collectives.
 type run struct{ at, n int }
 
-// stretches are the collectives of a communicator that a sample holds.
+// stretches returns the collectives of a communicator that a sample takes.
 func (t *Track) stretches(comm string, calls []int32, session int64) (list []run) {
 	switch {
 	case len(calls) == 0:
@@ -122,7 +122,7 @@ func (t *Track) stretches(comm string, calls []int32, session int64) (list []run
 	return list
 }
 
-// least are the n numbers with the least hashes.
+// least returns the n numbers with the smallest hashes.
 func least(comm string, list []int64, n int) []int64 {
 	slices.SortFunc(list, func(a, b int64) int { return cmp.Compare(hash(comm, a), hash(comm, b)) })
 	return list[:min(n, len(list))]
@@ -132,13 +132,13 @@ func hash(comm string, n int64) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(comm))
 	h.Write(binary.LittleEndian.AppendUint64([]byte{0}, uint64(n)))
-	v := h.Sum64() // of numbers that follow each other its upper bits do too
+	v := h.Sum64() // consecutive numbers give consecutive upper bits
 	v ^= v >> 33
 	v *= 0xff51afd7ed558ccd
 	return v ^ v>>33
 }
 
-// fewer are the parts that take longest, the rest in the last of them.
+// fewer keeps the longest parts; the last one kept includes the rest.
 func (t *Track) fewer(parts []Part, acts []string) []Part {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Time, a.Time) })
@@ -156,7 +156,7 @@ func (t *Track) fewer(parts []Part, acts []string) []Part {
 
 func round(ns int64) int64 { return (ns + grain/2) / grain * grain }
 
-// comm is the place of a call's communicator; that behind the last of a call that names none.
+// comm is the index of a call's communicator, or len(t.Comms) if the call names none.
 func (t *Track) comm(i int) int {
 	if c := t.Calls[i].Comm; c >= 0 {
 		return int(c)
@@ -164,7 +164,7 @@ func (t *Track) comm(i int) int {
 	return len(t.Comms)
 }
 
-// count counts the collectives of a sample by communicator, and all of them.
+// count counts the collectives of a sample, in total and by communicator.
 func (t *Track) count() {
 	t.kept = make([]int64, len(t.Comms)+1)
 	for i := range t.Calls {
@@ -174,7 +174,7 @@ func (t *Track) count() {
 	}
 }
 
-// weight is how many calls one of a sample stands for.
+// weight is how many calls one call of a sample represents.
 func (t *Track) weight(i int) float64 {
 	if t.Total == nil {
 		return 1
@@ -187,7 +187,7 @@ func (t *Track) weight(i int) float64 {
 	return float64(max(1, all)) / float64(max(1, kept))
 }
 
-// Sampled is how many collectives the track had, and how many are there.
+// Sampled returns how many collectives the track had, and how many it still has.
 func (t *Track) Sampled() (all, kept int64) {
 	if t.Total == nil {
 		for i := range t.Calls {

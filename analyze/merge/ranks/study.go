@@ -6,55 +6,55 @@ import (
 	"slices"
 )
 
-// Rank is what a member did in the collectives that could be matched. Times are in ns; Time = Wait + Transfer, to the
-// ns.
+// Rank sums up the matched collectives of one member. Times are in ns; Time = Wait + Transfer exactly.
 type Rank struct {
 	N        int64 // collectives
 	Time     int64 // from the start to the end of each, added up
-	Wait     int64 // of Time: beyond the shortest that any rank took for the same collective
-	Transfer int64 // of Time: what the rank that took least took
+	Wait     int64 // of Time: beyond the shortest time that any rank spent in the same collective
+	Transfer int64 // of Time: the time of the rank that spent the least
 
 	Last  int64 // collectives in which it came last
-	Late  int64 // after the middle one of the ranks, where it came last, added up
-	Blame int64 // after the one before it, where it came last: what all others would not have waited without it
-	Worst int64 // most that it came after the middle one
-	Told  int64 // of Last: how many of which it is known what the rank and others did before
-	// Causes are what it did more than the mean of the other ranks before the collectives in which it came last, most
-	// first; they add up to the time by which it was busier between the two collectives.
+	Late  int64 // sum over collectives in which it came last: its start minus the median start
+	Blame int64 // likewise: its start minus the one before it, which nobody would have waited without it
+	Worst int64 // largest of the terms of Late
+	Told  int64 // of Last: those for which it is known what this and other ranks did before
+	// Causes are what it did longer than the mean of the other ranks before collectives in which it came last, largest
+	// first; they add up to the extra time that it was busy between two collectives.
 	Causes []Cause
 }
 
-// Cause is one thing that a rank did more than others.
+// Cause is one activity on which a rank spent more time than others.
 type Cause struct {
 	Act  string
-	Time float64 // ns in all; negative: less than others
+	Time float64 // ns in total; negative: less than others
 }
 
-// Result of a study.
+// Result is the result of a study.
 type Result struct {
 	Ranks       []Rank // by member
 	Collectives int64
 	Unmatched   int64 // calls of members that are in no set
-	// Spread is how far apart the ends of a collective are, in ns: the median, the 99th percentile and the most, over
-	// collectives whose clocks are known.
+	// Spread is how far apart the ends of a collective are, in ns: the median, the 99th percentile and the maximum, over
+	// collectives between known clocks.
 	SpreadP50, SpreadP99, SpreadMax int64
 	Compared                        int64   // collectives behind the spread
-	Every                           int64   // of the collectives that chains are made of: 1 all, 2 every second, …
-	Chains                          []Chain // who holds up whom, most first
-	Waited                          float64 // ns that all members wait in what chains are made of
+	Every                           int64   // chains use all collectives (1), every second one (2), …
+	Chains                          []Chain // who makes whom wait, largest first
+	Waited                          float64 // ns that all members wait in the collectives that chains use
 	Heat                            []Heat  // by member
 	Buckets                         []int64
 }
 
-// Heat is how late a member came after the middle one on average, in ns, by stretch of the run; less than 0 is 0. NaN
-// where it took part in nothing.
+// Heat is the mean time, in ns, by which a member came after the median member, by time bin of the run; negative means
+// become 0. NaN if it took part in no collective.
 type Heat []float64
 
-// Columns of a heat map at most.
+// heatColumns is the largest number of columns of a heat map.
 const heatColumns = 100
 
-// Study sums up the matched collectives. The last one is found by the start on the common clock; if the clocks of a set
-// are not known, by who took least, since all are released at the same moment.
+// Study sums up the matched collectives. The last member of a collective is the one with the latest start on the common
+// clock. If the clocks of a set are unknown, it is the one that spent the least time, because all are released
+// together.
 func Study(a *Aligned, sets []Set) *Result {
 	r := &Result{Ranks: make([]Rank, len(a.Members))}
 	st := &study{Aligned: a, Result: r, acts: map[string]int{}, excess: make([]map[int]float64, len(a.Members))}
@@ -77,11 +77,11 @@ type study struct {
 	*Result
 	acts    map[string]int
 	names   []string
-	actOf   [][]int           // by member and place in its Acts
+	actOf   [][]int           // by member and index into its Acts
 	excess  []map[int]float64 // by member and act
 	spreads []int64
 	first   int64 // start of the first collective, on the first clock
-	step    int64 // ns of a column of the heat map
+	step    int64 // ns per column of the heat map
 	sum     [][]float64
 	count   [][]int64
 }
@@ -96,7 +96,7 @@ func (st *study) numberActs() {
 	}
 }
 
-// act is the number of a thing that ranks do.
+// act returns the number of an activity.
 func (st *study) act(name string) int {
 	at, ok := st.acts[name]
 	if !ok {
@@ -106,7 +106,7 @@ func (st *study) act(name string) int {
 	return at
 }
 
-// layOut finds the stretch of time that the heat map shows.
+// layOut finds the time range that the heat map shows.
 func (st *study) layOut(sets []Set) {
 	first, last, most := int64(math.MaxInt64), int64(math.MinInt64), 0
 	for i := range sets {
@@ -133,10 +133,10 @@ func (st *study) set(s *Set) {
 	for _, m := range s.Members {
 		known = known && st.Clock(m).Known
 	}
-	there := make([]int, 0, len(s.Members)) // of a collective: who was captured in it
+	there := make([]int, 0, len(s.Members)) // members that captured this collective
 	starts, sorted := make([]int64, len(s.Members)), make([]int64, 0, len(s.Members))
 	sums := make([]int64, len(st.names))
-	own, more := make([]Rank, len(s.Members)), make([]map[int]float64, len(s.Members)) // by act what the last did more
+	own, more := make([]Rank, len(s.Members)), make([]map[int]float64, len(s.Members)) // by act
 	studied := 0
 	for n := range s.Len() {
 		there = there[:0]
@@ -145,7 +145,7 @@ func (st *study) set(s *Set) {
 				there = append(there, k)
 			}
 		}
-		if len(there) < 2 || 2*len(there) < len(s.Members) { // few tell nothing of who came last
+		if len(there) < 2 || 2*len(there) < len(s.Members) { // too few to know who came last
 			continue
 		}
 		studied++
@@ -156,7 +156,7 @@ func (st *study) set(s *Set) {
 			m := s.Members[k]
 			c := &st.Members[m].Calls[s.Calls[k][n]]
 			shortest = min(shortest, c.End-c.Start)
-			starts[k] = -(c.End - c.Start) // who takes least starts last
+			starts[k] = -(c.End - c.Start) // the one that spends the least time starts last
 			if known {
 				starts[k] = st.Start(m, s.Calls[k][n])
 				at := st.End(m, s.Calls[k][n])
@@ -204,7 +204,7 @@ func (st *study) set(s *Set) {
 	}
 }
 
-// weightOf is how many collectives one of the n of a member stands for that were matched in a set.
+// weightOf is how many collectives each of the n matched ones of a member in a set represents.
 func (st *study) weightOf(s *Set, k int, n int64) float64 {
 	t := st.Members[s.Members[k]].Track
 	if t.Total == nil || n == 0 {
@@ -216,7 +216,7 @@ func (st *study) weightOf(s *Set, k int, n int64) float64 {
 
 func scaled(v int64, by float64) int64 { return int64(math.Round(float64(v) * by)) }
 
-// add adds what a member did in one set, each collective for as many as it stands for.
+// add adds the sums of one member in one set, times the weight of its collectives.
 func (r *Rank) add(x *Rank, weight float64) {
 	r.N += scaled(x.N, weight)
 	r.Wait += scaled(x.Wait, weight)
@@ -229,7 +229,7 @@ func (r *Rank) add(x *Rank, weight float64) {
 	r.Worst = max(r.Worst, x.Worst)
 }
 
-// warm adds to the heat map.
+// warm adds lateness to the heat map.
 func (st *study) warm(s *Set, k, n int, late int64) {
 	m := s.Members[k]
 	at := (st.Start(s.Members[0], s.Calls[0][n]) - st.first) / st.step
@@ -240,8 +240,8 @@ func (st *study) warm(s *Set, k, n int, late int64) {
 	st.count[m][at]++
 }
 
-// why adds what the last rank did more than the mean of the others since the collective before; false if that is
-// not known.
+// why adds what the last rank did longer than the mean of the others since the collective before; false if that is
+// unknown.
 func (st *study) why(s *Set, there []int, n, last int, sums []int64, more map[int]float64) bool {
 	clear(sums)
 	others := int64(0)
@@ -274,8 +274,8 @@ func (st *study) why(s *Set, there []int, n, last int, sums []int64, more map[in
 	return true
 }
 
-// since is what a member did since the collective before a call. Time in other blocking calls is nobody's doing here:
-// chains follow it.
+// since returns what a member did since the collective before a call. Time in other blocking calls is left out here,
+// because chains follow it.
 func (st *study) since(m, call int) []Part {
 	t := st.Members[m].Track
 	from := call

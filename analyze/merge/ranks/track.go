@@ -1,12 +1,12 @@
-// Package ranks says who waits for whom in a run of many processes: it matches the collectives of all ranks, puts their
-// clocks together, and tells transfer from waiting. It knows neither traces nor reports, and imports the standard
-// library only.
+// Package ranks finds who waits for whom in a run of many processes: it matches the collectives of all ranks, aligns
+// their clocks, and separates transfer from waiting. It knows neither traces nor reports, and imports only the standard
+// library.
 //
-// The order of things:
+// The steps are:
 //
 //  1. [Match] finds which calls of which ranks are one collective
-//  2. [Align] puts the clocks of all hosts on that of the first, by the ends of matched collectives
-//  3. [Study] sums what each rank waited, who came last, how late, and what it had done meanwhile
+//  2. [Align] puts the clocks of all hosts on the first one, by the ends of matched collectives
+//  3. [Study] sums up how long each rank waited, who came last, how late, and what it had done meanwhile
 package ranks
 
 import (
@@ -17,63 +17,63 @@ import (
 	"slices"
 )
 
-// Track is the blocking communication of one rank: of a process, and of one of its devices where kernels communicate.
+// Track is the blocking communication of one rank: of a process, or of one of its devices if kernels communicate.
 type Track struct {
 	Rank   int64  `json:"rank"`   // -1 unknown
 	World  int64  `json:"world"`  // number of ranks of the run; -1 unknown
-	From   string `json:"from"`   // what says so: mpi_ranks, environment, nvtx, name, flag; empty: nothing
+	From   string `json:"from"`   // source of the rank: mpi_ranks, environment, nvtx, name, flag; empty: none
 	PID    int64  `json:"pid"`    // -1 unknown
 	Device int64  `json:"device"` // deviceId; -1: the calls are of the host (MPI)
 
-	Kinds []string // of collectives, see Synchronising
-	Comms []string // communicators, by what identifies them in every rank
-	Local []int32  // by communicator, this rank's rank in it, plus 1; 0 unknown. Nil: of none is it known
+	Kinds []string // of collectives, see [Synchronising]
+	Comms []string // communicators, by an identifier that all ranks share
+	Local []int32  // by communicator: this rank's rank in it, plus 1; 0 unknown. Nil: all unknown
 	Acts  []string // what a rank does between collectives
 	Calls []Call   // by start
-	// Total is how many collectives there were in each communicator, of which the track holds a sample; the last are of
-	// none. Nil: it holds all.
+	// Total is the number of collectives in each communicator, if the track holds a sample of them; the last entry is for
+	// those without a communicator. Nil: the track holds all.
 	Total []int64
 
 	parts []Part
 	kept  []int64 // of Total
 }
 
-// Call is one blocking call of a rank: a collective, or a send or receive. Times are in ns on the clock of its host.
-// Ranks are those of its communicator, of the run if that is unknown.
+// Call is one blocking call of a rank: a collective, a send or a receive. Times are in ns on the clock of its host.
+// Ranks are those of its communicator, or those of the run if it is unknown.
 type Call struct {
 	Start, End int64
-	Hidden     int64 // ns of it in which the rank computed as well: waiting there costs nothing
-	Kind       int32 // place in Kinds
-	Comm       int32 // place in Comms; -1 unknown
+	Hidden     int64 // ns of it in which the rank also computed: waiting there costs nothing
+	Kind       int32 // index into Kinds
+	Comm       int32 // index into Comms; -1 unknown
 	Peer       int32 // rank of the root, or of the other side, plus 1; 0 unknown
-	Source     int32 // of a SendRecv: the rank that it receives from, plus 1; Peer is the one that it sends to
-	Tag        int32 // of a send or receive, plus 1; 0 unknown, or any
+	Source     int32 // of a SendRecv: the rank it receives from, plus 1; Peer is the one it sends to
+	Tag        int32 // of a send or receive, plus 1; 0 unknown or any
 	Seq        int32 // of a collective in a sample: its number in its communicator, from 0
-	Left       bool  // the calls right before it were left out of the sample
+	Left       bool  // the sample left out the calls right before it
 
-	from, to int32 // of parts
+	from, to int32 // indexes into parts
 }
 
-// Part is time between the end of a collective and the start of the next in which the rank did one thing.
+// Part is time that a rank spent on one activity between the end of a collective and the start of the next.
 type Part struct {
-	Act  int32 // place in Acts
+	Act  int32 // index into Acts
 	Time int64 // ns
 }
 
-// HostIn begins the acts of a device whose host is late: what the launching thread is in follows.
+// HostIn begins the acts of a device whose host is late; the range or call that the launching thread is in follows.
 const (
 	HostIn  = "idle: host in "
 	OnNoCPU = "no CPU"
 )
 
-// MaxCalls is how many collectives of a rank are kept, the first ones of more: 1,000 ranks then fit into memory.
+// MaxCalls is how many collectives of a rank are kept, the first ones: 1,000 ranks then fit into memory.
 const MaxCalls = 1 << 14
 
-// Synchronising are the kinds of collective in which nobody can finish before all have begun: those that tell waiting
-// from transfer, and by whose ends clocks are compared.
+// Synchronising lists the kinds of collective that nobody can finish before all have begun. They separate waiting from
+// transfer, and their ends align clocks.
 var Synchronising = []string{"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Barrier"}
 
-// synchronises reports whether nobody can finish a call before all have begun it.
+// synchronises reports whether nobody can finish call i before all have begun it.
 func (t *Track) synchronises(i int) bool {
 	return slices.Contains(Synchronising, t.Kinds[t.Calls[i].Kind])
 }
@@ -86,12 +86,12 @@ func (t *Track) Add(c Call, parts []Part) {
 	t.Calls = append(t.Calls, c)
 }
 
-// Parts is what the rank did between the end of the call before and the start of call i: nil if that is not known.
-// Times add up to the time between.
+// Parts returns what the rank did between the end of the call before and the start of call i; nil if unknown. The times
+// add up to the time between.
 func (t *Track) Parts(i int) []Part { return t.parts[t.Calls[i].from:t.Calls[i].to] }
 
-// Communicator is the place of a communicator by what identifies it in every rank, in which the track has a rank; -1
-// if that is unknown.
+// Communicator returns the index of a communicator with this identifier in which the track has this rank; -1 if
+// unknown.
 func (t *Track) Communicator(name string, local int64) int32 {
 	c := Place(&t.Comms, name)
 	if local >= 0 && local < math.MaxInt32 {
@@ -111,7 +111,7 @@ func (t *Track) local(c int32) int64 {
 	return int64(t.Local[c]) - 1
 }
 
-// Place is the number of a text in a list that it joins.
+// Place returns the index of a text in a list, and appends it if missing.
 func Place(list *[]string, text string) int32 {
 	at := slices.Index(*list, text)
 	if at < 0 {
@@ -121,7 +121,7 @@ func Place(list *[]string, text string) int32 {
 	return int32(at)
 }
 
-// trackJSON is a track as it is written: numbers as changes, kinds and communicators as runs of value and count.
+// trackJSON is a track as written: numbers as differences, kinds and communicators as runs of value and count.
 type trackJSON struct {
 	Rank   int64    `json:"rank"`
 	World  int64    `json:"world"`
@@ -136,14 +136,14 @@ type trackJSON struct {
 	Kind   []int64  `json:"kind"` // runs
 	Comm   []int64  `json:"comm"` // runs
 	Local  []int32  `json:"local,omitempty"`
-	Peer   []int64  `json:"peer,omitempty"` // runs; these four are left out if all are 0
+	Peer   []int64  `json:"peer,omitempty"` // runs; these four are omitted if all are 0
 	Source []int64  `json:"source,omitempty"`
 	Tag    []int64  `json:"tag,omitempty"`
 	Hidden []int64  `json:"hidden,omitempty"`
 	Parts  []int64  `json:"parts"`
 	Count  []int64  `json:"part_counts"` // runs
 	Total  []int64  `json:"total,omitempty"`
-	Seq    []int64  `json:"seq,omitempty"`  // of a sample: runs of changes, of all calls
+	Seq    []int64  `json:"seq,omitempty"`  // of a sample: runs of differences, of all calls
 	Left   []int64  `json:"left,omitempty"` // of a sample: runs
 }
 
@@ -182,7 +182,7 @@ func (t *Track) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// unit is what times are written in, in ns.
+// unit is the unit in which times are written, in ns.
 func (t *Track) unit() int64 {
 	if t.Total != nil {
 		return grain
@@ -205,7 +205,7 @@ func addRun(runs []int64, v int64) []int64 {
 	return append(runs, v, 1)
 }
 
-// UnmarshalJSON reads columns, and refuses those that do not fit together.
+// UnmarshalJSON reads columns; columns that do not fit together are an error.
 func (t *Track) UnmarshalJSON(b []byte) error {
 	var in trackJSON
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -281,10 +281,10 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxTime is beyond any time of a capture, 73 years, and keeps sums of times from overflowing.
+// maxTime exceeds any time of a capture (73 years), and keeps sums of times from overflowing.
 const maxTime = math.MaxInt64 / 4
 
-// runs are n values from least to most, of runs of value and count.
+// runs expands runs of value and count to n values between least and most; others are an error.
 func runs(list []int64, n int, least, most int64) ([]int64, error) {
 	if len(list)%2 != 0 {
 		return nil, errors.New("a value without a count")

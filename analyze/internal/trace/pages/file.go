@@ -9,20 +9,21 @@
 //	        size rowid   header                        body
 //
 // That is row 7 of a table (id integer primary key, start, end, device). The header is 5 bytes long and gives a type
+// That is row 7 of a table (id integer primary key, start, end, device). The header is 5 bytes long and gives a type
 // for each column: 0 is NULL (the rowid is the id), 6 an integer of 8 bytes, 1 one of 1 byte. Every record that begins
-// with 05 00 06 06 01 has its start at byte 5, its end at byte 13 and its device at byte 21. A plan says so; the next
-// record is compared with the header of the plan, and its columns are fetched from there. A table of an Nsight export
-// has a handful of such headers.
+// with 05 00 06 06 01 has its start at byte 5, its end at byte 13 and its device at byte 21. A plan records this; if
+// the next record has the same header, its columns are read from the same offsets. A table of an Nsight export has a
+// handful of different headers.
 //
 // A scan has two steps. Prepare walks the interior pages, finds the leaves of all tables and gives each leaf a range of
-// row numbers. Then goroutines read stretches of 1 MiB in the order of the file, whichever tables the leaves in them
-// belong to, and each row goes to its place: the result is in the order of rowids.
+// row numbers. Then goroutines read blocks of 1 MiB in the order of the file, whichever tables their leaves belong to,
+// and put each row in its place: the result is in the order of rowids.
 //
-// The package knows nothing of SQL: which tables there are, and what their columns are, SQLite tells (see Table). It
-// reads plain tables in UTF-8; everything else is ErrUnusual, and SQLite has to read it. It is stricter than SQLite
-// about damage, which it reports as a *PageError; on such an error the caller can ask SQLite to check the file.
+// The package does not know SQL: SQLite says which tables there are, and what their columns are (see [Table]). It reads
+// plain tables in UTF-8; for everything else it returns [ErrUnusual], and SQLite has to read it. It is stricter than
+// SQLite about damage, which it reports as a *[PageError]; the caller can then ask SQLite to check the file.
 //
-// The format is that of https://www.sqlite.org/fileformat2.html; section numbers in comments are of that page.
+// The format is https://www.sqlite.org/fileformat2.html; section numbers in comments refer to that page.
 package pages
 
 import (
@@ -37,20 +38,20 @@ type File struct {
 	r      io.ReaderAt
 	size   int64
 	page   int    // bytes of a page: 512 to 65536
-	usable int    // bytes of a page without those reserved at its end
+	usable int    // usable bytes of a page: without those reserved at its end
 	pages  uint32 // whole pages in the file
 }
 
-// ErrUnusual says that a file or table is made in a way this package leaves to SQLite.
+// ErrUnusual means that this package cannot read a file or table, and SQLite must.
 var ErrUnusual = errors.New("made in a way that SQLite itself must read")
 
 func unusual(what string) error { return fmt.Errorf("%w: %s", ErrUnusual, what) }
 
-// PageError says which page is damaged, and how.
+// PageError names a damaged page and its damage.
 type PageError struct {
 	Page uint32
 	What string
-	Err  error // of reading it, if that was it
+	Err  error // of reading the page, if reading failed
 }
 
 func (e *PageError) Error() string {
@@ -65,10 +66,10 @@ func (e *PageError) Unwrap() error { return e.Err }
 
 func bad(page uint32, what string) error { return &PageError{Page: page, What: what} }
 
-// minUsable is the least number of usable bytes that SQLite allows (section 1.3.4).
+// minUsable is the smallest number of usable bytes per page that SQLite allows (section 1.3.4).
 const minUsable = 480
 
-// Open looks at the header of a SQLite file of size bytes (section 1.3).
+// Open reads the header of a SQLite file of size bytes (section 1.3).
 func Open(r io.ReaderAt, size int64) (*File, error) {
 	var head [100]byte
 	if n, err := r.ReadAt(head[:], 0); n < len(head) {
@@ -97,7 +98,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 		return nil, unusual("it has more pages than a SQLite file can have")
 	}
 	f.pages = uint32(count)
-	// A header may state fewer pages than the file has: SQLite then takes what lies behind them for no part of it.
+	// A header may state fewer pages than the file has: SQLite then ignores the pages after them.
 	if stated := binary.BigEndian.Uint32(head[28:]); stated > 0 && stated < f.pages &&
 		string(head[24:28]) == string(head[92:96]) {
 		f.pages = stated
@@ -108,11 +109,11 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 // maxPages is SQLite's own limit (SQLITE_MAX_PAGE_COUNT).
 const maxPages = 1<<32 - 2
 
-// slack is how many bytes may be read, and ignored, behind the last value of a page: integers are fetched eight bytes
-// at a time.
+// slack is how many bytes may be read, and ignored, after the last value of a page: integers are read eight bytes at a
+// time.
 const slack = 8
 
-// read fills b with the bytes of the file from page first on.
+// read fills b with the bytes of the file that start at page first.
 func (f *File) read(first uint32, b []byte) error {
 	if n, err := f.r.ReadAt(b, int64(first-1)*int64(f.page)); n < len(b) {
 		return &PageError{Page: first + uint32(n/f.page), What: "cannot be read", Err: err}
@@ -120,7 +121,7 @@ func (f *File) read(first uint32, b []byte) error {
 	return nil
 }
 
-// varint reads a variable-length integer (section 1.6) and says how many bytes it took; 0 means that b is too short.
+// varint reads a variable-length integer (section 1.6) and returns its length in bytes; 0 means that b is too short.
 func varint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1

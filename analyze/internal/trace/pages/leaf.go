@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// decoder reads the rows of a table's leaves. It is for one goroutine.
+// decoder reads the rows of a table's leaves. Only one goroutine may use it.
 type decoder struct {
 	f     *File
 	plans plans
 	claim func(page uint32) bool // of overflow pages; false: seen before
-	long  []byte                 // a record that goes on behind its page
+	long  []byte                 // a record that continues on overflow pages
 	tail  []byte                 // an overflow page
 }
 
@@ -18,8 +18,8 @@ func newDecoder(f *File, t *Table, wanted []int, claim func(page uint32) bool) *
 	return &decoder{f: f, plans: plans{columns: t.Columns, wanted: wanted}, claim: claim}
 }
 
-// cells checks a leaf's header and returns how many rows it holds (section 1.6). b begins with the page. Only a leaf
-// that is alone, the whole table, may be empty.
+// cells checks a leaf's header and returns its number of rows (section 1.6). b begins with the page. Only a leaf that
+// is the whole table (alone) may be empty.
 func (f *File) cells(page uint32, b []byte, alone bool) (int, error) {
 	if b[0] != leafTable {
 		return 0, bad(page, "is not a leaf of a table, but stands where one must be")
@@ -34,8 +34,8 @@ func (f *File) cells(page uint32, b []byte, alone bool) (int, error) {
 	return n, nil
 }
 
-// rows calls each for each of the n rows of a leaf, whose page begins b: their rowids rise within its bounds. b must
-// have slack bytes behind the page. The cells are valid during the call.
+// rows calls each for the n rows of a leaf, whose page begins b: rowids must ascend within the leaf's bounds. b must
+// have slack bytes after the page. The cells are valid during the call.
 func (d *decoder) rows(l node, b []byte, n int, each func(row []Cell) error) (err error) {
 	usable, page, last := d.f.usable, l.page, l.low
 	content, rest := d.f.content(b, leafHeader+2*n)
@@ -45,7 +45,7 @@ func (d *decoder) rows(l node, b []byte, n int, each func(row []Cell) error) (er
 		if at < content || at >= usable {
 			return bad(page, "has a cell outside of the page")
 		}
-		size, k := uint64(b[at]), 1 // as a rule; calls cost here
+		size, k := uint64(b[at]), 1 // the usual length; calls are costly here
 		if size >= 0x80 {
 			size, k = longVarint(b[at:usable])
 		}
@@ -67,7 +67,7 @@ func (d *decoder) rows(l node, b []byte, n int, each func(row []Cell) error) (er
 		local := d.f.local(total)
 		end := at + local
 		if local < total {
-			end += 4 // the number of the page where it goes on
+			end += 4 // number of the first overflow page
 		}
 		if end > usable {
 			return bad(page, "has a cell that reaches outside of the page")
@@ -104,8 +104,8 @@ func (d *decoder) rows(l node, b []byte, n int, each func(row []Cell) error) (er
 	return nil
 }
 
-// content is where the cells of a page begin, whose header and pointers take so many bytes, and how many bytes of the
-// page from there on must be in cells; -1 if the page contradicts itself (section 1.6).
+// content returns where the cells of a page begin, given the length of its header and pointers, and how many bytes of
+// the page after that cells must fill; -1 if the page contradicts itself (section 1.6).
 func (f *File) content(b []byte, header int) (begin, cells int) {
 	begin = int(binary.BigEndian.Uint16(b[5:]))
 	if begin == 0 {
@@ -129,7 +129,7 @@ func (f *File) content(b []byte, header int) (begin, cells int) {
 	return begin, cells
 }
 
-// local is how many bytes of a record of total bytes are in its cell; the others are on overflow pages (section 1.6).
+// local is how many of a record's total bytes are in its cell; the others are on overflow pages (section 1.6).
 func (f *File) local(total int) int {
 	most := f.usable - 35
 	if total <= most {
@@ -142,8 +142,8 @@ func (f *File) local(total int) int {
 	return least
 }
 
-// assemble puts together a record that goes on behind its page, as far as the wanted columns need it, with slack
-// behind. cell holds the local part and the number of the first overflow page (section 1.7).
+// assemble joins a record that continues on overflow pages, as far as the wanted columns need it, with slack at the
+// end. cell holds the local part and the number of the first overflow page (section 1.7).
 func (d *decoder) assemble(page uint32, cell []byte, total int) ([]byte, error) {
 	if int64(total) > d.f.size {
 		return nil, bad(page, "has a record longer than the file")
@@ -193,5 +193,5 @@ func (d *decoder) assemble(page uint32, cell []byte, total int) ([]byte, error) 
 	return d.long, nil
 }
 
-// maxHeader is how long SQLite lets a record's header be.
+// maxHeader is the longest record header that SQLite allows, in bytes.
 const maxHeader = 98307

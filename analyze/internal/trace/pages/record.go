@@ -8,16 +8,16 @@ import (
 	"unsafe"
 )
 
-// plan says where the wanted columns of a record are, for all records with one header.
+// plan records where the wanted columns of a record are, for all records with the same header.
 type plan struct {
 	header string // size varint and serial types
 	total  int    // bytes of header and body
-	row    []Cell // what the header alone says is there for good
+	row    []Cell // values that the header alone determines are already set
 	fields []field
-	reach  int // bytes that must be at hand: the end of the last wanted value
+	reach  int // bytes of the record that are needed: up to the end of the last wanted value
 }
 
-// field is a wanted column that differs between records of one header.
+// field is a wanted column whose value differs between records with the same header.
 type field struct {
 	how   how
 	shift uint8 // of an integer fetched as eight bytes
@@ -39,10 +39,10 @@ const (
 // sizes of the serial types below 12 (section 2.1); types 10 and 11 are reserved.
 var sizes = [12]int{0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0}
 
-// maxRecord is how long a record may be: SQLite's limit on a row (SQLITE_MAX_LENGTH).
+// maxRecord is the longest record that SQLite allows, in bytes (SQLITE_MAX_LENGTH).
 const maxRecord = 1_000_000_000
 
-// newPlan works out a plan from a whole header. It refuses a header that does not end where it says.
+// newPlan makes a plan from a complete header. It refuses a header that does not end where it says.
 func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 	size, n := varint(header)
 	if n == 0 || size != uint64(len(header)) {
@@ -52,7 +52,7 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 		return nil, "has a record without a value"
 	}
 	p := &plan{header: string(header), row: make([]Cell, len(wanted))}
-	absent := make([]bool, len(wanted)) // columns that the record may lack, and whose default is not known
+	absent := make([]bool, len(wanted)) // columns that the record may lack and whose default is unknown
 	for i, c := range wanted {
 		switch {
 		case c == rowidColumn:
@@ -112,8 +112,8 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 	return p, ""
 }
 
-// fieldOf is what a serial type means (section 2.1), in a column of REAL affinity or another: the value, as far as the
-// type says it, and where it takes bytes of the record, how they are read.
+// fieldOf decodes a serial type (section 2.1), in a column of REAL affinity or another: the value, if the type
+// determines it, and how to read it if it takes bytes of the record.
 func fieldOf(kind uint64, inReal bool) (c Cell, f field, bytes uint64, ok bool) {
 	switch {
 	case kind == 0:
@@ -143,7 +143,7 @@ func fieldOf(kind uint64, inReal bool) (c Cell, f field, bytes uint64, ok bool) 
 }
 
 // run returns the row of the record that begins b. b must hold p.reach bytes and slack more. Texts are views of b. The
-// row is the plan's own, until it runs again.
+// row is valid until the plan runs again.
 func (p *plan) run(b []byte, rowid int64) []Cell {
 	for i := range p.fields {
 		f := &p.fields[i]
@@ -167,7 +167,7 @@ func (p *plan) run(b []byte, rowid int64) []Cell {
 	return p.row
 }
 
-// plans finds the plan of a record by its header. It is for one goroutine.
+// plans finds the plan of a record by its header. Only one goroutine may use it.
 type plans struct {
 	columns []Column
 	wanted  []int
@@ -176,7 +176,7 @@ type plans struct {
 
 const planBits = 12
 
-// find returns the plan for the record that begins b, of total bytes, whose header must be whole in b.
+// find returns the plan for the record that begins b, of total bytes, whose header must be complete in b.
 func (ps *plans) find(b []byte, header, total int) (*plan, string) {
 	h := b[:header]
 	slot := &ps.recent[hash(h)>>(64-planBits)]
@@ -233,20 +233,20 @@ type Cell struct {
 	S    string // text, or the bytes of a blob
 }
 
-// IntCell is an integer.
+// IntCell returns an integer cell.
 func IntCell(v int64) Cell { return Cell{Kind: Int, Bits: v} }
 
-// FloatCell is a floating-point number.
+// FloatCell returns a floating-point cell.
 func FloatCell(v float64) Cell { return Cell{Kind: Float, Bits: int64(math.Float64bits(v))} }
 
-// TextCell is a text.
+// TextCell returns a text cell.
 func TextCell(s string) Cell { return Cell{Kind: Text, S: s} }
 
-// Float is the value of a Float.
+// Float returns the value of a cell of kind Float.
 func (c *Cell) Float() float64 { return math.Float64frombits(uint64(c.Bits)) }
 
-// Whole returns a cell as an integer. A float without a fraction and a number as text count, as tools that rewrote an
-// export may have changed the types of its columns.
+// Whole returns a cell as an integer. Floats without a fraction and numbers as text count too, because tools that
+// rewrote an export may have changed the types of its columns.
 func (c *Cell) Whole() (int64, bool) {
 	if c.Kind == Int {
 		return c.Bits, true

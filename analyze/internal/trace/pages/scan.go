@@ -8,53 +8,53 @@ import (
 	"sync/atomic"
 )
 
-// Sink takes the rows of one table from one goroutine.
+// Sink receives the rows of one table from one goroutine.
 type Sink interface {
-	// Leaf begins a leaf: the number of the leaf in order of rowid, and the slot kept for its first row.
+	// Leaf begins a leaf: its number in order of rowid, and the slot reserved for its first row.
 	Leaf(leaf, slot int)
-	// Row takes a row of that leaf, in order of rowid. The cells and what they hold are valid during the call.
+	// Row receives a row of that leaf, in order of rowid. The cells and their contents are valid during the call.
 	Row(row []Cell) error
 }
 
 // Part is one table of a scan.
 type Part struct {
 	Table   *Table
-	Columns []string // what rows hold
+	Columns []string // columns to read
 
 	wanted []int
 	leaves []node
-	slots  []uint32 // by leaf: where its first row goes; behind the last leaf: how many there are
-	first  int      // of its leaves among those of all parts
+	slots  []uint32 // by leaf: slot of its first row; at the end: the number of slots
+	first  int      // index of its first leaf among those of all parts
 }
 
-// Leaves is how many leaves the table has.
+// Leaves is the number of leaves of the table.
 func (p *Part) Leaves() int { return len(p.leaves) }
 
-// Slots is how many rows the leaves have room for: at least the rows of the table, and as a rule just that.
+// Slots is how many rows the leaves have room for: at least the number of rows, and usually exactly that.
 func (p *Part) Slots() int { return int(p.slots[len(p.slots)-1]) }
 
 // Scan reads several tables in the order of the file.
 type Scan struct {
 	f      *File
 	parts  []*Part
-	owner  []uint32 // by page: 1 + number of the leaf among those of all parts; interior: taken; 0: none
+	owner  []uint32 // by page: 1 + index of the leaf among those of all parts; interior: taken; 0: none
 	blocks []block
 	reads  int64 // bytes of all blocks
 	seen   pageSet
 }
 
-// block is a stretch of the file that is read at once.
+// block is a range of the file that is read at once.
 type block struct{ first, last uint32 } // pages, both included
 
 const (
 	taken      = 1<<32 - 1
 	blockBytes = 1 << 20
-	gapBytes   = 64 << 10 // what is read over rather than skipped
+	gapBytes   = 64 << 10 // gaps up to this are read rather than skipped, bytes
 	maxSlots   = 1<<31 - 1
 )
 
-// Prepare finds the leaves of the tables. It reads their interior pages only, and of tables whose rowids have large
-// gaps the leaves' headers.
+// Prepare finds the leaves of the tables. It reads only their interior pages and, for tables whose rowids have large
+// gaps, the leaves' headers.
 func (f *File) Prepare(parts []*Part) (*Scan, error) {
 	s := &Scan{f: f, parts: parts, owner: make([]uint32, f.pages+1), seen: newPageSet(f.pages)}
 	total := 0
@@ -98,11 +98,11 @@ func (f *File) Prepare(parts []*Part) (*Scan, error) {
 	return s, nil
 }
 
-// samples is how many leaves are looked at to see whether rowids are dense.
+// samples is how many leaves are examined to see whether rowids are dense.
 const samples = 16
 
-// tight bounds the rows of each leaf. Rowids tell at no cost where they have few gaps, as in every export of nsys; else
-// the leaves are asked.
+// tight bounds the rows of each leaf. If rowids have few gaps, as in every export of nsys, they give the bound at no
+// cost; else the leaves' headers are read.
 func (f *File) tight(leaves []node) ([]uint32, error) {
 	rooms, sum := f.rooms(leaves)
 	b := make([]byte, leafHeader)
@@ -134,7 +134,7 @@ func (f *File) tight(leaves []node) ([]uint32, error) {
 	return rooms, nil
 }
 
-// split makes the blocks.
+// split divides the scan into blocks.
 func (s *Scan) split() {
 	perBlock, gap := uint32(max(1, blockBytes/s.f.page)), uint32(gapBytes/s.f.page)
 	var b block
@@ -158,11 +158,11 @@ func (s *Scan) split() {
 	flush()
 }
 
-// Bytes is how much of the file Run reads.
+// Bytes is how many bytes of the file Run reads.
 func (s *Scan) Bytes() int64 { return s.reads }
 
-// Run reads all leaves with the given number of goroutines. sink returns the sink of a part for one of them; progress
-// is told the bytes read so far. Of several damaged pages the error names the first one in the file.
+// Run reads all leaves with the given number of goroutines. sink returns the sink of a part for one goroutine; progress
+// receives the number of bytes read so far. If several pages are damaged, the error names the first one in the file.
 func (s *Scan) Run(ctx context.Context, workers int, sink func(part, worker int) Sink,
 	progress func(bytes int64)) error {
 	var next, done atomic.Int64
@@ -255,7 +255,7 @@ func (w *reader) leaf(page uint32, b []byte, at, leaf int) error {
 	return r.d.rows(p.leaves[leaf], b, n, r.sink.Row)
 }
 
-// claim takes an overflow page.
+// claim claims an overflow page.
 func (w *reader) claim(page uint32) bool { return w.s.owner[page] == 0 && w.s.seen.add(page) }
 
 // Rows calls each for every row of a table, in order of rowid.
@@ -286,7 +286,7 @@ func (f *File) Rows(t *Table, columns []string, each func(row []Cell) error) err
 	return nil
 }
 
-// pageSet is a set of pages that several goroutines add to.
+// pageSet is a set of pages that several goroutines can add to.
 type pageSet []atomic.Uint32
 
 func newPageSet(pages uint32) pageSet { return make(pageSet, pages/32+1) }
@@ -297,8 +297,8 @@ func (s pageSet) add(page uint32) bool {
 	return s[page/32].Or(bit)&bit == 0
 }
 
-// Fetch calls each for the rows of the given rowids, those that there are, in order of rowid. It reads the pages on the
-// way to them, each once.
+// Fetch calls each for the rows with the given rowids that exist, in order of rowid. It reads each page on the way to
+// them once.
 func (f *File) Fetch(t *Table, columns []string, rowids []int64, each func(rowid int64, row []Cell) error) error {
 	wanted, err := t.find(columns)
 	if err != nil {
@@ -316,7 +316,7 @@ func (f *File) Fetch(t *Table, columns []string, rowids []int64, each func(rowid
 	return w.below(node{page: t.Root, high: 1<<64 - 1}, w.levels, slices.Compact(slices.Sorted(slices.Values(rowids))))
 }
 
-// fetcher goes down to single rows.
+// fetcher descends to single rows.
 type fetcher struct {
 	walker
 	d      *decoder
@@ -325,7 +325,7 @@ type fetcher struct {
 	each   func(rowid int64, row []Cell) error
 }
 
-// below fetches rows below a page that stands levels above the leaves. ids are in order.
+// below fetches rows below a page that is levels above the leaves. ids are sorted.
 func (w *fetcher) below(p node, levels int, ids []int64) error {
 	if levels == 0 {
 		return w.rows(p, ids)

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Table is what SQLite's schema says of an ordinary table: one with rowids whose columns are all stored.
+// Table describes an ordinary table: one with rowids whose columns are all stored.
 type Table struct {
 	Name    string
 	Root    uint32
 	Columns []Column
 }
 
-// Column is a stored column, in the order in which records hold them.
+// Column is a stored column, in the order of the record.
 type Column struct {
 	Name  string
 	RowID bool // another name of the rowid (INTEGER PRIMARY KEY); records hold NULL
 	Text  bool // numbers are stored as text
 	Needs bool // NOT NULL
-	// Real says that integers are to be read as floats: SQLite stores whole numbers of a REAL column as integers.
+	// Real means that integers are to be read as floats: SQLite stores whole numbers of a REAL column as integers.
 	Real bool
-	// Default is what records have that were written before the column was added; nil: not known.
+	// Default is the value for records written before the column was added; nil: unknown.
 	Default *Cell
 }
 
-// Affinity of a column by its declared type (https://www.sqlite.org/datatype3.html, section 3.1).
+// affinity is that of a column, by its declared type (https://www.sqlite.org/datatype3.html, section 3.1).
 type affinity uint8
 
 const (
@@ -55,14 +55,14 @@ func affinityOf(declared string) affinity {
 	return numeric
 }
 
-// NewColumn describes a column from what SQLite's table_xinfo says of it: its name, declared type and the text of its
-// default (empty: none).
+// NewColumn describes a column from SQLite's table_xinfo: its name, declared type and the text of its default (empty:
+// none).
 func NewColumn(name, declared, preset string) Column {
 	a := affinityOf(declared)
 	return Column{Name: name, Real: a == real, Text: a == text, Default: literal(preset, a)}
 }
 
-// literal is the value of a default where it is a plain number or text that the column's affinity leaves as it is.
+// literal returns the value of a default if it is a plain number or text that the column's affinity does not change.
 func literal(preset string, a affinity) *Cell {
 	preset = strings.TrimSpace(preset)
 	if preset == "" || strings.EqualFold(preset, "null") {
@@ -80,14 +80,14 @@ func literal(preset string, a affinity) *Cell {
 	return nil
 }
 
-// What stands for no stored column.
+// Numbers that stand for no stored column.
 const (
 	rowidColumn = -1
 	nullColumn  = -2
 )
 
-// find returns the numbers of columns by name, as SQLite finds them: regardless of the case of ASCII letters, and
-// "rowid" if no column is called that. An empty name means no column, which reads as NULL.
+// find returns the indexes of columns by name, as SQLite finds them: ignoring the case of ASCII letters, with "rowid"
+// for the rowid if no column has that name. An empty name means no column, which reads as NULL.
 func (t *Table) find(names []string) ([]int, error) {
 	list := make([]int, len(names))
 	for i, name := range names {

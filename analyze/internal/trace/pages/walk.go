@@ -8,27 +8,27 @@ const (
 	leafTable     = 0x0d
 )
 
-// Bytes of the headers of b-tree pages.
+// Lengths of the headers of b-tree pages, in bytes.
 const (
 	interiorHeader = 12
 	leafHeader     = 8
 )
 
-// maxDepth is how deep SQLite lets a tree be (BTCURSOR_MAX_DEPTH).
+// maxDepth is the deepest tree that SQLite allows (BTCURSOR_MAX_DEPTH).
 const maxDepth = 20
 
 // node is a page of a table's tree, found but not read.
 type node struct {
 	page uint32
-	low  uint64 // what all rowids in it or below it are above, as ordered; 0: nothing lies before it
-	high uint64 // the greatest rowid that may be in it or below it, as ordered
+	low  uint64 // all rowids in it or below it are greater, as ordered; 0: nothing precedes it
+	high uint64 // largest rowid that may be in it or below it, as ordered
 }
 
-// ordered makes an unsigned number of a rowid such that both compare alike.
+// ordered maps a rowid to an unsigned number that sorts alike.
 func ordered(rowid uint64) uint64 { return rowid ^ 1<<63 }
 
-// leaves walks the interior pages of the table that begins at root and returns its leaves in order of rowid. claim is
-// told each page and says whether it is new: a page that turns up twice is damage, and would be a loop.
+// leaves walks the interior pages of the table that begins at root and returns its leaves in order of rowid. claim
+// reports whether a page is new: a page that occurs twice is damage, and would be a loop.
 func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error) {
 	w := &walker{f: f, claim: claim, buf: make([]byte, f.page)}
 	level := []node{{page: root, high: 1<<64 - 1}}
@@ -40,7 +40,7 @@ func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error)
 		return nil, err
 	}
 	for range depth {
-		// An interior cell takes two bytes for its place and up to nine
+		// An interior cell takes two bytes for its pointer and up to nine
 		next := make([]node, 0, len(level)*(f.usable/11))
 		for _, p := range level {
 			if next, err = w.children(p, next); err != nil {
@@ -58,7 +58,7 @@ type walker struct {
 	buf   []byte // of one page
 }
 
-// take claims a page that another one points to.
+// take claims a page that another page points to.
 func (w *walker) take(page, from uint32) error {
 	switch {
 	case page < 2 || page > w.f.pages:
@@ -69,7 +69,7 @@ func (w *walker) take(page, from uint32) error {
 	return nil
 }
 
-// depth is how many interior pages lie above a leaf, seen from the leftmost one.
+// depth is how many interior pages are above a leaf, along the leftmost path.
 func (w *walker) depth(root uint32) (int, error) {
 	page, from := root, root
 	for depth := range maxDepth {
@@ -135,13 +135,13 @@ func (w *walker) children(p node, list []node) ([]node, error) {
 	return append(list, node{child, low, p.high}), nil
 }
 
-// most is how many cells a page can hold at most: SQLite's MX_CELL.
+// most is the largest number of cells that a page can hold: SQLite's MX_CELL.
 func (f *File) most() uint32 { return uint32(f.page-leafHeader) / 6 }
 
-// rooms bounds how many rows are in each leaf, by the rowids of its neighbours, and returns their sum.
+// rooms bounds the number of rows in each leaf, by the rowids of its neighbours, and returns the sum.
 func (f *File) rooms(leaves []node) (rooms []uint32, sum int64) {
 	rooms = make([]uint32, len(leaves))
-	// Rows of the first leaf that have no positive rowid are more than its room allows, which is noticed
+	// If rows of the first leaf have no positive rowid, it has more rows than its room allows, which is noticed
 	low := ordered(0)
 	for i, l := range leaves {
 		room := f.most()
