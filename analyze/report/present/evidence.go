@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// EvidenceOnly reports whether there is no trace behind the report.
+// EvidenceOnly reports whether the report has no trace behind it.
 func (v *View) EvidenceOnly() bool {
 	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-") && v.Trace.Source == ""
 }
@@ -22,7 +22,7 @@ func (v *View) kindOfReport() string {
 	return "Nsight Systems report"
 }
 
-// analysed says what the report is of, in one line.
+// analysed describes what the report covers, in one line.
 func (v *View) analysed() []doc.Span {
 	if !v.EvidenceOnly() {
 		return v.windowOn()
@@ -30,7 +30,7 @@ func (v *View) analysed() []doc.Span {
 	return doc.Spans(wording.Count(len(v.Evidence), "file")+" of evidence, no trace", v.engine())
 }
 
-// evidenceFiles lists what was read beside the trace, and how much of it was understood.
+// evidenceFiles lists the files that were read besides the trace, and how much of each was understood.
 func (v *View) evidenceFiles() []doc.Block {
 	if len(v.Evidence) == 0 {
 		return nil
@@ -56,8 +56,8 @@ func (v *View) evidenceFiles() []doc.Block {
 	return []doc.Block{t}
 }
 
-// keyEvidence are the metrics without labels that are key numbers wherever a report has them: the median if there is
-// a distribution.
+// keyEvidence lists the metrics without labels that are key numbers in every report that has them. If a metric is a
+// distribution, its median is shown.
 var keyEvidence = []struct{ id, label string }{
 	{"serve.generation_throughput", "Generation tokens per second"},
 	{"serve.prompt_throughput", "Prompt tokens per second"},
@@ -95,10 +95,10 @@ func (v *View) evidenceFacts() []fact {
 	var list []fact
 	for _, k := range keyEvidence {
 		if strings.HasPrefix(k.id, "serve.request_") && v.All("serve.request_token_time") == nil {
-			continue // known to the second: no time of a request
+			continue // logged in whole seconds: not the time of a request
 		}
 		if start[k.id] && v.Metric("serve.generation_throughput") != nil {
-			continue // what a server does says more than how it started
+			continue // the server's running state matters more than its start
 		}
 		for _, m := range v.All(k.id) {
 			if len(m.Labels) > 0 {
@@ -123,6 +123,6 @@ func (v *View) evidenceFacts() []fact {
 	return list
 }
 
-// start are the numbers of a server's start, key numbers only of a log without statistics.
+// start lists the numbers about a server's start; they are key numbers only if a log has no statistics.
 var start = map[string]bool{"serve.ready_time": true, "serve.model_load_time": true, "serve.weight_bytes": true, "serve.kv_cache_bytes": true,
 	"serve.kv_cache_tokens": true, "serve.max_concurrency": true}

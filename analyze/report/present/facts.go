@@ -11,18 +11,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// fact is one key number of a report with what it takes to read it.
+// fact is one key number of a report, with its label and explanation.
 type fact struct {
 	label  string
 	value  string // the number
 	detail []doc.Span
-	brief  []doc.Span // the detail if there is one line for it
-	now    bool       // the line on the server's state says it
-	tabled bool       // the terminal summary leaves it out: a table says it, or there is nothing to say
+	brief  []doc.Span // the detail if it must fit in one line
+	now    bool       // the line about the server's state includes it
+	tabled bool       // the terminal summary leaves it out: a table has it, or there is nothing to report
 }
 
-// facts are the key numbers of a capture, those that it has, in the order in which a reader asks for them. Idle time
-// and the top kernel are those of a step if there are steps, and stand with it.
+// facts returns the key numbers that a capture has, in the order in which a reader asks for them. If there are steps,
+// idle time and the top kernel are those of a step and are shown with it.
 func (v *View) facts() []fact {
 	var list []fact
 	ask := []func() (fact, bool){v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
@@ -38,7 +38,7 @@ func (v *View) facts() []fact {
 	return append(list, v.evidenceFacts()...)
 }
 
-// onDevice names the device a number is of, and that it is the worst one if there are several.
+// onDevice names the device of a number, and states that it is the worst one if there are several.
 func (v *View) onDevice(device string) []doc.Span {
 	spans := doc.Spans("GPU ", v.word(device))
 	if len(v.devices()) > 1 {
@@ -70,7 +70,7 @@ func (v *View) idle() (fact, bool) {
 	return fact{label: "GPU idle", value: ValueOf(m), detail: detail, brief: brief}, true
 }
 
-// causes are the idle causes of a device, largest first, without zeros.
+// causes returns the idle causes of a device, largest first, without zeros.
 func (v *View) causes(device string) []*report.Metric {
 	var list []*report.Metric
 	for _, m := range v.All("gpu.idle_cause_time") {
@@ -124,7 +124,7 @@ func (v *View) kernelTime() (fact, bool) {
 	return fact{label: "Kernel time", value: ValueOf(m), detail: doc.Spans(text), tabled: true}, true
 }
 
-// exposed is time in which a class of work kept the device from computing.
+// exposed is the time in which a class of work kept the device from computing.
 func (v *View) exposed(label, id, whole, what string) (fact, bool) {
 	device, m := v.worst(id)
 	if m == nil || *m.Value == 0 {
@@ -200,7 +200,7 @@ func (v *View) sync() (fact, bool) {
 	return f, true
 }
 
-// copies are the directions with the most time, whatever the kind of memory.
+// copies returns the copy directions with the most time, over all kinds of memory.
 func (v *View) copies() (fact, bool) {
 	list := v.ranked("memcpy.time", "direction")
 	if len(list) == 0 {
@@ -267,13 +267,13 @@ func (v *View) nvtx() (fact, bool) {
 		brief:  doc.Spans("of kernel time", phases)}, true
 }
 
-// unitOfWork is the time of one step, of the group with the most units.
+// unitOfWork returns the time of one step, from the main group.
 func (v *View) unitOfWork() (fact, bool) {
 	if v.Unit.Kind == "" {
 		return fact{}, false
 	}
 	if len(v.devices()) == 0 {
-		return fact{}, false // the page says already that there is no GPU work
+		return fact{}, false // the page already states that there is no GPU work
 	}
 	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
 		why := v.Unit.Why[strings.LastIndex(v.Unit.Why, ", and ")+1:]
@@ -294,7 +294,7 @@ func (v *View) unitOfWork() (fact, bool) {
 	default:
 		f.detail = v.group(g)
 	}
-	f.brief = f.detail // a line of the terminal has no room for more
+	f.brief = f.detail // a terminal line has no room for more
 	if c := v.Unit.Coverage; c != nil {
 		f.detail = append(f.detail[:len(f.detail):len(f.detail)],
 			doc.Text("; units cover "+unit.Format(*c, report.Ratio)+" of GPU compute time"))
@@ -305,7 +305,7 @@ func (v *View) unitOfWork() (fact, bool) {
 	return f, true
 }
 
-// steady is the part of the window that findings are of.
+// steady is the part of the window that findings cover.
 func (v *View) steady() (fact, bool) {
 	value := v.value("steady.window")
 	if value == "" {
@@ -315,7 +315,7 @@ func (v *View) steady() (fact, bool) {
 	return fact{label: "Steady part", value: value, detail: detail, tabled: true}, true
 }
 
-// load is what was copied before the first kernel.
+// load is the amount copied before the first kernel.
 func (v *View) load() (fact, bool) {
 	if ns, ok := v.Num("steady.load_copy_time"); !ok || ns < loadShare*float64(v.Window.Length) {
 		return fact{}, false
@@ -324,10 +324,10 @@ func (v *View) load() (fact, bool) {
 	return fact{label: "Load", value: v.value("steady.load_copy_time"), detail: detail, brief: detail}, true
 }
 
-// loadShare is the share of the window from which copies before the first kernel are named.
+// loadShare is the smallest share of the window, 0 to 1, for which copies before the first kernel are reported.
 const loadShare = 0.01
 
-// mainGroup is the group that the metrics without labels are of, or if none says so the one with the most units.
+// mainGroup returns the group that the metrics without labels describe or, if unknown, the one with the most units.
 func (v *View) mainGroup() report.UnitGroup {
 	best := v.Unit.Groups[0]
 	all := v.Metric("unit.time")
@@ -343,7 +343,7 @@ func (v *View) mainGroup() report.UnitGroup {
 	return best
 }
 
-// groupMetric is a metric of a group of units: by phase, batch and tokens, by phase, or of the main group.
+// groupMetric returns a metric of a group of units: by phase, batch and tokens, else by phase, else without labels.
 func (v *View) groupMetric(id string, g report.UnitGroup) *report.Metric {
 	if g.Batch != nil {
 		pairs := []string{"phase", g.Phase, "batch", strconv.FormatInt(*g.Batch, 10)}
@@ -360,7 +360,7 @@ func (v *View) groupMetric(id string, g report.UnitGroup) *report.Metric {
 	return v.Metric(id)
 }
 
-// group describes a group of units: "120 × decode (batch 8, 742 kernels each)".
+// group formats a group of units: "120 × decode (batch 8, 742 kernels each)".
 func (v *View) group(g report.UnitGroup) []doc.Span {
 	phase := v.word(g.Phase)
 	if g.Phase == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// first is the first screen of the page: what a step costs and what it is made of, the step itself, and what to do
-// about it.
+// first returns the first screen of the page: how long a step takes and on what, the step itself, and what to do about
+// it.
 func (v *View) first() []doc.Block {
 	var list []doc.Block
 	if spans := v.answer(); len(spans) > 0 {
@@ -27,13 +27,13 @@ func (v *View) first() []doc.Block {
 	return append(list, v.topFindings()...)
 }
 
-// stepPart is a class of a unit's time, ns, and its share.
+// stepPart is a class of a unit's time in ns, and its share.
 type stepPart struct {
 	name        string
 	time, share float64
 }
 
-// stepParts are what the mean unit is made of, as the unit section has it; nil if there is no unit.
+// stepParts returns the parts of the mean unit from the unit section; nil if there is no unit.
 func (v *View) stepParts() []stepPart {
 	t := v.Table("unit", "unit_time")
 	var list []stepPart
@@ -48,10 +48,10 @@ func (v *View) stepParts() []stepPart {
 	return list
 }
 
-// answer is one line: the number, what it is made of, and the kernel that takes most of it.
+// answer is one line: the number, its parts, and the kernel that takes most of it.
 func (v *View) answer() []doc.Span {
 	for i := range v.Warnings {
-		if c := v.Warnings[i].Code; c == "no_kernels" || c == "no_gpu_work" { // nothing else matters then
+		if c := v.Warnings[i].Code; c == "no_kernels" || c == "no_gpu_work" { // then nothing else matters
 			return Prose(v.Warnings[i].Text)
 		}
 	}
@@ -61,18 +61,18 @@ func (v *View) answer() []doc.Span {
 	return v.windowAnswer()
 }
 
-// hasStep reports whether a step is judged. If so, the first numbers are the step's, and those of the whole capture say
-// so.
+// hasStep reports whether the answer is about a step. If so, the first numbers are the step's, and numbers of the whole
+// capture are marked as such.
 func (v *View) hasStep() bool { return len(v.stepAnswer()) > 0 }
 
-// stepAnswer is the answer if there are units of work.
+// stepAnswer returns the answer if there are units of work.
 func (v *View) stepAnswer() []doc.Span {
 	parts := v.stepParts()
 	m := v.Metric("unit.time")
 	if len(parts) == 0 || m == nil || m.Value == nil {
 		return nil
 	}
-	mean := *m.Value // the parts are those of the mean, so the answer is too
+	mean := *m.Value // the parts are those of the mean, so the answer is the mean too
 	if m.Summary != nil {
 		mean = m.Summary.Mean
 	}
@@ -83,7 +83,7 @@ func (v *View) stepAnswer() []doc.Span {
 	spans = append(spans, doc.Text("step"))
 	if short, long := v.value("unit.mode_time", "mode", "short"), v.value("unit.mode_time", "mode", "long"); short != "" && long != "" {
 		few, many := v.value("unit.mode_share", "mode", "short"), v.value("unit.mode_share", "mode", "long")
-		if few == "" || many == "" { // reports of a run that were merged
+		if few == "" || many == "" { // merged reports of a run
 			few, many = "some", "some"
 		}
 		spans = append(spans, doc.Text(" on average, "+few+" of them about "+short+" and "+many+" about "+long))
@@ -117,8 +117,8 @@ func (v *View) stepAnswer() []doc.Span {
 	return append(spans, doc.Text("."))
 }
 
-// waitingPart says how much of communication is waiting until the last rank has come, which is no work: of the
-// collectives of several ranks or GPUs it is known, of one rank it is not.
+// waitingPart states how much of communication is waiting for the last rank, which is not work. The collectives of
+// several ranks or GPUs show it, those of one rank do not.
 func (v *View) waitingPart() string {
 	wait, all := v.Metric("rank.wait_time"), v.Metric("rank.collective_time")
 	switch {
@@ -130,7 +130,7 @@ func (v *View) waitingPart() string {
 	return ""
 }
 
-// mostly leads to the largest part of a whole: "mostly" only if that is more than half.
+// mostly introduces the largest part of a whole: "mostly" only if that is more than half.
 func mostly(part, whole float64) string {
 	if 2*part > whole {
 		return ", mostly "
@@ -138,11 +138,11 @@ func mostly(part, whole float64) string {
 	return ", the largest part "
 }
 
-// namedShare is the share of a unit from which a class is worth a word in the answer.
+// namedShare is the smallest share of a unit, 0 to 1, for which the answer names a class.
 const namedShare = 0.02
 
-// topOfStep names the kernel that takes most of a unit, and its share of it: one that computes, for one that
-// communicates may only wait.
+// topOfStep names the compute kernel that takes most of a unit, and its share. Communication kernels are skipped,
+// because they may only wait.
 func (v *View) topOfStep() []doc.Span {
 	t := v.Table("unit", "unit_kernels")
 	if t.Entries() == 0 {
@@ -160,7 +160,7 @@ func (v *View) topOfStep() []doc.Span {
 	return doc.Spans(" (", doc.ShortName(v.function(name), name), " "+unit.Percent(share)+")")
 }
 
-// windowAnswer is the answer if there is GPU work and no unit of work.
+// windowAnswer returns the answer if there is GPU work but no unit of work.
 func (v *View) windowAnswer() []doc.Span {
 	device, m := v.worst("gpu.idle_ratio")
 	if m == nil || v.warned("no_kernels") {
@@ -181,7 +181,7 @@ func (v *View) windowAnswer() []doc.Span {
 	return append(spans, doc.Text("."))
 }
 
-// sentences are the first sentences of an advice that fit into a row: at least one.
+// sentences returns the first sentences of an advice that fit into a row, at least one.
 func sentences(s string) string {
 	for i := 0; ; {
 		next := strings.Index(s[i:], ". ")
@@ -197,7 +197,7 @@ func sentences(s string) string {
 	}
 }
 
-// stepBar draws what the mean unit is made of, as one bar.
+// stepBar draws the parts of the mean unit as one bar.
 func (v *View) stepBar() []doc.Block {
 	s := doc.Series{Name: "mean step"}
 	if m := v.Metric("unit.time"); m != nil && m.Summary != nil {
@@ -218,7 +218,7 @@ func (v *View) stepBar() []doc.Block {
 // shownFindings is how many findings the first screen has.
 const shownFindings = 3
 
-// topFindings are the findings that come first, a row each: what it could save, what it is and where, what to do.
+// topFindings lists the first findings, one per row: what it could save, what it is and where, what to do.
 func (v *View) topFindings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
@@ -240,7 +240,7 @@ func (v *View) topFindings() []doc.Block {
 	return []doc.Block{t, doc.P(doc.Link(findingCount(v.Findings), "#findings"))}
 }
 
-// saving is what a finding could save at most, and its share.
+// saving formats the largest possible saving of a finding, and its share.
 func saving(w *report.Worth) string {
 	if w.Frame != "" && w.Frame != report.OfWindow {
 		return unit.Percent(w.Share())
@@ -249,7 +249,7 @@ func saving(w *report.Worth) string {
 	return "≤ " + unit.Format(time, report.Nanoseconds) + ", " + unit.Percent(w.Share())
 }
 
-// findingCount is "All 5 findings: 1 high, 1 medium, 3 low".
+// findingCount formats "All 5 findings: 1 high, 1 medium, 3 low".
 func findingCount(list []report.Finding) string {
 	count := map[report.Severity]int64{}
 	for _, f := range list {
@@ -267,22 +267,22 @@ func findingCount(list []report.Finding) string {
 	return "All " + wording.Count(len(list), "finding") + ": " + strings.Join(parts, ", ")
 }
 
-// groupAnswer and groupEvidence are the first and the last of the page's contents.
+// groupAnswer and groupEvidence are the first and the last part of the table of contents.
 const (
 	groupAnswer   = "Answer"
 	groupEvidence = "Evidence"
 )
 
-// contents are the parts of the page's contents, in their order.
+// contents lists the other parts of the table of contents, in order.
 var contents = []string{"Step", "GPU", "Host", groupEvidence}
 
-// part is sections of a group that have something to show.
+// part is the sections of a group that have something to show.
 type part struct {
-	title    string // of contents
+	title    string // as in contents
 	sections []*report.Section
 }
 
-// parts are the parts of the page, but for what stands under the whole capture.
+// parts returns the parts of the page, except the sections about the capture itself.
 func (v *View) parts() []part {
 	var list []part
 	at := map[string]int{}
@@ -305,8 +305,8 @@ func (v *View) parts() []part {
 	return list
 }
 
-// inParts are the sections of the page with something to show, by part: the first of each in sight under its title, the
-// others folded, and all of them of what was given beside a trace.
+// inParts returns the sections that have something to show, by part: the first of each open under its title, the others
+// folded. Sections from files besides a trace are all folded.
 func (v *View) inParts(l layout) []doc.Block {
 	var list []doc.Block
 	for _, p := range v.parts() {
@@ -327,12 +327,12 @@ func (v *View) inParts(l layout) []doc.Block {
 	return list
 }
 
-// inSight are the sections of evidence that are listed; the others are folded together.
+// inSight is how many sections of evidence are listed; the others are folded together.
 const inSight = 6
 
-// ofEvidence are the sections of what was given beside a trace, all folded.
+// ofEvidence returns the sections from files besides a trace, all folded.
 func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
-	if !l.wide { // a text: each can be found by its title
+	if !l.wide { // in a text, each section has a heading
 		var list []doc.Block
 		for _, s := range shown {
 			list = append(list, doc.H(2, s.ID, s.Title), doc.Details{Summary: doc.Spans("Numbers"), Blocks: v.section(s,
@@ -357,7 +357,7 @@ func (v *View) ofEvidence(shown []*report.Section, l layout) []doc.Block {
 	return list
 }
 
-// folded is a section under its title, which unfolds it.
+// folded returns a section folded under its title.
 func (v *View) folded(s *report.Section, l layout) doc.Details {
 	title := s.Title
 	if s.Status == report.Error {

@@ -9,9 +9,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// Full is the whole report as a text: provenance, the answer, warnings, findings and key numbers, then the sections in
-// their groups, the first of each in sight and the others folded. Last come the sections that have nothing to show,
-// with their reasons, and how the numbers were computed.
+// Full returns the whole report as a text: provenance, the answer, warnings, findings and key numbers, then the
+// sections in their groups, the first of each open and the others folded. Last come the sections that have nothing to
+// show, with their reasons, and how the numbers were computed.
 func Full(r *report.Report) doc.Document {
 	v := NewView(r)
 	l := layout{rows: fullRows}
@@ -44,7 +44,7 @@ func Full(r *report.Report) doc.Document {
 	return d
 }
 
-// captured are the sections on the capture itself, folded.
+// captured returns the sections about the capture itself, folded.
 func (v *View) captured(l layout) (list []doc.Block) {
 	for i := range v.Sections {
 		if s := &v.Sections[i]; s.Group == report.GroupCapture && !without(s) {
@@ -54,7 +54,7 @@ func (v *View) captured(l layout) (list []doc.Block) {
 	return list
 }
 
-// methods is the appendix of a text: how each section came about, and which files hold all rows and columns.
+// methods is the appendix of a text: how each section was computed, and which files hold all rows and columns.
 func (v *View) methods() []doc.Block {
 	list := []doc.Block{doc.H(2, "methods", "Method and limits")}
 	for i := range v.Sections {
@@ -79,8 +79,8 @@ func (v *View) keyTable() (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// provenance says what was analysed: where, how long and why this window, which unit of work, from which file by which
-// program.
+// provenance describes what was analysed: where, how long and why this window, which unit of work, and which file from
+// which program.
 func (v *View) provenance() []doc.Block {
 	var blocks []doc.Block
 	if v.EvidenceOnly() {
@@ -113,7 +113,7 @@ func (v *View) provenance() []doc.Block {
 	return blocks
 }
 
-// windowOn is "Window of 1 s on 2 × NVIDIA H100 80GB HBM3".
+// windowOn formats "Window of 1 s on 2 × NVIDIA H100 80GB HBM3".
 func (v *View) windowOn() []doc.Span {
 	spans := doc.Spans("Nothing was analysed")
 	if v.Window.Length > 0 {
@@ -145,7 +145,7 @@ func (v *View) windowOn() []doc.Span {
 	return append(spans, v.engine()...)
 }
 
-// engine is who served and the packages, with their versions, if they are known.
+// engine names the serving engine and the packages, with their versions if known.
 func (v *View) engine() []doc.Span {
 	if s := v.Environment.Software(); s != "" {
 		return doc.Spans(", ", doc.Name(s))
@@ -153,7 +153,7 @@ func (v *View) engine() []doc.Span {
 	return nil
 }
 
-// madeBy names the program, the file and the versions that made it.
+// madeBy names the program, the trace file, and the versions of what wrote it.
 func (v *View) madeBy() []doc.Span {
 	var spans []doc.Span
 	add := func(text string, name *string) {
@@ -218,7 +218,7 @@ func severityWord(s report.Severity) string {
 	return strings.ToUpper(string(s[:min(1, len(s))])) + string(s[min(1, len(s)):])
 }
 
-// findings are what a reader should know or do, with the metrics behind it, and then what has no worth that is known.
+// findings lists the findings with the metrics behind them, then those whose worth is unknown.
 func (v *View) findings() []doc.Block {
 	blocks := []doc.Block{doc.H(2, "findings", "Findings")}
 	l := doc.List{Ordered: true}
@@ -309,12 +309,12 @@ func (v *View) labels(l report.Labels) []doc.Span {
 	return spans
 }
 
-// without tells the sections that have nothing to show.
+// without reports whether a section has nothing to show.
 func without(s *report.Section) bool {
 	return s.Status == report.Unavailable || s.Status == report.NotApplicable
 }
 
-// absent names the sections that have nothing to show, those with the same reason together.
+// absent names the sections that have nothing to show, grouped by reason.
 func (v *View) absent() []doc.Block {
 	var reasons []string
 	titles := map[string][]string{}
@@ -337,8 +337,8 @@ func (v *View) absent() []doc.Block {
 		doc.Details{Summary: doc.Spans(wording.Count(len(reasons), "reason")), Blocks: []doc.Block{l}}}
 }
 
-// secondary are the tables, by section, that are secondary to the page: what other sections show, by process or by
-// device, and what the first lines of the page sum up.
+// secondary lists, by section, the tables that the page folds: those that repeat other sections by process or by
+// device, and those that the page's first lines sum up.
 var secondary = map[string]map[string]bool{
 	"overview":  {"capture": true, "window": true, "tables": true},
 	"kernels":   {"kernels_per_device": true},
@@ -350,7 +350,7 @@ var secondary = map[string]map[string]bool{
 	"regions":   {"regions": true, "region_kernels": true},
 }
 
-// section is one section of the page, under its title.
+// section returns one section of the page, without its title.
 func (v *View) section(s *report.Section, l layout) []doc.Block {
 	var blocks []doc.Block
 	switch s.Status {
@@ -371,7 +371,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	dots := len(blocks) > 0 && s.ID == "unit" && l.wide
 	for _, c := range s.Charts {
 		if dots && c.ID == "unit_time" {
-			continue // the dots are those units
+			continue // the dots show those units
 		}
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {
@@ -390,7 +390,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	var foldTitles []string
 	for i := range s.Tables {
 		t := &s.Tables[i]
-		if l.wide && t.ID == tableWhatIfs && v.Unit.Steps != nil || t.ID == "idle_causes" { // its columns are those of gpu_time too
+		if l.wide && t.ID == tableWhatIfs && v.Unit.Steps != nil || t.ID == "idle_causes" { // gpu_time has its columns too
 			continue
 		}
 		if len(t.Rows) == 0 {
@@ -400,7 +400,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		l := l
 		l.rows = l.of(s, i, t)
 		table := v.tableDoc(t, l)
-		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(v.servingSteps()) > 0 { // the first screen has the kinds
+		if secondary[s.ID][t.ID] || t.ID == "unit_groups" && l.wide && len(v.servingSteps()) > 0 { // the first screen shows the kinds
 			table.Caption = doc.Spans(t.Title)
 			fold, foldTitles = append(fold, table), append(foldTitles, t.Title)
 			if more, ok := moreRows(t, l); ok {
@@ -435,8 +435,8 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	return blocks
 }
 
-// of is how many rows of the i-th table of a section are shown: all where only a few are left, since a file for those
-// would be a nuisance.
+// of is how many rows of the i-th table of a section are shown: all if only a few would be left out, because a file for
+// those would be a nuisance.
 func (l layout) of(s *report.Section, i int, t *report.Table) int {
 	rows := l.rows
 	if s.ID != "kernels" || i > 0 {
@@ -448,7 +448,7 @@ func (l layout) of(s *report.Section, i int, t *report.Table) int {
 	return rows
 }
 
-// coverage says what share of the data a section covers, unless it is all; in the words of the note that defines it.
+// coverage states what share of the data a section covers, unless it is all, in the words of the defining note.
 func coverage(s *report.Section) []doc.Block {
 	if s.Coverage == nil || *s.Coverage == 1 {
 		return nil
@@ -462,7 +462,8 @@ func coverage(s *report.Section) []doc.Block {
 	return []doc.Block{doc.P(append(spans, doc.Text(".")))}
 }
 
-// method is how a section came about: definitions and limits, its derivation, and the files that hold its tables.
+// method describes how a section was computed: definitions and limits, its derivation, and the files that hold its
+// tables.
 func (v *View) method(s *report.Section) []doc.Block {
 	var blocks []doc.Block
 	if s.Derivation != "" {

@@ -5,7 +5,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// OverheadText is what profiling cost, in a sentence.
+// OverheadText states in a sentence how much time profiling cost.
 func OverheadText(o *report.Overhead) string {
 	what := map[string]string{"request": "A request", "client": "The load"}[o.Of]
 	how := "longer"

@@ -14,9 +14,9 @@ import (
 // pageRows bounds the rows of a table on the page.
 const pageRows = 200
 
-// Page is the report for a browser: the answer first, then findings and warnings, then every section, in groups, with
-// its charts and with more rows and columns than the text renderers have room for. Findings lead to the rows they
-// stand on. stepFile is where the shown units lie for Perfetto, as seen from the page; empty: nowhere.
+// Page returns the report for a browser: the answer first, then findings and warnings, then every section, in groups,
+// with its charts and with more rows and columns than the text formats have room for. Findings link to the rows behind
+// them. stepFile is the path, relative to the page, of the shown units for Perfetto; empty: there is none.
 func Page(r *report.Report, stepFile string) doc.Document {
 	v := NewView(r)
 	l := layout{rows: pageRows, wide: true}
@@ -37,8 +37,8 @@ func Page(r *report.Report, stepFile string) doc.Document {
 	return d
 }
 
-// whatIfs are the changes that a step would gain most by, each as the flag of the command that replays it, and where
-// the step can be looked at call by call.
+// whatIfs lists the changes from which a step would gain most, each as the flag of the command that replays it, and
+// links to the step's single calls.
 func (v *View) whatIfs(stepFile string) []doc.Block {
 	if steps := v.Unit.Steps; steps == nil || len(steps.List) == 0 {
 		return nil
@@ -66,10 +66,10 @@ func (v *View) whatIfs(stepFile string) []doc.Block {
 		stepFile)))
 }
 
-// tableWhatIfs is the table of what changes would gain, which has a part of its own on the page.
+// tableWhatIfs is the table of what changes would gain; the page shows it in a part of its own.
 const tableWhatIfs = "what_ifs"
 
-// quoted is a flag with its value as a shell takes it.
+// quoted formats a flag with its value for a shell.
 func quoted(change string) string {
 	if flag, value, ok := strings.Cut(change, " "); ok {
 		return flag + " '" + strings.ReplaceAll(value, "'", `'\''`) + "'"
@@ -77,10 +77,10 @@ func quoted(change string) string {
 	return change
 }
 
-// listedFacts are the key numbers in sight.
+// listedFacts is how many key numbers are not folded.
 const listedFacts = 10
 
-// capture is what is known of the whole capture: its key numbers, where it comes from, and what it has nothing of.
+// capture describes the whole capture: its key numbers, its origin, and the sections that have nothing to show.
 func (v *View) capture(l layout) []doc.Block {
 	h := doc.H(2, "capture", "Whole capture")
 	h.Group = groupEvidence
@@ -116,8 +116,8 @@ func (v *View) capture(l layout) []doc.Block {
 // drawnHistograms bounds the histograms of a section.
 const drawnHistograms = 6
 
-// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text renderers
-// leave charts out.
+// durations draws the distributions of the kernels with the most time, from the histograms of their metrics. Text
+// formats leave charts out.
 func (v *View) durations(s *report.Section, l layout) []doc.Block {
 	t := v.Table("kernels", "kernels")
 	if s.ID != "kernels" || !l.wide || t.Entries() == 0 {
@@ -140,11 +140,11 @@ func (v *View) durations(s *report.Section, l layout) []doc.Block {
 		Blocks: charts}}
 }
 
-// histogramBins is how many columns a histogram is drawn with.
+// histogramBins is the number of columns of a drawn histogram.
 const histogramBins = 60
 
-// histogramChart draws a sparse histogram with log-spaced bins as a few columns of equal ratio, which its bins are
-// added up in.
+// histogramChart draws a sparse histogram with log-spaced bins as fewer columns of equal ratio, each the sum of some
+// bins.
 func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Chart {
 	first, last := h.Bins[0][0], h.Bins[len(h.Bins)-1][0]
 	step := max(1, (last-first+histogramBins)/histogramBins)
@@ -160,7 +160,7 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 		XTitle: "Logarithmic bins", Series: []doc.Series{s}}
 }
 
-// cite finds for each metric that a finding stands on the row that shows it, or else the section.
+// cite finds, for each metric that a finding cites, the row that shows it, or else the section.
 func (v *View) cite(l layout) {
 	v.links, v.anchors = map[string]string{}, map[string]map[int]string{}
 	for _, f := range v.Findings {
@@ -175,7 +175,7 @@ func (v *View) cite(l layout) {
 	}
 }
 
-// citeRow links a metric with labels to the first row that holds all of their values.
+// citeRow links a metric with labels to the first row that contains all of their values.
 func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	if len(ref.Labels) == 0 {
 		return
@@ -197,8 +197,8 @@ func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	}
 }
 
-// holds reports whether a row has the value of every label: text anywhere, a number in a column of the label's name,
-// since any count can be the number of a device.
+// holds reports whether a row contains the value of every label: text in any column, a number only in the label's own
+// column, because any count could equal a device number.
 func holds(t *report.Table, row int, labels report.Labels) bool {
 	for label, want := range labels {
 		found := false

@@ -1,8 +1,8 @@
 // Package present turns a report into documents: the full page, the terminal summary, and the files that other tools
-// know by name. It selects and lays out what the report holds, and computes no metric.
+// read. It selects and lays out what the report holds, and computes no metric.
 //
-// Everything is looked up by the ids that the design fixes: metrics by id and labels, tables by section and table id.
-// What is absent is left out, so that any report, of any version, can be presented.
+// Everything is looked up by its fixed id: metrics by id and labels, tables by section and table id. Missing parts are
+// left out, so that reports of any version can be presented.
 package present
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// View is a report with what it takes to find things in it.
+// View is a report with indexes for looking things up.
 type View struct {
 	*report.Report
 	index *report.Index
 	short map[string]string // display name of a kernel
 
 	numbered bool                      // some display names carry a number
-	links    map[string]string         // of a metric to where the page shows it
-	anchors  map[string]map[int]string // ids of rows that links lead to, by table and row
+	links    map[string]string         // from a metric to its place on the page
+	anchors  map[string]map[int]string // ids of linked rows, by table and row
 }
 
 func NewView(r *report.Report) *View {
@@ -33,8 +33,8 @@ func NewView(r *report.Report) *View {
 	return v
 }
 
-// shortNames takes the display names of the kernels table. Kernels that share one, because they differ in what it
-// leaves out, are numbered in the order of the table.
+// shortNames reads the display names from the kernels table. Kernels with equal display names are numbered in the order
+// of the table.
 func (v *View) shortNames() {
 	t := v.Table("kernels", "kernels")
 	count, nth := map[string]int{}, map[string]int{}
@@ -64,10 +64,10 @@ func (v *View) Metric(id string, pairs ...string) *report.Metric {
 	return v.index.Metric(id, l)
 }
 
-// All are the metrics of an id, in the report's order.
+// All returns the metrics with an id, in the report's order.
 func (v *View) All(id string) []*report.Metric { return v.index.Metrics(id) }
 
-// Num is the value of a metric, and whether it is known.
+// Num returns the value of a metric; ok is false if it is unknown.
 func (v *View) Num(id string, pairs ...string) (float64, bool) {
 	if m := v.Metric(id, pairs...); m != nil && m.Value != nil {
 		return *m.Value, true
@@ -75,7 +75,7 @@ func (v *View) Num(id string, pairs ...string) (float64, bool) {
 	return 0, false
 }
 
-// value is a metric's value as text, or empty if it is absent or unknown.
+// value formats a metric's value; empty if it is absent or unknown.
 func (v *View) value(id string, pairs ...string) string {
 	return ValueOf(v.Metric(id, pairs...))
 }
@@ -87,7 +87,7 @@ func ValueOf(m *report.Metric) string {
 	return unit.Format(*m.Value, unitOf(m))
 }
 
-// unitOf is a metric's unit for people: what is per second in base units is bytes per second where bytes are counted.
+// unitOf returns a metric's unit for people: per-second metrics that count bytes are in bytes per second.
 func unitOf(m *report.Metric) string {
 	if m.Unit == report.PerSecond && strings.HasSuffix(m.ID, ".throughput") {
 		return report.BytesPerSec
@@ -141,7 +141,7 @@ func (v *View) ranked(id, label string) []*report.Metric {
 	return list
 }
 
-// name shows a name of the capture, a kernel by its display name where it has one of its own.
+// name shows a name from the capture; a kernel by its display name, if it has one.
 func (v *View) name(s string) doc.Span {
 	if short, ok := v.short[s]; ok {
 		return doc.ShortName(short, s)
@@ -149,7 +149,7 @@ func (v *View) name(s string) doc.Span {
 	return doc.Name(s)
 }
 
-// function is a kernel's display name without its template and its arguments, for if there is little room.
+// function is a kernel's display name without template and arguments, for narrow places.
 func (v *View) function(s string) string {
 	name := v.name(s).Text
 	if i := strings.IndexAny(name, "<("); i > 0 {
@@ -171,8 +171,8 @@ func (v *View) word(s string) doc.Span {
 
 var flagWord = regexp.MustCompile(`(?:^|[ (])(--[A-Za-z0-9][A-Za-z0-9_-]*(?:=[^\s;()]*[^\s,;.()]| (?:nvtx:[A-Z]+|FILE|DIR|[0-9][0-9.]*[mun]?s)\b)?)`)
 
-// Prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags with
-// their value.
+// Prose parses explain's own sentences: text between two backticks is code, and so are command line flags with their
+// value.
 func Prose(s string) []doc.Span {
 	var spans []doc.Span
 	text := func(t string) {
@@ -181,7 +181,7 @@ func Prose(s string) []doc.Span {
 		}
 	}
 	parts := strings.Split(s, "`")
-	if len(parts)%2 == 0 { // the last backtick has no partner
+	if len(parts)%2 == 0 { // the last backtick is unpaired
 		parts[len(parts)-2] += "`" + parts[len(parts)-1]
 		parts = parts[:len(parts)-1]
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// rankFigures are the first screen of a run of many ranks: who arrived last, what that held up, and how long the steps
-// of each rank took.
+// rankFigures returns the first screen of a run of many ranks: who arrived last, how long others waited, and how long
+// the steps of each rank took.
 func (v *View) rankFigures() []doc.Block {
 	t := v.Table("ranks", "ranks")
 	if t.Entries() == 0 {
@@ -47,10 +47,10 @@ func (v *View) rankFigures() []doc.Block {
 	return list
 }
 
-// drawnRanks bounds the ranks of a figure.
+// drawnRanks bounds the ranks in a figure.
 const drawnRanks = 16
 
-// lateFirst are the rows of the ranks that arrived last most often; those alone if there are many.
+// lateFirst returns the rows of the ranks, those that arrived last most often first, at most [drawnRanks].
 func (v *View) lateFirst(t *report.Table) []int {
 	rows := make([]int, t.Entries())
 	for i := range rows {
@@ -67,8 +67,8 @@ const (
 	stepReach = 0.995 // quantile of all steps at which the axis ends
 )
 
-// rankSteps are the times of the steps of each rank, as small multiples on one axis, so that two kinds of step are seen
-// as two.
+// rankSteps draws the step times of each rank as small multiples on one axis, so that two kinds of step are visible as
+// two.
 func (v *View) rankSteps(t *report.Table) (doc.Chart, bool) {
 	if v.Unit.Series == nil || len(v.Unit.Groups) == 0 {
 		return doc.Chart{}, false

@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// underRoof tells the points of a roofline apart: an area as large as the time of the kernel, the colour of what
-// limits it, and in words how near it is to its roof. The tables know a kernel by its displayed name.
+// underRoof marks the points of a roofline: the area shows the kernel's time, the colour its limit, and the text how
+// near it is to its roof. The tables identify a kernel by its display name.
 func (v *View) underRoof(c *doc.Chart) {
 	t := v.Table("roofline", "roofline")
 	times, rows, all := map[string]float64{}, map[string]int{}, 0.0

@@ -10,11 +10,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// servingKinds bounds the kinds of step that the first screen lists: those with most time.
+// servingKinds bounds the kinds of step on the first screen: those with the most time.
 const servingKinds = 3
 
-// servingSteps are the steps of a server by phase and batch: how long, how many tokens, and what share of the GPU's
-// peaks if that is known. There is none if no step has a phase and a batch.
+// servingSteps lists the steps of a server by phase and batch: how long, how many tokens, and, if known, what share of
+// the GPU's peaks. It returns nothing if no step has a phase and a batch.
 func (v *View) servingSteps() []doc.Block {
 	t := v.Table("unit", "unit_groups")
 	var rows []int
@@ -39,7 +39,7 @@ func (v *View) servingSteps() []doc.Block {
 	for _, i := range rows {
 		out.Rows = append(out.Rows, v.servingRow(t, i))
 	}
-	for c := len(out.Columns) - 1; c >= 5; c-- { // what is known of no kind
+	for c := len(out.Columns) - 1; c >= 5; c-- { // columns that are unknown for every kind
 		if !slices.ContainsFunc(out.Rows, func(r []doc.Cell) bool { return r[c][0].Text != Unknown }) {
 			out.Columns = slices.Delete(out.Columns, c, c+1)
 			for i := range out.Rows {
@@ -54,7 +54,7 @@ func (v *View) servingSteps() []doc.Block {
 	return list
 }
 
-// servingRow is one kind of step.
+// servingRow returns the row of one kind of step.
 func (v *View) servingRow(t *report.Table, i int) []doc.Cell {
 	phase := t.Str(i, "phase")
 	batch, _ := t.Int(i, "batch")
@@ -75,13 +75,14 @@ func (v *View) servingRow(t *report.Table, i int) []doc.Cell {
 		share("model.flops_utilization"))
 }
 
-// serverNow are the numbers of a server's state, in the order in which a line says them.
+// serverNow lists the numbers of a server's state, in the order of the line.
 var serverNow = []struct{ id, text string }{
 	{"serve.kv_cache_usage", "KV cache "}, {"serve.requests_running", "requests running "}, {"serve.requests_waiting", "waiting "},
 	{"serve.generation_throughput", "generated tokens "}, {"serve.prompt_throughput", "prompt tokens "},
 }
 
-// serverState is a line on the server that stood beside the trace, of medians; nil if nothing is known.
+// serverState returns a line of medians about the server whose files were given besides the trace; nil if none are
+// known.
 func (v *View) serverState() []doc.Span {
 	var spans []doc.Span
 	for _, n := range serverNow {

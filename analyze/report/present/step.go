@@ -13,16 +13,16 @@ import (
 
 // Bounds of the drawing of a step.
 const (
-	drawnStreams = 8 // rows of GPU work; the others are one row
-	drawnDepth   = 4 // ranges in each other
+	drawnStreams = 8 // rows of GPU work; the others share one row
+	drawnDepth   = 4 // nested ranges
 	drawnRanges  = 150
 	labelledGaps = 5
-	otherKinds   = 2    // beside the main one, of devices and kinds of step
-	leastLabel   = 0.01 // of the unit, a gap that is labelled
-	mostSingle   = 500  // marks of a lane that are drawn one by one
+	otherKinds   = 2    // besides the main one, over devices and kinds of step
+	leastLabel   = 0.01 // of the unit: smallest gap that is labelled
+	mostSingle   = 500  // marks of a lane that are drawn individually
 )
 
-// medianStep is the median unit of the main kind, for the first screen.
+// medianStep draws the median unit of the main kind, for the first screen.
 func (v *View) medianStep() []doc.Block {
 	steps := v.Unit.Steps
 	if steps == nil || len(steps.List) == 0 {
@@ -36,8 +36,8 @@ func (v *View) medianStep() []doc.Block {
 	return nil
 }
 
-// stepFigures are the slowest unit of the main kind, whose median one is on the first screen, and of other devices and
-// kinds the median one, folded.
+// stepFigures draws, folded, the slowest unit of the main kind (its median one is on the first screen), and the median
+// unit of other devices and kinds.
 func (v *View) stepFigures(s *report.Section) []doc.Block {
 	steps := v.Unit.Steps
 	if s.ID != "unit_positions" || steps == nil {
@@ -105,8 +105,8 @@ func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report
 	return t
 }
 
-// blocks puts the shortest of very many marks together: those of a thousandth of the axis that start in one thousandth
-// of it are one block, as long as all of them, of the colour that most of their time has.
+// blocks merges the shortest marks if there are very many: marks shorter than a thousandth of the axis that start in
+// the same thousandth become one block, as long as their sum, in the colour with the most time.
 func blocks(marks []doc.Mark, length float64) []doc.Mark {
 	if len(marks) <= mostSingle {
 		return marks
@@ -159,14 +159,14 @@ func blocks(marks []doc.Mark, length float64) []doc.Mark {
 func stepMark(steps *report.UnitSteps, e report.UnitEvent, used map[string]bool) doc.Mark {
 	category := steps.Categories[e.Name]
 	if category == "call" {
-		category = "" // neither launches nor waits
+		category = "" // neither a launch nor a wait
 	} else {
 		used[category] = true
 	}
 	return doc.Mark{Start: float64(e.Start), Length: float64(e.Duration), Name: steps.Names[e.Name], Colour: category}
 }
 
-// callLane is the calls of a thread; nothing where it made none.
+// callLane draws the calls of a thread; none if it made no calls.
 func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, used map[string]bool) []doc.Lane {
 	if len(calls) == 0 {
 		return nil
@@ -178,7 +178,7 @@ func callLane(steps *report.UnitSteps, calls []report.UnitEvent, host string, us
 	return []doc.Lane{l}
 }
 
-// rangeLane is the NVTX ranges of the thread, each below those around it; the longest of many.
+// rangeLane draws the NVTX ranges of the thread, nested ones below; only the longest if there are many.
 func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) []doc.Lane {
 	list := slices.DeleteFunc(slices.Clone(ranges), func(e report.UnitEvent) bool { return e.Lane >= drawnDepth })
 	if len(list) == 0 {
@@ -198,7 +198,7 @@ func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) 
 	return []doc.Lane{l}
 }
 
-// streamLanes are a row per stream, that with most work first, and the others together.
+// streamLanes draws a row per stream, the one with the most work first, and one row for the rest.
 func (v *View) streamLanes(steps *report.UnitSteps, work []report.UnitEvent, used map[string]bool) []doc.Lane {
 	busy := map[int64]int64{}
 	var streams []int64
@@ -234,7 +234,7 @@ func (v *View) streamLanes(steps *report.UnitSteps, work []report.UnitEvent, use
 	return lanes
 }
 
-// gapLane is the time in which nothing ran on the device, by cause; the longest gaps say so.
+// gapLane draws the time in which nothing ran on the device, by cause; the longest gaps are labelled.
 func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.Lane {
 	order := make([]int, len(gaps))
 	for i := range order {
@@ -280,7 +280,7 @@ func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.La
 	return l
 }
 
-// pathLane is the critical path: what the step's time hangs on, moment by moment, from its start to its end.
+// pathLane draws the critical path: what determines the step's time at each moment, from its start to its end.
 func pathLane(u *report.UnitShown, used map[string]bool) doc.Lane {
 	l := doc.Lane{Title: "critical path: what the step waits for", Rows: 1}
 	at := float64(0)

@@ -10,11 +10,11 @@ import (
 // Bounds of the flame of a step.
 const (
 	flameBoxes = 200
-	flameShare = 0.0005 // of the step, below which boxes beside each other are put together
+	flameShare = 0.0005 // of the step; adjacent boxes narrower than this are merged
 )
 
-// stepFlame is the main kind's mean step by the ranges around the calls, the kernels, and the idle time and copies
-// before them: all of its time, the host's included.
+// stepFlame draws the mean step of the main kind by the ranges around the calls, the kernels, and the idle time and
+// copies before them: all of its time, including the host's.
 func (v *View) stepFlame() []doc.Block {
 	steps := v.Unit.Steps
 	if steps == nil || len(steps.List) == 0 {

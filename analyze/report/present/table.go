@@ -11,24 +11,24 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// Unknown stands in a cell whose value is not known.
+// Unknown is shown in a cell whose value is unknown.
 const Unknown = "–"
 
 // layout says how much of a table to show.
 type layout struct {
-	rows int  // entries to show at most; the others row comes on top
-	wide bool // show columns that are detail
+	rows int  // entries to show at most; the "(others)" row is extra
+	wide bool // also show columns of detail
 }
 
-// tableFiles is the folder of the CSV files as pages name it, and fullRows how many rows report.md shows of kernels,
-// and a third of that of each other table; others rows come on top.
+// tableFiles is the folder of the CSV files, as pages link to it. fullRows is how many rows report.md shows of kernels,
+// and three times what it shows of each other table; "(others)" rows are extra.
 const (
 	tableFiles = "tables/"
 	fullRows   = 30
 )
 
-// tableDoc lays a table out: one unit per column, in the header, and the others row apart. On the page, what is known
-// of no row is left out, and primary columns stand before the others.
+// tableDoc lays out a table: one unit per column, in the header, with the "(others)" row in the foot. On the page,
+// columns without any value are left out, and primary columns come first.
 func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	show := v.columns(t, l)
 	n := min(t.Entries(), l.rows)
@@ -82,13 +82,13 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	return out
 }
 
-// fromStart reports whether the page shows a column's moments from the start of the window on, as its charts do and
-// --from counts, and not by the capture's own clock.
+// fromStart reports whether the page shows a column's times relative to the start of the window, as its charts do and
+// --from counts, instead of on the capture's clock.
 func (v *View) fromStart(t *report.Table, c report.Column, l layout) bool {
 	return l.wide && c.Kind == report.Moment && (t.ID == "units" || t.ID == "idle_gaps" || t.ID == "activity")
 }
 
-// known leaves out the columns that are null in every row; a table without rows keeps all.
+// known leaves out columns that are null in every row; a table without rows keeps all.
 func known(rows [][]report.Cell, show []int) []int {
 	if len(rows) == 0 {
 		return show
@@ -105,10 +105,11 @@ func known(rows [][]report.Cell, show []int) []int {
 	return list
 }
 
-// maxPrimary bounds the columns of a table that are in sight at once.
+// maxPrimary bounds the columns of a table that are visible at once.
 const maxPrimary = 7
 
-// primary are the columns of tables that have more than [maxPrimary], where the first ones are not those to begin with.
+// primary lists the columns to show first in tables with more than [maxPrimary] columns, if these are not already
+// first.
 var primary = map[string][]string{
 	"devices":         {"device_id", "name", "kernels", "kernel_time", "busy", "busy_ratio", "memory_bytes"},
 	"gpu_time":        {"device_id", "compute", "exposed_comm", "exposed_copy", "idle", "sync", "host"},
@@ -122,7 +123,7 @@ var primary = map[string][]string{
 	"units":           {"device_id", "phase", "state", "start", "duration", "busy", "idle"},
 }
 
-// primaryFirst puts the primary columns of a table before the others, and says which those are.
+// primaryFirst puts the primary columns of a table first, and returns which others are detail.
 func primaryFirst(t *report.Table, show []int) (order []int, more map[int]bool) {
 	more = map[int]bool{}
 	var rest []int
@@ -149,7 +150,7 @@ func primaryFirst(t *report.Table, show []int) (order []int, more map[int]bool) 
 	return append(order, rest...), more
 }
 
-// bars are the shares of a column of shares, which are drawn behind their numbers; nil for other columns.
+// bars returns the values of a column of shares, to be drawn behind their numbers; nil for other columns.
 func bars(c report.Column, i int, rows [][]report.Cell) []float64 {
 	if c.Unit != report.Ratio || c.ID != "share" && !strings.HasSuffix(c.ID, "_share") {
 		return nil
@@ -163,7 +164,7 @@ func bars(c report.Column, i int, rows [][]report.Cell) []float64 {
 	return list
 }
 
-// moreRows says where the rows are that the layout leaves out.
+// moreRows says where to find the rows that the layout leaves out.
 func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 	n := t.Entries()
 	if n <= l.rows {
@@ -181,7 +182,8 @@ func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 	return doc.P(append(spans, doc.Text("."))), true
 }
 
-// others is the last row: its label with the number of rows it stands for, blank where a column does not add up.
+// others is the last row: its label with the number of rows that it sums up; cells are blank if a column cannot be
+// summed.
 func (v *View) others(t *report.Table, show []int, scale []cellScale) []doc.Cell {
 	row := t.Rows[len(t.Rows)-1]
 	var cells []doc.Cell
@@ -202,7 +204,7 @@ func (v *View) others(t *report.Table, show []int, scale []cellScale) []doc.Cell
 	return cells
 }
 
-// columns chooses the columns to show. The display name of a kernel takes the place of its full name.
+// columns chooses the columns to show. The display name of a kernel replaces its full name.
 func (v *View) columns(t *report.Table, l layout) []int {
 	var show []int
 	full := t.Column("kernel_name")
@@ -215,7 +217,7 @@ func (v *View) columns(t *report.Table, l layout) []int {
 	return show
 }
 
-// cellScale is the unit of a column, or that every cell has its own.
+// cellScale is the unit of a column, or states that every cell has its own.
 type cellScale struct {
 	unit.Scale
 	each bool
@@ -230,8 +232,8 @@ func (s cellScale) Header(title string) string {
 }
 
 // scales chooses the unit of each column. Columns whose values belong together share one: sums with sums, and per-call
-// values (means, extremes, percentiles) with each other. Moments have a unit of their own and no say in that of others.
-// On the page, where a value would be left with fewer than two digits, every cell of such columns has its own unit.
+// values (means, extremes, percentiles) with each other. Moments have their own unit and do not influence others.
+// On the page, if a value would have fewer than two digits, every cell of such columns has its own unit.
 func scales(t *report.Table, show []int, rows [][]report.Cell, l layout) []cellScale {
 	group := func(c report.Column) string {
 		if c.Kind == report.Float || c.ID == "min" || c.ID == "max" || strings.HasPrefix(c.ID, "min_") ||
@@ -258,7 +260,7 @@ func scales(t *report.Table, show []int, rows [][]report.Cell, l layout) []cellS
 		switch {
 		case c.Kind == report.Moment:
 			list[i].Scale = unit.Moments()
-		case len(values[group(c)]) == 0: // nothing is known: no unit to write it in
+		case len(values[group(c)]) == 0: // no value is known, so there is no unit
 		case c.Kind == report.Int || c.Kind == report.Float:
 			s := unit.Common(c.Unit, values[group(c)]...)
 			list[i] = cellScale{s, l.wide && tooSmall(s, values[group(c)])}
@@ -304,7 +306,7 @@ func (v *View) cell(c report.Column, x report.Cell, s cellScale) doc.Cell {
 		return doc.Cell(Prose(text))
 	}
 	if n, ok := x.Int(); ok && c.Unit == "" && c.Kind != report.Moment {
-		return doc.Cell{doc.Text(strconv.FormatInt(n, 10))} // a number that names something: no separators
+		return doc.Cell{doc.Text(strconv.FormatInt(n, 10))} // an identifier: no separators
 	}
 	if n, ok := x.Int(); ok && c.Unit == report.Count {
 		return doc.Cell{doc.Text(unit.Int(n))}
@@ -319,7 +321,7 @@ func (v *View) cell(c report.Column, x report.Cell, s cellScale) doc.Cell {
 	return doc.Cell{doc.Text(s.Format(n))}
 }
 
-// at is a cell of a row, null if the row is too short.
+// at returns a cell of a row, null if the row is too short.
 func at(row []report.Cell, i int) report.Cell {
 	if i < len(row) {
 		return row[i]

@@ -14,11 +14,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// TerminalOptions are the choices of [Terminal].
+// TerminalOptions are the options of [Terminal].
 type TerminalOptions struct {
-	Out   string   // folder that was written, as the user named it; empty if none was
+	Out   string   // folder that was written, as the user named it; empty: none
 	Files []string // names of the main files in it
-	More  int      // how many other files are in it
+	More  int      // number of other files in it
 }
 
 // Bounds that keep the summary under 40 lines at 100 columns.
@@ -29,7 +29,7 @@ const (
 	termText     = 125 // characters of a warning or an advice
 )
 
-// Terminal is the summary that a command prints: under 40 lines.
+// Terminal returns the summary that a command prints: under 40 lines.
 func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	v := NewView(r)
 	var d doc.Document
@@ -95,7 +95,7 @@ func windowMode(w report.Window) string {
 	return ""
 }
 
-// stepTable is where the time of the mean step went, as the answer says it.
+// stepTable shows where the time of the mean step went, as in the answer.
 func (v *View) stepTable() doc.Table {
 	parts := v.stepParts()
 	times := make([]float64, len(parts))
@@ -114,12 +114,12 @@ func (v *View) stepTable() doc.Table {
 	return t
 }
 
-// stepKernels are the kernels that take most of a step.
+// stepKernels lists the kernels that take most of a step.
 func (v *View) stepKernels() (doc.Table, bool) {
 	return v.headOf(v.Table("unit", "unit_kernels"), "Kernels of a step", "kernel_name", "exclusive", "share", "count")
 }
 
-// deviceTable is where the time of each device went. With many devices it shows the most idle ones.
+// deviceTable shows where the time of each device went. If there are many devices, it shows the most idle ones.
 func (v *View) deviceTable() (doc.Table, bool) {
 	devices := v.devices()
 	if len(devices) == 0 || v.warned("no_kernels") {
@@ -186,14 +186,14 @@ func (v *View) deviceTable() (doc.Table, bool) {
 	return t, true
 }
 
-// topKernels is the head of the kernels table.
+// topKernels is the top of the kernels table.
 func (v *View) topKernels() (doc.Table, bool) {
 	t := v.Table("kernels", "kernels")
 	if t.Entries() == 0 {
 		return doc.Table{}, false
 	}
 	ids := []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"}
-	if v.measured() { // Nsight Compute's word takes the place of the spread
+	if v.measured() { // Nsight Compute's verdict replaces the spread
 		ids = append(ids[:len(ids)-1], "bound", "dram_ratio", "sm_ratio")
 	}
 	text := "Top kernels"
@@ -203,13 +203,13 @@ func (v *View) topKernels() (doc.Table, bool) {
 	return v.headOf(t, text, ids...)
 }
 
-// measured reports whether Nsight Compute says of the top kernels what bounds them.
+// measured reports whether Nsight Compute states what limits the top kernels.
 func (v *View) measured() bool {
 	t := v.Table("kernels", "kernels")
 	return t != nil && t.Column("bound") >= 0
 }
 
-// headOf are the first rows of a table, and of its columns those named.
+// headOf returns the first rows of a table, with only the named columns.
 func (v *View) headOf(t *report.Table, caption string, ids ...string) (doc.Table, bool) {
 	if t.Entries() == 0 {
 		return doc.Table{}, false
@@ -236,8 +236,8 @@ func (v *View) headOf(t *report.Table, caption string, ids ...string) (doc.Table
 	return out, true
 }
 
-// headline is the number that a finding is about, the first piece of its evidence: "GPU 1: 74.3 %". A count is told
-// with its noun.
+// headline is the number that a finding is about, from the first piece of its evidence: "GPU 1: 74.3 %". A count is
+// shown with its noun.
 func (v *View) headline(f report.Finding) []doc.Span {
 	if len(f.Evidence) == 0 {
 		return nil
@@ -249,7 +249,7 @@ func (v *View) headline(f report.Finding) []doc.Span {
 		return nil
 	}
 	if m.Scale == report.PerUnit && m.Summary != nil && f.Worth != nil && f.Worth.Units > 0 {
-		value = unit.Format(m.Summary.Mean, unitOf(m)) // the title and the worth are of the mean step
+		value = unit.Format(m.Summary.Mean, unitOf(m)) // the title and the worth are those of the mean step
 	}
 	if m.Unit == report.Count {
 		value = counted(ref.ID) + " " + value
@@ -257,7 +257,7 @@ func (v *View) headline(f report.Finding) []doc.Span {
 	same := func(other report.MetricRef) bool { return other.ID == ref.ID }
 	for _, name := range []string{"category", "kernel", "api"} {
 		if ref.Labels[name] != "" && slices.ContainsFunc(f.Evidence[1:], same) {
-			return nil // a part of what the title is about
+			return nil // part of what the title covers
 		}
 		if c := ref.Labels[name]; c != "" && len(ref.Labels) == 1 {
 			return doc.Spans(v.word(c), ": "+value)
@@ -280,7 +280,7 @@ func counted(id string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(strings.Join(words, " "), "count"), "_"), "_", " ")
 }
 
-// worth says how much time a finding could win: of a step if there are units, else of the time that was looked at.
+// worth states how much time a finding could save: of a step if there are units, else of the window.
 func worth(w *report.Worth) string {
 	switch {
 	case w == nil:
@@ -302,8 +302,7 @@ func worth(w *report.Worth) string {
 		unit.Format(times[1], report.Nanoseconds) + per
 }
 
-// brief is what stands in brackets behind a finding: its number, where the title does not say it with the place, and
-// what it is worth.
+// brief is the text in brackets after a finding: its number, unless the title states it with the place, and its worth.
 func (v *View) brief(f report.Finding) []doc.Span {
 	var spans []doc.Span
 	if f.Place == "" || !strings.Contains(f.Title, f.Place) {
@@ -321,7 +320,7 @@ func (v *View) brief(f report.Finding) []doc.Span {
 	return doc.Spans(" (", spans, ")")
 }
 
-// termFindings are the most severe findings with their number and their id, the first with its first advice.
+// termFindings lists the most severe findings with their number and id, the first one with its first advice.
 func (v *View) termFindings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
@@ -350,7 +349,7 @@ func (v *View) termFindings() []doc.Block {
 	return []doc.Block{doc.H(2, "findings", text), l}
 }
 
-// termWarnings is the first warning, and how many others there are.
+// termWarnings shows the first warning, and the number of others.
 func (v *View) termWarnings() (f doc.Fields) {
 	n := len(v.Warnings)
 	if n == 0 {
@@ -372,7 +371,7 @@ func (v *View) warned(code string) bool {
 	return slices.ContainsFunc(v.Warnings, func(w report.Warning) bool { return w.Code == code })
 }
 
-// termEnd is what was written.
+// termEnd lists what was written.
 func termEnd(o TerminalOptions) doc.Fields {
 	var f doc.Fields
 	if o.Out != "" {
@@ -388,7 +387,7 @@ func termEnd(o TerminalOptions) doc.Fields {
 	return f
 }
 
-// clip keeps the start of a long text: whole sentences, else whole clauses, else whole words.
+// clip shortens a text: to whole sentences, else whole clauses, else whole words.
 func clip(s string) string {
 	if utf8.RuneCountInString(s) <= termText {
 		return s

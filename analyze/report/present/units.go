@@ -10,27 +10,27 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// unitPoint is one unit of the main kind, as the table of units has it.
+// unitPoint is one unit of the main kind, from the table of units.
 type unitPoint struct {
-	row, number int // in the table; in the order in which the units of its device ran, from 1
+	row, number int // row in the table; position among the units of its device, from 1
 	device      int64
 	start, time int64
 	parts       [4]int64 // by unitParts
 }
 
-// unitParts are the parts of a unit's time that the table has, by column, and what a chart calls them.
+// unitParts are the parts of a unit's time in the table: column, and name in the chart.
 var unitParts = [4]struct{ column, name string }{
 	{"compute", "compute"}, {"exposed_comm", "exposed communication"}, {"exposed_copy", "exposed copy"}, {"idle", "idle"},
 }
 
-// slowUnit is the excess over the median from which a unit has a cause of its own.
+// slowUnit is the excess over the median, as a share of it, from which a unit is coloured by its cause.
 const slowUnit = 0.02
 
-// usual is what units are called that take about as long as the median one.
+// usual labels units that take about as long as the median one.
 const usual = "about the median"
 
-// unitDots are the units of the slowest device, one after the other, coloured by what those consist of that take longer
-// than the median, with the links from the slowest one. Nil where the report does not have every unit in its table.
+// unitDots draws the units of the slowest device one after the other. A slow unit is coloured by the part that takes
+// longer than its median, and the slowest one is linked to its row. It is nil if the report's table lacks some units.
 func (v *View) unitDots() []doc.Block {
 	points := v.unitPoints()
 	if len(points) < 3 {
@@ -101,7 +101,7 @@ func (v *View) unitDots() []doc.Block {
 	return append(blocks, doc.P(spans))
 }
 
-// anchorOf gives a row of a table an id, and leads to it.
+// anchorOf gives a row of a table an id, and returns the link to it.
 func (v *View) anchorOf(table string, row int) string {
 	id := "row-" + table + "-" + strconv.Itoa(row)
 	if v.anchors[table] == nil {
@@ -114,7 +114,7 @@ func (v *View) anchorOf(table string, row int) string {
 // drawnUnits bounds the units that are drawn one by one.
 const drawnUnits = 400
 
-// unitPoints are the kept units of the main kind on its slowest device; nil if the table of units lacks some.
+// unitPoints returns the kept units of the main kind on its slowest device; nil if the table of units lacks some.
 func (v *View) unitPoints() []unitPoint {
 	t := v.Table("unit", "units")
 	if len(v.Unit.Groups) == 0 || t == nil || t.Others || t.TotalRows != int64(len(t.Rows)) || len(t.Rows) > drawnUnits {
@@ -148,7 +148,8 @@ func (v *View) unitPoints() []unitPoint {
 	return list
 }
 
-// gapIn is the longest listed idle gap that begins inside a unit on its device, and its row; -1 if none is listed.
+// gapIn returns the longest listed idle gap that begins inside a unit on its device, in ns, and its row; -1 if none is
+// listed.
 func (v *View) gapIn(p *unitPoint) (row int, gap int64) {
 	t := v.Table("idle", "idle_gaps")
 	row = -1

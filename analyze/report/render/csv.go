@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// CSV writes every column and row of a table but the others row, as RFC 4180 with line feeds, so that each column holds
-// values of one kind. The header is there even when there are no rows.
+// CSV writes every column and row of a table except the "(others)" row, as RFC 4180 with line feeds, so that each
+// column holds values of one kind. The header is written even if there are no rows.
 //
 // A column becomes one field named after its id, in base units, or the fields its CSV list asks for: the base value
 // times 10^Exp10, exact for integers. Unknown is an empty field. Names that a spreadsheet would take for a formula get
@@ -95,8 +95,8 @@ func csvValue(c report.Cell, k report.Kind, exp10 int) string {
 	return text
 }
 
-// formula reports whether a spreadsheet may evaluate a field that starts like s, or a CI log may take its line for a
-// command. The last four characters are the fullwidth forms of the first.
+// formula reports whether a spreadsheet might evaluate a field that starts like s, or a CI log might take its line for
+// a command. The last four characters are the fullwidth forms of the first.
 func formula(s string) bool {
 	first, size := utf8.DecodeRuneInString(s)
 	return strings.HasPrefix(s, "::") || size > 0 && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)

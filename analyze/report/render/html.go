@@ -30,17 +30,17 @@ var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
 	"right":   func(c doc.Column) bool { return c.Align == doc.Right },
 }).Parse(pageHTML))
 
-// HTMLOptions are the choices of [HTML].
+// HTMLOptions are the options of [HTML].
 type HTMLOptions struct {
-	Title     string // of the window, hostile text; the first heading if empty
-	NameLimit int    // longest name in characters, shortened in the middle, the full one on demand; 0 means 64
+	Title     string // of the window, untrusted text; empty: the first heading
+	NameLimit int    // longest name in characters, shortened in the middle, in full on demand; 0 means 64
 }
 
 const defaultHTMLName = 64
 
-// HTML writes a document as one self-contained page: style and script are in it, it loads nothing, and its own content
-// security policy forbids whatever it did not bring. All of its content is there with scripts switched off; the script
-// adds sorting, searching and a choice of colours.
+// HTML writes a document as one self-contained page: style and script are included, it loads nothing, and its content
+// security policy forbids anything else. All content is readable without scripts; the script adds sorting, searching
+// and a choice of colours.
 func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
 	if o.NameLimit == 0 {
 		o.NameLimit = defaultHTMLName
@@ -77,12 +77,12 @@ func hashOf(s string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// page is a page on its way. Its exported methods are called by templates.
+// page is a page that is being written. Templates call its exported methods.
 type page struct {
-	*builder // where markup goes at the moment
+	*builder // current target of markup
 	limit    int
 	used     map[string]int  // ids of charts
-	whole    map[string]bool // names that are on the page in full
+	whole    map[string]bool // names that the page already shows in full
 	err      error           // the first error of a template
 }
 
@@ -93,7 +93,7 @@ func (p *page) execute(name string, data any) {
 	}
 }
 
-// capture is what write puts on the page, for a template to place.
+// capture returns what write writes, for a template to place.
 func (p *page) capture(write func()) markup {
 	outer := p.builder
 	defer func() { p.builder = outer }()
@@ -102,13 +102,13 @@ func (p *page) capture(write func()) markup {
 	return p.markup()
 }
 
-// Blocks, for templates.
+// Blocks writes blocks, for templates.
 func (p *page) Blocks(list []doc.Block) markup { return p.capture(func() { p.blocks(list) }) }
 
-// Spans, for templates.
+// Spans writes spans, for templates.
 func (p *page) Spans(list []doc.Span) markup { return p.capture(func() { p.spans(list) }) }
 
-// unique is an id that no chart of the page has yet.
+// unique returns an id that no chart of the page has yet.
 func (p *page) unique(id string) string {
 	if p.used == nil {
 		p.used = map[string]int{}
@@ -119,19 +119,19 @@ func (p *page) unique(id string) string {
 	return id
 }
 
-// link leads to a part of the page.
+// link links to a part of the page.
 type link struct {
 	ID, Text string
-	Below    bool // it is folded in the part before it
+	Below    bool // it is folded below the part before it
 }
 
-// linkGroup are the links to parts that belong together.
+// linkGroup is a group of links.
 type linkGroup struct {
 	Title string // may be empty
 	Links []link
 }
 
-// contents are links to the parts of the page, in the groups that their headings begin.
+// contents returns links to the parts of the page, in the groups that their headings name.
 func (p *page) contents(blocks []doc.Block) []linkGroup {
 	list := []linkGroup{{}}
 	for _, b := range blocks {
@@ -164,7 +164,7 @@ func (p *page) plain(spans []doc.Span) string {
 	return b.String()
 }
 
-// anchor keeps what an id may hold.
+// anchor keeps the characters that are allowed in an id.
 func anchor(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (alnum(byte(r)) || r == '-' || r == '_' || r == '.') {
@@ -174,10 +174,10 @@ func anchor(id string) string {
 	}, id)
 }
 
-// part is a heading of level 1 or 2 with what follows it.
+// part is a heading of level 1 or 2 with the blocks that follow it.
 type part struct {
 	IsHeader bool
-	LabelID  string // of its heading; empty: it begins without one
+	LabelID  string // of its heading; empty: no heading
 	Blocks   []doc.Block
 }
 
@@ -203,7 +203,7 @@ func (p *page) blocks(list []doc.Block) {
 	}
 }
 
-// blockView is a block, for its template.
+// blockView is a block with the data for its template.
 type blockView struct {
 	*page
 	Block doc.Block
@@ -216,7 +216,7 @@ func (p *page) block(b doc.Block) {
 		p.heading(b)
 	case doc.Paragraph:
 		open, end := markup("<p>"), markup("</p>\n")
-		if slices.ContainsFunc(b.Spans, p.unfolds) { // which no paragraph may hold
+		if slices.ContainsFunc(b.Spans, p.unfolds) { // a paragraph must not contain details
 			open, end = "<div class=\"p\">", "</div>\n"
 		}
 		p.put(open)
@@ -295,13 +295,13 @@ func (p *page) span(s doc.Span) {
 	}
 }
 
-// unfolds reports whether a span is a name that is shown shortened, with the whole of it on demand.
+// unfolds reports whether a span is a name that is shown shortened and unfolds to the full one.
 func (p *page) unfolds(s doc.Span) bool {
 	shortened, full := p.shortened(s.Text, s.Full())
 	return s.Kind == doc.KindName && shortened != full && !p.whole[full]
 }
 
-// shortened is a name as it is shown, and the whole of it.
+// shortened returns a name as it is shown, and in full.
 func (p *page) shortened(s, full string) (shown, whole string) {
 	s, full = Visible(s), Visible(full)
 	if s == "" {
@@ -313,14 +313,14 @@ func (p *page) shortened(s, full string) (shown, whole string) {
 	return wording.Shorten(s, p.limit), full
 }
 
-// name shows a name of the capture literally; a long one shortened, with the whole of it on demand.
+// name writes a name from the capture literally; a long one is shortened and unfolds to the full one.
 func (p *page) name(s, full string) {
 	shortened, full := p.shortened(s, full)
 	if shortened == full {
 		p.put("<code class=\"name\">" + escape(full) + "</code>")
 		return
 	}
-	if p.whole[full] { // once is enough: the script shows it where it stands again
+	if p.whole[full] { // shown in full elsewhere: the script copies it from there
 		p.put("<code class=\"name again\">" + escape(shortened) + "</code>")
 		return
 	}

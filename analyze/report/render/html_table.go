@@ -34,7 +34,7 @@ func (p *page) table(t doc.Table) {
 	for k := range t.Columns {
 		left[k] = "<td class=\"l\">"
 		if !slices.ContainsFunc(t.Rows, func(row []doc.Cell) bool { return k < len(row) && long(row[k]) }) {
-			left[k] = "<td class=\"l s\">" // it needs none of the room that names have
+			left[k] = "<td class=\"l s\">" // it does not need the room that names have
 		}
 	}
 	view.Rows = p.capture(func() {
@@ -54,8 +54,8 @@ func (p *page) table(t doc.Table) {
 	p.execute("table", view)
 }
 
-// primaryClass tells the style sheet how many columns of a table are in sight at first: all before those that are
-// marked as detail, where these come last. Empty: all of them.
+// primaryClass tells the style sheet how many columns of a table are visible at first: those before the columns marked
+// as detail, if these come last. Empty: all columns.
 func primaryClass(columns []doc.Column) string {
 	n := len(columns)
 	for n > 0 && columns[n-1].Wide {
@@ -63,7 +63,7 @@ func primaryClass(columns []doc.Column) string {
 	}
 	sides := markup("")
 	if len(columns) > 3 && strings.HasPrefix(columns[1].Title, "Base") && strings.HasPrefix(columns[2].Title, "Head") {
-		sides = "sides" // on a phone both give way to their change
+		sides = "sides" // hidden on a phone, except for their change
 	}
 	if n == len(columns) || n == 0 || n > maxPrimary {
 		return string(sides)
@@ -73,15 +73,15 @@ func primaryClass(columns []doc.Column) string {
 		class += " " + sides
 	}
 	if n > 3 && columns[0].Align == doc.Left && columns[1].Align == doc.Left {
-		class += " t2" // on a phone its second text gives way to numbers
+		class += " t2" // on a phone its second text column makes room for numbers
 	}
 	return string(class)
 }
 
-// maxPrimary is the largest number of primary columns that the style sheet has a rule for.
+// maxPrimary is the largest number of primary columns for which the style sheet has a rule.
 const maxPrimary = 9
 
-// long reports whether a cell has more than a short word.
+// long reports whether a cell has more than one short word.
 func long(cell doc.Cell) bool {
 	n := 0
 	for _, s := range cell {
@@ -90,7 +90,7 @@ func long(cell doc.Cell) bool {
 	return n > 12
 }
 
-// row writes a row; left begins cells that are no numbers, i is its number among the entries, -1 for a row of the foot.
+// row writes a row. left has the opening tags of text cells; i is its index among the entries, -1 in the foot.
 func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id string, i int) {
 	p.put("<tr")
 	if id != "" {
@@ -98,7 +98,7 @@ func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id strin
 	}
 	p.put(">")
 	for k, c := range columns {
-		if c.Align == doc.Right { // most of them are numbers: what is not has a class
+		if c.Align == doc.Right { // most are numbers: the others have a class
 			p.put("<td>")
 		} else {
 			p.put(left[k])
@@ -110,11 +110,11 @@ func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id strin
 			p.cellBar(c.Bars[i], c.Bars, k >= len(row) || len(row[k]) == 0)
 		}
 	}
-	p.put("\n") // a row and a cell end where the next one begins
+	p.put("\n") // the next row or cell ends this one
 }
 
-// cellBar draws a bar: from the left, or to both sides of the middle where the column has bars to the left. It is thin
-// below a number, and as high as a line where it stands alone.
+// cellBar draws a bar: from the left, or to both sides of the middle if the column has negative values. It is thin
+// below a number, and as high as a line if it is alone.
 func (p *page) cellBar(v float64, column []float64, alone bool) {
 	class := markup("cb")
 	if alone {
@@ -133,5 +133,5 @@ func (p *page) cellBar(v float64, column []float64, alone bool) {
 		at = " x=\"" + percent(from, 1) + "\""
 	}
 	p.put("<svg class=\"" + class + "\" aria-hidden=\"true\"><rect" + at + " width=\"" + percent(v, 1) + "\"" + way +
-		"/></svg>") // as high as the style sheet says
+		"/></svg>") // the style sheet sets the height
 }

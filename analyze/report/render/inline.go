@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// place is where inline markdown stands, which decides what has to be escaped.
+// place is the context of inline markdown, which decides what must be escaped.
 type place struct {
 	cell  bool // in a table cell: | separates
 	start bool // at the start of a block: #, -, 1. and the like open other blocks
@@ -45,7 +45,7 @@ func inline(spans []doc.Span, p place, limit int) string {
 	return strings.Trim(b.String(), " ")
 }
 
-// merge joins neighbouring spans of plain text, so that what they say together is seen: "@" and "org" are a mention.
+// merge joins adjacent spans of plain text, so that they are checked together: "@" and "org" are a mention.
 func merge(spans []doc.Span) []doc.Span {
 	var out []doc.Span
 	for _, s := range spans {
@@ -58,8 +58,8 @@ func merge(spans []doc.Span) []doc.Span {
 	return out
 }
 
-// separator returns the space that has to stand between two parts so that neither changes the meaning of the other:
-// code spans must not touch, and emphasis opens and closes for certain only beside a space.
+// separator returns the space needed between two parts so that neither changes the meaning of the other: code spans
+// must not touch, and emphasis only opens and closes reliably beside a space.
 func separator(before, part string, k doc.Kind) string {
 	if before == "" || part[0] == ' ' || before[len(before)-1] == ' ' {
 		return ""
@@ -76,8 +76,8 @@ func separator(before, part string, k doc.Kind) string {
 	return ""
 }
 
-// codeSpan writes s, which is visible already, as a code span that holds exactly s: the fence is longer than any run of
-// backticks inside, and spaces that markdown would strip are protected.
+// codeSpan writes s, which is already visible, as a code span that contains exactly s: the fence is longer than any run
+// of backticks inside, and spaces that markdown would strip are protected.
 func codeSpan(s string, cell bool) string {
 	if s == "" {
 		return unnamed
@@ -96,13 +96,13 @@ func codeSpan(s string, cell bool) string {
 	if first == '`' || last == '`' || first == ' ' && last == ' ' && strings.Trim(s, " ") != "" {
 		s = " " + s + " "
 	}
-	if cell { // GFM takes the backslash away before it looks for code spans
+	if cell { // GFM removes the backslash before it looks for code spans
 		s = strings.ReplaceAll(s, "|", `\|`)
 	}
 	return fence + s + fence
 }
 
-// textMD writes explain's own words so that they read as written: markup characters are escaped, and words that GitHub
+// textMD writes explain's own text so that it reads as written: markup characters are escaped, and words that GitHub
 // would turn into a mention, a reference, a link, an emoji or a formula become code spans.
 func textMD(s string, p place) string {
 	s = Visible(s)
@@ -128,8 +128,8 @@ func textMD(s string, p place) string {
 	return b.String()
 }
 
-// active reports whether GitHub would make something out of a word of plain text: @mention or address, #1 and GH-1
-// references, links, :emoji:, $formula$.
+// active reports whether GitHub would transform a word of plain text: @mention or address, #1 and GH-1 references,
+// links, :emoji:, $formula$.
 func active(word string) bool {
 	if strings.Contains(word, "://") || strings.Contains(word, "$") || strings.Contains(strings.ToLower(word), "www.") {
 		return true
@@ -163,7 +163,7 @@ func alnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// escapeWord writes a word with backslashes before the characters that markdown would act on in this place.
+// escapeWord writes a word with backslashes before the characters that are markup in this place.
 func escapeWord(b *strings.Builder, word string, p place) {
 	rest := word
 	if p.start {
@@ -197,7 +197,7 @@ func escapeWord(b *strings.Builder, word string, p place) {
 	}
 }
 
-// escapeStart writes what would open another block at the start of a line with a backslash, and returns the rest.
+// escapeStart escapes what would open another block at the start of a line, and returns the rest.
 func escapeStart(b *strings.Builder, word string) string {
 	if strings.Trim(word, "#-+=|:") == "" || word[0] == '>' || strings.HasPrefix(word, "::") {
 		b.WriteByte('\\')
@@ -212,8 +212,8 @@ func escapeStart(b *strings.Builder, word string) string {
 	return word
 }
 
-// safeDest returns a link's destination with everything but plain URL characters percent-encoded, and whether it is a
-// relative path or an http(s) address.
+// safeDest returns a link's destination with everything except plain URL characters percent-encoded, and whether it is
+// a relative path or an http(s) address.
 func safeDest(dest string) (string, bool) {
 	if dest == "" {
 		return "", false

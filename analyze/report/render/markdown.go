@@ -11,15 +11,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// MarkdownOptions are the choices of [Markdown]. The zero value is what report.md uses.
+// MarkdownOptions are the options of [Markdown]. report.md uses the zero value.
 type MarkdownOptions struct {
 	NameLimit int  // longest name in characters, shortened in the middle; 0 means 100, less than 0 no limit
-	Compact   bool // do not align table cells in the source: fewer bytes, the same page
+	Compact   bool // do not align table cells in the source: fewer bytes, same page
 }
 
 const defaultNameLimit = 100
 
-// Markdown writes a document as GitHub-flavoured markdown. The only HTML in it are the lines that make a folded part:
+// Markdown writes a document as GitHub-flavoured markdown. The only HTML in it are the lines of a folded part:
 // <details>, <summary>…</summary> and </details>.
 func Markdown(w io.Writer, d doc.Document, o MarkdownOptions) error {
 	if o.NameLimit == 0 {
@@ -39,14 +39,14 @@ func Markdown(w io.Writer, d doc.Document, o MarkdownOptions) error {
 
 type markdown struct {
 	MarkdownOptions
-	second bool // the list before this one touches it: use other marks, or they would be one list
+	second bool // directly after another list: needs other marks, or they would be one list
 }
 
-// blocks returns the lines of all blocks, with an empty line between two. A part of the page of which only drawings are
-// known has no heading.
+// blocks returns the lines of all blocks, with an empty line between two. A part that only has drawings gets no
+// heading.
 func (m markdown) blocks(list []doc.Block) []string {
 	var lines []string
-	part := -1      // where a heading begins that nothing stands under yet
+	part := -1      // line of a heading without content so far
 	marked := false // the last block was a list
 	for _, b := range list {
 		isList := false
@@ -78,7 +78,7 @@ func (m markdown) blocks(list []doc.Block) []string {
 	return lines
 }
 
-// bullet and number are the marks of list items.
+// bullet returns the mark of a list item; number does so for ordered lists.
 func (m markdown) bullet() string {
 	if m.second {
 		return "* "
@@ -98,7 +98,7 @@ func (m markdown) block(b doc.Block) []string {
 	case doc.Heading:
 		text := m.inline(b.Spans, place{start: true})
 		if i := strings.LastIndexByte(text, ' '); i >= 0 && strings.Trim(text[i+1:], "#") == "" {
-			text = text[:i+1] + `\` + text[i+1:] // number signs at the end would close the heading
+			text = text[:i+1] + `\` + text[i+1:] // trailing number signs would close the heading
 		}
 		return notEmpty(strings.Repeat("#", min(max(b.Level, 1), 6))+" ", text)
 	case doc.Beside:
@@ -175,7 +175,7 @@ func (m markdown) list(l doc.List) []string {
 	return lines
 }
 
-// summary writes spans as HTML text: markdown is not read inside a summary line.
+// summary writes spans as HTML text, because markdown is not parsed inside a summary line.
 func (m markdown) summary(spans []doc.Span) string {
 	var b strings.Builder
 	for _, s := range spans {
@@ -241,7 +241,7 @@ func (m markdown) table(t doc.Table) []string {
 	return lines
 }
 
-// withoutBars leaves out the columns that hold bars alone.
+// withoutBars removes columns that only hold bars.
 func withoutBars(t doc.Table) doc.Table {
 	for i := len(t.Columns) - 1; i >= 0; i-- {
 		if t.Columns[i].Title != "" || t.Columns[i].Bars == nil {
@@ -257,7 +257,7 @@ func withoutBars(t doc.Table) doc.Table {
 	return t
 }
 
-// strong emphasises the plain words among spans.
+// strong emphasises the plain text among spans.
 func strong(spans []doc.Span) []doc.Span {
 	out := merge(spans)
 	for i := range out {

@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// markup is HTML or SVG that is safe to put on a page. A constant of this package becomes markup by itself; a string
-// variable does not compile, so that every text from outside has to go through [text] or [escape].
+// markup is HTML or SVG that is safe to put on a page. A constant of this package converts by itself; a string variable
+// does not compile, so that all text from outside must go through [text] or [escape].
 //
-// html/template does the same at run time and writes the page and its blocks (page/page.html). It does not write what
-// there is very much of, which are cells, spans and the shapes of drawings: the rows of a large table take it about 20
-// times as long.
+// html/template does the same at run time and writes the page and its blocks (page/page.html). It does not write the
+// most frequent parts, which are cells, spans and the shapes of drawings: it takes about 20 times as long for the rows
+// of a large table.
 type markup = template.HTML
 
-// text makes any text safe in element content and in double-quoted attributes, and visible.
+// text makes any text visible, and safe in element content and in double-quoted attributes.
 func text(s string) markup { return escape(Visible(s)) }
 
-// escape is text for what is visible already.
+// escape is like text, for a string that is already visible.
 func escape(s string) markup { return markup(template.HTMLEscapeString(s)) }
 
 // num writes a whole number.
 func num(n int) markup { return markup(strconv.Itoa(n)) }
 
-// short writes a place in a drawing, to a tenth.
+// short formats a position in a drawing, rounded to a tenth.
 func short(v float64) markup { return float(math.Round(v*10)/10 + 0) } // + 0: never -0
 
 func float(v float64) markup { return markup(strconv.FormatFloat(v, 'f', -1, 64)) }
 
-// percent is a place in an area of the given whole.
+// percent formats a position as a percentage of the whole.
 func percent(v, whole float64) markup {
 	if whole == 0 || math.IsNaN(v) {
 		return "0%"

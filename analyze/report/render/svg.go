@@ -10,10 +10,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// A chart is drawn so that it can be read at any width: horizontal places are percentages, text keeps its size, and
-// what needs a path is stretched inside a viewBox of its own. Every chart has its numbers beside it, as a table.
+// A chart is drawn so that it can be read at any width: horizontal positions are percentages, text keeps its size, and
+// paths are stretched inside a viewBox of their own. Every chart has a table of its numbers.
 
-// svgScale is the side of the square that stretched paths are drawn in.
+// svgScale is the side of the square in which stretched paths are drawn.
 const svgScale = 1000.0
 
 // chart draws one chart with its legend and its numbers.
@@ -67,13 +67,13 @@ func (p *page) draw(c doc.Chart) {
 // maxNumbers bounds the rows of the table of a chart's numbers.
 const maxNumbers = 3000
 
-// numberHead is the head of one column of a chart's numbers.
+// numberHead is the header of one column of a chart's numbers.
 type numberHead struct {
 	Title string
 	Right bool
 }
 
-// numbers is what the chart shows, as a table: for readers who cannot see it, and to copy from.
+// numbers writes the chart's values as a table: for readers who cannot see the chart, and for copying.
 func (p *page) numbers(c doc.Chart) {
 	view := struct {
 		blockView
@@ -99,7 +99,7 @@ func (p *page) numbers(c doc.Chart) {
 	p.execute("numbers", view)
 }
 
-// numbersOfFlame has a row for each box.
+// numbersOfFlame writes a row for each box.
 func (p *page) numbersOfFlame(c doc.Chart) {
 	for _, s := range c.Series[:min(len(c.Series), maxNumbers)] {
 		p.put("<tr><td>" + text(wording.Shorten(Visible(s.Name), p.limit)))
@@ -176,7 +176,7 @@ func sameLabels(list []doc.Series) bool {
 	return true
 }
 
-// xText is a label as text: a number in its unit where the chart's labels are numbers.
+// xText formats a label: with its unit if the chart's labels are numbers.
 func (p *page) xText(c doc.Chart, label string) string {
 	if c.XUnit != "" {
 		if v, err := strconv.ParseFloat(label, 64); err == nil {
@@ -186,27 +186,27 @@ func (p *page) xText(c doc.Chart, label string) string {
 	return wording.Shorten(Visible(label), p.limit)
 }
 
-// mark says of which value of which series a shape is, so that what is drawn can be held to the numbers.
+// mark states the series and the value that a shape shows, so that drawings can be checked against the numbers.
 func mark(series, value int) markup { return " data-m=\"" + num(series) + "." + num(value) + "\"" }
 
-// tip is what a pointer over a shape shows.
+// tip is the text shown when a pointer is over a shape.
 func tip(s string) markup { return "<title>" + escape(s) + "</title>" }
 
-// legend says which colour is which; of gives the colour of the i-th name, as the drawing does.
+// legend explains the colours if there are several names; of gives the colour of the i-th name, as in the drawing.
 func (p *page) legend(names []string, of func(i int, name string) markup) {
 	if len(names) > 1 {
 		p.legendOf(names, of)
 	}
 }
 
-// legendOf is the legend of any number of names.
+// legendOf writes a legend for any number of names.
 func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 	if len(names) == 0 {
 		return
 	}
 	p.put("<ul class=\"legend\">")
 	var colours []markup
-	said := map[markup]markup{} // names of one colour are one entry: a launch call delays a step, on the path and as idle time
+	said := map[markup]markup{} // names of one colour share an entry: a launch call delays a step both on the path and as idle time
 	for i, n := range names {
 		colour, name := of(i, n), text(wording.Shorten(Visible(n), p.limit))
 		if before, ok := said[colour]; ok {

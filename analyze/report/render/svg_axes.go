@@ -12,13 +12,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// axis places values between 0 and 1.
+// axis maps values to positions between 0 and 1.
 type axis struct {
 	low, high float64
 	log       bool
 }
 
-// newAxis spans the values. A linear one starts at zero if that costs less than half of its length.
+// newAxis spans the values. A linear axis starts at zero if that costs less than half of its length.
 func newAxis(log bool, values []float64) axis {
 	a := axis{math.Inf(1), math.Inf(-1), log}
 	for _, v := range values {
@@ -41,15 +41,15 @@ func newAxis(log bool, values []float64) axis {
 	if a.low == a.high {
 		a.high = a.low + 1
 	}
-	if !log && a.low > 0 { // what differs by little looks alike
+	if !log && a.low > 0 { // values that differ by little should look alike
 		mid := (a.low + a.high) / 2
 		a.low, a.high = min(a.low, mid*(1-axisShare)), max(a.high, mid*(1+axisShare))
 	}
 	return a
 }
 
-// axisShare is how far an axis that does not start at zero reaches at least to both sides of its middle: less than that
-// is within the noise floor of nearly everything that is measured here, and shall not fill the height of a drawing.
+// axisShare is how far an axis that does not start at zero extends, at least, to both sides of its middle, as a share
+// of it: smaller differences are within most noise floors, and should not fill the height of a drawing.
 const axisShare = 0.05
 
 func (a axis) at(v float64) float64 {
@@ -62,7 +62,7 @@ func (a axis) at(v float64) float64 {
 	return (v - a.low) / (a.high - a.low)
 }
 
-// ticks are a few round values inside the axis.
+// ticks returns a few round values inside the axis.
 func (a axis) ticks() []float64 {
 	var list []float64
 	if a.log {
@@ -89,7 +89,7 @@ func (a axis) ticks() []float64 {
 	return list
 }
 
-// tickTexts writes values of one axis so that those that differ read differently.
+// tickTexts formats values of one axis so that different values have different texts.
 func tickTexts(u string, values []float64) []string {
 	list := make([]string, len(values))
 	seen := map[string]bool{}
@@ -118,24 +118,24 @@ func tickTexts(u string, values []float64) []string {
 
 const plotHeight = 180
 
-// The room of a limit's name, in pixels.
+// Room for a limit's name, in pixels.
 const (
 	limitRow   = 13
 	limitWidth = 120
 )
 
-// frame opens a plot of the common height.
+// frame opens a plot of standard height.
 func (p *page) frame(y axis, yUnit, describe string) { p.plot(y, yUnit, plotHeight, "img", describe) }
 
-// stretched is drawn in a square of [svgScale] that takes on the form of its area.
+// stretched draws in a square of [svgScale] that is stretched to its area.
 func (p *page) stretched(draw func()) {
 	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">")
 	draw()
 	p.put("</svg>")
 }
 
-// plot draws the upright axis of a plot and opens its area; the caller draws inside and closes it. Its role is img, or
-// group if there are links in it, which an image hides from who reads by ear.
+// plot draws the vertical axis of a plot and opens its area; the caller draws inside and closes it. role is img, or
+// group if it contains links, because an image hides them from screen readers.
 func (p *page) plot(y axis, yUnit string, height int, role markup, describe string) {
 	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(height) +
 		"\" aria-hidden=\"true\">")
@@ -152,7 +152,7 @@ func (p *page) plot(y axis, yUnit string, height int, role markup, describe stri
 		text(describe) + "\">" + grid.markup())
 }
 
-// xTicks writes the ticks of a level axis below what was drawn.
+// xTicks writes the ticks of a horizontal axis below the drawing.
 func (p *page) xTicks(x axis, u string) {
 	p.put("<svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	ticks := x.ticks()
@@ -172,7 +172,7 @@ func (p *page) closeFrame(c doc.Chart, x axis) {
 	}
 }
 
-// anchorAt is how a text below an axis stands at its place, so that it is not cut at the ends.
+// anchorAt is the alignment of a text below an axis, such that it is not cut off at the ends.
 func anchorAt(place float64) markup {
 	switch {
 	case place < 0.05:
@@ -183,7 +183,7 @@ func anchorAt(place float64) markup {
 	return "middle"
 }
 
-// xs are the labels of a series as numbers; if they are not, their places.
+// xs returns the labels of a series as numbers or, if they are not numbers, their indexes.
 func xs(s doc.Series) []float64 {
 	list := make([]float64, len(s.Values))
 	for i := range list {
@@ -197,8 +197,8 @@ func xs(s doc.Series) []float64 {
 	return list
 }
 
-// lines draws line and scatter charts. A scatter's lines are limits: they are drawn alike and named where they end, and
-// its points are numbered, since there may be more of them than colours.
+// lines draws line and scatter charts. A scatter's lines are limits: they are drawn alike and named where they end. Its
+// points are numbered, because there may be more of them than colours.
 func (p *page) lines(c doc.Chart) {
 	log := c.Kind == "scatter"
 	var allX, allY []float64
@@ -215,7 +215,7 @@ func (p *page) lines(c doc.Chart) {
 			names, classes = append(names, s.Name), append(classes, ownColour(len(names), s.Name))
 			continue
 		}
-		name, class := strconv.Itoa(len(names)+1)+" "+s.Name, colour(len(names)) // kernels, whatever they are called
+		name, class := strconv.Itoa(len(names)+1)+" "+s.Name, colour(len(names)) // kernels, regardless of their names
 		if own, ok := fixed[s.Category]; ok {
 			if class = own + " box"; !slices.Contains(classes, class) {
 				name = "limited by " + s.Category + ": " + name
@@ -232,7 +232,7 @@ func (p *page) lines(c doc.Chart) {
 		if x.low == x.high {
 			x.high++
 		}
-		room := (x.high - x.low) * dotsEdge // so that no dot is cut
+		room := (x.high - x.low) * dotsEdge // so that no dot is cut off
 		x.low, x.high = x.low-room, x.high+room
 		room = (y.high - y.low) * 2 * dotsEdge
 		if y.high += room; y.low > 0 {
@@ -244,7 +244,7 @@ func (p *page) lines(c doc.Chart) {
 	p.frame(y, c.Unit,
 		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
 	nth := 0
-	var labelled []float64 // heights that limits are named at
+	var labelled []float64 // heights at which limits are named
 	for n, s := range c.Series {
 		at := xs(s)
 		if isLimit(log, s) {
@@ -253,7 +253,7 @@ func (p *page) lines(c doc.Chart) {
 				level, beside := y.at(s.Values[last]), 0
 				for _, other := range labelled {
 					if math.Abs(level-other)*plotHeight < limitRow {
-						beside++ // two limits of about the same height: their names stand side by side
+						beside++ // two limits of similar height: their names are side by side
 					}
 				}
 				labelled = append(labelled, level)
@@ -306,10 +306,10 @@ func (p *page) lines(c doc.Chart) {
 	p.legend(names, of)
 }
 
-// isLimit reports whether a line is a limit to compare data with, and not data.
+// isLimit reports whether a line is a limit, not data.
 func isLimit(log bool, s doc.Series) bool { return s.Style == "limit" || log && s.Style == "line" }
 
-// ownColour is the colour of a series of explain's own words: that of its name where it has one.
+// ownColour is the colour of a series that explain named: the fixed colour of its name, if it has one.
 func ownColour(i int, name string) markup {
 	if class, ok := fixed[name]; ok {
 		return class
@@ -317,7 +317,7 @@ func ownColour(i int, name string) markup {
 	return colour(i)
 }
 
-// path draws a line through values at their places.
+// path draws a line through values at their positions.
 func (p *page) path(series int, class markup, at, values []float64, x, y axis) {
 	var b builder
 	for i, v := range values {
@@ -332,8 +332,8 @@ func (p *page) path(series int, class markup, at, values []float64, x, y axis) {
 	})
 }
 
-// histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each
-// other, each as a share of its own sum.
+// histogram draws columns of equal width, one per bin, regardless of the bins' widths. Several series are drawn over
+// each other, each as shares of its own sum.
 func (p *page) histogram(c doc.Chart) {
 	var names []string
 	most, bins := 0.0, 0

@@ -10,7 +10,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// openBar starts the drawing of one row: its label on a line of its own, so that long ones have room on narrow screens.
+// openBar starts the drawing of one row. The label has a line of its own, so that long labels have room on narrow
+// screens.
 func (p *page) openBar(label markup, describe string) {
 	p.put("<div class=\"bar\"><span class=\"barlabel\">" + label +
 		"</span><svg width=\"100%\" height=\"16\" role=\"img\" aria-label=\"" + text(describe) + "\">")
@@ -21,19 +22,19 @@ func (p *page) closeBar(value string) {
 	p.put("</svg><span class=\"barvalue\">" + text(value) + "</span></div>\n")
 }
 
-// barName is the label of a bar; names of a capture come in as labels too, and are shown literally.
+// barName is the label of a bar. A label may be a name from the capture, and is shown literally.
 func (p *page) barName(label string) markup {
 	return "<span title=\"" + text(label) + "\">" + text(wording.Shorten(Visible(label), p.limit)) + "</span>"
 }
 
-// barRow is one label of a chart of bars with the place of its value in every series, -1 if a series has none.
+// barRow is one label of a bar chart with the index of its value in every series, -1 if a series has none.
 type barRow struct {
 	label string
 	at    []int
 }
 
-// barRows are the labels of all series, each once, in the order in which they first appear. A series may lack labels,
-// and where one repeats a label, its n-th value is for the n-th row of that label.
+// barRows returns the labels of all series, each once, in the order in which they first appear. A series may lack
+// labels; if it repeats a label, its n-th value belongs to the n-th row of that label.
 func barRows(list []doc.Series) []barRow {
 	type key struct {
 		label string
@@ -99,8 +100,8 @@ func (p *page) bars(c doc.Chart) {
 	p.legend(names, seriesColour)
 }
 
-// stacked draws a bar of parts for each series. One bar alone has the names of its parts in it and needs no legend but
-// for those that have no room.
+// stacked draws a bar of parts for each series. A single bar has the names of its parts in it; its legend only lists
+// those for which there is no room.
 func (p *page) stacked(c doc.Chart) {
 	alone := len(c.Series) == 1
 	most := 0.0
@@ -152,8 +153,7 @@ func (p *page) stacked(c doc.Chart) {
 	p.legendOf(parts, func(_ int, name string) markup { return partColour(index[name], name) })
 }
 
-// inBar writes what a part of a bar is into it, with its size or without, if there is room in a window of a common
-// size.
+// inBar writes the name of a part into its bar, with its value if there is room in a window of common width.
 func (p *page) inBar(name, value string, at, share float64) bool {
 	for _, words := range []string{name + " " + value, name} {
 		if float64(len([]rune(words))) <= inBarRoom*share {
@@ -165,10 +165,10 @@ func (p *page) inBar(name, value string, at, share float64) bool {
 	return false
 }
 
-// inBarRoom is how many characters a bar has room for in a window of a common size.
+// inBarRoom is how many characters fit into a bar in a window of common width.
 const inBarRoom = 135
 
-// band draws a stretch of the axis behind a row.
+// band shades a range of the axis behind a row.
 func (p *page) band(b *doc.Band, from, whole float64) {
 	if b == nil || whole <= 0 {
 		return
@@ -178,7 +178,7 @@ func (p *page) band(b *doc.Band, from, whole float64) {
 		"\" height=\"16\" class=\"band\"/>")
 }
 
-// arrow is the direction of a change, for readers who do not see its colour.
+// arrow shows the direction of a change, for readers who cannot see its colour.
 func arrow(v float64, isChange bool) string {
 	switch {
 	case !isChange || v == 0:
@@ -189,8 +189,8 @@ func arrow(v float64, isChange bool) string {
 	return "▼ "
 }
 
-// deltas draws changes to both sides of a line of no change. A second and a third series of style low and high are the
-// ends of an interval around each change; a NaN is unknown.
+// deltas draws changes to both sides of a zero line. Optional second and third series, of styles low and high, are the
+// ends of an interval around each change; NaN is unknown.
 func (p *page) deltas(c doc.Chart) {
 	s := c.Series[0]
 	var low, high *doc.Series
@@ -244,7 +244,7 @@ func (p *page) deltas(c doc.Chart) {
 	}
 }
 
-// deltaClass is the colour of a change: by its tone, else by its sign.
+// deltaClass is the colour of a change: that of its tone, else that of its sign.
 func deltaClass(s doc.Series, i int) markup {
 	if i < len(s.Tones) {
 		if class := toneClasses[s.Tones[i]]; class != "" {
@@ -258,12 +258,12 @@ func deltaClass(s doc.Series, i int) markup {
 	return "bad"
 }
 
-// forestBend is the change up to which the axis of a forest plot is about even; beyond, it is about logarithmic, so
-// that a change of 2 % and one of 200 % are both in sight.
+// forestBend is the change up to which the axis of a forest plot is nearly linear; beyond, it is nearly logarithmic, so
+// that a change of 2 % and one of 200 % are both visible.
 const forestBend = 0.05
 
-// forest draws changes as points on one axis of relative change, each with its interval, the noise floor around no
-// change, and the limit of its rule. Series have one style each: point, low, high, noise and limit; a NaN is unknown.
+// forest draws changes as points on one axis of relative change, each with its interval, the noise floor around zero,
+// and the limit of its rule. The series have the styles point, low, high, noise and limit; NaN is unknown.
 func (p *page) forest(c doc.Chart) {
 	of := map[string]*doc.Series{}
 	most := 0.1

@@ -1,8 +1,8 @@
 package render
 
-// fixed are the names that have a colour of their own on every page: the categories of kernels, the classes of a unit's
-// time, the causes of idle time. The style sheet has the colours, which colour-blind eyes tell apart (a test measures
-// it); what is unknown is pale, what is nothing grey.
+// fixed lists the names that have the same colour on every page: categories of kernels, classes of a unit's time,
+// causes of idle time. The style sheet has the colours, which colour-blind readers can distinguish (a test measures
+// it); unknown parts are pale, and rests grey.
 var fixed = map[string]markup{
 	"compute": "k-compute", "idle": "k-idle",
 	"exposed communication": "k-comm", "exposed comm": "k-comm", "communication": "k-comm", "comm": "k-comm",
@@ -20,23 +20,23 @@ var fixed = map[string]markup{
 	"prepare": "k-prepare", "reduce": "k-reduce", "elementwise": "k-elementwise", "triton": "k-triton",
 }
 
-// Colour is the class of the style sheet for a category, a class of time or a cause of idle time, and whether the
-// name is one of those.
+// Colour returns the style sheet's class for a category, a class of time or a cause of idle time; ok is false for other
+// names.
 func Colour(name string) (class string, ok bool) {
 	m, ok := fixed[name]
 	return string(m), ok
 }
 
-// palette is the number of colours in the style sheet for series that have no colour of their own (a device, a
-// percentile, a side), after Okabe and Ito, which the colour-blind can tell apart.
+// palette is the number of colours in the style sheet for series without a fixed colour (a device, a percentile, a
+// side), after Okabe and Ito, which colour-blind readers can distinguish.
 const palette = 8
 
-// grey is the colour of what is nothing.
+// grey is the index of the neutral colour.
 const grey = 6
 
 func colour(i int) markup { return "c" + num(i%palette) }
 
-// partColour is the colour of the i-th part of a whole: its own, or the next of the palette.
+// partColour is the colour of the i-th part of a whole: its fixed one, or the next of the palette.
 func partColour(i int, name string) markup {
 	if class, ok := fixed[name]; ok {
 		return class
@@ -47,5 +47,5 @@ func partColour(i int, name string) markup {
 	return colour(i)
 }
 
-// seriesColour is the colour of the i-th series, whatever it is called.
+// seriesColour is the colour of the i-th series, regardless of its name.
 func seriesColour(i int, _ string) markup { return colour(i) }

@@ -8,21 +8,21 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// dotsEdge is the part of the axis that is left free at both ends.
+// dotsEdge is the share of the axis that is left free at each end.
 const dotsEdge = 0.01
 
 // dotsHeight is the height of a row of dots, in pixels.
 const dotsHeight = 56
 
-// dots draws a row for each series and in it a dot for each value, at its place from left to right. From top to
-// bottom they stand in their order, so that a drift is a slope. A line marks the median.
+// dots draws a row for each series, and in it a dot for each value, placed from left to right. From top to bottom dots
+// follow their order, so that a drift shows as a slope. A line marks the median.
 func (p *page) dots(c doc.Chart) {
 	var all []float64
 	for _, s := range c.Series {
 		all = append(all, s.Values...)
 	}
 	x := newAxis(false, all)
-	edge := (x.high - x.low) * dotsEdge // so that no dot is cut
+	edge := (x.high - x.low) * dotsEdge // so that no dot is cut off
 	x.low, x.high = x.low-edge, x.high+edge
 	p.put("<div class=\"bars\">\n")
 	for k, s := range c.Series {
@@ -56,7 +56,7 @@ func (p *page) dots(c doc.Chart) {
 	p.put("<span></span></div>\n</div>\n<p class=\"muted\">" + text(words) + "</p>\n")
 }
 
-// sideColour is the colour of a side of a comparison, and of any other row the next of the palette.
+// sideColour is the colour of a side of a comparison; other rows take the next of the palette.
 func sideColour(i int, side string) markup {
 	switch side {
 	case "base":

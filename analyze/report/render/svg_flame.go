@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// Values of a box of a flame: plain ones are as wide as their total; those of a change stand for both sides.
+// Number of values per box of a flame: a plain box is as wide as its total; a box of a change has both sides.
 const (
 	flameValues  = 4 // depth, start, total, self
 	changeValues = 5 // depth, start, width, base, head
@@ -77,11 +77,11 @@ func flameCategories(c doc.Chart) []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// phoneRoom is how many characters a drawing on a phone has room for.
+// phoneRoom is how many characters fit into a drawing on a phone.
 const phoneRoom = 42
 
-// fitting is as much of a name as a box has room for that takes a share of a drawing in a wide window; empty if that
-// is next to nothing. A narrower window cuts it.
+// fitting returns as much of a name as fits into a box with this share of a drawing in a wide window; empty if that is
+// next to nothing. A narrower window cuts it off.
 func fitting(name string, share float64) string {
 	const room, least = 150, 4 // characters
 	n := int(share * room)
@@ -94,8 +94,8 @@ func fitting(name string, share float64) string {
 	return name
 }
 
-// flameColour is the colour of a box: a range of the capture has no colour of its own, whatever it is called, and a
-// kernel has that of its category.
+// flameColour is the colour of a box: ranges all have the same colour, whatever their names, and a kernel has that of
+// its category.
 func flameColour(s doc.Series) markup {
 	switch class, ok := fixed[s.Category]; {
 	case ok:
@@ -106,7 +106,7 @@ func flameColour(s doc.Series) markup {
 	return "range"
 }
 
-// A change is red if there is more and green if there is less, in three steps by its share of the whole.
+// A change is red for an increase and green for a decrease, in three steps by its share of the whole.
 var (
 	changeSteps   = [3]float64{0.0005, 0.005, 0.02}
 	changeClasses = [7]markup{"less3", "less2", "less1", "even", "more1", "more2", "more3"}

@@ -10,8 +10,8 @@ import (
 // multiplesHeight is the height of a row, in pixels.
 const multiplesHeight = 40
 
-// multiples draws a small histogram for each series, a row each, all on one axis; labels are where the bins begin. A
-// column is as high as its share of the largest one of all rows.
+// multiples draws a small histogram for each series, one per row, all on one axis; labels are the starts of the bins.
+// The height of a column is relative to the largest one of all rows.
 func (p *page) multiples(c doc.Chart) {
 	at, most := xs(c.Series[0]), 0.0
 	for _, s := range c.Series {

@@ -25,7 +25,7 @@ func (p *page) strip(c doc.Chart) {
 	if c.Unit == report.Ratio {
 		most, least = 1, 0
 	}
-	// Values of one thing after another: their height tells more than a shade
+	// Values of things in sequence: their height shows more than a shade
 	if c.Unit != report.Ratio && c.XUnit == "" {
 		p.lines(c)
 		return
@@ -45,7 +45,7 @@ func (p *page) strip(c doc.Chart) {
 		for i, v := range s.Values {
 			lo, hi = min(lo, v), max(hi, v)
 			h := 0.0
-			if bottom := min(least, 0); most > bottom { // also if all of them are equal
+			if bottom := min(least, 0); most > bottom { // also if all are equal
 				h = (v - bottom) / (most - bottom)
 			}
 			b.put("V" + short(40-40*h) + "H" + float(math.Round(float64(i+1)/n*svgScale*100)/100))
@@ -70,7 +70,7 @@ func (p *page) strip(c doc.Chart) {
 	}
 }
 
-// marks draws stretches of the strip above: where they start, and the share of the strip that each takes.
+// marks draws ranges of the strip above: their starts, and the share of the strip that each takes.
 func (p *page) marks(c doc.Chart, series int) {
 	s, whole := c.Series[series], stripLength(c.Series[0])
 	var words []string
@@ -95,7 +95,7 @@ func (p *page) marks(c doc.Chart, series int) {
 	p.put("<span class=\"barvalue\">" + text(most) + "</span></div>\n")
 }
 
-// stripLength is the length of a strip of equal steps, from where they start.
+// stripLength is the length of a strip of equal steps, computed from their starts.
 func stripLength(s doc.Series) float64 {
 	at := xs(s)
 	n := len(at)
@@ -105,10 +105,10 @@ func stripLength(s doc.Series) float64 {
 	return (at[n-1] - at[0]) * float64(n) / float64(n-1)
 }
 
-// heatCap is the quantile of the shades' values at which they end: one outlier would make all others pale.
+// heatCap is the quantile of the values at which shades are darkest: otherwise one outlier would make all others pale.
 const heatCap = 0.99
 
-// heat is a grid of shades, one row per series. It is as dark as it gets from the 99th percentile of its values on.
+// heat draws a grid of shades, one row per series. Values from the 99th percentile on are darkest.
 func (p *page) heat(c doc.Chart) {
 	var values []float64
 	columns := 0

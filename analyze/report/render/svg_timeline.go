@@ -12,8 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
-// Sizes and bounds of a timeline. Marks beyond mostMarks, the shortest ones, and those that nobody could point at are
-// drawn as one path per colour, without words of their own.
+// Sizes and limits of a timeline. The shortest marks beyond mostMarks, and those too short to point at, are drawn as
+// one path per colour, without labels.
 const (
 	laneRow    = 18
 	laneHead   = 16
@@ -21,17 +21,17 @@ const (
 	labelRow   = 14
 	mostMarks  = 110
 	leastMark  = 0.0005 // of the axis
-	namedMark  = 0.07   // of the axis, from which a mark bears its name
-	edgedMark  = 0.005  // likewise, an edge
-	labelShare = 0.0075 // of the axis that a character of a label takes in a window where labels are drawn
+	namedMark  = 0.07   // of the axis: least length of a mark that shows its name
+	edgedMark  = 0.005  // likewise, of a mark with an edge
+	labelShare = 0.0075 // of the axis: width of a label's character, in a window wide enough for labels
 	maxLabels  = 5
 	axisRow    = 18
 	markName   = 60 // characters of a name
 	longAxis   = 10_000.0
 )
 
-// timeline draws the lanes below each other, with their axis on top: places along it are percentages, so that it can be
-// read at any width and the script can widen it.
+// timeline draws lanes below each other, with their axis on top. Positions are percentages, so that it can be read at
+// any width and the script can widen it.
 func (p *page) timeline(t doc.Timeline) {
 	marks := 0
 	for i := range t.Lanes {
@@ -64,7 +64,7 @@ func (p *page) timeline(t doc.Timeline) {
 	p.put("</figure>\n")
 }
 
-// leastShown is the length from which marks are shapes of their own.
+// leastShown is the smallest length of marks that are drawn individually.
 func leastShown(t *doc.Timeline) float64 {
 	var lengths []float64
 	for i := range t.Lanes {
@@ -91,7 +91,7 @@ func laneHeight(l *doc.Lane) int {
 	return h
 }
 
-// labelLines are how many labels a lane has, which stand on lines of their own.
+// labelLines is the number of labels of a lane; each has its own line.
 func labelLines(l *doc.Lane) (n int) {
 	for i := range l.Marks {
 		if l.Marks[i].Label != "" {
@@ -158,7 +158,7 @@ func (p *page) lane(t *doc.Timeline, l *doc.Lane, top int, least float64) {
 				small[class] = &builder{}
 				colours = append(colours, class)
 			}
-			width := short(max(m.Length/t.Length*longAxis, 0.1)) // its own: many of them would look like much
+			width := short(max(m.Length/t.Length*longAxis, 0.1)) // its own length: many of them would look like much
 			small[class].put("M" + num(int(math.Round(m.Start/t.Length*longAxis))) + " " + num(y-top-laneHead) + "h" + width + "v" +
 				num(laneRow-2) + "h-" + width + "z")
 			continue
@@ -173,7 +173,7 @@ func (p *page) lane(t *doc.Timeline, l *doc.Lane, top int, least float64) {
 	p.labels(t, l, top+laneHead+height)
 }
 
-// mark is a shape of its own, with what a pointer over it shows.
+// mark draws an individual mark, with the text shown when a pointer is over it.
 func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 	name := wording.Shorten(Visible(m.Name), markName)
 	words := unit.Format(m.Length, t.Unit) + " at " + unit.Format(m.Start, t.Unit) + ", " + unit.Percent(m.Length/t.Length)
@@ -187,7 +187,7 @@ func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 		class += " edge"
 	}
 	p.put("<rect x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
-		"\" class=\"" + class + "\">" + tip(words) + "</rect>") // as high as the style sheet says
+		"\" class=\"" + class + "\">" + tip(words) + "</rect>") // the style sheet sets the height
 	if m.Length >= namedMark*t.Length && name != "" {
 		p.put("<svg x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
 			"\" height=\"" + num(laneRow-2) + "\"><text class=\"in roomy\" x=\"3\" y=\"12\">" + escape(wording.Shorten(name, 36)) +
@@ -195,9 +195,9 @@ func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 	}
 }
 
-// labels stand below their lane, a line each, with a stroke up to what they are about.
+// labels draws the labels below their lane, one per line, with a stroke up to their marks.
 func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
-	var left, right []*doc.Mark // of their strokes
+	var left, right []*doc.Mark // marks with a stroke to the left or right
 	for i := range l.Marks {
 		switch m := &l.Marks[i]; {
 		case m.Label == "" || len(left)+len(right) == maxLabels:
@@ -207,7 +207,7 @@ func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
 			right = append(right, m)
 		}
 	}
-	// In this order no stroke crosses a label that stands to its left, and few cross one to its right.
+	// In this order no stroke crosses a label to its left, and few cross one to its right.
 	slices.Reverse(right)
 	var texts builder
 	for n, m := range append(right, left...) {
@@ -223,7 +223,7 @@ func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
 	p.put(texts.markup())
 }
 
-// labelList has the labels as a list, for windows too narrow to have them beside their marks.
+// labelList writes the labels as a list, for windows too narrow to draw them.
 func (p *page) labelList(t *doc.Timeline) {
 	var b builder
 	for i := range t.Lanes {
@@ -240,7 +240,7 @@ func (p *page) labelList(t *doc.Timeline) {
 	}
 }
 
-// markColour is the colour of a mark: its own, good or bad, or that of a range.
+// markColour is the colour of a mark: its fixed one, good or bad, or that of a range.
 func markColour(name string) markup {
 	switch name {
 	case "good":

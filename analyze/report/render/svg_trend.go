@@ -11,9 +11,9 @@ import (
 // trendHeight is the height of a trend, in pixels.
 const trendHeight = 240
 
-// trend draws nights from left to right, by series of these styles: points are dots, each in its tone, with its words
-// and a link to its report; level is a step line, with the noise to both sides of it shaded; change and border are
-// upright lines at their nights with their words beside them. All series but the last two have a value for every night.
+// trend draws nights from left to right, by series with these styles: points are dots, each in its tone, with its text
+// and a link to its report; level is a step line, with the noise on both sides shaded; change and border are vertical
+// lines at their nights with text beside them. All series except the last two have a value for every night.
 func (p *page) trend(c doc.Chart) {
 	of := map[string]*doc.Series{}
 	var all []float64
@@ -28,7 +28,7 @@ func (p *page) trend(c doc.Chart) {
 	}
 	n := float64(len(points.Values))
 	y := newAxis(false, all)
-	room := (y.high - y.low) * dotsEdge * 4 // so that no dot is cut, and marks have room for their words
+	room := (y.high - y.low) * dotsEdge * 4 // so that no dot is cut off, and marks have room for their text
 	y.low, y.high = max(y.low-room, 0), y.high+3*room
 	x := func(i int) float64 { return (float64(i) + 0.5) / n }
 	p.plot(y, c.Unit, trendHeight, "group", c.Title+": "+unit.Int(int64(n))+" nights; the numbers follow")
@@ -65,7 +65,7 @@ func (p *page) trend(c doc.Chart) {
 		dot := "<circle" + mark(0, i) + " cx=\"" + percent(x(i), 1) + "\" cy=\"" + short((1-y.at(v))*trendHeight) + "\" r=\"4\" class=\"" +
 			class + "\">" + tip(points.Words[i]) + "</circle>"
 		if dest, ok := safeDest(points.Links[i]); ok && dest != "" {
-			dot = "<a href=\"" + escape(dest) + "\" tabindex=\"-1\" aria-hidden=\"true\">" + dot + "</a>" // the table of nights has it for the keyboard
+			dot = "<a href=\"" + escape(dest) + "\" tabindex=\"-1\" aria-hidden=\"true\">" + dot + "</a>" // keyboard users find the link in the table of nights
 		}
 		p.put(dot)
 	}
@@ -73,7 +73,7 @@ func (p *page) trend(c doc.Chart) {
 	every := max(1, (len(points.Labels)+6)/7)
 	for i := 0; i < len(points.Labels); i += every {
 		var class markup
-		if i/every%3 != 0 { // a phone has room for every third date
+		if i/every%3 != 0 { // a phone only has room for every third date
 			class = " class=\"roomy\""
 		}
 		p.put("<text" + class + " x=\"" + percent(x(i), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(x(i)) + "\">" + text(points.Labels[i]) + "</text>")
@@ -89,7 +89,7 @@ func (p *page) trend(c doc.Chart) {
 	p.put("<p class=\"muted\">" + text(words) + "</p>\n")
 }
 
-// steps is the path of a line that is level over each night, at factor times its value, from left to right or back.
+// steps is the path of a line that is constant over each night, at factor times its value, from left to right or back.
 func steps(values []float64, factor float64, y axis, right bool) markup {
 	var b builder
 	n := len(values)

@@ -8,14 +8,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 )
 
-// TerminalOptions are the choices of [Terminal].
+// TerminalOptions are the options of [Terminal].
 type TerminalOptions struct {
-	Width int  // columns, 100 if 0, at least 40
+	Width int  // columns, at least 40; 0 means 100
 	Color bool // write colours and bold; the caller knows whether it writes to a terminal and whether NO_COLOR is set
 }
 
-// Terminal writes a document as text for a terminal: aligned, wrapped and shortened to the width. Escape sequences are
-// written only for Color, and never come from a name.
+// Terminal writes a document as text for a terminal: aligned, wrapped and shortened to the width. It writes escape
+// sequences only if Color is set, and never from a name.
 func Terminal(w io.Writer, d doc.Document, o TerminalOptions) error {
 	if o.Width == 0 {
 		o.Width = 100
@@ -56,7 +56,7 @@ func toneStyle(t doc.Tone) style {
 	return ""
 }
 
-// frag is visible text in one style. Names may be shortened further.
+// frag is visible text in one style. A name may still be shortened.
 type frag struct {
 	text  string
 	style style
@@ -74,7 +74,7 @@ func (r row) width() int {
 	return n
 }
 
-// indent puts text in front of a line.
+// indent puts text in front of a row.
 func (r row) indent(text string) row { return append(row{{text: text}}, r...) }
 
 type terminal struct {
@@ -82,13 +82,13 @@ type terminal struct {
 	color bool
 }
 
-// narrower is the same terminal with n columns less.
+// narrower returns a terminal with n columns less.
 func (t terminal) narrower(n int) terminal {
 	t.width = max(t.width-n, 20)
 	return t
 }
 
-// line turns a row into bytes.
+// line formats a row, with escape sequences if the terminal has colours.
 func (t terminal) line(r row) string {
 	var text, b strings.Builder
 	for _, f := range r {
@@ -99,7 +99,7 @@ func (t terminal) line(r row) string {
 	if !t.color || safe != whole {
 		return safe
 	}
-	left := len(whole) // the spaces behind it are not written
+	left := len(whole) // trailing spaces are not written
 	for _, f := range r {
 		part := f.text[:min(left, len(f.text))]
 		left -= len(part)
@@ -163,7 +163,7 @@ func (t terminal) block(b doc.Block) []row {
 	return nil // charts
 }
 
-// hang puts a mark before the first line and as many spaces before the others.
+// hang puts a mark before the first line, and as many spaces before the others.
 func (t terminal) hang(mark string, s style, lines []row) []row {
 	for i, l := range lines {
 		switch {

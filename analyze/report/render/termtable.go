@@ -9,11 +9,11 @@ import (
 
 const (
 	gutter    = 2  // columns between two table columns
-	leastName = 16 // what a left-aligned column keeps when it has to shrink
+	leastName = 16 // least width of a left-aligned column that must shrink
 )
 
-// table lays a table out in the width: columns that hold text are shortened first, then wide columns are left out, then
-// the rightmost ones.
+// table fits a table into the width: first it shortens text columns, then it leaves out wide columns, then the
+// rightmost ones.
 func (t terminal) table(tab doc.Table) []row {
 	if len(tab.Columns) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (t terminal) grid(tab doc.Table) [][]row {
 	}
 	add(tab.Rows, "")
 	add(tab.Foot, faint)
-	for _, line := range grid { // before widths are measured: a line must not start like a command of a CI log
+	for _, line := range grid { // before widths are measured: no line may start like a command of a CI log
 		if first := line[0]; len(first) > 0 {
 			first[0].text = logLine(first[0].text)
 		}
@@ -114,7 +114,7 @@ func (t terminal) widths(tab doc.Table, grid [][]row, keep []int) ([]int, bool) 
 	return width, total <= t.width
 }
 
-// drop takes out the rightmost wide column, or the rightmost one.
+// drop removes the rightmost wide column or, if there is none, the rightmost column.
 func drop(tab doc.Table, keep []int) []int {
 	for i := len(keep) - 1; i > 0; i-- {
 		if tab.Columns[keep[i]].Wide {
@@ -124,7 +124,7 @@ func drop(tab doc.Table, keep []int) []int {
 	return keep[:len(keep)-1]
 }
 
-// shrink shortens the longest name of a cell in the middle, or if that is not enough the cell at its end.
+// shrink shortens the longest name of a cell in its middle or, if that is not enough, the cell at its end.
 func shrink(cell row, width int) row {
 	excess := cell.width() - width
 	if excess <= 0 {
@@ -159,10 +159,10 @@ func shrink(cell row, width int) row {
 	return out
 }
 
-// wholeClauses keeps as many of a cell's clauses as fit, or returns nil if not even the first does. Clauses end at a
-// comma or a semicolon with a space behind it.
+// wholeClauses keeps as many clauses of a cell as fit; nil if not even the first one does. A clause ends at a comma or
+// a semicolon that is followed by a space.
 func wholeClauses(cell row, width int) row {
-	used, end, at := 0, -1, 0 // of the last clause that fits: its fragment and how many bytes of it
+	used, end, at := 0, -1, 0 // of the last clause that fits: its fragment, and its length in that in bytes
 	for i, f := range cell {
 		for b, r := range f.text {
 			if (r == ',' || r == ';') && !f.name && strings.HasPrefix(f.text[b+1:], " ") &&
@@ -180,7 +180,7 @@ func wholeClauses(cell row, width int) row {
 	return append(append(row(nil), cell[:end]...), last)
 }
 
-// prefixOf is as much of the start of s as fits into width columns.
+// prefixOf returns the longest start of s that fits into width columns.
 func prefixOf(s string, width int) string {
 	for i, r := range s {
 		if width -= runeWidth(r); width < 0 {

@@ -1,7 +1,7 @@
-// Package render writes documents as markdown and as terminal text, and report tables as CSV. It computes nothing and
-// decides nothing about content: package present did that.
+// Package render writes documents as markdown, as HTML and as terminal text, and report tables as CSV. It computes
+// nothing, and package present decides about content.
 //
-// Names out of a capture are hostile text. What every format promises of them:
+// Names from a capture are untrusted text. Every format guarantees:
 //
 //   - They are shown as literal text: no markup, no link, no mention, no escape sequence comes from a name.
 //   - Characters that cannot be seen or that reorder what is around them (control, bidirectional, zero-width, format
@@ -22,17 +22,17 @@ import (
 // maxMarks is how many combining marks may sit on one character. Real scripts need up to three.
 const maxMarks = 4
 
-// Visible replaces every character that has no shape of its own: newline by ␤, carriage return by ␍, other control
-// characters by their pictures, invisible, reordering and unassigned characters by \u{hex}, invalid bytes by \x{hex}. A
-// combining mark without a base and the fifth mark on one base are written as \u{hex} too. Two number signs that would
-// start a command of a CI log (##[, ##vso[) are broken up. Everything else is kept. Visible(Visible(s)) is Visible(s).
+// Visible replaces every character without a shape: newline by ␤, carriage return by ␍, other control characters by
+// their pictures, invisible, reordering and unassigned characters by \u{hex}, invalid bytes by \x{hex}. A combining
+// mark without a base and the fifth mark on one base become \u{hex} too. Two number signs that would start a command of
+// a CI log (##[, ##vso[) are separated. Everything else is kept. Visible(Visible(s)) is Visible(s).
 func Visible(s string) string {
 	if plain(s) {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s) + 16)
-	marks := maxMarks // a mark at the start or behind a space has no base
+	marks := maxMarks // a mark at the start or after a space has no base
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		at := i
@@ -68,7 +68,7 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// plain reports whether s is printable ASCII without a number sign, which is true of nearly every name.
+// plain reports whether s is printable ASCII without a number sign, as nearly every name is.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] < 0x20 || s[i] > 0x7e || s[i] == '#' {
@@ -78,7 +78,7 @@ func plain(s string) bool {
 	return true
 }
 
-// hidden reports whether a character cannot be seen, or changes how others are shown.
+// hidden reports whether a character is invisible, or changes how others are shown.
 func hidden(r rune) bool {
 	return r != ' ' && !unicode.IsPrint(r) ||
 		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
@@ -96,11 +96,11 @@ func logCommand(before, rest string) bool {
 	return strings.HasPrefix(rest, "[")
 }
 
-// unnamed stands for a name that is the empty string.
+// unnamed replaces an empty name.
 const unnamed = "(unnamed)"
 
-// logLine breaks up a workflow command ("::error::") at the start of a line of output. It is the last thing done to a
-// line, and changes no line that is not one.
+// logLine breaks up a workflow command ("::error::") at the start of an output line. It must be the last step on a
+// line, and leaves all other lines unchanged.
 func logLine(line string) string {
 	rest := strings.TrimLeft(line, " ")
 	if !strings.HasPrefix(rest, "::") {

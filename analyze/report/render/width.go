@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// runeWidth is the number of terminal columns a visible character takes: 0, 1 or 2. A character whose East Asian width
-// is ambiguous counts as 1, as terminals have it outside East Asia.
+// runeWidth is the number of terminal columns of a visible character: 0, 1 or 2. A character of ambiguous East Asian
+// width counts as 1, as in terminals outside East Asia.
 func runeWidth(r rune) int {
 	if r < 0x300 {
 		return 1
@@ -32,7 +32,7 @@ func textWidth(s string) int {
 	return n
 }
 
-// fit shortens s in the middle to at most columns.
+// fit shortens s in the middle to at most the given number of columns.
 func fit(s string, columns int) string {
 	if textWidth(s) <= columns {
 		return s
@@ -52,7 +52,7 @@ func fit(s string, columns int) string {
 	return string(r[:head]) + "…" + string(r[tail:])
 }
 
-// pad fills s with spaces to so many columns, on its left if right-aligned.
+// pad fills s with spaces up to the given number of columns, on the left if right is set.
 func pad(s string, columns int, right bool) string {
 	n := columns - textWidth(s)
 	if n <= 0 {
