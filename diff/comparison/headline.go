@@ -63,7 +63,7 @@ func (c *Comparison) wayBack() (best *Row) {
 		}
 		sure := g.Class == Improved || g.Class == Regressed
 		parts := sure && row.Class == Unsettled
-		sure = parts || sure && (g.P == nil || *g.P <= c.Policy.Alpha)
+		sure = parts || sure && Value(g.P) <= c.Policy.Alpha
 		if !parts && size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
 			continue
 		}
