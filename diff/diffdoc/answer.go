@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// answerBlocks are the answer under its size: both values, a line for each cause, and what else there is to know.
+// answerBlocks is the answer below the size of the change: both values, a line for each cause, and the notes.
 func answerBlocks(c *comparison.Comparison) []doc.Block {
 	var list []doc.Block
 	if p := sidesOf(&c.Answer); len(p) > 0 {
@@ -24,7 +24,7 @@ func answerBlocks(c *comparison.Comparison) []doc.Block {
 	return list
 }
 
-// notes are what else there is to know; of a first run the verdict's line says all.
+// notes returns the answer's notes; none for a first run, whose verdict line says all.
 func notes(c *comparison.Comparison) []string {
 	if c.FirstRun() {
 		return nil
@@ -32,7 +32,7 @@ func notes(c *comparison.Comparison) []string {
 	return c.Answer.Notes
 }
 
-// sidesOf are both values of the answer, what they are of, and in how many steps the change is.
+// sidesOf states both values of the answer, what they measure, and in how many steps the change is.
 func sidesOf(a *comparison.Answer) []doc.Span {
 	text := a.Sides()
 	if a.Of != nil {
@@ -44,7 +44,7 @@ func sidesOf(a *comparison.Answer) []doc.Span {
 	return doc.Spans(doc.Strong(text))
 }
 
-// causeList is a line for each cause, and one for what they leave.
+// causeList has a line for each cause, and one for the rest.
 func causeList(a *comparison.Answer) (l doc.List) {
 	for i := range a.Rows {
 		r := &a.Rows[i]
@@ -56,7 +56,8 @@ func causeList(a *comparison.Answer) (l doc.List) {
 	return l
 }
 
-// sentence ends with a full stop, and begins with a capital where its first word is no name.
+// sentence joins parts to a sentence that ends with a full stop, and that begins with a capital unless its first word
+// is a name.
 func sentence(parts []string) string {
 	text := strings.Join(parts, "; ")
 	if word, _, _ := strings.Cut(text, " "); strings.Trim(word, "abcdefghijklmnopqrstuvwxyz,") == "" && word != "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// attributionTable splits the change twice: by class, and, indented, each class into what it is made of: idle time by
-// cause, compute and exposed communication by kernel, those that changed most and the rest of the class in one row. The
-// shares of each of the two levels sum to 100 %.
+// attributionTable splits the change twice: by class and, indented, each class into its parts: idle time by cause;
+// compute and exposed communication by kernel, those that changed most and the rest of the class in one row. The shares
+// of each level sum to 100 %.
 func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.Table, bool) {
 	a := &c.Attribution
 	if len(a.Rows) == 0 || a.TotalDelta == 0 {
@@ -70,7 +70,7 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 	return t, true
 }
 
-// deltaBars are how far a bar behind each change reaches: the largest fills its half.
+// deltaBars returns how far the bar behind each change reaches, -1 to 1: the largest is 1 or -1; nil if all are 0.
 func deltaBars(deltas []float64) []float64 {
 	most := 0.0
 	for _, d := range deltas {
@@ -86,13 +86,13 @@ func deltaBars(deltas []float64) []float64 {
 	return list
 }
 
-// partOf begins a row that is a part of the class above it.
+// partOf begins a row for a part of the class above it.
 const partOf = "└ "
 
-// partOfPart begins a row that is a part of the part above it; spaces in front would be lost in tables of markdown.
+// partOfPart begins a row for a part of the part above it; markdown tables would drop leading spaces.
 const partOfPart = "└─ "
 
-// attributionRows are the classes, each with its parts behind it.
+// attributionRows returns the classes, each followed by its parts.
 func attributionRows(a *comparison.Attribution, kernels int) []comparison.AttributionRow {
 	shown := movedKernels(a, kernels)
 	var rows []comparison.AttributionRow
@@ -130,7 +130,7 @@ func attributionRows(a *comparison.Attribution, kernels int) []comparison.Attrib
 	return rows
 }
 
-// hostCauses are what the launching thread did, where the captures tell more than that they do not know.
+// hostCauses lists what the launching thread did; nil if the captures do not show it.
 func hostCauses(a *comparison.Attribution) (rows []comparison.AttributionRow) {
 	told := false
 	for _, r := range a.Rows {
@@ -145,7 +145,7 @@ func hostCauses(a *comparison.Attribution) (rows []comparison.AttributionRow) {
 	return rows
 }
 
-// movedKernels are the kernels that make up a part of the change worth showing, those that changed most first.
+// movedKernels returns the kernels whose part of the change is worth showing, largest changes first.
 func movedKernels(a *comparison.Attribution, limit int) []comparison.AttributionRow {
 	var list []comparison.AttributionRow
 	for _, r := range a.Rows {
@@ -159,7 +159,7 @@ func movedKernels(a *comparison.Attribution, limit int) []comparison.Attribution
 	return list[:min(len(list), limit)]
 }
 
-// display is the display name of a kernel of either side.
+// display returns the display name of a kernel of either side.
 func display(c *comparison.Comparison, name string) string {
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
@@ -173,12 +173,12 @@ func display(c *comparison.Comparison, name string) string {
 	return name
 }
 
-// kernelMatters is the share of the change below which a kernel's part is not shown with the causes.
+// kernelMatters is the smallest share of the change, 0 to 1, for a kernel to be shown with the causes.
 const kernelMatters = 0.05
 
 func attributionText(c *comparison.Comparison) string {
 	text := "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, kernels to compute and exposed communication."
-	if math.Abs(c.Attribution.Residual) < 0.5 { // the clock counts nanoseconds: less is the rounding of means
+	if math.Abs(c.Attribution.Residual) < 0.5 { // less than the resolution of the clock (ns) is the rounding of means
 		return text + " Nothing is left over."
 	}
 	return text + " Residual " + unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."

@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// WriteHTML writes the comparison as one page for a browser, which loads nothing from elsewhere.
+// WriteHTML writes the comparison as one page for a browser, which loads nothing else.
 func WriteHTML(w io.Writer, c *comparison.Comparison, sides Links) error {
 	title := "explain: " + strings.ToLower(verdictWord(c.Verdict).Text)
 	if len(c.Base.Names) > 0 && len(c.Head.Names) > 0 {
@@ -18,17 +18,17 @@ func WriteHTML(w io.Writer, c *comparison.Comparison, sides Links) error {
 	return render.HTML(w, Browser(c, sides), render.HTMLOptions{Title: title})
 }
 
-// Links are where the pages of the reports lie, base and head, as seen from the page of the comparison; empty: nowhere
-// near.
+// Links are the paths of the base's and the head's report pages, relative to the comparison's page; empty: there is
+// none.
 type Links struct{ Base, Head string }
 
-// The groups of the page's contents, as the report's page has them.
+// The groups of the page's table of contents, as on the report's page.
 const (
 	groupAnswer   = "Answer"
 	groupEvidence = "Evidence"
 )
 
-// Browser is the comparison for a browser: the answer, the step before and after, how sure it is, and every row.
+// Browser returns the comparison for a browser: the answer, the step before and after, the evidence, and every row.
 func Browser(c *comparison.Comparison, links Links) doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: append(verdictSymbol(c.Verdict), verdictLine(c)[1:]...)})
@@ -72,7 +72,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 	return d
 }
 
-// everyNumber are the parts that are folded: where the change is, and each row that was compared.
+// everyNumber returns the folded parts: where the change is, and each row that was compared.
 func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 	fold := func(id, title string, blocks ...doc.Block) {
 		if len(blocks) > 0 {
@@ -111,7 +111,7 @@ func everyNumber(c *comparison.Comparison) (list []doc.Block) {
 	return list
 }
 
-// named gives the column of relative changes a name, which on a page is a button and is read aloud.
+// named gives the column of relative changes a title, which on a page is a button and is read aloud.
 func named(t doc.Table) doc.Table {
 	for i := range t.Columns {
 		if t.Columns[i].Title == "" {
@@ -121,18 +121,18 @@ func named(t doc.Table) doc.Table {
 	return t
 }
 
-// opening is what every page begins with: the verdict and its size, the values, the causes, what was compared, and what
-// limits the answer.
+// opening is how every page begins: the verdict and the size of the change, the values, the causes, what was compared,
+// and what limits the answer.
 func opening(c *comparison.Comparison) []doc.Block {
 	list := append([]doc.Block{doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}}, answerBlocks(c)...)
 	return append(append(list, doc.P(sides(c))), reasons(c)...)
 }
 
-// shows reports whether numbers of both sides may stand beside each other: those of different work or of different
-// machines say nothing.
+// shows reports whether numbers of both sides may be shown side by side: if the work or the machines differ, they mean
+// nothing.
 func shows(c *comparison.Comparison) bool { return c.Comparable || c.FirstRun() || c.Identical }
 
-// sure is what the answer stands on: what was judged, the times of single units, and what was looked at.
+// sure shows the basis of the answer: what was judged, the times of single units, and what was checked.
 func sure(c *comparison.Comparison) (list []doc.Block) {
 	var pair doc.Beside
 	if f, ok := forest(c); ok {
@@ -150,7 +150,7 @@ func sure(c *comparison.Comparison) (list []doc.Block) {
 	return append(list, doc.P(sides(c)), doc.P(checkedText(c)))
 }
 
-// reportsOf leads to the reports of both sides.
+// reportsOf links to the reports of both sides.
 func reportsOf(l Links) (spans []doc.Span) {
 	for _, side := range [][2]string{{"report of the base", l.Base}, {"report of the head", l.Head}} {
 		if side[1] != "" {
@@ -163,8 +163,8 @@ func reportsOf(l Links) (spans []doc.Span) {
 	return spans
 }
 
-// settling is the command that would answer what this comparison does not; empty if it answers, or where other
-// captures of the same would not.
+// settling is the command that would answer what this comparison leaves open; empty if nothing is open, or if new
+// captures of the same work would not help.
 func settling(c *comparison.Comparison) string {
 	if c.Verdict != comparison.Inconclusive || c.FirstRun() || len(c.Reasons) == 0 {
 		return ""
@@ -179,7 +179,7 @@ func settling(c *comparison.Comparison) string {
 	return ""
 }
 
-// verdictSymbol is the verdict with a sign that is told apart without colour.
+// verdictSymbol is the verdict with a sign that can be recognised without colour.
 func verdictSymbol(v comparison.Verdict) []doc.Span {
 	sign, word := map[comparison.Verdict]string{comparison.Pass: "✓ ", comparison.Warn: "! ", comparison.Inconclusive: "? "}[v], verdictWord(v)
 	if sign == "" && v != comparison.None {
@@ -189,7 +189,7 @@ func verdictSymbol(v comparison.Verdict) []doc.Span {
 	return doc.Spans(word)
 }
 
-// causeTable has a bar for each cause, as long as its change, and a row for what they leave.
+// causeTable has a bar for each cause, as long as its change, and a row for the rest.
 func causeTable(a *comparison.Answer) doc.Table {
 	t := doc.Table{ID: "answer", Columns: doc.Cols(">Change", "", "Cause")}
 	var deltas []float64

@@ -24,7 +24,7 @@ func WriteCalibrationText(w io.Writer, c *noise.Calibration, out string, o rende
 	return render.Terminal(w, CalibrationPage(c, out), o)
 }
 
-// CalibrationPage is what explain policy init --format text prints.
+// CalibrationPage returns what explain policy init --format text prints.
 func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "calibration", "Noise of "+wording.Count(c.Captures, "capture")+" of one commit"))
@@ -79,7 +79,7 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	return d
 }
 
-// largest are the kernels with most time per unit.
+// largest returns the kernels with the most time per unit.
 func largest(c *noise.Calibration) []*noise.Metric {
 	list := c.LargestKernels()
 	return list[:min(len(list), calibrationKernels)]
@@ -98,7 +98,7 @@ func noiseTable(list []*noise.Metric) doc.Table {
 	return t
 }
 
-// leftOut says what the suggested rules would have made of each capture against the others.
+// leftOutBlocks says how the suggested rules would have judged each capture against the others.
 func leftOutBlocks(c *noise.Calibration) []doc.Block {
 	text := "Each capture against the others, by the suggested thresholds: " + wording.Count(c.FalseAlarms,
 		"false alarm") + " in " + wording.Count(len(c.LeaveOneOut), "comparison") + "."

@@ -15,7 +15,7 @@ import (
 )
 
 // forest draws the rows that a rule judged: each change with its interval, the noise floor and the limit of the rule,
-// so that the decision can be seen.
+// so that the decision is visible.
 func forest(c *comparison.Comparison) (doc.Chart, bool) {
 	series := map[string]*doc.Series{}
 	var list []doc.Series
@@ -49,7 +49,7 @@ func forest(c *comparison.Comparison) (doc.Chart, bool) {
 		case x != nil:
 			low, high = x.Low-1, x.High-1
 		}
-		if r.NoiseFloor != nil && gate.Tested != nil { // what repeats exactly has no noise
+		if r.NoiseFloor != nil && gate.Tested != nil { // exactly repeating values have no noise
 			noise = comparison.Value(r.NoiseFloor)
 		}
 		if gate.Limit != nil {
@@ -66,7 +66,7 @@ func forest(c *comparison.Comparison) (doc.Chart, bool) {
 		Unit: report.Ratio, XTitle: "Metric", Series: list}, len(list[0].Values) > 0
 }
 
-// causeBlocks are the attribution as drawings and as a table.
+// causeBlocks shows the attribution as drawings and as a table.
 func causeBlocks(c *comparison.Comparison) []doc.Block {
 	var blocks []doc.Block
 	r := timeRow(c)
@@ -90,7 +90,7 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 	return blocks
 }
 
-// timeRow is the judged mean time of the unit that the attribution is of; nil if it was not judged.
+// timeRow returns the row of the unit's mean time that the attribution explains; nil if it was not judged.
 func timeRow(c *comparison.Comparison) *comparison.Row {
 	for _, metric := range []string{"unit.time.mean", "unit.time.p50"} {
 		for i := range c.Primary {
@@ -103,14 +103,14 @@ func timeRow(c *comparison.Comparison) *comparison.Row {
 	return nil
 }
 
-// Bounds of the parts that are drawn: how many, and the share of all changes below which one is no bar.
+// Limits of the drawn parts: their number, and the smallest share of all changes for a bar of its own.
 const (
 	drawnParts = 14
 	leastPart  = 0.02
 )
 
-// changes are the parts of the change of one unit, from zero: categories of kernels, exposed copies and causes of idle
-// time, which sum to it. Small parts are added up. What is within the noise floor of the unit's time is shaded.
+// changes draws the parts of the change of one unit, from zero: categories of kernels, exposed copies and causes of
+// idle time, which sum to it. Small parts are summed up. The noise floor of the unit's time is shaded.
 func changes(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 	a := &c.Attribution
 	var parts []comparison.AttributionRow
@@ -141,7 +141,7 @@ func changes(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 		s.Labels, s.Values = append(s.Labels, name), append(s.Values, r.Delta)
 		rest -= r.Delta
 	}
-	if math.Abs(rest) >= 0.5 { // the residual of the rounding of means is no part
+	if math.Abs(rest) >= 0.5 { // the rounding residual of means is not a part
 		name := "rounding"
 		if small > 0 {
 			name = wording.Count(small, "small part")
@@ -157,7 +157,7 @@ func changes(c *comparison.Comparison, r *comparison.Row) (doc.Chart, bool) {
 	return chart, true
 }
 
-// classes are both sides' units by class.
+// classes draws both sides' units by class.
 func classes(c *comparison.Comparison) (doc.Chart, bool) {
 	base, head := doc.Series{Name: "base"}, doc.Series{Name: "head"}
 	for _, r := range c.Attribution.Rows {
@@ -173,11 +173,11 @@ func classes(c *comparison.Comparison) (doc.Chart, bool) {
 	return chart, len(base.Values) > 0
 }
 
-// drawnKernels bounds the kernels of the drawing.
+// drawnKernels bounds the kernels in the drawing.
 const drawnKernels = 24
 
-// kernelBlocks are the changes of kernels, drawn with most change first, and all of them as a table. Kernels of which a
-// change cannot be told from none stand in one line with their sum.
+// kernelBlocks shows the changes of kernels: a drawing of the largest ones, and a table of all. Kernels without a
+// detectable change share one line with their sum.
 func kernelBlocks(c *comparison.Comparison) []doc.Block {
 	var blocks []doc.Block
 	var list []*comparison.Kernel
@@ -238,7 +238,7 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 	return blocks
 }
 
-// kernelLabel is a kernel's name, or "A → B" where one replaced the other.
+// kernelLabel is a kernel's name, or "A → B" if one kernel replaced another.
 func kernelLabel(k *comparison.Kernel) string {
 	switch {
 	case k.BaseShort == nil && k.HeadShort == nil:
@@ -253,7 +253,7 @@ func kernelLabel(k *comparison.Kernel) string {
 	return comparison.Value(k.BaseShort)
 }
 
-// apiBlocks are the host calls, with what each costs more or less in one unit.
+// apiBlocks shows the host calls, with the change of each one's time per unit.
 func apiBlocks(c *comparison.Comparison) []doc.Block {
 	t, ok := apiTable(c, false)
 	if !ok {
@@ -269,13 +269,13 @@ func apiBlocks(c *comparison.Comparison) []doc.Block {
 	return []doc.Block{doc.P(doc.Text(text).With(doc.Muted)), t}
 }
 
-// callCost is by how much a unit's calls cost more, in ns.
+// callCost is the change of a unit's time in these calls, head minus base, in ns.
 func callCost(a *comparison.API) float64 {
 	return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime)
 }
 
-// distribution draws the times of single units: a dot for each, in a row for each capture, and where captures are not
-// told apart as columns over each other.
+// distribution draws the times of single units: a dot for each, in a row for each capture; or, if captures are not
+// recorded separately, a histogram of each side.
 func distribution(c *comparison.Comparison) []doc.Block {
 	x := &c.Distribution
 	dots := doc.Chart{ID: "distribution", Title: "Times of single units, a row for each capture", Kind: "dots",
@@ -316,8 +316,7 @@ func distribution(c *comparison.Comparison) []doc.Block {
 		Series: []doc.Series{series("base", x.Base), series("head", x.Head)}}}
 }
 
-// obstacles are what keeps the sides from being compared, side by side: what has to become the same, and what differs
-// besides.
+// obstacles lists side by side what prevents a comparison and must become equal, and what else differs.
 func obstacles(c *comparison.Comparison) (doc.Table, bool) {
 	t := doc.Table{ID: "obstacles", Columns: doc.Cols("What differs", "Base", "Head", "In the way")}
 	if c.Comparable || c.FirstRun() {
@@ -336,7 +335,7 @@ func obstacles(c *comparison.Comparison) (doc.Table, bool) {
 			return why.Field != "" && why.Base == r.Base && why.Head == r.Head ||
 				r.Field == "unit" && why.Code == comparison.NoUnit
 		}) {
-			continue // stands above
+			continue // is listed above
 		}
 		t.Row(strings.ReplaceAll(r.Field, "_", " "), residueValue(r.Base), residueValue(r.Head), "✓ no")
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// CommentOptions say what stands around a comparison in a comment, and how long it may be. Strings may hold anything:
-// what is not explain's own is escaped like the names of a capture.
+// CommentOptions are the options of [Comment]. Strings may hold anything: text that is not explain's own is escaped
+// like the names of a capture.
 type CommentOptions struct {
-	Limit int    // bytes of the markdown, which are never fewer than characters; 0 means 60,000
-	Title string // names this comment where a pull request has several; may be empty
-	// what the reader has to know before the numbers: a first run, another policy at the base, …
+	Limit int    // size of the markdown in bytes, which is never less than in characters; 0 means 60,000
+	Title string // names this comment if a pull request has several; may be empty
+	// facts to know before reading the numbers: a first run, another policy at the base, …
 	Notes      [][]doc.Span
 	Provenance Provenance
-	// AcceptLabel is the label that accepts a failure, and Reproduce the command that compares again. Empty: not said.
+	// AcceptLabel is the label that accepts a failure, and Reproduce the command that compares again. Empty: not shown.
 	AcceptLabel, Reproduce string
-	Today                  time.Time // a month from which suggested waivers end; zero: they have no day
+	Today                  time.Time // suggested waivers end one month later; zero: they have no date
 }
 
-// What Provenance calls the policy if no file was given.
+// Values of Provenance.Policy if no file was given.
 const (
 	DefaultRules = "default rules"
 	FlagRules    = "rules of --fail-on"
@@ -38,16 +38,16 @@ type Provenance struct {
 	Policy           string // which policy judged
 	RunURL           string // of the workflow run, http or https
 	BaseRunURL       string // of the run that measured the base
-	PageURL          string // of diff.html, or of the page of artifacts that lists it
-	FailedJob        string // that left nothing to judge, and FailedURL its log
+	PageURL          string // of diff.html, or of the artifact page that lists it
+	FailedJob        string // job that left nothing to judge; FailedURL is its log
 	FailedURL        string
-	Artifact         string // that holds the whole report
+	Artifact         string // artifact with the whole report
 }
 
-// Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict, counts,
-// cause, the judged numbers and what to do next, and the rest folded. If it does not fit, it loses in this order:
-// rows of long tables, with the number of rows left out in their place; the folded parts; everything but the verdict.
-// It is never cut inside a row or a folded part.
+// Comment returns a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict,
+// counts, cause, the judged numbers and what to do next, and the rest folded. If it does not fit, it drops in this
+// order: rows of long tables, with the number of dropped rows in their place; the folded parts; everything except the
+// verdict. It is never cut inside a row or a folded part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, []func() doc.Document{
@@ -61,7 +61,7 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 
 // ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
 func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
-	o.Provenance.PageURL = "" // a comparison that was not made has none
+	o.Provenance.PageURL = "" // there is no page, because no comparison was made
 	p := commentPage{o: &o}
 	title := doc.Spans(verdictWord(v), " nothing was judged")
 	if o.Title != "" {
@@ -90,8 +90,8 @@ func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	})
 }
 
-// fit renders the first of several documents, each shorter than the one before, that fits or does when rows of its
-// tables and lists are cut. The last one is taken as it is.
+// fit renders the first of several ever shorter documents that fits, if need be with fewer rows in tables and lists. If
+// none fits, it returns the last one.
 func fit(limit int, stages []func() doc.Document) string {
 	if limit <= 0 {
 		limit = commentLimit
@@ -124,17 +124,17 @@ func fitRows(page doc.Document, limit int) (string, bool) {
 	return best, best != ""
 }
 
-// leastRows is how many rows of a table are worth showing: a page that fits with fewer only loses its folded
-// parts instead.
+// leastRows is the smallest number of rows worth showing: a page that only fits with fewer drops its folded parts
+// instead.
 const leastRows = 3
 
 func markdownText(d doc.Document) string {
 	var b strings.Builder
-	_ = render.Markdown(&b, d, render.MarkdownOptions{Compact: true}) // a strings.Builder takes everything
+	_ = render.Markdown(&b, d, render.MarkdownOptions{Compact: true}) // a strings.Builder returns no errors
 	return b.String()
 }
 
-// cutRows keeps the first rows of every table and list, and says how many it left out.
+// cutRows keeps the first rows of every table and list, and adds how many it left out.
 func cutRows(d doc.Document, rows int) doc.Document {
 	return doc.Document{Blocks: cutBlocks(d.Blocks, rows)}
 }
@@ -173,13 +173,13 @@ func leftOutText(n int, noun string) doc.Span {
 	return doc.Text(wording.Count(n, noun) + " left out, full report in the artifact").With(doc.Muted)
 }
 
-// commentPage makes the documents of one comment.
+// commentPage builds the documents of one comment.
 type commentPage struct {
 	c *comparison.Comparison
 	o *CommentOptions
 }
 
-// document is the comment with the parts it is given between its head and its footer.
+// document is the comment with the given parts between its header and its footer.
 func (p commentPage) document(parts ...[]doc.Block) doc.Document {
 	var d doc.Document
 	d.Add(p.title())
@@ -192,7 +192,7 @@ func (p commentPage) document(parts ...[]doc.Block) doc.Document {
 	return d
 }
 
-// whyFolded is the evidence, folded away under the first screen.
+// whyFolded is the evidence, folded below the first screen.
 func (p commentPage) whyFolded() []doc.Block {
 	_, blocks := p.screen()
 	blocks = append(blocks, reasons(p.c)...)
@@ -204,7 +204,7 @@ func (p commentPage) whyFolded() []doc.Block {
 		Blocks: blocks}}
 }
 
-// headlineOnly is the least that a comment says.
+// headlineOnly is the shortest form of a comment.
 func (p commentPage) headlineOnly() doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), p.verdict())})
@@ -220,8 +220,8 @@ func (p commentPage) leftOut() []doc.Block {
 
 // Bounds of a comment.
 const (
-	commentLimit   = 60_000 // bytes; GitHub takes comments of 65,536 characters, the rest is for a hidden marker
-	commentLevel   = 3      // of its title; the parts are one below
+	commentLimit   = 60_000 // bytes; GitHub allows 65,536 characters, of which the rest is for a hidden marker
+	commentLevel   = 3      // of its title; the parts are one level below
 	causeText      = 700    // characters of the cause
 	commentKernels = 6      // rows of the tables that are not folded
 	commentParts   = 4      // kernels among the parts of the change
@@ -233,7 +233,7 @@ func (p commentPage) verdict() doc.Span {
 	return verdictWord(p.c.Verdict)
 }
 
-// symbol is what a verdict is recognised by.
+// symbol is the sign of a verdict.
 func symbol(v comparison.Verdict) doc.Span {
 	text := map[comparison.Verdict]string{comparison.Pass: "✅", comparison.Warn: "⚠", comparison.Inconclusive: "❔", comparison.Fail: "❌"}[v]
 	if text == "" {
@@ -242,7 +242,7 @@ func symbol(v comparison.Verdict) doc.Span {
 	return doc.Text(text + " ")
 }
 
-// title is the verdict with the size of the change that it stands on: "FAIL +13.8 % slower".
+// title is the verdict with the size of the change that decided it: "FAIL +13.8 % slower".
 func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if a := &p.c.Answer; a.Sides() != "" && a.Size() != "" && strings.HasSuffix(spans[len(spans)-1].Text, a.Size()) {
@@ -259,7 +259,7 @@ func (p commentPage) title() doc.Block {
 	return doc.Heading{Level: commentLevel, Spans: doc.Spans(symbol(p.c.Verdict), spans)}
 }
 
-// notes are what the reader has to know before the numbers: what accepted a failure, and what the caller adds.
+// notes are the facts to know before reading the numbers: what accepted a failure, and the caller's notes.
 func (p commentPage) notes() []doc.Block {
 	n := doc.Note{Kind: doc.Info}
 	if p.c != nil {
@@ -280,7 +280,7 @@ func (p commentPage) notes() []doc.Block {
 	return []doc.Block{n}
 }
 
-// footer says where the numbers come from.
+// footer states the provenance of the numbers.
 func (p commentPage) footer() doc.Block {
 	spans := sides(p.c)
 	for _, part := range append(p.provenance(), doc.Spans("explain ", doc.Name(p.c.Tool.Version))) {
@@ -289,7 +289,7 @@ func (p commentPage) footer() doc.Block {
 	return doc.P(spans)
 }
 
-// provenance is what is known of where the comparison comes from, part by part.
+// provenance lists the known parts of the comparison's provenance.
 func (p commentPage) provenance() [][]doc.Span {
 	var list [][]doc.Span
 	f := &p.o.Provenance
@@ -320,7 +320,7 @@ func (p commentPage) provenance() [][]doc.Span {
 	return list
 }
 
-// shortSHA is a commit as GitHub shortens it.
+// shortSHA shortens a commit as GitHub does.
 func shortSHA(s string) string {
 	if len(s) > 7 {
 		return s[:7]

@@ -9,8 +9,8 @@ import (
 )
 
 // WriteCSV writes one row for each metric, kernel, host call and structural finding that was compared, in base units.
-// kind is metric, kernel, api or structure; name holds the labels of a metric, or what the kernel or the call is called
-// on the base, and head_name what it is called on the head.
+// kind is metric, kernel, api or structure; name is the labels of a metric, or the name of the kernel or call on the
+// base, and head_name its name on the head.
 func WriteCSV(w io.Writer, c *comparison.Comparison) error {
 	t := table(c)
 	return render.CSV(w, &t)

@@ -8,8 +8,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// flame draws both sides' unit by ranges, kernels and idle time: each box as wide as the side that has more of it, red
-// where the head has more and green where it has less.
+// flame draws both sides' unit by ranges, kernels and idle time: each box is as wide as on the side where it is longer,
+// red if the head has more of it and green if it has less.
 func flame(c *comparison.Comparison) []doc.Block {
 	s := c.Step
 	if s == nil || !c.Comparable || len(s.Tree) < 2 {

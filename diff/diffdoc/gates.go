@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// noticedGates are the gates that did not pass, but for those of which there is nothing more to say than that the sides
-// are not comparable.
+// noticedGates returns the gates that did not pass, except those whose only reason is that the sides are not
+// comparable.
 func noticedGates(c *comparison.Comparison) []comparison.Gate {
 	var list []comparison.Gate
 	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn} {
@@ -24,11 +24,11 @@ func noticedGates(c *comparison.Comparison) []comparison.Gate {
 	return list
 }
 
-// gateList is the gates that did not pass, in sentences.
+// gateList lists the gates that did not pass, in sentences.
 func gateList(c *comparison.Comparison, limit int) []doc.Block {
 	gates := slices.DeleteFunc(noticedGates(c), func(g comparison.Gate) bool {
 		return g.Metric == comparison.MetricStructure && g.Verdict == comparison.Warn
-	}) // in a list of their own
+	}) // they have a list of their own
 	if len(gates) == 0 {
 		return nil
 	}
@@ -45,8 +45,8 @@ func gateList(c *comparison.Comparison, limit int) []doc.Block {
 	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
 }
 
-// waiverList is what became of the waivers: what they accepted, and which of them need somebody's hand. Without it a
-// change that broke a rule would pass, and a waiver turn the verdict into warn, and nobody could see why.
+// waiverList lists the waivers that were judged: what they accepted, and which of them need attention. Without it
+// nobody could see why a change that broke a rule passes, or why a waiver turned the verdict into warn.
 func waiverList(c *comparison.Comparison, limit int) []doc.Block {
 	var l doc.List
 	for _, needsHand := range []bool{true, false} {
@@ -66,7 +66,7 @@ func waiverList(c *comparison.Comparison, limit int) []doc.Block {
 	return []doc.Block{doc.H(2, "waivers", "Waivers"), l}
 }
 
-// spans is a waiver and what became of it in one sentence.
+// waiverSpans states a waiver and its result in one sentence.
 func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 	spans := doc.Spans("the waiver of ", doc.Name(w.Rule))
 	if w.Warns() {
@@ -95,7 +95,7 @@ func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 	return append(spans, doc.Text(": "+clip(w.Reason)))
 }
 
-// accepted counts the gates that pass by a waiver only.
+// accepted counts the gates that only pass because of a waiver.
 func accepted(c *comparison.Comparison) int64 {
 	n := int64(0)
 	for i := range c.Gates {
@@ -117,7 +117,7 @@ func idleWaivers(c *comparison.Comparison) int64 {
 	return n
 }
 
-// gateMetric is what a gate judged; a kernel goes by its display name.
+// gateMetric names what a gate judged; a kernel by its display name.
 func gateMetric(c *comparison.Comparison, g *comparison.Gate) doc.Cell {
 	if k, ok := g.Labels["kernel"]; ok && len(g.Labels) == 1 {
 		return doc.Cell{doc.Code(g.Metric), doc.Text(" "), doc.Name(display(c, k))}
@@ -125,7 +125,7 @@ func gateMetric(c *comparison.Comparison, g *comparison.Gate) doc.Cell {
 	return metricCell(g.Metric, g.Labels)
 }
 
-// rule is the rule's name, which is text of the user, and what it tolerates.
+// ruleSpans states the rule's name, which is the user's text, and its threshold.
 func ruleSpans(g *comparison.Gate) []doc.Span {
 	spans := doc.Spans(doc.Name(g.Rule))
 	if g.Threshold != "" && !strings.Contains(g.Rule, ":") {

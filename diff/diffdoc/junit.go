@@ -43,8 +43,8 @@ type (
 )
 
 // WriteJUnit writes a test case for the verdict and one for each gate. A gate that fails is a failure, one that is
-// inconclusive is skipped with its reason, and one that warns or passes has its reason as output. The verdict fails
-// where it is fail, and is an error where it is inconclusive.
+// inconclusive is skipped with its reason, and one that warns or passes has its reason as output. The verdict's test
+// case fails if the verdict is fail, and is an error if it is inconclusive.
 func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 	s := junitSuite{Name: "explain diff", Properties: []junitProperty{
 		{"verdict", string(c.Verdict)}, {"cause", render.Visible(c.Cause)},
@@ -78,7 +78,7 @@ func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 	return s.write(w)
 }
 
-// WriteJUnitError writes the one test case of a run that judged nothing, for the reason in text.
+// WriteJUnitError writes a single test case for a run that judged nothing, with text as the reason.
 func WriteJUnitError(w io.Writer, v comparison.Verdict, text string) error {
 	s := junitSuite{Name: "explain diff", Properties: []junitProperty{{"verdict", string(v)}}}
 	s.verdict(v, text)

@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// changedKernels are the kernels of which something is to be said.
+// changedKernels returns the kernels that changed or have a note.
 func changedKernels(c *comparison.Comparison) []comparison.Kernel {
 	var list []comparison.Kernel
 	for _, k := range c.Kernels {
@@ -18,7 +18,8 @@ func changedKernels(c *comparison.Comparison) []comparison.Kernel {
 	return list
 }
 
-// kernelTable lists kernels; detail adds the effects of count and of time per call, and how they were paired.
+// kernelTable lists kernels; if detail is set, also the effects of count and of time per call, and how kernels were
+// paired.
 func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit int, detail bool) (doc.Table, bool) {
 	if len(kernels) == 0 {
 		return doc.Table{}, false
@@ -68,7 +69,7 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	return t, true
 }
 
-// kernelName shows a replacement as "A → B".
+// kernelName shows a replaced kernel as "A → B".
 func kernelName(k *comparison.Kernel) doc.Cell {
 	base, head := firstOf(k.BaseShort, k.BaseName), firstOf(k.HeadShort, k.HeadName)
 	switch {

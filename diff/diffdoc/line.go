@@ -9,11 +9,11 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// ownWord is what ids of metrics and codes of reasons look like. Nothing else goes into [Comparison.OneLine].
+// ownWord matches ids of metrics and codes of reasons. Nothing else goes into [OneLine].
 var ownWord = pattern.New(`^[a-z][a-z0-9_]{0,30}(\.[a-z0-9_]{1,30}){0,3}$`)
 
-// OneLine is the verdict's number in one line of explain's own words: ids of metrics, codes and numbers, no name out of
-// a capture or a file. It fits where text is dangerous: workflow commands, commit statuses.
+// OneLine states the verdict's number in one line, using only ids of metrics, codes and numbers, and no names from a
+// capture or a file. It is safe where text is dangerous: workflow commands, commit statuses.
 func OneLine(c *comparison.Comparison) string {
 	own := func(s string) string {
 		if ownWord().MatchString(s) {

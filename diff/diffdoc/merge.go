@@ -10,14 +10,14 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Leg is one comparison of several that share a comment: a job of a matrix.
+// Leg is one of several comparisons that share a comment: a job of a matrix.
 type Leg struct {
 	Title      string
 	Comparison *comparison.Comparison
 }
 
-// CombinedComment is several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for each
-// leg, worst first, and each leg folded. It loses rows and parts as [Comment] does.
+// CombinedComment returns several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for
+// each leg, worst first, and each leg folded. To fit, it drops rows and parts as [Comment] does.
 func CombinedComment(legs []Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
 	slices.SortStableFunc(legs, func(a, b Leg) int {
@@ -32,7 +32,7 @@ func CombinedComment(legs []Leg, o CommentOptions) string {
 	})
 }
 
-// Worst is the comparison with the worst verdict, the first of several. There has to be one.
+// Worst returns the comparison with the worst verdict, the first one if there are several. legs must not be empty.
 func Worst(legs []Leg) *comparison.Comparison {
 	return slices.MaxFunc(legs, func(a, b Leg) int {
 		return comparison.Rank(a.Comparison.Verdict) - comparison.Rank(b.Comparison.Verdict)
@@ -105,7 +105,7 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 	return d
 }
 
-// firstCause is the cause that explains most, in one line; else what there is to know.
+// firstCause is the largest cause in one line; if there is none, the first note.
 func firstCause(c *comparison.Comparison) string {
 	if a := &c.Answer; len(a.Rows) > 0 {
 		return unit.Delta(a.Rows[0].Delta, report.Nanoseconds) + " " + clip(a.Rows[0].Text())
@@ -116,7 +116,7 @@ func firstCause(c *comparison.Comparison) string {
 	return ""
 }
 
-// folded has the primary numbers and the evidence of each leg.
+// folded shows the primary numbers and the evidence of each leg.
 func (p mergedPage) folded() []doc.Block {
 	var list []doc.Block
 	for _, l := range p.legs {

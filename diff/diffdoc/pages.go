@@ -28,7 +28,7 @@ func WriteMarkdown(w io.Writer, c *comparison.Comparison, o render.MarkdownOptio
 // Bounds of the terminal's tables.
 const (
 	maxPrimary    = 6
-	maxMeasuredUp = 16 // where numbers are all there is
+	maxMeasuredUp = 16 // if there are only numbers
 	termKernelMax = 8
 	termGates     = 6
 	termResidue   = 4
@@ -36,7 +36,7 @@ const (
 	termText      = 330 // characters of a sentence
 )
 
-// Terminal is what the command prints.
+// Terminal returns what the command prints.
 func Terminal(c *comparison.Comparison) doc.Document {
 	var d doc.Document
 	d.Add(opening(c)...)
@@ -48,7 +48,7 @@ func Terminal(c *comparison.Comparison) doc.Document {
 	if shows(c) {
 		add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
 	}
-	if c.Comparable { // the parts of different work explain nothing
+	if c.Comparable { // parts of different work explain nothing
 		if moved(c) {
 			add(attributionTable(c, termKernelMax, false))
 		}
@@ -102,10 +102,10 @@ func classTone(c comparison.Class) doc.Tone {
 	return doc.Plain
 }
 
-// classWord is a class in its colour.
+// classWord is the name of a class in its colour.
 func classWord(c comparison.Class) doc.Span { return doc.Text(string(c)).With(classTone(c)) }
 
-// ratioText is head over base as a change; empty if it is not known.
+// ratioText formats head over base as a change; empty if it is unknown.
 func ratioText(ratio *float64) string {
 	if ratio == nil {
 		return ""
@@ -113,7 +113,7 @@ func ratioText(ratio *float64) string {
 	return unit.Change(*ratio - 1)
 }
 
-// verdictWord is a verdict as headings have it. A study has none.
+// verdictWord is a verdict as in headings. A study has none.
 func verdictWord(v comparison.Verdict) doc.Span {
 	if v == comparison.None {
 		return doc.Strong("STUDY")
@@ -121,7 +121,7 @@ func verdictWord(v comparison.Verdict) doc.Span {
 	return doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v))
 }
 
-// verdictLine is the verdict with the number it stands on.
+// verdictLine is the verdict with the number that decided it.
 func verdictLine(c *comparison.Comparison) []doc.Span {
 	spans := doc.Spans(verdictWord(c.Verdict))
 	switch {
@@ -149,7 +149,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	return spans
 }
 
-// budgetsLine is what came of the budgets if there is no baseline: what failed comes first.
+// budgetsLine is the result of the budgets if there is no baseline: failures come first.
 func budgetsLine(c *comparison.Comparison) []doc.Span {
 	gates, all := standing(c), c.Counts.GatesChecked
 	if len(gates) == 0 {
@@ -166,7 +166,8 @@ func budgetsLine(c *comparison.Comparison) []doc.Span {
 	return append(spans, doc.Text("; no baseline to compare with"))
 }
 
-// standing are the gates that the verdict stands on, or stood on before a label accepted it; none if it is a pass.
+// standing returns the gates that decide the verdict, or that decided it before a label accepted it; none if it is a
+// pass.
 func standing(c *comparison.Comparison) (list []*comparison.Gate) {
 	verdict := c.Verdict
 	if len(c.Overrides) > 0 {
@@ -180,7 +181,7 @@ func standing(c *comparison.Comparison) (list []*comparison.Gate) {
 	return list
 }
 
-// decisive is the reason that the verdict stands on if no gate counts as that much; nil if one does.
+// decisive returns the reason for the verdict if no gate decides it; else nil.
 func decisive(c *comparison.Comparison) *comparison.Reason {
 	if slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == c.Verdict }) {
 		return nil
@@ -261,7 +262,7 @@ func sides(c *comparison.Comparison) []doc.Span {
 
 func unreplicated(c *comparison.Comparison) bool { return c.Base.Captures < 2 || c.Head.Captures < 2 }
 
-// reasons say why the sides are not comparable, or not conclusive, and what limits trust in them.
+// reasons lists why the sides are not comparable, or not conclusive, and what limits trust in them.
 func reasons(c *comparison.Comparison) []doc.Block {
 	why, doubts := doc.Note{Kind: doc.Info}, doc.Note{Kind: doc.Caution}
 	if !c.Comparable {
@@ -269,7 +270,7 @@ func reasons(c *comparison.Comparison) []doc.Block {
 	}
 	list := c.Reasons
 	if len(list) > 0 && len(c.Answer.Notes) > 0 && !c.Comparable && !c.Identical && !c.FirstRun() {
-		list = list[1:] // the answer says the first one
+		list = list[1:] // the answer already states the first one
 	}
 	for _, r := range list {
 		why.Blocks = append(why.Blocks, doc.P(doc.Code(string(r.Code)), ": "+r.Text))
@@ -291,7 +292,7 @@ func reasons(c *comparison.Comparison) []doc.Block {
 	return notes
 }
 
-// moved reports whether the time of a unit changed, so that there is something to split.
+// moved reports whether the time of a unit changed, so that there is a change to explain.
 func moved(c *comparison.Comparison) bool {
 	for i := range c.Primary {
 		if r := &c.Primary[i]; strings.HasPrefix(r.Metric, "unit.time") && r.Class != comparison.Same {
@@ -301,7 +302,7 @@ func moved(c *comparison.Comparison) bool {
 	return false
 }
 
-// checked says how much was looked at, even when nothing changed.
+// checkedText says how much was checked, even if nothing changed.
 func checkedText(c *comparison.Comparison) []doc.Span {
 	text := gatesText(c)[0].Text + " Compared " + wording.Count(c.Counts.MetricsCompared, "metric")
 	if c.Counts.KernelsCompared > 0 {
@@ -314,7 +315,7 @@ func checkedText(c *comparison.Comparison) []doc.Span {
 	return doc.Spans(text + ".")
 }
 
-// gatesText counts what came of the gates.
+// gatesText counts the results of the gates.
 func gatesText(c *comparison.Comparison) []doc.Span {
 	n := map[comparison.Verdict]int64{}
 	for i := range c.Gates {

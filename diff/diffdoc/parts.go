@@ -10,14 +10,14 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// primary is the table of the primary numbers, each with the rule that judged it and what came of it.
+// primary is the table of the primary numbers, each with the rule that judged it and the result.
 func (p commentPage) primary() (doc.Table, bool) {
 	rows := rowsToShow(p.c, maxPrimary)
 	t, ok := primaryTable(p.c, rows)
 	if !ok {
 		return t, false
 	}
-	n := len(t.Columns) - 1 // the class gives way to the verdict; how each was decided is in the method
+	n := len(t.Columns) - 1 // the verdict replaces the class; the method says how each was decided
 	t.Columns = append(t.Columns[:n:n], doc.Column{Title: "Threshold"}, doc.Column{Title: "Verdict"})
 	for i := range rows {
 		cells := t.Rows[i]
@@ -37,7 +37,7 @@ func (p commentPage) primary() (doc.Table, bool) {
 	return t, true
 }
 
-// gateOf is the gate that judged a row, the last one if several did.
+// gateOf returns the gate that judged a row, the last one if there are several.
 func (p commentPage) gateOf(r *comparison.Row) *comparison.Gate {
 	for i := len(p.c.Gates) - 1; i >= 0; i-- {
 		if g := &p.c.Gates[i]; g.Metric == r.Metric && g.Labels.String() == r.Labels.String() {
@@ -47,8 +47,8 @@ func (p commentPage) gateOf(r *comparison.Row) *comparison.Gate {
 	return nil
 }
 
-// why is the evidence: the parts of the change, the structure, the kernels and host calls that changed, the gates that
-// did not pass.
+// why is the evidence: the parts of the change, the structure, the kernels and host calls that changed, and the gates
+// that did not pass.
 func (p commentPage) why() []doc.Block {
 	c := p.c
 	var list []doc.Block
@@ -87,7 +87,7 @@ func (p commentPage) why() []doc.Block {
 	return list
 }
 
-// details are the folded parts.
+// details returns the folded parts.
 func (p commentPage) details() []doc.Block {
 	c := p.c
 	var list []doc.Block
@@ -137,7 +137,7 @@ func (p commentPage) details() []doc.Block {
 	return list
 }
 
-// residueList has a line for each field, so that a long one is cut between lines.
+// residueList has a line for each field, so that a long list is cut between lines.
 func (p commentPage) residueList() doc.List {
 	var l doc.List
 	for _, r := range p.c.Residue {
@@ -146,7 +146,7 @@ func (p commentPage) residueList() doc.List {
 	return l
 }
 
-// waiverTable has every waiver of the policy and what became of it.
+// waiverTable lists every waiver of the policy and its status.
 func (p commentPage) waiverTable() (doc.Table, bool) {
 	t := doc.Table{ID: "waivers", Columns: doc.Cols("Rule", "Kernels", ">Ceiling", "Expires", "Issue", "Reason",
 		"Status")}
@@ -166,7 +166,7 @@ func (p commentPage) waiverTable() (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// ruleTable counts what came of each rule, in the order in which rules judged first.
+// ruleTable counts the results of each rule, in the order in which rules first judged.
 func (p commentPage) ruleTable() (doc.Table, bool) {
 	type rule struct {
 		gate *comparison.Gate
@@ -204,7 +204,7 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// method says by which statistics the numbers were decided, and where these are written down.
+// method names the statistics that decided the numbers, and where they are documented.
 func (p commentPage) method() doc.Block {
 	text := "Several captures a side are tested with the spread between captures. "
 	if unreplicated(p.c) {

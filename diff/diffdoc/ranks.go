@@ -18,7 +18,7 @@ const (
 	pageSteps = 20
 )
 
-// rankTable is the change of a run rank by rank, or by role: of more than most those that changed most.
+// rankTable shows the change of a run by rank or by role: at most most rows, those that changed most.
 func rankTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	x := c.Ranks
 	if x == nil || len(x.Rows) == 0 {
@@ -75,7 +75,7 @@ func byWords(x *comparison.Ranks) string {
 	return "rank by rank"
 }
 
-// rankSteps are the steps whose slowest rank changed most.
+// rankSteps lists the steps whose slowest rank changed most.
 func rankSteps(c *comparison.Comparison) (doc.Table, bool) {
 	if c.Ranks == nil || len(c.Ranks.Steps) == 0 {
 		return doc.Table{}, false
@@ -94,7 +94,7 @@ func rankSteps(c *comparison.Comparison) (doc.Table, bool) {
 	return t, true
 }
 
-// rankLine is the one line on ranks, if there is one.
+// rankLine is the one line about ranks, if there is one.
 func rankLine(c *comparison.Comparison) []doc.Block {
 	if c.Ranks == nil {
 		return nil
@@ -109,7 +109,7 @@ func rankLine(c *comparison.Comparison) []doc.Block {
 	return blocks
 }
 
-// rankBlocks are what a page says of ranks, of so many rows at most.
+// rankBlocks is what a page shows about ranks, with at most most rows.
 func rankBlocks(c *comparison.Comparison, most int) []doc.Block {
 	t, ok := rankTable(c, most)
 	if !ok {

@@ -16,17 +16,17 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// screenWords bounds the first screen of a comment: what a reader sees before anything is unfolded.
+// screenWords bounds the first screen of a comment: what a reader sees without unfolding anything.
 const (
 	screenWords = 120
 	screenRows  = 3 // of gates
 )
 
-// screen is what stands before the first fold under the title: causes, the gates that the verdict stands on, what to
-// know and what to do. What does not fit into its words is folded, the least important first.
+// screen returns what comes before the first fold below the title: causes, the gates that decided the verdict, notes
+// and what to do. What exceeds screenWords is folded, the least important part first.
 func (p commentPage) screen() (first, folded []doc.Block) {
 	type part struct {
-		rank   int // what has a higher one is folded first
+		rank   int // higher ranks are folded first
 		blocks []doc.Block
 	}
 	var causes []doc.Block
@@ -65,10 +65,10 @@ func (p commentPage) screen() (first, folded []doc.Block) {
 	return first, folded
 }
 
-// causeWords bounds the line of a cause.
+// causeWords bounds the words in the line of a cause.
 const causeWords = 16
 
-// words counts those of some blocks, as a reader does.
+// words counts the words of some blocks.
 func words(blocks []doc.Block) (n int) {
 	for _, w := range strings.Fields(strings.ReplaceAll(markdownText(doc.Document{Blocks: blocks}), "|", " ")) {
 		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
@@ -96,7 +96,7 @@ func clipSpans(spans []doc.Span, most int) []doc.Span {
 	return out
 }
 
-// failing are the gates that the verdict stands on, if that is not a pass.
+// failing lists the gates that decided the verdict, unless it is a pass.
 func (p commentPage) failing() (doc.Table, bool) {
 	t := doc.Table{ID: "failing", Columns: doc.Cols("Gate", ">Base", ">Head", ">Change", "Limit")}
 	if !p.c.Comparable && !p.c.FirstRun() {
@@ -124,8 +124,7 @@ func (p commentPage) failing() (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// unitOf is the unit of what a gate judged, by the row of the same name or by what the name says; empty if nothing
-// does.
+// unitOf is the unit of what a gate judged, taken from the row of the same name or from the name; empty if unknown.
 func (p commentPage) unitOf(g *comparison.Gate) string {
 	for i := range p.c.Primary {
 		if r := &p.c.Primary[i]; g.Of(r) || r.Metric == g.Metric {
@@ -145,7 +144,7 @@ func (p commentPage) unitOf(g *comparison.Gate) string {
 	return report.Count
 }
 
-// limitText is a threshold as people read it: 3 % and 10 µs.
+// limitText formats a threshold for people: 3 % and 10 µs.
 func limitText(threshold string) string {
 	parts := strings.Split(threshold, ",")
 	for i, s := range parts {
@@ -157,7 +156,7 @@ func limitText(threshold string) string {
 	return strings.Join(parts, " and ")
 }
 
-// next says how a verdict is accepted, and when that takes effect, and how to see the comparison again.
+// next says how to accept a verdict and when that takes effect, and how to repeat the comparison.
 func (p commentPage) next() (accept, reproduce []doc.Block) {
 	label := doc.Spans("the label ", doc.Name(p.o.AcceptLabel), " (at once)")
 	var spans []doc.Span
@@ -177,7 +176,7 @@ func (p commentPage) next() (accept, reproduce []doc.Block) {
 			default:
 				spans = doc.Spans("under ", doc.Code("waivers:"), " of the base's policy (once merged) ")
 			}
-			spans = append(spans, doc.Code(w)) // whole: a name would be cut in its middle
+			spans = append(spans, doc.Code(w)) // unshortened: a name would be cut in its middle
 		}
 		if p.o.Provenance.Policy == DefaultRules && len(p.waivers()) > 0 {
 			spans = append(spans, doc.Text("; a new policy begins with "), doc.Code("version: 1"), doc.Text(" and "),
@@ -193,9 +192,9 @@ func (p commentPage) next() (accept, reproduce []doc.Block) {
 	return accept, reproduce
 }
 
-// waivers are the entries of the policy that accept every failure, as a policy file takes them: one for the rules with
-// a relative change, up to that of the worst, and one for the others, which have no such size: a budget, something that
-// is new.
+// waivers returns policy entries that accept every failure, in the format of a policy file: one for the rules with a
+// relative change, with the worst change as ceiling, and one for the others, which have no such size, such as a budget
+// or something new.
 func (p commentPage) waivers() []string {
 	var sized, others []string
 	worst := 0.0
@@ -207,7 +206,7 @@ func (p commentPage) waivers() []string {
 		g := &p.c.Gates[i]
 		switch stands := comparison.Rank(g.CountsAs) >= comparison.Rank(comparison.Inconclusive) || failed(g); {
 		case stands && (!failed(g) || !waivable().MatchString(g.Rule)):
-			return nil // which no waiver accepts: not certain, or a rule without an id
+			return nil // no waiver accepts an uncertain result, or a rule without an id
 		case stands && !hasSize(g):
 			open[g.Rule] = true
 		}
@@ -247,20 +246,20 @@ func (p commentPage) waivers() []string {
 	return list
 }
 
-// waivable are ids of rules, by which a waiver names them. A rule without one goes by its text.
+// waivable matches ids of rules that a waiver can name. A rule without an id is known by its text.
 var waivable = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ._/-]{0,99}$`)
 
-// failed reports whether a gate failed, or would have but for a label that accepted it.
+// failed reports whether a gate failed, or would have failed if a label had not accepted it.
 func failed(g *comparison.Gate) bool {
 	return g.Verdict == comparison.Fail || g.Verdict == comparison.Warn && g.Level == comparison.LevelError
 }
 
-// hasSize reports whether what a gate found is a change that a ceiling bounds.
+// hasSize reports whether the gate's result is a relative change, which a ceiling can bound.
 func hasSize(g *comparison.Gate) bool {
 	return comparison.Value(g.Base) != 0 && g.Head != nil && !strings.ContainsAny(g.Threshold, "<>") && !strings.HasPrefix(g.Threshold, "improve")
 }
 
-// acceptedBy says in the title by what a failure passes; empty if nothing accepted one.
+// acceptedBy says in the title what accepted a failure; empty if nothing did.
 func (p commentPage) acceptedBy() []doc.Span {
 	if len(p.c.Overrides) > 0 {
 		o := p.c.Overrides[0]

@@ -18,15 +18,15 @@ import (
 // Bounds of the drawing of a step.
 const (
 	drawnJoins   = 150
-	drawnStreams = 8 // rows of a side; the others are in the last one
+	drawnStreams = 8 // rows of a side; other streams share the last one
 	labelledRows = 5
-	leastLabel   = 0.004 // of the longer unit, a change that is labelled
-	leastDrawn   = 0.001 // likewise, one that is drawn: less varies from step to step
+	leastLabel   = 0.004 // of the longer unit: smallest change that is labelled
+	leastDrawn   = 0.001 // likewise, that is drawn: smaller ones vary from step to step
 )
 
-// stepFigure lays the mean unit of both sides above each other on one time axis: kernels in the colours of their
-// categories, lines between those that are paired, idle time by cause, and in red where only the head waits longer, in
-// green where it waits less.
+// stepFigure draws the mean unit of both sides below each other on one time axis: kernels in the colours of their
+// categories, lines between paired ones, idle time by cause, and in red where only the head waits longer, in green
+// where it waits less.
 func stepFigure(c *comparison.Comparison) []doc.Block {
 	s := c.Step
 	if s == nil || !c.Comparable || s.Delta == 0 && s.Idle == 0 {
@@ -55,7 +55,7 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 		}
 		used[r.Category] = used[r.Category] || r.Category != ""
 		baseTime, headTime := r.BaseKernel, r.HeadKernel
-		if r.Kind != comparison.RowFolded { // what runs at the same time as others stands in the row of its stream
+		if r.Kind != comparison.RowFolded { // concurrent work is drawn in the row of its stream
 			baseTime, headTime = baseTime+r.BaseHidden, headTime+r.HeadHidden
 		}
 		if r.BasePosition != nil && baseTime > 0 {
@@ -77,7 +77,7 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 		t.Lanes = append(t.Lanes, joins)
 	}
 	t.Lanes = append(t.Lanes, head)
-	if !moved(c) { // what differs is noise, and would be drawn at full height
+	if !moved(c) { // differences are noise, and would be drawn at full height
 		t.Legend = slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(n string) bool { return n == "" })
 		return []doc.Block{t}
 	}
@@ -105,7 +105,7 @@ func stepMark(r *comparison.StepRow, name string, position int64, start, length 
 	return m
 }
 
-// changeLane is the change of the gap before each kernel, where it is in the head; the largest are labelled.
+// changeLane draws the change of the gap before each kernel, at its place in the head; the largest are labelled.
 func changeLane(s *comparison.Step, length float64) doc.Lane {
 	l := doc.Lane{Title: "idle: head less base", Rows: 1}
 	change := func(i int) float64 { return s.Rows[i].HeadGap - s.Rows[i].BaseGap }
@@ -154,7 +154,7 @@ func rowName(s *comparison.Step, i int) string {
 	}
 }
 
-// changeWords say what of a change is in every step, and what in single hiccups.
+// changeWords says how much of a change is in every step, and how much in single hiccups.
 func changeWords(s *comparison.Step, i int, d float64) string {
 	r := &s.Rows[i]
 	text := delta(d) + " before " + rowName(s, i)
@@ -179,7 +179,7 @@ func changeWords(s *comparison.Step, i int, d float64) string {
 	return text + ": " + delta(r.GapMedian) + " in every step"
 }
 
-// stepTable lists the positions with most change, those first.
+// stepTable lists the positions with the largest changes, largest first.
 func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	s := c.Step
 	if s == nil {
@@ -237,7 +237,7 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// shortNames are the short names of kernels that have one, by the full name.
+// shortNames maps full names of kernels to short ones, if they have one.
 func shortNames(c *comparison.Comparison) map[string]string {
 	names := map[string]string{}
 	for i := range c.Kernels {
@@ -252,7 +252,7 @@ func shortNames(c *comparison.Comparison) map[string]string {
 	return names
 }
 
-// shownName is a name of the step as tables show it.
+// shownName is a name of the step as shown in tables.
 func shownName(s *comparison.Step, short map[string]string, n *int) string {
 	full := s.NameOf(n)
 	if text, ok := short[full]; ok {
@@ -261,10 +261,10 @@ func shownName(s *comparison.Step, short map[string]string, n *int) string {
 	return full
 }
 
-// pageRows are the positions that the page lists.
+// pageRows bounds the positions that the page lists.
 const pageRows = 40
 
-// stepBlocks are the figure and the positions with most change.
+// stepBlocks returns the figure and the positions with the largest changes.
 func stepBlocks(c *comparison.Comparison) []doc.Block {
 	list := stepFigure(c)
 	if t, ok := stepTable(c, pageRows); ok && moved(c) && len(list) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// primaryTable shows metrics of different units, so that every cell has its own.
+// primaryTable shows metrics of different units, so every cell has its own unit.
 func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, bool) {
 	if len(rows) == 0 {
 		return doc.Table{}, false
@@ -24,7 +24,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
 		t.Columns[0].Title = "Metric"
 	}
-	shared := len(rows) > 1 // labels that all rows share name the kind of unit, which is named elsewhere
+	shared := len(rows) > 1 // if all rows share labels, these name the kind of unit, which is named elsewhere
 	for i := range rows {
 		shared = shared && rows[i].Labels.String() == rows[0].Labels.String()
 	}
@@ -52,7 +52,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 	return t, true
 }
 
-// severalKinds reports whether the rows are of more than one kind of unit, so that each has to say of which.
+// severalKinds reports whether the rows cover more than one kind of unit, so that each must name its own.
 func severalKinds(c *comparison.Comparison) bool {
 	first := ""
 	for i := range c.Primary {
@@ -67,12 +67,12 @@ func severalKinds(c *comparison.Comparison) bool {
 	return false
 }
 
-// kindCell is a metric with its kind of unit.
+// kindCell names a metric and its kind of unit.
 func kindCell(r *comparison.Row) doc.Cell {
 	return doc.Cell{doc.Code(r.Metric), doc.Text(" "), doc.Name(r.Kind)}
 }
 
-// rowsToShow are at most limit primary rows in their order: those that did not pass before the others.
+// rowsToShow returns at most limit primary rows, in order. Rows that did not pass take precedence.
 func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
 	if len(c.Primary) <= limit {
 		return c.Primary
@@ -96,14 +96,14 @@ func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
 	return list
 }
 
-// objected reports whether a rule that judged the row did not pass it.
+// objected reports whether a rule that judged the row did not pass.
 func objected(c *comparison.Comparison, r *comparison.Row) bool {
 	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
 		return g.Of(r) && g.Verdict != comparison.Pass
 	})
 }
 
-// shown is a metric's name as the first table has it. If all rows are of a server, what they begin with is left out.
+// shown is a metric's name in the first table. If all rows are about a server, their common prefix is left out.
 func shown(c *comparison.Comparison, metric string) string {
 	if c.Depth == comparison.DepthEvidence {
 		return strings.TrimPrefix(metric, "serve.")
@@ -111,7 +111,7 @@ func shown(c *comparison.Comparison, metric string) string {
 	return metric
 }
 
-// intervalTitle has the level of the intervals where they share one.
+// intervalTitle includes the level of the intervals if they share one.
 func intervalTitle(rows []comparison.Row) string {
 	level := 0.0
 	for i := range rows {
@@ -136,7 +136,7 @@ func intervalText(i *comparison.Interval) string {
 	return unit.Change(i.Low-1) + " … " + unit.Change(i.High-1)
 }
 
-// metricCell is a metric with its labels, whose values can come out of a capture.
+// metricCell shows a metric with its labels, whose values may come from a capture.
 func metricCell(metric string, l report.Labels) doc.Cell {
 	cell := doc.Cell{doc.Code(metric)}
 	if len(l) > 0 {
@@ -145,7 +145,7 @@ func metricCell(metric string, l report.Labels) doc.Cell {
 	return cell
 }
 
-// sameReason is what was decided of every metric alike, if there are several: a list would say it over and over.
+// sameReason returns the reason that all metrics share, if there are several metrics: a list would repeat it.
 func sameReason(c *comparison.Comparison) (string, bool) {
 	for i := range c.Primary {
 		if r := &c.Primary[i]; r.Why == "" || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {
@@ -158,7 +158,7 @@ func sameReason(c *comparison.Comparison) (string, bool) {
 	return c.Primary[0].Why, true
 }
 
-// decisions say how the class of each row came about.
+// decisions explains the class of each row.
 func decisions(c *comparison.Comparison) doc.Block {
 	if why, ok := sameReason(c); ok {
 		return doc.List{Items: []doc.Item{{Spans: doc.Spans("Every metric: " + why)}}}
@@ -185,8 +185,8 @@ func decisions(c *comparison.Comparison) doc.Block {
 	return l
 }
 
-// apiTable is the host side: what the calls of a unit cost, calls × mean, those first whose cost changed most. changed
-// leaves out calls of which there is nothing to say, and the time of one call, which stands in its change.
+// apiTable shows the host side: the time of a unit's calls, calls × mean, sorted by the size of the change. If changed
+// is set, it leaves out calls that did not change, and the mean time of one call.
 func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 	var calls []*comparison.API
 	var values, deltas []float64
@@ -245,7 +245,7 @@ func structureList(c *comparison.Comparison) []doc.Block {
 	return []doc.Block{doc.H(2, "structure", "Structure"), l}
 }
 
-// residue names what differs and was not compared, what is warned of first.
+// residue names what differs and was not compared, what causes a warning first.
 func residue(c *comparison.Comparison, limit int) []doc.Block {
 	if len(c.Residue) == 0 {
 		return nil
@@ -285,7 +285,7 @@ func residueValue(s string) doc.Span {
 	return doc.Name(s)
 }
 
-// mixTable counts the units of each kind: a change of the mix is no change of what a unit costs.
+// mixTable counts the units of each kind: a change of the mix does not change the time of a unit.
 func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 	if len(c.Mix) < 2 {
 		return doc.Table{}, false
@@ -306,7 +306,7 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 	return t, true
 }
 
-// unjudgedTable is what is shown with its change and never judged.
+// unjudgedTable lists what is shown with its change but never judged.
 func unjudgedTable(c *comparison.Comparison) (doc.Table, bool) {
 	t := doc.Table{ID: "unjudged", Columns: doc.Cols("Shown, not judged", ">Base", ">Head", ">Change", ">")}
 	for i := range c.Unjudged {
