@@ -20,7 +20,7 @@ type Options struct {
 	Version string // of the program
 	Rules   *Rules // of the sections whose numbers are merged
 	Top     int    // rows of ranked tables; 0: 30
-	// Rank finds the rank in the names of captures that nothing else tells: its first group is the number. Nil: none.
+	// Rank finds ranks that are otherwise unknown in the names of captures: its first group is the number. Nil: none.
 	Rank *regexp.Regexp
 	// Roles are what ranks do, by the names of captures; the first that matches counts.
 	Roles []Role
@@ -123,7 +123,7 @@ type fold struct {
 	opt      Options
 	sampled  bool // captures are samples: the run has more than MaxExact ranks
 	captures []*captureFold
-	reports  int // captures of which only the report is known
+	reports  int // captures of which only the report is available
 	metrics  map[string]*metricFold
 	order    []string
 	seen     map[string][]report.Labels // by id of a metric whose events are counted: labels seen

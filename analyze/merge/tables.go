@@ -17,7 +17,7 @@ type tableFold struct {
 	rows  []*rowFold
 	rules []report.Merge // of columns
 	place map[string]int
-	// Of captures whose tables are cut: their number, their "(others)" rows, and the largest row total of one.
+	// Captures whose tables are cut: their number, their "(others)" rows, and the largest row total of one.
 	cut   int
 	rest  []*rowFold
 	total int64

@@ -64,7 +64,7 @@ func (l *listing) heads() (list []Head) {
 	return list
 }
 
-// Of many captures, those that are first in any of these orders are kept whole.
+// If there are many captures, the first ones in each of these orders are kept whole.
 const (
 	keptSlowest = 8 // by the time of their steps
 	keptMost    = 4 // by the time of their kernels

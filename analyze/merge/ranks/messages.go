@@ -99,7 +99,8 @@ func (a *Aligned) tie(at int, links []link) bool {
 	return true
 }
 
-// bounds returns the upper and lower bounds of a clock's lead, if its side's messages are shifted by some.
+// bounds returns points that bound how far a clock is ahead, from above and from below, if the n-th message of the
+// other side is its (n+by)-th.
 func (a *Aligned) bounds(at int, links []link, by int) (upper, lower []point) {
 	for _, l := range links {
 		for k, s := range l.sends {
@@ -196,7 +197,7 @@ func most(lo, hi float64, of func(float64) float64) float64 {
 	return (lo + hi) / 2
 }
 
-// border returns how far, from a place towards an end, such a function stays at or above 0.
+// border returns the place up to which such a function stays at or above 0, on the way to an end.
 func border(from, end float64, of func(float64) float64) float64 {
 	if of(end) >= 0 {
 		return end

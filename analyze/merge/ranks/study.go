@@ -15,7 +15,7 @@ type Rank struct {
 
 	Last  int64 // collectives in which it came last
 	Late  int64 // sum over collectives in which it came last: its start minus the median start
-	Blame int64 // likewise: its start minus the one before it, which nobody would have waited without it
+	Blame int64 // likewise: its start minus the next latest, which all others would not have waited without it
 	Worst int64 // largest of the terms of Late
 	Told  int64 // of Last: those for which it is known what this and other ranks did before
 	// Causes are what it did longer than the mean of the other ranks before collectives in which it came last, largest

@@ -60,7 +60,7 @@ type Part struct {
 	Time int64 // ns
 }
 
-// HostIn begins the acts of a device whose host is late; the range or call that the launching thread is in follows.
+// HostIn begins the acts of a device whose host is late; what the launching thread does follows.
 const (
 	HostIn  = "idle: host in "
 	OnNoCPU = "no CPU"

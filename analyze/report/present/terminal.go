@@ -271,7 +271,7 @@ func (v *View) headline(f report.Finding) []doc.Span {
 	return append(spans, doc.Text(value))
 }
 
-// counted is what a metric counts, in words: serve.preemptions is preemptions, memcpy.tiny_count memcpy tiny.
+// counted names what a metric counts: "preemptions" for serve.preemptions, "memcpy tiny" for memcpy.tiny_count.
 func counted(id string) string {
 	words := strings.Split(strings.TrimPrefix(id, "steady."), ".")
 	if last := words[len(words)-1]; len(words) > 1 && !strings.HasSuffix(last, "count") {

@@ -63,7 +63,7 @@ func primaryClass(columns []doc.Column) string {
 	}
 	sides := markup("")
 	if len(columns) > 3 && strings.HasPrefix(columns[1].Title, "Base") && strings.HasPrefix(columns[2].Title, "Head") {
-		sides = "sides" // hidden on a phone, except for their change
+		sides = "sides" // on a phone both are hidden in favour of their change
 	}
 	if n == len(columns) || n == 0 || n > maxPrimary {
 		return string(sides)

@@ -153,7 +153,8 @@ func (p *page) stacked(c doc.Chart) {
 	p.legendOf(parts, func(_ int, name string) markup { return partColour(index[name], name) })
 }
 
-// inBar writes the name of a part into its bar, with its value if there is room in a window of common width.
+// inBar writes the name of a part into its bar, with its value if that fits too in a window of common width; it returns
+// false if the name does not fit.
 func (p *page) inBar(name, value string, at, share float64) bool {
 	for _, words := range []string{name + " " + value, name} {
 		if float64(len([]rune(words))) <= inBarRoom*share {
