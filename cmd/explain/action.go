@@ -20,8 +20,8 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 )
 
-// newAction is what action.yml runs: it reads the inputs of the action from INPUTS, an object of JSON, and does what
-// they say. A value is never a part of a command line that a shell reads.
+// newAction is the hidden command that action.yml runs: it reads the inputs of the action as a JSON object from $INPUTS
+// and runs the step that they describe. No shell ever parses a value as part of a command line.
 func newAction(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:    "action",
@@ -38,13 +38,13 @@ func newAction(e *env) *cobra.Command {
 	}
 }
 
-// actionInputsVariable holds the inputs of the action, a token among them.
+// actionInputsVariable names the environment variable that holds the inputs of the action, including a token.
 const actionInputsVariable = "INPUTS"
 
-// actionInputs are the inputs of the action by their names.
+// actionInputs maps the name of each input of the action to its value.
 type actionInputs map[string]string
 
-// lines of an input, without those that are empty.
+// lines returns the non-empty lines of an input.
 func (in actionInputs) lines(name string) []string {
 	var list []string
 	for line := range strings.Lines(in[name]) {
@@ -55,7 +55,7 @@ func (in actionInputs) lines(name string) []string {
 	return list
 }
 
-// Inputs that are flags of the commands, by the name of the flag.
+// Inputs that become flags of the commands: the name of the input, and of its flag.
 var (
 	sharedInputs = map[string]string{"out": "out", "comment": "comment", "comment-key": "comment-key", "pr-number": "pull-request",
 		"status": "status", "report-url": "report-url", "accept-by": "accept-by", "exit-on": "exit-on", "fail-on": "exit-on"}
@@ -65,14 +65,14 @@ var (
 		"history-artifact": "history-artifact"}
 )
 
-// args is the command line that the inputs stand for. Each is one word, whatever is in it.
+// args returns the command line that the inputs stand for. Each value is one argument, whatever it contains.
 func (in actionInputs) args() []string {
 	args := []string{in["command"]}
 	if in["command"] == "comment" {
 		args = []string{"gate", "comment"}
 	}
 	flags := func(of map[string]string) {
-		for _, name := range slices.Sorted(maps.Keys(of)) { // fail-on, the older name, comes after exit-on and wins
+		for _, name := range slices.Sorted(maps.Keys(of)) { // sorted, so that exit-on follows its older name fail-on and wins
 			if in[name] != "" {
 				args = append(args, "--"+of[name]+"="+in[name])
 			}
@@ -84,7 +84,7 @@ func (in actionInputs) args() []string {
 		}
 	}
 	flags(sharedInputs)
-	args = append(args, "--override-label="+in["override-label"]) // empty: no label does
+	args = append(args, "--override-label="+in["override-label"]) // empty: no label overrides
 	if in["allow-unsafe"] == "true" {
 		args = append(args, "--allow-unsafe")
 	}
@@ -111,10 +111,10 @@ func (in actionInputs) run(ctx context.Context, e *env) error {
 		return in.told(e, in.report(ctx, e))
 	case "doctor":
 		return in.doctor(ctx, e)
-	case "install": // what runs this has done it
+	case "install": // the caller has already installed explain
 		return nil
 	}
-	// What a gate says of an error is where people look for the verdict.
+	// Report the error the way a gate does: readers look for the verdict there.
 	var f gateFlags
 	cmd := &cobra.Command{}
 	f.register(cmd)
@@ -130,7 +130,7 @@ func (in actionInputs) run(ctx context.Context, e *env) error {
 	return f.failed(ctx, e, session, err)
 }
 
-// exitOf is an exit code as an error.
+// exitOf returns an exit code as an error; nil for 0.
 func exitOf(code int) error {
 	if code == exitOK {
 		return nil
@@ -138,7 +138,7 @@ func exitOf(code int) error {
 	return exitCode(code)
 }
 
-// told annotates the step with an error.
+// told annotates the workflow step with an error, and returns the error.
 func (in actionInputs) told(e *env, err error) error {
 	if err != nil {
 		fmt.Fprintf(e.Out, "::error title=explain::%s\n", strings.NewReplacer("%", "%25", "\r", " ", "\n", " ").Replace(clean(err.Error())))
@@ -146,7 +146,7 @@ func (in actionInputs) told(e *env, err error) error {
 	return err
 }
 
-// report analyses the captures of both sides into folders of out, which hold those of this run alone.
+// report analyses the captures of both sides into folders below out, which hold reports of this run only.
 func (in actionInputs) report(ctx context.Context, e *env) error {
 	out := in["out"]
 	for _, side := range []string{"base", "head"} {
@@ -185,7 +185,7 @@ func (in actionInputs) report(ctx context.Context, e *env) error {
 	return nil
 }
 
-// emptied removes the reports of an earlier run from a folder. What explain did not write stays, and is an error.
+// emptied removes the reports of an earlier run from a folder. Anything that explain did not write is an error.
 func emptied(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -206,7 +206,7 @@ func emptied(dir string) error {
 	return nil
 }
 
-// measuredBy is the run that this step is of; nil outside of GitHub Actions.
+// measuredBy identifies the workflow run of this step; nil outside GitHub Actions.
 func measuredBy(e *env) *report.MeasuredBy {
 	id, err := strconv.ParseInt(e.Getenv("GITHUB_RUN_ID"), 10, 64)
 	if err != nil || e.Getenv("GITHUB_ACTIONS") != "true" {
@@ -216,7 +216,7 @@ func measuredBy(e *env) *report.MeasuredBy {
 	return &report.MeasuredBy{ID: id, Attempt: max(attempt, 1), Base: e.Getenv("GITHUB_BASE_REF")}
 }
 
-// stamp says in a report which run made it.
+// stamp records in a report which workflow run made it.
 func stamp(path string, by *report.MeasuredBy) error {
 	f, err := os.Open(path)
 	if err != nil {

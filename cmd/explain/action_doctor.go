@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	doctorBytes = 64 << 20         // what a capture needs at least
-	doctorLimit = 90 * time.Second // for a recording of nothing, which takes about six seconds
+	doctorBytes = 64 << 20         // bytes that a capture needs at least
+	doctorLimit = 90 * time.Second // for an empty test recording, which takes about six seconds
 )
 
-// doctor looks, before any GPU is used, for what a run would fail for in the end: nsys, a recording and its report, the
-// driver, disk, the folder for output, the policy, the token. What is wrong is one error; what is not known is said.
+// doctor checks, before any GPU is used, everything that would make a run fail later: nsys, a test recording and its
+// report, the driver, disk space, the output folder, the policy, the token. It returns all failed checks as one error
+// and prints what it could not check.
 func (in actionInputs) doctor(ctx context.Context, e *env) error {
 	var wrong []string
 	check := func(what, detail string, err error) {
@@ -71,8 +72,8 @@ func (in actionInputs) doctor(ctx context.Context, e *env) error {
 	return nil
 }
 
-// records has nsys record a program that does nothing, and reports on the recording. An nsys without its importer leaves
-// a raw stream and exits with 0.
+// records has nsys record a program that does nothing, and reports on the recording. An nsys without its importer exits
+// with 0 and leaves only a raw stream.
 func records(ctx context.Context, nsys string, e *env) error {
 	dir, err := os.MkdirTemp("", "explain-doctor-")
 	if err != nil {
@@ -103,13 +104,13 @@ func records(ctx context.Context, nsys string, e *env) error {
 	return nil
 }
 
-// lastWords is the last line of what a program said.
+// lastWords returns the last line of a program's output.
 func lastWords(said []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// writable writes what a capture needs to the working directory, and removes it.
+// writable writes a file of doctorBytes to the working directory, and removes it.
 func writable() error {
 	f, err := os.CreateTemp(".", ".explain-doctor-*")
 	if err != nil {
@@ -120,7 +121,7 @@ func writable() error {
 	return errors.Join(err, f.Close())
 }
 
-// reads asks GitHub for what a judge reads.
+// reads requests from GitHub what a gate step has to read.
 func reads(ctx context.Context, e *env) error {
 	var f githubFlags
 	f.comment, f.exitOn = "never", exitLevels[0]

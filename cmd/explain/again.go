@@ -18,8 +18,8 @@ import (
 	diffrender "github.com/nsys-llm/explain/diff/diffdoc"
 )
 
-// showAgain shows what explain made before, as it was made: a report.json, a comparison.json, or the folder of one. Of
-// a folder that holds the trace too it shows the report, unless a flag asks for another analysis.
+// showAgain prints an existing report.json or comparison.json, or the one in a folder, without analysing again. If the
+// folder also holds the trace, flags that need an analysis make it return false.
 func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown bool, err error) {
 	file := path
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -70,7 +70,7 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 	return true, f.targets(cmd, e, r)
 }
 
-// analyses names a flag that was given and asks for something that only an analysis can do, or is empty.
+// analyses returns the first given flag that only an analysis can serve; empty if there is none.
 func (f *reportFlags) analyses(cmd *cobra.Command) string {
 	for _, name := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map", "ncu",
 		"server-log", "prometheus", "evidence", "top", "all-rows", "no-kernel-percentiles",

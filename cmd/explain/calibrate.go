@@ -16,8 +16,8 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// newCalibration is explain policy init, or explain calibrate, its plumbing: the noise of captures of one commit as a
-// policy, as text or as the noise block that --noise of diff and gate reads.
+// newCalibration returns explain policy init, or the hidden explain calibrate behind it: both measure the noise between
+// captures of one commit, and print a policy, text, or the noise block that --noise of diff and gate reads.
 func newCalibration(e *env, name string) *cobra.Command {
 	f := calibrateFlags{format: "policy"}
 	path, noise := "policy init", "noise"
@@ -64,7 +64,7 @@ type calibrateFlags struct {
 	force               bool
 }
 
-// calibrateFormats of --format, in the order of the help text.
+// calibrateFormats are the values of --format, in the order of the help text.
 var calibrateFormats = []string{"policy", "text", "json"}
 
 func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
@@ -105,7 +105,7 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	return diffrender.WriteCalibrationText(e.Out, c, f.out, e.Terminal())
 }
 
-// calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.
+// calibrate measures the noise of captures. If they are not comparable, it says so on e.Err and returns exit code 4.
 func calibrate(cmd *cobra.Command, e *env, f *analysisFlags, args []string) (*diff.Calibration, error) {
 	var inputs []input.File
 	for _, path := range args {

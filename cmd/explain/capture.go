@@ -91,7 +91,7 @@ failed program is kept), nothing was recorded, or the capture was interrupted.`,
 	return cmd
 }
 
-// registerPair adds the flags by which a pair of captures is judged.
+// registerPair adds the flags with the rules for judging a pair of captures.
 func (f *ruleFlags) registerPair(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "with --pair: fail where this `RULE` is broken, see explain diff")
@@ -127,10 +127,10 @@ func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if code := exitCode(0); until == nil || r.DryRun || err != nil && !errors.As(err, &code) {
 		return err
 	}
-	return until.Answer() // whatever a comparison says that was not told how often somebody looked
+	return until.Answer() // overrides the verdict of the comparison, which does not account for repeated looks
 }
 
-// runCaptures makes the captures. The verdict on a pair is the exit code of explain diff.
+// runCaptures makes the captures. For a pair it returns the verdict as the exit code that explain diff would have.
 func runCaptures(cmd *cobra.Command, r *capturesession.Session, programs [][]string) error {
 	c, err := r.Run(cmd.Context(), programs)
 	if err != nil || c == nil {

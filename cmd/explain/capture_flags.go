@@ -22,9 +22,9 @@ import (
 // captureFlags are the flags of explain capture and of explain capture vllm.
 type captureFlags struct {
 	capturesession.Options
-	client  string // of the window, as one line
+	client  string // --client of the window, as one line
 	verbose bool
-	rules   ruleFlags // of a pair
+	rules   ruleFlags // for judging a pair
 	until   bisectcmd.Until
 }
 
@@ -68,7 +68,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	cmdenv.Complete(cmd, "graph-trace", []string{"node", "graph"})
 }
 
-// runID is what a run is called: by the user, or by the time.
+// runID returns the name of the run: the one that the user set, else one made from the time.
 func runID(e *env, now time.Time) (string, error) {
 	id := e.Getenv("RUN_ID")
 	switch {
@@ -80,7 +80,7 @@ func runID(e *env, now time.Time) (string, error) {
 	return id, nil
 }
 
-// prepare checks the flags, finds nsys, and settles the output folder. Nothing is started before it.
+// prepare checks the flags, finds nsys, and chooses the output folder, before anything is started.
 func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*capturesession.Session, error) {
 	r, err := f.session(cmd, e)
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*capturesession.Sess
 	return r, nil
 }
 
-// session is what the flags say, so far, with what a session touches besides files.
+// session builds the session from the flags, with everything it uses besides files.
 func (f *captureFlags) session(cmd *cobra.Command, e *env) (*capturesession.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
 	f.Cooldown = f.until.Cooldown

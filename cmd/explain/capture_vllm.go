@@ -118,7 +118,7 @@ func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	s.applyMode(cmd)
-	if s.Mode == modeMoE || s.Profiler != "" { // before a GPU has worked for it
+	if s.Mode == modeMoE || s.Profiler != "" { // before any GPU time is spent
 		var err error
 		if s.Profiler, err = capture.Profiler(s.Profiler, e.Getenv("PYTHONPATH")); err != nil {
 			return usageError{Err: err}
@@ -142,7 +142,7 @@ func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	return runCaptures(cmd, r, [][]string{nil})
 }
 
-// check finds wrong usage before any work.
+// check returns a usage error for flags that do not fit together, before any work.
 func (s *serverFlags) check() error {
 	switch {
 	case s.Model == "":
@@ -169,7 +169,7 @@ func (s *serverFlags) check() error {
 	return nil
 }
 
-// applyMode sets what a mode means for flags that were not given.
+// applyMode sets the flags that --mode implies and that were not given.
 func (s *serverFlags) applyMode(cmd *cobra.Command) {
 	switch s.Mode {
 	case modeLight:

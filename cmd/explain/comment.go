@@ -21,7 +21,7 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-// newComment is explain gate comment.
+// newComment returns explain gate comment.
 func newComment(e *env) *cobra.Command {
 	var f commentFlags
 	cmd := &cobra.Command{
@@ -90,7 +90,7 @@ func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 	return err
 }
 
-// comment reads the comparisons, and comments on them.
+// comment reads the comparisons and posts a comment on them.
 func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, args []string) error {
 	switch {
 	case s != nil && s.Run.Trigger != nil:
@@ -119,12 +119,12 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 			return err
 		}
 		if s != nil {
-			leg.Comparison.Withdraw() // who accepts what is for the pull request to say
+			leg.Comparison.Withdraw() // acceptance is decided on the pull request, not in the file
 		}
 		legs = append(legs, leg)
 	}
 	missing := missingLegs(legs, f.expect)
-	for i := range legs { // called as they are expected
+	for i := range legs { // use the names of --expect as titles
 		for _, name := range f.expect {
 			if strings.HasSuffix(legs[i].Title, "-"+name) {
 				legs[i].Title = name
@@ -157,7 +157,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	return nil
 }
 
-// missingLegs are errors in place of the comparisons that are expected and not there.
+// missingLegs returns an error comparison for each name of expect that has no comparison.
 func missingLegs(legs []diffdoc.Leg, expect []string) []diffdoc.Leg {
 	var list []diffdoc.Leg
 	for _, name := range expect {
@@ -172,7 +172,7 @@ func missingLegs(legs []diffdoc.Leg, expect []string) []diffdoc.Leg {
 	return list
 }
 
-// commentText is one comparison as gate would comment on it, or several combined.
+// commentText returns the comment on one comparison, as gate writes it, or on several combined.
 func commentText(legs []diffdoc.Leg, merge bool, o diffdoc.CommentOptions) func(limit int) string {
 	return func(limit int) string {
 		o.Limit = limit
@@ -183,7 +183,7 @@ func commentText(legs []diffdoc.Leg, merge bool, o diffdoc.CommentOptions) func(
 	}
 }
 
-// write leaves the markdown where it was asked for.
+// write writes the comment to comment.md in --out; without --out, and outside GitHub Actions, to standard output.
 func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text func(int) string) error {
 	write := func(to io.Writer) error {
 		_, err := io.WriteString(to, text(gate.CommentLimit))
@@ -201,7 +201,7 @@ func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text 
 	return nil
 }
 
-// readLeg reads a comparison that may have been written by anybody.
+// readLeg reads a comparison from an untrusted file.
 func readLeg(name string, b []byte) (diffdoc.Leg, error) {
 	c, err := comparison.Read(bytes.NewReader(b))
 	if err != nil {

@@ -69,7 +69,7 @@ func demo(ctx context.Context, e *env, dir string) error {
 	if err := atomicfile.Folder(ctx, dir, captures); err != nil {
 		return err
 	}
-	alone := *e // outside of GitHub, whatever the machine is: nothing is posted
+	alone := *e // as if outside GitHub, so that nothing is posted
 	alone.Getenv = func(name string) string {
 		if strings.HasPrefix(name, "GITHUB_") {
 			return ""

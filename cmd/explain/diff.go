@@ -81,10 +81,10 @@ type diffFlags struct {
 	force      bool
 }
 
-// diffFormats of --format, in the order of the help text.
+// diffFormats are the values of --format, in the order of the help text.
 var diffFormats = []string{"text", "md", "json", "junit", "csv"}
 
-// diffWriters write the formats but for text.
+// diffWriters maps each format except text to its writer.
 var diffWriters = map[string]func(io.Writer, *comparison.Comparison) error{
 	"md": func(w io.Writer, c *comparison.Comparison) error {
 		return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{Compact: true})
@@ -154,7 +154,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			e.OpenPage(f.out, "diff.html")
 		}
 	}
-	// a user who stops it still gets the verdict
+	// if the reader closes the pipe early, the exit code still is the verdict
 	if err := f.print(e, c); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
@@ -171,7 +171,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	return nil
 }
 
-// sides are the inputs of both sides, as they were named.
+// sides returns the inputs of both sides, in the order in which they were named.
 func (f *diffFlags) sides(args []string) (base, head []input.File, err error) {
 	switch {
 	case len(f.base) == 0 && len(f.head) == 0 && len(args) == 2:
@@ -227,7 +227,7 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 		}
 		opt.Device = &f.device
 	}
-	if cmd.Flags().Changed("min-share") { // else the policy says, or the default
+	if cmd.Flags().Changed("min-share") { // else the policy or the default decides
 		if opt.MinShare, err = cmdenv.Share(f.minShare); err != nil {
 			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
@@ -308,7 +308,7 @@ func (f *diffFlags) compare(
 	return c, err
 }
 
-// pages are those of the sides' reports, where they lie beside what was given.
+// pages returns links to the HTML reports of both sides, if they exist beside the inputs.
 func (f *diffFlags) pages(base, head []input.File) (l diffrender.Links) {
 	if len(base) > 0 {
 		l.Base = output.PageBeside(base[0].Path, f.out)

@@ -61,8 +61,8 @@ a flag. Other words are searched in the text of all pages.`,
 	return cmd
 }
 
-// explained prints a page, or says what a name means: of a command, of anything that an output shows, of a flag; else
-// where the pages use the words.
+// explained prints a documentation page, or explains a name: of a command, of anything shown in an output, of a flag.
+// For anything else it prints the passages that contain the words.
 func explained(w io.Writer, root *cobra.Command, name string) error {
 	if page, ok := docs.ByName(name); ok {
 		_, err := io.WriteString(w, docs.Linked(page.Text))
@@ -104,7 +104,7 @@ func explained(w io.Writer, root *cobra.Command, name string) error {
 	return nil
 }
 
-// commandOf is the command of a name such as "history check"; nil if there is none.
+// commandOf returns the command with a name such as "history check"; nil if there is none.
 func commandOf(root *cobra.Command, name string) *cobra.Command {
 	words := strings.Fields(strings.TrimPrefix(name, "explain "))
 	cmd, rest, err := root.Find(words)
@@ -114,7 +114,7 @@ func commandOf(root *cobra.Command, name string) *cobra.Command {
 	return cmd
 }
 
-// nearest is the name of a page, a command, a finding, a metric or a word of a table that is fewest edits away.
+// nearest returns the page, command, finding, metric or table word with the fewest edits from a name.
 func nearest(root *cobra.Command, name string) string {
 	var names []string
 	for _, p := range docs.Pages() {
@@ -126,12 +126,12 @@ func nearest(root *cobra.Command, name string) string {
 	return help.Nearest(name, slices.Concat(names, analyze.FindingIDs(), metricIDs(), docs.Words()))
 }
 
-// describeFlag writes what a flag of any command says, given with or without its dashes: once if several commands
-// say the same.
+// describeFlag writes the help of a flag, given with or without its dashes; commands with the same help text share one
+// entry.
 func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, err error) {
 	name = strings.TrimLeft(name, "-")
 	var texts []string
-	commands := map[string][]string{} // by text
+	commands := map[string][]string{} // help text → commands that have it
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, f := range []*pflag.Flag{c.Flags().Lookup(name), c.PersistentFlags().Lookup(name)} {
@@ -154,7 +154,7 @@ func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, er
 	}
 	walk(root)
 	for _, text := range texts {
-		of := slices.DeleteFunc(commands[text], func(c string) bool { return c == "" }) // report is the root too
+		of := slices.DeleteFunc(commands[text], func(c string) bool { return c == "" }) // report is also the root
 		if len(of) == 0 {
 			of = []string{"COMMAND"}
 		}
@@ -165,7 +165,7 @@ func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, er
 	return len(texts) > 0, nil
 }
 
-// listPages writes what people want to do, and the name and the title of every page, by group.
+// listPages writes common tasks with their commands, then the name and title of every page by group.
 func listPages(w io.Writer) error {
 	fmt.Fprintf(w, "I want to …\n  %s\n", strings.ReplaceAll(docs.TaskList(), "\n", "\n  "))
 	group := ""

@@ -11,7 +11,7 @@ func (f *reportFlags) hasEvidence() bool {
 	return len(f.ncu)+len(f.serverLogs)+len(f.prometheus)+len(f.evidence) > 0
 }
 
-// evidenceFiles are the files that the flags name, with globs expanded where the shell did not.
+// evidenceFiles returns the evidence files that the flags name, and expands globs that the shell left.
 func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
 	var list []analyze.Evidence
 	for _, flag := range []struct {

@@ -71,7 +71,7 @@ inconclusive.`,
 	return cmd
 }
 
-// defaultArtifact is where a run leaves reports, unless --artifact says otherwise.
+// defaultArtifact is the name of the artifact with a run's reports if --artifact is not given.
 const defaultArtifact = "explain"
 
 // gateFlags are the flags of explain gate.
@@ -92,7 +92,7 @@ type gateFlags struct {
 	format           string
 	out              string
 
-	pins gate.Pins // what decides, as it was read
+	pins gate.Pins // fixes the files that decide, in the version that was read
 }
 
 func (f *gateFlags) register(cmd *cobra.Command) {
@@ -136,7 +136,7 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	if err != nil {
 		return f.failed(ctx, e, session, err)
 	}
-	for i, pull := range pulls { // several where they have one head: each is judged against its own base
+	for i, pull := range pulls { // several if pull requests share a head: each is judged against its own base
 		one := *f
 		if i > 0 && f.out != "" {
 			one.out = filepath.Join(f.out, fmt.Sprintf("pull-%d", pull.Number))
@@ -151,7 +151,7 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	return err
 }
 
-// once judges one change, or nothing but budgets.
+// once judges one pull request, or only the budgets if there is none.
 func (f *gateFlags) once(cmd *cobra.Command, e *env, s *gate.Session) error {
 	res, err := f.said(cmd, e, s)
 	if err != nil {
@@ -163,7 +163,7 @@ func (f *gateFlags) once(cmd *cobra.Command, e *env, s *gate.Session) error {
 	return exitOf(f.github.exitCode(res.c.Verdict))
 }
 
-// said judges, writes the files and tells GitHub. A panic is an error like others, which is reported like them.
+// said judges, writes the files and posts the result to GitHub. A panic becomes an error and is reported like one.
 func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judged, err error) {
 	defer crash.Caught(cmd.CommandPath(), &err)
 	if err = f.check(cmd); err != nil {
@@ -186,8 +186,8 @@ func (f *gateFlags) said(cmd *cobra.Command, e *env, s *gate.Session) (res *judg
 	return res, err
 }
 
-// due are the pull requests to judge, nil for what is judged without one. There is none if a run that others wait
-// for has not finished, or was for none; the log says why.
+// due returns the pull requests to judge; a nil entry means a judgement without one. The list is empty if the
+// triggering run has not finished, or had no pull request; the log says why.
 func (f *gateFlags) due(cmd *cobra.Command, s *gate.Session) ([]*gate.Pull, error) {
 	if s == nil {
 		return []*gate.Pull{nil}, nil
@@ -200,19 +200,20 @@ func (f *gateFlags) due(cmd *cobra.Command, s *gate.Session) ([]*gate.Pull, erro
 	case s.Run.Trigger == nil:
 		return []*gate.Pull{s.Pull}, nil
 	case s.Run.Action == "requested" || s.Run.Action == "in_progress":
-		return nil, nil // it is being measured: that is all that there is to say
+		return nil, nil // still being measured: pending is all there is to report
 	}
 	return s.Finished(cmd.Context())
 }
 
-// commandLine is what a step judges, and how.
+// commandLine returns the given flags with their values, which identify what this step judges.
 func commandLine(cmd *cobra.Command) string {
 	var b strings.Builder
 	cmd.Flags().Visit(func(f *pflag.Flag) { fmt.Fprintf(&b, "--%s=%q\n", f.Name, f.Value) })
 	return b.String()
 }
 
-// failed says everywhere that nothing was judged: what an earlier run said would stand there as if it were today's.
+// failed reports everywhere that nothing was judged, so that no verdict of an earlier run is taken for this one. It
+// returns the error that the command ends with.
 func (f *gateFlags) failed(ctx context.Context, e *env, s *gate.Session, err error) error {
 	verdict, code := errorVerdict(err), errorCode(err)
 	o := f.github.provenance(s)
@@ -226,7 +227,7 @@ func (f *gateFlags) failed(ctx context.Context, e *env, s *gate.Session, err err
 	if f.out != "" && ctx.Err() == nil && output.Check(f.out) == nil {
 		mark := comparison.NewError(versionText(), verdict, err.Error())
 		werr := f.write(ctx, []output.File{
-			{Name: "comparison.json", Write: func(w io.Writer) error { return comparison.Write(w, mark) }}, // the folder stays ours
+			{Name: "comparison.json", Write: func(w io.Writer) error { return comparison.Write(w, mark) }}, // marks our own folder
 			{Name: "comment.md", Write: writeText(text, gate.CommentLimit)},
 			{Name: "summary.md", Write: writeText(text, gate.SummaryRoom)},
 			{Name: "gate.junit.xml",
@@ -243,8 +244,8 @@ func (f *gateFlags) failed(ctx context.Context, e *env, s *gate.Session, err err
 	return f.github.ended(e, err)
 }
 
-// write writes the files of --out in place of what an earlier run left there: a report of it would be taken for one of
-// this.
+// write writes the files of --out and first removes those of an earlier run, so that no old report is taken for a new
+// one.
 func (f *gateFlags) write(ctx context.Context, files []output.File) error {
 	if output.Ours(filepath.Join(f.out, "comparison.json")) {
 		for _, old := range []string{"diff.html", "reports", "base"} {
@@ -266,7 +267,7 @@ func writeText(text func(int) string, limit int) func(io.Writer) error {
 
 var commitText = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// check finds wrong usage before any work.
+// check returns a usage error for flags that do not fit together, before any work.
 func (f *gateFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.baseCommit != "" && !commitText.MatchString(f.baseCommit):
@@ -284,7 +285,7 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// judged is a comparison with what is said around it.
+// judged is a comparison with its inputs and the options of the comment on it.
 type judged struct {
 	c       *comparison.Comparison
 	base    baseline
@@ -292,7 +293,7 @@ type judged struct {
 	options diffrender.CommentOptions
 }
 
-// judge compares and judges. Files that it needs for that are in dir.
+// judge makes the comparison and decides the verdict. Temporary files go to dir.
 func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir string) (*judged, error) {
 	ctx := cmd.Context()
 	f.pins = gate.Pins{Session: s, Ref: f.policyRef}
@@ -371,7 +372,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
 	}
 	if s == nil {
-		j.options.AcceptLabel = "" // labels are GitHub's
+		j.options.AcceptLabel = "" // labels exist on GitHub only
 	} else {
 		if s.Run.Trigger != nil {
 			at.Artifact = f.artifact
@@ -391,20 +392,20 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	return j, nil
 }
 
-// analysed is one capture of the head, with its analysis.
+// analysed is one capture of the head with its analysis.
 type analysed struct {
 	input  input.File
 	result *analyze.Result
 }
 
-// told is what GitHub gets to know.
+// told returns what is posted to GitHub.
 func (j *judged) told(code int, folder string) *gate.Result {
 	r := &gate.Result{Comparison: j.c, ExitCode: code, Folder: folder, Comment: j.markdown, Summary: j.summary}
 	r.Base.SHA, r.Base.Source = j.base.sha, j.base.source
 	return r
 }
 
-// files lists what --out writes.
+// files lists the files of --out.
 func (j *judged) files() []output.File {
 	var links diffrender.Links
 	files := []output.File{
@@ -414,14 +415,14 @@ func (j *judged) files() []output.File {
 		{Name: "summary.md", Write: writeText(j.summary, gate.SummaryRoom)},
 		{Name: "gate.junit.xml", Write: func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
 	}
-	for i, r := range j.base.reports { // what the comparison can be made from again
+	for i, r := range j.base.reports { // inputs to repeat the comparison
 		files = append(files, output.File{Name: fmt.Sprintf("base/%d/report.json", i+1),
 			Write: func(w io.Writer) error { return output.JSON(w, r) }})
 	}
 	names := map[string]bool{}
 	for _, h := range j.heads {
 		dir := "reports/" + output.Name(h.input.Path, names) + "/"
-		if h.input.Kind == input.Report { // its tables are cut already: the report is all there is to keep
+		if h.input.Kind == input.Report { // already a report: no full tables are left to write
 			files = append(files, output.File{Name: dir + "report.json",
 				Write: func(w io.Writer) error { return output.JSON(w, h.result.Report) }})
 			continue
@@ -436,15 +437,15 @@ func (j *judged) files() []output.File {
 	return files
 }
 
-// markdown is the comment in at most limit bytes.
+// markdown returns the comment in at most limit bytes.
 func (j *judged) markdown(limit int) string {
 	o := j.options
 	o.Limit = limit
 	return diffrender.Comment(j.c, o)
 }
 
-// summary is the comment, and what it has no room for, in at most limit bytes: the whole comparison, or, if there is
-// nothing to compare with, where the time of the head goes.
+// summary returns the comment and its overflow in at most limit bytes: the whole comparison or, without a base, a
+// breakdown of the head's time.
 func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
 	if !j.c.FirstRun() {

@@ -22,20 +22,20 @@ import (
 	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
-// baseline is what the head is compared with, and where that came from.
+// baseline is what the head is compared with, and its origin.
 type baseline struct {
 	inputs  []input.File
 	reports []*report.Report
 	source  string
-	sha     string // that was measured, if known
+	sha     string // commit that was measured, if known
 	run     string // page of the run that measured it
 	none    policy.NoBase
 	notes   [][]doc.Span
 }
 
-// measured takes, on workflow_run, the reports of both sides out of what the run left which has finished: those below a
-// folder named base are the base's, all others the head's. If the base branch has a baseline of its own, that of the
-// change is not looked at.
+// measured takes, on workflow_run, the reports of both sides from the artifact of the finished run: those below a
+// folder named base are the base's, all others the head's. The change's base reports are ignored if the base branch has
+// a baseline of its own.
 func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) error {
 	switch {
 	case len(f.head) > 0:
@@ -45,7 +45,7 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 	}
 	files, err := s.Measured(ctx, f.artifact)
 	if errors.Is(err, gate.ErrNotFound) && s.Run.Trigger == nil {
-		s.Number = 0 // the run that measures it will comment
+		s.Number = 0 // the measuring run will comment
 		return gate.UnreadError{Err: err}
 	}
 	if err != nil {
@@ -74,9 +74,9 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 	return nil
 }
 
-// madeHere refuses reports that lie here and that another run of the workflow made: on a runner that keeps its
-// workspace they would be judged in place of a measurement that failed. Reports that no run made, of traces elsewhere,
-// are believed where all are.
+// madeHere refuses reports in the workspace that another workflow run made: on a runner that keeps its workspace they
+// would replace a measurement that failed. Reports without a run, of traces made elsewhere, are accepted only if all
+// are.
 func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 	if s == nil {
 		return nil
@@ -102,8 +102,8 @@ func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
 	return nil
 }
 
-// baseline finds the base: the files that were named, else an artifact of the base branch, else a checked-in file as
-// the base has it.
+// baseline finds the base: the named files, else an artifact of the base branch, else a checked-in file as of the base
+// commit.
 func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (baseline, error) {
 	if len(f.base) > 0 {
 		inputs, err := input.Captures("--base", f.base)
@@ -169,8 +169,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 		notes: [][]doc.Span{{doc.Text("No baseline" + first + ": " + why + ". Only budgets are judged.")}}}, nil
 }
 
-// fromHistory takes from the history what the comparison lacks: noise floors, what was spent of budgets, and the base
-// if nothing else gave one.
+// fromHistory takes noise floors and spent budgets from the history, and the base if there is none yet.
 func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string, head *report.Report,
 	b *baseline, opt *diff.Options) (*historycmd.Said, error) {
 	commit := cmp.Or(f.baseCommit, b.sha)
@@ -195,8 +194,8 @@ func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string
 	return said, nil
 }
 
-// trustedHistory takes the history of an artifact that a run on the base branch left. A file of the workspace is
-// believed only if no change is judged: the change can have written it, or the cache that it came from.
+// trustedHistory fetches the history from an artifact of a run on the base branch. It refuses a file in the workspace
+// while a change is judged, since the change, or a cache that it can write, may have made that file.
 func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir string) error {
 	store := f.rules.past.Store
 	if f.historyArtifact != "" {
@@ -207,7 +206,7 @@ func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir str
 		found, err := s.Evidence(ctx, f.historyArtifact, branch)
 		var none *gate.NoBaseline
 		if errors.As(err, &none) && none.NeverRan {
-			return nil // nobody could have made one
+			return nil // no run can have made one yet
 		}
 		if err != nil {
 			return fmt.Errorf("--history-artifact: %w", err)
@@ -241,7 +240,7 @@ func neverRan(ctx context.Context, s *gate.Session) (bool, error) {
 	return s.NeverRan(ctx, s.BaseBranch())
 }
 
-// readBaseline takes the reports out of an artifact's files, and leaves everything else alone.
+// readBaseline reads the reports among an artifact's files, and skips all other files.
 func readBaseline(files []gate.File) ([]*report.Report, error) {
 	var list []*report.Report
 	for _, f := range files {
@@ -250,7 +249,7 @@ func readBaseline(files []gate.File) ([]*report.Report, error) {
 			if strings.HasSuffix(f.Name, "report.json") {
 				return nil, fmt.Errorf("%s: %w", clean(f.Name), err)
 			}
-			continue // summary.json and the like
+			continue // e.g. summary.json
 		}
 		list = append(list, r)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-// print writes the comparison in the format that was asked for, so that no line of it is a command to the runner that
-// reads it.
+// print writes the comparison in the requested format. In GitHub Actions it keeps the runner from reading a line as a
+// workflow command.
 func (f *gateFlags) print(e *env, c *comparison.Comparison, inActions bool) error {
 	var b strings.Builder
 	switch write := diffWriters[f.format]; {
@@ -44,7 +44,7 @@ func (f *gateFlags) print(e *env, c *comparison.Comparison, inActions bool) erro
 	return err
 }
 
-// hardware is what the head ran on: "2 × NVIDIA H100".
+// hardware returns the GPUs of the head: "2 × NVIDIA H100".
 func hardware(heads []*report.Report) string {
 	n := map[string]int{}
 	for _, g := range heads[0].Environment.GPUs {
@@ -59,7 +59,7 @@ func hardware(heads []*report.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// engines are those of both sides, with their versions as their logs state them; empty if none does.
+// engines returns the engines of both sides and their versions, as their logs state them; empty if no log does.
 func engines(base, head []*report.Report) string {
 	of := func(side []*report.Report) string {
 		for _, r := range side {
@@ -76,8 +76,8 @@ func engines(base, head []*report.Report) string {
 	return b + " → " + cmp.Or(h, "unknown")
 }
 
-// reproduce is the command that makes the same comparison from the same files, as a shell takes it: in GitHub Actions
-// from the folder that was uploaded, by the policy of a checkout of the base.
+// reproduce returns the shell command that repeats the comparison: in GitHub Actions from the uploaded folder, with the
+// policy of a checkout of the base.
 func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 	base, head := f.base, f.head
 	if uploaded {
@@ -110,7 +110,7 @@ func (f *gateFlags) reproduce(uploaded bool, bases int) string {
 	return strings.Join(parts, " ")
 }
 
-// shellWord quotes a word for a shell where it needs that.
+// shellWord quotes a word for a shell if it needs quotes.
 func shellWord(s string) string {
 	if plainWord.MatchString(s) {
 		return s

@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-// readPolicy reads the policy file. If the base has none yet, the default rules judge.
+// readPolicy reads the policy file. Without --policy, or if the base has no file yet, it returns the default rules.
 func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source string, err error) {
 	if f.rules.policy == "" {
 		source = diffdoc.DefaultRules
@@ -51,7 +51,7 @@ func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source st
 	return p, source, err
 }
 
-// readNoise reads the noise floors; nil if there are none, or the base has none yet.
+// readNoise reads the noise floors; nil if there are none, or if the base has no file yet.
 func (f *gateFlags) readNoise(ctx context.Context) (*diff.Noise, error) {
 	if f.rules.noise == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func (f *gateFlags) readNoise(ctx context.Context) (*diff.Noise, error) {
 	return noiseText(file.Name, file.Data)
 }
 
-// pinMaps makes the analysis name phases and kernels as the base does.
+// pinMaps makes the analysis use the base's phase map and kernel map.
 func (f *gateFlags) pinMaps(ctx context.Context, dir string) error {
 	for _, m := range []struct {
 		what string

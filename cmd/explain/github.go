@@ -27,15 +27,15 @@ type githubFlags struct {
 	status      string
 	reportURL   string
 	allowUnsafe bool
-	label       string   // that accepts a verdict
+	label       string   // label that accepts a verdict
 	acceptBy    []string // who may set it
 	exitOn      string
 }
 
-// exitLevels of --exit-on, from the strictest; fail is what error was called for, and means the same.
+// exitLevels are the values of --exit-on, from the strictest; fail and error mean the same.
 var exitLevels = []string{"warn", "inconclusive", "fail", "error", "never"}
 
-// commentModes of --comment, in the order of the help text.
+// commentModes are the values of --comment, in the order of the help text.
 var commentModes = []string{string(gate.Always), string(gate.OnChange), string(gate.OnFailure), string(gate.Never)}
 
 func (f *githubFlags) register(cmd *cobra.Command) {
@@ -59,9 +59,9 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 	cmdenv.Complete(cmd, "comment", commentModes)
 }
 
-// session opens the session with GitHub. It is nil outside of GitHub Actions, if nothing is fetched or posted. Code
-// of strangers beside a token that can write is refused. Wrong usage is an error beside a session, which says so where
-// the last verdict stands. Folder is --out.
+// session opens the session with GitHub; folder is --out. It is nil outside GitHub Actions. It refuses to run beside a
+// write token if the checkout is untrusted code. On wrong usage it returns a session and the error, so that the error
+// is posted in place of the last verdict.
 func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate.Session, error) {
 	mode, wrong := gate.ParseMode(f.comment)
 	switch u, err := url.Parse(f.reportURL); {
@@ -98,7 +98,7 @@ func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate
 	return s, wrong
 }
 
-// exitCode of a verdict, which --exit-on can make milder or stricter.
+// exitCode returns the exit code of a verdict; --exit-on can make it milder or stricter.
 func (f *githubFlags) exitCode(v comparison.Verdict) int {
 	switch {
 	case f.exitOn == "never":
@@ -111,7 +111,8 @@ func (f *githubFlags) exitCode(v comparison.Verdict) int {
 	return verdictCode(v)
 }
 
-// ended is the error that a command ends with, after it was told: with --exit-on never none, only its text.
+// ended returns the error that a command ends with after it was reported; with --exit-on never it prints the text and
+// returns nil.
 func (f *githubFlags) ended(e *env, err error) error {
 	if f.exitOn != "never" || err == nil {
 		return err
@@ -120,12 +121,12 @@ func (f *githubFlags) ended(e *env, err error) error {
 	return nil
 }
 
-// acceptance is what the flags say of accepting; file is the policy.
+// acceptance returns who may accept a verdict, as the flags say; file is the policy.
 func (f *githubFlags) acceptance(file string) gate.Acceptance {
 	return gate.Acceptance{Label: f.label, By: f.acceptBy, File: cmp.Or(file, ".github/CODEOWNERS")}
 }
 
-// errorVerdict is the verdict of a run that ended in an error.
+// errorVerdict returns the verdict of a run that ended in an error.
 func errorVerdict(err error) comparison.Verdict {
 	if errorCode(err) == exitInconclusive {
 		return comparison.Inconclusive
@@ -133,7 +134,7 @@ func errorVerdict(err error) comparison.Verdict {
 	return comparison.Error
 }
 
-// paragraph is a line of text as a paragraph of markdown.
+// paragraph returns a line of text as a paragraph of markdown.
 func paragraph(text string) string {
 	var b strings.Builder
 	page := doc.Document{Blocks: []doc.Block{doc.P(text)}}
@@ -143,7 +144,7 @@ func paragraph(text string) string {
 	return b.String()
 }
 
-// provenance says, around the comparison in a comment, where this runs.
+// provenance returns the details of this run that a comment shows around the comparison.
 func (f *githubFlags) provenance(s *gate.Session) diffrender.CommentOptions {
 	at := diffrender.Provenance{PageURL: f.reportURL}
 	if s == nil {

@@ -78,7 +78,7 @@ type loadFlags struct {
 	failOnErrors, noProfiler bool
 	force                    bool
 	quiet, verbose           bool
-	writing                  sync.Mutex // held while the file is written
+	writing                  sync.Mutex // locked while the file is written
 }
 
 var loadFormats = []string{"text", "json"}
@@ -217,13 +217,13 @@ func (f *loadFlags) run(cmd *cobra.Command, e *env) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-hard.Done(): // whatever it is at, but not in the middle of a file
+	case <-hard.Done(): // abort anything except a file write in progress
 		f.writing.Lock()
 		return load.ErrInterrupted
 	}
 }
 
-// measure runs the load and writes what it measured: also of a load that the server or the user ended.
+// measure runs the load and writes the result, also if the server or the user ended it early.
 func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options, path string) error {
 	bar := progress.NewLoad(e.Err, f.quiet, f.verbose)
 	opt.Progress = bar.Update
@@ -238,13 +238,13 @@ func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options
 	case res == nil:
 		return err
 	}
-	if path != "" { // failures are evidence too
+	if path != "" { // also if every request failed
 		if werr := f.write(hard, path, res); werr != nil {
 			return errors.Join(err, werr)
 		}
 	}
 	if errors.Is(err, load.ErrNothingSucceeded) {
-		_ = res.WriteSummary(e.Err) // which failures there were; the error follows
+		_ = res.WriteSummary(e.Err) // which requests failed; the error follows
 		return err
 	}
 	if interrupted {
@@ -259,7 +259,7 @@ func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options
 	return err
 }
 
-// failures is the share of requests up to which a load is a success, 0 to 1.
+// failures returns the share of failed requests up to which a load still succeeds, 0 to 1.
 func (f *loadFlags) failures() (float64, error) {
 	if f.failOnErrors {
 		return 0, nil
@@ -275,7 +275,7 @@ func (f *loadFlags) failures() (float64, error) {
 	return v, nil
 }
 
-// interruptedText says how far a load came that the user ended.
+// interruptedText returns an error that says how far an interrupted load got.
 func interruptedText(res *load.Result, path string) error {
 	text := unit.Int(res.Counts.Succeeded + res.Counts.Failed)
 	if n := res.Workload.Requests; n != nil {
@@ -289,7 +289,7 @@ func interruptedText(res *load.Result, path string) error {
 	return fmt.Errorf("%w after %s: %s", load.ErrInterrupted, took, text)
 }
 
-// target is the file to write. That it can be written is found out before a load of an hour, not after it.
+// target returns the path of the file to write. It checks before the load that the file can be written.
 func (f *loadFlags) target() (string, error) {
 	path := f.out
 	if path == "" {
@@ -305,7 +305,7 @@ func (f *loadFlags) over() atomicfile.Over {
 	return atomicfile.Over{Begins: `{"schema":"explain.load/`, Force: f.force}
 }
 
-// write writes the result, whole, unless ctx ends before.
+// write writes the whole result to a file; if ctx ends first, it writes nothing.
 func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

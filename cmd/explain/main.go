@@ -55,8 +55,8 @@ func main() {
 	os.Exit(code)
 }
 
-// withoutTokens takes GitHub's tokens out of the environment, so that no program that explain starts (git, nsys, what
-// nsys profiles) gets one, and returns the environment as it was.
+// withoutTokens removes GitHub's tokens from the environment, so that no program that explain starts (git, nsys, what
+// nsys profiles) inherits one. It returns a lookup in the original environment.
 func withoutTokens() func(string) string {
 	tokens := map[string]string{}
 	for _, name := range []string{
@@ -74,7 +74,7 @@ func withoutTokens() func(string) string {
 	}
 }
 
-// run executes the command line and returns the exit code.
+// run executes the command line in args and returns the exit code.
 func run(ctx context.Context, args []string, e *env) int {
 	cmd := newRoot(e)
 	guard(cmd)
@@ -98,14 +98,14 @@ func run(ctx context.Context, args []string, e *env) int {
 		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")))
 		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
 		return exitUsage
-	case errors.Is(err, syscall.EPIPE): // the reader of our output has seen enough
+	case errors.Is(err, syscall.EPIPE): // the reader closed the pipe early
 		return exitOK
 	}
 	fmt.Fprintf(e.Err, "explain: %s\n", clean(input.Plain(err)))
 	return errorCode(err)
 }
 
-// guard makes a panic of a command, and of those below it, an error like others.
+// guard turns a panic in a command or in its subcommands into an error.
 func guard(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		guard(below)
@@ -132,17 +132,17 @@ type usageError = usage.Error
 
 func usagef(format string, args ...any) error { return usage.Errorf(format, args...) }
 
-// What a command of this package has of the room that all share.
+// Short names for what all commands share.
 type (
 	env           = cmdenv.Env
 	analysisFlags = cmdenv.AnalysisFlags
 	exitCode      = cmdenv.Exit
 )
 
-// clean makes text from the outside fit for a terminal or a log line.
+// clean makes untrusted text safe for a terminal or a log line.
 func clean(s string) string { return render.Visible(s) }
 
-// errorCode is the exit code of a command that ended in an error.
+// errorCode returns the exit code of a command that ended in an error.
 func errorCode(err error) int {
 	switch {
 	case errors.As(err, new(usageError)) || errors.Is(err, analyze.ErrOptions):
@@ -153,7 +153,7 @@ func errorCode(err error) int {
 	return exitInput
 }
 
-// verdictOf is what a command ended with, as a verdict.
+// verdictOf returns the verdict that a command's error stands for.
 func verdictOf(err error) comparison.Verdict {
 	code := exitCode(errorCode(err))
 	switch {
@@ -167,7 +167,7 @@ func verdictOf(err error) comparison.Verdict {
 	return comparison.Error
 }
 
-// verdictCode is the exit code of a verdict.
+// verdictCode returns the exit code of a verdict.
 func verdictCode(v comparison.Verdict) int {
 	switch v {
 	case comparison.Pass, comparison.Warn:

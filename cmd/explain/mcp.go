@@ -50,7 +50,7 @@ explain doc agents has the configurations of well-known agents.`,
 	}
 }
 
-// captures reads what agents ask about.
+// captures reads the files that agents ask about.
 type captures struct{ e *env }
 
 func (c captures) Report(ctx context.Context, path string) (*report.Report, error) {

@@ -41,7 +41,7 @@ func writeSteps(path string, force bool, base, head *report.Report, c *compariso
 	return writePerfetto(path, force, units)
 }
 
-// changesOf are by how many ns the kernel at each position of a side takes longer on the head.
+// changesOf maps the position of each paired kernel on one side to the change of its time from base to head, in ns.
 func changesOf(s *comparison.Step, base bool) map[int64]float64 {
 	if s == nil {
 		return nil
@@ -65,7 +65,7 @@ func noStep(r *report.Report, err error) error {
 		Do: "name a unit with --unit, or record more steps; a report.json of an older version has none: analyse the trace again"}
 }
 
-// overStep says which file a step may replace.
+// overStep returns which existing file a step may replace.
 func overStep(force bool) atomicfile.Over {
 	return atomicfile.Over{Begins: `{"displayTimeUnit":"ns","traceEvents":[`, Force: force}
 }

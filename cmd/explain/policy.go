@@ -148,7 +148,7 @@ func newPolicyExplain(e *env) *cobra.Command {
 	return cmd
 }
 
-// explainRule prints what the rules of an id judge, and by what threshold.
+// explainRule prints what the rules with an id judge, and their thresholds.
 func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rule %s, of %s\n", clean(id), clean(from))
@@ -169,7 +169,7 @@ func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
 	return err
 }
 
-// explainRules prints the rules that select a number, the one that judges it first.
+// explainRules prints the rules that select a number, starting with the one that judges it.
 func explainRules(w io.Writer, from, metric string, list []policy.Explanation, ignored bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", clean(metric), clean(from))

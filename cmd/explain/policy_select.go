@@ -53,7 +53,7 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 			if err != nil {
 				return err
 			}
-			c, err := diff.Compare(reports, reports, opt) // rows and names are those of any comparison
+			c, err := diff.Compare(reports, reports, opt) // gives the rows and names of an ordinary comparison
 			if err != nil {
 				return err
 			}
@@ -74,8 +74,8 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 	return cmd
 }
 
-// testedRules says what each rule selects in a comparison of a side with itself; all reports whether each rule that is
-// not optional can be judged.
+// testedRules lists what each rule selects in a comparison of a side with itself; all reports whether every rule that
+// is not optional can be judged.
 func testedRules(p *policy.Policy, c *comparison.Comparison) (text string, all bool) {
 	all = true
 	var b strings.Builder
@@ -108,7 +108,7 @@ func testedRules(p *policy.Policy, c *comparison.Comparison) (text string, all b
 	return b.String(), all
 }
 
-// gateName is what a gate judges; a kernel goes by the name that tables show.
+// gateName returns the name of the number that a gate judges; kernels have their name in the tables.
 func gateName(c *comparison.Comparison, g *comparison.Gate) string {
 	kernel, ok := g.Labels["kernel"]
 	switch {
@@ -125,7 +125,7 @@ func gateName(c *comparison.Comparison, g *comparison.Gate) string {
 	return "kernel " + kernel
 }
 
-// gateValue is the value that was found, in the metric's unit.
+// gateValue returns the measured value of a gate in the metric's unit.
 func gateValue(g *comparison.Gate) string {
 	if g.Head == nil {
 		return g.Reason

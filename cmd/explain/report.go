@@ -133,7 +133,7 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 	switch {
 	case f.top < 1:
 		return opt, usagef("--top must be at least 1, got %d", f.top)
-	case !(f.coverageWarn >= 0 && f.coverageWarn <= 1): // NaN is neither
+	case !(f.coverageWarn >= 0 && f.coverageWarn <= 1): // NaN fails both
 		return opt, usagef("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
 	case cmd.Flags().Changed("gpu-price") && !(f.gpuPrice > 0 && f.gpuPrice < 1e6):
 		return opt, usagef("--gpu-price is the price of a GPU for an hour, above 0 and below a million, got %g", f.gpuPrice)
@@ -192,7 +192,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	}
 	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	opt.Progress = bar.Update
-	trace := "" // evidence alone
+	trace := "" // evidence only
 	if len(args) > 0 {
 		trace = args[0]
 	}
@@ -224,7 +224,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	return f.targets(cmd, e, res.Report)
 }
 
-// targets writes what --ncu-targets asks for. The command goes to standard output where only text is there.
+// targets writes the file of --ncu-targets. It prints the ncu command only if standard output is text.
 func (f *reportFlags) targets(cmd *cobra.Command, e *env, r *report.Report) error {
 	if f.ncuTargets == "" {
 		return nil
@@ -239,7 +239,7 @@ func (f *reportFlags) targets(cmd *cobra.Command, e *env, r *report.Report) erro
 	return writeTargets(f.ncuTargets, f.force, r, n, tell)
 }
 
-// checkOuts finds out before the work whether what a command is to write can be written; what is empty is not.
+// checkOuts returns an error, before any work, if an output file or folder cannot be written. It skips empty paths.
 func checkOuts(out, perfetto, targets string, force bool) error {
 	if out != "" {
 		if err := output.Check(out); err != nil {
@@ -257,10 +257,10 @@ func checkOuts(out, perfetto, targets string, force bool) error {
 	return nil
 }
 
-// writeTargets writes the kernels that take most of a report's kernel time, n at most, as YAML in the form of
-// llm-perf-opt's extract-top-kernels, and tells the command of Nsight Compute that measures them. Kernels of collective
-// communication are in the list and not in the command: ncu runs each kernel several times, and a collective that runs
-// again on one rank waits for the others for ever.
+// writeTargets writes the n kernels with the most time, at most, as YAML in the form of llm-perf-opt's
+// extract-top-kernels, and prints the ncu command that measures them to tell, unless that is nil. The command leaves
+// out collectives: ncu runs each kernel several times, and a collective that one rank repeats alone waits for the
+// others for ever.
 func writeTargets(path string, force bool, r *report.Report, n int, tell io.Writer) error {
 	list := capture.Targets(r)
 	if len(list) == 0 {
@@ -281,8 +281,8 @@ func overTargets(force bool) atomicfile.Over {
 	return atomicfile.Over{Begins: "# Kernels with most time, as explain report --ncu-targets found them", Force: force}
 }
 
-// runOf are the captures of one run that arguments name: several files, a glob, or a folder of them. It is nil if
-// they name one capture.
+// runOf returns the captures of one run if the arguments name several: as files, a glob, or a folder. It is nil if they
+// name one capture.
 func runOf(args []string) ([]string, error) {
 	if len(args) == 0 || len(args) == 1 && (args[0] == "-" || fetch.Remote(args[0])) {
 		return nil, nil
@@ -300,8 +300,8 @@ func runOf(args []string) ([]string, error) {
 	return list, nil
 }
 
-// inFolder are the captures in a folder, or the partials of them; nil if there are not several, or where the folder
-// is that of one capture or report.
+// inFolder returns the captures or partials in a folder; nil if it holds fewer than two, or is the folder of one
+// capture or report.
 func inFolder(path string) []string {
 	for _, name := range []string{"report.json", "comparison.json", input.CapturedTrace} {
 		if input.Exists(filepath.Join(path, name)) {
@@ -326,7 +326,7 @@ func inFolder(path string) []string {
 	return nil
 }
 
-// ofOneCapture are the flags that mean nothing for a run.
+// ofOneCapture lists the flags that apply to a single capture only.
 var ofOneCapture = []string{"ncu", "server-log", "prometheus", "evidence", "perfetto", "print-schema", "all-rows", "gpu-price",
 	"no-nvtx-kernel-map", "no-kernel-percentiles", "nvtx-coverage-warn-threshold"}
 

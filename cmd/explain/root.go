@@ -72,7 +72,7 @@ inconclusive.`,
 	}
 	cmd.SetCompletionCommandGroupID("Help")
 	cmd.CompletionOptions.DisableNoDescFlag = true
-	for _, c := range []*cobra.Command{ // plumbing
+	for _, c := range []*cobra.Command{ // hidden commands
 		newAction(e), newCalibration(e, "calibrate"), mergecmd.NewPartial(e), mergecmd.NewMerge(e), newMan(), newVersion(e),
 	} {
 		c.Hidden = true
@@ -81,7 +81,7 @@ inconclusive.`,
 	return cmd
 }
 
-// bareArgs tells a mistyped command from a file that is not there.
+// bareArgs returns a usage error for a word that is neither a command nor a file, and suggests the nearest command.
 func bareArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 
 // The files that say how a comparison is judged: policies and noise floors.
 
-// ruleFlags say by what a comparison is judged.
+// ruleFlags are the flags with the rules for judging a comparison.
 type ruleFlags struct {
 	failOn []string
 	policy string
@@ -39,7 +39,7 @@ func (f *ruleFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("noise", "json")
 }
 
-// defaultRules lists the rules that judge if nobody wrote one, a line each.
+// defaultRules lists, one a line, the rules that apply without --policy and --fail-on.
 func defaultRules() string {
 	var b strings.Builder
 	rules := policy.Default().Rules
@@ -51,7 +51,7 @@ func defaultRules() string {
 	return b.String()
 }
 
-// completeRule completes what a rule of --fail-on begins with: a metric, with the colon that its threshold follows.
+// completeRule completes the beginning of a rule of --fail-on: a metric and the colon before its threshold.
 func completeRule(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	list := []string{"structure:error"}
 	for _, id := range metricIDs() {
@@ -60,7 +60,7 @@ func completeRule(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// parsed are the rules of --fail-on.
+// parsed returns the rules of --fail-on.
 func (f *ruleFlags) parsed() ([]policy.Rule, error) {
 	var list []policy.Rule
 	for _, text := range f.failOn {
@@ -76,7 +76,7 @@ func (f *ruleFlags) parsed() ([]policy.Rule, error) {
 	return list, nil
 }
 
-// noiseBlock is what --noise names; nil if it names nothing.
+// noiseBlock reads the file of --noise; nil if the flag is empty.
 func (f *ruleFlags) noiseBlock() (*diff.Noise, error) {
 	if f.noise == "" {
 		return nil, nil
@@ -84,7 +84,7 @@ func (f *ruleFlags) noiseBlock() (*diff.Noise, error) {
 	return readNoise(f.noise)
 }
 
-// policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
+// policyFile reads a policy file; nil if the path is empty. Mistakes in the file are usage errors.
 func policyFile(path string) (*policy.Policy, error) {
 	if path == "" {
 		return nil, nil
@@ -98,7 +98,8 @@ func policyFile(path string) (*policy.Policy, error) {
 	})
 }
 
-// policyText reads a policy; name stands in errors, and open reads what it extends, named as from its folder.
+// policyText parses a policy. name appears in errors; open reads the files that it extends, by paths relative to its
+// folder.
 func policyText(name string, b []byte, open func(string) ([]byte, error)) (*policy.Policy, error) {
 	p, err := policy.Read(bytes.NewReader(b), metricFacts(), open)
 	if err != nil {
@@ -116,7 +117,7 @@ func readNoise(path string) (*diff.Noise, error) {
 	return noiseText(path, b)
 }
 
-// noiseText reads a noise block; name stands in errors.
+// noiseText parses a noise block; name appears in errors.
 func noiseText(name string, b []byte) (*diff.Noise, error) {
 	n, err := diff.ReadNoise(bytes.NewReader(b))
 	if err != nil {
@@ -125,7 +126,7 @@ func noiseText(name string, b []byte) (*diff.Noise, error) {
 	return n, nil
 }
 
-// metricFacts is what the rules of a comparison are held to.
+// metricFacts returns the properties of all metrics, which rules are checked with.
 func metricFacts() []policy.MetricFacts {
 	var list []policy.MetricFacts
 	for _, m := range analyze.Metrics() {

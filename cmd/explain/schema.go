@@ -19,7 +19,7 @@ func newSchema(e *env) *cobra.Command {
 	})
 }
 
-// newPrinter is a command that prints one of several texts, each by its name; what is the noun for them.
+// newPrinter returns a command that prints one of several texts by its name; what is the noun for them.
 func newPrinter(
 	e *env, what string, names []string, text func(name string) (string, bool), cmd *cobra.Command,
 ) *cobra.Command {

@@ -101,7 +101,7 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string, force bool) error 
 	return err
 }
 
-// leftBehind says what of a capture is not in the copy.
+// leftBehind returns a line about the tables, columns and rows of a capture that are not in the copy.
 func leftBehind(done *analyze.Scrubbed) string {
 	var list []string
 	add := func(n int64, what string) {

@@ -24,7 +24,7 @@ func newVersion(e *env) *cobra.Command {
 	}
 }
 
-// Releases set these by the linker (-ldflags "-X main.version=v1.2.3"); otherwise they come from the build.
+// Releases set these with the linker (-ldflags "-X main.version=v1.2.3"); otherwise they come from the build info.
 var version, commit, commitDay string
 
 func versionText() string {
@@ -37,7 +37,7 @@ func versionText() string {
 	return "devel"
 }
 
-// versionLine is what explain version and explain --version print: the version, and the commit with its day.
+// versionLine returns the output of explain version and explain --version: the version, and the commit with its day.
 func versionLine() string {
 	from := ""
 	if commit != "" {
@@ -49,7 +49,7 @@ func versionLine() string {
 		runtime.GOARCH, report.SchemaID)
 }
 
-// builtFrom names the commit of a build and its day, and says where files differ from it; empty if neither is known.
+// builtFrom returns the commit of a build and its day, and whether files differ from it; empty if neither is known.
 func builtFrom(settings []debug.BuildSetting) string {
 	of := map[string]string{}
 	for _, s := range settings {
