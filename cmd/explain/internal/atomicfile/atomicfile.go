@@ -1,5 +1,5 @@
-// Package atomicfile writes what explain leaves on disk: files and folders that appear whole or not at all, so that a
-// reader never meets half of one, and never in place of what somebody else put there.
+// Package atomicfile writes files and folders that appear whole or not at all, so that readers never see half of one.
+// It never replaces a file that explain did not write, unless the caller allows it.
 package atomicfile
 
 import (
@@ -28,8 +28,8 @@ type Item struct {
 	Write func(w io.Writer) error
 }
 
-// Folder writes files whole or not at all: everything is written into a scratch folder beside dir first, and moved into
-// place, in this order, when it is complete. A folder that exists keeps what explain did not write.
+// Folder writes files into dir whole or not at all: it writes all of them into a scratch folder first, then moves them
+// into place in the given order. A folder that exists keeps what explain did not write.
 func Folder(ctx context.Context, dir string, files []Item) error {
 	named := filepath.Clean(dir)
 	fail := func(err error) error { return failed(named, err) }
@@ -44,9 +44,9 @@ func Folder(ctx context.Context, dir string, files []Item) error {
 	}
 	parent := filepath.Dir(dir)
 	if exists {
-		parent = dir // the same file system, whatever dir is a link to
+		parent = dir // follows a link, so that the scratch folder is on the same file system
 	}
-	for _, f := range files { // what stands in the way is found before anything is written
+	for _, f := range files { // find obstacles before anything is written
 		if info, err := os.Lstat(filepath.Join(dir, f.Name)); err == nil && !info.Mode().IsRegular() {
 			return usage.Errorf("%s is not a file that explain can replace: name another folder, or remove it",
 				filepath.Join(named, f.Name))
@@ -96,13 +96,13 @@ func Folder(ctx context.Context, dir string, files []Item) error {
 	return nil
 }
 
-// moveIn moves files from a scratch folder to where they belong: all of them, or, after an error, none: what they replaced
-// is put back.
+// moveIn moves files from a scratch folder to dir. After an error it restores the files that it replaced and removes
+// the others.
 func moveIn(scratch, dir string, files []Item) error {
 	var undo []func()
 	for _, f := range files {
 		to, old := filepath.Join(dir, f.Name), filepath.Join(scratch, f.Name+".old")
-		switch err := os.Link(to, old); { // on a file system without links the old one cannot be kept
+		switch err := os.Link(to, old); { // fails on a file system without links: the old file cannot be restored
 		case err == nil:
 			undo = append(undo, func() { _ = os.Rename(old, to) })
 		case errors.Is(err, os.ErrNotExist):
@@ -136,12 +136,12 @@ const writeSize = 64 << 10
 
 func failed(path string, err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
 
-// scratchPrefix begins the names of scratch folders. A process that writes into one holds a lock on it, so that what a
-// killed explain left behind can be told apart, and goes.
+// scratchPrefix begins the names of scratch folders. A process holds a lock on its scratch folder, so that the folder
+// of a killed explain can be recognized and removed.
 const scratchPrefix = ".explain-write-"
 
-// scratchIn makes a scratch folder in parent, with the permissions that the user's umask leaves, and removes those of
-// writers that were killed. done removes it.
+// scratchIn makes a scratch folder in parent, with the permissions of the user's umask, and removes those of killed
+// writers. done removes it.
 func scratchIn(parent string) (dir string, done func(), err error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", nil, err
@@ -168,17 +168,17 @@ func scratchIn(parent string) (dir string, done func(), err error) {
 		if _, err := os.Stat(dir); err == nil {
 			return dir, func() { os.RemoveAll(dir); unlock() }, nil
 		}
-		unlock() // somebody took it for a leftover before it was locked
+		unlock() // another process removed it before it was locked
 	}
 }
 
-// Any is for files below a folder that is explain's own.
+// Any allows to replace any regular file: for files below a folder that is explain's own.
 var Any = Over{Force: true}
 
 // Over says which file may be replaced: one of explain's own kind, or any.
 type Over struct {
-	Begins string                 // how such a file begins, blanks left out
-	Own    func(path string) bool // asked instead, where it is not nil
+	Begins string                 // beginning of such a file, ignoring blanks
+	Own    func(path string) bool // asked instead of Begins if it is not nil
 	Force  bool                   // any regular file
 }
 
@@ -201,7 +201,7 @@ func Begins(path, text string) bool {
 
 // Look is [Begins], with the error of a file that is there and cannot be read.
 func Look(path, text string) (bool, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe would have to be waited for
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return false, nil
 	}
 	f, err := os.Open(path)
@@ -217,14 +217,14 @@ func Look(path, text string) (bool, error) {
 	return text != "" && strings.HasPrefix(strings.Join(strings.Fields(string(head[:n])), ""), strings.Join(strings.Fields(text), "")), nil
 }
 
-// Check finds out before the work whether [File] will take a path. The error is of a wrong call, but where the path
-// cannot be looked at.
+// Check reports, before any work, whether [File] would accept a path. If not, the error is a usage error, unless the
+// path cannot be examined.
 func Check(path string, over Over) error {
 	_, _, err := over.look(path)
 	return err
 }
 
-// Ready is [Check] before work that is too dear to be lost: it tries whether the folder can be written.
+// Ready is [Check] before expensive work: it also tries to write to the folder.
 func Ready(path string, over Over) error {
 	to, node, err := over.look(path)
 	if err != nil || node != nil {
@@ -241,8 +241,8 @@ func Ready(path string, over Over) error {
 	return nil
 }
 
-// look finds where the links of a path end: at a regular file that may be replaced, at nothing, or at a node that is
-// written to.
+// look follows the links of a path to a regular file that may be replaced, to a path where nothing exists, or to an
+// open node to write to.
 func (o Over) look(path string) (to string, node io.WriteCloser, err error) {
 	to, node, err = target(path)
 	if err != nil || node != nil {
@@ -266,8 +266,8 @@ func (o Over) look(path string) (to string, node io.WriteCloser, err error) {
 	return to, nil, nil
 }
 
-// target follows the symbolic links of a path to its end, which need not exist, or to a file that explain has open, as
-// /dev/stdout is.
+// target follows the symbolic links of a path to its end, which need not exist, or to a file that explain has open,
+// such as /dev/stdout.
 func target(path string) (string, io.WriteCloser, error) {
 	named := path
 	for range 40 {
@@ -284,7 +284,7 @@ func target(path string) (string, io.WriteCloser, error) {
 			}
 		}
 		link, err := os.Readlink(path)
-		if err != nil { // no link
+		if err != nil { // not a link
 			return path, nil, nil
 		}
 		if !filepath.IsAbs(link) {
@@ -301,14 +301,14 @@ func Stdout(path string) bool {
 	return err == nil && node == os.Stdout
 }
 
-// File writes a file. A regular one appears whole or not at all, in place of nothing or of one that over allows, at the
-// end of its symbolic links; devices, pipes, sockets and open files such as /dev/stdout are written to. Anything else
-// is a wrong call.
+// File writes a file. A regular file appears whole or not at all, at the end of the path's symbolic links, as a new
+// file or in place of one that over allows. Devices, pipes, sockets and open files such as /dev/stdout are written to.
+// Anything else is a usage error.
 func File(path string, over Over, write func(io.Writer) error) error {
 	return Path(path, over, func(name string) error { return create(name, write) })
 }
 
-// Path is [File] for what is made under a name: a database.
+// Path is [File] for writers that need a file name, such as a database.
 func Path(path string, over Over, put func(name string) error) error {
 	to, node, err := over.look(path)
 	if err != nil {
@@ -342,7 +342,7 @@ func Path(path string, over Over, put func(name string) error) error {
 	switch {
 	case node != nil:
 		err = send(node, name)
-	case Check(path, over) != nil: // somebody put it there meanwhile
+	case Check(path, over) != nil: // another process created it meanwhile
 		return Check(path, over)
 	case mode != 0:
 		err = errors.Join(os.Chmod(name, mode), os.Rename(name, to))
@@ -355,7 +355,7 @@ func Path(path string, over Over, put func(name string) error) error {
 	return nil
 }
 
-// readerLimit is how long a pipe may take to have a reader.
+// readerLimit is how long to wait for a reader of a pipe.
 const readerLimit = time.Minute
 
 // open opens a device, a pipe or a socket for writing.
@@ -374,7 +374,7 @@ func open(path string, mode os.FileMode) (io.WriteCloser, error) {
 	}
 }
 
-// send writes what a file holds to a node.
+// send copies the content of a file to a node.
 func send(node io.WriteCloser, name string) error {
 	f, err := os.Open(name)
 	if err != nil {

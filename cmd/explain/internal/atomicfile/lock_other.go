@@ -4,5 +4,5 @@ package atomicfile
 
 const nonblock = 0
 
-// lock cannot tell whether anybody else writes there: nothing is taken for a leftover.
+// lock cannot tell whether another process holds the folder, so it never reports it as free.
 func lock(string, bool) (unlock func(), free bool) { return func() {}, false }

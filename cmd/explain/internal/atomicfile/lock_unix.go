@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// nonblock opens a pipe without a reader as an error.
+// nonblock makes opening a pipe without a reader an error.
 const nonblock = syscall.O_NONBLOCK
 
-// lock locks a folder for as long as this process has it open; free says whether nobody else had. It waits for that
-// where it is to.
+// lock locks a folder until unlock is called or the process ends; free is false if another process holds the lock. With
+// wait it waits for the lock.
 func lock(dir string, wait bool) (unlock func(), free bool) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package bisect finds the commit at which a number changed from captures that are noisy. It knows numbers alone:
+// Package bisect finds the commit at which a number changed, from noisy captures. It works on numbers only and knows
 // neither git nor captures.
 //
-// A search that believes every capture goes wrong at the first odd one, and one that repeats each wastes most of them.
-// Here each capture moves the probability of every commit to be the culprit, and the next one is made where it tells
-// most. It begins with the ends: where they do not differ, there is nothing to search for.
+// A search that trusts every capture goes wrong at the first outlier, and one that repeats each capture wastes most of
+// them. Here each capture updates the probability of every commit to be the culprit, and the next capture is made where
+// it is most informative. The search begins with the ends: if they do not differ, there is nothing to find.
 package bisect
 
 import (
@@ -14,11 +14,11 @@ import (
 
 // Options of a [Search].
 type Options struct {
-	Noise float64 // of a capture, standard deviation of ln, as far as it is known beforehand; 0 means 0.01
-	Sure  float64 // probability that settles the search, above 0.5 and below 1; 0 means 0.97
+	Noise float64 // standard deviation of ln of a capture, as known beforehand; 0 means 0.01
+	Sure  float64 // probability that settles the search, above 0.5 and below 1; 0 means 0.93
 }
 
-// Search looks for the first of the commits 1 to N that is slow; commit 0 is believed to be fast, commit N to be slow.
+// Search looks for the first slow commit among 1 to N; commit 0 is assumed to be fast, commit N to be slow.
 type Search struct {
 	o        Options
 	n        int
@@ -30,27 +30,27 @@ type Search struct {
 // taken is one capture.
 type taken struct {
 	commit, machine int
-	y               float64 // ln
+	y               float64 // ln of the value
 }
 
-// What is believed beforehand.
+// The prior.
 const (
-	priorNone    = 0.55 // that nothing changed
-	priorSeveral = 0.02 // that many commits changed a little each
+	priorNone    = 0.55 // probability that nothing changed
+	priorSeveral = 0.02 // probability that many commits changed a little each
 	priorSize    = 25   // variance of the change, in squares of the noise: about five times it
-	priorCount   = 4    // captures that the noise known beforehand is worth
+	priorCount   = 4    // weight of the noise known beforehand, in captures
 	priorMachine = 0.05 // standard deviation between machines, ln
 	freedom      = 4.2  // degrees of freedom of Student's t: one capture in a hundred is more than 4.6 deviations off
 )
 
-// Bounds of the captures of the ends that come first.
+// Number of captures of the ends before the search begins.
 const (
-	FewestEnds = 6 // before it can be said that nothing changed
+	FewestEnds = 6 // needed to conclude that nothing changed
 	MostEnds   = 8
-	different  = 0.3 // probability that nothing changed, below which the ends differ and the search begins
+	different  = 0.3 // the ends differ if the probability that nothing changed is below this
 )
 
-// New begins a search among n commits behind the good one, the bad one the last of them.
+// New begins a search among the n commits after the good one; the last of them is the bad one.
 func New(n int, o Options) (*Search, error) {
 	if o.Noise == 0 {
 		o.Noise = 0.01
@@ -64,7 +64,8 @@ func New(n int, o Options) (*Search, error) {
 	return &Search{o: o, n: n, skipped: make([]bool, n+1)}, nil
 }
 
-// Add takes a capture of a commit: its value is above 0. Captures of one machine share a level; empty is one as well.
+// Add adds a capture of a commit; value must be above 0. Captures of one machine share a level; the empty name is a
+// machine too.
 func (s *Search) Add(commit int, value float64, machine string) error {
 	if commit < 0 || commit > s.n || !(value > 0) || math.IsInf(value, 0) {
 		return errors.New("a capture needs a commit of the search and a number above 0")
@@ -78,7 +79,7 @@ func (s *Search) Add(commit int, value float64, machine string) error {
 	return nil
 }
 
-// Skip takes a commit that cannot be captured. The first and the last cannot be skipped.
+// Skip marks a commit that cannot be captured. It is an error to skip the first or the last.
 func (s *Search) Skip(commit int) error {
 	if commit <= 0 || commit >= s.n {
 		return errors.New("neither the good nor the bad commit can be captured")
@@ -87,22 +88,22 @@ func (s *Search) Skip(commit int) error {
 	return nil
 }
 
-// Captures so far.
+// Captures returns the number of captures so far.
 func (s *Search) Captures() int { return len(s.captures) }
 
-// Belief is what the captures say.
+// Belief is the posterior after the captures so far.
 type Belief struct {
-	Culprit []float64 // probability of each commit to be the culprit, by its number; that of 0 is 0
+	Culprit []float64 // probability of each commit to be the culprit, by its number; 0 for commit 0
 	None    float64   // probability that nothing changed
 	Several float64   // probability that many commits changed a little each
 }
 
-// Belief weighs what can have happened: a step at one of the commits, a slope over all of them, or nothing. Of each the
-// captures have the likelihood of a linear model: a level, the change, and the level of each machine but the first,
-// with errors of Student's t. The change is normal beforehand with variance 25 σ², a machine with 5 %, and σ² is inverse
-// gamma about what is known of the noise. Its integral is Laplace's approximation.
+// Belief weighs the hypotheses: a step at one of the commits, a slope over all of them, or no change. The likelihood of
+// each is that of a linear model with a level, the change, and an offset for each machine but the first, with errors of
+// Student's t. The prior of the change is normal with variance 25 σ², that of a machine offset with 5 %, and that of σ²
+// is inverse gamma around the known noise. Laplace's approximation integrates over all of them.
 func (s *Search) Belief() Belief {
-	logs := make([]float64, s.n+2) // in place of commit 0 that nothing changed, of the last that several did
+	logs := make([]float64, s.n+2) // index 0: nothing changed; index n+1: many commits changed
 	logs[0] = math.Log(priorNone) + s.evidence(nil)
 	logs[s.n+1] = math.Log(priorSeveral) + s.evidence(func(c int) float64 { return float64(c) / float64(s.n) })
 	ordered := make([]int, 0, len(s.captures))
@@ -112,7 +113,7 @@ func (s *Search) Belief() Belief {
 	slices.Sort(ordered)
 	before, same := -1, 0.0
 	for k := 1; k <= s.n; k++ {
-		if left, _ := slices.BinarySearch(ordered, k); left != before { // else the captures are split as for the commit before
+		if left, _ := slices.BinarySearch(ordered, k); left != before { // else the split is that of the previous commit
 			before = left
 			same = s.evidence(func(c int) float64 {
 				if c >= k {
@@ -136,8 +137,8 @@ func (s *Search) Belief() Belief {
 	return b
 }
 
-// Next is the commit to capture: the ends until it is known whether they differ, then the one whose capture tells most:
-// before it and from it on the culprit is about as likely.
+// Next returns the commit to capture: an end until it is known whether the ends differ, then the commit that splits the
+// probability of the culprit in half.
 func (s *Search) Next() int {
 	ends := s.count(0, 0) + s.count(s.n, s.n)
 	b := s.Belief()
@@ -155,7 +156,7 @@ func (s *Search) Next() int {
 			best, off = k, d
 		}
 	}
-	// What a commit says again and again is told from two levels, which have to be known as well as it is.
+	// A commit is compared with the levels on both sides, which need at least as many captures as it has.
 	again, fast, slow := s.count(best, best), s.count(0, best-1), s.count(best+1, s.n)
 	switch {
 	case again > fast && fast <= slow:
@@ -166,7 +167,7 @@ func (s *Search) Next() int {
 	return best
 }
 
-// end is the one of the ends that was captured less.
+// end returns the end with fewer captures.
 func (s *Search) end() int {
 	if s.count(0, 0) <= s.count(s.n, s.n) {
 		return 0
@@ -174,7 +175,7 @@ func (s *Search) end() int {
 	return s.n
 }
 
-// count is the number of captures of the commits from one to another.
+// count returns the number of captures of the commits from to to.
 func (s *Search) count(from, to int) int {
 	n := 0
 	for _, c := range s.captures {
@@ -185,32 +186,32 @@ func (s *Search) count(from, to int) int {
 	return n
 }
 
-// Result is what is known.
+// Result is the answer so far.
 type Result struct {
-	// First and Last are the numbers of the commits among which the culprit is, one and the same where it is found;
-	// skipped ones cannot be told from what follows them.
+	// First and Last bound the range of commits with the culprit; they are equal if it is one commit. Skipped commits are
+	// in one range with what follows them.
 	First, Last int
-	Probability float64 // that it is among them
+	Probability float64 // that the culprit is in the range
 	None        float64 // probability that nothing changed
 	Several     float64 // probability that many commits changed a little each
-	Ends        float64 // ratio of the bad commit to the good one, less 1
-	Within      float64 // how far Ends may be off, two standard errors
-	Settled     bool    // as sure as asked for: of the culprit, of several, or that the ends do not differ
+	Ends        float64 // ratio of the bad commit to the good one, minus 1
+	Within      float64 // two standard errors of Ends
+	Settled     bool    // sure enough of the culprit, of several changes, or that the ends do not differ
 }
 
-// Nothing reports whether the answer is that nothing changed.
+// Nothing reports whether "nothing changed" has a probability of at least 0.5.
 func (r *Result) Nothing() bool { return r.None >= 0.5 }
 
-// Creeps reports whether the answer is that several commits changed something.
+// Creeps reports whether "many commits changed a little" has a probability of at least 0.5.
 func (r *Result) Creeps() bool { return r.Several >= 0.5 }
 
-// Result says what is known so far.
+// Result returns the answer so far.
 func (s *Search) Result() Result {
 	b := s.Belief()
 	r := Result{None: b.None, Several: b.Several}
 	for k := 1; k <= s.n; {
 		end, p := k, b.Culprit[k]
-		for end < s.n && s.skipped[end] { // a skipped commit and what follows it are one answer
+		for end < s.n && s.skipped[end] { // merge skipped commits with what follows them
 			end++
 			p += b.Culprit[end]
 		}
@@ -231,5 +232,5 @@ func (s *Search) Result() Result {
 	return r
 }
 
-// nothing is the probability from which FewestEnds captures of the ends suffice.
+// nothing is the probability of no change at which FewestEnds captures of the ends suffice.
 const nothing = 0.75

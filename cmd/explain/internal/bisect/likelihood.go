@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// fitted is a linear model of captures: a level, the change, machines; at its most likely values.
+// fitted is a linear model of the captures at its most likely values: a level, the change, machine offsets.
 type fitted struct {
-	theta []float64 // level, change if there is one, machines from the second on
-	se    float64   // of the change
-	log   float64   // of the evidence: the likelihood, integrated over all values
+	theta []float64 // level, change if there is one, offsets of machines from the second on
+	se    float64   // standard error of the change
+	log   float64   // log evidence: the likelihood, integrated over all values
 }
 
-// evidence is how likely the captures are, ln, where the change adds shape of its size to a commit; nil: nothing
-// changed.
+// evidence returns ln of the likelihood of the captures if a commit gets shape(commit) times the change; a nil shape
+// means no change.
 func (s *Search) evidence(shape func(commit int) float64) float64 {
 	return s.fit(shape, func(int) bool { return true }).log
 }
 
-// fit finds the most likely values by weighted least squares, in which a capture counts the less the farther it is off,
-// and integrates about them.
+// fit finds the most likely values by weighted least squares, in which outliers count less, and integrates around them.
 func (s *Search) fit(shape func(commit int) float64, counts func(commit int) bool) fitted {
 	changes := 0
 	if shape != nil {
@@ -96,7 +95,7 @@ func (s *Search) fit(shape func(commit int) float64, counts func(commit int) boo
 		out.log -= theta[1]*theta[1]/2/size + math.Log(2*math.Pi*size)/2
 	}
 	for _, b := range theta[1+changes:] {
-		out.log -= b * b / 2 / (priorMachine * priorMachine) // its constant is that of all models
+		out.log -= b * b / 2 / (priorMachine * priorMachine) // the constant term is the same in all models
 	}
 	out.log -= known/2/variance + float64(priorCount)/2*math.Log(variance)
 	for _, r := range residuals {
@@ -106,7 +105,7 @@ func (s *Search) fit(shape func(commit int) float64, counts func(commit int) boo
 	return out
 }
 
-// start are residuals to begin with, about the median of each side of the change: means would follow an odd capture.
+// start returns initial residuals from the median of each side of the change, since means would follow outliers.
 func (s *Search) start(rows [][]float64, y []float64, changes int) []float64 {
 	side := func(k int) bool { return changes > 0 && rows[k][1] > 0.5 }
 	var sides [2][]float64
@@ -134,8 +133,8 @@ func (s *Search) start(rows [][]float64, y []float64, changes int) []float64 {
 	return out
 }
 
-// solve solves the symmetric positive system whose right side is the last column, and inverts it: columns d+1 on. It
-// returns the logarithm of the determinant as well.
+// solve solves the symmetric positive system whose right side is the last column, and puts the inverse into the columns
+// from d+1 on. It also returns the logarithm of the determinant.
 func solve(h [][]float64) (out [][]float64, logDet float64) {
 	d := len(h)
 	out = make([][]float64, d)

@@ -19,21 +19,21 @@ import (
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-// kept is bisect.json.
+// kept is the content of bisect.json.
 type kept struct {
 	Schema      string     `json:"schema"`
 	Settled     bool       `json:"settled"`
-	Culprits    []string   `json:"culprits"` // one, or those that skipped ones cannot be told from
+	Culprits    []string   `json:"culprits"` // more than one if skipped commits cannot be told apart from it
 	Probability float64    `json:"probability"`
 	None        float64    `json:"none"`    // probability that nothing changed
 	Several     float64    `json:"several"` // probability that many commits changed a little each
-	Ends        float64    `json:"ends"`    // ratio of the bad commit to the good one, less 1
-	Within      float64    `json:"within"`  // two standard errors of that
+	Ends        float64    `json:"ends"`    // ratio of the bad commit to the good one, minus 1
+	Within      float64    `json:"within"`  // two standard errors of Ends
 	Cause       string     `json:"cause"`
 	Captures    []captured `json:"captures"`
 }
 
-// interrupted says what a search that the user ended knows, and keeps it: captures are expensive.
+// interrupted prints what an interrupted search found, and keeps its captures.
 func (b *bisection) interrupted() error {
 	res := b.search.Result()
 	where := "nothing was written: --out keeps them"
@@ -46,7 +46,7 @@ func (b *bisection) interrupted() error {
 	return fmt.Errorf("interrupted after %s; %s; %s", wording.Count(b.search.Captures(), "capture"), b.likely(res), where)
 }
 
-// answer says what was found.
+// answer prints the result.
 func (b *bisection) answer() error {
 	res := b.search.Result()
 	out := b.kept(res)
@@ -93,7 +93,8 @@ func (b *bisection) answer() error {
 	return nil
 }
 
-// causeOf is where the change comes from. That there is one the search knows better than so few captures settle.
+// causeOf returns the cause of the change. The search has established the change, even if these captures are too few to
+// settle it.
 func causeOf(c *comparison.Comparison) string {
 	if !c.Comparable || len(c.Answer.Rows) == 0 {
 		return c.Cause
@@ -123,7 +124,7 @@ func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
 	return diff.Compare(base, head, diff.Options{Version: b.env.Version})
 }
 
-// keep writes bisect.json and the reports.
+// keep writes bisect.json and the reports to --out.
 func (b *bisection) keep(ctx context.Context, out *kept) error {
 	files := []atomicfile.Item{{Name: "bisect.json", Write: func(w io.Writer) error { return cmdenv.JSON(w, out) }}}
 	for i, c := range b.log {

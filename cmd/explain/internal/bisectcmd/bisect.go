@@ -1,5 +1,5 @@
-// Package bisectcmd captures until something is known, and no longer: at which commit a step got slower (explain
-// bisect), and whether the head of a pair is slower (explain capture --until-decided).
+// Package bisectcmd makes as many captures as a question needs: which commit made a step slower (explain bisect), and
+// whether the head of a pair is slower (explain capture --until-decided).
 package bisectcmd
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-// NewBisect is explain bisect.
+// NewBisect returns explain bisect.
 func NewBisect(e *cmdenv.Env) *cobra.Command {
 	var f bisectFlags
 	cmd := &cobra.Command{
@@ -88,26 +88,26 @@ type bisectFlags struct {
 	most           int
 }
 
-// bisection is a search on its way.
+// bisection is a running search.
 type bisection struct {
 	*bisectFlags
 	cmd      *cobra.Command
 	env      *cmdenv.Env
-	commits  []gitfile.Commit // behind the good one; that of number k is commits[k-1]
-	first    string           // the good one
-	tree     string           // where commits are checked out
+	commits  []gitfile.Commit // after the good one; commit number k is commits[k-1]
+	first    string           // hash of the good one
+	tree     string           // worktree in which commits are checked out
 	scratch  string
 	program  []string
 	search   *bisect.Search
 	log      []captured
-	recalled int              // captures that the history had
-	unshared bool             // the history does not take captures
+	recalled int              // captures taken from the history
+	unshared bool             // the history refused a capture
 	of       string           // repository of the history's captures
-	cell     history.Workload // of the first capture, which all others are held to
+	cell     history.Workload // of the first capture; all others must match it
 	kind     string           // main kind of unit
 }
 
-// captured is one capture, as bisect.json has it.
+// captured is one capture in bisect.json.
 type captured struct {
 	Number   int            `json:"number"` // of the commit: 0 is the good one
 	Commit   string         `json:"commit"`
@@ -185,7 +185,7 @@ func (f *bisectFlags) begin(cmd *cobra.Command, e *cmdenv.Env, program []string)
 	return b, err
 }
 
-// recall takes the captures of the commits that the history has.
+// recall loads the captures of the commits that the history has.
 func (b *bisection) recall() error {
 	if b.store == "" {
 		return nil
@@ -207,7 +207,7 @@ func (b *bisection) recallFrom(s *history.Store) error {
 		numbers[b.commits[i].SHA] = i + 1
 	}
 	b.of = b.env.Getenv("GITHUB_REPOSITORY")
-	seen := map[string]bool{} // captures, which may be of several branches
+	seen := map[string]bool{} // a capture may be in several branches
 	for i := range runs {
 		number, ok := numbers[runs[i].Commit]
 		if !ok || seen[runs[i].Capture] {
@@ -219,7 +219,7 @@ func (b *bisection) recallFrom(s *history.Store) error {
 			return err
 		}
 		value, err := b.value(r)
-		if err != nil { // another workload, or another kind of step
+		if err != nil { // another workload or kind of step
 			continue
 		}
 		b.log = append(b.log, captured{Number: number, Commit: runs[i].Commit, Value: &value, Recalled: true, report: r})
@@ -231,7 +231,7 @@ func (b *bisection) recallFrom(s *history.Store) error {
 	return nil
 }
 
-// announce says before the first capture what the search can cost.
+// announce prints, before the first capture, how many captures the search may take.
 func (b *bisection) announce() {
 	usual := bisect.FewestEnds + int(math.Ceil(math.Log2(float64(len(b.commits)+1))))
 	text := fmt.Sprintf("%s between %s and %s: some %d captures where the step got slower by five times the noise, at most %d; %d to %d where nothing changed",
@@ -243,7 +243,7 @@ func (b *bisection) announce() {
 	b.say("%s", text)
 }
 
-// commit of a number.
+// commit returns the hash of the commit with a number.
 func (b *bisection) commit(number int) string {
 	if number == 0 {
 		return b.first
@@ -287,8 +287,8 @@ func (b *bisection) capture(number int) error {
 	return nil
 }
 
-// share gives a capture to the history, so that no other search makes it again. A history that takes none is no reason
-// to end this one.
+// share adds a capture to the history, so that no other search makes it again. If the history refuses it, this search
+// goes on.
 func (b *bisection) share(c *captured) {
 	if b.store == "" || b.unshared {
 		return
@@ -305,7 +305,7 @@ func (b *bisection) share(c *captured) {
 	}
 }
 
-// likely says what is most likely so far.
+// likely describes the most likely answer so far.
 func (b *bisection) likely(r bisect.Result) string {
 	switch {
 	case r.Nothing():
@@ -335,12 +335,12 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 	if err := b.git(append(tree, "checkout", "--detach", "--force", "--quiet", commit)...); err != nil {
 		return nil, err
 	}
-	if err := b.git(append(tree, "clean", "-fdq")...); err != nil { // what is ignored stays: builds are slow
+	if err := b.git(append(tree, "clean", "-fdq")...); err != nil { // ignored files stay, since builds are slow
 		return nil, err
 	}
 	out := filepath.Join(b.scratch, fmt.Sprintf("capture-%d", len(b.log)+1))
 	c := exec.CommandContext(b.cmd.Context(), b.program[0], b.program[1:]...)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // what it started gets the time to end
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // processes that it started get time to end
 	c.WaitDelay = 10 * time.Second
 	c.Dir = b.tree
 	c.Env = append(os.Environ(), "EXPLAIN_OUT="+out, "EXPLAIN_COMMIT="+commit)
@@ -366,7 +366,8 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 	return history.Keep(r), nil
 }
 
-// value is the median step of the main kind, ns. It holds the capture to the cell of the first one.
+// value returns the median step of the main kind, ns. It is an error if the workload differs from that of the first
+// capture.
 func (b *bisection) value(r *report.Report) (float64, error) {
 	cell := history.WorkloadOf(r)
 	if b.cell == nil {
@@ -382,7 +383,7 @@ func (b *bisection) value(r *report.Report) (float64, error) {
 
 // git runs git in the checkout.
 func (b *bisection) git(args ...string) error {
-	most := limit.Wait(10 * time.Minute) // a checkout may fetch what the clone lacks
+	most := limit.Wait(10 * time.Minute) // a checkout may fetch objects that the clone lacks
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.cmd.Context()), most)
 	defer cancel()
 	c := exec.CommandContext(ctx, "git", args...)
@@ -395,7 +396,7 @@ func (b *bisection) git(args ...string) error {
 	return nil
 }
 
-// kept is what is known so far.
+// kept returns the content of bisect.json so far.
 func (b *bisection) kept(res bisect.Result) *kept {
 	out := &kept{Schema: "explain.bisect/1", Settled: res.Settled, Probability: res.Probability, None: res.None,
 		Several: res.Several, Ends: res.Ends, Within: res.Within, Captures: b.log, Culprits: []string{}}
@@ -405,7 +406,7 @@ func (b *bisection) kept(res bisect.Result) *kept {
 	return out
 }
 
-// mainStep is the median step of a kind of unit, ns; kind is the report's main one where it is empty.
+// mainStep returns the median step of a kind of unit, ns; an empty kind means the report's main one.
 func mainStep(r *report.Report, kind string) (float64, string, error) {
 	for _, g := range r.Unit.Groups {
 		if g.Main && kind == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/nsys-llm/explain/diff/sequential"
 )
 
-// Until are the flags that make a pair go on until it is decided.
+// Until are the flags that repeat a pair until it is decided.
 type Until struct {
 	On        bool
 	budget    time.Duration
@@ -35,25 +35,25 @@ func (f *Until) Register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.tolerance, "tolerance", "3%", "with --until-decided: a step that got slower by this `SHARE` or less is as fast as before")
 }
 
-// MostPairs is where --until-decided ends whatever is known then.
+// MostPairs is the number of pairs after which --until-decided stops, decided or not.
 const MostPairs = 100
 
-// decisionsFile is the log of what was known after each pair.
+// decisionsFile is the log of the state after each pair.
 const decisionsFile = "comparison/decisions.json"
 
-// Decider decides pairs.
+// Decider decides after how many pairs to stop.
 type Decider struct {
 	test  *sequential.Test
 	kind  string // main kind of unit of the first base
 	began time.Time
-	took  time.Duration // of the longest pair
-	last  time.Time     // end of the pair before
+	took  time.Duration // of the longest pair so far
+	last  time.Time     // end of the previous pair
 	until *Until
-	out   string // folder
+	out   string // output folder
 	say   func(string)
 }
 
-// Decide makes the session ask after each pair; nil if no flag asks for it.
+// Decide makes the session ask a new Decider after each pair; nil without --until-decided.
 func (f *Until) Decide(r *capturesession.Session) (*Decider, error) {
 	switch {
 	case !f.On:
@@ -74,7 +74,7 @@ func (f *Until) Decide(r *capturesession.Session) (*Decider, error) {
 	return d, nil
 }
 
-// pair takes a pair, and says whether it was the last.
+// pair adds a pair, and reports whether it was the last.
 func (d *Decider) pair(base, head *report.Report) (bool, error) {
 	b, kind, err := mainStep(base, d.kind)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *Decider) pair(base, head *report.Report) (bool, error) {
 	return false, nil
 }
 
-// Answer writes the log, and is the exit code of what was decided, as an error.
+// Answer writes the log, and returns the decision as an exit code, as an error.
 func (d *Decider) Answer() error {
 	answer := sequential.Undecided
 	if n := len(d.test.Log); n > 0 {

@@ -1,3 +1,3 @@
-// Package browser holds the tests of the pages that explain writes, as a browser shows them: their numbers, their
-// drawings, names that try to be more than names, windows of every width. They skip if there is no Chromium.
+// Package browser holds the tests of explain's pages in a browser: their numbers, their drawings, hostile names,
+// windows of every width. They skip if there is no Chromium.
 package browser

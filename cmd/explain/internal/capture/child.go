@@ -19,22 +19,22 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
-// record is what is kept of a child process, in logs/children.json.
+// record describes a child process in logs/children.json.
 type record struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"` // secrets replaced
 	// ExitCode is null if the process was ended by a signal or never started.
 	ExitCode *int    `json:"exit_code"`
-	Signal   string  `json:"signal,omitempty"`     // that ended it
+	Signal   string  `json:"signal,omitempty"`     // signal that ended it
 	Sent     string  `json:"sent,omitempty"`       // the last signal that explain sent it
 	Seconds  float64 `json:"seconds"`              // from start to end
 	Log      string  `json:"log"`                  // standard output and error, inside the folder
 	Error    string  `json:"error,omitempty"`      // why it could not be started
-	Limit    string  `json:"time_limit,omitempty"` // that it ran into
+	Limit    string  `json:"time_limit,omitempty"` // reason if it could not be started
 }
 
-// child is a running program. Its output goes straight into a file, so that nothing waits for a pipe that a grandchild
-// holds.
+// child is a running program. It writes its output straight into a file, so that explain never waits for a pipe that a
+// grandchild holds.
 type child struct {
 	name   string
 	marker string
@@ -42,11 +42,11 @@ type child struct {
 	log    string // path
 	start  time.Time
 	ended  chan struct{} // closed when the process has been waited for
-	// left is closed when the program that nsys runs here has ended, and nsys goes on for what it started. Nil where
-	// nobody watches.
+	// left is closed when the program that nsys runs has ended while nsys still runs. It is nil if watchProgram was not
+	// called.
 	left   chan struct{}
-	seen   atomic.Bool            // the program ran below it
-	when   atomic.Pointer[string] // what the child is needed for at the moment, as in "before it was ready"
+	seen   atomic.Bool            // the program was seen below the child
+	when   atomic.Pointer[string] // why the child is needed now, as in "before it was ready"
 	record *record
 	book   *book
 }
@@ -57,17 +57,17 @@ type book struct {
 	records []*record
 	dir     string // of the logs
 	env     []string
-	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are
-	// found. The number of the child and a dot follow.
+	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are found.
+	// The number of the child and a dot follow.
 	marker string
 }
 
-// markerName is the environment variable that marks the children of one capture: with the pid of explain, the moment
-// of its start, and the moment of the capture.
+// markerName is the environment variable that marks the children of one capture. Its value holds the pid of explain,
+// its start time, and the time of the capture.
 const markerName = "EXPLAIN_CAPTURE"
 
-// keepEnviron asks Python's setproctitle, by which vLLM names its processes, not to write over the environment, where
-// the mark is.
+// keepEnviron asks Python's setproctitle, with which vLLM names its processes, not to overwrite the environment, which
+// holds the mark.
 const keepEnviron = "SPT_NOENV=1"
 
 // recordsFile is where the records are kept, in the folder of the logs.
@@ -80,7 +80,7 @@ func newBook(dir string, environ []string) (*book, error) {
 	me := thisProcess()
 	b := &book{dir: dir, env: append(slices.Clone(environ), keepEnviron),
 		marker: fmt.Sprintf("%s=%d-%d-%d-", markerName, me.PID, me.Start, time.Now().UnixNano())}
-	// a continued capture already has them
+	// a resumed capture already has records
 	if text, err := os.ReadFile(filepath.Join(dir, recordsFile)); err == nil {
 		_ = json.Unmarshal(text, &b.records)
 	}
@@ -90,7 +90,7 @@ func newBook(dir string, environ []string) (*book, error) {
 // run starts a program. Its log is logs/NAME.log.
 func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	shown := redact(argv)
-	for i := range shown { // the folder is a scratch folder until it is whole: the commands are shown as run inside it
+	for i := range shown { // show the commands as run inside the folder, not the scratch folder
 		shown[i] = strings.ReplaceAll(shown[i], filepath.Dir(b.dir), ".")
 	}
 	rec := &record{Name: name, Command: shown, Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
@@ -151,7 +151,8 @@ func (c *child) running() bool {
 	}
 }
 
-// code is the exit code; 128 and more, as in a shell, where a signal ended the process. Only after the end.
+// code returns the exit code; 128 plus the signal, as in a shell, if a signal ended the process. It is valid only after
+// the end.
 func (c *child) code() int {
 	if state := c.cmd.ProcessState; state != nil {
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -162,7 +163,7 @@ func (c *child) code() int {
 	return -1
 }
 
-// failure says how the child ended, with the last words of its log. Only after the end.
+// failure describes how the child ended, with the last line of its log. It is valid only after the end.
 func (c *child) failure() error { return c.failureOf(c.name) }
 
 func (c *child) failureOf(name string) error {
@@ -173,7 +174,7 @@ func (c *child) failureOf(name string) error {
 	return withWords(fmt.Errorf("%s %s", name, how), c.log)
 }
 
-// withWords adds the last words of a log to an error.
+// withWords appends the last line of a log to an error.
 func withWords(err error, log string) error {
 	if said := lastLine(log); said != "" {
 		return fmt.Errorf("%w: %s", err, said)
@@ -181,7 +182,7 @@ func withWords(err error, log string) error {
 	return err
 }
 
-// watchProgram closes left when the program that nsys runs below the child has ended and the child has not.
+// watchProgram closes left once the program that nsys runs below the child has ended but the child has not.
 func (c *child) watchProgram() {
 	c.left = make(chan struct{})
 	go func() {
@@ -195,7 +196,7 @@ func (c *child) watchProgram() {
 			now := processOf(program.pid)
 			switch {
 			case program.pid == 0:
-				// seen twice: nsys's own agent is below it for a moment
+				// check twice: nsys's own agent is below the child for a moment
 				if p := programBelow(c.cmd.Process.Pid); p.pid > 0 {
 					if c.within(pollEvery); p.same(programBelow(c.cmd.Process.Pid)) {
 						program = p
@@ -212,11 +213,10 @@ func (c *child) watchProgram() {
 	}()
 }
 
-// nsysWords are lines that nsys and its kind write at the end, whatever happened: where the report is, how far it is,
-// and how the command is called.
+// nsysWords matches lines that nsys and similar tools always write at the end: the report's path, progress, usage.
 var nsysWords = pattern.New(`^(Try '|usage:|Generat(ing|ed)\b|Collecting data|Processing( \[|\s\d)|Saving |Saved |Creating final |Importer error status|Unable to retrieve the importer|The target application (terminated|exited)|Waiting for termination|Use the .--wait. option|\[\d+/\d+\] |\S*/trace\.\S*$|Capture range (started|ended)|Failed to create .*\.nsys-rep)`)
 
-// lastLine is the last line of a log that says something, shortened. Progress bars redraw theirs with carriage returns.
+// lastLine returns the last meaningful line of a log, shortened. Progress bars redraw their line with carriage returns.
 func lastLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -244,7 +244,7 @@ func lastLine(path string) string {
 	return ""
 }
 
-// tool runs a program to its end, within a time limit, and returns an error that says how it failed.
+// tool runs a program to its end, for at most most, and returns an error that says how it failed.
 func (b *book) tool(ctx context.Context, name string, argv []string, most time.Duration, env ...string) error {
 	c, err := b.run(name, argv, env...)
 	if err != nil {
@@ -276,9 +276,9 @@ func (c *child) sent(sig os.Signal) {
 	c.book.mu.Unlock()
 }
 
-// stop ends the child and everything it started: an interrupt to its process group, so that a profiler can write what
-// it has; after the grace time SIGTERM, after as much again SIGKILL. Processes that left the group are found by their
-// mark.
+// stop ends the child and everything it started: it interrupts the process group, so that a profiler can write its
+// data, sends SIGTERM after the grace time, and SIGKILL after the same time again. It finds processes that left the
+// group by their mark.
 func (c *child) stop(grace time.Duration) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		if !c.running() {
@@ -291,7 +291,7 @@ func (c *child) stop(grace time.Duration) {
 	c.kill()
 }
 
-// within waits for the end of the child, but no longer than this.
+// within waits until the child ends, but at most limit.
 func (c *child) within(limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -301,15 +301,15 @@ func (c *child) within(limit time.Duration) {
 	}
 }
 
-// kill ends at once what is left of the child and of everything it started.
+// kill kills what is left of the child and of everything it started.
 func (c *child) kill() {
 	if c.running() {
 		c.sent(syscall.SIGKILL)
 		signalGroup(c.cmd.Process, syscall.SIGKILL)
-		// a process in an uninterruptible call does not die, and explain does not wait for it
+		// a process in an uninterruptible call does not die: give up after a while
 		c.within(10 * time.Second)
 	}
-	for range 5 { // what is being started at this moment is found the next time
+	for range 5 { // processes that are just being started show up in the next round
 		left := tree(c.cmd.Process.Pid, c.marker)
 		if len(left) == 0 {
 			return
@@ -321,10 +321,10 @@ func (c *child) kill() {
 	}
 }
 
-// sweep ends every process that still bears the mark of this capture. It looks twice: for a moment, while a program is
-// being started, its mark cannot be read.
+// sweep kills every process with the mark of this capture. It looks twice, since the mark of a process that is just
+// being started cannot be read.
 func (b *book) sweep() {
-	for none, try := 0, 0; none < 2 && try < 50; try++ { // some cannot be killed, in an uninterruptible call
+	for none, try := 0, 0; none < 2 && try < 50; try++ { // a process in an uninterruptible call cannot be killed
 		left := tree(0, b.marker)
 		for _, pid := range left {
 			killProcess(pid)

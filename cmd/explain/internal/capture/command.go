@@ -10,26 +10,27 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
-// Trace says what nsys records.
+// Trace selects what nsys records.
 type Trace struct {
 	Trace       string   // --trace: cuda,nvtx,osrt
 	Graphs      string   // --cuda-graph-trace: node or graph
-	GraphsAsked bool     // the user named it: a version without the flag is then an error
+	GraphsAsked bool     // the user set Graphs: an nsys without the flag is an error
 	Memory      bool     // --cuda-memory-usage
-	Host        bool     // what the host's threads do: switches of the scheduler, samples of CPUs, Python where nsys can
-	Counters    bool     // of the GPUs, at nsys' own rate
-	Forks       bool     // --trace-fork-before-exec: servers start their workers that way
-	More        []string // arguments of nsys profile or launch that explain knows nothing of
+	Host        bool     // host activity: scheduler switches, CPU samples, and Python if nsys can
+	Counters    bool     // GPU counters, at nsys's default rate
+	Forks       bool     // --trace-fork-before-exec: servers start their workers by fork
+	More        []string // further arguments for nsys profile or launch
 }
 
-// base are the flags that profile and launch share. What the installed version lacks is left out, and said in notes.
+// base returns the flags that profile and launch share. It leaves out flags that the installed version lacks, with a
+// note.
 func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) {
 	traced := t.Trace
 	if t.Host && n.lists(command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
 		traced += "," + pythonGIL
 	}
 	if command == "launch" && n.lists(command, softwareCUDA) && cudaAlone().MatchString(traced) {
-		// Hardware places kernels in time when the process ends: of a window that ends before, none would be left.
+		// Hardware tracing places kernels in time only when the process ends: a window that ends before would lose them.
 		traced = cudaAlone().ReplaceAllString(traced, "${1}"+softwareCUDA+"${2}")
 		notes = append(notes, "nsys "+n.Version+" traces CUDA by software ("+softwareCUDA+"), since a window that ends before the program does loses what hardware traced; name another with --trace")
 	}
@@ -59,19 +60,19 @@ func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) 
 	} else if t.Host {
 		notes = append(notes, fmt.Sprintf("nsys %s has no --python-sampling: Python's functions are not recorded", n.Version))
 	}
-	if n.lists(command, "--discard-environment") { // a trace otherwise holds the whole environment, keys included
+	if n.lists(command, "--discard-environment") { // otherwise a trace holds the whole environment, including keys
 		args = append(args, "--discard-environment=true")
 	}
 	return append(args, t.More...), notes, nil
 }
 
-// cudaAlone is the value cuda in a list of what is traced, which leaves the way to nsys.
+// cudaAlone matches plain cuda in a list of what is traced, which lets nsys choose hardware or software.
 var cudaAlone = pattern.New(`(^|,)cuda(,|$)`)
 
-// pythonHz is how often Python's stacks are sampled: low, as each sample stops the interpreter.
+// pythonHz is the rate at which Python's stacks are sampled: low, since each sample stops the interpreter.
 const pythonHz = "100"
 
-// recording are the flags about what is sampled and where it goes, which profile and start share.
+// recording returns the flags for sampling and output, which profile and start share.
 func recording(n *Nsys, t *Trace, command, output string) (args, notes []string) {
 	sampled := "none"
 	if t.Host {
@@ -98,7 +99,7 @@ func recording(n *Nsys, t *Trace, command, output string) (args, notes []string)
 	return append(args, "--force-overwrite=true", "--output="+output), notes
 }
 
-// profileCommand is nsys profile around a program, for the windows that nsys opens by itself.
+// profileCommand returns nsys profile with a program, for windows that nsys opens by itself.
 func profileCommand(n *Nsys, t *Trace, w *Window, output string, program []string) (argv, notes []string, err error) {
 	base, notes, err := t.base(n, "profile")
 	if err != nil {
@@ -126,7 +127,7 @@ func profileCommand(n *Nsys, t *Trace, w *Window, output string, program []strin
 	return append(argv, program...), notes, nil
 }
 
-// launchCommand starts a program under a session in which nothing is recorded yet.
+// launchCommand returns nsys launch with a program: it opens a session that does not record yet.
 func launchCommand(n *Nsys, t *Trace, session string, program []string) (argv, notes []string, err error) {
 	for _, flag := range []string{"--session-new", "--wait"} {
 		if !n.has("launch", flag) {
@@ -154,8 +155,8 @@ func shutdownCommand(n *Nsys, session string) []string {
 	return []string{n.Name, "shutdown", "--session=" + session, "--kill=sigterm"}
 }
 
-// exportCommand makes the SQLite file. --lazy=false writes the empty tables too, so that "none" and "not recorded"
-// differ. --include-blobs writes what ranges carry: the sizes of NCCL's messages, Python's stacks.
+// exportCommand returns the export to SQLite. --lazy=false also writes empty tables, to distinguish "none" from "not
+// recorded". --include-blobs writes the payloads of ranges: sizes of NCCL messages, Python stacks.
 func exportCommand(n *Nsys, report, sqlite string) []string {
 	argv := []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true"}
 	if n.lists("export", "--include-blobs") {
@@ -168,7 +169,7 @@ func importCommand(importer, stream, report string) []string {
 	return []string{importer, "--input-file", stream, "--output-file", report, "--force-overwrite"}
 }
 
-// seconds as nsys takes them: whole ones. A fraction makes nsys 2022.4 ignore the flag.
+// seconds returns whole seconds, as nsys takes them: a fraction makes nsys 2022.4 ignore the flag.
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
 func base(dir string) string { return filepath.Join(dir, "trace") }

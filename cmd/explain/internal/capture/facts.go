@@ -18,8 +18,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
-// Facts is what the files about a capture say. Everything in them comes from this list: the environment of the process
-// is never copied.
+// Facts is the content of the files about a capture. They contain nothing else: the environment of the process is never
+// copied.
 type Facts struct {
 	RunID   string
 	Version string // of explain
@@ -28,12 +28,12 @@ type Facts struct {
 	NCU     string // version line; empty: not used
 	Program []string
 	Server  *Server       // nil: no server was started by explain
-	Config  yaml.MapSlice // every option as it was resolved
-	Load    yaml.MapSlice // what was sent; empty: nothing by explain
+	Config  yaml.MapSlice // every option with its resolved value
+	Load    yaml.MapSlice // load that was sent; empty: explain sent none
 	Reader  func(string) string
 }
 
-// environment variables that env.json may show, and nothing else.
+// shownVariables are the environment variables that env.json may show.
 var shownVariables = []string{
 	"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE", "DTYPE", "MODEL",
 	"NCCL_ALGO", "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE", "NCCL_PROTO", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF",
@@ -41,7 +41,7 @@ var shownVariables = []string{
 	"VLLM_NVTX_SCOPES_FOR_PROFILING", "VLLM_USE_V1", "VLLM_WORKER_MULTIPROC_METHOD",
 }
 
-// safe are the values that a version, a model, a device or a small setting has. Anything else is left out.
+// safe matches the values of versions, models, devices and small settings. All others are left out.
 var safe = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ._+:,/()=-]{0,99}$`)
 
 func safeValue(s string) string {
@@ -52,7 +52,7 @@ func safeValue(s string) string {
 	return s
 }
 
-// machine is env.json. What is not known is null.
+// machine is the content of env.json. Unknown values are null.
 type machine struct {
 	GPU          *string           `json:"gpu"` // llm-perf-opt's four keys come first
 	CUDA         *string           `json:"cuda"`
@@ -77,10 +77,10 @@ func known(s string) *string {
 	return &s
 }
 
-// askLimit is for the programs that tell about the machine.
+// askLimit bounds each program that is asked about the machine.
 const askLimit = 20 * time.Second
 
-// said is what a program prints; empty if it is not installed, fails or is slow.
+// said returns the output of a program; empty if it is not installed, fails or is slow.
 func said(ctx context.Context, argv ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -93,7 +93,7 @@ func said(ctx context.Context, argv ...string) string {
 	return string(out)
 }
 
-// packageVersions asks Python's metadata, which takes no import of the packages.
+// packageVersions reads Python's package metadata, without importing the packages.
 const packageVersions = `import importlib.metadata as m, json, platform
 out = {"python": platform.python_version()}
 for name in ("torch", "transformers", "vllm", "sglang"):
@@ -136,7 +136,7 @@ func (f *Facts) machine(ctx context.Context) *machine {
 	return m
 }
 
-// NCUVersion is the version of an ncu; empty if it does not say.
+// NCUVersion returns the version of an ncu; empty if it does not print one.
 func NCUVersion(ctx context.Context, path string) string {
 	if m := versionText().FindStringSubmatch(said(ctx, path, "--version")); m != nil {
 		return m[1]
@@ -173,7 +173,7 @@ func (r *Run) WriteFacts(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// inputs is the workload, in the form of llm-perf-opt: the command stands as the path of the one input.
+// inputs returns the workload in the form of llm-perf-opt: the command is the path of the only input.
 func (f *Facts) inputs() yaml.MapSlice {
 	one := yaml.MapSlice{{Key: "path", Value: Shell(f.Program)}}
 	out := yaml.MapSlice{{Key: "count", Value: 1}, {Key: "inputs", Value: []yaml.MapSlice{one}}}
@@ -183,7 +183,7 @@ func (f *Facts) inputs() yaml.MapSlice {
 	return out
 }
 
-// commands is cmd.txt: the program, then each command that was run, in order.
+// commands returns cmd.txt: the program, then each command that was run, in order.
 func (r *Run) commands(f *Facts) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# The program\n%s\n\n# What was run, in this order; secrets are replaced by %s\n",
@@ -194,7 +194,7 @@ func (r *Run) commands(f *Facts) []byte {
 	return b.Bytes()
 }
 
-// metadata is metadata.txt: one "key: value" a line.
+// metadata returns metadata.txt: one "key: value" a line.
 func (r *Run) metadata(f *Facts, m *machine) []byte {
 	var b bytes.Buffer
 	line := func(key string, value *string) {
@@ -241,7 +241,7 @@ func (r *Run) metadata(f *Facts, m *machine) []byte {
 	return b.Bytes()
 }
 
-// NoteResumed adds to metadata.txt that a capture was continued, and the notes of that.
+// NoteResumed adds to metadata.txt when a capture was resumed, and the notes of that.
 func (r *Run) NoteResumed(when time.Time) error {
 	f, err := os.OpenFile(filepath.Join(r.Dir, "metadata.txt"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// Folder is an output folder. Captures are made in a scratch folder beside it, .explain-NAME, which is also the claim:
-// only the process that has it writes NAME. Each capture moves into its place when it is whole. What fails after
-// something was recorded is kept in NAME.failed, from where it can be continued.
+// Folder is an output folder NAME. Captures are made in a scratch folder beside it, .explain-NAME, which also serves as
+// a lock: only its owner writes NAME. Each complete capture is moved into place. If a capture fails after recording,
+// its scratch folder is kept as NAME.failed, and can be resumed.
 type Folder struct {
-	Stage string // where to write
+	Stage string // scratch folder to write to
 	Notes []string
 	out   string
 	force bool
-	old   string // what --force replaces, until the folder is done; empty: nothing
-	begun bool   // out holds a capture of this call
+	old   string // replaced by --force, kept until the folder is done; empty: nothing
+	begun bool   // this call moved a capture to out
 }
 
 // Errors of an output folder that cannot be written.
@@ -33,12 +33,12 @@ var (
 
 func there(path string) bool { _, err := os.Lstat(path); return err == nil }
 
-// NewFolder claims an output folder. One that exists must be empty, or hold what explain wrote and nothing else, and
-// force be given. Scratch folders that captures left there whose explain is dead are moved to NAME.failed, where they
-// hold a recording, and else removed; Notes says so.
+// NewFolder claims an output folder. An existing one must be empty, or force must be set and explain must have written
+// all of it. It also cleans up scratch folders there whose explain is dead: those with a recording are moved to
+// NAME.failed, others are removed; Notes says so.
 func NewFolder(out string, force bool) (*Folder, error) {
 	out = filepath.Clean(out)
-	for range 40 { // what a link leads to is written, and the link stays
+	for range 40 { // follow links, and keep them
 		link, err := os.Readlink(out)
 		if err != nil {
 			break
@@ -84,7 +84,7 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	}
 	err = errors.Join(os.Chmod(claim, 0o755), thisProcess().write(claim))
 	if err == nil {
-		err = os.Rename(claim, f.Stage) // fails where it is there, since it is not empty then
+		err = os.Rename(claim, f.Stage) // fails if another capture has it, since it is not empty then
 	}
 	if err != nil {
 		os.RemoveAll(claim)
@@ -97,13 +97,13 @@ func NewFolder(out string, force bool) (*Folder, error) {
 	return f, nil
 }
 
-// Scratch folders begin with the one; what --force replaces ends with the other.
+// Scratch folders begin with scratchPrefix; what --force replaces ends with oldSuffix.
 const (
 	scratchPrefix = ".explain-"
 	oldSuffix     = "-old"
 )
 
-// rescue gives up the scratch folder of a capture whose explain is dead; note says where its recording is, if it holds
+// rescue releases the scratch folder of a capture whose explain is dead; note says where its recording is, if there is
 // one.
 func rescue(stage string) (note string) {
 	o, _ := ownerOf(stage)
@@ -117,12 +117,12 @@ func rescue(stage string) (note string) {
 	return note
 }
 
-// quoteGlob is a path as a pattern that matches itself alone.
+// quoteGlob returns a glob pattern that matches only path.
 func quoteGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Keep moves one capture of several into its place, as soon as it is whole.
+// Keep moves one of several captures into its place once it is complete.
 func (f *Folder) Keep(sub string) error {
 	if err := f.begin(); err != nil {
 		return err
@@ -136,14 +136,14 @@ func (f *Folder) Keep(sub string) error {
 	return nil
 }
 
-// begin moves what is replaced out of the way, once.
+// begin moves the folder to replace out of the way, once.
 func (f *Folder) begin() error {
 	if f.begun {
 		return nil
 	}
 	f.begun = true
 	if !f.force {
-		if err := os.Remove(f.out); err != nil && !errors.Is(err, os.ErrNotExist) { // it was empty
+		if err := os.Remove(f.out); err != nil && !errors.Is(err, os.ErrNotExist) { // it is empty
 			return f.fail(err)
 		}
 		return nil
@@ -160,7 +160,7 @@ func (f *Folder) begin() error {
 
 func (f *Folder) fail(err error) error { return fmt.Errorf("cannot write %s: %w", f.out, err) }
 
-// Done ends the work: if there is one capture it moves into its place, and the claim is given up.
+// Done ends the work: it moves a single capture into its place, and releases the claim.
 func (f *Folder) Done() error {
 	if !f.begun {
 		if err := f.begin(); err != nil {
@@ -181,10 +181,10 @@ func (f *Folder) Done() error {
 	return os.RemoveAll(f.old)
 }
 
-// Fail gives up the claim after an error. If something was recorded, all of the scratch folder is kept in
-// OUT.failed, with what went wrong in status.json, and resumable is true; else the logs of the children, where there
-// are some. What completed before stays in OUT, and so does what --force was to replace if nothing did. kept is empty
-// if nothing was kept.
+// Fail releases the claim after an error. If something was recorded, it keeps the scratch folder as OUT.failed, with
+// the error in status.json, and resumable is true; else it keeps only the logs of the children, if any. Captures that
+// completed before stay in OUT; if there are none, OUT gets back what --force was to replace. kept is empty if nothing
+// was kept.
 func (f *Folder) Fail(why error) (kept string, resumable bool) {
 	if f.old != "" && !there(f.out) {
 		_ = os.Rename(f.old, f.out)
@@ -196,7 +196,7 @@ func (f *Folder) Fail(why error) (kept string, resumable bool) {
 		os.RemoveAll(f.Stage)
 		return "", false
 	}
-	if resumable { // on a full disk the recording is worth more than the words about it
+	if resumable { // best effort: on a full disk the recording matters more
 		s, _ := ReadStatus(f.Stage)
 		s.Out, s.Error = filepath.Base(f.out), RedactText(why.Error())
 		_ = s.Write(f.Stage)
@@ -209,8 +209,8 @@ func (f *Folder) Fail(why error) (kept string, resumable bool) {
 	return kept, resumable
 }
 
-// failedPlace is OUT.failed, replaced where it holds logs alone; OUT.failed-2 and so on where it holds a recording,
-// or what explain did not write.
+// failedPlace returns OUT.failed, OUT.failed-2 and so on: the first that does not exist, or that it could remove
+// because it held neither a recording nor files that explain did not write.
 func failedPlace(out string) string {
 	for n := 1; ; n++ {
 		place := out + ".failed"
@@ -226,7 +226,7 @@ func failedPlace(out string) string {
 	}
 }
 
-// onlyLogs removes everything but logs from a folder, and reports whether there were any.
+// onlyLogs removes everything except logs from a folder, and reports whether there were any.
 func onlyLogs(dir string) bool {
 	found := false
 	for _, sub := range append(captures(dir), ".") {
@@ -254,7 +254,7 @@ func onlyLogs(dir string) bool {
 	return found
 }
 
-// captures are the names of the folders of single captures in an output folder: run-2, base-1.
+// captures returns the names of the folders of single captures in an output folder: run-2, base-1.
 func captures(dir string) (subs []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -271,7 +271,7 @@ func captureName(name string) bool {
 	return ok && err == nil && slices.Contains([]string{"run", "base", "head"}, side)
 }
 
-// Recordings are the captures in a folder that hold a recording: "." for the folder itself, or run-2, base-1.
+// Recordings returns the captures in a folder that hold a recording: "." for the folder itself, or run-2, base-1.
 func Recordings(dir string) (subs []string) {
 	for _, sub := range append(captures(dir), ".") {
 		at := filepath.Join(dir, sub)
@@ -288,8 +288,8 @@ var written = []string{"logs", "tables", "ncu", "evidence", "comparison", overhe
 	"config.yaml", "cmd.txt", "report.json", "report.md", "report.html", "summary.json", "kernels.md", "operators.md",
 	"stakeholder_summary.md", "step.perfetto.json", "ncu_summary.json", "noise.json", statusFile}
 
-// alienIn names something in a folder that explain did not write; empty if it wrote all of it. A capture is known by
-// logs/children.json, which no other program writes.
+// alienIn names something in a folder that explain did not write; empty if it wrote all of it. A capture is recognized
+// by logs/children.json, which no other program writes.
 func alienIn(dir string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -318,22 +318,21 @@ func alienIn(dir string) string {
 	return ""
 }
 
-// Status is what status.json says of a capture that has not come to its end, and what it takes to bring it there.
+// Status is the content of status.json, for an unfinished capture: its error, and what resuming it needs.
 type Status struct {
 	Error    string `json:"error"`
-	Out      string `json:"out"` // the name of the folder that it was to be
+	Out      string `json:"out"` // name of the final folder
 	NoReport bool   `json:"no_report"`
 	Unit     string `json:"unit"`
-	Nsys     string `json:"nsys,omitempty"` // as it was named; empty: $NSYS, or the one on PATH
+	Nsys     string `json:"nsys,omitempty"` // as the user named it; empty: $NSYS, or the one on PATH
 }
 
-// OverheadFile is where a capture says what profiling cost, for reports that are made later.
+// OverheadFile stores what profiling cost, for reports that are made later.
 const OverheadFile = "overhead.json"
 
 const statusFile = "status.json"
 
-// Write leaves the status in a folder. After an error the one that was there stays: on a full disk it is what a
-// capture is continued by.
+// Write writes the status into a folder. After an error the previous one stays: on a full disk, resuming needs it.
 func (s *Status) Write(dir string) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -350,7 +349,7 @@ func (s *Status) Write(dir string) error {
 	return err
 }
 
-// ReadStatus reads the status in a folder; the zero value if there is none.
+// ReadStatus reads the status in a folder. Without one it returns the zero value and an error.
 func ReadStatus(dir string) (*Status, error) {
 	s := new(Status)
 	b, err := os.ReadFile(filepath.Join(dir, statusFile))
@@ -360,7 +359,7 @@ func ReadStatus(dir string) (*Status, error) {
 	return s, err
 }
 
-// Finished removes from a folder what says that its capture has not come to its end.
+// Finished removes the files that mark an unfinished capture from a folder.
 func Finished(dir string) error {
 	for _, name := range []string{ownerFile, statusFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -11,7 +11,7 @@ func start(cmd *exec.Cmd) error { return cmd.Start() }
 
 func startApart(cmd *exec.Cmd) error { return cmd.Start() }
 
-// signalGroup ends the process: there are no signals to ask it with.
+// signalGroup kills the process: this system has no signals to ask it to end.
 func signalGroup(p *os.Process, _ os.Signal) { _ = p.Kill() }
 
 func killProcess(pid int) {

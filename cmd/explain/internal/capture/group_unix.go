@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// start starts a child in a process group of its own: a Ctrl-C on the terminal reaches explain alone, which then ends
+// start starts a child in a process group of its own: a Ctrl-C on the terminal reaches only explain, which then ends
 // the children in the right order.
 func start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd.Start()
 }
 
-// startApart starts a child in a session of its own, which outlives the terminal and a kill of explain's group.
+// startApart starts a child in a session of its own, so that it survives the terminal and a kill of explain's group.
 func startApart(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd.Start()
@@ -25,7 +25,7 @@ func startApart(cmd *exec.Cmd) error {
 func signalGroup(p *os.Process, sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
 		if err := syscall.Kill(-p.Pid, s); errors.Is(err, syscall.ESRCH) {
-			_ = p.Signal(sig) // the group is gone, and with it the process
+			_ = p.Signal(sig) // the group is gone: signal the process itself
 		}
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 )
 
-// importerName is the program that turns a raw stream (.qdstrm) into a report. nsys calls it by itself where it finds
-// it; Debian's package keeps the two apart, and there nsys leaves the stream.
+// importerName is the program that turns a raw stream (.qdstrm) into a report. nsys runs it if it finds it; Debian's
+// packages separate the two, and nsys leaves the raw stream.
 const importerName = "QdstrmImporter"
 
-// findImporter looks for the importer: $QDSTRM_IMPORTER, PATH, then the host folders beside the nsys at each step of
-// its symbolic links, and the usual places of an installation. Empty if there is none.
+// findImporter looks for the importer: $QDSTRM_IMPORTER, PATH, then the host folders beside nsys at each step of its
+// symbolic links, and the usual places of an installation. It returns "" if there is none.
 func findImporter(nsys string, getenv func(string) string) string {
 	if p := getenv("QDSTRM_IMPORTER"); p != "" {
 		return p
@@ -53,7 +53,7 @@ func findImporter(nsys string, getenv func(string) string) string {
 	return ""
 }
 
-// captured finds what nsys left: the report, or the raw stream of one. Both empty: nothing.
+// captured returns what nsys left: the report, or a raw stream; both are empty if it left nothing.
 func captured(dir string) (report, stream string) {
 	for _, ext := range []string{".nsys-rep", ".qdrep"} {
 		if info, err := os.Stat(base(dir) + ext); err == nil && info.Size() > 0 {
@@ -63,7 +63,7 @@ func captured(dir string) (report, stream string) {
 	if info, err := os.Stat(base(dir) + ".qdstrm"); err == nil && info.Size() > 0 {
 		return "", base(dir) + ".qdstrm"
 	}
-	// Several ranges, or several processes, get numbers: trace.1.nsys-rep.
+	// With several ranges or processes, nsys numbers the reports: trace.1.nsys-rep.
 	if found, err := filepath.Glob(base(dir) + ".*.nsys-rep"); err == nil && len(found) > 0 {
 		return found[0], ""
 	}

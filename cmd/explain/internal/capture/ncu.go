@@ -12,20 +12,20 @@ import (
 	"strconv"
 )
 
-// Kernels says which kernels Nsight Compute measures.
+// Kernels selects the kernels that Nsight Compute measures.
 type Kernels struct {
 	NCU   string // program
 	Names string // regular expression over demangled names
-	Skip  int64  // launches that match and are let pass first
+	Skip  int64  // matching launches to skip first
 	Count int64  // launches to measure
 	NVTX  string // --nvtx-include: only inside these ranges; empty: everywhere
 	Set   string // --set
 }
 
-// kernelRequests is how few requests a server gets under Nsight Compute, which runs each kernel many times.
+// kernelRequests is the number of requests under Nsight Compute: few, since it runs each kernel many times.
 const kernelRequests = 5
 
-// Command is ncu in front of a program.
+// Command returns the ncu command line, before the program; log is its output file.
 func (k *Kernels) Command(log string) []string {
 	argv := []string{k.NCU, "--target-processes", "all", "--set", k.Set}
 	if k.NVTX != "" {
@@ -37,7 +37,7 @@ func (k *Kernels) Command(log string) []string {
 		"--launch-count", strconv.FormatInt(k.Count, 10), "--csv", "--page", "raw", "--log-file", log)
 }
 
-// FindNCU makes sure, before anything is started, that ncu is installed.
+// FindNCU checks, before anything is started, that ncu is installed.
 func FindNCU(path string) (string, error) {
 	full, err := exec.LookPath(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func FindNCU(path string) (string, error) {
 	return full, nil
 }
 
-// errNoKernels is said by ncu when nothing matched.
+// errNoKernels is what ncu prints if no kernel matched.
 var errNoKernels = errors.New("no kernels were profiled")
 
 // MeasureKernels starts the server under Nsight Compute, without CUDA graphs, and leaves ncu/raw.csv. If no kernel
@@ -80,7 +80,7 @@ func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Ker
 	return err
 }
 
-// measure runs a phase under Nsight Compute, which writes into log. The error is errNoKernels where it measured none.
+// measure runs a phase under Nsight Compute, which writes into log. It returns errNoKernels if none was measured.
 func (r *Run) measure(ctx, hard context.Context, p *phase, log string) error {
 	if err := r.plain(ctx, hard, p); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *Run) measure(ctx, hard context.Context, p *phase, log string) error {
 	return os.Chmod(log, 0o600)
 }
 
-// readHead is the first 64 kB of a file: the header of ncu's table and whatever it said before.
+// readHead returns the first 64 kB of a file: ncu's messages and the header of its table.
 func readHead(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 
 // Nsys is an installed Nsight Systems.
 type Nsys struct {
-	Name    string // as it is called in commands
+	Name    string // name for commands
 	Path    string // where it is
-	Version string // as it prints it, without the words before
+	Version string // as nsys prints it, without the words before
 	year    int
 	minor   int
-	flags   map[string]map[string]bool // command → flags it has
+	flags   map[string]map[string]bool // flags by command
 }
 
-// Versions that explain knows. Older ones write .qdrep files and lack flags that a capture of a server needs.
+// Versions that matter. Older ones write .qdrep files and lack flags that a capture of a server needs.
 const (
 	oldestYear, oldestMinor = 2021, 4
 	oldestText              = "2021.4"
 )
 
-// probeLimit is for nsys --version and --help. nsys looks at the machine first, which takes seconds on some.
+// probeLimit bounds nsys --version and --help. nsys examines the machine first, which takes seconds on some.
 const probeLimit = 60 * time.Second
 
 var (
@@ -74,7 +74,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	return n, nil
 }
 
-// remedy is what to do if nothing can be recorded, on a system as Go names it.
+// remedy tells the user of a system, as Go names it, what to do if nothing can be recorded.
 func remedy(goos string) string {
 	if goos != "linux" {
 		return "nsys records servers on Linux: run explain capture there, and read the .sqlite file here"
@@ -82,7 +82,7 @@ func remedy(goos string) string {
 	return "install Nsight Systems 2022.4 or later, load the CUDA module that has it, or name it with --nsys or $NSYS"
 }
 
-// refuse is for systems that have an nsys and no signals to end a recording with.
+// refuse returns an error for systems without signals to end a recording with.
 func refuse(goos string) error {
 	if goos == "windows" {
 		return errors.New("explain capture does not run on Windows: " + remedy(goos))
@@ -90,13 +90,13 @@ func refuse(goos string) error {
 	return nil
 }
 
-// NotInstalled reports whether an error of FindNsys says that there is none.
+// NotInstalled reports whether FindNsys failed because there is no nsys.
 func NotInstalled(err error) bool { return errors.Is(err, errNotInstalled) }
 
-// errNotInstalled is wrapped by what FindNsys says if nothing was found.
+// errNotInstalled is wrapped by FindNsys if it found no nsys.
 var errNotInstalled = errors.New("is not installed here, or not on PATH")
 
-// Newest is what is assumed if no nsys is installed, to show commands.
+// Newest returns the version that plans assume if no nsys is installed.
 func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2026.1", year: 2026, minor: 1} }
 
 func helpFlags(text string) map[string]bool {
@@ -131,8 +131,8 @@ func ask(ctx context.Context, path string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// has reports whether a command of nsys has a flag. If its help could not be read, versions since 2022.1 have all
-// that explain uses, and older ones all but those on CUDA graphs.
+// has reports whether a command of nsys has a flag. If its help could not be read, versions since 2022 count as having
+// every flag that explain uses, and older ones all except --cuda-graph-trace.
 func (n *Nsys) has(command, flag string) bool {
 	if known, ok := n.flags[command]; ok {
 		return known[flag]
@@ -143,7 +143,7 @@ func (n *Nsys) has(command, flag string) bool {
 // lists reports whether the help of a command names a flag, or one of the values above.
 func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] }
 
-// missing names what the installed version lacks, and what to do.
+// missing returns an error that names the missing flag and what to install.
 func (n *Nsys) missing(command, flag string) error {
 	return fmt.Errorf("nsys %s %s has no %s: install 2022.4 or later, or name another with --nsys or $NSYS",
 		strings.TrimSpace(n.Version), command, flag)

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// owner is the explain that makes a capture: it is known by its pid and the moment of its start, never by a name.
+// owner identifies the explain process that makes a capture, by its pid and start time.
 type owner struct {
 	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // clock ticks since the machine started; 0: not known here
+	Start uint64 `json:"start"` // clock ticks since boot; 0: unknown on this system
 	Host  string `json:"host"`
 }
 
@@ -22,8 +22,8 @@ func thisProcess() owner {
 	return owner{PID: os.Getpid(), Start: processOf(os.Getpid()).start, Host: host}
 }
 
-// mayLive reports whether the owner may still be at work. One on another machine, behind a shared file system, is
-// nothing that this one can know about.
+// mayLive reports whether the owner may still be running. It is true for an owner on another machine, behind a shared
+// file system, which cannot be checked from here.
 func (o owner) mayLive() bool {
 	if host, err := os.Hostname(); err != nil || o.Host != "" && o.Host != host {
 		return true
@@ -50,17 +50,17 @@ func ownerOf(dir string) (o owner, ok bool) {
 	return o, err == nil && json.Unmarshal(b, &o) == nil && o.PID > 0
 }
 
-// EndStale ends what captures left running whose explain is dead, and its watcher too: servers, which hold a GPU, and the agents of
-// nsys. It returns their names, empty if there were none.
+// EndStale ends what captures of a dead explain left running if its watcher is dead too: servers, which hold a GPU, and
+// the agents of nsys. It returns their names; empty if there were none.
 func EndStale() string { return end(func(by owner) bool { return !by.mayLive() }) }
 
-// end ends what a capture left running: each process bears in its environment the pid and the start of the explain that began it. What
-// runs under nsys is asked to end, and then made to; nsys completes the recording when all of it is gone. Names says what there
-// was.
+// end ends what a capture left running: the environment of each process has the pid and start time of the explain that
+// started it. It asks programs under nsys to end, and kills them later; nsys completes the recording once they are
+// gone. names lists what was found.
 func end(mine func(by owner) bool) (names string) {
 	space, asked := pidSpace(os.Getpid()), map[int]bool{}
 	began := time.Now()
-	// looked at twice: for a moment, while a program is being started, its mark cannot be read
+	// look twice: the mark of a process that is just being started cannot be read
 	for none := 0; none < 2; time.Sleep(50 * time.Millisecond) {
 		var left []process
 		for pid, p := range processes() {
@@ -91,19 +91,19 @@ func end(mine func(by owner) bool) (names string) {
 	return names
 }
 
-// Without an explain that would wait for them: how long a program may take to end, and nsys to complete a recording.
+// Limits if explain is gone: for a program to end, and for nsys to complete a recording.
 const (
 	endingLimit  = 5 * time.Second
 	writingLimit = 30 * time.Second
 )
 
-// recorder reports whether a process is nsys's own, or completes what nsys recorded.
+// recorder reports whether a process is part of nsys, or in a process group led by it.
 func (p process) recorder() bool {
 	leader := process{pid: p.group}
 	return strings.Contains(p.String(), "nsys") || strings.Contains(leader.String(), "nsys")
 }
 
-// startedBy reads from the mark of a process which explain began it.
+// startedBy reads from the mark of a process which explain started it.
 func startedBy(pid int) (o owner, ok bool) {
 	env, err := os.ReadFile(procFile(pid, "environ"))
 	if err != nil {
@@ -118,7 +118,7 @@ func startedBy(pid int) (o owner, ok bool) {
 	return o, false
 }
 
-// pidSpace names the PID namespace of a process: the pids in a container are not those outside of it.
+// pidSpace names the PID namespace of a process: pids inside a container differ from those outside.
 func pidSpace(pid int) string {
 	name, err := os.Readlink(procFile(pid, "ns/pid"))
 	if err != nil {

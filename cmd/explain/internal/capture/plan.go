@@ -2,13 +2,13 @@ package capture
 
 import "strings"
 
-// Step is one line of a plan: a command, or words about what happens between commands.
+// Step is one line of a plan: a command, or a description of what happens between commands.
 type Step struct {
 	Note string
 	Argv []string
 }
 
-// Plan is what Profile, or Serve where server is not nil, would run.
+// Plan returns the steps that Profile would run, or Serve if server is not nil.
 func Plan(j *Job, s *Server, port int, dir string) ([]Step, error) {
 	out := base(dir)
 	var steps []Step
