@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
-// Redacted stands where a secret stood.
+// Redacted replaces secrets in what explain writes.
 const Redacted = secret.Redacted
 
 // secretName matches names of flags, variables and JSON keys whose values are secrets. A word counts whole or as part
@@ -21,7 +21,7 @@ const Redacted = secret.Redacted
 // --kv-cache-dtype and --keyframes stay.
 var secretName = pattern.New(`(?i)(token|secret|passw|passphrase|pass$|pwd$|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|connection[-_]?string|api[-_.]?key|access[-_.]?key|key$|(^|[-_.])(auth|pw|tok|pat|jwt|sas|sig|otp|pin|hmac|salt|cred|creds)$)`)
 
-// harmlessName matches names that hold such a word and are numbers, names of a tokenizer, or say where a secret is:
+// harmlessName matches names that hold such a word but are numbers, names of a tokenizer, or the place of a secret:
 // vLLM has many of them.
 var harmlessName = pattern.New(`(?i)(tokens$|tokenizer|token[-_]?(id|ids|count|limit|budget|parallel|usage)|skip[-_]special|per[-_]token|prompt[-_]token|(by|com|multi)pass$|[-_](file|path|dir|env|var|name|type|mode)$)`)
 
@@ -36,17 +36,17 @@ var (
 	jsonPair   = pattern.New(`("([^"\\]*)"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]{\[]+)`)
 	textPair   = pattern.New(`(-{0,2}\b([A-Za-z_][A-Za-z0-9_.-]*)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s,;)}\]]+)`)
 	headerPair = pattern.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	// knownSecret are tokens that secret.Tokens would not take for one in a name: shorter ones, and without digits.
+	// knownSecret matches tokens that secret.Tokens does not take for one: shorter ones, and ones without digits.
 	knownSecret = pattern.New(`\b(hf_[A-Za-z0-9]{8,}|[sr]k[-_][A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_[A-Za-z0-9_]{8,}|glpat-[A-Za-z0-9_-]{8,}|npm_[A-Za-z0-9]{8,}|r8_[A-Za-z0-9]{8,}|pypi-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{8,})`)
-	// secretFlag is a flag with its value inside a line of text.
+	// secretFlag matches a flag and its value inside a line of text.
 	secretFlag = pattern.New(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)([^\s-]\S*)`)
-	// secretWord announces a secret as the next argument: login token VALUE.
+	// secretWord matches a word whose next argument is a secret: login token VALUE.
 	secretWord = pattern.New(`(?i)^(token|password|passwd|secret|api-?key)$`)
-	// headerFlag are the flags by which curl and its like take a header, cookies, or a user with their password.
+	// headerFlag has the flags with which curl and similar tools take a header, cookies, or a user with password.
 	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true, "--proxy-user": true, "-b": true}
-	// login are programs and commands whose -p is a password; elsewhere it is a port.
+	// login matches programs and commands whose -p is a password; elsewhere it is a port.
 	login = pattern.New(`(?i)(^|/)(sshpass|login)$`)
-	// wordPair is a password behind its name, as in a .netrc.
+	// wordPair matches a password after its name, as in a .netrc.
 	wordPair = pattern.New(`(?i)(\b(?:password|passwd)\s+)([^\s=:'"-]\S*)`)
 )
 
@@ -56,13 +56,13 @@ var (
 // stands, and values of other flags that look random.
 func redact(argv []string) []string {
 	out := make([]string, len(argv))
-	flag, hide := "", false // the flag before, and whether its value is a secret
+	flag, hide := "", false // the previous flag, and whether its value is a secret
 	logsIn := slices.ContainsFunc(argv, login().MatchString)
 	for i, arg := range argv {
 		before := flag
 		flag = ""
 		switch {
-		case hide && !(strings.HasPrefix(arg, "--") && len(arg) > 2): // else the flag before it was a switch
+		case hide && !(strings.HasPrefix(arg, "--") && len(arg) > 2): // else the previous flag was a switch
 			out[i], hide = Redacted, false
 		case strings.HasPrefix(arg, "-") && !strings.Contains(arg, "="):
 			flag = strings.TrimLeft(arg, "-")
@@ -80,10 +80,10 @@ func redact(argv []string) []string {
 	return out
 }
 
-// shortKey reports whether -k has a value that is a key: for curl it is a switch, and the address follows.
+// shortKey reports whether the value of -k is a key: for curl, -k is a switch and the address follows.
 func shortKey(flag, value string) bool { return flag == "-k" && !strings.Contains(value, "://") }
 
-// redactArgument replaces secrets in an argument, which follows a flag of that name if there is one.
+// redactArgument replaces secrets in an argument; flag is the name of the flag before it, or empty.
 func redactArgument(flag, arg string) string {
 	if shown, ok := redactJSON(arg); ok {
 		return shown
@@ -107,8 +107,8 @@ func redactArgument(flag, arg string) string {
 	return m[1] + "=" + redactArgument(strings.TrimLeft(m[1], "-"), m[2])
 }
 
-// redactJSON replaces the secrets of a JSON object or list: every value below a key that says so, at any depth. ok is
-// false if the text is none.
+// redactJSON replaces the secrets of a JSON object or list: every value whose key names a secret, at any depth. ok is
+// false if the text is not JSON.
 func redactJSON(text string) (shown string, ok bool) {
 	if s := strings.TrimSpace(text); s == "" || s[0] != '{' && s[0] != '[' {
 		return "", false
@@ -197,17 +197,17 @@ var (
 	uuid       = pattern.New(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 	hexText    = pattern.New(`^[0-9a-fA-F]{32,}$`)
 	alnum      = pattern.New(`[A-Za-z0-9]+`)
-	// publicName are names of flags whose values look random and are none: versions, devices, ids of runs.
+	// publicName matches flags whose values look random but are not secret: versions, devices, ids of runs.
 	publicName = pattern.New(`(?i)(revision|commit|sha\d*|digest|hash|checksum|device|uuid|(^|[-_])id|run|seed|session(-new)?|image|model|path|dir|file|output|nvtx|name)$`)
 )
 
-// looksRandom reports whether a value looks made by chance, as keys are: letters and digits in turns, without words.
+// looksRandom reports whether a value looks random, as keys do: letters and digits in turns, without words.
 func looksRandom(flag, value string) bool {
 	switch {
 	case publicName().MatchString(flag), !randomText().MatchString(value), strings.HasPrefix(value, "/"),
 		strings.HasPrefix(value, "."), strings.HasPrefix(value, "~"):
 		return false
-	case flag == "" && len(value) < 32: // what it is for is not said
+	case flag == "" && len(value) < 32: // no flag says what it is for
 		return false
 	case uuid().MatchString(value), hexText().MatchString(value):
 		return true

@@ -20,17 +20,17 @@ import (
 // ErrInterrupted is the cause of a context that the user ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Limits of the commands of nsys, in the order of a capture. Writing and exporting a large trace takes minutes.
+// Time limits of the nsys commands, in the order of a capture. Writing and exporting a large trace takes minutes.
 const (
 	startLimit    = 2 * time.Minute
 	stopLimit     = 15 * time.Minute
 	shutdownLimit = 2 * time.Minute
 	importLimit   = 30 * time.Minute
 	exportLimit   = 60 * time.Minute
-	// After an interrupt: for nsys to complete a recording, and for turning it into a trace, which can be done later.
+	// After an interrupt: to complete a recording, and to turn it into a trace, which can also be done later.
 	completeLimit = 15 * time.Minute
 	afterLimit    = 5 * time.Minute
-	giveUpLimit   = 15 * time.Second // for nsys to complete one, where the user asks twice
+	giveUpLimit   = 15 * time.Second // to complete a recording after a second interrupt
 )
 
 // Job is what one capture runs and how.
@@ -49,17 +49,17 @@ type Run struct {
 	Dir         string // absolute
 	Notes       []string
 	Interrupted bool // the user ended the recording; what there was has been exported
-	// Program is how the program failed, where it did and a recording is there all the same.
+	// Program is the error of a program that failed although its recording is complete.
 	Program error
 	book    *book
 	soft    context.Context // ends when the user interrupts
-	grace   time.Duration   // of the job: how long a step may still take that the user interrupts
+	grace   time.Duration   // of the job: how long a step may still take after an interrupt
 	getenv  func(string) string
 	say     func(string)
 }
 
-// NewRun begins a capture into a folder that exists. say tells the user what happens; getenv reads the environment, and
-// environ is all of it, for the children.
+// NewRun begins a capture into a folder that exists. say prints a line for the user, getenv reads the environment, and
+// environ is the environment of the children.
 func NewRun(dir string, environ []string, getenv func(string) string, say func(string)) (*Run, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func NewRun(dir string, environ []string, getenv func(string) string, say func(s
 	return &Run{Dir: full, book: b, soft: context.Background(), getenv: getenv, say: say}, nil
 }
 
-// Note says something to the user and keeps it in metadata.txt, once.
+// Note prints a note for the user and adds it to metadata.txt, once.
 func (r *Run) Note(text string) { r.note(text) }
 
 func (r *Run) note(list ...string) {
@@ -84,7 +84,7 @@ func (r *Run) note(list ...string) {
 	}
 }
 
-// Close ends whatever is left of the children and writes logs/children.json.
+// Close kills what is left of the children and writes logs/children.json.
 func (r *Run) Close() error {
 	r.book.sweep()
 	r.book.mu.Lock()
@@ -100,8 +100,8 @@ func (r *Run) Close() error {
 	return os.WriteFile(filepath.Join(r.book.dir, recordsFile), append(b, '\n'), 0o600)
 }
 
-// Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, the recording ends
-// and what there is gets exported; when hard ends, everything does.
+// Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, it ends the
+// recording and exports what there is; when hard ends, it gives up.
 func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	r.soft, r.grace = ctx, j.Grace
 	if j.Window.Triggered() {
@@ -141,7 +141,8 @@ func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	return r.export(hard, j.Nsys)
 }
 
-// wait waits for the end of a program under nsys profile. The error is of one that did not end in time.
+// wait waits for the end of a program under nsys profile. It returns an error if the program or nsys exceeded its
+// limit.
 func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 	var over, late <-chan time.Time
 	if j.Limit > 0 {
@@ -177,10 +178,9 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 	}
 }
 
-// endProgram ends what runs under nsys, and leaves nsys alone, which completes the recording when all of it is gone:
-// interrupted itself, it waits for daemons of the program, and the recording is lost. Who asks twice ends the program
-// at once, and gives nsys little time. If nothing runs below nsys, it is at that already, or has not begun: the
-// program is waited for then, since nsys may be recording.
+// endProgram ends the programs under nsys but not nsys, which completes the recording once they are gone: if
+// interrupted, nsys waits for daemons of the program, and the recording is lost. After a second interrupt it kills the
+// programs and gives nsys little time. If no program was ever seen under nsys, it stops the child instead.
 func (r *Run) endProgram(hard context.Context, c *child, grace, complete time.Duration) {
 	asked := map[int]bool{}
 	grown, twice := time.After(grace), hard.Done()
@@ -233,7 +233,7 @@ func (r *Run) endProgram(hard context.Context, c *child, grace, complete time.Du
 	c.stop(min(grace, giveUpLimit))
 }
 
-// stopUnless stops a child, faster where the user asks twice.
+// stopUnless stops a child, and kills it at once after a second interrupt.
 func (r *Run) stopUnless(hard context.Context, c *child, grace time.Duration) {
 	done := make(chan struct{})
 	go func() {
@@ -263,10 +263,10 @@ func (r *Run) nothingLeft(c *child, j *Job) error {
 	return errors.New("nsys ended without leaving a report: see its log")
 }
 
-// during is what happens while a program runs in a session of nsys: open begins to record, shut ends it.
+// during runs while a program runs in a session of nsys: open starts the recording, shut ends it.
 type during func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error
 
-// triggered waits for readiness and records while the client runs, or for the duration.
+// triggered waits until the program is ready, then records while the client runs, or for the duration.
 func (r *Run) triggered(j *Job, old os.FileInfo) during {
 	w := &j.Window
 	return func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
@@ -294,7 +294,7 @@ func (r *Run) triggered(j *Job, old os.FileInfo) during {
 	}
 }
 
-// clientLimit bounds a client that hangs.
+// clientLimit bounds a client that does not end.
 const clientLimit = 24 * time.Hour
 
 // client runs the user's own load generator.
@@ -347,7 +347,7 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 		}
 	}
 	if err != nil {
-		_ = shut() // what was recorded until then is worth keeping
+		_ = shut() // keep what was recorded until then
 		r.endSession(hard, j, c, session)
 		return err
 	}
@@ -365,7 +365,7 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 	return r.export(hard, j.Nsys)
 }
 
-// watched runs work and ends it at once, with the reason, when the child ends before it.
+// watched runs work, and cancels it, with the reason, if the child ends first.
 func (r *Run) watched(parent context.Context, c *child, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -388,7 +388,7 @@ func (r *Run) watched(parent context.Context, c *child, work func(context.Contex
 	if err == nil || errors.As(err, &gone) || parent.Err() != nil {
 		return err
 	}
-	// A server that dies breaks its connections before it is gone, and the broken connections are not the reason.
+	// A dying server breaks its connections before it is gone: wait for the real reason.
 	select {
 	case <-c.ended:
 		return c.gone()
@@ -399,15 +399,15 @@ func (r *Run) watched(parent context.Context, c *child, work func(context.Contex
 	return err
 }
 
-// deathDelay is how long a process that broke its connections may take to be gone, and nsys to see it.
+// deathDelay is the time that a process with broken connections may take to end, and nsys to notice.
 const deathDelay = time.Second
 
-// goneError is about a child that ended too soon.
+// goneError means that a child ended too soon.
 type goneError struct{ error }
 
 func (e *goneError) Unwrap() error { return e.error }
 
-// gone says how a child, or the program that nsys runs there, ended, and what it was needed for.
+// gone describes how a child, or the program that nsys runs in it, ended, and what it was needed for.
 func (c *child) gone() error {
 	when := "before it was ready"
 	if w := c.when.Load(); w != nil {
@@ -421,7 +421,7 @@ func (c *child) gone() error {
 	return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)}
 }
 
-// endSession ends the program and the session: politely, since a server has files to write, and in the end for good.
+// endSession ends the program and the session: it asks first, since a server has files to write, and then uses force.
 func (r *Run) endSession(hard context.Context, j *Job, c *child, session string) {
 	if c.running() {
 		limit := min(shutdownLimit, max(j.Grace, time.Second)*2)
@@ -437,7 +437,7 @@ func (r *Run) endSession(hard context.Context, j *Job, c *child, session string)
 	c.kill()
 }
 
-// Resume exports what was recorded, if that was not done to the end.
+// Resume exports what was recorded, unless that is done already.
 func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
 	report, stream := captured(r.Dir)
 	exported := slices.ContainsFunc(r.book.records, func(rec *record) bool {
@@ -456,15 +456,15 @@ func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
 // missingLibrary is how the system says that a program lacks one.
 var missingLibrary = pattern.New(`error while loading shared libraries: ([^:\s]+)`)
 
-// extended is a context that ends so long after another one.
+// extended returns a context that ends by after ctx.
 func extended(ctx context.Context, by time.Duration) context.Context {
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(by, func() { cancel(context.Cause(ctx)) }) })
 	return late
 }
 
-// step is one of those that follow a recording, which is kept whatever becomes of them. If the user interrupts, it
-// is said what is waited for, and how long.
+// step runs one of the steps after a recording, which is kept even if they fail. After an interrupt it says what it
+// waits for, and how long.
 func (r *Run) step(hard context.Context, name, what string, argv []string, usual time.Duration) error {
 	tool, cancel := context.WithCancelCause(hard)
 	defer cancel(nil)
@@ -483,10 +483,10 @@ func (r *Run) step(hard context.Context, name, what string, argv []string, usual
 	return r.book.tool(tool, name, argv, limit.Wait(usual))
 }
 
-// exportName is what the export is called in logs/children.json.
+// exportName is the name of the export in logs/children.json.
 const exportName = "nsys-export"
 
-// export turns what nsys left into trace.nsys-rep and trace.sqlite.
+// export turns what nsys recorded into trace.nsys-rep and trace.sqlite.
 func (r *Run) export(hard context.Context, n *Nsys) error {
 	report, stream := captured(r.Dir)
 	if report == "" {
@@ -497,7 +497,7 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 		report = base(r.Dir) + ".nsys-rep"
 		r.say("Importing the raw stream")
 		if err := r.step(hard, "importer", "the raw stream to be imported", importCommand(importer, stream, report), importLimit); err != nil {
-			os.Remove(report) // half of one would pass for a recording
+			os.Remove(report) // half a report would pass for a recording
 			if lib := missingLibrary().FindStringSubmatch(err.Error()); lib != nil {
 				err = fmt.Errorf("%w: install the library %s, or continue on a machine that has it", err, lib[1])
 			}
@@ -546,8 +546,8 @@ func (r *Run) checkSQLite() error {
 	return nil
 }
 
-// full adds to an error of nsys that the disk is full, where it is. nsys writes into the temporary folder first, and
-// has freed what it took when it gives up: so little is left there that no trace would fit.
+// full adds to an error of nsys that the disk is full, if it is. nsys first writes into the temporary folder, and frees
+// that space when it gives up: the disk counts as full if less is left than any trace takes.
 func (r *Run) full(err error) error {
 	const small = 16 << 20 // bytes; nsys's shortest recording takes 12 MB
 	for _, dir := range []string{r.Dir, cmp.Or(r.getenv("TMPDIR"), os.TempDir())} {
@@ -559,7 +559,7 @@ func (r *Run) full(err error) error {
 	return DiskFull(r.Dir, err)
 }
 
-// DiskFull adds to an error that the disk of a folder is full, where it is and its program does not say so.
+// DiskFull adds to an error that the disk of a folder is full, if it is and the error does not say so.
 func DiskFull(dir string, err error) error {
 	if free, ok := limit.Free(dir); err != nil && ok && free < 16<<10 && !limit.Full(err) {
 		return fmt.Errorf("the disk is full: free some space, or name another place with --out (%w)", err)

@@ -30,8 +30,8 @@ type Server struct {
 	Venv   string   // virtual environment that holds the engine; empty: PATH
 }
 
-// Command starts the server on a port of this machine. Eager runs it without CUDA graphs, which Nsight Compute cannot
-// look into.
+// Command returns the command that starts the server on a port of this machine. eager turns off CUDA graphs, which
+// Nsight Compute cannot look into.
 func (s *Server) Command(port int, eager bool) []string {
 	program := func(name string) string {
 		if s.Venv != "" {
@@ -57,8 +57,8 @@ func (s *Server) Command(port int, eager bool) []string {
 	return append(argv, s.Extra...)
 }
 
-// Env makes the server emit the NVTX ranges by which steps are recognised. A sitecustomize.py of profilemate that is on
-// PYTHONPATH is kept out, since it slows every step.
+// Env returns the variables that make the server emit the NVTX ranges by which steps are recognized. They turn off a
+// sitecustomize.py of profilemate on PYTHONPATH, which would slow every step.
 func (s *Server) Env() []string {
 	env := []string{"VLLM_ENABLE_PROFILING=0"}
 	if s.Engine == VLLM {
@@ -67,8 +67,8 @@ func (s *Server) Env() []string {
 	return env
 }
 
-// Profiler is the folder to take profilemate's sitecustomize.py from: the one that was named, else the first on
-// PYTHONPATH that holds one, as profile_vllm.sh had it; empty if there is none.
+// Profiler returns the folder of profilemate's sitecustomize.py: the named one, else the first on PYTHONPATH that holds
+// one; empty if there is none. It is an error if the named folder holds none.
 func Profiler(named, pythonPath string) (string, error) {
 	if named != "" {
 		if _, err := os.Stat(filepath.Join(named, "sitecustomize.py")); err != nil {
@@ -87,7 +87,7 @@ func Profiler(named, pythonPath string) (string, error) {
 	return "", nil
 }
 
-// FreePort is the port to use: the one asked for, if nobody has it, or any.
+// FreePort returns the port to use: want if it is free, any free one if want is 0. It is an error if want is taken.
 func FreePort(want int) (int, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(want)))
 	if err != nil {
@@ -104,7 +104,7 @@ func FreePort(want int) (int, error) {
 
 func address(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 
-// Load is what the sender of requests is told.
+// Load is the input of a Sender.
 type Load struct {
 	URL      string
 	Model    string
@@ -121,7 +121,7 @@ type Sender func(context.Context, *Load) error
 // metricsLimit bounds what is read of /metrics, in bytes.
 const metricsLimit = 32 << 20
 
-// metrics saves the server's /metrics. A server without them is noted.
+// metrics saves the server's /metrics; a server without them gets a note.
 func (r *Run) metrics(ctx context.Context, url, name string) {
 	text, err := fetch(ctx, url+"/metrics")
 	if err == nil {
@@ -195,7 +195,7 @@ func (r *Run) Serve(ctx, hard context.Context, j *Job, s *Server, send Sender) e
 		})
 }
 
-// trackRequests is how many requests a run with expert tracking gets, as profile_vllm.sh sends.
+// trackRequests is the number of requests of a run with expert tracking, as profile_vllm.sh sends.
 const trackRequests = 100
 
 // Track starts the server a second time, without nsys, with profilemate's sitecustomize.py on its path, and sends load
@@ -272,7 +272,7 @@ func (r *Run) plain(ctx, hard context.Context, p *phase) error {
 	return err
 }
 
-// stopInside asks the programs below a profiler to end, not the profiler: it has its results to write when they are
+// stopInside asks the programs below a profiler to end, but not the profiler, which writes its results once they are
 // gone.
 func (r *Run) stopInside(c *child, grace time.Duration) {
 	for _, pid := range tree(c.cmd.Process.Pid, c.marker) {

@@ -22,7 +22,7 @@ type Target struct {
 	count int64
 }
 
-// Targets are the kernels of a report that have metrics of their own, the one with most time first.
+// Targets returns the kernels of a report that have metrics of their own, those with the most time first.
 func Targets(r *report.Report) []Target {
 	x := report.NewIndex(r)
 	comm := map[string]bool{}
@@ -49,20 +49,20 @@ func Targets(r *report.Report) []Target {
 	return list
 }
 
-// Launches that Nsight Compute lets pass before it measures, and measurements of each kernel.
+// Launches that Nsight Compute skips before it measures, and measurements of each kernel.
 const (
 	skipLaunches = 100
 	perKernel    = 5
 )
 
-// Planned is a run of Nsight Compute over n kernels that are not known yet.
+// Planned returns a run of Nsight Compute over n kernels that are not known yet.
 func Planned(n int) Kernels {
 	return Kernels{Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * n)}
 }
 
-// ToMeasure is a run of Nsight Compute over the kernels with most time, at most top of them. Collective
-// communication is left out: ncu runs a kernel several times, and on one rank alone it would wait forever. ok is false
-// if nothing is left.
+// ToMeasure returns a run of Nsight Compute over the kernels with the most time, at most top of them. It leaves out
+// collectives: ncu runs a kernel several times, and a collective on one rank alone would wait forever. ok is false if
+// no kernel is left.
 func ToMeasure(list []Target, top int) (k Kernels, ok bool) {
 	var names []string
 	launches := int64(0)
@@ -78,14 +78,14 @@ func ToMeasure(list []Target, top int) (k Kernels, ok bool) {
 	return k, len(names) > 0
 }
 
-// cast is a cast before a number, which some versions print and others do not.
+// cast matches a cast before a number, which only some versions print.
 var cast = pattern.New(`\\\([A-Za-z_][A-Za-z0-9_: ]*\\\)(-?[0-9])`)
 
 // longestTarget is how many characters of a name are matched.
 const longestTarget = 2000
 
-// nameExpression is a regular expression for a name, whichever version of ncu prints it. What cannot stand in a line of
-// a terminal is any character.
+// nameExpression returns a regular expression that matches a name as any version of ncu prints it. Characters that a
+// terminal cannot show match any character.
 func nameExpression(name string) string {
 	text := []rune(name)
 	rest := ""
@@ -101,8 +101,8 @@ func nameExpression(name string) string {
 	return cast().ReplaceAllString(quoted, `(\([^()]*\))?$1`) + rest
 }
 
-// TargetsYAML is the list as llm-perf-opt's extract-top-kernels writes it, under the command. Names are hostile text:
-// they stand in double quotes, with everything but plain ASCII escaped.
+// TargetsYAML returns the list in the form of llm-perf-opt's extract-top-kernels, below the ncu command. Names are
+// untrusted text: they stand in double quotes, with everything but plain ASCII escaped.
 func TargetsYAML(list []Target) string {
 	var b strings.Builder
 	b.WriteString("# Kernels with most time, as explain report --ncu-targets found them. To measure them:\n#\n")
@@ -134,7 +134,7 @@ func TargetsYAML(list []Target) string {
 	return b.String()
 }
 
-// NCUCommand is one line for a shell; empty if there is nothing to measure.
+// NCUCommand returns the ncu command as one line for a shell; empty if there is nothing to measure.
 func NCUCommand(list []Target) string {
 	k, ok := ToMeasure(list, len(list))
 	if !ok {

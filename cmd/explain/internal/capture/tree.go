@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// process is what /proc says of one.
+// process is what /proc says of one process.
 type process struct {
 	pid, parent, group, session int
 	state                       byte
-	// start is when it began, in clock ticks since the machine did: with the pid it names one process for good.
+	// start is its start time, in clock ticks since boot: with the pid it identifies a process uniquely.
 	start uint64
 }
 
-// processes are all that run; empty if there is no /proc. What has ended and was not waited for is not among them.
+// processes returns all running processes; empty if there is no /proc. Zombies are left out.
 func processes() map[int]process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -35,7 +35,7 @@ func processes() map[int]process {
 	return all
 }
 
-// processOf reads one process; the zero value where it is gone. The name, in parentheses, may hold anything, so fields
+// processOf reads one process; the zero value if it is gone. The name in parentheses may contain anything, so fields
 // are counted from its end.
 func processOf(pid int) process {
 	b, err := os.ReadFile(procFile(pid, "stat"))
@@ -53,12 +53,12 @@ func processOf(pid int) process {
 
 func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// same reports whether two looks met one process.
+// same reports whether p and q are the same process.
 func (p process) same(q process) bool { return p.pid == q.pid && p.start == q.start }
 
 func (p process) running() bool { return p.state != 0 && p.state != 'Z' && p.state != 'X' }
 
-// String names a process for people.
+// String returns a readable name of a process.
 func (p process) String() string {
 	name, err := os.ReadFile(procFile(p.pid, "comm"))
 	if err != nil {
@@ -80,7 +80,7 @@ func list(all []process) string {
 	return strings.Join(names, ", ")
 }
 
-// below reports whether a process was started by another one, or by one that was.
+// below reports whether ancestor started a process, directly or through others.
 func below(all map[int]process, p process, ancestor int) bool {
 	for depth := 0; p.parent > 1 && depth < 64; depth++ {
 		if p.parent == ancestor {
@@ -91,9 +91,9 @@ func below(all map[int]process, p process, ancestor int) bool {
 	return false
 }
 
-// tree lists processes that belong to a child, without the child itself: those of its process group, those that bear
-// its mark in their environment, and whatever any of these started. nsys runs the program and its own agent each in a
-// session of its own, so that the process group alone would miss both. Empty if there is no /proc.
+// tree lists the processes of a child, without the child itself: those of its process group, those with its mark in
+// their environment, and their descendants. nsys runs the program and its own agent each in a session of its own, so
+// the process group alone would miss both. Empty if there is no /proc.
 func tree(child int, marker string) []int {
 	all := processes()
 	delete(all, os.Getpid())
@@ -122,8 +122,8 @@ func marked(pid int, marker string) bool {
 	return err == nil && (bytes.HasPrefix(env, []byte(marker)) || bytes.Contains(env, []byte("\x00"+marker)))
 }
 
-// programBelow is the program that nsys runs below a child: the oldest process there that leads a session. Zero where
-// there is none yet.
+// programBelow returns the program that nsys runs below a child: the oldest process there that leads a session. It is
+// zero if there is none yet.
 func programBelow(child int) (program process) {
 	all := processes()
 	for _, p := range all {
@@ -135,8 +135,8 @@ func programBelow(child int) (program process) {
 	return program
 }
 
-// remaining are the processes below a child that are not of its group, nor nsys's own: the program that runs under
-// nsys, and what that has started.
+// remaining returns the processes below a child that are neither in its group nor part of nsys: the program under nsys
+// and what it started.
 func remaining(child int) (left []process) {
 	all := processes()
 	for _, p := range all {

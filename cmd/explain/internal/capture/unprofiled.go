@@ -48,10 +48,10 @@ func (r *Run) Unprofiled(ctx, hard context.Context, j *Job, s *Server, send Send
 
 const overheadDir = "overhead"
 
-// OverheadLoad is where Unprofiled leaves what explain's own load measured.
+// OverheadLoad is the file in which Unprofiled leaves the result of explain's own load.
 func (r *Run) OverheadLoad() string { return filepath.Join(r.Dir, overheadDir, "load.json") }
 
-// ClientTimes are how long the client ran while nsys recorded, and without nsys.
+// ClientTimes returns how long the client ran while nsys recorded, and without nsys.
 func (r *Run) ClientTimes() (profiled, plain time.Duration, err error) {
 	var times []time.Duration
 	for _, rec := range r.book.copies() {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// WatchName is the first argument of an explain that watches over another one's capture.
+// WatchName is the first argument of an explain that watches the capture of another explain.
 const WatchName = "explain-capture-watch"
 
-// Self is the command that started this program, if it is explain: only that can watch. Tests that run commands as
-// functions leave it empty, and have no watcher.
+// Self is the command that started this program if it is explain; only that can watch. Tests that run commands as
+// functions leave it empty and have no watcher.
 var Self string
 
 // Watch starts a process that outlives explain. If explain is killed, that process ends the programs that explain has
@@ -41,8 +41,8 @@ func Watch(stage string) (done func()) {
 	}
 }
 
-// WatchOver is the watcher: of is the explain whose end it waits for, as Watch names it. parent ends with that one, after a byte
-// where all is done.
+// WatchOver is the watcher: it waits for the end of the explain process of, in the form that Watch passes. parent ends
+// with that process; a byte before its end means that nothing is left to do.
 func WatchOver(of, stage string, parent io.Reader) {
 	var o owner
 	if n, err := fmt.Sscanf(of, "%d-%d", &o.PID, &o.Start); n != 2 || err != nil {

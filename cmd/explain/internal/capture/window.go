@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Window says which part of the run is recorded. The zero value is all of it.
+// Window selects the part of the run to record. The zero value is all of it.
 type Window struct {
 	Delay    time.Duration // after the start of the program; whole seconds
 	Duration time.Duration // whole seconds with nsys's own timer; 0: to the end
@@ -25,13 +25,13 @@ type Window struct {
 	Client       []string      // runs during the window, which ends with it; empty: the window lasts Duration
 }
 
-// DefaultReadyTimeout is how long a program may take until it is ready. Loading a large model takes minutes.
+// DefaultReadyTimeout bounds the wait for a program to be ready. Loading a large model takes minutes.
 const DefaultReadyTimeout = 10 * time.Minute
 
-// Triggered reports whether the window is opened by explain rather than by nsys.
+// Triggered reports whether explain opens the window, not nsys.
 func (w *Window) Triggered() bool { return w.Ready != "" }
 
-// Check refuses windows that would record nothing, or that nsys reads otherwise than meant.
+// Check returns an error for windows that record nothing, or that nsys reads in another sense.
 func (w *Window) Check() error {
 	switch {
 	case w.Delay < 0 || w.Duration < 0 || w.Warmup < 0 || w.ReadyTimeout < 0:
@@ -52,7 +52,7 @@ func (w *Window) Check() error {
 	return nil
 }
 
-// describe says in words what is recorded.
+// describe returns the window in words.
 func (w *Window) describe() string {
 	switch {
 	case w.NVTX != "":
@@ -69,14 +69,14 @@ func (w *Window) describe() string {
 	return "the whole run"
 }
 
-// pollEvery is how often readiness is asked for.
+// pollEvery is the interval between checks for readiness.
 const pollEvery = 200 * time.Millisecond
 
-// underLoad is what a server is needed for once it is ready.
+// underLoad is what a ready server is needed for.
 var underLoad = "while the load was sent"
 
-// waitReady waits until the address answers, or the file exists and is not the old one. The end of the program ends the
-// wait at once.
+// waitReady waits until the address answers, or until the file exists and is not old. It returns at once if the program
+// ends.
 func waitReady(ctx context.Context, c *child, ready string, old os.FileInfo, limit time.Duration) error {
 	if limit == 0 {
 		limit = DefaultReadyTimeout
@@ -108,7 +108,7 @@ func waitReady(ctx context.Context, c *child, ready string, old os.FileInfo, lim
 	}
 }
 
-// isReady asks once. The error is of an answer that waiting does not change.
+// isReady asks once. An error means that waiting cannot help.
 func isReady(ctx context.Context, ready string, old os.FileInfo) (ok bool, said string, err error) {
 	if !strings.Contains(ready, "://") {
 		info, err := os.Stat(ready)
@@ -136,12 +136,12 @@ func isReady(ctx context.Context, ready string, old os.FileInfo) (ok bool, said 
 	return res.StatusCode == http.StatusOK, "it answers " + res.Status, nil
 }
 
-// begun is when this explain was started.
+// begun is when this explain process started.
 var begun = time.Now()
 
-// notYet makes sure that nothing says ready before the program was started: an old server on the same port, or a file
-// from the last run, would open the window at once, and the load would go to the wrong program. A file that an earlier
-// run of this capture left is returned: the program has to write it again.
+// notYet makes sure that nothing is ready before the program starts: an old server on the same port, or a file from the
+// last run, would open the window at once, and the load would go to the wrong program. It returns a file that an
+// earlier run of this capture left: the program has to write it again.
 func notYet(ctx context.Context, ready string) (old os.FileInfo, err error) {
 	ok, _, err := isReady(ctx, ready, nil)
 	switch {
@@ -157,7 +157,7 @@ func notYet(ctx context.Context, ready string) (old os.FileInfo, err error) {
 		"%s is there before the program is started: remove it, since it is to say that the program is ready", ready)
 }
 
-// direct asks servers of this machine, around any proxy.
+// direct sends requests to servers of this machine, without any proxy.
 var direct = &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 
 func sleep(ctx context.Context, c *child, d time.Duration) error {

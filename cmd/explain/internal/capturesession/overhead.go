@@ -15,8 +15,8 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// measureOverhead runs the load once more without the profiler and says what profiling cost. The capture is whole
-// without it: what goes wrong here is a note.
+// measureOverhead runs the load once more without the profiler and records what profiling cost. Its errors become
+// notes, since the capture is complete without it.
 func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 	if !r.Overhead || run.Interrupted || r.soft.Err() != nil {
 		return
@@ -75,7 +75,7 @@ func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
 	return o, nil
 }
 
-// OverheadBeside is what a capture says beside its trace of what profiling cost; nil if it says nothing.
+// OverheadBeside returns the profiling cost that a capture left beside its trace; nil if there is none.
 func OverheadBeside(trace string) *report.Overhead {
 	if filepath.Base(trace) != "trace.sqlite" {
 		return nil

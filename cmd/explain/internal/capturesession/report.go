@@ -14,8 +14,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 )
 
-// besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the
-// flag of explain report for them, and their kind.
+// besideTrace lists where a capture leaves evidence: patterns of files, their flag of explain report, and their kind.
 var besideTrace = []struct{ pattern, flag, kind string }{
 	{"ncu/raw.csv", "--ncu", analyze.EvidenceNCU},
 	{"logs/server.log", "--server-log", analyze.EvidenceServerLog},
@@ -24,7 +23,7 @@ var besideTrace = []struct{ pattern, flag, kind string }{
 	{"evidence/session", "--evidence", ""},
 }
 
-// reportCommand is explain report as analyse has it, of a capture that leaves these files of evidence.
+// reportCommand returns the explain report command that does what analyse does, with these files of evidence.
 func (r *Session) reportCommand(dir string, evidence []string) []string {
 	argv := []string{"explain", "report", filepath.Join(dir, "trace.sqlite")}
 	for _, b := range besideTrace {
@@ -56,7 +55,7 @@ func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Resul
 			return nil, err
 		}
 		for _, path := range found {
-			if analyze.IsEvidence(path) { // a server of another kind logs as it likes
+			if analyze.IsEvidence(path) { // logs of other servers are no evidence
 				opt.Evidence = append(opt.Evidence, analyze.Evidence{Path: path, Kind: e.kind})
 			}
 		}
@@ -69,7 +68,7 @@ func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Resul
 	if !errors.As(err, &input) || len(opt.Evidence) == 0 {
 		return res, err
 	}
-	// A report without what another program wrote is better than none: first without one piece of it, then without all.
+	// A report with less evidence is better than none: leave out one piece of it, then all.
 	all := opt.Evidence
 	for i := 0; i <= len(all); i++ {
 		what := "the evidence beside it"
@@ -96,7 +95,7 @@ func (r *Session) report(run *capture.Run) (*analyze.Result, error) {
 	return res, output.Write(r.hard, run.Dir, output.Report(res))
 }
 
-// facts is what is written about a capture.
+// facts returns what is written about a capture.
 func (r *Session) facts(job *capture.Job) *capture.Facts {
 	f := &capture.Facts{RunID: r.ID, Version: r.Analysis.Version, When: r.Began, Nsys: r.Tool, Program: job.Program,
 		Reader: r.Getenv}

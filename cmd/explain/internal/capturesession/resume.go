@@ -47,12 +47,12 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 		return fmt.Errorf("%w; the capture is in %s", err, dir)
 	}
 	if r.Repeat = 1; len(found) > 1 {
-		r.result = nil // each is in its folder
+		r.result = nil // each result is in its folder
 	}
 	return r.wrote(nil)
 }
 
-// resumeTo is where the captures in a folder belong, which must be free.
+// resumeTo returns the folder for the resumed captures, which must be free.
 func (r *Session) resumeTo(dir, name string, found []string) (string, error) {
 	out := r.Out
 	switch base, failed := strings.CutSuffix(dir, ".failed"); {

@@ -38,7 +38,7 @@ func (s *Server) engine() *capture.Server {
 	return &capture.Server{Engine: s.Engine, Model: s.Model, DType: s.DType, Port: s.Port, Extra: s.Extra, Venv: s.Venv}
 }
 
-// plan shows the runs of the server after the recording, on free ports. Which kernels are measured is known only then.
+// plan lists the runs of the server after the recording. Which kernels are measured is known only then.
 func (s *Server) plan(dir string) (lines []string) {
 	if s.Profiler != "" {
 		lines = append(lines,
@@ -55,7 +55,7 @@ func (s *Server) plan(dir string) (lines []string) {
 	return lines
 }
 
-// evidence are the files beside the trace that are evidence for its report, where the server has what they hold.
+// evidence returns the files beside the trace that become evidence for its report, if the server provides them.
 func (s *Server) evidence(r *Session) []string {
 	names := []string{"logs/server.log", "evidence/metrics_after.prom", "evidence/metrics_before.prom"}
 	if len(r.Window.Client) == 0 {
@@ -70,7 +70,7 @@ func (s *Server) evidence(r *Session) []string {
 	return names
 }
 
-// record is the whole of one capture of a server.
+// record makes one capture of a server with all its runs.
 func (s *Server) record(r *Session, run *capture.Run, job *capture.Job) (*analyze.Result, error) {
 	server, send := s.engine(), s.sender(r, run)
 	if err := run.Serve(r.soft, r.hard, job, server, send); err != nil {
@@ -93,7 +93,7 @@ func (s *Server) record(r *Session, run *capture.Run, job *capture.Job) (*analyz
 	return r.report(run)
 }
 
-// markerPrefix is the constant beginning of the name of a unit, where capital N and M stand for numbers.
+// markerPrefix matches the constant beginning of a unit's name; capital N and M stand for numbers.
 var markerPrefix = regexp.MustCompile(`^([a-z_]{3,}|[A-Z][A-Za-z]*[a-z]|[A-Z]{3,})`)
 
 // kernels measures the kernels with most time.

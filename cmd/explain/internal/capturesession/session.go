@@ -24,7 +24,7 @@ import (
 	"github.com/nsys-llm/explain/diff/diffdoc"
 )
 
-// Options are what a command line says of a capture.
+// Options are what the command line says of a capture.
 type Options struct {
 	Out           string // the folder
 	Force         bool   // replace it where it exists
@@ -58,7 +58,7 @@ type Session struct {
 	ID       string  // of the run
 	Began    time.Time
 	Tool     *capture.Nsys
-	Unusable string // why the plan is for another nsys than the one here; empty: it is for that one
+	Unusable string // why the plan assumes another nsys than the installed one; empty: it does not
 	Analysis analyze.Options
 
 	Stdout   io.Writer
@@ -68,12 +68,12 @@ type Session struct {
 	Progress func() (update func(stage string, count int64), stop func()) // shows an analysis
 	Compare  func(base, head []string) (*comparison.Comparison, error)    // of a pair: folders of captures
 
-	// Decide is asked after each pair, with its reports, whether it was the last; nil: Repeat says how many there are.
+	// Decide is asked after each pair, with its reports, whether it was the last; nil: Repeat sets the number of pairs.
 	Decide func(base, head *report.Report) (last bool, err error)
 
 	soft, hard context.Context // end when the user wants the recording to end, and when the user gives up
 	result     *analyze.Result // of the last capture; nil with --no-report
-	programs   []error         // of each capture: how its program failed, nil if it did not
+	programs   []error         // for each capture the error of its program, or nil
 }
 
 // job is what one capture runs.
@@ -95,7 +95,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	if r.DryRun {
 		return nil, r.plan(programs)
 	}
-	// first, since what it ends may write its recording yet
+	// before the folder is claimed: what this ends may still write its recording
 	if names := capture.EndStale(); names != "" {
 		r.Say("Note: ended processes that an earlier, killed capture left running: " + names)
 	}
@@ -142,7 +142,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 	return compared, r.wrote(compared)
 }
 
-// nsysNamed is the program that was asked for, as a later call from another folder finds it; empty: the one on PATH.
+// nsysNamed returns the requested nsys, with an absolute path if it has one; empty: the one on PATH.
 func (r *Session) nsysNamed() string {
 	name := cmp.Or(r.Nsys, r.Getenv("NSYS"))
 	if full, err := filepath.Abs(name); err == nil && strings.ContainsRune(name, filepath.Separator) {
@@ -151,7 +151,7 @@ func (r *Session) nsysNamed() string {
 	return name
 }
 
-// failed keeps what was recorded and says how to continue.
+// failed keeps what was recorded and returns an error that says how to resume.
 func (r *Session) failed(folder *capture.Folder, err error) error {
 	err = capture.DiskFull(folder.Stage, err)
 	kept, resumable := folder.Fail(err)
@@ -165,7 +165,7 @@ func (r *Session) failed(folder *capture.Folder, err error) error {
 	return err
 }
 
-// errStopped is the end of captures that the user ended, when the last one has been exported.
+// errStopped means that the user ended the captures, and the last one has been exported.
 var errStopped = errors.New("stopped")
 
 // captures runs the programs in turns. Each of several captures is in its place as soon as it is whole.
@@ -174,7 +174,7 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 		var pair [2]*report.Report
 		for turn := range programs {
 			side := turn
-			if r.Decide != nil && i%2 == 0 { // what drifts favours neither
+			if r.Decide != nil && i%2 == 0 { // alternate the order, so that drift favours neither
 				side = len(programs) - 1 - turn
 			}
 			program := programs[side]
@@ -241,8 +241,8 @@ func (r *Session) subfolder(side, i int) string {
 	return "."
 }
 
-// one makes one capture: record, export, facts, analysis. What is known of a capture that failed is written too, as
-// far as it goes.
+// one makes one capture: record, export, facts, analysis. If the capture fails it still writes the facts that are
+// known.
 func (r *Session) one(dir string, program []string) error {
 	run, err := capture.NewRun(dir, os.Environ(), r.Getenv, r.Say)
 	if err != nil {
@@ -305,8 +305,8 @@ func (r *Session) sides() (sides [2][]string) {
 	return sides
 }
 
-// wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in
-// its place, so that a reader of the output who has seen enough loses nothing.
+// wrote prints the result, the folder, and what to do with several captures. The folder is in place by then, so a
+// reader who closes the pipe loses nothing.
 func (r *Session) wrote(compared *comparison.Comparison) error {
 	if err := r.tell(compared); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
@@ -320,7 +320,7 @@ func (r *Session) wrote(compared *comparison.Comparison) error {
 	return nil
 }
 
-// programsFailed says how the programs ended that failed, whose captures are whole all the same.
+// programsFailed returns an error about the programs that failed although their captures are complete.
 func (r *Session) programsFailed() error {
 	var first error
 	failed := 0
@@ -342,7 +342,7 @@ func (r *Session) programsFailed() error {
 // nothingRecorded reports whether a trace holds nothing that can be analysed.
 func nothingRecorded(res *analyze.Result) bool { return res.Report.Window.Length == 0 }
 
-// nothingAdvice is what to change when nothing was recorded.
+// nothingAdvice returns what to change if nothing was recorded.
 func (r *Session) nothingAdvice() string {
 	switch {
 	case !strings.Contains(","+r.Trace, ",cuda"): // or cuda-sw, cuda-hw

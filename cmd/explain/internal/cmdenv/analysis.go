@@ -18,7 +18,7 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// AnalysisFlags say how traces are analysed where a command takes traces and reports alike.
+// AnalysisFlags are the analysis flags of commands that take both traces and reports.
 type AnalysisFlags struct {
 	Unit, window   string
 	from, to       time.Duration
@@ -27,15 +27,15 @@ type AnalysisFlags struct {
 	KernelMap      string // a file, empty for none
 	memory         memoryFlag
 	Quiet, Verbose bool
-	Reads          func(*report.Metric) bool // metrics of many reports that are looked at; nil: all
-	policyUnit     string                    // that the policy asks for, where --unit says nothing
+	Reads          func(*report.Metric) bool // metrics that are read if there are many reports; nil: all
+	policyUnit     string                    // the policy's unit, used without --unit
 	given          *pflag.FlagSet            // the command's; nil if there is no command line
 }
 
 // Register adds the flags to a command that takes traces and reports: they are about the traces.
 func (f *AnalysisFlags) Register(cmd *cobra.Command) { f.RegisterFor(cmd, " (traces only)") }
 
-// RegisterFor adds the flags; if they hold ends the help of those that are about traces.
+// RegisterFor adds the flags, and appends where to the help of those that apply to traces.
 func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl := cmd.Flags()
 	f.given = fl
@@ -59,10 +59,10 @@ func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
-// changed reports whether a flag stands on the command line.
+// changed reports whether a flag was given on the command line.
 func (f *AnalysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
-// Options are those of the analyses of which as many as traces says run at once.
+// Options returns the options of an analysis; traces is how many of them run at once.
 func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 	opt := analyze.Options{Version: e.Version, Unit: f.Unit, Getenv: e.Getenv}
 	if f.Unit == "" {
@@ -91,7 +91,7 @@ func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
 	return opt, f.memory.apply(&opt, traces)
 }
 
-// windowRange is the expression of --window nvtx:REGEX; empty if the flag is.
+// windowRange returns the expression of --window nvtx:REGEX; empty if the flag is empty.
 func windowRange(window string) (string, error) {
 	expr, ok := strings.CutPrefix(window, "nvtx:")
 	if window != "" && (!ok || expr == "") {
@@ -118,8 +118,8 @@ func readMap[M any](path, what string, parse func(name string, text []byte) (*M,
 	return parse(filepath.Base(path), text)
 }
 
-// Follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
-// wins.
+// Follow takes the unit of work from a policy if --unit is empty; else it returns a copy of the policy with the unit of
+// the flag.
 func (f *AnalysisFlags) Follow(p *policy.Policy) *policy.Policy {
 	switch {
 	case p == nil:
@@ -133,7 +133,7 @@ func (f *AnalysisFlags) Follow(p *policy.Policy) *policy.Policy {
 	return &told
 }
 
-// Reports reads or makes the reports of all inputs, in their order.
+// Reports returns the reports of all inputs, in their order; it analyses traces.
 func (f *AnalysisFlags) Reports(ctx context.Context, e *Env, inputs []input.File) ([]*report.Report, error) {
 	results, err := f.Results(ctx, e, inputs, len(inputs))
 	var list []*report.Report
@@ -143,8 +143,8 @@ func (f *AnalysisFlags) Reports(ctx context.Context, e *Env, inputs []input.File
 	return list, err
 }
 
-// Results are the reports of all inputs in their order, with the detail tables of those that were made here from
-// traces, from the index whole on: these can be large.
+// Results returns the reports of all inputs in their order. Those analysed here from traces keep their detail tables
+// from the index whole on: these can be large.
 func (f *AnalysisFlags) Results(
 	ctx context.Context, e *Env, inputs []input.File, whole int,
 ) ([]*analyze.Result, error) {
@@ -165,7 +165,7 @@ func (f *AnalysisFlags) Results(
 	return reports.All(ctx, inputs, opt, whole, f.Reads, bar)
 }
 
-// Fits refuses flags about traces where a report is made already.
+// Fits returns a usage error if flags about traces were given and an input is a report already.
 func (f *AnalysisFlags) Fits(inputs []input.File) error {
 	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
 		for _, in := range inputs {

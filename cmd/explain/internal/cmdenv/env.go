@@ -34,7 +34,7 @@ type Env struct {
 // Colours are what --color takes.
 var Colours = []string{"auto", "always", "never"}
 
-// Coloured reports whether standard output is coloured: as --color says, else as the environment does, else on a
+// Coloured reports whether standard output is coloured: as --color says, else as the environment says, else only on a
 // terminal.
 func (e *Env) Coloured() bool {
 	forced := func(name string) bool { v := e.Getenv(name); return v != "" && v != "0" }
@@ -66,8 +66,9 @@ func (e *Env) Terminal() render.TerminalOptions {
 	return render.TerminalOptions{Width: e.Width(), Color: e.Coloured()}
 }
 
-// Today is the day, in UTC, that waivers are held to: the clock's. SOURCE_DATE_EPOCH, by which reproducible builds fix
-// theirs, can only make it later: set to the date of a commit for a whole job, it would keep waivers alive for ever.
+// Today returns the current day in UTC, which decides whether waivers have expired. SOURCE_DATE_EPOCH, the clock of
+// reproducible builds, can only make it later: set to a commit's date for a whole job, it would keep waivers alive for
+// ever.
 func (e *Env) Today() (time.Time, error) {
 	now := time.Now().UTC()
 	if s := e.Getenv("SOURCE_DATE_EPOCH"); s != "" {
@@ -82,7 +83,7 @@ func (e *Env) Today() (time.Time, error) {
 	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
 }
 
-// Complete makes the shell complete a flag with one of its values.
+// Complete makes shells complete a flag with these values.
 func Complete(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -96,7 +97,7 @@ const (
 	Inconclusive = 4 // not comparable
 )
 
-// Exit is the error of a command that did its work, and whose answer is this code and not 0.
+// Exit is the error of a command that did its work and ends with this exit code.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -106,8 +107,7 @@ func Force(fl *pflag.FlagSet, force *bool) {
 	fl.BoolVar(force, "force", false, "replace a file that is there and that explain did not write")
 }
 
-// OpenPage shows a page in the user's browser. A machine without one is no reason to fail: the page is written, and the
-// error says where.
+// OpenPage shows a page in the user's browser. Without a browser it does not fail: it says where the page is.
 func (e *Env) OpenPage(dir, name string) {
 	path, err := filepath.Abs(filepath.Join(dir, name))
 	if err == nil {

@@ -20,18 +20,18 @@ func (f *memoryFlag) register(fl *pflag.FlagSet) {
 		"use at most this `SIZE` of memory (1GiB, 800MB); a larger capture keeps its columns in $TMPDIR (default: half of the machine's memory)")
 }
 
-// leastMemory is what the program needs whatever the capture.
+// leastMemory is the least that --max-memory accepts, in bytes.
 const leastMemory = 128 << 20
 
 const (
-	// usualHeap is enough Go heap for any capture besides a byte for each byte of its file.
+	// usualHeap is enough Go heap for any capture, besides one byte for each byte of its file.
 	usualHeap = 400 << 20
-	// smallFiles is how many bytes the files of a command have where the garbage of reading them does not matter.
+	// smallFiles is the total size of input files, in bytes, up to which garbage is collected rarely.
 	smallFiles = 256 << 20
 )
 
-// HoldMemory holds the Go heap to what captures of the size of these files need, so that a small file of very many
-// devices or processes stays below 500 MB: garbage is collected sooner. It is collected seldom where files are small.
+// HoldMemory limits the Go heap to what captures of these files' size need, so that a small file with very many devices
+// or processes stays below 500 MB. Up to smallFiles bytes, garbage is collected rarely.
 func HoldMemory(paths ...string) {
 	var size int64
 	for _, path := range paths {
@@ -47,8 +47,8 @@ func HoldMemory(paths ...string) {
 	debug.SetGCPercent(percent)
 }
 
-// apply puts the bound into the options of analyses of which as many as traces says run at once, and holds the Go heap
-// to half of it: columns are outside of the heap.
+// apply sets the memory limit of each analysis, if traces of them run at once, and limits the Go heap to half of the
+// total: columns are outside the heap.
 func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
 	limit := analyze.DefaultMaxMemory()
 	if f.text != "" {

@@ -22,10 +22,10 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Any stands for no bound of the arguments of a command.
+// Any means that a command takes any number of arguments.
 const Any = math.MaxInt
 
-// Args refuses fewer or more arguments than a command takes, and says what to name.
+// Args returns a check of the number of arguments; its error says what to name.
 func Args(least, most int, name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -35,7 +35,7 @@ func Args(least, most int, name string) cobra.PositionalArgs {
 	}
 }
 
-// Share reads 0.5% or 0.005. None at all is a share too small to matter, since 0 stands for the default.
+// Share reads a share such as 0.5% or 0.005, below 1. Zero becomes 1e-12, since 0 stands for the default.
 func Share(s string) (float64, error) {
 	text, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
@@ -48,7 +48,7 @@ func Share(s string) (float64, error) {
 	return max(v, 1e-12), nil
 }
 
-// Format refuses formats that are not in the list.
+// Format returns a usage error for a format that is not in the list.
 func Format(format string, formats []string) error {
 	if !slices.Contains(formats, format) {
 		return usage.Errorf("--format %s is unknown; it is one of %s", format, strings.Join(formats, ", "))

@@ -26,9 +26,9 @@ type Entry struct {
 // maxEntries bounds an answer: a common word is in the first columns of many tables.
 const maxEntries = 6
 
-// Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a preset, a table
-// or a column of the report, a word of a table of any page, a CUDA call. Spelling counts but for case. Nil where
-// nothing explains it.
+// Find explains a name: of a page, a metric with or without a statistic and labels, a finding, a preset, a table or
+// column of the report, a word in a table of any page, a CUDA call. It ignores case. It returns nil if nothing explains
+// the name.
 func Find(name string) []Entry {
 	name = strings.TrimSpace(name)
 	var list []Entry
@@ -63,7 +63,7 @@ func Find(name string) []Entry {
 
 var metrics = sync.OnceValue(analyze.Metrics)
 
-// Metric is the metric of an id that may go on with a statistic and labels.
+// Metric returns the metric of an id, which may be followed by a statistic and labels.
 func Metric(name string) (m analyze.MetricInfo, statistic string, found bool) {
 	name, _, _ = strings.Cut(name, "{")
 	all := metrics()
@@ -133,7 +133,7 @@ func findingText(section, id string) string {
 // cudaCall is the name of a function of the CUDA runtime (cudaFree) or of the driver (cuLaunchKernel).
 var cudaCall = regexp.MustCompile(`^(cuda|cu)[A-Z][A-Za-z0-9_]+$`)
 
-// callText says what kind of CUDA call a name is and which sections show calls of that kind; empty for any other name.
+// callText returns the kind of a CUDA call, and the sections that show such calls; empty for any other name.
 func callText(name string) string {
 	m := cudaCall.FindStringSubmatch(name)
 	if m == nil {
@@ -163,7 +163,7 @@ func callText(name string) string {
 		section + ") shows such calls, whatif those worth removing, and a comparison those that changed, in the table of host calls"
 }
 
-// presetText is what a preset says of itself: the comment that its file begins with.
+// presetText returns the comment at the beginning of a preset's file.
 func presetText(text string) string {
 	var words []string
 	for line := range strings.Lines(text) {
@@ -176,7 +176,7 @@ func presetText(text string) string {
 	return "preset of a policy, which explain policy show prints: " + strings.Join(words, " ")
 }
 
-// cell is a name in the first column of a table.
+// cell matches a name in the first column of a table.
 var cell = regexp.MustCompile("`([^`]+)`")
 
 // index is every row of a table of a page, by the names in its first cell, in lower case.

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// passage is a paragraph, an item of a list or a row of a table of a page.
+// passage is a paragraph, a list item or a table row of a page.
 type passage struct {
 	page, heading, text string
 	words               []string // of the text, in lower case, plurals as singulars
@@ -89,7 +89,7 @@ func withParts(words []string) []string {
 	return words
 }
 
-// SearchMetrics are the ids of the metrics whose id or meaning has all words that are asked for.
+// SearchMetrics returns the ids of the metrics whose id or meaning contains all words.
 func SearchMetrics(words string) []string {
 	var ids []string
 	asked := wordsOf(words)
@@ -102,8 +102,9 @@ func SearchMetrics(words string) []string {
 	return ids
 }
 
-// Search finds words in the text of all pages: the passages that have all of them, and the first under a heading that
-// has; those come first that mark them as a term, then those under such a heading; at most as many as Find gives.
+// Search returns the passages of all pages that contain all words, and the first passage below a heading that does.
+// Passages that mark the words as a term come first, then those below such a heading; it returns at most as many as
+// Find.
 func Search(name string) []Entry {
 	asked := wordsOf(name)
 	if len(asked) == 0 {

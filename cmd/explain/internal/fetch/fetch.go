@@ -1,6 +1,5 @@
-// Package fetch brings an input to a file of its own: standard input, and what an https:// address gives, such as a
-// presigned one of an object store. Everything else is a file already. Addresses hold secrets behind their question
-// mark: no error shows it.
+// Package fetch copies an input into a file of its own: standard input, or an https:// address, such as a presigned one
+// of an object store. Other inputs are files already. The query of an address may be secret: no error shows it.
 package fetch
 
 import (
@@ -21,12 +20,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/limit"
 )
 
-// Remote reports whether an input is no file: it has to be fetched.
+// Remote reports whether an input is not a file and has to be fetched.
 func Remote(in string) bool {
 	return in == "-" || strings.HasPrefix(in, "https://") || strings.HasPrefix(in, "http://")
 }
 
-// Shown is what an input may be called in messages: an address without what may be secret in it.
+// Shown returns the name of an input for messages: an address without what may be secret in it.
 func Shown(in string) string {
 	if u, err := url.Parse(in); err == nil && Remote(in) && in != "-" {
 		return u.Scheme + "://" + u.Host + u.EscapedPath()
@@ -48,8 +47,8 @@ func Name(in string) string {
 	return filepath.Base(in)
 }
 
-// File is a path with the content of an input, and what removes it again where it was fetched. stdin is what - reads.
-// Without a suffix, a compressed file is still known by its content.
+// File returns the path of a file with the content of an input; remove deletes it if it was fetched. stdin is the input
+// for -.
 func File(ctx context.Context, in string, stdin io.Reader) (name string, remove func(), err error) {
 	if !Remote(in) {
 		return in, func() {}, nil
@@ -83,7 +82,7 @@ func save(name string, body io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// safe keeps a name to characters that every file system takes.
+// safe reduces a name to characters that every file system takes.
 func safe(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`/\:*?"<>|`, r) {
@@ -121,7 +120,7 @@ func get(ctx context.Context, address string) (io.ReadCloser, error) {
 	return body, nil
 }
 
-// heard is a body whose server may be silent for so long while it is read.
+// heard is a body that fails if its server is silent for longer than most during a read.
 type heard struct {
 	io.ReadCloser
 	ctx     context.Context
@@ -145,7 +144,7 @@ func (h *heard) Close() error {
 	return h.ReadCloser.Close()
 }
 
-// whole tells a body that was cut off from one that ended.
+// whole is a body that fails if it ends before left bytes.
 type whole struct {
 	io.ReadCloser
 	left int64
@@ -159,7 +158,7 @@ func (w *whole) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// hide leaves the address out of an error of net/http.
+// hide removes the address from an error of net/http.
 func hide(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

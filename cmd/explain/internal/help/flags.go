@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
-// flagError says what is wrong with a flag: the nearest name of one that is not known, the form of a value that is not
-// understood.
+// flagError returns a clear error about a flag: for an unknown one the nearest name, for an invalid value the expected
+// form.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -49,8 +49,8 @@ func nearest(cmd *cobra.Command, name string) string {
 	return Nearest(name, names)
 }
 
-// Nearest is the name of a list that is fewest edits from a name: at most two, or the name is a part of it. Empty where
-// none is.
+// Nearest returns the name of a list with the fewest edits from a name: at most two, or it contains the name. It
+// returns "" if there is none.
 func Nearest(name string, list []string) string {
 	best, least := "", 3
 	for _, other := range list {

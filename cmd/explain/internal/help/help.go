@@ -1,5 +1,5 @@
-// Package help lays out what --help prints, in groups and in the width of the terminal, and says what was meant where a
-// flag is not known or its value is not understood. It knows names of flags and no command.
+// Package help lays out the output of --help, in groups and in the width of the terminal, and explains errors about
+// unknown flags and invalid values. It knows names of flags but no command.
 package help
 
 import (
@@ -211,7 +211,7 @@ func common(cmd *cobra.Command, flags *pflag.FlagSet) (*pflag.FlagSet, int) {
 	return set, left
 }
 
-// windowLine names the flags of the window that a command has; empty if help explains them, or it has none.
+// windowLine names the window flags of a command; empty if its help explains them, or it has none.
 func windowLine(cmd *cobra.Command, flags *pflag.FlagSet) string {
 	var names []string
 	for _, name := range strings.Fields(window) {
@@ -225,7 +225,7 @@ func windowLine(cmd *cobra.Command, flags *pflag.FlagSet) string {
 	return "      " + strings.Join(names, " ") + "\n          explained by: explain help window\n"
 }
 
-// FlagGroup is some flags of a command under a title.
+// FlagGroup is a group of a command's flags with its title.
 type FlagGroup struct {
 	Title string
 	Flags *pflag.FlagSet

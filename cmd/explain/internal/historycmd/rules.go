@@ -32,15 +32,15 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.repository, "history-repository", "", "the `REPOSITORY` whose runs count, with --history (default: any)")
 }
 
-// Said is what a history says to a comparison.
+// Said is what a comparison takes from a history.
 type Said struct {
 	Notes []string // for people
 	Base  []*report.Report
-	Near  string // what the base is to the commit that was asked for
+	Near  string // relation of Base to the requested commit
 }
 
-// Apply puts what the history says into the options of a comparison. base is the commit that head is compared with,
-// empty if nobody knows it; want says that its reports are wanted.
+// Apply adds to the options of a comparison what the history knows. base is the commit that head is compared with,
+// empty if unknown; want asks for its reports.
 func (f *Flags) Apply(
 	ctx context.Context, head *report.Report, base string, want bool, opt *diff.Options,
 ) (*Said, error) {

@@ -1,5 +1,5 @@
-// Package input finds out what the files are that people name: traces, reports, summaries, folders of evidence. It goes
-// by their content, never by their names, and analyses none of them.
+// Package input finds out what the files that a user names are: traces, reports, summaries, folders of evidence. It
+// decides by their content, not their names, and analyses none of them.
 package input
 
 import (
@@ -70,8 +70,8 @@ func Find(path string) (File, error) {
 	return in, err
 }
 
-// FindAll are the inputs that a list of file names, globs and lists separated by commas names. A glob that matches
-// nothing is an error: a side must not get smaller in silence.
+// FindAll returns the inputs that a list of file names, globs and comma-separated lists names. A glob without matches
+// is an error: a side must not shrink silently.
 func FindAll(flag string, names []string) ([]File, error) {
 	paths, err := Expand(flag, names)
 	if err != nil {
@@ -88,7 +88,7 @@ func FindAll(flag string, names []string) ([]File, error) {
 	return list, nil
 }
 
-// Captures are inputs as FindAll has them, of which none holds totals only.
+// Captures is FindAll, but refuses inputs that hold only totals.
 func Captures(flag string, names []string) ([]File, error) {
 	list, err := FindAll(flag, names)
 	for _, in := range list {
@@ -100,8 +100,8 @@ func Captures(flag string, names []string) ([]File, error) {
 	return list, err
 }
 
-// Expand turns names into paths: what Exists is taken as it is, else split at commas, else a glob. What a glob matches
-// is in the order of the names.
+// Expand turns names into paths: a name that exists is taken as it is, else split at commas, else expanded as a glob.
+// Matches of a glob are in the order of their names.
 func Expand(flag string, names []string) ([]string, error) {
 	var list []string
 	for _, name := range names {
@@ -208,7 +208,7 @@ func Named(inputs []File, reports []*report.Report) []*report.Report {
 	return list
 }
 
-// apart is the shortest end of a path, in whole parts, that no other path ends with.
+// apart returns the shortest end of a path, in whole parts, that no other path ends with.
 func apart(path string, others []string) string {
 	parts := strings.Split(filepath.ToSlash(path), "/")
 	for n := len(parts) - 1; n > 0; n-- {

@@ -23,7 +23,7 @@ func AsTyped(err error, path string) error {
 	return err
 }
 
-// Plain is the text of an error in the words of people where a file is not there, or is none.
+// Plain returns the text of an error; errors about missing, unreadable or wrong files are in plain words.
 func Plain(err error) string {
 	text := err.Error()
 	var at *fs.PathError
@@ -44,8 +44,8 @@ func Plain(err error) string {
 	return strings.Replace(text, at.Error(), said, 1)
 }
 
-// Spool makes a file of what comes in for the argument -, since a capture is read from more than one place, and puts
-// its name into the arguments. The file is called stdin, and remove takes it away.
+// Spool copies standard input into a file if an argument is -, since a capture is read more than once, and puts the
+// name of the file, stdin, into the arguments. remove deletes it.
 func Spool(in io.Reader, args []string) (remove func(), err error) {
 	at := slices.Index(args, "-")
 	switch {

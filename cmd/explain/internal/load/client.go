@@ -19,8 +19,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
-// client talks to one server, over HTTP/1.1, one connection per request in flight, kept for the next. No proxy stands
-// between: what is measured is the server.
+// client sends requests to one server over HTTP/1.1. Each request in flight has a connection, which the next request
+// reuses. It uses no proxy, since only the server is to be measured.
 type client struct {
 	http   *http.Client
 	base   string // without /v1
@@ -69,7 +69,7 @@ func newClient(base string, opt *Options) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// outcome is what became of one request.
+// outcome is the result of one request.
 type outcome struct {
 	first, last, end time.Time // first and last token, end of the answer; zero: none
 	events           int64     // with text
@@ -87,7 +87,7 @@ var (
 // do sends one request and reads its whole answer.
 func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o outcome) {
 	o.input, o.output = -1, -1
-	if c.key != "" { // a server may repeat what it was sent
+	if c.key != "" { // a server may repeat the key
 		defer func() { o.detail = strings.ReplaceAll(o.detail, c.key, secret.Redacted) }()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
@@ -118,7 +118,7 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	return c.streamed(ctx, o, res.Body, conn)
 }
 
-// errTimeout is the cause of a request that took longer than it may.
+// errTimeout is the cause of a request that exceeded its time limit.
 var errTimeout = errors.New("timeout")
 
 func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arrival) outcome {
@@ -204,7 +204,7 @@ func (c *client) whole(ctx context.Context, o outcome, r io.Reader) outcome {
 	return o.answered()
 }
 
-// answered ends a request whose answer is whole.
+// answered marks a request as completely answered.
 func (o outcome) answered() outcome {
 	if o.events == 0 {
 		return o.fail(loadfile.NoOutput, "the answer has no text")
@@ -217,7 +217,8 @@ func (o outcome) fail(kind, detail string) outcome {
 	return o
 }
 
-// broken is a request whose connection failed, or that ran out of time; begun is the kind where it just broke.
+// broken returns the outcome of a request whose connection failed or that timed out; begun is the kind of failure for a
+// broken connection.
 func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
 	var wrapped *url.Error // its text is the address
 	if errors.As(err, &wrapped) {
@@ -266,7 +267,7 @@ func isTLS(err error) bool {
 // certificateRemedy ends a sentence about a certificate that this machine does not trust.
 const certificateRemedy = "name the authority's certificate with --cacert, or do not check it with --insecure"
 
-// maxQuote bounds what is shown of a server's words.
+// maxQuote bounds the quoted text of a server.
 const maxQuote = 200
 
 func quoted(b []byte) string {

@@ -31,7 +31,7 @@ func (d *Dataset) at(i int) prompt {
 	return p
 }
 
-// Most that a dataset may hold.
+// Limits of a dataset.
 const (
 	maxDatasetBytes = 512 << 20
 	maxDatasetLine  = 16 << 20
@@ -50,13 +50,13 @@ type turn struct {
 	Value string `json:"value"`
 }
 
-// bytesPerToken is how long a token of an answer is taken to be where only its text is known: of a ShareGPT
-// conversation, max_tokens is the length of the model's first answer by it.
+// bytesPerToken is the assumed length of a token in bytes. It gives max_tokens of a ShareGPT conversation from the
+// length of the model's first answer.
 const bytesPerToken = 4
 
-// ReadDataset reads prompts from a file of JSON lines ({"prompt": "…"} or {"messages": […]}, with max_tokens where
-// wanted) or of ShareGPT's form (a JSON list of {"conversations": […]}). Errors name the line; they repeat nothing of
-// its content.
+// ReadDataset reads prompts from a file of JSON lines ({"prompt": "…"} or {"messages": […]}, with an optional
+// max_tokens) or of ShareGPT's form (a JSON list of {"conversations": […]}). Errors name the line, but repeat nothing
+// of its content.
 func ReadDataset(path string) (*Dataset, error) {
 	f, err := os.Open(path)
 	if err != nil {

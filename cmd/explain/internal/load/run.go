@@ -38,7 +38,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	return r.run(ctx)
 }
 
-// runner is one run.
+// runner is the state of one run.
 type runner struct {
 	opt    *Options
 	client *client
@@ -97,7 +97,7 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	return r.result(workload, model, stopped)
 }
 
-// result is what the records say; nil without any. stopped is why the run did not come to its end.
+// result returns what the records say; nil without records. stopped is why the run ended early.
 func (r *runner) result(workload loadfile.Workload, model string, stopped error) (*Result, error) {
 	if len(r.records) == 0 {
 		return nil, stopped
@@ -234,7 +234,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// failedFirst records a request of the warm-up that failed: if none succeeds, these are what the run found out.
+// failedFirst records a failed request of the warm-up: if none succeeds, these are the result.
 func (r *runner) failedFirst(kind string, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,7 +244,7 @@ func (r *runner) failedFirst(kind string, took time.Duration) {
 	}
 }
 
-// load sends the measured requests and waits for all answers. It returns why it was cut short, if it was.
+// load sends the measured requests and waits for all answers. It returns an error if it was cut short.
 func (r *runner) load(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -259,7 +259,7 @@ func (r *runner) load(parent context.Context) error {
 	if why := context.Cause(ctx); why != nil || r.row.Load() == 0 {
 		return why
 	}
-	// The last connections failed, too few of them in a row to end the load. Is there still a server?
+	// The last connections failed, but too few to end the load: check whether the server is still there.
 	if _, _, err := r.client.get(ctx, "/health", min(r.opt.Timeout, pollTimeout)); err != nil && parent.Err() == nil {
 		return failf(ErrServerGone, "the server is gone: the last connections failed, and %s; its log should say why",
 			reason(err))
@@ -267,7 +267,7 @@ func (r *runner) load(parent context.Context) error {
 	return context.Cause(parent)
 }
 
-// open sends each request when it is due, whatever became of those before it.
+// open sends each request when it is due, regardless of earlier ones.
 func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, wg *sync.WaitGroup) {
 	limit := r.opt.Concurrency
 	if limit == 0 {
@@ -300,7 +300,7 @@ func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start
 	}
 }
 
-// closed has as many requests in flight as wanted, each sent when an answer is in.
+// closed keeps the wanted number of requests in flight, and sends the next one after each answer.
 func (r *runner) closed(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, wg *sync.WaitGroup) {
 	var next atomic.Int64
 	for range r.opt.Concurrency {
@@ -325,7 +325,7 @@ func (r *runner) closed(ctx context.Context, cancel context.CancelCauseFunc, sta
 	}
 }
 
-// one sends a request, records what became of it, and ends the load where the server is gone.
+// one sends a request, records its outcome, and ends the load if the server is gone.
 func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, due time.Duration,
 	body []byte) {
 	r.sent.Add(1)
@@ -381,8 +381,8 @@ func (r *runner) more(start time.Time) bool {
 // deadConnections is how many connections in a row have to fail, at least, until the server is taken to be gone.
 const deadConnections = 20
 
-// gone says why the load cannot go on, or nil: connections fail one after the other with no answer between, or a
-// request timed out and nothing came from the server, for any request, in all that time.
+// gone returns why the load cannot go on, or nil: connections fail in a row with no answer between, or a request timed
+// out while the server sent nothing for any request.
 func (r *runner) gone(o outcome, inFlight int64) error {
 	switch o.failed {
 	case loadfile.Connect, loadfile.Reset:
@@ -431,7 +431,7 @@ func (r *runner) firstExample() string {
 
 func (r *runner) at(stage string) { r.stage.Store(&stage) }
 
-// report tells the caller where the run stands until the result is called.
+// report calls Progress until stop is called.
 func (r *runner) report() (stop func()) {
 	if r.opt.Progress == nil {
 		return func() {}

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
-// Unknown is something that cannot be known, in the one shape that all tools use.
+// Unknown is something that cannot be known, in the form that all tools use.
 type Unknown struct {
 	What string `json:"what"` // a metric, a section, a change
 	Code string `json:"code"` // a reason: explain doc CODE
@@ -18,14 +18,14 @@ type Unknown struct {
 	Do   string `json:"do"` // what would make it known; empty if nothing would
 }
 
-// Next is a call that goes on from an answer.
+// Next is a suggested follow-up call.
 type Next struct {
 	Tool      string         `json:"tool"`
 	Arguments map[string]any `json:"arguments"`
 	Why       string         `json:"why"`
 }
 
-// answer is the content of one answer: facts, lists whose rows can be left out, what is unknown, what to ask next.
+// answer is the content of one answer: facts, lists that can be cut, what is unknown, suggested next calls.
 type answer struct {
 	fields []field
 }
@@ -33,9 +33,9 @@ type answer struct {
 type field struct {
 	name  string
 	value json.RawMessage
-	rows  []json.RawMessage // of a list
+	rows  []json.RawMessage // rows of a list
 	list  bool
-	left  int // rows left out, those that were never put in among them
+	left  int // rows left out, including those that were never added
 }
 
 // put adds a fact.
@@ -43,7 +43,7 @@ func (a *answer) put(name string, value any) {
 	a.fields = append(a.fields, field{name: name, value: encode(value)})
 }
 
-// add adds a list, and more is how many rows it has beyond those given.
+// add adds a list; more is the number of its rows that are not in rows.
 func add[T any](a *answer, name string, rows []T, more int) {
 	f := field{name: name, list: true, left: more}
 	for i := range rows {
@@ -52,8 +52,8 @@ func add[T any](a *answer, name string, rows []T, more int) {
 	a.fields = append(a.fields, f)
 }
 
-// text is the answer as JSON of at most [MaxAnswer] bytes: rows at the end of the longest list are left out until it
-// is.
+// text returns the answer as JSON of at most [MaxAnswer] bytes. It drops rows from the end of the longest list until
+// the answer fits.
 func (a *answer) text(unknown []Unknown, next []Next) string {
 	add(a, "unknown", unknown, 0)
 	add(a, "next", next, 0)
@@ -72,7 +72,7 @@ func (a *answer) text(unknown []Unknown, next []Next) string {
 				longest, most = i, size
 			}
 		}
-		if longest < 0 { // facts alone are too long: they are never, texts are cut
+		if longest < 0 { // unreachable: texts are cut, so facts alone always fit
 			return `{"unknown":[{"what":"the answer","code":"too_long","why":"it does not fit","do":""}],"next":[]}`
 		}
 		f := &a.fields[longest]
@@ -111,7 +111,7 @@ func (a *answer) json() []byte {
 	return b.Bytes()
 }
 
-// encode is a value as JSON; what cannot be one, NaN say, is null.
+// encode returns a value as JSON; null if it cannot be encoded, such as NaN.
 func encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -122,7 +122,7 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// maxText is how many bytes of one text an answer holds.
+// maxText bounds one text in an answer, in bytes.
 const maxText = 480
 
 // plain makes text of a capture fit for an answer: visible and short.
@@ -140,7 +140,7 @@ func upTo(most int, s string) string {
 	return s[:cut] + "…"
 }
 
-// short is a number with seven digits that count, so that 1/3 does not take 18 bytes; whole numbers stay whole.
+// short returns a number with seven significant digits, so that 1/3 does not take 18 bytes; whole numbers stay whole.
 func short(v *float64) any {
 	switch {
 	case v == nil || math.IsNaN(*v) || math.IsInf(*v, 0):

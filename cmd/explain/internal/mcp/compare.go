@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/diff/diffdoc"
 )
 
-// parts of a comparison that the tool changes takes.
+// parts of a comparison that the tool changes can show.
 var parts = []string{"numbers", "attribution", "kernels", "calls", "structure", "gates", "kinds", "environment", "unjudged"}
 
 // change is one row of a comparison in an answer.
@@ -76,7 +76,7 @@ func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
 	return out.text(unknowns(c), next), nil
 }
 
-// causes are rows of an answer.
+// causes returns the rows of an answer for an agent.
 func causes(rows []comparison.AnswerRow) []any {
 	list := []any{}
 	for _, r := range rows {
@@ -89,7 +89,7 @@ func causes(rows []comparison.AnswerRow) []any {
 	return list
 }
 
-// history answers which levels changed, since when and why.
+// history answers which levels changed, since when, and why.
 func (s *Server) history(ctx context.Context, file string) (string, error) {
 	path, err := s.path(file)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Server) sides(a arguments, part string) map[string]any {
 	return map[string]any{"base": []string(a.Base), "head": []string(a.Head), "part": part}
 }
 
-// unknowns are what the comparison cannot say: its reasons, and rows and gates that are not settled.
+// unknowns lists what the comparison cannot decide: its reasons, and unsettled rows and gates.
 func unknowns(c *comparison.Comparison) []Unknown {
 	var list []Unknown
 	add := func(what string, code comparison.Code, why, do string) {
@@ -154,7 +154,7 @@ func unknowns(c *comparison.Comparison) []Unknown {
 	return list
 }
 
-// largest reports whether a row is one of the kernels that changed most: a tenth of the change or more.
+// largest reports whether a row is a kernel with at least a tenth of the change.
 func largest(c *comparison.Comparison, r *comparison.AttributionRow) bool {
 	share := shareOf(c, r)
 	return r.Kind == comparison.KindKernel && share != nil && (*share >= 0.1 || *share <= -0.1)

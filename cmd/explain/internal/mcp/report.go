@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
-// keyMetrics are the numbers that say most of a capture, by id; of each the first few by label.
+// keyMetrics are the ids of the most telling numbers of a capture; of each, an answer has the first few labels.
 var keyMetrics = []string{
 	"unit.time", "unit.count", "gpu.window", "gpu.idle_ratio", "gpu.compute_time", "gpu.exposed_comm_time", "gpu.exposed_copy_time",
 	"gpu.idle_time", "kernel.total_time", "kernel.count", "launch.count", "launch.api_time", "sync.blocked_time",
@@ -115,7 +115,8 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 	return out.text(unknown, next), nil
 }
 
-// whatIfs are the changes that a step would gain most by, as `explain whatif` takes them, with the most that it would gain.
+// whatIfs returns the changes that would shorten a step most, in the form that `explain whatif` takes, with the largest
+// possible gain.
 func whatIfs(r *report.Report) (list []any) {
 	for i := range r.Sections {
 		for _, t := range r.Sections[i].Tables {
@@ -176,10 +177,10 @@ func (s *Server) metrics(ctx context.Context, a arguments) (string, error) {
 			exact = exact || m.ID == id
 		}
 	}
-	if exact { // the metric, not those whose ids go on
+	if exact { // only the metric of this id, not those that it prefixes
 		found = slices.DeleteFunc(found, func(m *report.Metric) bool { return m.ID != id })
 	}
-	if len(found) == 0 { // by words of what it measures
+	if len(found) == 0 { // search by words
 		ids := docs.SearchMetrics(a.ID)
 		for i := range r.Metrics {
 			if m := &r.Metrics[i]; slices.Contains(ids, m.ID) && matches(report.MetricKey(m.ID, m.Labels), a.Match) {
@@ -213,7 +214,7 @@ func number(m *report.Metric) float64 {
 	return *m.Value
 }
 
-// missingMetric says why a report has no metric of an id: its section, if one is known.
+// missingMetric returns why a report lacks a metric: its section, if that is known.
 func missingMetric(r *report.Report, id string) Unknown {
 	m, _, ok := docs.Metric(id)
 	if !ok {
@@ -272,7 +273,7 @@ func (s *Server) table(ctx context.Context, a arguments) (string, error) {
 		nil
 }
 
-// rows answers with the rows of a table that were asked for.
+// rows returns the requested rows of a table.
 func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a arguments) (string, error) {
 	var columns []any
 	sortBy := -1
@@ -288,7 +289,7 @@ func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a argum
 	}
 	rows := slices.Clone(t.Rows)
 	if t.Others && len(rows) > 0 {
-		rows = rows[:len(rows)-1] // of those that the table leaves out; added below
+		rows = rows[:len(rows)-1] // the row for those left out; added below
 	}
 	if sortBy >= 0 {
 		slices.SortStableFunc(rows, func(x, y []report.Cell) int {
@@ -323,7 +324,7 @@ func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a argum
 	return out.text(unknown, []Next{{"doc", map[string]any{"name": sec.ID}, "how the table is computed"}}), nil
 }
 
-// keyOf names a row by its texts and its numbers without a unit in columns that name something.
+// keyOf returns the key of a row: its texts, and its numbers without a unit in columns that name something.
 func keyOf(t *report.Table, cells []report.Cell) string {
 	var parts []string
 	for i, c := range t.Columns {

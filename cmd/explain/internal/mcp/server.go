@@ -28,15 +28,15 @@ const maxRequest = 1 << 20
 // protocols are the versions of the protocol that the server speaks, the newest first.
 var protocols = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// Source reads what questions are about. Paths are those of files that exist, or of a folder with the captures of a
-// run. Its progress goes to [Progress].
+// Source reads the files of a question. Paths are existing files, or a folder with the captures of a run. It reports
+// progress with [Progress].
 type Source interface {
 	Report(ctx context.Context, path string) (*report.Report, error)
 	Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error)
 	History(ctx context.Context, path string) (*History, error)
 }
 
-// History is what a check of the runs of many nights found.
+// History is the result of checking the runs of many nights.
 type History struct {
 	Changes []LevelChange
 	Said    string // what explain history check prints
@@ -55,14 +55,14 @@ type LevelChange struct {
 	Bisect string                 `json:"find_the_commit_by,omitempty"`
 }
 
-// Server answers the questions of one agent. Tools run one after the other; a question can be cancelled meanwhile.
+// Server answers the questions of one agent. Tools run one at a time; a waiting or running question can be cancelled.
 type Server struct {
 	Source  Source
 	Root    string // only files below it are read
 	Version string
 
 	running sync.Mutex // held by the tool that runs
-	mu      sync.Mutex // of what follows
+	mu      sync.Mutex // guards the fields below
 	cancel  map[string]context.CancelFunc
 	out     *json.Encoder
 
@@ -104,8 +104,8 @@ const (
 	codeParams  = -32602
 )
 
-// Serve answers requests, one to a line, until the input ends or ctx does. A line that is no request is answered with
-// an error, and the next one is read. Answers that are under way when the input ends are still given.
+// Serve answers requests, one a line, until the input or ctx ends. An invalid line is answered with an error. Answers
+// in progress at the end of the input are still sent.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	s.cancel, s.out = map[string]context.CancelFunc{}, json.NewEncoder(out)
@@ -158,7 +158,7 @@ func (s *Server) send(message any) error {
 	return s.out.Encode(message)
 }
 
-// begin makes the context of a question, which a notification can cancel and which tells the agent how far it is.
+// begin returns the context of a question, which a notification can cancel, and which reports progress to the agent.
 func (s *Server) begin(ctx context.Context, req request) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var p struct {
@@ -181,7 +181,7 @@ func (s *Server) begin(ctx context.Context, req request) (context.Context, func(
 	}
 }
 
-// notified cancels the question that a notification names. An answer to it is not sent any more.
+// notified cancels the question that a notification names. No answer to it is sent any more.
 func (s *Server) notified(req request) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
@@ -199,7 +199,7 @@ func (s *Server) notified(req request) {
 
 type progressKey struct{}
 
-// teller tells an agent how far its question is.
+// teller reports the progress of a question to the agent.
 type teller struct {
 	server *Server
 	token  json.RawMessage
@@ -208,7 +208,8 @@ type teller struct {
 	stage  string
 }
 
-// Progress tells the agent whose question ctx is of what is being done, once for each stage, if it asked to be told.
+// Progress reports to the agent that asked the question of ctx what is being done, once for each stage, if it asked for
+// that.
 func Progress(ctx context.Context, stage string) {
 	t, ok := ctx.Value(progressKey{}).(*teller)
 	if !ok {
@@ -225,7 +226,7 @@ func Progress(ctx context.Context, stage string) {
 		"params": map[string]any{"progressToken": t.token, "progress": t.steps, "message": plain(stage)}})
 }
 
-// readLine reads one line; of one that is too long it reads on to its end and keeps nothing.
+// readLine reads one line. A line that is too long is read to its end and dropped.
 func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -241,7 +242,7 @@ func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
 	}
 }
 
-// failed is the answer to a request that cannot be taken.
+// failed returns the error response to a request.
 func (req request) failed(code int, text string) *response {
 	id := req.ID
 	if id == nil {
@@ -250,7 +251,7 @@ func (req request) failed(code int, text string) *response {
 	return &response{JSONRPC: "2.0", ID: id, Error: &rpcError{code, text}}
 }
 
-// read is the request or the notification of a line, or the answer to a line that is neither.
+// read parses a line as a request or notification; wrong is the response to an invalid line.
 func (s *Server) read(line []byte, long bool) (req request, wrong *response) {
 	if long {
 		return req, req.failed(codeRequest, fmt.Sprintf("a request is longer than %d bytes", maxRequest))
@@ -311,5 +312,5 @@ func (s *Server) call(ctx context.Context, req request) (any, error) {
 	return nil, &rpcError{codeMethod, "there is no method " + quoted(req.Method)}
 }
 
-// quoted is text of the caller, short enough for a message.
+// quoted returns text of the caller, short enough for a message.
 func quoted(text string) string { return fmt.Sprintf("%.60q", text) }

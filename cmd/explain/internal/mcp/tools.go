@@ -103,7 +103,7 @@ func init() {
 	}
 }
 
-// outputSchema is that of every answer: facts and lists of the tool, what cannot be known, and the calls that go on.
+// outputSchema is the schema of every answer: facts and lists of the tool, what cannot be known, suggested next calls.
 var outputSchema = map[string]any{
 	"type": "object", "required": []string{"unknown", "next"},
 	"properties": map[string]any{
@@ -112,7 +112,7 @@ var outputSchema = map[string]any{
 	},
 }
 
-// listOf is the schema of a list of objects with these fields.
+// listOf returns the schema of a list of objects with these fields.
 func listOf(fields ...string) map[string]any {
 	properties := map[string]any{}
 	for _, f := range fields {
@@ -125,7 +125,7 @@ func listOf(fields ...string) map[string]any {
 	return map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": properties, "required": fields}}
 }
 
-// toolList is what tools/list answers.
+// toolList returns the answer to tools/list.
 func toolList() []any {
 	var list []any
 	for _, t := range tools {
@@ -140,8 +140,8 @@ func toolList() []any {
 	return list
 }
 
-// tool runs one tool. What is wrong with a file or an argument is an answer, not a failure of the protocol: the agent
-// reads it and asks again.
+// tool runs one tool. A wrong file or argument gives an answer, not a protocol error: the agent reads it and asks
+// again.
 func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (any, error) {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
 	if i < 0 {
@@ -174,7 +174,7 @@ func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (an
 		a.Limit = 20
 	}
 	out, err := func() (out string, err error) {
-		defer crash.Caught("tool "+name, &err) // the agent's next question finds the server alive
+		defer crash.Caught("tool "+name, &err) // the server survives for the next question
 		return t.run(s, ctx, a)
 	}()
 	if err != nil {
@@ -192,7 +192,7 @@ func failedAnswer(why string) any {
 
 func textContent(text string) []any { return []any{map[string]any{"type": "text", "text": text}} }
 
-// path is a file below the root, whatever links say.
+// path returns the path of a file below the root, after following links.
 func (s *Server) path(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("a file name is empty; the tool files lists what is there")
@@ -219,7 +219,7 @@ func (s *Server) path(name string) (string, error) {
 	return real, nil
 }
 
-// stamp tells versions of a file apart.
+// stamp distinguishes versions of a file.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *Server) readComparison(file string) (*comparison.Comparison, error) {
 	return c, nil
 }
 
-// matches reports whether a row's text holds what was asked for.
+// matches reports whether a row contains the requested text.
 func matches(text, match string) bool {
 	return match == "" || strings.Contains(strings.ToLower(text), strings.ToLower(match))
 }
@@ -371,7 +371,7 @@ func (s *Server) files(ctx context.Context, a arguments) (string, error) {
 	return out.text(nil, next), nil
 }
 
-// pair is the first capture named base with the one that is named head in its place; the first two if there is none.
+// pair returns the first capture named base and the same one named head; without such a pair the first two.
 func pair(captures []string) (base, head string) {
 	for _, b := range captures {
 		if h := strings.Replace(b, "base", "head", 1); h != b && slices.Contains(captures, h) {
@@ -381,10 +381,10 @@ func pair(captures []string) (base, head string) {
 	return captures[0], captures[1]
 }
 
-// captureName is how captures of nsys and of the PyTorch profiler are called.
+// captureName matches file names of captures by nsys and by the PyTorch profiler.
 var captureName = regexp.MustCompile(`\.(sqlite|trace\.json)(\.gz|\.zst)?$`)
 
-// begins reports whether the first lines of a file hold a text.
+// begins reports whether the first lines of a file contain a text.
 func begins(path, text string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -396,7 +396,7 @@ func begins(path, text string) bool {
 	return bytes.Contains(head[:n], []byte(text))
 }
 
-// maxPage is how much of a page an answer holds.
+// maxPage bounds a page in an answer, in bytes.
 const maxPage = 8_000
 
 func (s *Server) doc(_ context.Context, a arguments) (string, error) {

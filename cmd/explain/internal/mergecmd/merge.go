@@ -59,7 +59,7 @@ it from the names of files, by the first group of a REGEX, if nothing else says 
 	return cmd
 }
 
-// Run is what explain merge is asked for, and explain report of several captures.
+// Run is the input of explain merge, and of explain report with several captures.
 type Run struct {
 	Analysis    cmdenv.AnalysisFlags
 	Out, Format string
@@ -67,7 +67,7 @@ type Run struct {
 	Roles       []string // REGEX=NAME
 	Top         int      // rows of ranked tables
 	force       bool
-	Apart       bool // two captures have to be of two ranks: else two sides of a comparison are meant
+	Apart       bool // the captures must be of different ranks; else two sides of a comparison are probably meant
 }
 
 func (f *Run) register(cmd *cobra.Command) {
@@ -84,7 +84,7 @@ func (f *Run) register(cmd *cobra.Command) {
 	cmdenv.Complete(cmd, "format", output.Formats)
 }
 
-// RegisterRanks adds the flags that say which capture of a run is which rank.
+// RegisterRanks adds the flags that assign captures of a run to ranks.
 func RegisterRanks(fl *pflag.FlagSet, rank *string, roles *[]string) {
 	fl.StringVar(rank, "rank", "", "read the rank from the names of captures: the first group of `REGEX`")
 	fl.StringArrayVar(roles, "role", nil, "`REGEX=NAME` names the ranks whose captures match: prefill, decode, …")
@@ -165,7 +165,7 @@ func (f *Run) Report(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	return output.Print(e.Out, res, f.Format, f.Out, e.Terminal())
 }
 
-// Merged is the report of a run of partials, folders of partials, traces and reports.
+// Merged returns the report of a run from partials, folders of partials, traces and reports.
 func (f *Run) Merged(ctx context.Context, e *cmdenv.Env, args []string) (*report.Report, error) {
 	opt, err := f.options(e)
 	if err != nil {
@@ -178,7 +178,7 @@ func (f *Run) Merged(ctx context.Context, e *cmdenv.Env, args []string) (*report
 	return merge.Report(ctx, sources, opt)
 }
 
-// sources are the partials that files and folders hold; traces are analysed, one after the other.
+// sources returns the partials in files and folders; it analyses traces one after the other.
 func (f *Run) sources(ctx context.Context, e *cmdenv.Env, args []string) ([]merge.Source, error) {
 	paths, err := input.Expand("merge", args)
 	if err != nil {
@@ -265,7 +265,7 @@ func fileSource(path string) merge.Source {
 	return merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
-// startsAsPartial tells a partial, of this version or another, from a trace: by its name or its first line.
+// startsAsPartial reports whether a file is a partial, of this version or another: by its name or its first line.
 func startsAsPartial(path string) bool {
 	if strings.HasSuffix(path, ".partial") {
 		return true

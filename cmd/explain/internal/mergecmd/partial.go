@@ -125,7 +125,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// digest analyses a trace that may have to be fetched.
+// digest analyses a trace, and fetches it first if needed.
 func digest(
 	ctx context.Context, e *cmdenv.Env, trace string, opt analyze.Options, f *cmdenv.AnalysisFlags,
 ) (*merge.Capture, error) {
@@ -140,7 +140,7 @@ func digest(
 	return analyze.Digest(ctx, path, opt)
 }
 
-// place is the trace to analyse and the file to write.
+// place returns the trace to analyse and the file to write.
 func (f *partialFlags) place(args []string) (trace, out string, err error) {
 	if f.out == "" {
 		return "", "", usage.Errorf("--out is missing: say where the partial goes")
@@ -164,7 +164,7 @@ func (f *partialFlags) place(args []string) (trace, out string, err error) {
 	return list[f.index], filepath.Join(f.out, fmt.Sprintf("%06d.partial", f.index)), nil
 }
 
-// readManifest reads the lines of a manifest that are not empty and no comments.
+// readManifest returns the lines of a manifest without empty lines and comments.
 func readManifest(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -183,7 +183,7 @@ func readManifest(path string) ([]string, error) {
 	return list, nil
 }
 
-// overPartial says which file a partial may replace.
+// overPartial returns which existing file a partial may replace.
 func overPartial(force bool) atomicfile.Over {
 	return atomicfile.Over{Force: force, Own: func(path string) bool {
 		f, err := os.Open(path)

@@ -31,8 +31,8 @@ func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 	return list
 }
 
-// PageBeside is the page of a report that lies beside what was given for a side, its folder or its JSON, as seen from
-// the folder out; empty if there is none.
+// PageBeside returns the HTML report beside an input, which is a report's folder or its JSON, relative to the folder
+// out; empty if there is none.
 func PageBeside(path, out string) string {
 	if info, err := os.Stat(path); err != nil {
 		return ""
@@ -54,8 +54,8 @@ func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {
 	return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
 }
 
-// TraceIn is the trace in the folder of a capture and the evidence beside it: all that lies there but what explain
-// wrote about the trace. Any other path is itself.
+// TraceIn returns the trace in the folder of a capture and the evidence beside it: everything there that explain did
+// not write about the trace. Any other path is returned as it is.
 func TraceIn(path string) (trace string, beside []analyze.Evidence) {
 	found := filepath.Join(path, input.CapturedTrace)
 	if !input.Exists(found) {

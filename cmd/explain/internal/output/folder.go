@@ -21,10 +21,10 @@ import (
 // File is one file of the output folder.
 type File = atomicfile.Item
 
-// mainFiles are the ones a reader opens first.
+// mainFiles are the files that a reader opens first.
 var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kernels.csv"}
 
-// stepFile is the shown units of the main kind for Perfetto.
+// stepFile has the shown units of the main kind for Perfetto.
 const stepFile = "step.perfetto.json"
 
 // StepBeside is the name of that file if it lies beside a report; empty if it does not.
@@ -93,7 +93,7 @@ func Write(ctx context.Context, dir string, files []File) error {
 	return WriteOver(ctx, dir, files, false)
 }
 
-// WriteOver writes files into dir, over those of somebody else where force is set.
+// WriteOver writes files into dir; with force it also replaces files that explain did not write.
 func WriteOver(ctx context.Context, dir string, files []File, force bool) error {
 	if err := refuseForeign(filepath.Clean(dir), files); err != nil && !force {
 		return err
@@ -128,10 +128,10 @@ func Ours(path string) bool { return atomicfile.Begins(path, begins) }
 
 const begins = `{"schema":"explain.`
 
-// fileNames are the ends of names that people mean a file by.
+// fileNames are name endings of files, which are wrong for a folder.
 var fileNames = []string{".html", ".md", ".json", ".csv", ".txt", ".xml"}
 
-// Check finds out before the work whether the folder can be written.
+// Check reports, before any work, whether the folder can be written.
 func Check(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
-// The formats of a report: each function writes the whole of it in one.
+// The formats of a report: each function writes the whole report in one format.
 
 func JSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
 
@@ -20,7 +20,7 @@ func writeMarkdown(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r), render.MarkdownOptions{})
 }
 
-// HTML is the report for a browser, with a link to the file of its step; empty: there is none.
+// HTML writes the report for a browser; step is the name of its step file to link to, empty for none.
 func HTML(w io.Writer, r *report.Report, step string) error {
 	return render.HTML(w, present.Page(r, step), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
 }

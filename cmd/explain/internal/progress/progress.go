@@ -1,4 +1,4 @@
-// Package progress shows on a terminal what takes long.
+// Package progress shows the progress of long work on a terminal.
 package progress
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
-// Bar shows on a terminal what a long analysis is doing. It stays silent for the first second, and always where
-// standard error is not a terminal, unless --verbose asks for lines.
+// Bar shows what a long analysis is doing. It stays silent for the first second, and always if standard error is not a
+// terminal, unless --verbose asks for lines.
 type Bar struct {
 	err     io.Writer
 	live    bool // redraw one line
@@ -34,10 +34,10 @@ type Bar struct {
 	shown  bool
 }
 
-// Delay is how long a terminal stays quiet.
+// Delay is how long nothing is shown on a terminal.
 const Delay = time.Second
 
-// New begins to show, on standard error.
+// New starts a Bar on standard error.
 func New(err io.Writer, quiet, verbose bool) *Bar {
 	p := &Bar{err: err, verbose: verbose, live: !quiet && !verbose && IsTerminal(err), start: time.Now(),
 		done: make(chan struct{}), began: map[string]time.Time{}}
@@ -131,12 +131,12 @@ type Load struct {
 
 const loadEvery = 10 * time.Second
 
-// NewLoad begins to show, on standard error.
+// NewLoad starts a Load display on standard error.
 func NewLoad(err io.Writer, quiet, verbose bool) *Load {
 	return &Load{err: err, verbose: verbose, live: !quiet && !verbose && IsTerminal(err)}
 }
 
-// Update takes how far the load is.
+// Update shows the progress of the load.
 func (p *Load) Update(at load.Progress) {
 	text := map[string]string{"wait": "waiting for the server", "warm-up": "warm-up", "load": "load"}[at.Stage]
 	if at.Stage != "wait" {

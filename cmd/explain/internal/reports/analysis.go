@@ -1,5 +1,5 @@
-// Package reports gives the reports of traces and reports that people name, each trace analysed with the same options,
-// and all that can be cut alike.
+// Package reports returns the reports of the traces and reports that a user names. It analyses all traces with the same
+// options and units.
 package reports
 
 import (
@@ -23,16 +23,16 @@ import (
 // Parallel is how many traces are analysed at a time: each is held in memory.
 const Parallel = 2
 
-// Beyond manyInputs reports are kept as far as they are compared. Beyond fewReports garbage is collected when there is
-// manyGC percent of it.
+// With more than manyInputs inputs, reports keep only what is compared. With more than fewReports, garbage is collected
+// when the heap has grown by manyGC percent.
 const (
 	manyInputs = 8
 	fewReports = 16
 	manyGC     = 25
 )
 
-// All are the reports of all inputs in their order, with the detail tables of those that were made here from traces,
-// from the index whole on: these can be large. reads says which metrics of many reports will be looked at; nil: all.
+// All returns the reports of all inputs in their order. Those analysed here from traces keep their detail tables from
+// the index whole on: these can be large. reads selects the metrics to keep of many reports; nil: all.
 func All(
 	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, reads func(*report.Metric) bool,
 	bar *progress.Bar,
@@ -62,7 +62,7 @@ func All(
 		}()
 	}
 	wg.Wait()
-	for _, err := range errs { // the first that was not caused by another
+	for _, err := range errs { // the first that is not a consequence of another
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func All(
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
 }
 
-// oneUnit analyses traces once more whose units are not those of the first.
+// oneUnit analyses again the traces whose units differ from those of the first.
 func oneUnit(
 	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress.Bar,
 ) error {
@@ -95,7 +95,7 @@ func oneUnit(
 	return nil
 }
 
-// One reads or makes one report.
+// One reads a report or analyses a trace.
 func One(ctx context.Context, in input.File, opt analyze.Options, bar *progress.Bar) (*analyze.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
