@@ -14,16 +14,16 @@ import (
 // Acceptance is a label that accepts a verdict, and who may set it.
 type Acceptance struct {
 	Label string // empty accepts nothing
-	// By are those who may set it: a role (read, triage, write, maintain, admin) and those above it, a login,
-	// @org/team, or CODEOWNERS, who own File there at the base. None: the role write.
+	// By are those who may set it: a role (read, triage, write, maintain, admin) or one above it, a login, @org/team, or
+	// CODEOWNERS: the owners of File at the base. Empty means the role write.
 	By   []string
 	File string
 }
 
-// Accept accepts what fails, or is inconclusive, where the label is on the pull request (in a merge queue: the last of
-// the group), a person set it who may, and that person has seen it: the newest verdict that stood before the label was
-// as bad, see [record.covers]. It then keeps the verdict of this run for the next one to be held to. The error says why
-// no label could be believed later: the comment should name none.
+// Accept accepts a fail or an inconclusive verdict if the pull request (in a merge queue: the last of the group) has
+// the label, the person who set it may accept, and that person has seen the failure: the newest verdict before the
+// label was as bad, see [record.covers]. It then records the verdict of this run, so that a later label can accept it.
+// If that fails, it returns an error: the comment should then offer no label.
 func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 	now := newRecord(legs)
 	number := s.Number
@@ -46,7 +46,7 @@ func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 		}
 	}
 	if s.Number == 0 || !commit().MatchString(now.Head) {
-		return nil // a group of a merge queue: nobody looks at it and sets a label
+		return nil // a group of a merge queue: nobody reads it and sets a label
 	}
 	if len(now.Failed) > maxFailed {
 		return fmt.Errorf("%d gates failed, more than a label can accept", len(now.Failed))
@@ -54,7 +54,7 @@ func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 	return s.client.writeRecord(ctx, now, s.Run.URL(), "explain: "+string(now.Verdict))
 }
 
-// accepted is the label that accepts a verdict; nil if none does, and why: empty if there is no such label.
+// accepted is the label that accepts a verdict. If it is nil, the text says why; empty if there is no such label.
 func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *record) (*label, string) {
 	l, err := s.client.label(ctx, number, a.Label)
 	switch {
@@ -90,7 +90,7 @@ func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *r
 	return l, ""
 }
 
-// roles of a repository, from the least.
+// roles of a repository, the weakest first.
 var roles = []string{"read", "triage", "write", "maintain", "admin"}
 
 // may reports whether somebody may accept; why says who may.
@@ -150,7 +150,7 @@ func (c *client) isOne(ctx context.Context, login, who string) (bool, error) {
 	return m.GetState() == "active", nil
 }
 
-// owns reports whether somebody owns a file by CODEOWNERS as it is at the base.
+// owns reports whether somebody owns a file by the CODEOWNERS at the base.
 func (s *Session) owns(ctx context.Context, login, file string) (bool, error) {
 	ref, change := s.Base()
 	if !change || ref == "" {

@@ -10,17 +10,17 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// unusable is an artifact that cannot be used, where another may.
+// unusable is an artifact that cannot be used; another one may be usable.
 type unusable struct {
 	id        int64
 	why       string
-	untrusted bool // it may be as good as any, and proves nothing about the branch
+	untrusted bool // intact perhaps, but it proves nothing about the branch
 }
 
 func (e *unusable) Error() string { return fmt.Sprintf("artifact %d cannot be used: %s", e.id, e.why) }
 
-// runArtifact fetches the .json files of a named artifact of one run, for the privileged half of the fork pattern. What
-// is in it was written by the author of the fork. Of several with that name, from several attempts, it is the newest.
+// runArtifact fetches the .json files of a named artifact of one run, for the privileged half of the fork pattern. The
+// author of the fork wrote its content. If several attempts left one of that name, it takes the newest.
 func (c *client) runArtifact(ctx context.Context, runID int64, name string) ([]File, error) {
 	var newest *github.Artifact
 	page := &github.ListOptions{PerPage: perPage}
@@ -45,8 +45,8 @@ func (c *client) runArtifact(ctx context.Context, runID int64, name string) ([]F
 	return c.download(ctx, newest)
 }
 
-// headArtifact fetches the newest artifact of a name that a run on a pull request's head left, and says which run that
-// is.
+// headArtifact fetches the newest artifact of a name that a run on a pull request's head left. It also returns the id
+// of that run.
 func (c *client) headArtifact(ctx context.Context, pull *Pull, name string) (int64, []File, error) {
 	if pull == nil {
 		return 0, nil, fmt.Errorf("%w: there is no pull request whose head could have been measured", ErrNotFound)
@@ -69,8 +69,8 @@ func (c *client) headArtifact(ctx context.Context, pull *Pull, name string) (int
 	return 0, nil, fmt.Errorf("%w: %s has not been measured yet", ErrNotFound, short(pull.HeadSHA))
 }
 
-// download fetches an artifact. GitHub answers with a signed address of a storage, which must not see the token, and
-// which is as good as a token itself: it appears in no error.
+// download fetches an artifact. GitHub answers with a signed address of a storage host. That host must not see the
+// token, and the address is as good as a token itself: no error shows it.
 func (c *client) download(ctx context.Context, a *github.Artifact) ([]File, error) {
 	if size := a.GetSizeInBytes(); size > maxZip {
 		return nil, &unusable{id: a.GetID(), why: fmt.Sprintf("it has %d bytes, more than %d", size, int64(maxZip))}

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// File is a file out of an artifact, or of the repository.
+// File is a file from an artifact or from the repository.
 type File struct {
 	Name string // slash-separated path in the artifact: free text from the job that uploaded it
 	Data []byte
@@ -31,12 +31,12 @@ type Baseline struct {
 	Warnings []string // not the merge base, artifacts that could not be used, …: one line each
 }
 
-// NoBaseline is the error where GitHub has nothing to compare with. A baseline that is there and cannot be had (a
-// permission is missing, GitHub has trouble, no artifact can be read) is another error.
+// NoBaseline is the error if GitHub has nothing to compare with. If a baseline exists and cannot be read (a permission
+// is missing, GitHub has trouble, every artifact is damaged), the error is another one.
 type NoBaseline struct {
 	Reason string
-	// NeverRan says that the branch has never run the workflow: nobody could have made one. Else it has a wrong name,
-	// has expired or was deleted.
+	// NeverRan says that the branch has never run the workflow, so nobody could have made a baseline. Otherwise it has
+	// another name, has expired or was deleted.
 	NeverRan bool
 }
 
@@ -47,7 +47,7 @@ type baselineQuery struct {
 	Artifact string // its name
 	Branch   string // it must come from a run on this branch of this repository, never of a fork
 	HeadSHA  string // the commit under test: its own artifacts cannot be the baseline
-	Again    bool   // but of another run they can: no change is judged, a schedule measures the branch once more
+	Again    bool   // but those of another run of it can: a schedule measures the branch once more and judges no change
 }
 
 const (
@@ -55,19 +55,19 @@ const (
 	maxAncestors  = 50
 	// maxArtifactPages bounds the search for an artifact: the newest 1,000 with that name.
 	maxArtifactPages = 10
-	// maxAttempts bounds how many artifacts are tried, where one after the other cannot be used.
+	// maxAttempts bounds how many unusable artifacts are tried.
 	maxAttempts = 5
 )
 
-// trustedEvents are the events whose runs measure what is on the branch. A run of another event can be on the branch by
-// name and have measured somebody else's commit: issue_comment, workflow_run and pull_request_target run there too.
+// trustedEvents are the events whose runs measure what is on the branch. A run of another event can name the branch and
+// have measured somebody else's commit: issue_comment, workflow_run and pull_request_target run there too.
 var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repository_dispatch"}
 
 // candidate is an artifact that may be the baseline.
 type candidate struct {
 	artifact *github.Artifact
-	// distance is the place in GitHub's list of commits from the merge base backwards: 0 the merge base, 1 to 50 what
-	// came before it, notAncestor for everything else.
+	// distance is the place in GitHub's list of commits from the merge base backwards: 0 is the merge base, 1 to 50 are
+	// the commits before it, notAncestor is everything else.
 	distance int
 }
 
@@ -82,15 +82,15 @@ type search struct {
 	tried     int
 	damaged   bool        // an artifact that could be trusted could not be read
 	others    []candidate // not of the merge base, and not tried yet
-	expired   []string    // runs whose artifact GitHub keeps no more
-	elsewhere []string    // other branches of the repository that have one of that name
-	page      int         // of the list, that comes next; 0: none
+	expired   []string    // runs whose artifact has expired
+	elsewhere []string    // other branches of the repository that have an artifact of that name
+	page      int         // the next page of the list; 0: none
 	pages     int         // read so far
 }
 
-// baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50,
-// else the newest on the branch, with a warning. Artifacts that cannot be used are passed over, with a warning each.
-// The error is *NoBaseline if there is none.
+// baseline finds the artifact that is nearest to the head: that of the merge base, else of its nearest ancestor among
+// 50, else the newest on the branch, with a warning. It skips artifacts that it cannot use, with a warning each. The
+// error is *NoBaseline if there is none.
 func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, error) {
 	if q.Artifact == "" || q.Branch == "" {
 		return nil, &NoBaseline{Reason: "no artifact or no base branch is named"}
@@ -106,7 +106,7 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 			s.warn(why.Error())
 		}
 	}
-	// The list has the newest first. Those of the merge base are tried as they come.
+	// The list has the newest first. Artifacts of the merge base are tried in that order.
 	for s.page != 0 && s.pages < maxArtifactPages && (s.mergeBase != "" || len(s.others) == 0) {
 		some, err := s.next(ctx)
 		if err != nil {
@@ -147,7 +147,7 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 	return c.none(ctx, q, none, len(s.expired)+len(s.elsewhere) > 0)
 }
 
-// none is the error that there is no baseline: it says what there is instead, and whether there could be one.
+// none is the error that there is no baseline: it says what exists instead, and whether there could be one.
 func (c *client) none(ctx context.Context, q baselineQuery, why string, had bool) (*Baseline, error) {
 	e := &NoBaseline{Reason: why}
 	if !had {
@@ -176,7 +176,7 @@ func (c *client) none(ctx context.Context, q baselineQuery, why string, had bool
 // maxNames bounds how many artifacts are named if none is the one that was asked for.
 const maxNames = 8
 
-// artifactNames are the names among the newest artifacts that a branch of this very repository left, sorted.
+// artifactNames are the sorted names among the newest artifacts that a branch of this repository, not of a fork, left.
 func (c *client) artifactNames(ctx context.Context, branch string) ([]string, error) {
 	list, _, err := c.api.Actions.ListArtifacts(ctx, c.owner, c.repo, &github.ListOptions{PerPage: perPage})
 	if err != nil {
@@ -202,7 +202,7 @@ func ofRepository(run *github.ArtifactWorkflowRun) bool {
 // everRan reports whether a branch of this repository has run this workflow to its end, by an event that measures it.
 func (c *client) everRan(ctx context.Context, branch string) (bool, error) {
 	if c.run.WorkflowFile == "" || branch == "" {
-		return true, nil // the runner does not say which workflow this is: nothing is taken for a first run
+		return true, nil // the runner does not say which workflow this is: never assume a first run
 	}
 	list, _, err := c.api.Actions.ListWorkflowRunsByFileName(ctx, c.owner, c.repo, c.run.WorkflowFile,
 		&github.ListWorkflowRunsOptions{Branch: branch, Status: "completed",
@@ -224,7 +224,7 @@ func (c *client) everRan(ctx context.Context, branch string) (bool, error) {
 
 func (s *search) warn(text string) { s.result.Warnings = append(s.result.Warnings, text) }
 
-// first fills in the result from the first candidate that can be used; found says whether there is one.
+// first fills in the result from the first candidate that can be used; found is false if there is none.
 func (s *search) first(ctx context.Context, all []candidate) (found bool, err error) {
 	for _, cand := range all {
 		if s.tried++; s.tried > maxAttempts {
@@ -253,7 +253,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 	return false, nil
 }
 
-// fingerprint is the start of a hash over names and contents, by which two baselines differ.
+// fingerprint is the start of a hash over names and contents. It tells two baselines apart.
 func fingerprint(files []File) string {
 	h := sha256.New()
 	for _, f := range files {
@@ -263,7 +263,7 @@ func fingerprint(files []File) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// nearness says, in the description of a source, where the baseline stands.
+// nearness describes where the baseline stands relative to the head.
 func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
 	from := "the merge base " + short(mergeBase)
 	if mergeBase == q.HeadSHA { // a push to the branch itself
@@ -280,7 +280,7 @@ func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
 	return "newest of " + oneLine(q.Branch, 80)
 }
 
-// mergeBase is where the head left the branch.
+// mergeBase is the commit at which the head left the branch.
 func (c *client) mergeBase(ctx context.Context, q baselineQuery) (string, error) {
 	comparison, _, err := c.api.Repositories.CompareCommits(ctx, c.owner, c.repo, q.Branch, q.HeadSHA,
 		&github.ListOptions{PerPage: 1})
@@ -295,7 +295,7 @@ func (c *client) mergeBase(ctx context.Context, q baselineQuery) (string, error)
 }
 
 // next reads a page of the list. It returns the artifacts of the merge base, newest first, and keeps the others that a
-// run on the branch of this very repository left.
+// run on the branch of this repository, not of a fork, left.
 func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) {
 	// The package has no filter by name.
 	address := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.c.owner, s.c.repo,
@@ -342,7 +342,7 @@ func sortCandidates(all []candidate) {
 	})
 }
 
-// rank sorts the other candidates by how far before the merge base they are.
+// rank sorts the other candidates by how many commits they are before the merge base.
 func (s *search) rank(ctx context.Context) error {
 	list, _, err := s.c.api.Repositories.ListCommits(ctx, s.c.owner, s.c.repo,
 		&github.CommitsListOptions{SHA: s.mergeBase, ListOptions: github.ListOptions{PerPage: maxAncestors + 1}})
@@ -364,7 +364,7 @@ func (s *search) rank(ctx context.Context) error {
 	return nil
 }
 
-// use checks the run that left an artifact, and fetches it; event started that run.
+// use checks the run that left an artifact, and fetches it; event is what started that run.
 func (c *client) use(ctx context.Context, a *github.Artifact) (files []File, event string, err error) {
 	id := a.GetWorkflowRun().GetID()
 	run, _, err := c.api.Actions.GetWorkflowRunByID(ctx, c.owner, c.repo, id)

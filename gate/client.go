@@ -24,7 +24,7 @@ type clientOptions struct {
 	Now func() time.Time
 	// Jitter is in [0, 1); nil: random.
 	Jitter func() float64
-	// Notice gets every wait and every skipped item, one line without a newline; nil: nobody is.
+	// Notice gets every wait and every skipped item, as one line without a newline; nil: they are dropped.
 	Notice func(string)
 }
 
@@ -37,7 +37,7 @@ type client struct {
 	graphql     string       // address of the GraphQL API
 	tries       *tries       // when to ask again
 	bare        *http.Client // for storage: never carries the token
-	login       string       // who the token is; empty until somebody asked
+	login       string       // of the token's owner; empty until it was asked for
 }
 
 // requestTimeout bounds one request, answer included.
@@ -78,15 +78,15 @@ func newClient(run *Run, o clientOptions) (*client, error) {
 		Transport:     &transport{next: o.Transport, tries: t, api: base, token: o.Token},
 		CheckRedirect: sameOriginOnly(base),
 	})
-	base.Path += "/" // go-github resolves paths against it, and panics at nothing less
+	base.Path += "/" // go-github resolves paths against it, and panics without the slash
 	c.api.BaseURL = base
 	c.bare = &http.Client{Transport: &transport{next: o.Transport, tries: t},
 		CheckRedirect: storageRedirect(base.Scheme)}
 	return c, nil
 }
 
-// graphqlURL is where the GraphQL API of a REST API lives: /graphql on GitHub's own, /api/graphql beside /api/v3 on
-// Enterprise. GITHUB_GRAPHQL_URL is not asked, since it stays GitHub's where somebody points GITHUB_API_URL elsewhere.
+// graphqlURL is the GraphQL API beside a REST API: /graphql on GitHub's own, /api/graphql beside /api/v3 on Enterprise.
+// It ignores GITHUB_GRAPHQL_URL, which still names GitHub's if somebody points GITHUB_API_URL elsewhere.
 func graphqlURL(base *url.URL) string {
 	u := *base
 	u.Path = strings.TrimSuffix(u.Path, "/v3") + "/graphql"
@@ -113,7 +113,7 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// storageRedirect holds downloads to https, where the API has it.
+// storageRedirect allows only https redirects of a download if the API itself uses https.
 func storageRedirect(scheme string) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if scheme == "https" && req.URL.Scheme != "https" || len(via) > 5 {

@@ -6,15 +6,15 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// CommentLimit is the size of a comment's text in bytes that upsert asks for first. GitHub takes 65,536 characters;
-// bytes are never fewer than characters, and the marker needs room.
+// CommentLimit is the size of a comment's text, in bytes, that upsert asks for first. GitHub takes 65,536 characters; a
+// text never has fewer bytes than characters, and the marker needs room.
 const CommentLimit = 60_000
 
 // Mode says when to comment.
 type Mode string
 
-// Modes. In every mode but never, a comment that is already there is brought up to date, so that a fixed pull request
-// does not keep a red comment.
+// Modes. In every mode but never, a comment that exists is updated, so that a fixed pull request does not keep a red
+// comment.
 const (
 	Always    Mode = "always"
 	OnChange  Mode = "on-change"  // the first comment only when something changed, or the verdict is not pass
@@ -40,19 +40,19 @@ type comment struct {
 	Verdict comparison.Verdict
 	Changed bool  // something is improved, regressed, added or removed; only OnChange asks
 	Stamp   stamp // of the run that made the numbers: Run.stamp
-	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more
-	// for less where GitHub finds that too long.
+	// Body renders the text in at most limit bytes, without marker. It is called with CommentLimit, and again with less if
+	// GitHub finds the text too long.
 	Body func(limit int) string
 }
 
-// commentAction says what became of a comment.
+// commentAction says what upsert did with a comment.
 type commentAction string
 
-// What became of a comment.
+// Values of commentAction.
 const (
 	commentCreated   commentAction = "created"
 	commentUpdated   commentAction = "updated"
-	commentUnchanged commentAction = "unchanged" // it says the same already
+	commentUnchanged commentAction = "unchanged" // it already says the same
 	commentSilent    commentAction = "silent"    // the mode asks for none
 	commentStale     commentAction = "stale"     // a newer run has commented
 	commentRefused   commentAction = "refused"   // GitHub said no: Reason says what is missing

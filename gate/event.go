@@ -64,8 +64,8 @@ type repoPayload struct {
 	DefaultBranch string `json:"default_branch"`
 }
 
-// readEvent fills in what the payload of the event says. Fields that are missing stay empty; fields that are there must
-// be what GitHub writes.
+// readEvent fills in what the payload of the event says. Missing fields stay empty; the others must be what GitHub
+// writes.
 func (r *Run) readEvent(from io.Reader) error {
 	b, err := io.ReadAll(io.LimitReader(from, maxPayload+1))
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Run) readEvent(from io.Reader) error {
 // queueRef is the branch of a merge queue; the number is that of the last pull request in the group.
 var queueRef = pattern.New(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]+$`)
 
-// pull is the pull request of a payload. number and repo are those of the event, for what the pull request leaves out.
+// pull is the pull request of a payload. number and repo come from the event and stand in for fields that it lacks.
 func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
 	out := &Pull{Number: p.Number, HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo.FullName,
 		HeadRepoID: p.Head.Repo.ID,
@@ -144,7 +144,7 @@ func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
 		validRepo("pull_request.head.repo", out.HeadRepo))
 }
 
-// sameRepo compares by id if both have one, else by name. What is not known is not the same.
+// sameRepo compares by id if both have one, else by name. Unknown repositories are never the same.
 func sameRepo(a, b repoPayload) bool {
 	if a.ID != 0 && b.ID != 0 {
 		return a.ID == b.ID

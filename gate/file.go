@@ -22,7 +22,7 @@ func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte,
 		&github.RepositoryContentGetOptions{Ref: ref})
 	switch {
 	case status(err) == http.StatusNotFound:
-		// It may as well be the commit that is not there, or a token that may not read it.
+		// A 404 can also mean that the commit does not exist, or that the token may not read it.
 		if _, _, err := c.api.Repositories.GetCommit(ctx, c.owner, c.repo, ref,
 			&github.ListOptions{PerPage: 1}); err != nil {
 			return nil, c.trouble("read "+shown, "contents: read", err)

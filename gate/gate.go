@@ -1,5 +1,5 @@
-// Package gate brings a verdict to GitHub. A verdict and rendered markdown go in; requests come out. It knows diff and
-// nothing else of this module: reports, text and flags are its caller's.
+// Package gate brings a verdict to GitHub. It takes a verdict and rendered markdown, and sends requests. Of this module
+// it knows diff only: reports, text and flags belong to its caller.
 //
 // A step of a workflow holds one [Session]:
 //
@@ -15,8 +15,8 @@
 // that may write, [Session.Finished] finds the pull request and [Session.Measured] fetches what the first job measured.
 // threats.md lists what others could try, and the test of each.
 //
-// Three rules hold everywhere. What goes wrong while a verdict is told changes nothing of it, and is a value that
-// says which permission or setting is missing; what goes wrong while that is read which decides leaves no verdict.
-// What comes from GitHub is untrusted: a payload, a comment, an artifact or a branch name may have been written by
-// the author of a fork. And the token never leaves for another host, nor appears in an error.
+// Three rules hold everywhere. Trouble while telling a verdict does not change it, and is a value that says which
+// permission or setting is missing; trouble while reading what decides leaves no verdict. What comes from GitHub is
+// untrusted: the author of a fork may have written a payload, a comment, an artifact or a branch name. The token never
+// goes to another host, nor into an error.
 package gate

@@ -21,8 +21,8 @@ type label struct {
 // maxEventPages bounds how far back the events of a pull request are searched for who set a label.
 const maxEventPages = 5
 
-// label reads, live, whether a label is on the pull request: the payload of a re-run is as old as its first attempt. It
-// is nil if the label is not there. Names compare as GitHub compares them, without case.
+// label reads whether a label is on the pull request now: the payload of a re-run is as old as its first attempt. It is
+// nil if the label is not there. Names compare without case, as on GitHub.
 func (c *client) label(ctx context.Context, number int, name string) (*label, error) {
 	page := &github.ListOptions{PerPage: perPage}
 	for n := 0; n < maxPages; n++ {
@@ -44,8 +44,8 @@ func (c *client) label(ctx context.Context, number int, name string) (*label, er
 	return nil, nil
 }
 
-// labelledBy fills in who set a label last, where the events say so. They come oldest first, so that the last pages are
-// read, backwards. If they do not, the label counts for nothing.
+// labelledBy fills in who set a label last. Events come oldest first, so it reads the last pages, backwards. If no
+// event names the person, the label counts for nothing.
 func (c *client) labelledBy(ctx context.Context, number int, l *label) {
 	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
 		&github.ListOptions{PerPage: perPage})

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// summaryLimit is the size of a step summary in bytes: over 1 MiB GitHub drops it whole.
+	// summaryLimit is the size of a step summary in bytes: GitHub drops a summary over 1 MiB whole.
 	summaryLimit = 900_000
-	// maxAnnotations of a step: they have no source line, and a list of them says less than the summary.
+	// maxAnnotations of a step: they have no source line, and the summary says more than a list of them.
 	maxAnnotations = 3
 	maxOutput      = 4096 // bytes of an output's value
 )
 
 // stepLog writes what the runner reads: workflow commands on standard output, and the files of GITHUB_OUTPUT and
-// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the very secret, and a file that
-// is not set cannot be written.
+// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the secret itself, and a file
+// whose variable is not set cannot be written.
 type stepLog struct {
 	action      *githubactions.Action
 	getenv      func(string) string
@@ -47,9 +47,8 @@ func (l *stepLog) inActions() bool { return l.getenv("GITHUB_ACTIONS") == "true"
 
 var outputName = pattern.New(`^[a-z][a-z0-9_-]{0,60}$`)
 
-// Output sets an output of the step. A name or value with a newline or another control character is refused, since a
-// value with a newline could set other outputs. Callers pass verdicts, numbers, paths, commits; never a kernel or range
-// name.
+// Output sets an output of the step. It refuses a name or value with a newline or another control character: a newline
+// in a value could set other outputs. Callers pass verdicts, numbers, paths, commits; never a kernel or range name.
 func (l *stepLog) Output(name, value string) error {
 	if !outputName().MatchString(name) {
 		return fmt.Errorf("output name %q is not of lower-case letters, digits, - and _", name)
@@ -76,7 +75,7 @@ func (l *stepLog) Summary(markdown string) error {
 	return guard(func() { l.action.AddStepSummary(markdown) })
 }
 
-// appendable checks a file that the runner named, which the package would panic at, and says how large it is.
+// appendable checks a file that the runner named, since the package panics on a bad one, and returns its size in bytes.
 func (l *stepLog) appendable(variable string) (size int64, err error) {
 	path := l.getenv(variable)
 	if path == "" {
@@ -104,9 +103,9 @@ const (
 	failureLevel level = "error"
 )
 
-// Annotate writes an annotation, the first three of them; it says whether it did. Title and text are one line each,
-// escaped for the runner, cut at 200 and 1,000 characters. Every line that a runner reads reaches its log, so that
-// names out of a capture belong in no annotation.
+// Annotate writes an annotation and reports whether it did: only the first three are written. Title and text are one
+// line each, escaped for the runner, cut at 200 and 1,000 characters. The text reaches the runner's log: pass no name
+// out of a capture.
 func (l *stepLog) Annotate(at level, title, text string) bool {
 	if l.annotations == maxAnnotations || !l.inActions() {
 		return false
@@ -126,7 +125,7 @@ func (l *stepLog) Annotate(at level, title, text string) bool {
 	}) == nil
 }
 
-// guard turns the package's panics, which it has where writing fails, into errors.
+// guard turns the package's panics on failed writes into errors.
 func guard(write func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,8 +139,8 @@ func guard(write func()) (err error) {
 	return nil
 }
 
-// Defuse makes text safe to print where the runner reads: no line of it is taken for a workflow command. The runner
-// looks behind blanks for "::", and anywhere in a line for "##[".
+// Defuse makes text safe to print where the runner reads: the runner takes no line of it for a workflow command. The
+// runner looks behind blanks for "::", and anywhere in a line for "##[".
 func Defuse(text string) string {
 	text = strings.ReplaceAll(text, "##[", "## [")
 	var b strings.Builder

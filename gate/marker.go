@@ -13,13 +13,13 @@ import (
 // maxKey bounds a comment key in bytes.
 const maxKey = 80
 
-// marker is the last line of a comment of ours, which nobody sees: what it is about and which run wrote it.
+// marker is the invisible last line of our comments: what the comment is about and which run wrote it.
 type marker struct {
 	key   string
 	stamp stamp
 }
 
-// The numbers have at most 18 digits, so that they always fit. What older versions said was accepted is not read.
+// The numbers have at most 18 digits, so that they always fit. A note of older versions, accepted=, is skipped.
 var markerLine = pattern.New(`^<!-- explain:v1:key=([A-Za-z0-9._-]{1,80}) head=([0-9a-f]{40}|[0-9a-f]{64}|-) run=([0-9]{1,18}) attempt=([0-9]{1,9})(?: accepted=[0-9a-f,.=]+)? -->$`)
 
 func (m marker) String() string {
@@ -36,7 +36,7 @@ func (m marker) sign(text string) string {
 	return strings.TrimRight(text, " \r\n") + "\n\n" + m.String()
 }
 
-// readMarker splits a comment into its text and its marker. Only a last line counts: text above it may quote anything.
+// readMarker splits a comment into its text and its marker. Only the last line counts: text above may quote anything.
 func readMarker(body string) (text string, m marker, ok bool) {
 	body = strings.TrimRight(strings.ReplaceAll(body, "\r\n", "\n"), " \n")
 	cut := strings.LastIndexByte(body, '\n') + 1
@@ -57,8 +57,8 @@ func readMarker(body string) (text string, m marker, ok bool) {
 	return strings.TrimRight(body[:cut], " \n"), m, true
 }
 
-// CleanKey makes a comment key of any text: letters, digits, dot, underscore and single dashes, at most 80 bytes. Keys
-// that had to be changed end in a short hash, so that two never become one. An empty key is "explain".
+// CleanKey turns any text into a comment key: letters, digits, dot, underscore and single dashes, at most 80 bytes. A
+// key that had to be changed ends in a short hash, so that two never become one. Empty text gives "explain".
 func CleanKey(s string) string {
 	if s == "" {
 		return "explain"

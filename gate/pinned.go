@@ -13,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
-// What decides about a change (policy, noise floors, checked-in baseline, maps of phases and kernels) is read as it
-// is at the base of the change, or the run is not a pass.
+// Files that decide about a change (policy, noise floors, checked-in baseline, maps of phases and kernels) are read as
+// they are at the base of the change, or the run is not a pass.
 
 // Pins reads the files that decide, and notes them for the comment.
 type Pins struct {
@@ -26,30 +26,30 @@ type Pins struct {
 // Pinned is a file that decides.
 type Pinned struct {
 	What, Name string // "policy", ".github/explain.yml"
-	Ref        string // that it was read at; empty: no change is judged, and what lies here decides
+	Ref        string // at which it was read; empty: no change is judged, and the local file decides
 	Data       []byte // nil: the base has no such file
-	changed    bool   // here it is another one
+	changed    bool   // the local file differs
 }
 
 // There reports whether the base has the file.
 func (p *Pinned) There() bool { return p.Data != nil }
 
-// UnreadError says that a file that decides could not be read at the base: nothing is judged.
+// UnreadError says that a deciding file could not be read at the base: nothing is judged.
 type UnreadError struct{ Err error }
 
 func (e UnreadError) Error() string { return e.Err.Error() }
 func (e UnreadError) Unwrap() error { return e.Err }
 
-// ErrNowhere says that a file that decides is neither at the base nor here.
+// ErrNowhere says that a deciding file is neither at the base nor here.
 var ErrNowhere = errors.New("no such file")
 
-// HeadRef reads what decides as it is here.
+// HeadRef as Pins.Ref reads deciding files as they are here.
 const HeadRef = "head"
 
-// maxPinned bounds a file that decides, in bytes: a checked-in baseline is the largest.
+// maxPinned bounds a deciding file in bytes: a checked-in baseline is the largest.
 const maxPinned = 32 << 20
 
-// at is where what decides is read: Ref, else the base of the change. Here is true if that is what lies here.
+// at is the ref at which to read: Ref, else the base of the change. here is true if the local files decide.
 func (l *Pins) at() (ref string, here bool, err error) {
 	change := false
 	if ref = l.Ref; ref == "" && l.Session != nil {
@@ -62,8 +62,8 @@ func (l *Pins) at() (ref string, here bool, err error) {
 	return ref, ref == "" || ref == HeadRef, nil
 }
 
-// Read reads a file that decides. Of a baseline that is not here, where that decides, there is no error either. Errors
-// are [UnreadError], [ErrNowhere], or of reading what lies here.
+// Read reads a deciding file. If the local files decide, a missing baseline is no error either. Errors are
+// [UnreadError], [ErrNowhere], or those of reading the local file.
 func (l *Pins) Read(ctx context.Context, what, path string) (*Pinned, error) {
 	s, p := l.Session, &Pinned{What: what, Name: filepath.ToSlash(path)}
 	ref, here, err := l.at()
@@ -91,7 +91,7 @@ func (l *Pins) Read(ctx context.Context, what, path string) (*Pinned, error) {
 	return p, nil
 }
 
-// File leaves the file as the base has it in a folder, and returns its path; empty if the base has none.
+// File writes the file of the base into a folder and returns its path; empty if the base has none.
 func (p *Pinned) File(dir string) (string, error) {
 	if !p.There() {
 		return "", nil
@@ -119,7 +119,7 @@ func readAt(ctx context.Context, s *Session, path, ref string) ([]byte, error) {
 	return asGitHub(gitfile.Show(ctx, path, ref, maxPinned))
 }
 
-// asGitHub makes git's way to say that there is no such file GitHub's.
+// asGitHub turns git's error for a missing file into GitHub's.
 func asGitHub(b []byte, err error) ([]byte, error) {
 	if errors.Is(err, gitfile.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
@@ -127,9 +127,9 @@ func asGitHub(b []byte, err error) ([]byte, error) {
 	return b, err
 }
 
-// readHere reads a file of what is judged: as git has it at the commit that a pull request's job was started for, since
-// the job may have checked out the base to measure it, else the file that lies here, else, in a job that checks nothing
-// out, as GitHub has it.
+// readHere reads a file of the change that is judged: as git has it at the commit that started the pull request's job,
+// since the job may have checked out the base to measure it; else the local file; else, in a job without a checkout,
+// from GitHub.
 func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 	if s != nil && s.Run.Event == "pull_request" && s.Run.SHA != "" {
 		if b, err := gitfile.Show(ctx, path, s.Run.SHA, maxPinned); err == nil {
@@ -144,8 +144,8 @@ func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 	return b, err
 }
 
-// Said is the line of a comment that says where what decides was read, and what of it the change has changed; empty
-// if nothing was read at a base.
+// Said is the line of a comment that says at which ref the deciding files were read, and which of them the change has
+// changed; empty if none was read at a base.
 func (l *Pins) Said() string {
 	var at, changed, added []string
 	ref := ""

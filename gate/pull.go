@@ -27,7 +27,7 @@ func (c *client) pull(ctx context.Context, number int) (*Pull, error) {
 	return livePull(p)
 }
 
-// livePull checks what the API says as a payload is checked.
+// livePull checks a pull request from the API as a payload is checked.
 func livePull(p *github.PullRequest) (*Pull, error) {
 	branch := func(b *github.PullRequestBranch) branchPayload {
 		return branchPayload{SHA: b.GetSHA(), Ref: b.GetRef(),
@@ -39,8 +39,8 @@ func livePull(p *github.PullRequest) (*Pull, error) {
 }
 
 // findPulls finds the open pull requests that a run was for, by head repository, branch and commit: the payload of
-// workflow_run names none for forks. The error is errNoPull if there is none, errHeadMoved where its head is another
-// commit by now. number, when not 0, picks one of several with the same head; it cannot pick any other.
+// workflow_run names none for forks. The error is errNoPull if there is none, errHeadMoved if its head is another
+// commit by now. A number other than 0 picks one of several with the same head; it cannot pick any other.
 func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull, error) {
 	owner, _, ok := strings.Cut(t.HeadRepo, "/")
 	if !ok || t.HeadRef == "" || !commit().MatchString(t.HeadSHA) {
@@ -95,12 +95,12 @@ type commitStatus struct {
 	URL     string
 }
 
-// setStatus sets the commit status of a head: the check of a workflow_run is not on the pull request. It returns
-// why it could not, or "" when it could.
+// setStatus sets the commit status of a head, since the check of a workflow_run is not on the pull request. It returns
+// why it could not, or "" if it could.
 func (c *client) setStatus(ctx context.Context, s commitStatus) string {
 	wanted := &github.RepoStatus{State: &s.State, Context: github.String(oneLine(s.Context, 100)),
 		Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
-	// Setting it twice is the same as once.
+	// Setting it twice does no harm.
 	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, s.SHA, wanted); err != nil {
 		return c.trouble("set the status of "+short(s.SHA), needStatuses, err).Error()
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // record is a verdict as it stood: what somebody who sets a label has seen. It is the text of a check run on the head,
-// which only an app can write, and only the one that did can be taken for us. The comment shows the same and is no
-// record: whatever else may comment with our token could write one.
+// which only an app can write, and no other app can pass for ours. The comment shows the same and is no record:
+// whatever else may comment with our token could write one.
 type record struct {
 	Schema  string             `json:"schema"`
 	Pull    int                `json:"pull"`
@@ -28,33 +28,33 @@ type record struct {
 	Run     int64              `json:"run"`
 	Verdict comparison.Verdict `json:"verdict"`
 	Failed  []failure          `json:"failed"` // what failed, each with its size
-	Open    []string           `json:"open"`   // codes of what was not settled
-	at      time.Time          // when it stood, by GitHub's clock
+	Open    []string           `json:"open"`   // codes of what stayed undecided
+	at      time.Time          // when it was written, by GitHub's clock
 }
 
 const recordSchema = "explain.verdict/1"
 
-// failure is a gate that failed, or is suspected to. Worse is how much worse it was, a ratio of 1 or more whichever way
-// is worse; null for what has no such size: a change of structure, a budget on a value of 0.
+// failure is a gate that failed, or is suspected to. Worse is how much worse it was, as a ratio of 1 or more in either
+// direction; null if there is no such size: a change of structure, a budget on a value of 0.
 type failure struct {
 	Gate  string   `json:"gate"` // hash of leg, rule, metric and labels
 	Rule  string   `json:"rule"`
 	Worse *float64 `json:"worse"`
 }
 
-// Leg is a comparison that is reported beside others, and its name among them; empty for the only one.
+// Leg is one of several comparisons that are reported together, and its name; empty for the only one.
 type Leg struct {
 	Name       string
 	Comparison *comparison.Comparison
 }
 
-// sizeSlack is by how much a size may exceed the accepted one: the same code, measured twice, is not equal.
+// sizeSlack is how far a size may exceed the accepted one: the same code, measured twice, gives different numbers.
 const sizeSlack = 0.01
 
 // maxFailed bounds a record; if more gates failed, nothing can be accepted.
 const maxFailed = 500
 
-// newRecord is the verdict on some comparisons as one.
+// newRecord makes one record of the verdicts on several comparisons.
 func newRecord(legs []Leg) *record {
 	r := &record{Schema: recordSchema, Verdict: comparison.Pass, Failed: []failure{}, Open: []string{}}
 	for _, l := range legs {
@@ -89,7 +89,7 @@ func judgedAs(c *comparison.Comparison) comparison.Verdict {
 	return c.Verdict
 }
 
-// suspected reports whether a gate stands in the way with a size, which is only not certain.
+// suspected reports whether a gate is inconclusive though it measured a change: the change is only uncertain.
 func suspected(g *comparison.Gate) bool {
 	switch g.Code {
 	case comparison.WideInterval, comparison.Trend, comparison.TooFewUnits:
@@ -102,7 +102,7 @@ func failed(leg string, g *comparison.Gate) failure {
 	sum := sha256.Sum256([]byte(leg + "\x00" + g.Rule + "\x00" + g.Metric + "\x00" + g.Labels.String()))
 	f := failure{Gate: hex.EncodeToString(sum[:8]), Rule: oneLine(g.Rule, 80)}
 	if g.Class == comparison.Improved || g.Class == comparison.Same {
-		return f // a rule that asks for an improvement: its size is not by how much the head is worse
+		return f // a rule that asks for an improvement: its ratio does not say how much worse the head is
 	}
 	if g.Ratio != nil && comparison.Value(g.Ratio) > 0 && (g.Verdict == comparison.Fail || suspected(g)) {
 		worse := math.Exp(math.Abs(math.Log(comparison.Value(g.Ratio))))
@@ -111,9 +111,9 @@ func failed(leg string, g *comparison.Gate) failure {
 	return f
 }
 
-// covers reports whether somebody who saw r has seen all that stands in the way of now: each gate that fails, no worse
-// than it was, and each code of what is not settled. What has no size counts for the same head only. why says what was
-// not seen.
+// covers reports whether somebody who saw r has seen everything that blocks now: each failed gate, no worse than it
+// was, and each code of what stayed undecided. A failure without a size counts only if the head is the same. why says
+// what was not seen.
 func (r *record) covers(now *record) (ok bool, why string) {
 	seen := map[string]failure{}
 	for _, f := range r.Failed {
@@ -143,13 +143,13 @@ func (r *record) covers(now *record) (ok bool, why string) {
 
 const needChecks = "checks: write"
 
-// recordName is the check run's: it has the number, so that two pull requests with one head have two, and nobody
-// requires it.
+// recordName names the check run. The number in it gives two pull requests with one head two records, and keeps the
+// check from being a required one.
 func recordName(number int, key string) string {
 	return oneLine(fmt.Sprintf("explain: seen on #%d (%s)", number, CleanKey(key)), 200)
 }
 
-// writeRecord keeps a record on its head.
+// writeRecord writes a record to its head.
 func (c *client) writeRecord(ctx context.Context, r *record, url, title string) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -163,14 +163,14 @@ func (c *client) writeRecord(ctx context.Context, r *record, url, title string) 
 	if url != "" {
 		options.DetailsURL = github.String(url)
 	}
-	// Written twice it says the same.
+	// Writing it twice does no harm.
 	if _, _, err := c.api.Checks.CreateCheckRun(repeatable(ctx), c.owner, c.repo, options); err != nil {
 		return c.trouble("keep what was judged of "+short(r.Head), needChecks, err)
 	}
 	return nil
 }
 
-// seen is the newest record of a pull request and key that stood at a time; nil if there is none.
+// seen is the newest record of a pull request and key that existed at a time; nil if there is none.
 func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time) (*record, error) {
 	heads := []string{pull.HeadSHA}
 	runs, _, err := c.api.Actions.ListRepositoryWorkflowRuns(ctx, c.owner, c.repo, &github.ListWorkflowRunsOptions{
@@ -205,10 +205,10 @@ func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time)
 	return newest, nil
 }
 
-// maxHeads bounds how many heads of a pull request are looked at for what was judged of them.
+// maxHeads bounds how many heads of a pull request are searched for records.
 const maxHeads = 20
 
-// readRecord reads what writeRecord wrote; nil if anybody else did.
+// readRecord reads what writeRecord wrote; nil if somebody else wrote it.
 func (c *client) readRecord(ctx context.Context, run *github.CheckRun) *record {
 	app := run.GetApp().GetSlug()
 	if app == "" || !c.wroteIt(ctx, &github.User{Login: github.String(app + "[bot]"), Type: github.String("Bot")}) {

@@ -26,11 +26,11 @@ type Run struct {
 	Event      string // pull_request, push, workflow_run, …
 	Action     string // opened, synchronize, labeled, …; empty if the event has none
 	Workflow   string // its name, free text of the repository's owner
-	// WorkflowFile is the file of the workflow, gate.yml, by which GitHub lists its runs; of the caller where the
-	// workflow is a reusable one. It is empty if the runner does not say.
+	// WorkflowFile is the workflow's file, such as gate.yml, by which GitHub lists its runs; for a reusable workflow that
+	// of the caller. It is empty if the runner does not say.
 	WorkflowFile string
 	Job          string // its id
-	Step         string // its id, where somebody gave it one
+	Step         string // its id, if somebody gave it one
 	Workspace    string // folder of the checkout
 	SHA          string // GITHUB_SHA: the merge commit on pull_request, not the head
 	Ref          string // GITHUB_REF
@@ -38,7 +38,7 @@ type Run struct {
 	Attempt      int
 
 	Number  int      // of the pull request the event is about; 0 if there is none
-	Pull    *Pull    // as the payload has it; nil if the payload has no more than a number
+	Pull    *Pull    // from the payload; nil if that has only a number
 	Trigger *Trigger // on workflow_run: the run that has finished
 	Push    *Push    // on push and merge_group
 
@@ -69,7 +69,7 @@ type Trigger struct {
 	HeadRepoID int64
 }
 
-// Push is what a push to a branch or a merge group brings.
+// Push is what the payload of a push or of a merge group says.
 type Push struct {
 	Before string // tip before it; empty for a new branch
 	After  string
@@ -85,8 +85,8 @@ type stamp struct {
 }
 
 // readRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
-// [ErrNotInActions]; a variable or payload that is not what GitHub writes is an error that names it. go-githubactions'
-// Context reads the same variables, checks none of them, and decodes a payload of any size into a map.
+// [ErrNotInActions]; if a variable or payload is not what GitHub writes, the error names it. We do not use the Context
+// of go-githubactions: it checks none of these, and decodes a payload of any size into a map.
 func readRun(getenv func(string) string) (*Run, error) {
 	if getenv("GITHUB_ACTIONS") != "true" {
 		return nil, ErrNotInActions
@@ -143,8 +143,8 @@ func readRun(getenv func(string) string) (*Run, error) {
 	return r, nil
 }
 
-// stepID is the id that somebody gave the step. The runner makes one up for others, that changes as steps come and go:
-// __run, __nsys-llm_explain_2. Inside the action it may name the action's own step.
+// stepID is the id that somebody gave the step. For other steps the runner invents one that changes as steps come and
+// go: __run, __nsys-llm_explain_2. Inside the action it may name the action's own step.
 func stepID(action string) string {
 	if strings.HasPrefix(action, "__") || action == "explain" {
 		return ""
@@ -161,7 +161,7 @@ func workflowFile(ref string) string {
 	return ""
 }
 
-// What GitHub writes; everything else is refused before it reaches an address.
+// What GitHub writes. Anything else is refused before it becomes part of a URL.
 var (
 	commit  = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 	pullRef = pattern.New(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
@@ -169,7 +169,7 @@ var (
 	workflowName = pattern.New(`^[A-Za-z0-9._ -]{1,100}\.ya?ml$`)
 )
 
-// isRepository says whether s is owner/name as GitHub allows them: nothing that could change the path of an address.
+// isRepository says whether s is owner/name as GitHub allows them, so that it cannot change the path of a URL.
 func isRepository(s string) bool {
 	owner, name, ok := strings.Cut(s, "/")
 	plain := func(r rune) bool {
@@ -183,8 +183,8 @@ func isRepository(s string) bool {
 	return ok
 }
 
-// parseBase parses the address of an API or a server, without a slash at its end. Errors do not repeat it, since it
-// could hold a password.
+// parseBase parses the URL of an API or a server, without its last slash. Errors do not repeat it: it could hold a
+// password.
 func parseBase(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -196,7 +196,7 @@ func parseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// stamp of the numbers: of the triggering run on workflow_run, else of this one.
+// stamp is that of the run that made the numbers: on workflow_run the triggering run, else this one.
 func (r *Run) stamp() stamp {
 	if t := r.Trigger; t != nil {
 		return stamp{HeadSHA: t.HeadSHA, RunID: t.RunID, Attempt: t.Attempt}
@@ -225,7 +225,7 @@ func (r *Run) URL() string {
 	return r.RunURL(r.stamp().RunID)
 }
 
-// ArtifactsURL is where the page of this very run lists its artifacts.
+// ArtifactsURL is where the page of this run lists its artifacts.
 func (r *Run) ArtifactsURL() string {
 	return r.RunURL(r.ID) + "#artifacts"
 }

@@ -31,19 +31,18 @@ type SessionOptions struct {
 
 	Mode   Mode   // when to comment
 	Key    string // tells several comments of one pull request apart; empty: workflow, job, its matrix, step and folder
-	Folder string // that the step writes into; the usual one is in no key
-	Number int    // of the pull request to comment on, if the event names none; 0: none
+	Folder string // that the step writes into; the usual one is not part of a key
+	Number int    // of the pull request to comment on if the event names none; 0: none
 	Status string // name of a commit status to set on the head; empty: none
 }
 
-// usualFolder is what the action calls the folder unless somebody says otherwise, and most people do elsewhere.
+// usualFolder reports whether a folder has one of the two usual names.
 func usualFolder(name string) bool { return name == "explain" || name == "gate" }
 
 // Session is what one step of a workflow does at GitHub, from the event that started it to the outputs that it leaves.
 // The order is Open, Connect, then whatever the command needs, and Tell, or Fail and TellError, at the end.
 //
-// Nothing that a session tells can fail: what GitHub refuses is said in the log and the summary, and the verdict
-// stands.
+// Telling a result never fails: the log and the summary say what GitHub refused, and the verdict stands.
 type Session struct {
 	Run    *Run
 	Number int    // of the pull request; 0 if there is none
@@ -56,11 +55,11 @@ type Session struct {
 	key    string
 	token  bool
 
-	measured int64              // the run of this head whose measurements are judged again; 0: this one
-	worst    comparison.Verdict // that was told so far, of pull requests with one head
+	measured int64              // the run that measured this head, if its measurements are judged again; 0: this one
+	worst    comparison.Verdict // verdict told so far, over the pull requests with one head
 }
 
-// Open reads what started the workflow, and asks nothing of GitHub yet. Outside of GitHub Actions the error is
+// Open reads what started the workflow, without a request to GitHub. Outside of GitHub Actions the error is
 // [ErrNotInActions].
 func Open(o SessionOptions) (*Session, error) {
 	run, err := readRun(o.Getenv)
@@ -82,9 +81,9 @@ func Open(o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// Claim takes the comment and the folder of this step for what it judges, as its command line says. If another step
-// of the job has taken one of them, the second would overwrite what the first found: the error says what to name
-// differently. A step that runs again, with the same command line, is no other.
+// Claim reserves the comment and the folder of this step for its command line. If another step of the job has reserved
+// one of them, this one would overwrite its findings: the error says what to name differently. A step that runs again
+// with the same command line keeps its claim.
 func (s *Session) Claim(commandLine string) error {
 	temp := s.o.Getenv("RUNNER_TEMP")
 	if temp == "" {
@@ -107,8 +106,8 @@ func (s *Session) Claim(commandLine string) error {
 	return nil
 }
 
-// legName tells the jobs of a matrix apart: its values in the order of their names. matrix is JSON, null outside of
-// one.
+// legName tells the jobs of a matrix apart: its values in the order of their names. matrix is JSON, or null outside of
+// a matrix.
 func legName(matrix string) string {
 	var values map[string]json.RawMessage
 	if json.Unmarshal([]byte(matrix), &values) != nil {
@@ -121,8 +120,8 @@ func legName(matrix string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Connect takes the token of the environment, which the runner hides from here on, and looks up the pull request that
-// the options name. Call [Run.CheckTrusted] before it.
+// Connect takes the token from the environment, asks the runner to hide it, and looks up the pull request that the
+// options name. Call [Run.CheckTrusted] first.
 func (s *Session) Connect(ctx context.Context) error {
 	token := s.o.Getenv("GITHUB_TOKEN")
 	s.token = token != ""
@@ -149,9 +148,9 @@ func (s *Session) HeadSHA() string {
 	return s.Pull.HeadSHA
 }
 
-// Base is where the files are read that decide: the commit, or the branch, at the base of the change. If no change
-// is judged (a schedule, or the push that begins a repository), what is checked out decides. A change whose base
-// GitHub does not name has an empty ref.
+// Base is the ref at which deciding files are read: the commit, or the branch, at the base of the change. If no change
+// is judged (a schedule, or the push that begins a repository), the checkout decides. If GitHub does not name the base
+// of a change, ref is empty.
 func (s *Session) Base() (ref string, change bool) {
 	r := s.Run
 	branch, onBranch := strings.CutPrefix(r.Ref, "refs/heads/")
@@ -163,7 +162,7 @@ func (s *Session) Base() (ref string, change bool) {
 		return "", true
 	case r.Event == "merge_group":
 		return r.Push.before(), true
-	case aside: // anybody who may push there could bring rules of their own, one commit before
+	case aside: // anybody who may push there could change the rules one commit earlier
 		return r.DefaultBranch, true
 	case r.Push != nil && r.Push.Before != "":
 		return r.Push.Before, true
@@ -178,8 +177,8 @@ func (p *Push) before() string {
 	return p.Before
 }
 
-// BaseBranch is the branch to compare with: the base of the pull request, or the one that the run is on. It is empty if
-// the event has neither.
+// BaseBranch is the branch to compare with: the base of the pull request, or the branch of the run. It is empty if the
+// event has neither.
 func (s *Session) BaseBranch() string {
 	switch {
 	case s.Pull != nil:
@@ -205,14 +204,14 @@ func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Basel
 	return s.client.baseline(ctx, q)
 }
 
-// Evidence finds the newest artifact of a name that a run on a branch left, with what decides beside a baseline: a
+// Evidence finds the newest artifact of a name that a run on a branch left: evidence beside a baseline, such as a
 // history.
 func (s *Session) Evidence(ctx context.Context, artifact, branch string) (*Baseline, error) {
 	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, Again: true})
 }
 
-// Moved is the head that the pull request has by now, if that is not the one that was measured; empty if it is,
-// or GitHub does not say.
+// Moved is the present head of the pull request if that is not the measured one; empty if it is, or if GitHub does not
+// say.
 func (s *Session) Moved(ctx context.Context) string {
 	if s.Pull == nil || !s.token {
 		return ""
@@ -231,7 +230,7 @@ func (s *Session) NeverRan(ctx context.Context, branch string) (bool, error) {
 }
 
 // File reads a file of the repository at a ref, of at most limit bytes. name is a path as the step sees it. The error
-// is [ErrNotFound] where the ref has no such file.
+// is [ErrNotFound] if the ref has no such file.
 func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte, error) {
 	full, err := filepath.Abs(name)
 	if err != nil {
@@ -244,8 +243,8 @@ func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte
 	return s.client.file(ctx, filepath.ToSlash(rel), ref, limit)
 }
 
-// Finished finds the pull requests that the run was for that triggered this one: several where they have one head.
-// There is none if there is nothing to judge; the log says why. The event must be workflow_run.
+// Finished finds the pull requests of the run that triggered this one: several can have one head. If there is nothing
+// to judge, it returns none and the log says why. The event must be workflow_run.
 func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 	t := s.Run.Trigger
 	if t.Event != "pull_request" {
@@ -253,7 +252,7 @@ func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 		return nil, nil
 	}
 	pulls, err := s.client.findPulls(ctx, *t, s.o.Number)
-	if errors.Is(err, errNoPull) || errors.Is(err, errHeadMoved) { // no mistake of anybody: a newer run will comment
+	if errors.Is(err, errNoPull) || errors.Is(err, errHeadMoved) { // no error: a newer run will comment
 		s.o.Say("nothing is posted: " + err.Error())
 		s.log.Annotate(noticeLevel, "explain: comment", "nothing is posted: "+err.Error())
 		return nil, nil
@@ -261,12 +260,12 @@ func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 	return pulls, err
 }
 
-// On turns the session to a pull request: one of those with the head that was measured.
+// On switches the session to a pull request: one of those with the head that was measured.
 func (s *Session) On(pull *Pull) { s.Pull, s.Number = pull, pull.Number }
 
-// Measured fetches the report.json files that the run left which triggered this one, or, if none did, the newest run
-// of this pull request's head: a label changes nothing that is measured. The author of the change may have written
-// them. Nothing else of the artifact is looked at, a comparison or a verdict least of all.
+// Measured fetches the report.json files of the run that triggered this one, or, if it left none, of the newest run of
+// this pull request's head: a label changes nothing that is measured. The author of the change may have written them.
+// It ignores the rest of the artifact, above all any comparison or verdict.
 func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error) {
 	var run int64
 	var files []File
@@ -282,7 +281,7 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 	}
 	files = slices.DeleteFunc(files, func(f File) bool { return path.Base(f.Name) != "report.json" })
 	all := slices.Clone(files)
-	files = slices.DeleteFunc(files, func(f File) bool { // a part of another report, beneath it
+	files = slices.DeleteFunc(files, func(f File) bool { // part of another report, in a folder below it
 		return slices.ContainsFunc(all, func(o File) bool {
 			return path.Dir(o.Name) != "." && strings.HasPrefix(path.Dir(f.Name), path.Dir(o.Name)+"/")
 		})
@@ -294,8 +293,8 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 	return files, nil
 }
 
-// FailedJob is the first job of the run that failed, and the page of its log: the one that was to measure. Both are
-// empty if none did, or GitHub does not say.
+// FailedJob is the first job of the measuring run that failed, and the URL of its log. Both are empty if none failed,
+// or if GitHub does not say.
 func (s *Session) FailedJob(ctx context.Context) (name, url string) {
 	if !s.token {
 		return "", ""
@@ -317,7 +316,7 @@ func (s *Session) FailedJob(ctx context.Context) (name, url string) {
 // Say writes a line to the log of the step.
 func (s *Session) Say(line string) { s.o.Say(line) }
 
-// Reads asks for one of each that a gate reads; the error names the permissions that the token lacks.
+// Reads tries one request of each kind that a gate reads; the error names the permissions that the token lacks.
 func (s *Session) Reads(ctx context.Context) error {
 	c, one := s.client, github.ListOptions{PerPage: 1}
 	_, _, contents := c.api.Repositories.ListCommits(ctx, c.owner, c.repo, &github.CommitsListOptions{ListOptions: one})

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// SummaryRoom is the size in bytes of the text that Tell puts into a step's summary: what is said after it, of a
-// comment that could not be posted, still fits.
+// SummaryRoom is the size in bytes of the text that Tell puts into a step's summary. It leaves room for a later line on
+// a comment that could not be posted.
 const SummaryRoom = summaryLimit - 8<<10
 
 // Result is what a gate tells GitHub.
@@ -28,7 +28,7 @@ type Result struct {
 	Comment, Summary func(limit int) string
 }
 
-// Tell sets the outputs of the step, writes its summary and one annotation, and brings the comment up to date.
+// Tell sets the outputs of the step, writes its summary and one annotation, and updates the comment.
 func (s *Session) Tell(ctx context.Context, r *Result) {
 	c := r.Comparison
 	regressed, improved, unsettled := c.Classes()
@@ -49,8 +49,8 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	s.status(ctx, c.Verdict)
 }
 
-// TellError says in the summary, the comment and the status that nothing was judged: those of an earlier run would go
-// on saying what was true of another commit. body renders the text in at most limit bytes.
+// TellError says in the summary, the comment and the status that nothing was judged: those of an earlier run would
+// otherwise stay, and describe another commit. body renders the text in at most limit bytes.
 func (s *Session) TellError(ctx context.Context, verdict comparison.Verdict, body func(limit int) string) {
 	if ctx.Err() != nil || s.client == nil {
 		return
@@ -66,8 +66,7 @@ func (s *Session) Fail(verdict comparison.Verdict, exitCode int, err error) {
 	s.log.Annotate(failureLevel, "explain: "+string(verdict), err.Error())
 }
 
-// verdict sets the outputs of that name and of the exit code: of several pull requests with one head those of the
-// worst.
+// verdict sets the outputs for the verdict and the exit code. If several pull requests have one head, the worst counts.
 func (s *Session) verdict(v comparison.Verdict, exitCode int) {
 	if s.worst == "" || comparison.Rank(v) > comparison.Rank(s.worst) {
 		s.output("verdict", string(v))
@@ -75,7 +74,7 @@ func (s *Session) verdict(v comparison.Verdict, exitCode int) {
 	}
 }
 
-// Comment puts a text about a comparison into the summary and on the pull request, and sets the output verdict and the
+// Comment writes a text about a comparison into the summary and the pull request, and sets the output verdict and the
 // status. body renders the text in at most limit bytes.
 func (s *Session) Comment(ctx context.Context, c *comparison.Comparison, body func(limit int) string) {
 	s.output("verdict", string(c.Verdict))
@@ -84,8 +83,8 @@ func (s *Session) Comment(ctx context.Context, c *comparison.Comparison, body fu
 	s.status(ctx, c.Verdict)
 }
 
-// status sets the commit status of the head, where one was asked for: of several pull requests with that head the
-// worst.
+// status sets the commit status of the head if one was asked for. If several pull requests have that head, the worst
+// counts.
 func (s *Session) status(ctx context.Context, v comparison.Verdict) {
 	if s.worst != "" && comparison.Rank(v) <= comparison.Rank(s.worst) {
 		return
@@ -106,7 +105,7 @@ func (s *Session) setStatus(ctx context.Context, state, text string) {
 	}
 }
 
-// against names the base that a verdict is against: two pull requests with one head have two.
+// against names the base of a verdict: two pull requests with one head have two bases.
 func (s *Session) against() string {
 	if s.Pull == nil {
 		return ""
@@ -114,8 +113,8 @@ func (s *Session) against() string {
 	return fmt.Sprintf(" on #%d against %s at %s", s.Number, oneLine(s.Pull.BaseRef, 40), short(s.Pull.BaseSHA))
 }
 
-// Pending says in the status of the head, where one was asked for, that nothing is known yet: what stands there may
-// have been earned against another base or by another policy.
+// Pending sets the head's commit status, if one was asked for, to pending: an earlier status may come from another base
+// or policy.
 func (s *Session) Pending(ctx context.Context) { s.setStatus(ctx, "pending", "being judged") }
 
 // commentOn is a comment on a comparison.
@@ -124,7 +123,7 @@ func commentOn(c *comparison.Comparison, body func(int) string) comment {
 	return comment{Verdict: c.Verdict, Changed: regressed+improved+unsettled > 0 || len(c.Structure) > 0, Body: body}
 }
 
-// inWorkspace is the path of a file in a folder as later steps name it, from the workspace; empty without a folder.
+// inWorkspace is the path of a file in a folder, relative to the workspace, for later steps; empty without a folder.
 func (s *Session) inWorkspace(folder, name string) string {
 	if folder == "" {
 		return ""
@@ -140,11 +139,11 @@ func (s *Session) inWorkspace(folder, name string) string {
 	return filepath.ToSlash(path)
 }
 
-// stamp of the numbers, which knows the head also where the event names a pull request by number only.
+// stamp of the numbers. It knows the head even if the event names a pull request by number only.
 func (s *Session) stamp() stamp {
 	st := s.Run.stamp()
 	st.HeadSHA = s.HeadSHA()
-	if s.measured != 0 { // its own judge may still be to come, and counts as new as this
+	if s.measured != 0 { // the gate of that run may still be to come, and counts as new as this
 		st.RunID, st.Attempt = s.measured, 1
 	}
 	return st
@@ -153,7 +152,7 @@ func (s *Session) stamp() stamp {
 // Measures is the run whose measurements are judged: this one, or on workflow_run the one that has finished.
 func (s *Session) Measures() int64 { return s.stamp().RunID }
 
-// annotate says the verdict in one line, and how much was checked: numbers and ids of metrics, no name of a capture.
+// annotate writes the verdict and how much was checked in one line: numbers and ids of metrics, no name of a capture.
 func (s *Session) annotate(c *comparison.Comparison) {
 	level := failureLevel
 	switch c.Verdict {
@@ -166,7 +165,7 @@ func (s *Session) annotate(c *comparison.Comparison) {
 	s.log.Annotate(level, "explain: "+string(c.Verdict), s.o.OneLine(c))
 }
 
-// post brings the comment up to date, and says in the log and the summary where it could not.
+// post updates the comment, and says in the log and the summary if it could not.
 func (s *Session) post(ctx context.Context, w comment) {
 	if s.Number == 0 || s.o.Mode == Never {
 		return

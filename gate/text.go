@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// oneLine makes text fit for a log line: control and format characters (newlines, terminal codes, bidirectional marks)
-// become blanks, and what is longer than max characters is cut.
+// oneLine makes text fit for a log line: it replaces control and format characters (newlines, terminal codes,
+// bidirectional marks) with blanks, and cuts the text at max characters.
 func oneLine(s string, max int) string {
 	var b strings.Builder
 	n := 0
@@ -23,7 +23,7 @@ func oneLine(s string, max int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// short is how a commit is printed.
+// short is a commit as it is printed.
 func short(sha string) string {
 	if len(sha) > 7 {
 		return sha[:7]

@@ -13,12 +13,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/limit"
 )
 
-// maxAnswer bounds an answer in bytes, artifacts included, which have their own, lower limit.
+// maxAnswer bounds an answer in bytes. That includes artifacts, which have a lower limit of their own.
 const maxAnswer = 128 << 20
 
-// transport adds the token, on the API's host only, and asks again if that is safe: GET, HEAD, PATCH and DELETE, and
-// what [repeatable] marks. An answer that means "later" becomes a [limited] error, so that nothing above it keeps a
-// clock of its own.
+// transport adds the token, on the API's host only, and repeats a request if that is safe: GET, HEAD, PATCH and DELETE,
+// and what [repeatable] marks. An answer that means "later" becomes a [limited] error, so that no caller needs a timer.
 type transport struct {
 	next  http.RoundTripper
 	tries *tries
@@ -56,7 +55,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// once sends a copy of the request, with its body from the start.
+// once sends a copy of the request and its body.
 func (t *transport) once(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), limit.Wait(requestTimeout))
 	out := req.Clone(ctx)
@@ -78,7 +77,7 @@ func (t *transport) once(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = &answer{ReadCloser: resp.Body, left: maxAnswer, done: cancel}
-	if resp.StatusCode >= 400 { // small, and its text decides what it means
+	if resp.StatusCode >= 400 { // small; its text says what it means
 		b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 		resp.Body.Close()
 		if err != nil {
@@ -89,7 +88,7 @@ func (t *transport) once(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// answer is a body that ends in an error where it is too long, and gives its time limit back when closed.
+// answer is a body that ends in an error if it is too long, and stops its time limit when closed.
 type answer struct {
 	io.ReadCloser
 	left int64
@@ -109,7 +108,7 @@ func (a *answer) Close() error {
 	return a.ReadCloser.Close()
 }
 
-// message is the text of an error answer, and whether it speaks of a secondary rate limit. The body stays readable.
+// message is the text of an error answer, and whether it names a secondary rate limit. The body stays readable.
 func message(resp *http.Response) (body string, secondary bool) {
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -121,7 +120,7 @@ func message(resp *http.Response) (body string, secondary bool) {
 		strings.Contains(body, "abuse-rate-limits")
 }
 
-// errNetwork is what is left of an error of the network once addresses are out of it.
+// errNetwork is an error of the network with all addresses removed.
 func errNetwork(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

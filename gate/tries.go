@@ -13,10 +13,10 @@ import (
 
 const (
 	maxTries = 3
-	// maxWait is the longest wait that is worth it in a job. If GitHub asks for more, asking sooner would only
-	// prolong the limit, so that the request is given up at once.
+	// maxWait is the longest wait that is worth it in a job. If GitHub asks for more, trying sooner would only prolong the
+	// limit, so the request fails at once.
 	maxWait = 60 * time.Second
-	// unstatedWait is what GitHub's documentation asks for where a secondary limit states no time.
+	// unstatedWait is what GitHub's documentation asks for if a secondary limit states no time.
 	unstatedWait = 60 * time.Second
 )
 
@@ -78,8 +78,8 @@ func (t *tries) later(resp *http.Response, err error) *limited {
 	}
 }
 
-// asked is how long GitHub asks to wait: Retry-After, in seconds or as a date, else the reset of a rate limit that is
-// used up. stated says whether there was a Retry-After.
+// asked is how long GitHub asks to wait: Retry-After, in seconds or as a date, else until the reset of a rate limit
+// that is used up. stated says whether there was a Retry-After.
 func (t *tries) asked(resp *http.Response) (d time.Duration, stated bool) {
 	if h := resp.Header.Get("Retry-After"); h != "" {
 		if s, err := strconv.ParseUint(h, 10, 31); err == nil {
@@ -98,9 +98,9 @@ func (t *tries) asked(resp *http.Response) (d time.Duration, stated bool) {
 	return 0, false
 }
 
-// wait waits before the next try; false if there is none. What GitHub asks for is kept, with up to a second on top,
-// so that jobs that were refused together do not come back together; if it does not say, it is 0.5 to 1.5 s, then
-// twice that.
+// wait waits before the next try; false if there is none. It waits as long as GitHub asks, plus up to a second so that
+// jobs that were refused together do not return together. If GitHub does not say, it waits 0.5 to 1.5 s, then twice
+// that.
 func (t *tries) wait(ctx context.Context, why *limited, try int) bool {
 	if try >= maxTries || why.asked > maxWait {
 		return false

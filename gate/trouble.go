@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// trouble is what GitHub, or the way to it, refused. Its text is one line, holds no token and no signed address, and
-// says which permission is missing if that is the likely reason.
+// trouble is what GitHub or the network refused. Its text is one line, holds no token and no signed address, and names
+// the missing permission if that is the likely reason.
 type trouble struct {
 	Doing  string // "read the comments of #7"
 	Status int    // of HTTP; 0 if there was no answer
@@ -27,8 +27,8 @@ func (e *trouble) Error() string {
 	return s
 }
 
-// trouble turns an error of a request into a [trouble]; a context that has ended stays what it is. permission is what
-// the request needs, as a workflow writes it.
+// trouble turns an error of a request into a [trouble]; the error of an ended context stays as it is. permission is
+// what the request needs, as a workflow writes it.
 func (c *client) trouble(doing, permission string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return context.Canceled
@@ -52,14 +52,14 @@ func (c *client) trouble(doing, permission string, err error) error {
 		t.Said = strings.ReplaceAll(t.Said, c.token, "***")
 	}
 	t.Said = strings.TrimSpace(t.Said)
-	// who may write to a locked conversation is not the job's to say
+	// the job cannot change who may write to a locked conversation
 	if later == nil && !strings.Contains(t.Said, "is locked") {
 		t.Remedy = c.remedy(t.Status, permission)
 	}
 	return t
 }
 
-// remedy says what to change where an answer means that the token may not.
+// remedy says what to change if the token lacks a permission.
 func (c *client) remedy(status int, permission string) string {
 	write := strings.HasSuffix(permission, ": write")
 	switch {
@@ -85,7 +85,7 @@ func (c *client) fromFork() bool {
 		c.run.Event != "pull_request_target"
 }
 
-// status of an error of a request; 0 if there was no answer.
+// status is the HTTP status of a request's error; 0 if there was no answer.
 func status(err error) int {
 	var later *limited
 	var answer *github.ErrorResponse
@@ -98,7 +98,7 @@ func status(err error) int {
 	return 0
 }
 
-// asLimited is the reason to try later in an error; nil if there is none.
+// asLimited is the [limited] error inside an error; nil if there is none.
 func asLimited(err error) *limited {
 	var later *limited
 	errors.As(err, &later)

@@ -13,15 +13,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/pattern"
 )
 
-// maxFolders bounds how many folders of the workspace are looked into for a checkout.
+// maxFolders bounds how many folders of the workspace are searched for a checkout.
 const maxFolders = 500
 
-// CheckTrusted refuses to work beside code of a stranger with a token that can write: on pull_request_target a checkout
-// of anything that is not the base branch, on workflow_run a checkout of a fork's commit. It looks at the workspace and
-// the folders right below it. The error says what to do instead. It is nil for every other event.
+// CheckTrusted refuses to work beside code of a stranger with a token that can write: on pull_request_target beside a
+// checkout of anything but the base branch, on workflow_run beside a checkout of a fork's commit. It looks at the
+// workspace and the folders right below it. The error says what to do instead. It is nil for every other event.
 //
-// The workspace itself must show that it is the base; a folder below it may be any other repository, and is refused
-// where it is the head of the pull request or its merge commit. So is either where it was that before: what ran then
+// The workspace itself must be a checkout of the base. A folder below it may be any other repository, but not the head
+// of the pull request or its merge commit. Both are also refused if they had such a commit checked out before: its code
 // ran beside the token.
 func (r *Run) CheckTrusted() error {
 	var theirs []string
@@ -38,7 +38,7 @@ func (r *Run) CheckTrusted() error {
 	if r.Workspace == "" {
 		return nil
 	}
-	// a commit that is not known equals none
+	// an unknown commit equals no other
 	theirs = slices.DeleteFunc(theirs, func(sha string) bool { return sha == "" })
 	if head, found := checkedOut(r.Workspace); found {
 		if hadCheckedOut(r.Workspace, theirs) {
@@ -101,8 +101,8 @@ func checkedOut(dir string) (sha string, found bool) {
 	return packedRef(filepath.Join(git, "packed-refs"), ref), true
 }
 
-// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty if it
-// cannot be told.
+// gitFolder is the .git folder of a checkout, and whether there is a checkout at all. It is empty if it cannot be
+// found.
 func gitFolder(dir string) (git string, found bool) {
 	git = filepath.Join(dir, ".git")
 	info, err := os.Stat(git)
@@ -122,14 +122,14 @@ func gitFolder(dir string) (git string, found bool) {
 	return filepath.Join(dir, target), true
 }
 
-// ofPull is what git notes where it checks a pull request out by its ref, whose merge commit no payload may know.
+// ofPull is what git notes when it checks out a pull request by its ref. The payload may not name that merge commit.
 var ofPull = pattern.New(`\bpull/[0-9]+/(head|merge)\b`)
 
-// maxReflog bounds what is read of git's notes, in bytes. A job's checkout has a few lines.
+// maxReflog bounds in bytes what is read of a reflog. A job's checkout has a few lines.
 const maxReflog = 1 << 20
 
-// hadCheckedOut says whether git notes that one of these commits, or the ref of a pull request, was checked out in a
-// folder: a job that measures the head and then the base has run the head's code all the same.
+// hadCheckedOut reports whether the reflog notes that one of these commits, or the ref of a pull request, was checked
+// out in a folder: a job that measures the head and then the base has still run the head's code.
 func hadCheckedOut(dir string, commits []string) bool {
 	git, _ := gitFolder(dir)
 	if git == "" {

@@ -13,8 +13,8 @@ import (
 
 const (
 	needComments = "pull-requests: write"
-	// maxPages bounds every list that is read to its end. A pull request with more than 5,000 comments has none of ours
-	// that could still be found.
+	// maxPages bounds every list that is read to its end. In a pull request with more than 5,000 comments ours cannot be
+	// found.
 	maxPages = 50
 	perPage  = 100
 )
@@ -27,7 +27,7 @@ type found struct {
 	marker
 }
 
-// upsert is one call of upsert: what is wanted, and how small it has to be.
+// upsert is one call of upsert: the wanted comment, and how small it must be.
 type upsert struct {
 	c      *client
 	number int
@@ -37,11 +37,11 @@ type upsert struct {
 	text   string
 }
 
-// upsert brings the comment with that key up to date, or writes it. Comments of others are never touched, whatever
-// marker they carry. Two jobs that race end with one comment, the newer run's.
+// upsert updates the comment with that key, or writes it. It never touches comments of others, whatever marker they
+// have. Two jobs that race end with one comment, the newer run's.
 //
-// A comment that says the same already is left alone where this very run wrote it; a newer run signs it again, else a
-// run between the two that comes late could still go back behind it.
+// A comment that already says the same stays as it is if this run wrote it. A newer run signs it again, or a late run
+// between the two could still overwrite it with older numbers.
 func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	if w.Mode == Never {
 		return posted{Action: commentSilent, Reason: "no comment: the mode is never"}
@@ -51,7 +51,7 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	}
 	u := &upsert{c: c, number: number, want: w, limit: CommentLimit,
 		marker: marker{CleanKey(w.Key), w.Stamp}}
-	// A comment that somebody deletes between the list and the edit is looked for once more.
+	// If somebody deletes the comment between the list and the edit, search once more.
 	for try := 1; ; try++ {
 		mine, err := u.list(ctx)
 		if err != nil {
@@ -81,7 +81,7 @@ func (u *upsert) body() string {
 	return u.marker.sign(u.text)
 }
 
-// shrink makes the text smaller, once.
+// shrink renders the text smaller, once; false if it did so already.
 func (u *upsert) shrink() bool {
 	if u.limit < CommentLimit {
 		return false
@@ -115,8 +115,8 @@ func (u *upsert) list(ctx context.Context) ([]found, error) {
 	return mine, nil
 }
 
-// update brings the oldest of our comments up to date and takes away the others, which jobs left that raced and were
-// killed. gone says that it was deleted meanwhile.
+// update updates the oldest of our comments and deletes the others, left by jobs that raced and were killed. gone says
+// that the oldest was deleted meanwhile.
 func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool) {
 	keep := mine[0]
 	for _, f := range mine {
@@ -135,8 +135,8 @@ func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool)
 	return p, gone
 }
 
-// happened reports whether the run of a stamp exists: a marker that somebody planted with a run that is yet to come
-// would stop every update. If runs cannot be read, the pull request says whose head is the newest.
+// happened reports whether the run of a stamp exists: a planted marker with a future run would stop every update. If
+// runs cannot be read, the pull request says whose head is the newest.
 func (u *upsert) happened(ctx context.Context, s stamp) bool {
 	run, _, err := u.c.api.Actions.GetWorkflowRunByID(ctx, u.c.owner, u.c.repo, s.RunID)
 	switch status(err) {
@@ -149,11 +149,11 @@ func (u *upsert) happened(ctx context.Context, s stamp) bool {
 	return err != nil || run.GetRunAttempt() >= s.Attempt && (s.HeadSHA == "" || run.GetHeadSHA() == s.HeadSHA)
 }
 
-// edit makes a comment say what is wanted; gone says that it is not there any more.
+// edit writes what is wanted into a comment; gone says that it no longer exists.
 func (u *upsert) edit(ctx context.Context, f found) (p posted, gone bool) {
 	for {
 		text, m, _ := readMarker(u.body())
-		m.stamp.Attempt = f.stamp.Attempt // attempts of one run follow each other
+		m.stamp.Attempt = f.stamp.Attempt // attempts of one run succeed each other
 		if text == f.text && m.String() == f.marker.String() {
 			return posted{Action: commentUnchanged, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
 		}
@@ -179,8 +179,8 @@ func (u *upsert) remove(ctx context.Context, id int64) {
 	}
 }
 
-// create writes the first comment. A try without an answer may have worked, so that the list is read again before the
-// next one.
+// create writes the first comment. A try without an answer may have worked, so it reads the list again before the next
+// one.
 func (u *upsert) create(ctx context.Context) posted {
 	for try := 1; ; try++ {
 		made, _, err := u.c.api.Issues.CreateComment(ctx, u.c.owner, u.c.repo, u.number,
@@ -204,7 +204,7 @@ func (u *upsert) create(ctx context.Context) posted {
 		if err != nil {
 			return refused(err)
 		}
-		if len(mine) > 0 { // ours after all, or that of a job beside us
+		if len(mine) > 0 { // ours after all, or that of a concurrent job
 			p, _ := u.update(ctx, mine)
 			if p.Action == commentUnchanged {
 				p.Action = commentCreated
@@ -214,8 +214,8 @@ func (u *upsert) create(ctx context.Context) posted {
 	}
 }
 
-// converge looks whether another job wrote the same comment at the same time. The older one stays, with the newer run's
-// text; every job deletes its own.
+// converge checks whether another job wrote the same comment at the same time. The older one stays, with the newer
+// run's text; every job deletes its own.
 func (u *upsert) converge(ctx context.Context, made posted) posted {
 	mine, err := u.list(ctx)
 	if err != nil || len(mine) == 0 || mine[0].id >= made.ID {
@@ -236,8 +236,7 @@ func (u *upsert) converge(ctx context.Context, made posted) posted {
 	return p
 }
 
-// wroteIt says whether a user is who the token belongs to. It asks GitHub once, and only when there is a marker to
-// judge.
+// wroteIt reports whether a user owns the token. It asks GitHub once, and only if there is a marker to check.
 func (c *client) wroteIt(ctx context.Context, u *github.User) bool {
 	if c.login == "" {
 		c.login = c.whoami(ctx)
@@ -247,11 +246,11 @@ func (c *client) wroteIt(ctx context.Context, u *github.User) bool {
 	return login != "" && strings.EqualFold(login, mine) && isBot == wantBot && (u.GetType() == "Bot") == wantBot
 }
 
-// actionsBot is who GITHUB_TOKEN is.
+// actionsBot is the login of GITHUB_TOKEN.
 const actionsBot = "github-actions[bot]"
 
-// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. If neither says,
-// it is taken for GITHUB_TOKEN's.
+// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. If neither says, it
+// is assumed to be that of GITHUB_TOKEN.
 func (c *client) whoami(ctx context.Context) string {
 	isApp := strings.HasPrefix(c.token, "ghs_") // no user is behind it
 	req, err := c.api.NewRequest(http.MethodPost, c.graphql, viewerQuery{"{viewer{login}}"})

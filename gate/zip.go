@@ -22,17 +22,17 @@ const (
 	maxName    = 512       // bytes of a path
 )
 
-// plainName is what an artifact of one file, which is no zip, is read as.
+// plainName is the name of an artifact of one file that is not a zip.
 const plainName = "report.json"
 
-// readZip reads the .json and .db files of a zip, sorted by name; of an artifact that upload-artifact stored as one
-// plain file, that one. What it reads was written by strangers: a path that leaves the archive, a link or a name twice
-// refuses the whole of it, and sizes are counted, never believed.
+// readZip reads the .json and .db files of a zip, sorted by name, or the one file of an artifact that upload-artifact
+// stored without a zip. Strangers wrote them: a path that leaves the archive, a link or a duplicate name makes it
+// refuse all of it, and it counts sizes instead of trusting headers.
 func readZip(b []byte) ([]File, error) {
 	if len(b) > maxZip {
 		return nil, fmt.Errorf("the zip has more than %d bytes", int64(maxZip))
 	}
-	if bytes.HasPrefix(b, []byte("{")) { // no zip begins so
+	if bytes.HasPrefix(b, []byte("{")) { // no zip begins like this
 		if len(b) > maxEntry {
 			return nil, fmt.Errorf("the file has more than %d bytes", int64(maxEntry))
 		}
@@ -50,7 +50,7 @@ func readZip(b []byte) ([]File, error) {
 		if err := checkEntry(f); err != nil {
 			return nil, err
 		}
-		// Where file systems fold case, two such names are one file.
+		// On file systems that fold case, two such names are one file.
 		if name := strings.ToLower(f.Name); seen[name] {
 			return nil, fmt.Errorf("the zip has %q twice", oneLine(f.Name, 80))
 		} else {
@@ -77,7 +77,7 @@ func readZip(b []byte) ([]File, error) {
 	return files, nil
 }
 
-// checkEntry refuses what no upload of ours contains.
+// checkEntry refuses entries that our uploads never contain.
 func checkEntry(f *zip.File) error {
 	name := strings.TrimSuffix(f.Name, "/")
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) || r == '\\' || r == ':' }

@@ -1,4 +1,4 @@
-// Package gitfile reads a file of a checkout as it is at another commit, by running git.
+// Package gitfile reads a file of a checkout at another commit, by running git.
 package gitfile
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/limit"
 )
 
-// ErrNotFound says that the ref is there and holds no such file.
+// ErrNotFound says that the ref exists and has no such file.
 var ErrNotFound = errors.New("not found")
 
-// Show returns the file at path, as it is at a ref, of at most most bytes.
+// Show returns the file at path, as it is at a ref, if it has at most most bytes.
 func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, ": \t\n") {
 		return nil, fmt.Errorf("%q is not a valid git ref", ref)
@@ -54,11 +54,11 @@ func Show(ctx context.Context, path, ref string, most int) ([]byte, error) {
 	return out, err
 }
 
-// usual is how long git may take: nothing is fetched.
+// usual bounds how long git may take: it fetches nothing.
 const usual = time.Minute
 
-// run is what git prints in a folder of a checkout. What the checkout's refs/replace say is the change's, and what is
-// not here is not fetched.
+// run returns what git prints in a folder of a checkout. It ignores refs/replace, which the change itself may have
+// written, and fetches no missing objects.
 func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	most := limit.Wait(usual)
 	ctx, cancel := context.WithTimeout(ctx, most)

@@ -13,7 +13,7 @@ import (
 // Commit is one commit of a log.
 type Commit struct {
 	SHA, Subject string
-	Files        []string // that it touches, from the root of the repository
+	Files        []string // that the commit touches, from the root of the repository
 }
 
 // MaxLog bounds the commits of a log.
@@ -24,8 +24,8 @@ func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
 	return log(ctx, dir, from, to, "--name-only", fmt.Sprintf("--max-count=%d", MaxLog))
 }
 
-// FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that
-// it was made on. None if to is not behind from.
+// FirstParents lists all commits behind from up to to, the newest last, without their files. Of a merge it follows the
+// first parent. It is empty if to is not behind from.
 func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
 	if _, err := run(ctx, dir, "merge-base", "--is-ancestor", from, to); err != nil {
 		return nil, nil
@@ -62,8 +62,8 @@ func log(ctx context.Context, dir, from, to string, args ...string) ([]Commit, e
 	return list, nil
 }
 
-// Owners says who owns files, by the text of a CODEOWNERS file: of each file the owners of the last pattern that
-// matches it, each owner once, in the order in which they come up.
+// Owners says who owns files, by the text of a CODEOWNERS file: the owners of the last pattern that matches each file,
+// each owner once, in order of appearance.
 func Owners(codeowners string, files []string) []string {
 	type rule struct {
 		match  *regexp.Regexp
@@ -73,7 +73,7 @@ func Owners(codeowners string, files []string) []string {
 	for line := range strings.SplitSeq(codeowners, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		fields := strings.Fields(line)
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "[") { // a section of GitLab's
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "[") { // a section heading of GitLab
 			continue
 		}
 		rules = append(rules, rule{pattern(fields[0]), fields[1:]})
@@ -97,8 +97,8 @@ func Owners(codeowners string, files []string) []string {
 	return list
 }
 
-// pattern is a line of CODEOWNERS as an expression: a name without a slash before its end matches at any depth, and
-// what matches a folder matches all below it.
+// pattern is a line of CODEOWNERS as an expression: a name without a slash before its end matches at any depth, and a
+// pattern that matches a folder matches all below it.
 func pattern(p string) *regexp.Regexp {
 	anchored := strings.Contains(strings.TrimSuffix(p, "/"), "/")
 	folder := strings.HasSuffix(p, "/")
@@ -133,13 +133,13 @@ func pattern(p string) *regexp.Regexp {
 		b.WriteString("(/.*)?$")
 	}
 	re, err := regexp.Compile(b.String())
-	if err != nil { // bytes of a name that are no UTF-8
+	if err != nil { // a name with bytes that are not UTF-8
 		return regexp.MustCompile(`^\b$`)
 	}
 	return re
 }
 
-// Resolve is the commit that a name stands for in the checkout at dir: a tag, a branch, the beginning of a commit.
+// Resolve is the commit that a tag, a branch or the beginning of a commit names in the checkout at dir.
 func Resolve(ctx context.Context, dir, name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return "", fmt.Errorf("%q is not a valid name of a commit", name)
@@ -154,7 +154,7 @@ func Resolve(ctx context.Context, dir, name string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Tracked reports whether git keeps the file at path: a change of the code can then change it.
+// Tracked reports whether git tracks the file at path, so that a change of the code can change it.
 func Tracked(ctx context.Context, path string) bool {
 	dir, name := filepath.Split(filepath.Clean(path))
 	_, err := run(ctx, filepath.Clean(dir), "ls-files", "--error-unmatch", "--", name)
