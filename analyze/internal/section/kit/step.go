@@ -204,7 +204,7 @@ func (s *Step) IdleLeft() int64 {
 	return s.Idle
 }
 
-// Names of the judged time.
+// What names the judged time.
 func (s *Step) What() string {
 	if s.Units > 0 {
 		return "step"
