@@ -166,9 +166,19 @@ func scratchIn(parent string) (dir string, done func(), err error) {
 		}
 		unlock, _ := lock(dir, true)
 		if _, err := os.Stat(dir); err == nil {
-			return dir, func() { os.RemoveAll(dir); unlock() }, nil
+			return dir, func() { remove(dir); unlock() }, nil
 		}
 		unlock() // another process removed it before it was locked
+	}
+}
+
+// remove deletes a scratch folder. It tries three times: the error that ended the writing, such as too many open files,
+// can meet the removal too. The next explain that writes here removes what is left.
+func remove(dir string) {
+	for range 3 {
+		if os.RemoveAll(dir) == nil {
+			return
+		}
 	}
 }
 

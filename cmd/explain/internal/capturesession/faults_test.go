@@ -103,7 +103,7 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 		{name: "no profiler in its folder", args: []string{"vllm", "--model", "m", "--mode", "moe", "--profiler-path", "nowhere"}, code: 2, says: "nowhere holds no sitecustomize.py"},
 		{name: "the server only fails", env: []string{"STANDIN=fault=http_500"}, args: server(), code: 3, says: "the load failed"},
 		{name: "the port is taken", args: server(), code: 3, says: "is taken or not allowed", before: takePort},
-		{name: "the trace cannot be analysed", keeps: leavesRecording, again: 3, args: []string{"--", "true", "bad.sqlite"}, code: 3, says: "what was recorded is in", before: badTrace},
+		{name: "the trace cannot be analysed", keeps: leavesRecording, again: 3, args: []string{"--", "true", "bad.sqlite"}, code: 3, says: "the recording is in", before: badTrace},
 		{name: "the server dies and its worker lives", env: []string{"STANDIN=start_fail=3,orphan=60"}, args: server(), code: 3, says: "are still running: sleep (pid "},
 		{name: "its last words are quoted", env: []string{"STANDIN=start_fail=3,orphan=60"}, args: server(), code: 3, says: "(before it was ready): ValueError: the script says so"},
 		{name: "not ready, with last words", args: []string{"--ready", "flag", "--ready-timeout", "1s", "--duration", "1s", "--grace", "200ms", "--", "sh", "-c", "echo loading shard 3 of 8; sleep 60"}, code: 3, says: "was not ready within 1s (the file does not exist): raise --ready-timeout, or see its log: loading shard 3 of 8"},

@@ -233,7 +233,7 @@ func steps() []scenario {
 				b.code(1, "pull_request", gatetest.PullEvent, nil)
 				b.label(app, "2026-02-01T00:00:00Z")
 				said := b.code(1, "pull_request", gatetest.PullEvent, nil)
-				b.want(said, `counts only where a person set it`)
+				b.want(said, `counts only if a person set it`)
 			}
 		}},
 		{"a label of somebody who may not accept", func(b *bench) {
