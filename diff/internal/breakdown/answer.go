@@ -14,9 +14,9 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Answer writes into the comparison, once its gates stand, what it comes to: the number of the gate that decided, and
-// what that number's change is made of. It is of the kind of unit that the headline is about, or, if that is of no
-// kind, of the one that most of the change comes from; the attribution becomes that of the same kind.
+// Answer writes the comparison's result, once its gates stand: the number of the gate that decided, and what makes up
+// that number's change. It takes the kind of unit of the headline or, if the headline has no kind, the one that
+// contributes most to the change; the attribution is set to the same kind.
 func (x *Parts) Answer() {
 	c := x.C
 	a := &c.Answer
@@ -80,11 +80,11 @@ func (x *Parts) answer() {
 	}
 }
 
-// fewCaptures a side are the least that are advised where a change is large and uncertain.
+// fewCaptures is the least number of captures a side that is advised if a change is large and uncertain.
 const fewCaptures = 3
 
 // settling says what would settle a comparison that is inconclusive because a unit's time changed by more than its rule
-// allows and not for certain; empty if it is not, or where captures of the same sort would settle nothing.
+// allows, but not for certain. It is empty otherwise, and if more captures of the same sort would settle nothing.
 func (x *Parts) settling() string {
 	c := x.C
 	if c.Verdict != comparison.Inconclusive || !c.Comparable || c.Has(comparison.SameCapture) ||
@@ -104,14 +104,14 @@ func (x *Parts) settling() string {
 	return need + " a side would tell: explain capture --pair --until-decided BASE HEAD"
 }
 
-// number fills in the number that decided, and returns its row, nil if a gate decided by another one. If a median
-// stands between two kinds of steps, the mean is the number, unless the median alone changed for certain.
+// number fills in the number that decided, and returns its row, or nil if the gate judged another number. If a median
+// lies between two kinds of steps, the mean is the number, unless only the median changed for certain.
 func (x *Parts) number(lead *story) *comparison.Row {
 	c, a := x.C, &x.C.Answer
 	row, gate := c.Headline()
 	if time := c.Row("unit.time.mean"); time != nil && gate != nil && gate.Verdict == comparison.Inconclusive ||
 		row != nil && row.Class == comparison.Unsettled && row.Unit != report.Nanoseconds {
-		row, gate = time, nil // a count that is not known stands in the reasons
+		row, gate = time, nil // the reasons name a count that is not known
 	}
 	if gate != nil {
 		a.Metric, a.From, a.To, a.Direction = gate.Metric, gate.Base, gate.Head, comparison.NotSettled
@@ -126,7 +126,7 @@ func (x *Parts) number(lead *story) *comparison.Row {
 		}
 		return nil
 	}
-	if c.Verdict == comparison.None { // what a study is of is the step
+	if c.Verdict == comparison.None { // a study is about the step
 		row = c.Row("unit.time.p50")
 	}
 	if row == nil {
@@ -143,7 +143,7 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	a.OfRow(row, c.Verdict)
 	if row.Class == comparison.Unsettled && slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
 		return g.Of(row) && (g.Class == comparison.Regressed && g.Verdict == comparison.Fail || g.Class == comparison.Improved)
-	}) { // by its parts
+	}) { // its parts decide
 		a.Direction = comparison.DirectionOf(row.Metric, comparison.Value(row.Delta))
 	}
 	if a.Direction == comparison.Unchanged {
@@ -163,8 +163,8 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	return row
 }
 
-// resolution is the loss from which on the gate of a row that passed would have failed, where the row did not change by
-// as much either way; else nil.
+// resolution is the smallest loss that the gate of a row would have failed. It is nil if no gate of the row passed, or
+// if the row changed by more than that either way.
 func resolution(c *comparison.Comparison, row *comparison.Row) *float64 {
 	for i := range c.Gates {
 		if g := &c.Gates[i]; g.Of(row) && g.Verdict == comparison.Pass && g.Resolution != nil && row.Ratio != nil &&
@@ -175,7 +175,7 @@ func resolution(c *comparison.Comparison, row *comparison.Row) *float64 {
 	return nil
 }
 
-// perKind is a kind of unit in words: decode step, batch 16.
+// perKind describes a kind of unit: decode step, batch 16.
 func perKind(k side.Kind) string {
 	phase, _, _ := strings.Cut(k.Phase, ":")
 	text := phase + " step"
@@ -194,10 +194,10 @@ func perKind(k side.Kind) string {
 	return text
 }
 
-// toldPart is the share of the change from which a cause has a row.
+// toldPart is the least share of the change for which a cause gets a row.
 const toldPart = 0.1
 
-// explain fills in the causes, and what goes with none of them. The rows close where closes is set.
+// explain fills in the causes, and the notes beside them. If closes is set, Rest makes the rows sum to the change.
 func (s *story) explain(a *comparison.Answer, closes bool) {
 	t := &s.C.Attribution
 	list, against := s.effects()
@@ -220,9 +220,8 @@ func (s *story) explain(a *comparison.Answer, closes bool) {
 	}
 }
 
-// effects are the causes of the change of the unit's time, those that explain most first. If the change itself is
-// not settled, one is named only if it is beyond the noise floor of the unit's time, or if its kernels
-// alone show the change.
+// effects returns the causes of the change of the unit's time, largest first. If the change itself is not settled, a
+// cause is named only if it exceeds the noise floor of the unit's time, or if its kernels alone show the change.
 func (s *story) effects() (list []comparison.AnswerRow, note string) {
 	a := &s.C.Attribution
 	if a.Base <= 0 || math.Abs(a.TotalDelta) < pairing.LeastPart*a.Base {
@@ -256,7 +255,7 @@ func (s *story) effects() (list []comparison.AnswerRow, note string) {
 	return list, note
 }
 
-// findings are the texts of structural findings of these identifiers.
+// findings returns the texts of the structural findings with these identifiers.
 func (x *Parts) findings(prefixes ...string) []string {
 	var list []string
 	for i := range x.C.Structure {
@@ -270,8 +269,8 @@ func (x *Parts) findings(prefixes ...string) []string {
 	return list
 }
 
-// waitRows are the idle time and the exposed copies: one row where a blocking call and its copy make the GPU wait, and
-// else a row each. Waiting for other streams and devices is a row of its own where it is a part of the change.
+// waitRows returns the idle time and the exposed copies: one row if a blocking call and its copy make the GPU wait,
+// else a row each. Waiting for other streams and devices gets its own row if it is a large enough part of the change.
 func (s *story) waitRows() []comparison.AnswerRow {
 	total := math.Abs(s.C.Attribution.TotalDelta)
 	idle, copies := s.part(comparison.ClassIdle).Delta, s.part(comparison.ClassCopy).Delta
@@ -303,7 +302,7 @@ func (s *story) waitRows() []comparison.AnswerRow {
 	return append(list, row)
 }
 
-// blocked are the blocking calls that come or go with idle time.
+// blocked returns the blocking calls that increase or decrease along with idle time.
 func (x *Parts) blocked(d float64) []string {
 	if x.part("sync").Delta*d <= 0 {
 		return nil
@@ -318,8 +317,8 @@ func (x *Parts) blocked(d float64) []string {
 	return list
 }
 
-// copied are the copies that come or go with a change of exposed copies, of each direction the pageable ones where the
-// change is theirs. A copy that the base never makes is news however seldom it is.
+// copied returns the copies that increase or decrease along with exposed copies; for each direction, only the pageable
+// ones if those changed. A copy that the base never makes is named however rare it is.
 func (x *Parts) copied(d float64) []string {
 	var list []string
 	for i := range x.C.Structure {
@@ -343,8 +342,7 @@ func (x *Parts) copied(d float64) []string {
 	return list
 }
 
-// idleRow says which of the causes of a part of the idle time changed most, where, and which calls of the host go with
-// it.
+// idleRow says which cause of this idle time changed most, where, and which host calls changed with it.
 func (s *story) idleRow(d float64, causes []string) comparison.AnswerRow {
 	row := comparison.AnswerRow{Delta: d, Part: comparison.AnswerIdle, What: "GPU idle"}
 	best, most := 0.0, ""

@@ -16,18 +16,18 @@ import (
 // Parts works out where a change comes from.
 type Parts struct {
 	C          *comparison.Comparison
-	Base, Head *side.Side // of the kind of unit that is attributed
+	Base, Head *side.Side // of the attributed kind of unit
 	Chosen     pairing.Chosen
-	MinShare   float64 // kernels below this share of the shorter unit go to others, 0..1
-	Top        int     // rows of kernels
+	MinShare   float64 // kernels below this share of the shorter unit are summed as others, 0..1
+	Top        int     // most rows of kernels
 
-	Floor float64 // change of the unit's time that noise alone hardly exceeds, a ratio of the base
+	Floor float64 // change of the unit's time that noise alone rarely exceeds, a ratio of the base
 
-	names map[string]string // as tables show kernels, by the full name
+	names map[string]string // display names of kernels, by full name
 }
 
-// Attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total
-// but for rounding, which Residual holds.
+// Attribute splits the change of the mean unit.time, ns. Every row is a difference of means, so the parts sum to the
+// total except for rounding, which Residual holds.
 func (x *Parts) Attribute() {
 	base, baseOthers := x.Base.Merged()
 	head, headOthers := x.Head.Merged()
@@ -90,9 +90,9 @@ func (x *Parts) Attribute() {
 	a.Residual = a.TotalDelta - fine
 }
 
-// hostRows split the change of idle time of cause host by what the launching thread did, and name the calls that
-// changed most. If the host's times do not sum to the cause, as on a device whose units the report does not split,
-// there are none.
+// hostRows splits the change of idle time caused by the host by what the launching thread did, and names the calls that
+// changed most. It adds nothing if the host's times do not sum to the cause, as on a device whose units the report does
+// not split.
 func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
 	host := x.part("host")
 	times := func(s *side.Side) []float64 {
@@ -138,10 +138,10 @@ func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count
 	}
 }
 
-// maxCalls bounds the calls of the host that an attribution names.
+// maxCalls is the most host calls that an attribution names.
 const maxCalls = 12
 
-// sumsTo reports whether parts sum to a total, but for the rounding of means.
+// sumsTo reports whether parts sum to a total, up to the rounding of means.
 func sumsTo(parts []float64, total float64) bool {
 	sum := 0.0
 	for _, p := range parts {

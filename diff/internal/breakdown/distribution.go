@@ -10,10 +10,10 @@ import (
 
 const (
 	distributionBins = 40
-	distributionTail = 0.99 // of the slower side: what lies above is counted in the last bin
+	distributionTail = 0.99 // quantile of the slower side; the last bin counts all units above it
 )
 
-// Distribution counts the units that both sides' reports list.
+// Distribution counts the units that both sides' reports list, in bins of unit.time, ns.
 func (x *Parts) Distribution() {
 	base, head := x.Base.UnitTimes(), x.Head.UnitTimes()
 	for _, s := range []struct {
@@ -59,13 +59,13 @@ func (x *Parts) Distribution() {
 	x.C.Distribution = d
 }
 
-// Bounds of what a comparison lists of single units: captures of a side, and units of a capture.
+// Limits on the single units that a comparison lists: captures of a side, and units of a capture.
 const (
 	maxCaptures     = 16
 	maxCaptureUnits = 400
 )
 
-// captureUnits are the units that a capture's report lists, every k-th if there are many.
+// captureUnits returns the units that a capture's report lists, every k-th if there are many.
 func captureUnits(name string, v *side.View) comparison.CaptureUnits {
 	list := comparison.CaptureUnits{Side: name, Name: v.C.Report.Trace.Name, Count: int64(len(v.Units)),
 		Times: []float64{}}

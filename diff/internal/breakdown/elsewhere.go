@@ -12,14 +12,14 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// maxElsewhere bounds what is listed that the compared units do not have.
+// maxElsewhere limits what is listed from outside the compared units.
 const maxElsewhere = 2
 
-// leastBlocking is from how often in a capture a blocking call is news: one is made when a program ends.
+// leastBlocking is how often a capture must make a blocking call before it is named: a program makes one as it ends.
 const leastBlocking = 3
 
-// elsewhere names work that only the head does, outside of the units that were compared: a kernel or a blocking call in
-// steps of another kind, or between them. It looks at the captures as a whole.
+// elsewhere names work that only the head does, outside the compared units: a kernel or a blocking call in steps of
+// another kind, or between steps. It looks at the captures as a whole.
 func (x *Parts) elsewhere(text string) string {
 	base, rest := kernelShares(x.Base)
 	head, _ := kernelShares(x.Head)
@@ -28,9 +28,9 @@ func (x *Parts) elsewhere(text string) string {
 		share float64
 	}
 	var list []found
-	for name, share := range head { // in any order
+	for name, share := range head { // order does not matter
 		if x.C.Depth != comparison.DepthKernel {
-			break // CUDA graphs hide kernels of a side
+			break // CUDA graphs hide kernels of one side
 		}
 		_, before := base[name]
 		if !before && share >= namedShare && share > rest && !x.replaces(name) && !strings.Contains(text, x.shown(name)) {
@@ -56,15 +56,15 @@ func (x *Parts) elsewhere(text string) string {
 	return "in the whole capture " + strings.Join(texts, ", ")
 }
 
-// replaces reports whether a kernel of the head stands for one of the base.
+// replaces reports whether a kernel of the head replaces one of the base.
 func (x *Parts) replaces(name string) bool {
 	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
 		return k.HeadName != nil && comparison.Value(k.HeadName) == name && k.BaseName != nil
 	})
 }
 
-// kernelShares are the shares of all kernel time by kernel, 0..1, averaged over the captures of a side. rest is the
-// largest share that a kernel can have that no report names; 0 if they name all.
+// kernelShares returns each kernel's share of all kernel time, 0..1, averaged over the captures of a side. rest is the
+// largest share that a kernel not named in the reports can have; 0 if they name all.
 func kernelShares(s *side.Side) (shares map[string]float64, rest float64) {
 	shares = map[string]float64{}
 	for _, c := range s.Captures {
@@ -83,8 +83,8 @@ func kernelShares(s *side.Side) (shares map[string]float64, rest float64) {
 	return shares, rest
 }
 
-// blockingCalls are the calls of a side that wait for the GPU and that one capture has at least so often, in the order
-// of their names.
+// blockingCalls returns the names, sorted, of a side's calls that wait for the GPU and that a capture makes at least
+// least times.
 func blockingCalls(s *side.Side, least float64) []string {
 	var names []string
 	for _, c := range s.Captures {
@@ -99,7 +99,7 @@ func blockingCalls(s *side.Side, least float64) []string {
 	return names
 }
 
-// ofEvidence writes what a comparison of evidence came to: which numbers got worse, better, and are not settled.
+// ofEvidence writes the result of a comparison of evidence: which numbers got worse, better, and are not settled.
 func (x *Parts) ofEvidence() {
 	texts := map[comparison.Class][]string{}
 	for i := range x.C.Primary {

@@ -14,9 +14,9 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// computeRows are the causes of a change of compute time. All kernels are one where their common shift has the sign of
-// the change and explains at least half of it; kernels of one category are one where they
-// hold at least half of the change and no kernel of them does.
+// computeRows returns the causes of a change of compute time. All kernels share one row if their common shift has the
+// sign of the change and explains at least half of it. The kernels of one category share one row if together they make
+// up at least half of the change and no single kernel does.
 func (s *story) computeRows() []comparison.AnswerRow {
 	class := s.part(comparison.ClassCompute)
 	d := class.Delta
@@ -47,11 +47,11 @@ func (s *story) computeRows() []comparison.AnswerRow {
 	return rows
 }
 
-// guessClocks asks for what moves all kernels of a device alike.
+// guessClocks names what usually slows or speeds up all kernels of a device alike.
 const guessClocks = " (clocks, power or temperature?)"
 
-// shiftText says that all kernels changed alike, and whether the GPU's clock did: no clock is lower in a few steps, or
-// in one kind of step alone.
+// shiftText says that all kernels changed alike, and whether the GPU's clock did. If only a few steps or one kind of
+// step changed, the clock is not the cause.
 func (s *story) shiftText(shift float64) string {
 	word := more(shift, "slower", "faster")
 	if !s.inMost() {
@@ -73,7 +73,7 @@ func (s *story) shiftText(shift float64) string {
 	return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
 }
 
-// kernelRows are the changes of compute kernels, the largest first: a kernel and what replaced it are one.
+// kernelRows returns the changes of compute kernels, the largest first; a kernel and its replacements share a row.
 func (s *story) kernelRows() []comparison.AnswerRow { return s.kernelRowsBut("") }
 
 func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
@@ -119,12 +119,12 @@ func (s *story) kernelRowsBut(category string) []comparison.AnswerRow {
 	return list
 }
 
-// mostOfAll names one of several kernels.
+// mostOfAll names the kernel that changed most of several.
 func (*story) mostOfAll(r *comparison.AnswerRow) string {
 	return "most of all " + strings.TrimPrefix(r.What, "kernel ") + " (" + delta(r.Delta) + ")"
 }
 
-// categoryRow is the change of all kernels of a category.
+// categoryRow returns the change of all kernels of a category.
 func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
 	row := comparison.AnswerRow{Delta: c.Delta, Part: comparison.AnswerKernels,
 		What: c.ID + " kernels " + unit.Change(c.Delta/max(c.Base, 1))}
@@ -142,7 +142,7 @@ func (s *story) categoryRow(c *comparison.AttributionRow) comparison.AnswerRow {
 
 const splitWord = " replaced by "
 
-// splits counts the kernels that a paired kernel was replaced by, and sums their changes.
+// splits counts the kernels that replaced a paired kernel, and sums their changes, ns.
 func (x *Parts) splits(k *comparison.Kernel) (n int, sum float64) {
 	n, sum = 1, k.Delta
 	for i := range x.C.Kernels {
@@ -154,7 +154,7 @@ func (x *Parts) splits(k *comparison.Kernel) (n int, sum float64) {
 	return n, sum
 }
 
-// category is the one that at least half of a change of compute time comes from, or nil.
+// category returns the category that makes up at least half of a change of compute time, or nil.
 func (x *Parts) category(d float64) *comparison.AttributionRow {
 	var best *comparison.AttributionRow
 	for i := range x.C.Attribution.Rows {
@@ -168,8 +168,8 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 	return best
 }
 
-// kernelRow names a kernel, what replaced it, whether it runs more often or takes longer, where in the step, and what
-// changed in its launches. k is nil if nothing more is known of it.
+// kernelRow names a kernel, its replacement, whether it runs more often or takes longer, where in the step, and what
+// changed in its launches. k is nil if nothing more is known of the kernel.
 func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) comparison.AnswerRow {
 	row := comparison.AnswerRow{Delta: r.Delta, Part: comparison.AnswerKernel, What: "kernel " + s.pairName(r.ID)}
 	if k != nil && k.Launch != "" {
@@ -189,7 +189,7 @@ func (s *story) kernelRow(r *comparison.AttributionRow, k *comparison.Kernel) co
 	return row
 }
 
-// pairName is the name of a kernel, or of one and what replaced it, as tables have them.
+// pairName returns the display name of a kernel, or of a kernel and its replacement.
 func (x *Parts) pairName(id string) string {
 	var names []string
 	for _, n := range strings.Split(id, " → ") {
@@ -198,7 +198,7 @@ func (x *Parts) pairName(id string) string {
 	return strings.Join(names, " → ")
 }
 
-// kernelID is the attribution row's id of a kernel row.
+// kernelID returns the id that a kernel's attribution row has.
 func kernelID(k *comparison.Kernel) string {
 	switch {
 	case k.BaseName == nil:
@@ -209,11 +209,11 @@ func kernelID(k *comparison.Kernel) string {
 	return comparison.Value(k.BaseName) + " → " + comparison.Value(k.HeadName)
 }
 
-// longName is the length in characters from which a sentence has less of a name than tables.
+// longName is the length, in bytes, above which a sentence shortens a kernel's display name.
 const longName = 40
 
-// shown is a kernel's name as tables have it, and if that is long as short as tells it from all others: without its
-// template's arguments, or with a part of them.
+// shown returns a kernel's display name; a long one is shortened as far as it stays unique: without its template
+// arguments, or with part of them.
 func (x *Parts) shown(name string) string {
 	if x.names == nil {
 		x.names = brief(x.Base.DisplayNames(), x.Head.DisplayNames())
@@ -224,7 +224,7 @@ func (x *Parts) shown(name string) string {
 	return wording.Shorten(name, 60)
 }
 
-// brief are short names by the full ones, no two of them alike.
+// brief returns short names by full name, all different.
 func brief(sides ...map[string]string) map[string]string {
 	display := map[string]string{}
 	for _, names := range sides {

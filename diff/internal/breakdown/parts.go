@@ -16,16 +16,16 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Bounds of the rules that name the parts of a change.
+// Limits of the rules that name the parts of a change, as ratios unless noted.
 const (
-	causePart   = 0.25  // of the change of the unit's time, from which a part is named
-	causeCall   = 0.10  // change per call of the API from which it is named
-	commonLeast = 0.015 // shift of all kernels from which it is named
-	commonAlike = 0.01  // of a kernel from the shift of all, ln, at which it still shifted alike
-	commonShare = 0.80  // of the compute time must have shifted alike
-	commonKinds = 5     // kernels that it takes to say so
-	clockAlike  = 0.005 // by how much the clocks may differ from what all kernels changed by, or from the base's
-	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
+	causePart   = 0.25  // least share of the change of the unit's time for a part to be named
+	causeCall   = 0.10  // least change per API call for it to be named
+	commonLeast = 0.015 // least shift of all kernels for it to be named
+	commonAlike = 0.01  // most distance (ln) from the common shift at which a kernel still counts as shifted alike
+	commonShare = 0.80  // least share of the compute time that must have shifted alike
+	commonKinds = 5     // least number of kernels that must have shifted alike
+	clockAlike  = 0.005 // most by which the clocks may differ from the shift of all kernels, or from the base's
+	namedShare  = 0.01  // least share of the unit's time for a replaced kernel to be named
 )
 
 // settled reports whether the time of the unit is known to have changed.
@@ -34,8 +34,8 @@ func (x *Parts) settled() bool {
 	return c == comparison.Regressed || c == comparison.Improved
 }
 
-// ownEvidence reports whether a change of compute time is one that its kernels alone show: all of them moved alike,
-// or one that makes up a part of it is known to have changed.
+// ownEvidence reports whether the kernels alone show a change of compute time: all of them shifted alike, or one that
+// makes up a large enough part of the change is known to have changed.
 func (x *Parts) ownEvidence(d float64) bool {
 	if shift, ok := x.common(); ok && shift*d > 0 {
 		return true
@@ -69,12 +69,12 @@ func (x *Parts) classChange(id string) string {
 
 func delta(v float64) string { return unit.Delta(v, report.Nanoseconds) }
 
-// count is a number of runs or calls in a unit, with three digits where it is a mean.
+// count formats a number of runs or calls in a unit, with three digits if it is a mean.
 func count(v float64) string {
 	return strconv.FormatFloat(v, 'g', max(3, len(strconv.Itoa(int(math.Abs(v))))), 64)
 }
 
-// more is the word for a change of a time or a count.
+// more picks the word for a change of a time or a count.
 func more(d float64, up, down string) string {
 	if d > 0 {
 		return up
@@ -82,8 +82,8 @@ func more(d float64, up, down string) string {
 	return down
 }
 
-// hostText says what the launching thread does longer, or shorter, where the captures tell and it is a part of the
-// change worth naming.
+// hostText says what the launching thread does longer or shorter, if the captures show it and it is a large enough part
+// of the change.
 func (x *Parts) hostText(d float64) string {
 	var cause, call *comparison.AttributionRow
 	for i := range x.C.Attribution.Rows {
@@ -109,13 +109,13 @@ func (x *Parts) hostText(d float64) string {
 	return delta(cause.Delta) + " " + hostWords[cause.ID]
 }
 
-// hostWords say what the launching thread does. A cause that the capture does not tell (unknown) has no words.
+// hostWords say what the launching thread does. The cause "unknown" has no words.
 var hostWords = map[string]string{
 	"api": "in CUDA calls other than launches", "profiler": "of the profiler itself",
 	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",
 }
 
-// blockingCall names the blocking call that the host spends most more time in, or less, in a unit.
+// blockingCall names the blocking call whose time per unit grew most, or fell most.
 func (x *Parts) blockingCall(d float64) string {
 	var most *comparison.API
 	cost := func(a *comparison.API) float64 {
@@ -140,7 +140,7 @@ func (x *Parts) blockingCall(d float64) string {
 	return what + most.Name + ", " + calls
 }
 
-// callText names the two launch or copy calls whose time per unit, calls × mean, changed most, of those that changed
+// callText names the two launch or copy calls whose time per unit (calls × mean) changed most, among those that changed
 // per call.
 func (x *Parts) callText(d float64) []string {
 	var list []*comparison.API
@@ -168,14 +168,14 @@ func (x *Parts) callText(d float64) []string {
 	return texts
 }
 
-// common finds a shift that most kernels share: the median of the changes per run, weighted with time, if kernels with
-// commonShare of the compute time changed by that much to within a quarter of it.
+// common finds a shift that most kernels share, as a ratio: the median of the changes per run, weighted by time. ok is
+// false unless kernels with commonShare of the compute time changed by that much, within a quarter of it.
 func (x *Parts) common() (shift float64, ok bool) {
 	middle, alike, kinds := x.shifted()
 	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare
 }
 
-// shifted is the median change per run of the kernels that both sides run, weighted with time, ln; the share of the
+// shifted returns the median change per run (ln) of the kernels that both sides run, weighted by time; the share of the
 // base's compute time that changed by about as much, 0 to 1; and how many kernels did.
 func (x *Parts) shifted() (middle, alike float64, kinds int) {
 	base, _ := x.Base.Merged()
@@ -213,8 +213,8 @@ func (x *Parts) shifted() (middle, alike float64, kinds int) {
 	return middle, alike, kinds
 }
 
-// unmoved is a kind of unit, of those that both sides run, whose kernels did not change by about as much as those of
-// this one: what the clock of a device does, all of its kinds feel. Nil if there is none.
+// unmoved returns another kind of unit that both sides run and whose kernels did not change by about as much, or nil. A
+// change of the device's clock would affect all kinds.
 func (x *Parts) unmoved(shift float64) *pairing.Kind {
 	for i := range x.Chosen.Kinds {
 		k := &x.Chosen.Kinds[i]
@@ -242,7 +242,7 @@ func (s *story) inMost() bool {
 	return median == nil || median.Delta == nil || comparison.Value(median.Delta)*total > total*total*medianMoved
 }
 
-// structural adds the first findings about structure that the text does not name yet.
+// structural returns up to three structural findings that the text does not name yet.
 func (x *Parts) structural(text string) string {
 	var list []string
 	for i := range x.C.Structure {
@@ -253,7 +253,7 @@ func (x *Parts) structural(text string) string {
 		if s.ID == comparison.FoundLaunches && slices.ContainsFunc(x.C.Structure, func(o comparison.Structural) bool {
 			return o.ID == comparison.FoundGraphs || o.ID == comparison.FoundStorm
 		}) {
-			continue // said there
+			continue // named there
 		}
 		if d, ok := strings.CutPrefix(s.ID, comparison.FoundCopies+"/"); ok && len(x.findings(comparison.FoundPageable+"/"+d)) > 0 {
 			continue // likewise
@@ -263,7 +263,7 @@ func (x *Parts) structural(text string) string {
 	return strings.Join(list, ", ")
 }
 
-// replaced names the largest kernel that another one stands for, if it takes a share of the unit and is not named yet.
+// replaced names the largest replaced kernel, if it takes enough of the unit and is not named yet.
 func (x *Parts) replaced(text string) string {
 	best, most, n, word := "", 0.0, 0, "renamed"
 	for i := range x.C.Kernels {
@@ -273,7 +273,7 @@ func (x *Parts) replaced(text string) string {
 			continue
 		}
 		if strings.Contains(text, x.shown(comparison.Value(k.BaseName))+splitWord) {
-			continue // said there
+			continue // named there
 		}
 		n++
 		if !pairing.Renamed(k) {

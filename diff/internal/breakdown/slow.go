@@ -7,19 +7,19 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// slowSteps are what few units add to a side: "3 of 64 steps took 6 times as long".
+// slowSteps describes what a few slow units add to a side: "3 of 64 steps took 6 times as long".
 type slowSteps struct {
 	Units int     // that took more than twice the median
 	Of    int     // units looked at
-	Times float64 // their mean over the median of the side; 0 if there are none
-	Every int     // they come at even distances: 8 says "1 in 8"; 0: they do not, or are fewer than 3
+	Times float64 // their mean over the side's median; 0 if there are none
+	Every int     // their even distance: 8 says "1 in 8"; 0 if distances differ, or there are fewer than 3
 }
 
-// stalled is how many times the median makes a stall.
+// stalled is the multiple of the median above which a unit is a stall.
 const stalled = 2
 
-// stallsOf describes the slow units of one capture, in the order in which they ran. Distances are even where none
-// differs from their median by more than a quarter of it and more than 1.
+// stallsOf describes the slow units of one capture, in run order. Distances are even if none differs from their median
+// by more than a quarter of it and by more than 1.
 func stallsOf(units []float64) slowSteps {
 	e := slowSteps{Of: len(units)}
 	middle := significance.Median.Of(slices.Clone(units))
@@ -48,8 +48,8 @@ func stallsOf(units []float64) slowSteps {
 	return e
 }
 
-// slowUnits are the units of one capture that lie apart above the others: beyond the median by 2 % of it and by six
-// times the median distance from it. sum is by how much they do in all, middle the median.
+// slowUnits finds the slow units of one capture: those above the median by more than 2 % of it and by more than six
+// times the median distance from it. sum is their total excess, middle the median.
 func slowUnits(units []float64) (n int, sum, middle float64) {
 	middle = significance.Median.Of(slices.Clone(units))
 	far := make([]float64, len(units))

@@ -10,14 +10,14 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Step lays the units of both sides beside each other, position by position. Rows sum to the change of the mean unit:
-// what a side has and the other has not is a row of its own.
+// Step aligns the units of both sides, position by position. Rows sum to the change of the mean unit, ns: a kernel that
+// only one side has gets its own row.
 func (x *Parts) Step() {
 	base, head := x.Base.Sequence(), x.Head.Sequence()
 	if base == nil || head == nil || base.Device != head.Device {
 		return
 	}
-	names := map[string]string{} // of the head, where another name of the base stands for it
+	names := map[string]string{} // by the head's name: the base's other name for the kernel
 	bw, _ := x.Base.Merged()
 	hw, _ := x.Head.Merged()
 	for _, p := range pairing.Kernels(bw, hw) {
@@ -32,7 +32,7 @@ func (x *Parts) Step() {
 	x.C.Step = x.step(base, head, of)
 }
 
-// step is the change from one sequence to another, of which of is the base's position by the head's, or -1.
+// step is the change between two sequences. of holds, for each position of the head, the base's position, or -1.
 func (x *Parts) step(base, head *side.Sequence, of []int32) *comparison.Step {
 	s := &stepper{base: base, head: head, parts: x, names: map[string]int{}}
 	s.out = &comparison.Step{Device: base.Device, Base: base.Time, Head: head.Time, Delta: head.Time - base.Time,
@@ -50,10 +50,10 @@ func (x *Parts) step(base, head *side.Sequence, of []int32) *comparison.Step {
 type stepper struct {
 	base, head *side.Sequence
 	out        *comparison.Step
-	// By position, and one more for the end: the row.
+	// The row of each position, and of the end as the last.
 	baseRow, headRow []int
 	parts            *Parts
-	names            map[string]int // places in out.Names
+	names            map[string]int // index in out.Names
 }
 
 func (s *stepper) name(text string) *int {
@@ -66,7 +66,7 @@ func (s *stepper) name(text string) *int {
 	return &n
 }
 
-// rows are the pairs in the order of the head; what was removed comes behind what runs before it in the base.
+// rows lists the pairs in the head's order; a removed kernel follows the kernel that runs before it in the base.
 func (s *stepper) rows(of []int32) {
 	type pair struct{ base, head int }
 	back := make([]int, len(s.base.Positions))
@@ -79,7 +79,7 @@ func (s *stepper) rows(of []int32) {
 		}
 	}
 	var list []pair
-	removed := func(from int) { // what follows a position of the base, until one that is paired
+	removed := func(from int) { // from this position of the base up to the next paired one
 		for i := from; i < len(back) && back[i] < 0; i++ {
 			list = append(list, pair{i, -1})
 		}
@@ -143,7 +143,7 @@ func (s *stepper) row(b, h int) comparison.StepRow {
 	return r
 }
 
-// between is the row of two positions.
+// between returns the row of two positions.
 func between(base, head *side.Position) comparison.StepRow {
 	r := comparison.StepRow{Positions: 1, BaseStart: base.Start, HeadStart: head.Start, BaseGap: base.Idle(),
 		HeadGap: head.Idle(), BaseCopies: base.Copies, HeadCopies: head.Copies, BaseKernel: base.Alone,
@@ -166,11 +166,11 @@ func sign(v float64) float64 {
 	return 1
 }
 
-// keptRows are those with most change, which folding leaves alone.
+// keptRows is the number of rows with the largest change, which are never folded.
 const keptRows = 100
 
-// fold puts neighbours of one category together if there are too many rows: pairs, of which the ones with most
-// change stay rows of their own. If that is not enough, so many neighbours each.
+// fold joins neighbours of one category and stream if there are too many rows; the pairs that changed most keep rows of
+// their own. If that is not enough, it joins larger and larger groups of any category.
 func (s *stepper) fold() {
 	rows := s.out.Rows
 	if len(rows) <= comparison.MaxStepRows {
@@ -188,7 +188,7 @@ func (s *stepper) fold() {
 		kept[i] = true
 	}
 	to := make([]int, len(rows))
-	for each := 1; ; each *= 2 { // each: neighbours of any category, in groups of so many
+	for each := 1; ; each *= 2 { // groups of up to this many neighbours, of any category
 		var out []comparison.StepRow
 		for i := range rows {
 			if i > 0 && !kept[i] && !kept[i-1] &&
@@ -236,7 +236,7 @@ func join(r, next *comparison.StepRow) {
 	}
 }
 
-// idle tells what changed in every step from what happens in some.
+// idle separates what changed in every step from what happens in some.
 func (s *stepper) idle() {
 	for i := range s.out.Rows {
 		r := &s.out.Rows[i]
@@ -246,15 +246,15 @@ func (s *stepper) idle() {
 	s.out.Sporadic = s.out.Idle - s.out.Systematic
 }
 
-// Bounds of the story of a step.
+// Limits on what a step lists.
 const (
 	maxStretches   = 5
-	leastStretch   = 0.002 // of the shorter unit
+	leastStretch   = 0.002 // share of the shorter unit
 	maxStepHiccups = 16
 )
 
-// stretches finds the neighbours that changed most in every step, gaps and kernels apart: each time the stretch whose
-// sum less the mean change of all positions is largest (J. Kadane's algorithm), so that it is where change is dense.
+// stretches finds the neighbours that changed most in every step, gaps and kernels apart. It repeatedly takes the
+// stretch whose sum less the mean change of all positions is largest (J. Kadane's algorithm), where change is dense.
 func (s *stepper) stretches() {
 	least := leastStretch * min(s.out.Base, s.out.Head)
 	for _, part := range []string{comparison.PartGap, comparison.PartKernel} {
@@ -289,7 +289,7 @@ func (s *stepper) stretches() {
 	s.out.Stretches = s.out.Stretches[:min(len(s.out.Stretches), maxStretches)]
 }
 
-// densest is the stretch of values, each less the toll, with the largest sum; sum is of the values themselves.
+// densest finds the stretch of values, each less toll, with the largest sum; the returned sum is that of the values.
 func densest(values []float64, toll float64) (from, to int, sum float64) {
 	best, run, start := 0.0, 0.0, 0
 	for i, v := range values {
@@ -309,7 +309,7 @@ func densest(values []float64, toll float64) (from, to int, sum float64) {
 	return from, to, sum
 }
 
-// hiccups of both sides by row, the longest first.
+// hiccups lists the hiccups of both sides by row, the longest first.
 func (s *stepper) hiccups() {
 	list := func(x *side.Sequence, row []int) []comparison.Hiccup {
 		var out []comparison.Hiccup

@@ -13,22 +13,22 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// story is what happened to the units of one kind.
+// story describes what happened to the units of one kind.
 type story struct {
 	*Parts
-	what   string           // of units that are of a kind of the head alone: what they are; empty for a kind of both sides
-	class  comparison.Class // of the kind's time; empty if what is not
-	weight float64          // of the change in the base's work, ns
+	what   string           // describes units of a kind that one side lacks; empty for a kind of both sides
+	class  comparison.Class // of the kind's time; empty if what is set
+	weight float64          // change of the base's work, ns
 }
 
-// Bounds of the story.
+// Limits on the stories.
 const (
 	mostKinds = 4    // kinds of unit
-	namedKind = 0.02 // of the head's unit time, from which a kind that the base lacks is named
+	namedKind = 0.02 // least share of the side's unit time for a kind that the other side lacks to be named
 )
 
-// stories are those of the kind that leads the headline, of the others that got slower, and of the head's units that
-// the base does not run in that form, those that change the base's work most first. There is at least one.
+// stories returns at least one story: of the kind that leads the headline, of the other kinds that got slower, and of
+// the kinds that only one side runs in that form, those that change the base's work most first.
 func (x *Parts) stories() []*story {
 	row, _ := x.C.Headline()
 	var lead *story
@@ -59,7 +59,7 @@ func (x *Parts) stories() []*story {
 	slices.SortStableFunc(list, func(a, b *story) int { return cmp.Compare(sign*b.weight, sign*a.weight) })
 	moved := len(list) > 0 && row != nil && row.Metric == comparison.MetricWork && comparison.Real(row) ||
 		slices.ContainsFunc(list, func(s *story) bool { return s.class != "" })
-	if lead == nil && !moved { // what is told is of the kind with most time
+	if lead == nil && !moved { // the kind with most time leads
 		lead = &story{Parts: x, class: timeClass(x.rowsOf(x.Chosen.Kind))}
 	}
 	if lead != nil {
@@ -68,7 +68,7 @@ func (x *Parts) stories() []*story {
 	return list[:min(len(list), mostKinds)]
 }
 
-// rowsOf are the primary rows of a kind.
+// rowsOf returns the primary rows of a kind.
 func (x *Parts) rowsOf(k side.Kind) []comparison.Row {
 	var list []comparison.Row
 	for i := range x.C.Primary {
@@ -79,8 +79,8 @@ func (x *Parts) rowsOf(k side.Kind) []comparison.Row {
 	return list
 }
 
-// timeClass is what median and mean of unit.time say together: of two that disagree, the one that is known to have
-// changed.
+// timeClass joins the classes of the median and the mean of unit.time: if they disagree, the one that is known to have
+// changed counts.
 func timeClass(rows []comparison.Row) comparison.Class {
 	found := map[comparison.Class]bool{}
 	for i := range rows {
@@ -99,7 +99,7 @@ func timeClass(rows []comparison.Row) comparison.Class {
 	return comparison.Unsettled
 }
 
-// of looks at another kind of unit than the attributed one.
+// of returns the Parts of another kind of unit than the attributed one.
 func (x *Parts) of(k *pairing.Kind) *Parts {
 	y := &Parts{C: x.C, Chosen: x.Chosen, MinShare: x.MinShare, Top: x.Top}
 	y.Chosen.Kind = k.Name
@@ -107,8 +107,8 @@ func (x *Parts) of(k *pairing.Kind) *Parts {
 	return y
 }
 
-// split works out the parts of the change of another kind of unit than the attributed one, with the rows that are of
-// it. No class of its kernels is decided.
+// split works out the parts of the change of another kind of unit than the attributed one; rows are that kind's rows.
+// It does not judge the kernels.
 func (x *Parts) split(k *pairing.Kind, rows []comparison.Row) *Parts {
 	y := x.of(k)
 	y.Floor, y.names = x.Floor, x.names
@@ -128,7 +128,7 @@ func (x *Parts) split(k *pairing.Kind, rows []comparison.Row) *Parts {
 	return y
 }
 
-// text is the story in one sentence: what is slower, by how much, and the causes that explain most.
+// text tells the story in one sentence: what is slower, by how much, and the causes that explain most.
 func (s *story) text(verdict comparison.Verdict) string {
 	if s.Parts == nil {
 		return s.what
@@ -148,7 +148,8 @@ func (s *story) text(verdict comparison.Verdict) string {
 	return text
 }
 
-// changed is the kind of unit with the change of its mean time. Of a pass nothing is said to be open.
+// changed names the kind of unit with the change of its mean time. If the comparison passed, it calls nothing
+// unsettled.
 func (s *story) changed(verdict comparison.Verdict) string {
 	mean := s.C.Row("unit.time.mean")
 	if mean == nil {
@@ -177,7 +178,7 @@ func rowChange(r *comparison.Row) string {
 	return unit.Change(comparison.Value(r.Ratio) - 1)
 }
 
-// otherRuns is the kernel that takes most of the change of those that run more or less often; nothing if none does.
+// otherRuns returns the kernel with the largest change of time among those that run more or less often, or nil.
 func (s *story) otherRuns() []comparison.AnswerRow {
 	base, _ := s.Base.Merged()
 	head, _ := s.Head.Merged()
@@ -199,8 +200,7 @@ func (s *story) otherRuns() []comparison.AnswerRow {
 	return []comparison.AnswerRow{most}
 }
 
-// newKinds are the stories of the head's units of kinds that the base does not run, or only without some of their
-// kernels.
+// newKinds returns the stories of kinds of unit that the base does not run, or runs only without some of their kernels.
 func (x *Parts) newKinds() []*story {
 	var all int64
 	for i := range x.C.Mix {
@@ -239,14 +239,13 @@ func (x *Parts) newKinds() []*story {
 	return list
 }
 
-// runsOf is the mean number of kernels in a unit.
+// runsOf returns the mean number of kernels in a unit.
 func runsOf(s *side.Side) float64 {
 	n, _ := s.Mean(func(v *side.View) (float64, bool) { return side.Mean(v.Kernels) })
 	return n
 }
 
-// instead says what a kind is that the base does not run: the batch size that the phase runs at, where only that
-// changed.
+// instead describes a kind that the base does not run; if only the batch size changed, by that of the phase.
 func (x *Parts) instead(k *pairing.Kind) string {
 	if gone := x.goneFor(k); gone != nil {
 		n, _, _ := x.Base.OfKind(gone.Base)
@@ -256,8 +255,7 @@ func (x *Parts) instead(k *pairing.Kind) string {
 	return fmt.Sprintf(" (%s), which base does not run", k.Name)
 }
 
-// goneFor is the kind with most time that the base alone runs, of the same work at another batch size; nil if there is
-// none.
+// goneFor returns the kind with most time of the same work at another batch size that only the base runs, or nil.
 func (x *Parts) goneFor(k *pairing.Kind) *pairing.Kind {
 	var gone *pairing.Kind
 	for i := range x.Chosen.Kinds {
@@ -270,7 +268,7 @@ func (x *Parts) goneFor(k *pairing.Kind) *pairing.Kind {
 	return gone
 }
 
-// goneKinds are the stories of kinds that the head does not run, and that no kind of its own stands for.
+// goneKinds returns the stories of kinds that the head does not run and no new kind of the head replaces.
 func (x *Parts) goneKinds() []*story {
 	var list []*story
 	for i := range x.Chosen.Kinds {
@@ -294,8 +292,8 @@ func (x *Parts) baseShare(k *pairing.Kind) float64 {
 	return comparison.Value(share)
 }
 
-// otherForm says that many of the head's units run far fewer kernels than those of the base, or far more, where one
-// marker names both.
+// otherForm says that many of the head's units run far fewer or far more kernels than the base's, though one marker
+// names both.
 func (s *story) otherForm(string) string {
 	usual := runsOf(s.Base)
 	of := func(x *side.Side) (other, all int, runs float64) {
@@ -322,14 +320,14 @@ func (s *story) otherForm(string) string {
 	return fmt.Sprintf("%s are of another kind, with %s kernels instead of %s", what, count(runs), count(usual))
 }
 
-// Bounds of units of another form.
+// Limits for units of another form.
 const (
-	fewerRuns = 0.8 // of the base's kernels in a unit, or its inverse
-	leastForm = 0.1 // of the head's units
+	fewerRuns = 0.8 // of the base's kernels in a unit; or its inverse for more
+	leastForm = 0.1 // least share of the head's units
 )
 
-// some says in how many of the head's units the change is, where most of them did not get slower: "3 of 26 steps". Nil
-// where the median moved, or where the base has as many slow units.
+// some says how many of the head's units hold the change, if most did not get slower: "3 of 26 steps". It is nil if the
+// median moved, or if the base has as many slow units.
 func (s *story) some() *string {
 	if s.Parts == nil || s.what != "" || s.C.Attribution.TotalDelta <= 0 {
 		return nil
@@ -351,10 +349,10 @@ func (s *story) some() *string {
 	return &text
 }
 
-// medianMoved is the share of the mean's change above which it is not one of some units.
+// medianMoved is the share of the mean's change from which a moved median shows that most units changed.
 const medianMoved = 1.0 / 3
 
-// bimodal reports whether a side's units are of two lengths, so that a median between them is no size.
+// bimodal reports whether a side's units have two lengths, so that a median between them describes neither.
 func (s *story) bimodal() bool {
 	if s.Parts == nil {
 		return false
@@ -369,8 +367,7 @@ func (s *story) bimodal() bool {
 	return false
 }
 
-// stalls describes the slow units of the head where the base has none of the sort: "1 in 8 steps takes 3 times as
-// long".
+// stalls describes the slow units of the head, if the base has no such units: "1 in 8 steps takes 3 times as long".
 func (s *story) stalls(string) string {
 	if s.Parts == nil {
 		return ""
@@ -403,8 +400,8 @@ func times(v *side.View) []float64 {
 	return list
 }
 
-// mixText says that the mix of units changed, which the times of one kind of unit do not feel: only where their counts
-// did. Other shares of the time at the same counts are a change of what units cost.
+// mixText says that the mix of units changed, which the times of one kind do not show. It needs changed counts: other
+// shares of the time at the same counts are a change of what units cost.
 func (x *Parts) mixText() string {
 	var base, head int64
 	for i := range x.C.Mix {
@@ -425,5 +422,5 @@ func (x *Parts) mixText() string {
 	return ""
 }
 
-// mixMoved is the change of a kind's share of the time from which the mix is said to have changed.
+// mixMoved is the least change of a kind's share of the time for the mix to have changed.
 const mixMoved = 0.1

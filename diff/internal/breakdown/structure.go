@@ -13,11 +13,11 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// leastCount is from how many more or fewer per unit, on average, a count has changed: half a call per unit is one in
-// every other unit.
+// leastCount is the least mean change per unit for a count to have changed: half a call per unit is one in every other
+// unit.
 const leastCount = 0.5
 
-// Bounds of a launch storm: so many more launches per unit, of kernels that take so little on average that launching
+// Limits of a launch storm: at least this many more launches per unit, of kernels so short on average that launching
 // them costs as much as running them.
 const (
 	stormLaunches = 20
@@ -37,8 +37,8 @@ func (x *Parts) Structure() {
 	}
 }
 
-// found adds a finding about a count of which less is better. A count that comes from nothing is added, one that goes
-// to nothing removed.
+// found adds a finding about a count that should be low. A count that rises from 0 is added, one that falls to 0
+// removed.
 func (x *Parts) found(id, text string, b, h float64) {
 	class := comparison.Better(h - b)
 	switch {
@@ -52,7 +52,7 @@ func (x *Parts) found(id, text string, b, h float64) {
 
 func perUnit(b, h float64) string { return count(b) + " → " + count(h) + " per unit" }
 
-// median of a count on both sides; ok is false if a capture lacks it.
+// medians returns both sides' median of a count; ok is false if a capture lacks it.
 func (x *Parts) medians(of func(v *side.View) *report.Summary) (b, h float64, ok bool) {
 	p50 := func(v *side.View) (float64, bool) {
 		if s := of(v); s != nil {
@@ -89,7 +89,7 @@ func (x *Parts) graphs() {
 		comparison.Structural{ID: comparison.FoundGraphs, Text: text, Base: &b0, Head: &h0, Class: class})
 }
 
-// launches finds a changed number of launches, and many more of short kernels.
+// launches finds a changed number of launches, and many more launches of short kernels.
 func (x *Parts) launches(base, head []side.Work) {
 	b, h, ok := x.medians(func(v *side.View) *report.Summary { return v.Launches })
 	if !ok || b == h {
@@ -109,7 +109,7 @@ func (x *Parts) launches(base, head []side.Work) {
 		if n := y.Count - x.Count; n > 0 {
 			each := y.Time / y.Count
 			if own := (y.Time - x.Time) / n; own > 0 {
-				each = min(each, own) // than the runs that were there before
+				each = min(each, own) // leaves out the runs that the base had
 			}
 			more += n
 			time += n * each
@@ -122,7 +122,7 @@ func (x *Parts) launches(base, head []side.Work) {
 	}
 }
 
-// calls counts the calls per unit whose names match.
+// calls returns the mean number of calls per unit whose names match.
 func (x *Parts) calls(match func(name string) bool) (b, h float64, ok bool) {
 	count := func(v *side.View) (float64, bool) {
 		sum := 0.0
@@ -138,7 +138,7 @@ func (x *Parts) calls(match func(name string) bool) (b, h float64, ok bool) {
 	return b, h, ok && ok2
 }
 
-// names of the API calls of both sides, those of the base first, in the order of the reports.
+// callNames returns the names of the API calls of both sides, the base's first, in report order.
 func (x *Parts) callNames() []string {
 	var names []string
 	for _, s := range []*side.Side{x.Base, x.Head} {
@@ -153,7 +153,7 @@ func (x *Parts) callNames() []string {
 	return names
 }
 
-// blocking finds calls that wait for the device and were made less often, or not at all, before.
+// blocking finds calls that wait for the device and whose number per unit changed.
 func (x *Parts) blocking() {
 	for _, name := range x.callNames() {
 		b, h, ok := x.calls(func(n string) bool { return n == name })
@@ -171,7 +171,7 @@ func (x *Parts) blocking() {
 	}
 }
 
-// copies finds copies to or from pageable memory, which hold up the host, and a changed number of copies.
+// copies finds changed numbers of copies, and of pageable ones, which hold up the host.
 func (x *Parts) copies() {
 	for _, d := range x.directions() {
 		for _, pageable := range []bool{true, false} {
@@ -189,7 +189,7 @@ func (x *Parts) copies() {
 	}
 }
 
-// directions of the copies of both sides, sorted.
+// directions returns the directions of the copies of both sides, sorted.
 func (x *Parts) directions() []string {
 	var list []string
 	for _, s := range []*side.Side{x.Base, x.Head} {
@@ -205,7 +205,7 @@ func (x *Parts) directions() []string {
 	return list
 }
 
-// copiesOf are the copies of a direction in a unit of both sides; ok is false if a report does not say.
+// copiesOf returns both sides' copies of a direction, means per unit; ok is false if a report lacks them.
 func (x *Parts) copiesOf(direction string, pageable bool) (base, head side.Copies, ok bool) {
 	ok = true
 	sum := func(s *side.Side) (c side.Copies) {
@@ -243,10 +243,10 @@ func (x *Parts) communication(base, head []side.Work) {
 	}
 }
 
-// leastCall is the share of the unit's time that a call must take to be judged by its length.
+// leastCall is the least share of the unit's time for a call to be judged by its length.
 const leastCall = 0.001
 
-// APIRows compares the host's calls, in the order of the base's time.
+// APIRows compares the host's calls, in the order of callNames.
 func (x *Parts) APIRows() {
 	type sums struct{ count, time float64 }
 	of := func(s *side.Side, name string) (r sums, ok bool) {
@@ -286,7 +286,7 @@ func (x *Parts) APIRows() {
 			switch l := math.Abs(math.Log(ratio)); {
 			case l <= math.Log1p(comparison.DefaultFloor) || max(b.time, h.time) < leastCall*pairing.Shorter(x.Base, x.Head):
 				a.Class = comparison.Same
-			case side.Blocks(name): // lasts as long as what it waits for
+			case side.Blocks(name): // lasts as long as the work that it waits for
 			case l > math.Log1p(2*comparison.DefaultFloor):
 				a.Class = comparison.Better(ratio - 1)
 			}

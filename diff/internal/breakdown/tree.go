@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// tree is both sides' units by the ranges around the calls, the kernels, and the idle time and copies before them. A
-// kernel of the head stands where that of the base does which it is paired with, whatever it is called.
+// tree arranges both sides' units by the ranges around the calls, the kernels, and the idle time and copies before
+// them. A kernel of the head takes the place of its pair in the base, whatever its name.
 func (s *stepper) tree(of []int32) {
 	var t stacks.Tree
 	add := func(sd stacks.Side, p *side.Position, name string) {
@@ -50,5 +50,5 @@ func (s *stepper) tree(of []int32) {
 	}
 }
 
-// leastBox is the share of the unit below which boxes beside each other are put together.
+// leastBox is the share of the unit below which adjacent boxes are joined.
 const leastBox = 0.0005

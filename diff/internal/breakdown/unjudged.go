@@ -11,14 +11,14 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Changes from which a number that no rule judges is part of the cause.
+// Least changes for a number that no rule judges to be named in the cause, as ratios.
 const (
-	tokenMoved  = 0.05 // of the time per token or sequence, at the batch sizes that each side ran
-	windowMoved = 0.02 // of the base's window, by what lies outside the units
+	tokenMoved  = 0.05 // of the time per token or sequence, at each side's batch sizes
+	windowMoved = 0.02 // of the base's window, for time outside the units
 )
 
-// Unjudged fills in what is shown with its change and never judged: what a token and a sequence cost at the batch sizes
-// that each side ran, and the time of the captures outside their units: load before, gaps, tail after.
+// Unjudged fills in the numbers that are shown with their change and never judged: the time per token and per sequence
+// at each side's batch sizes, the time of the captures outside their units (before, between, after), and the GPU clock.
 func (x *Parts) Unjudged() {
 	measure := report.Nanoseconds
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
@@ -59,8 +59,8 @@ func (x *Parts) Unjudged() {
 	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
 }
 
-// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false if a
-// capture does not have the clocks.
+// clockChange is by what ratio work takes longer at the head's clock than at the base's; ok is false if a capture lacks
+// the clocks.
 func (x *Parts) clockChange() (change float64, text string, ok bool) {
 	if len(x.Base.Views) == 0 {
 		return 0, "", false
@@ -87,7 +87,7 @@ func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool))
 	return side.Average(values), true
 }
 
-// unjudgedText says which of these changes are large.
+// unjudgedText names those of these changes that are large.
 func (x *Parts) unjudgedText() string {
 	window, _ := average(x.Base.Captures, func(c *side.Capture) (float64, bool) {
 		return float64(c.Report.Window.Length), true
@@ -105,7 +105,7 @@ func (x *Parts) unjudgedText() string {
 			}
 			continue
 		case comparison.Clocks:
-			continue // said where all kernels changed alike
+			continue // named beside the shift of all kernels
 		case comparison.BetweenUnits:
 			size *= units
 		}

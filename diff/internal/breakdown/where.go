@@ -14,7 +14,7 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/pairing"
 )
 
-// Shares of the change from which a place is named.
+// Least shares of the change for a place to be named.
 const (
 	toldStretch  = 0.1
 	toldSporadic = 0.1
@@ -65,8 +65,8 @@ func (s *stepper) stretch(x *comparison.Stretch) string {
 	return text
 }
 
-// kernels numbers rows, and names the kernel of all of them: kernels #66–#80, kernel #12 softmax (added), the next
-// step.
+// kernels names rows by number, with the kernel's name if it is one: kernels #66–#80, kernel #12 softmax (added), the
+// next step.
 func (s *stepper) kernels(from, to int, named bool) string {
 	o, rows := s.out, s.out.Rows
 	if rows[from].Kind == comparison.RowEnd {
@@ -107,7 +107,7 @@ func (s *stepper) kernels(from, to int, named bool) string {
 	return text
 }
 
-// single says in how many hiccups a sporadic change is.
+// single says how many hiccups hold a sporadic change.
 func (s *stepper) single(way float64) string {
 	list, other, units := s.out.HeadHiccups, s.out.BaseHiccups, s.out.HeadUnits
 	side := ""
@@ -140,14 +140,14 @@ func (s *stepper) single(way float64) string {
 	return text + " (up to " + pairing.NS(longest.Excess) + " before " + s.kernels(longest.Row, longest.Row, false) + ")"
 }
 
-// Shares of a cause that its places must hold, and how many are listed.
+// The share of a cause that its places must hold, and the most places to list.
 const (
 	placed     = 0.8
 	mostPlaces = 4
 )
 
-// kernelPlaces are the positions at which most of a kernel's change is: at #5, #19, #33, #46. Empty where the sequence
-// is not known, or the places are too many to say.
+// kernelPlaces lists the positions that hold most of a kernel's change: at #5, #19, #33, #46. It is empty if the
+// sequence is not known, or if there are too many places.
 func (x *Parts) kernelPlaces(id string, d float64) string {
 	if x.C.Step == nil {
 		return ""
@@ -193,7 +193,7 @@ func (x *Parts) kernelPlaces(id string, d float64) string {
 	return text
 }
 
-// idlePlace says before which kernels most of a change of idle time is, and what else there is to say of its places.
+// idlePlace says before which kernels most of a change of idle time lies, and what else is known of its places.
 func (x *Parts) idlePlace(d float64) (where string, more []string) {
 	o := x.C.Step
 	if o == nil || d == 0 {
