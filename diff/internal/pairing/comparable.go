@@ -14,22 +14,22 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// Sides are a base and a head, and what was found that both have: the comparison in the making.
+// Sides holds a base and a head, and what they have in common.
 type Sides struct {
 	Opt        Options
 	Base, Head *side.Side
 	C          *comparison.Comparison
-	Kinds      []Kind    // of unit, on either side: those of the base first
-	Main       *Kind     // the one whose change is attributed; nil if there is none
-	Kind       side.Kind // what it is called
-	Device     int64     // on which it is looked at, if there are several
-	Moved      string    // says that another device is the slowest on the head; empty if none is
+	Kinds      []Kind    // of unit, on either side: the base's first
+	Main       *Kind     // kind whose change is attributed; nil if there is none
+	Kind       side.Kind // name of Main
+	Device     int64     // device that is compared, if there are several
+	Moved      string    // says that another device is the slowest on the head; else empty
 }
 
-// LeastPart is the share of a unit below which a part of it has hardly changed.
+// LeastPart is the share of a unit below which a change of a part is negligible.
 const LeastPart = 0.005
 
-// Options say what is compared.
+// Options selects what is compared.
 type Options struct {
 	Policy *policy.Policy
 	Phase  string // compare units of this phase; empty: the one with most time
@@ -38,15 +38,16 @@ type Options struct {
 	Study  []string
 }
 
-// studied reports whether the sides differ in a field on purpose. Another split over GPUs is another number of them.
+// studied reports whether the sides differ in a field on purpose. To study gpu or parallelism is to study the number of
+// GPUs too.
 func (o *Options) studied(field string) bool {
 	return slices.Contains(o.Study, field) || field == gpuCount && (slices.Contains(o.Study, "gpu") || slices.Contains(o.Study, "parallelism"))
 }
 
-// gpuCount is no field of its own: the list of GPUs says it.
+// gpuCount stands for the number of GPUs, which the field with the list of GPUs shows.
 const gpuCount = "gpu count"
 
-// onPurpose is how sides that differ in these fields, and in those that are studied anyway, are compared all the same.
+// onPurpose says how to compare sides that differ in these fields, or in those already studied, on purpose.
 func (o *Options) onPurpose(fields ...string) string {
 	list := slices.Clone(o.Study)
 	for _, f := range fields {
@@ -60,18 +61,18 @@ func (o *Options) onPurpose(fields ...string) string {
 	return "; if they differ on purpose: explain diff --study " + strings.Join(list, ",") + " BASE HEAD"
 }
 
-// New puts captures against each other for c.
+// New pairs the captures of both sides for the comparison c.
 func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sides {
 	return &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
 }
 
-// Refuse says why the sides are not comparable.
+// Refuse records why the sides are not comparable.
 func (x *Sides) Refuse(code comparison.Code, text string) {
 	x.C.Comparable = false
 	x.C.Reason(code, text)
 }
 
-// differentWork says that the sides do different work, which makes them not comparable unless that is what is studied.
+// differentWork records that the sides do different work, which makes them not comparable unless that is studied.
 func (x *Sides) differentWork(text string) {
 	if len(x.Opt.Study) > 0 {
 		x.C.Reason(comparison.DifferentWork, text)
@@ -80,8 +81,8 @@ func (x *Sides) differentWork(text string) {
 	x.Refuse(comparison.DifferentWork, text+x.Opt.onPurpose(comparison.StudyWork))
 }
 
-// Check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of
-// work, and a kind of unit that both have. It reports whether there is something to show, comparable or not.
+// Check verifies what every comparison needs: work on both sides, the same environment, a unit of work, and a kind of
+// unit that both sides have. It reports whether there is something to show, comparable or not.
 func (x *Sides) Check() bool {
 	x.C.Comparable = true
 	empty := false
@@ -120,7 +121,8 @@ func (x *Sides) Check() bool {
 	return true
 }
 
-// ranks compares how many ranks a run has: another number of them is other work. Reports of single captures say none.
+// ranks compares the number of ranks of the runs: another number is different work. Reports of single captures state
+// none.
 func (x *Sides) ranks() {
 	first, ok := x.Base.Captures[0].Value("ranks.count", nil)
 	for _, s := range []*side.Side{x.Base, x.Head} {
@@ -137,8 +139,8 @@ func (x *Sides) ranks() {
 	}
 }
 
-// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it;
-// the fingerprint, which covers all of them, only if nothing else does.
+// differing keeps the parts that differ of two lists of equal length, so that a message names the option and not the
+// whole load. It keeps the fingerprint, which covers all parts, only if nothing else differs.
 func differing(a, b string) (string, string) {
 	as, bs := strings.Split(a, "; "), strings.Split(b, "; ")
 	if len(as) < 2 || len(as) != len(bs) {
@@ -153,7 +155,8 @@ func differing(a, b string) (string, string) {
 	return strings.Join(x, "; "), strings.Join(y, "; ")
 }
 
-// Environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
+// Environment compares the hard fields of all captures with those of the base's first capture. An unknown field matches
+// any value.
 func (x *Sides) Environment() {
 	first := x.Base.Captures[0]
 	seen := map[string]bool{}
@@ -176,7 +179,7 @@ func (x *Sides) Environment() {
 			x.Refuse(code, text)
 			r := &x.C.Reasons[len(x.C.Reasons)-1]
 			r.Field, r.Base, r.Head = field, a, b
-			if code == comparison.GraphCaptureMismatch { // no purpose needs that
+			if code == comparison.GraphCaptureMismatch { // no study needs that
 				return
 			}
 			if len(fields) == 0 {
@@ -215,7 +218,7 @@ func (x *Sides) Environment() {
 	}
 }
 
-// unitOfPolicy refuses a report that was made per another kind of unit than the policy asks for.
+// unitOfPolicy refuses a report that was made with another kind of unit than the policy asks for.
 func (x *Sides) unitOfPolicy(r *report.Report) {
 	want, have := x.Opt.Policy.UnitKind(), r.Unit.Kind
 	if have == "" {
@@ -244,7 +247,7 @@ func fieldText(name string) string {
 	case "dtype":
 		return "the data type"
 	}
-	if strings.HasPrefix(name, "max_") { // as servers call it
+	if strings.HasPrefix(name, "max_") { // the servers' own name
 		return name
 	}
 	return "the " + strings.ReplaceAll(name, "_", " ")
@@ -291,7 +294,7 @@ func unitText(u *report.Unit) string {
 	return "kernel " + strconv.Quote(wording.Shorten(u.Name, 60))
 }
 
-// unitOption is the --unit that asks for a unit like u.
+// unitOption returns the --unit option that asks for a unit like u.
 func unitOption(u *report.Unit) string {
 	if u.Kind == "graph" {
 		return "--unit graph"
@@ -299,7 +302,7 @@ func unitOption(u *report.Unit) string {
 	return "--unit " + u.Kind + ":REGEX with an expression that matches it"
 }
 
-// mostWhy is how much of a report's own reason is repeated, which may hold long names of kernels.
+// mostWhy limits, in characters, how much of a report's own reason is repeated: it may hold long kernel names.
 const mostWhy = 300
 
 func clip(s string, most int) string {
@@ -309,8 +312,8 @@ func clip(s string, most int) string {
 	return s
 }
 
-// Choose matches the kinds of unit and picks the one to attribute: of the phase that both sides spend most time in, the
-// kind with most time, of those that all captures have. Time is the sum of the shares of both sides' unit time.
+// Choose matches the kinds of unit and picks the one to attribute, among those that all captures have: of the phase
+// with most time, the kind with most time. Time is the sum of both sides' shares of unit time.
 func (x *Sides) Choose() bool {
 	if x.Kinds == nil {
 		x.matchKinds()
@@ -351,12 +354,12 @@ func (x *Sides) Choose() bool {
 	return x.oneDevice()
 }
 
-// common reports whether every capture has units of the kind, and metrics of them.
+// common reports whether every capture has units of the kind, with metrics.
 func (x *Sides) common(k *Kind) bool {
 	return x.known(x.Base, k.Base) && x.known(x.Head, k.Head)
 }
 
-// known reports whether every capture of a side has metrics of the kind in its place of row.
+// known reports whether every capture of a side has metrics of the kind that row points to.
 func (x *Sides) known(s *side.Side, row []int) bool {
 	for i, at := range row {
 		if at < 0 {
@@ -369,7 +372,7 @@ func (x *Sides) known(s *side.Side, row []int) bool {
 	return row != nil
 }
 
-// phase of a kind; steps that nothing names are of one phase, whatever tells them apart.
+// phase returns the kind's phase, or empty for steps that no marker names.
 func (k *Kind) phase() string {
 	if k.Name.Plain() {
 		return ""
@@ -377,7 +380,8 @@ func (k *Kind) phase() string {
 	return k.Name.Phase
 }
 
-// Coverage refuses captures whose units are mostly not kept, because their work does not recur.
+// Coverage refuses captures most of whose units were dropped because their work does not recur, and sides of unequal
+// coverage.
 func (x *Sides) Coverage() {
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// devices are those on which every capture ran units of the main kind, in their order, if there is more than one.
+// devices returns, in order, the devices on which every capture ran units of the main kind, if there are several.
 func devices(base, head *side.Side) []int64 {
 	var list []int64
 	for i, v := range slices.Concat(base.Views, head.Views) {
@@ -35,8 +35,8 @@ func devices(base, head *side.Side) []int64 {
 	return list
 }
 
-// On looks at one device of both sides; nil if a capture says too little of it. Calls of the host and copies are
-// known of each report's own slowest device alone: where these are not the same, nothing follows from their counts.
+// On returns both sides as seen on one device, or nil if a capture says too little of it. Host calls and copies are
+// known only for each report's own slowest device; if those devices differ, their counts prove nothing.
 func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	all := slices.Concat(base.Views, head.Views)
 	mixed := slices.ContainsFunc(all, func(v *side.View) bool { return v.Device() != all[0].Device() })
@@ -59,9 +59,9 @@ func On(base, head *side.Side, device int64) (b, h *side.Side) {
 	return b, h
 }
 
-// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each
-// report speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. If the slowest moved,
-// a finding says so. If the caller names a device, it is that one; it reports whether units ran there.
+// oneDevice picks the same device on both sides: the one whose median units take longest over all captures. Each report
+// shows its own slowest device, which is a coin toss if the ranks are nearly equal. If the slowest device changed, a
+// finding says so. A device that the caller names is used instead; the result is false if no units ran there.
 func (x *Sides) oneDevice() bool {
 	if want := x.Opt.Device; want != nil {
 		return x.thisDevice(*want)
@@ -97,7 +97,7 @@ func (x *Sides) settle(base, head *side.Side, device int64) {
 	x.Device = device
 }
 
-// thisDevice looks at the device that the caller named, and refuses where units of both sides did not run there.
+// thisDevice picks the device that the caller named, and refuses if no units of both sides ran there.
 func (x *Sides) thisDevice(device int64) bool {
 	list := devices(x.Base, x.Head)
 	if slices.Contains(list, device) {
@@ -121,9 +121,9 @@ func (x *Sides) thisDevice(device int64) bool {
 	return false
 }
 
-// unequalCoverage refuses sides where the units of one cover less than half of the compute time that those of the other
-// do, and where a unit of one side seems to hold several of the other: half as many units, each with a third more
-// kernels or more.
+// unequalCoverage refuses two cases: the units of one side hold more than twice the other's share of the compute time;
+// or a unit of one side seems to hold several of the other's, as there are at most 0.7 times as many, each with at
+// least a third more kernels.
 func (x *Sides) unequalCoverage() {
 	type cover struct{ share, units, kernels float64 }
 	of := func(s *side.Side) (c cover, ok bool) {
@@ -162,7 +162,7 @@ func (x *Sides) unequalCoverage() {
 			name, ratio, of2, few.units, many.units))
 		return
 	}
-	const fewUnits = 8 // of which warm-up and cut units are too large a part
+	const fewUnits = 8 // below this, warm-up and cut units are too large a part
 	if few.units >= fewUnits && (b.share > 2*h.share || h.share > 2*b.share) {
 		x.Refuse(comparison.LowCoverage, fmt.Sprintf(
 			"units of work hold %.0f %% of the GPU's compute time on base and %.0f %% on head: what lies outside them differs too much to compare the rest",

@@ -1,6 +1,6 @@
 // Package pairing finds what two sides have in common: whether they can be compared at all, which kind of unit both
-// have, how much of the work is the same, and which kernel of the head stands for which of the base. It does not say
-// how large a change is.
+// have, how much of the work is the same, and which kernel of the head corresponds to which of the base. It does not
+// measure changes.
 //
 // Kernels are paired by name, then by canonical name, then by family, then by their place in the unit. With a base of
 //

@@ -24,7 +24,7 @@ func KindsText(kinds []side.Kind) string {
 	return strings.Join(list, ", ")
 }
 
-// EvidenceOnly reports whether no trace is behind any report of either side.
+// EvidenceOnly reports whether no report of either side comes from a trace.
 func (x *Sides) EvidenceOnly() bool {
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, c := range s.Captures {
@@ -67,7 +67,7 @@ func (x *Sides) CommonKind() bool {
 	return slices.ContainsFunc(x.Kinds, func(k Kind) bool { return x.common(&k) })
 }
 
-// BaseKinds and HeadKinds name the kinds of unit that occur in all captures of a side.
+// BaseKinds and HeadKinds name the kinds of unit that all captures of a side have.
 func (x *Sides) BaseKinds() []side.Kind {
 	return x.everyKind(x.Base, func(k *Kind) []int { return k.Base })
 }

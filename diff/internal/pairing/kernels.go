@@ -12,8 +12,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Effects splits the change from c0 runs that take x0 together to c1 runs that take x1 in what the number of runs and
-// what the length of one did, see [Kernel]. They sum to x1-x0.
+// Effects splits the change from c0 runs of x0 in total to c1 runs of x1 into the effect of the number of runs and that
+// of the time per run, see [Kernel]. The two sum to x1-x0.
 func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 	delta := x1 - x0
 	switch {
@@ -26,8 +26,8 @@ func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 	return count, delta - count
 }
 
-// KernelRows works out which kernels get a row of their own: those with a share of minShare of the shorter unit on
-// either side, and those that another one replaced, however small; the largest changes first, at most top.
+// KernelRows decides which kernels get a row: those that take at least minShare of the shorter unit on either side, and
+// all that another kernel replaced. It returns at most top rows, the largest changes first.
 func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest []Pair) {
 	least := minShare * Shorter(b, h)
 	base, _ := b.Merged()
@@ -55,7 +55,7 @@ func KernelRows(b, h *side.Side, minShare float64, top int) (rows []Pair, rest [
 	return rows, rest
 }
 
-// KernelRow is the row of a pair, with the class of what needs no statistics and else none settled. unit is the mean
+// KernelRow returns the row of a pair. Its class is set if that needs no statistics, else unsettled. unit is the mean
 // time of a unit of the base, ns.
 func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	b, h := At(base, p.Base), At(head, p.Head)
@@ -102,19 +102,19 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	return k
 }
 
-// equalTime is the relative change up to which a kernel of another name is the same one, renamed.
+// equalTime is the relative change up to which a kernel of another name counts as renamed.
 const equalTime = 0.01
 
 func equalTimes(a, b float64) bool { return math.Abs(a-b) <= equalTime*min(a, b) }
 
-// Renamed reports whether a kernel stands for one of another name, and runs as often and as long as it.
+// Renamed reports whether a pair's names differ while both kernels run equally often and take equally long.
 func Renamed(k *comparison.Kernel) bool {
 	return k.BaseName != nil && k.HeadName != nil && *k.BaseName != *k.HeadName && k.Base != nil && k.Head != nil &&
 		equalTimes(comparison.Value(k.Base), comparison.Value(k.Head)) && comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
 }
 
-// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty if none did or a side
-// does not say. Shared memory is a part that a side may lack.
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty if none did or a side has
+// no geometry. A side may lack shared memory.
 func launchedOtherwise(base, head string) string {
 	if base == "" || head == "" || base == head {
 		return ""
@@ -137,8 +137,7 @@ func launchedOtherwise(base, head string) string {
 	return strings.Join(list, ", ")
 }
 
-// hides reports whether a kernel that a side seems to lack may only be among those that its report sums up without a
-// name.
+// hides reports whether a kernel that a side seems to lack may be among those that its report sums up unnamed.
 func hides(s *side.Side, w side.Work) bool {
 	return slices.ContainsFunc(s.Views, func(v *side.View) bool {
 		return v.HasOthers && v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0
@@ -152,7 +151,7 @@ func At(list []side.Work, i int) side.Work {
 	return list[i]
 }
 
-// PairName of a pair: A, or "A → B" for a replacement.
+// PairName returns the name of a pair: A, or "A → B" for a replacement.
 func PairName(base, head []side.Work, p Pair) string {
 	switch {
 	case p.Base < 0:
@@ -163,11 +162,11 @@ func PairName(base, head []side.Work, p Pair) string {
 	return base[p.Base].Name + " → " + head[p.Head].Name
 }
 
-// NS is a time as text.
+// NS formats a time in ns.
 func NS(v float64) string { return unit.Format(v, report.Nanoseconds) }
 
-// Shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged
-// are of it, so that swapping the sides changes nothing.
+// Shorter returns the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or
+// judged refer to it, so that swapping the sides changes nothing.
 func Shorter(base, head *side.Side) float64 {
 	time := func(v *side.View) (float64, bool) { return v.Time.Mean, true }
 	b, _ := base.Mean(time)

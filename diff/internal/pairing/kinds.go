@@ -9,26 +9,26 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Kind is one kind of unit, as far as the sides have it.
+// Kind is one kind of unit, on one side or both.
 type Kind struct {
-	Name side.Kind // as the base calls it, or else the head
-	// its place among the kinds of each capture, -1 if a capture has none; nil if the side has none
+	Name side.Kind // the base's name for it, else the head's
+	// index among the kinds of each capture, -1 if a capture has none; nil if the side has none
 	Base, Head []int
 
-	// BaseViews and HeadViews are what the captures say of it, one each; nil unless all captures say something.
+	// BaseViews and HeadViews hold one view per capture; nil unless all captures have one.
 	BaseViews, HeadViews []*side.View
 
-	Like *Kind // of a kind that one side has: the kind of both whose work it does with some more or less; nil if none
+	Like *Kind // for a kind of one side: the kind of both sides that does nearly the same work; nil if none
 }
 
-// Both reports whether every capture has units of the kind and says what they are made of.
+// Both reports whether every capture has units of the kind and says what makes up their time.
 func (k *Kind) Both() bool { return k.BaseViews != nil && k.HeadViews != nil }
 
-// judgedShare is the share of either side's unit time from which a kind of unit has rows of its own.
+// judgedShare is the least share of either side's unit time for a kind of unit to have its own rows.
 const judgedShare = 0.02
 
-// matchKinds finds which kinds of unit of the two sides are the same. Captures of one side are lined up with the first
-// of it, and the first of the head with the first of the base, see [kindMatcher.score].
+// matchKinds finds which kinds of unit are the same on both sides. It matches each capture with its side's first, and
+// the head's first with the base's first, see [kindMatcher.score].
 func (x *Sides) matchKinds() {
 	m := &kindMatcher{views: map[*side.Capture][]*side.View{}, sizes: !slices.Contains(x.Opt.Study, comparison.StudyBatch)}
 	base, head := m.lineUp(x.Base.Captures), m.lineUp(x.Head.Captures)
@@ -43,7 +43,7 @@ func (x *Sides) matchKinds() {
 	b, h := first(x.Base, base), first(x.Head, head)
 	of := m.assign(b, h)
 	if !slices.ContainsFunc(of, func(k int) bool { return k >= 0 }) {
-		// One kind each, of other kernels: [Sides.Work] says how they differ.
+		// Pair the main kinds although their kernels differ: [Sides.Work] says how.
 		i, k := mainOf(b), mainOf(h)
 		if i >= 0 && k >= 0 && (len(x.Opt.Study) > 0 || b[i].group().Kind.Plain() && h[k].group().Kind.Plain()) {
 			of[i] = k
@@ -66,14 +66,14 @@ func (x *Sides) matchKinds() {
 	x.variants(m)
 }
 
-// leastVariant of the kernels of a kind must be in a unit that is priced as one of it: two halves of a step are not two
-// steps.
+// leastVariant is the least share of a kind's kernels that a unit must run to be priced as one unit of it: two halves
+// of a step are not two steps.
 const leastVariant = 0.8
 
-// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then,
-// or with many more, of names that the kind of both does not have.
+// variants finds the kinds of one side that do the work of a kind of both sides: steps that run one more kernel now and
+// then, or many more with names that the kind of both sides lacks.
 func (x *Sides) variants(m *kindMatcher) {
-	ref := func(s *side.Side, row []int) kindRef { // nil rows are of the other side
+	ref := func(s *side.Side, row []int) kindRef { // a nil row: the other side has the kind
 		if row == nil {
 			return kindRef{}
 		}
@@ -109,7 +109,7 @@ func (x *Sides) variants(m *kindMatcher) {
 	}
 }
 
-// kindRef is a kind of unit in one capture.
+// kindRef points to a kind of unit in one capture.
 type kindRef struct {
 	c  *side.Capture
 	at int
@@ -117,7 +117,8 @@ type kindRef struct {
 
 func (r kindRef) group() *side.Group { return &r.c.Kinds[r.at] }
 
-// mainOf is the kind that the report's unlabelled metrics are of, else the one with most time; -1 if there is none.
+// mainOf returns the index of the kind of the report's unlabelled metrics, else of the one with most time; -1 if there
+// is none.
 func mainOf(list []kindRef) int {
 	if i := slices.IndexFunc(list, func(r kindRef) bool { return r.c.IsMain(r.at) }); i >= 0 {
 		return i
@@ -126,11 +127,11 @@ func mainOf(list []kindRef) int {
 }
 
 type kindMatcher struct {
-	sizes bool // kinds of another batch size are others
+	sizes bool // another batch size makes another kind
 	views map[*side.Capture][]*side.View
 }
 
-// view of a kind, or nil.
+// view returns the view of a kind, or nil.
 func (m *kindMatcher) view(r kindRef) *side.View {
 	list, ok := m.views[r.c]
 	if !ok {
@@ -143,7 +144,7 @@ func (m *kindMatcher) view(r kindRef) *side.View {
 	return list[r.at]
 }
 
-// all are the views of a kind of a side, or nil if a capture does not have it.
+// all returns the views of a kind on a side, or nil if a capture lacks it.
 func (m *kindMatcher) all(s *side.Side, row []int) []*side.View {
 	list := make([]*side.View, 0, len(row))
 	for i, at := range row {
@@ -159,7 +160,7 @@ func (m *kindMatcher) all(s *side.Side, row []int) []*side.View {
 	return list
 }
 
-// lineUp puts the kinds of one side's captures into rows, one place per capture, -1 if a capture lacks the kind.
+// lineUp arranges the kinds of one side's captures in rows with an index per capture, -1 if a capture lacks the kind.
 func (m *kindMatcher) lineUp(captures []*side.Capture) [][]int {
 	var rows [][]int
 	var refs []kindRef
@@ -187,9 +188,8 @@ func (m *kindMatcher) lineUp(captures []*side.Capture) [][]int {
 	return rows
 }
 
-// assign gives each kind of a at most one of b, the best pairs first: -1 for none. A kind that rather does the work of
-// one that has its pair, with some more or less, is none with what does far less or more. Swapping a and b gives the
-// same pairs.
+// assign matches each kind of a with at most one of b, the best pairs first; -1 if none. A kind that is a variant of an
+// already matched one is not matched with a kind of far less or more work. Swapping a and b gives the same pairs.
 func (m *kindMatcher) assign(a, b []kindRef) []int {
 	type pair struct {
 		i, k         int
@@ -215,7 +215,7 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 		x, y := a[p.i].group(), b[p.k].group()
 		return !x.Kind.Plain() || alike(float64(x.Kernels), float64(y.Kernels)) >= leastVariant
 	}
-	nearA, nearB := make([][]int, len(a)), make([][]int, len(b)) // the kinds of the other side that a kind is near to
+	nearA, nearB := make([][]int, len(a)), make([][]int, len(b)) // the kinds of the other side that are near
 	for i := range pairs {
 		if p := &pairs[i]; near(p) {
 			nearA[p.i], nearB[p.k] = append(nearA[p.i], p.k), append(nearB[p.k], p.i)
@@ -232,13 +232,13 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 	return of
 }
 
-// Kinds of equal kernels are the same before those that only have work in common.
+// equalWork puts kinds with equal kernels before those that only have work in common.
 const equalWork = 3
 
-// score says how much two kinds of unit are the same, and whether they can be at all. Kinds that markers name must be
-// of one phase, batch size and number of tokens. Those that nothing names must have enough of their work in common
-// ([overlap]), so that a step and half a step are two kinds, and a step with one kernel renamed is the same. If
-// kernels are not known or hidden, their number or the time of the unit stands for the work.
+// score says how similar two kinds of unit are; ok is false if they cannot be the same. Kinds that markers name must
+// agree in phase, batch size and number of tokens. Unnamed kinds must have enough work in common ([overlap]): a step
+// and half a step are two kinds, a step with one kernel renamed is the same kind. If kernels are unknown or hidden,
+// their number or the unit's time is compared instead.
 func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	g, h := a.group(), b.group()
 	named := !g.Kind.Plain() || !h.Kind.Plain()
@@ -262,8 +262,8 @@ func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	return s, named || s >= OverlapNeeded
 }
 
-// adds reports whether a kind does all the work of another one that nothing names either, and more with kernels that
-// the other does not run.
+// adds reports whether a kind does all the work of another one, and possibly more with kernels that the other does not
+// run. No marker may name either kind.
 func (m *kindMatcher) adds(a, b kindRef) bool {
 	if !a.group().Kind.Plain() || !b.group().Kind.Plain() {
 		return false
@@ -288,10 +288,10 @@ func (m *kindMatcher) adds(a, b kindRef) bool {
 	return true
 }
 
-// equalRun is the share of its runs by which a kernel may differ between two kinds of unit that run it equally often.
+// equalRun is the relative difference in runs up to which two kinds of unit run a kernel equally often.
 const equalRun = 0.05
 
-// alike is the smaller of two numbers over the larger, 0 to 1.
+// alike returns the smaller of two numbers over the larger, 0 to 1; 0 unless both are positive.
 func alike(a, b float64) float64 {
 	if a <= 0 || b <= 0 {
 		return 0
@@ -299,13 +299,13 @@ func alike(a, b float64) float64 {
 	return min(a, b) / max(a, b)
 }
 
-// Of are two sides, looked at by one kind of unit.
+// Of returns both sides with their views of the kind.
 func (k *Kind) Of(base, head *side.Side) (b, h *side.Side) {
 	return &side.Side{Captures: base.Captures, Views: k.BaseViews}, &side.Side{Captures: head.Captures, Views: k.HeadViews}
 }
 
-// Variant is a kind of the head against the kind of both whose work it does with some more or less; nil if there is
-// none, or a capture says too little.
+// Variant sets a kind of the head against the kind of both sides whose work is nearly the same; nil if there is none,
+// or a capture says too little.
 func (k *Kind) Variant(head *side.Side) *Kind {
 	if k.Like == nil || !k.Like.Both() {
 		return nil
@@ -324,7 +324,7 @@ func (k *Kind) Variant(head *side.Side) *Kind {
 	return v
 }
 
-// Depth is how far down units can be compared whose work is known to be the same.
+// Depth returns how far down units of the same work can be compared.
 func Depth(base, head *side.Side) comparison.Depth {
 	for _, v := range slices.Concat(base.Views, head.Views) {
 		if !v.HasWork || v.Hidden {
@@ -334,18 +334,18 @@ func Depth(base, head *side.Side) comparison.Depth {
 	return comparison.DepthKernel
 }
 
-// Chosen is what the sides are looked at by: what is known once a kind of unit is chosen.
+// Chosen is what a comparison uses once a kind of unit is chosen.
 type Chosen struct {
-	Kind    side.Kind // that is attributed
-	Kinds   []Kind    // on either side: those of the base first
-	Judged  []*Kind   // those with rows of their own: the attributed one first; none if no kind was chosen
-	Whole   bool      // they are traces, and nobody asked for one phase or batch size
-	Device  int64     // on which the attributed kind is looked at, if there are several
-	Devices []int64   // those of the attributed kind, if there are several
-	Moved   string    // says that another device is the slowest on the head; empty if none is
+	Kind    side.Kind // attributed kind
+	Kinds   []Kind    // on either side: the base's first
+	Judged  []*Kind   // kinds with rows of their own, the attributed one first; empty if no kind was chosen
+	Whole   bool      // the sides are traces, and no phase or batch size was asked for
+	Device  int64     // device that is compared for the attributed kind, if there are several
+	Devices []int64   // devices of the attributed kind, if there are several
+	Moved   string    // says that another device is the slowest on the head; else empty
 }
 
-// Chosen says what the sides are looked at by.
+// Chosen returns what the comparison uses.
 func (x *Sides) Chosen() Chosen {
 	c := Chosen{Kind: x.Kind, Kinds: x.Kinds, Device: x.Device, Moved: x.Moved}
 	c.Whole = x.Opt.Phase == "" && x.Opt.Batch == nil && !x.EvidenceOnly()
@@ -355,8 +355,8 @@ func (x *Sides) Chosen() Chosen {
 	return c
 }
 
-// judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture
-// has and that take 2 % of either side's unit time.
+// judged returns the kinds of unit with rows of their own, the attributed one first: those that every capture has, that
+// do the same work, and that take 2 % of either side's unit time.
 func (x *Sides) judged() []*Kind {
 	list := []*Kind{x.Main}
 	for i := range x.Kinds {
@@ -371,8 +371,8 @@ func (x *Sides) judged() []*Kind {
 	return list
 }
 
-// sameWork reports whether the units of a kind are the same step on both sides: by what ties them, or by their work as
-// far as that is known.
+// sameWork reports whether the units of a kind are the same step on both sides: because they are tied, or by their work
+// as far as it is known.
 func (x *Sides) sameWork(k *Kind) bool {
 	tied := x.tied()
 	for _, b := range k.BaseViews {
@@ -386,12 +386,12 @@ func (x *Sides) sameWork(k *Kind) bool {
 	return true
 }
 
-// asked reports whether a kind is of the phase and batch size that were asked for.
+// asked reports whether a kind has the phase and batch size that were asked for.
 func (x *Sides) asked(k *Kind) bool {
 	return (x.Opt.Phase == "" || k.Name.Phase == x.Opt.Phase) && (x.Opt.Batch == nil || k.Name.Batch == *x.Opt.Batch)
 }
 
-// share of a side's unit time that units of a kind take, averaged over its captures.
+// share returns the share of a side's unit time in units of a kind, 0 to 1, averaged over its captures.
 func (x *Sides) share(s *side.Side, row []int) float64 {
 	var sum float64
 	for i, at := range row {
@@ -402,5 +402,5 @@ func (x *Sides) share(s *side.Side, row []int) float64 {
 	return sum / float64(len(s.Captures))
 }
 
-// time that both sides spend in a kind, as shares.
+// time returns the sum of both sides' shares of unit time in a kind, 0 to 2.
 func (x *Sides) time(k *Kind) float64 { return x.share(x.Base, k.Base) + x.share(x.Head, k.Head) }

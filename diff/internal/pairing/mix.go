@@ -10,11 +10,11 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// maxMix bounds the rows of the mix.
+// maxMix is the most rows of the mix.
 const maxMix = 40
 
-// Mix counts the units of each kind on both sides, those with most time first. A change of these counts, which is a
-// change of what was asked of the program, moves every total and no row of the kind that is compared.
+// Mix counts the units of each kind on both sides, the kinds with most time first. If the program was asked for other
+// work, these counts change, and with them every total, but no row of the compared kind.
 func (x *Sides) Mix() {
 	if x.Kinds == nil {
 		x.matchKinds()
@@ -37,8 +37,8 @@ func (x *Sides) Mix() {
 	x.C.Mix = x.C.Mix[:min(len(x.C.Mix), maxMix)]
 }
 
-// Residue lists what differs between the sides and was not compared. Soft fields are warned of. A field that one side
-// does not state is listed without a warning.
+// Residue lists what differs between the sides and was not compared. It marks soft fields for a warning, unless one
+// side does not state the field.
 func (x *Sides) Residue() {
 	add := func(name string, soft bool, of func(c *side.Capture) string) {
 		if b, h := x.Base.Texts(of), x.Head.Texts(of); b != h {
@@ -46,7 +46,7 @@ func (x *Sides) Residue() {
 				comparison.Residue{Field: name, Base: b, Head: h, Soft: soft && b != unknown && h != unknown})
 		}
 	}
-	for _, f := range report.EnvironmentFields() { // a hard one is a reason, and is not warned of beside that
+	for _, f := range report.EnvironmentFields() { // a hard field is a reason and needs no warning
 		soft := x.Opt.Policy.Environment.Class(f.Name) == report.SoftField
 		add(f.Name, soft, func(c *side.Capture) string { return cmp.Or(f.Get(&c.Report.Environment), unknown) })
 	}
@@ -78,9 +78,9 @@ func (x *Sides) Residue() {
 
 const unknown = "unknown"
 
-// IdenticalSides reports whether both sides hold the same numbers and there is GPU work: one capture, analysed or
-// exported twice. A metric that one side does not have at all, because its export lacks the columns, and one of a
-// process that has another name there, say nothing; a kernel or a call that only one side has does.
+// IdenticalSides reports whether both sides hold GPU work and the same numbers: one capture, analysed or exported
+// twice. It skips metrics that one side lacks entirely, because its export lacks the columns, and those of a process
+// with another name. A kernel or a call that only one side has makes them differ.
 func (x *Sides) IdenticalSides() bool {
 	if len(x.Base.Captures) != len(x.Head.Captures) {
 		return false

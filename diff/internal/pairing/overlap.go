@@ -13,22 +13,22 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// OverlapNeeded is the share of the work that two units must have in common to be the same work.
+// OverlapNeeded is the share of work, 0 to 1, that two units must have in common to do the same work.
 //
-// Half is what is left when one of two models has twice the layers of the other. A kernel that was replaced, by one or
-// by several, or tens of small kernels more, cost little of it, see [overlap].
+// If one of two models has twice the layers of the other, half of the work is in common. Replacing a kernel by one or
+// several others, or adding tens of small kernels, lowers the share only a little, see [overlap].
 const OverlapNeeded = 0.6
 
-// overlap is the share of two units' work that both do, 0 to 1: that of the side which has less in common with the
-// other. It asks how often kernels run, weighted with their share of the side's own compute time, so that a kernel that
-// takes three times as long is still the same work:
+// overlap returns the share of work that two units have in common, 0 to 1, on the side where it is smaller. It counts
+// how often kernels run, weighted by their share of the side's own compute time, so that a kernel that takes three times
+// as long is still the same work:
 //
 //  1. Kernels of one family (library, operation, type), present c0 and c1 times in the unit, have min(c0, c1) runs in common.
-//  2. Of what is left of each category (gemm, attention, …), runs are matched across families in the same way: a kernel was
+//  2. The remaining runs of each category (gemm, attention, …) are matched across families in the same way: a kernel was
 //     replaced.
-//  3. Runs in common over all runs, weighted with time. Communication does not count: it lasts as long as others make it.
-//  4. If that is not enough, and kernels of equal names have at least three quarters of the runs in common, this share:
-//     one long kernel that kernels of unknown names replaced leaves the work what it was.
+//  3. The share is runs in common over all runs, weighted by time. Communication does not count: it waits for others.
+//  4. If that is not enough, and kernels of equal names have at least three quarters of the runs in common, that share is
+//     used: the work stays the same if kernels of unknown names replace one long kernel.
 func overlap(a, b []side.Work) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -63,10 +63,12 @@ func overlap(a, b []side.Work) float64 {
 	return math.Round(share*1e9) / 1e9
 }
 
-// runsNeeded is the share of runs of kernels of equal names from which two units do the same work, whatever they take.
+// runsNeeded is the least share of runs of kernels of equal names for two units to do the same work, however long they
+// take.
 const runsNeeded = 0.75
 
-// equalRuns is the share of runs that kernels of equal canonical names have in common, of the side where it is less.
+// equalRuns returns the share of runs, 0 to 1, that kernels of equal canonical names have in common, on the side where
+// it is smaller.
 func equalRuns(a, b []side.Work) float64 {
 	count := func(list []side.Work) (by map[string]float64, sum float64) {
 		by = make(map[string]float64, len(list))
@@ -81,7 +83,7 @@ func equalRuns(a, b []side.Work) float64 {
 	x, n := count(a)
 	y, m := count(b)
 	common := 0.0
-	for _, name := range slices.Sorted(maps.Keys(x)) { // sums of fractions depend on their order
+	for _, name := range slices.Sorted(maps.Keys(x)) { // sorted: sums of fractions depend on their order
 		common += min(x[name], y[name])
 	}
 	if n <= 0 || m <= 0 {
@@ -90,13 +92,13 @@ func equalRuns(a, b []side.Work) float64 {
 	return min(common/n, common/m)
 }
 
-// pool is runs of one family or category that have no counterpart yet.
+// pool holds the unmatched runs of one family or category.
 type pool struct {
 	family, category string
 	count, share     float64
 }
 
-// match takes from both pools the runs that they have in common, and returns the share of time these have on each side.
+// match takes from both pools the runs that they have in common, and returns their share of time on each side.
 func match(a, b *pool) (float64, float64) {
 	n := min(a.count, b.count)
 	if n <= 0 {
@@ -147,11 +149,11 @@ func byCategory(list []pool) []pool {
 	return pools
 }
 
-// hiddenRange bounds the ratio of unit times in which units with hidden kernels are taken for the same work:
-// nothing else tells.
+// hiddenRange is the largest ratio of unit times at which units with hidden kernels count as the same work: nothing
+// else shows it.
 const hiddenRange = 2.0
 
-// Work checks that both sides do the same work, and how far down it can be told.
+// Work checks that both sides do the same work, and sets the depth to which they can be compared.
 func (x *Sides) Work() {
 	x.C.Depth = comparison.DepthKernel
 	hidden, all := 0, 0
@@ -217,8 +219,8 @@ func (x *Sides) Work() {
 	}
 }
 
-// moreOfTheSame reports whether two units with little work in common run the same kernels, and one of them far more
-// often: twice the layers are another model, whatever ties the steps.
+// moreOfTheSame reports whether two units with little work in common mostly run kernels of the same names. Then one
+// runs them far more often: twice the layers are another model, whatever ties the steps.
 func moreOfTheSame(a, b []side.Work) bool {
 	shared := func(a, b []side.Work) float64 {
 		common, sum := 0.0, 0.0
@@ -236,12 +238,11 @@ func moreOfTheSame(a, b []side.Work) bool {
 	return min(shared(a, b), shared(b, a)) >= OverlapNeeded
 }
 
-// leastTied is the number of units from which equal numbers of them tie two sides.
+// leastTied is the least number of units for equal numbers of them to tie two sides.
 const leastTied = 3
 
-// tied reports whether the program says that units of both sides are the same step, whatever kernels do its work: by
-// markers or ranges of one name, or by as many units on both sides. A kernel that takes most of a step and is replaced
-// by others is an optimiser's daily work.
+// tied reports whether the program shows that units of both sides are the same step, whatever kernels do its work: by
+// markers or ranges of one name, or by equally many units. Optimisers often replace a kernel that takes most of a step.
 func (x *Sides) tied() bool {
 	first := &x.Base.Captures[0].Report.Unit
 	units := func(u *report.Unit) (n int64) {

@@ -13,16 +13,16 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Pair is a kernel of the base and the kernel of the head that stands for it; an index of -1 means there is none.
+// Pair is a kernel of the base and its counterpart in the head; an index of -1 means there is none.
 type Pair struct {
 	Base, Head int
 	By         string
 	Note       string
-	Of         int // of an added kernel: the base's kernel that was replaced by it and others, or -1
+	Of         int // for an added kernel: index of the base's kernel that it and others replaced, or -1
 }
 
-// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was
-// added or removed. The result is in the order of the base, added kernels last.
+// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. Unpaired kernels were
+// added or removed. The result is in the base's order, added kernels last.
 func Kernels(base, head []side.Work) []Pair {
 	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)),
 		by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
@@ -51,18 +51,18 @@ func Kernels(base, head []side.Work) []Pair {
 
 type matcher struct {
 	base, head []side.Work
-	of         []int // by base: its head, or -1
+	of         []int // by index in the base: index in the head, or -1
 	taken      []bool
 	by         []string
-	note       map[int]string // by index of the base, or -1 - index of the head
-	splitOf    map[int]int    // by head: the base's kernel that it replaced together with others
+	note       map[int]string // by index in the base, or -1 - index in the head
+	splitOf    map[int]int    // by index in the head: the base's kernel that it and others replaced
 }
 
 func (m *matcher) join(i, k int, by string) {
 	m.of[i], m.taken[k], m.by[i] = k, true, by
 }
 
-// equal pairs kernels with equal keys, in the order of their positions.
+// equal pairs kernels with equal keys, in position order.
 func (m *matcher) equal(by string, key func(w *side.Work) string) {
 	free := map[string][]int{}
 	for _, k := range byPosition(m.head) {
@@ -80,7 +80,7 @@ func (m *matcher) equal(by string, key func(w *side.Work) string) {
 	}
 }
 
-// byPosition are the indexes of kernels in the order in which they first run.
+// byPosition returns the indexes of kernels in the order in which they first run.
 func byPosition(list []side.Work) []int {
 	order := make([]int, len(list))
 	for i := range order {
@@ -90,7 +90,7 @@ func byPosition(list []side.Work) []int {
 	return order
 }
 
-// family pairs what is left of one family, those first that are nearest to each other in the unit and run
+// family pairs the remaining kernels of a family, first those that are nearest to each other in the unit and run
 // equally often.
 func (m *matcher) family() {
 	type candidate struct {
@@ -120,7 +120,7 @@ func (m *matcher) family() {
 	}
 }
 
-// likeness of two counts: 1 if equal, 0 if one is none.
+// likeness compares two counts: 1 if equal, 0 if one is 0.
 func likeness(a, b float64) float64 {
 	if a <= 0 || b <= 0 {
 		return 0
@@ -128,7 +128,7 @@ func likeness(a, b float64) float64 {
 	return min(a, b) / max(a, b)
 }
 
-// anchors maps positions in the base to positions in the head, along the kernels that are paired already.
+// anchors maps positions in the base to positions in the head, along the kernels already paired.
 func (m *matcher) anchors() func(position float64) float64 {
 	type anchor struct{ from, to float64 }
 	var list []anchor
@@ -150,14 +150,13 @@ func (m *matcher) anchors() func(position float64) float64 {
 	}
 }
 
-// position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
-// kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
-// did, of which it is paired with the one that takes longest. One whose name does not tell its category can stand for
-// a kernel of any, if nothing else was replaced there. If no neighbours are paired, as in a step of one kernel, it has
-// to take as long too.
+// position pairs the remaining kernels that lie between the same two paired kernels: a kernel with one of the same
+// category that runs about as often. If several replaced it, it is paired with the longest. A kernel whose name does
+// not show its category can pair with one of any category, if nothing else was replaced there. If no neighbours are
+// paired, as in a step of one kernel, both must take equally long too.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()
-	left0, left1 := map[int]int{}, map[int]int{} // by gap: kernels without a counterpart
+	left0, left1 := map[int]int{}, map[int]int{} // by gap: number of unpaired kernels
 	for i := range m.base {
 		if m.of[i] < 0 && m.base[i].Position >= 0 {
 			left0[gap0[i]]++
@@ -170,7 +169,7 @@ func (m *matcher) position() {
 	}
 	type candidate struct {
 		i, k int
-		size float64 // the same whichever side is the base
+		size float64 // does not depend on which side is the base
 	}
 	var list []candidate
 	for _, i := range byPosition(m.base) {
@@ -212,8 +211,8 @@ func (m *matcher) position() {
 	m.lone()
 }
 
-// lone pairs what is left of a category if nobody knows when it runs: the only one of its category on both sides
-// that has no counterpart, and that runs about as often.
+// lone pairs kernels of unknown position: if each side has only one unpaired kernel of a category, and both run about
+// as often.
 func (m *matcher) lone() {
 	base, head := map[string][]int{}, map[string][]int{}
 	for i := range m.base {
@@ -235,14 +234,14 @@ func (m *matcher) lone() {
 	}
 }
 
-// unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
-// of them does not tell what it does.
+// unnamed reports whether two kernels of different categories can correspond, because the name of one does not show
+// what it does.
 func unnamed(a, b *side.Work) bool {
 	return (a.Unnamed() || b.Unnamed()) && a.Category != side.Communication &&
 		b.Category != side.Communication
 }
 
-// split notes which other kernels stand in the gap where base i stood alone, beside the one that it was paired with.
+// split notes the other kernels of the head in the gap where base i was the only kernel, beside its pair.
 func (m *matcher) split(i, gap int, gap1 []int) {
 	best := m.of[i]
 	sum := m.head[best].Time
@@ -263,9 +262,9 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 	}
 }
 
-// gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers
-// on both sides mean between the same neighbours. Units follow each other: what runs before the first paired kernel
-// runs after the last one, if that is the same on both sides, else its number is -1.
+// gaps gives each unpaired kernel the base index of the paired kernel that runs before it, so that equal numbers on
+// both sides mean the same neighbours. Units repeat: before the first paired kernel runs the last one, if it is the
+// same on both sides; otherwise the number is -1.
 func (m *matcher) gaps() (base, head []int) {
 	base, head = make([]int, len(m.base)), make([]int, len(m.head))
 	paired := func(i int) bool {
@@ -310,8 +309,8 @@ func (m *matcher) gaps() (base, head []int) {
 	return base, head
 }
 
-// NameKernels fills in the display names of kernels, which the kernels section of each report has. Kernels of one side
-// that share a display name are numbered in the order of the rows.
+// NameKernels fills in the display names of kernels from the kernels section of each report. Kernels of one side that
+// share a display name are numbered in row order.
 func (x *Sides) NameKernels() {
 	short := [2]map[string]string{x.Base.DisplayNames(), x.Head.DisplayNames()}
 	var seen [2]map[string]int

@@ -7,9 +7,9 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Positions lays the head's sequence beside the base's: for each position of the head that of the base, or -1. names
-// are the base's names of the kernels that replaced them, by the head's. Kernels of several streams are laid beside
-// each other stream by stream where that finds more pairs. If the sequences have too little in common, it is nil.
+// Positions aligns the head's sequence with the base's: for each position of the head it returns the base's position,
+// or -1. names maps a head's kernel to the base's name of the kernel that it replaced. Several streams are aligned one
+// by one if that finds more pairs. The result is nil if the sequences have too little in common.
 func Positions(base, head *side.Sequence, names map[string]string) []int32 {
 	key := func(p *side.Position, of map[string]string) string {
 		if n, ok := of[p.Name]; ok {
@@ -64,8 +64,8 @@ func paired(of []int32) (n int) {
 	return n
 }
 
-// rename pairs what is left between the same two neighbours, in its order, if both sides have as much of it and its
-// categories are the same: kernels that run in the place of others.
+// rename pairs, in order, the remaining kernels between the same two neighbours, if both sides have equally many of the
+// same categories: kernels that replaced others.
 func rename(base, head *side.Sequence, of []int32) {
 	taken := make([]bool, len(base.Positions))
 	for _, i := range of {
