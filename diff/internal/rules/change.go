@@ -47,7 +47,7 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 		j.improved(g, r, s)
 		return
 	}
-	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a count that does not vary has no noise
+	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a constant count has no noise
 		j.noisy(g, r, s)
 		return
 	}
@@ -65,14 +65,15 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// improved judges a change that must be made: for the better, for certain, and by what the rule asks for.
+// improved judges a change that the rule demands: it must be for the better, for certain, and as large as the rule asks
+// for.
 func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
 	better := *r
 	if better.Direction = policy.Down; r.Direction == policy.Down || r.Direction == "" && s.higher {
 		better.Direction = policy.Up
 	}
 	enough, text := j.exceeds(&better, s)
-	most := s.row.Ratio // that the interval allows
+	most := s.row.Ratio // the most that the interval allows
 	if x := s.row.Interval; x != nil && s.row.Base != nil {
 		edge := x.Low
 		if better.Direction == policy.Up {
@@ -95,8 +96,8 @@ func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in
-// numbers. What was added or removed counts with all of its value, and has no relative change.
+// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, with a text that gives
+// the numbers. An added or removed number counts with its whole value and has no relative change.
 func (j *judge) exceeds(r *policy.Rule, s *subject) (bool, string) {
 	row := &s.row
 	b, h := comparison.Value(row.Base), comparison.Value(row.Head)

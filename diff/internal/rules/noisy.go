@@ -13,26 +13,26 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// question is a number and the rule that it is judged by. s is nil if the rule selects nothing.
+// question is a number and the rule that judges it. s is nil if the rule selects nothing.
 type question struct {
 	r        *policy.Rule
 	s        *subject
-	exceeded bool // the rule is, by the values
+	exceeded bool // the values exceed the rule
 
-	milder *question // of the same number, where this rule passes; nil: none
+	milder *question // the same number under the rule's milder form; nil: none
 }
 
-// exactly is the tolerance of a rule that tolerates nothing: no number differs by so little.
+// exactly is the tolerance of a rule that tolerates nothing: smaller than any real difference.
 const exactly = 1e-9
 
-// ask puts all noisy numbers that rules select to the one function that judges them, each at its rule's own tolerance.
-// Kernels, calls and ranges are one family; of the other metrics each is one, over the kinds of unit and whatever else
-// its labels tell apart: median and mean of one kind are near-copies, for which a correction would cost power only.
+// ask judges all noisy numbers that rules select, each at its rule's own tolerance. Kernels, calls and ranges form one
+// family. Every other metric is a family of its own, across kinds of unit and other labels: the median and the mean of
+// a kind are nearly the same number, so correcting for both would only cost power.
 func (j *judge) ask(list []*question) {
 	if j.x == nil {
 		return
 	}
-	const many = "" // dozens of them
+	const many = "" // family of kernels, calls and ranges: dozens
 	families := map[string][]*question{}
 	for _, q := range list {
 		if q.s == nil || q.s.number == nil || q.r.Budgeted() || q.r.Improve {
@@ -67,7 +67,7 @@ func (j *judge) ask(list []*question) {
 	}
 }
 
-// way is the direction that is bad by the rule; of a rule that minds both, the one in which it changed.
+// way returns the rule's bad direction; for a rule that judges both, the direction of the change.
 func (q *question) way() string {
 	switch way := q.r.Direction; {
 	case way == policy.Both && comparison.Value(q.s.row.Delta) < 0:
@@ -82,8 +82,7 @@ func (q *question) way() string {
 	return policy.Up
 }
 
-// shortUnit is the unit's time, ns, below which an absolute tolerance of a time is held to what the relative one would
-// be on the whole unit.
+// shortUnit is the unit's time, ns, below which the relative tolerance of the whole unit limits absolute tolerances.
 const shortUnit = 300e3
 
 // tolerance of a rule for a number, as a ratio of the base: the larger of its relative and its absolute part.
@@ -99,8 +98,8 @@ func (j *judge) tolerance(r *policy.Rule, s *subject) float64 {
 	return t
 }
 
-// absolute is the absolute tolerance of a rule that has one. In units below 300 us no time may change by more than the
-// relative tolerance allows the whole unit: 10 us are nothing in a step of 10 ms and a third of one of 30 us.
+// absolute returns a rule's absolute tolerance, in the number's unit. In units below 300 us no time may change by more
+// than the relative tolerance of the whole unit: 10 us is nothing in a step of 10 ms and a third of one of 30 us.
 func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
 	if r.Rel == nil || s.unit != report.Nanoseconds || !s.perUnit() || s.scaled {
 		return *r.Abs
@@ -112,7 +111,7 @@ func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
 	return min(*r.Abs, *r.Rel*comparison.Value(row.Base))
 }
 
-// perUnit reports whether a number is of one unit of work.
+// perUnit reports whether a number is per unit of work.
 func (s *subject) perUnit() bool {
 	id, _ := policy.SplitStat(s.row.Metric)
 	return report.ScaleOf(id, s.unit, "") == report.PerUnit
@@ -140,7 +139,7 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	case significance.Warns:
 		g.Verdict, g.Reason = comparison.Warn, text+"; "+why
 	case significance.Fails:
-		if !more { // pairs of units and strata are judged by another ratio than that of the values
+		if !more { // pairs of units and strata are judged by their own ratio, not that of the values
 			text = unit.Change(s.ratio(v.Ratio)-1) + " is more than " + r.Threshold()
 		}
 		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
@@ -158,11 +157,11 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// ofStep reports whether a number is of a kernel, a call or a range of the steps.
+// ofStep reports whether a number belongs to a kernel, a call or a range of the steps.
 func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || s.perUnit() }
 
-// moved reports whether the time of any kind of unit got worse, or may have by more than a rule is tested against: what
-// a kernel, a call or a range of an unmoved step does is not for a person to look at.
+// moved reports whether the time of any kind of unit got worse, or may have by more than noise.Tau. If none
+// did, nobody needs to look at its kernels, calls and ranges.
 func (j *judge) moved() bool {
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
@@ -174,9 +173,9 @@ func (j *judge) moved() bool {
 	return false
 }
 
-// parts fails a gate on the unit's time that is not decided by it, where the sum of the parts that changed for certain,
-// falls included, exceeds the rule and the noise floor, and the mean is not lower. If the work drifts, idle time
-// alone counts: the GPU does not do less of it for other work. What would fail so the other way got better.
+// parts fails an undecided gate on the unit's time if the parts that changed for certain, improvements included, sum to
+// more than the rule and the noise floor allow, and the mean is not lower. If the work drifts, only idle time counts:
+// other work does not reduce it. A gate that would fail this way in the other direction is improved.
 func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if _, device := s.row.Labels["device"]; device || r.Level != comparison.LevelError || !j.unitsRule(s) {
 		return
@@ -199,8 +198,8 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// unitsRule reports whether a gate is the one that answers for the parts: on the mean of the unit's time, or on its
-// median if no rule judges the mean.
+// unitsRule reports whether a gate answers for the parts: one on the mean of the unit's time, or on its median if no
+// rule judges the mean.
 func (j *judge) unitsRule(s *subject) bool {
 	switch s.row.Metric {
 	case "unit.time.mean":
@@ -222,7 +221,7 @@ func (j *judge) rowOf(metric string, l report.Labels) *comparison.Row {
 	return nil
 }
 
-// bad is a change for the worse.
+// bad formats a change for the worse of this size, a ratio.
 func bad(n *significance.Number, s *subject, size float64) string {
 	if s.inverse {
 		return unit.Change(1/(1+size) - 1)
@@ -233,17 +232,17 @@ func bad(n *significance.Number, s *subject, size float64) string {
 	return unit.Change(size)
 }
 
-// ofTime reports whether a row says how long a unit takes, which is what a gate is about.
+// ofTime reports whether a row says how long a unit or the work takes.
 func ofTime(metric string) bool {
 	return strings.HasPrefix(metric, "unit.time") || strings.HasPrefix(metric, "work.time")
 }
 
-// unasked warns of rows of time that got worse for certain, and that no rule judges: a pass over such a row is
-// impossible. last are the numbers that rules judge or that are switched off. Rows of single devices only say where to
-// look: what a step takes is what its slowest device does, which has the row of the kind.
+// unasked warns of rows of time that got worse for certain and that no rule judges: a gate never passes in silence over
+// such a row. last holds the numbers that rules judge or switch off. Rows of single devices are left out: a step takes
+// as long as its slowest device, which the row of the kind shows.
 func (j *judge) unasked(last map[string]int) []comparison.Gate {
 	var list []comparison.Gate
-	if j.first || !j.c.Comparable || j.p.Changes() == 0 { // whose policy is budgets asks nothing of a base
+	if j.first || !j.c.Comparable || j.p.Changes() == 0 { // a policy of budgets alone needs no base
 		return nil
 	}
 	for i := range j.c.Primary {
@@ -262,8 +261,8 @@ func (j *judge) unasked(last map[string]int) []comparison.Gate {
 	return list
 }
 
-// resolution is the smallest loss of the unit's time that would have failed, by the gates that passed; nil if none
-// of them knows.
+// resolution returns the smallest loss of the unit's time that would have failed a gate that passed; nil if no such
+// gate knows it.
 func resolution(gates []comparison.Gate) *float64 {
 	var least *float64
 	for i := range gates {
@@ -276,9 +275,9 @@ func resolution(gates []comparison.Gate) *float64 {
 	return least
 }
 
-// notSlower takes a failure back that a faster step cannot have, however it was found: of what a step does, its
-// launches, graphs and structure, unless its time got worse too where the rule asks for that (only_slower), and
-// otherwise where it got better. A budget holds whatever the base was.
+// notSlower turns a failure into a warning: under only_slower, unless the unit's time got worse or may have; for what a
+// unit does (launches, kernels, graphs, structure), if its time got better. Budgets still fail: they do not depend on
+// the base.
 func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
 	if g.Verdict != comparison.Fail || r.Budgeted() {
 		return
@@ -294,7 +293,7 @@ func (j *judge) notSlower(g *comparison.Gate, r *policy.Rule) {
 	g.Verdict = comparison.Warn
 }
 
-// ofWork reports whether a metric says what a unit does, rather than how long anything takes.
+// ofWork reports whether a metric says what a unit does, rather than how long it takes.
 func ofWork(metric string) bool {
 	for _, prefix := range []string{"unit.launches", "unit.kernels", "graph.", "launch.", "kernel.count"} {
 		if strings.HasPrefix(metric, prefix) {
@@ -304,8 +303,8 @@ func ofWork(metric string) bool {
 	return metric == comparison.MetricStructure
 }
 
-// faster reports whether the time of the units that a number is of got better for certain, in itself or by its parts,
-// and not worse in the mean or the middle.
+// faster reports whether the unit's time under these labels got better for certain, in itself or by its parts, and
+// neither its mean nor its median got worse.
 func (j *judge) faster(l report.Labels) bool {
 	better := false
 	for i := range j.c.Primary {
@@ -326,10 +325,10 @@ func (j *judge) faster(l report.Labels) bool {
 	return better
 }
 
-// betterBy is a fall by a share of the base as the rise that it is on the way back.
+// betterBy returns a fall by a share of the base as the rise that would undo it.
 func betterBy(share float64) float64 { return -share / (1 + share) }
 
-// slower reports whether the time of the units that a count is of got worse too, or may have.
+// slower reports whether the unit's time under these labels got worse, or may have.
 func (j *judge) slower(l report.Labels) bool {
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
@@ -341,15 +340,15 @@ func (j *judge) slower(l report.Labels) bool {
 	return false
 }
 
-// A measured noise floor above blindFloor, or above blindTimes the tolerance of the rule, hides what the rule is for,
-// measured or not. The floor that is assumed if nobody measured one hides nothing.
+// A measured noise floor above blindFloor, or above blindTimes the rule's tolerance, hides the changes that the rule
+// looks for. An assumed floor hides nothing.
 const (
 	blindFloor = 0.15
 	blindTimes = 5
 )
 
-// blind reports whether the noise that somebody measured is so large that a rule could not fail: the floor of one
-// capture a side, and of several the smallest loss that would have been found.
+// blind reports whether the measured noise is so large that a rule could not fail. floor is the noise floor for one
+// capture a side, and the smallest detectable loss for several; most is the largest allowed floor, both ratios.
 func blind(n *significance.Number, v *significance.Verdict) (floor, most float64, is bool) {
 	if n.History == nil {
 		return 0, 0, false

@@ -16,14 +16,14 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows stand. The reports
-// are looked at for metrics that the rows do not have.
+// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows are final. It takes
+// metrics without a row from the reports.
 //
 // The verdict is the worst of what the gates count as: fail, then inconclusive, then warn, then pass. A gate of level
 // warn counts as warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is
-// inconclusive itself and counts as what the policy says of that: suspected, not confirmed. All other reasons of an
-// inconclusive gate mean that something could not be compared at all. That is a pass only where the policy says so and
-// some other gate was checked: a comparison that answered nothing never is one.
+// inconclusive, and the policy says what it counts as: suspected, not confirmed. Every other inconclusive gate means
+// that something could not be compared. It counts as a pass only if the policy says so and some other gate was checked:
+// a comparison that answered nothing never passes.
 func (j *judge) judge() {
 	c, p := j.c, j.p
 	report.Complete(&c.Overrides)
@@ -67,8 +67,8 @@ func (j *judge) judge() {
 	}
 }
 
-// unanswered is the least verdict of a comparison in which no gate had anything to look at: inconclusive, or a warning
-// where all gates only warn or where the policy says so of sides that are not comparable. Never a pass.
+// unanswered returns the least verdict of a comparison whose gates had nothing to judge: inconclusive, or a warning if
+// all gates only warn or if the policy says so for sides that are not comparable. It is never a pass.
 func (j *judge) unanswered() comparison.Verdict {
 	asked := slices.ContainsFunc(j.c.Gates, func(g comparison.Gate) bool { return g.Level == comparison.LevelError })
 	switch {
@@ -80,7 +80,7 @@ func (j *judge) unanswered() comparison.Verdict {
 	return comparison.Inconclusive
 }
 
-// All judges a comparison whose rows stand by its policy, on a day.
+// All judges a comparison whose rows are final by its policy; waivers are checked as of today.
 func All(x *noise.Decider, today time.Time) {
 	j := &judge{c: x.C, p: x.Policy, x: x, base: x.Base, head: x.Head, today: today}
 	j.judge()
@@ -92,59 +92,59 @@ func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today 
 	j.judge()
 }
 
-// judge is one judgement.
+// judge holds the state of one judgement.
 type judge struct {
 	c          *comparison.Comparison
 	p          *policy.Policy
 	x          *noise.Decider // of both sides; nil if there is no base
 	base, head *side.Side
 	today      time.Time
-	first      bool // there is no base: only budgets are judged
+	first      bool // no base: only budgets are judged
 	noBase     policy.NoBase
 	rulings    []ruling
 
-	byID  map[string][]*report.Metric // of both sides, as far as rules asked for them
-	means map[string]bool             // labels of which a rule judges the mean time
-	shown map[string]string           // the name of each kernel that tables show, by its full one
+	byID  map[string][]*report.Metric // of both sides, those that rules asked for
+	means map[string]bool             // labels for which a rule judges the mean time
+	shown map[string]string           // display name of each kernel, by full name
 }
 
-// ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
+// ruling is what waivers need to know of a gate beyond its fields. There is one per gate, in gate order.
 type ruling struct {
 	also []string // other names of the kernel that the gate judged
 	kind string   // ruledChange, …
 
-	onInconclusive comparison.Verdict // of its rule; empty: the policy's
+	onInconclusive comparison.Verdict // from the rule; empty: the policy's
 }
 
 // Kinds of ruling.
 const (
 	ruledChange = "change"
-	ruledMax    = "max" // a budget from above
-	ruledMin    = "min" // a budget from below, which the head's value is below
+	ruledMax    = "max" // exceeds an upper budget
+	ruledMin    = "min" // is below a lower budget
 )
 
-// subject is a number that rules can select.
+// subject is a number that a rule can select.
 type subject struct {
 	metric   string // as the rule names it
 	row      comparison.Row
 	unit     string
 	higher   bool     // more is better
 	length   bool     // grows with the length of a capture
-	stats    bool     // it carries a summary
-	noisy    bool     // a duration, or what follows from durations: it differs between captures of the same
+	stats    bool     // has a summary
+	noisy    bool     // a duration, or derived from durations: differs between captures of one commit
 	other    string   // why the sides' numbers are of different work, or empty
 	many     bool     // one of dozens: a kernel, a call, a range
-	scaled   bool     // a multiple of the unit's time, or of its inverse
-	inverse  bool     // its number is of a time, and it is a rate
-	kernel   []string // names of the kernel beside that of the label
-	replaced []string // of a kernel that replaced another: the names of the other
+	scaled   bool     // a multiple of the unit's time or of its inverse
+	inverse  bool     // a rate; number holds the time behind it
+	kernel   []string // names of the kernel other than the label's
+	replaced []string // for a replacing kernel: names of the replaced one
 
-	number  *significance.Number  // to be judged; nil if the row's class says all
-	verdict *significance.Verdict // on number, by the rule
-	family  noise.Family          // that it was judged in
+	number  *significance.Number  // to be judged; nil if the row's class is enough
+	verdict *significance.Verdict // on number, under the rule
+	family  noise.Family          // family that number was judged in
 }
 
-// ratio is that of the subject, where its number has this one.
+// ratio converts a ratio of number to one of the subject: a rate's is the inverse.
 func (s *subject) ratio(of float64) float64 {
 	if s.inverse && of > 0 {
 		return 1 / of
@@ -152,17 +152,17 @@ func (s *subject) ratio(of float64) float64 {
 	return of
 }
 
-// also are all names of a kernel and of the one that it replaced, beside that of the label.
+// also returns all names of a kernel and of the one that it replaced, other than the label's.
 func (s *subject) also() []string { return slices.Concat(s.kernel, s.replaced) }
 
-// ignored reports whether the policy leaves the kernel out: of one that replaced another, both have to be.
+// ignored reports whether the policy ignores the kernel. For a replacement it must ignore both kernels.
 func (j *judge) ignored(s *subject) bool {
 	name, ok := s.row.Labels["kernel"]
 	return ok && j.p.Ignores(append([]string{name}, s.kernel...)...) &&
 		(len(s.replaced) == 0 || j.p.Ignores(s.replaced...))
 }
 
-// names of a kernel, in full and as tables show it.
+// names returns a kernel's full name, and its display name if that differs.
 func (j *judge) names(full string) []string {
 	if j.shown == nil {
 		j.shown = j.base.DisplayNames()
@@ -176,17 +176,17 @@ func (j *judge) names(full string) []string {
 	return []string{full}
 }
 
-// key of a number: what two rules that select it have in common, however they spell it.
+// key identifies a number, however rules spell it.
 func (s *subject) key(kind string) string {
 	id, stat := policy.SplitStat(s.row.Metric)
-	if stat != "" && !(stat == "p50" && strings.HasPrefix(id, "unit.")) { // whose value is its median
+	if stat != "" && !(stat == "p50" && strings.HasPrefix(id, "unit.")) { // the value is the median
 		id += "." + stat
 	}
 	return kind + " " + id + "{" + s.row.Labels.String() + "}"
 }
 
-// gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then
-// of the numbers.
+// gates selects numbers by the rules and judges each by the last rule that selects it. The gates are in the order of
+// the rules, then of the numbers.
 func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	selected := make([][]subject, len(rules))
 	last := map[string]int{}
@@ -198,7 +198,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		for _, each := range r.Each() {
 			selected[i] = append(selected[i], j.selects(&each)...)
 		}
-		if r.Since != "" { // a history follows kinds of unit, and no single device
+		if r.Since != "" { // a history follows kinds of unit, not single devices
 			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool {
 				_, device := s.row.Labels["device"]
 				return device
@@ -256,19 +256,19 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 			}
 		}
 		if q.r.Optional && g.Code == comparison.TooFewUnits && !q.exceeded {
-			continue // it has nothing to say of so few units
+			continue // too few units for an optional rule
 		}
 		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.also(), ruled(q.r, &g), q.r.OnInconclusive})
 	}
 	return append(gates, j.unasked(last)...)
 }
 
-// asked reports whether a rule is asked of this head: of any capture of it.
+// asked reports whether a rule applies to any capture of the head.
 func (j *judge) asked(r *policy.Rule) bool {
 	return len(r.When) == 0 || slices.ContainsFunc(j.head.Captures, func(c *side.Capture) bool { return r.Asked(&c.Report.Environment) })
 }
 
-// unmatched is the gate of a rule that selects nothing.
+// unmatched returns the gate of a rule that selects nothing.
 func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
 	g := comparison.Gate{
 		Rule:      r.Name(),
@@ -298,7 +298,7 @@ func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
 	return g
 }
 
-// nothing says that a rule selects nothing, and which names are nearest to what it asks for.
+// nothing says that a rule selects nothing, and names the nearest matches.
 func (j *judge) nothing(r *policy.Rule) string {
 	text := "neither side has such a metric: " + r.Selects()
 	id, _ := policy.SplitStat(r.Metric)
@@ -332,8 +332,8 @@ func (j *judge) nothing(r *policy.Rule) string {
 	return text
 }
 
-// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. An empty side is
-// another matter: two captures without work are no proof of anything.
+// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. It needs GPU work on
+// both sides: two captures without work prove nothing.
 func (j *judge) noUnit() bool {
 	none, work := false, true
 	for _, side := range []*side.Side{j.base, j.head} {
@@ -346,7 +346,7 @@ func (j *judge) noUnit() bool {
 	return none && work
 }
 
-// why is the first reason for which the sides are not comparable.
+// why returns the first reason why the sides are not comparable.
 func (j *judge) why() (comparison.Code, string) {
 	if len(j.c.Reasons) > 0 {
 		return j.c.Reasons[0].Code, j.c.Reasons[0].Text
@@ -381,7 +381,7 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 	return g
 }
 
-// limit is the relative change from which a rule objects, in its direction; nil if it has none.
+// limit returns the relative change from which a rule objects, negative if falls are bad; nil if it has none.
 func (j *judge) limit(r *policy.Rule, s *subject) *float64 {
 	if r.Rel == nil {
 		return nil
@@ -393,7 +393,7 @@ func (j *judge) limit(r *policy.Rule, s *subject) *float64 {
 	return &v
 }
 
-// ruled is the kind of ruling that a gate of the rule is.
+// ruled returns the kind of ruling of a rule's gate.
 func ruled(r *policy.Rule, g *comparison.Gate) string {
 	switch {
 	case !r.Budgeted():
@@ -404,7 +404,7 @@ func ruled(r *policy.Rule, g *comparison.Gate) string {
 	return ruledMax
 }
 
-// replicated takes a failure back that the policy does not believe of so few captures.
+// replicated reopens a failure that needs more captures by the policy (min_captures).
 func (j *judge) replicated(g *comparison.Gate, s *subject) {
 	n := min(len(j.base.Captures), len(j.head.Captures))
 	if g.Verdict != comparison.Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
@@ -418,7 +418,7 @@ func (j *judge) replicated(g *comparison.Gate, s *subject) {
 	)
 }
 
-// bounds compares the head with the bounds, which needs no base.
+// bounds compares the head with the rule's bounds; it needs no base.
 func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 	if r.LimitUnit != "" && !policy.Fits(r.LimitUnit, s.unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
 		g.Open(comparison.MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
@@ -439,8 +439,8 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// since holds the change since an anchor against its budget: what was spent before times what this change adds. A
-// change that adds nothing fails no budget that others used up.
+// since checks the change since an anchor against its budget: the ratio spent before times that of this change. A
+// change that adds nothing does not fail a budget that others used up.
 func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 	spent, asked := r.SpentOn(s.row.Labels)
 	switch {

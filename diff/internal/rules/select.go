@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// selects finds what a rule is about: rows of the comparison first, and the reports' metrics where it has none.
+// selects finds the numbers that a rule names: rows of the comparison first, else the reports' metrics.
 func (j *judge) selects(r *policy.Rule) []subject {
 	id, stat := policy.SplitStat(r.Metric)
 	switch {
@@ -45,7 +45,7 @@ func (j *judge) selects(r *policy.Rule) []subject {
 	return list
 }
 
-// tokens are the decode steps of each kind whose batch size is known, per output token of their sequences.
+// tokens selects the decode steps of each kind of known batch size, per output token.
 func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
 	of := *r
 	of.Metric = "unit.time." + cmp.Or(stat, "mean")
@@ -86,14 +86,14 @@ func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
 	return list
 }
 
-// lacksTail reports whether a percentile says nothing on a side, because fewer than five observations lie beyond it:
-// the p99 of 64 units is their maximum.
+// lacksTail reports whether a side has fewer than five observations beyond a percentile, so that it says nothing: the
+// p99 of 64 units is their maximum.
 func (j *judge) lacksTail(m *report.Metric, stat string) bool {
 	for _, s := range []*side.Side{j.base, j.head} {
 		sample := s.Sample(m.ID, stat, m.Labels)
 		n := sample.N
 		if k := int64(len(sample.Values)); k > 0 && min(len(j.base.Captures), len(j.head.Captures)) < 2 {
-			n /= k // each capture shows a tail of its own
+			n /= k // each capture shows its own tail
 		}
 		if !noise.Tailed(stat, n) {
 			return true
@@ -118,7 +118,7 @@ func (j *judge) structures(r *policy.Rule) []subject {
 	return list
 }
 
-// kernels are the kernels of the comparison, which knows what replaced what.
+// kernels selects kernels of the comparison, which knows the replaced ones.
 func (j *judge) kernels(r *policy.Rule, id string) []subject {
 	var list []subject
 	for i := range j.c.Kernels {
@@ -126,7 +126,7 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 		name := ""
 		var own, other []string
 		taken := false
-		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule on either name of a replaced kernel holds
+		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule may name a replaced kernel or its replacement
 			if n != nil {
 				if name != "" && name != *n {
 					other = j.names(name)
@@ -160,7 +160,7 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 }
 
 // waits reports whether a kernel's time says nothing by itself: communication lasts as long as it waits for others, and
-// the exposed part of it is in the unit's time.
+// the unit's time includes its exposed part.
 func waits(k *comparison.Kernel) bool {
 	return k.Category == side.Communication && k.Class == comparison.Unsettled && k.PairedBy != "" &&
 		comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
@@ -176,9 +176,8 @@ func exactClass(base, head float64) comparison.Class {
 	return comparison.Same
 }
 
-// compared finds the rows of the comparison that a rule names: those of every kind of unit that has any, or of the
-// kinds that the rule's labels single out, whatever other labels these carry. Of rows that are of no kind it must be
-// one.
+// compared finds the rows of the comparison that a rule names: those of every kind of unit, or of the kinds that the
+// rule's labels select, whatever other labels these rows have. Among rows without a kind, exactly one must match.
 func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
 	var list []subject
 	for i := range j.c.Primary {
@@ -207,7 +206,7 @@ func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
 	return list
 }
 
-// kindLabels name the kind of unit that a row is of, also where the row itself carries none.
+// kindLabels returns the labels of the row's kind of unit, even if the row itself has none.
 func (j *judge) kindLabels(row *comparison.Row) report.Labels {
 	if len(row.Labels) > 0 {
 		return row.Labels
@@ -222,7 +221,7 @@ func (j *judge) kindLabels(row *comparison.Row) report.Labels {
 	return l
 }
 
-// metrics are the metrics of an id on either side, each set of labels once, in the order of the labels.
+// metrics returns the metrics of an id on either side, each set of labels once, in label order.
 func (j *judge) metrics(id string) []*report.Metric {
 	list, ok := j.byID[id]
 	if ok {
@@ -248,7 +247,7 @@ func (j *judge) metrics(id string) []*report.Metric {
 	return list
 }
 
-// subject compares a metric of the reports that the comparison has no row of.
+// subject compares a metric of the reports for which the comparison has no row.
 func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subject {
 	s := subject{metric: r.Metric, unit: m.Unit, noisy: m.Assume != report.Exact}
 	s.measure(r, m, stat)
@@ -274,7 +273,7 @@ func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subje
 	return s
 }
 
-// opposite is the class of the same change where the rule says the other way is bad.
+// opposite returns the class of a change if the rule calls the other direction bad.
 func opposite(c comparison.Class) comparison.Class {
 	switch c {
 	case comparison.Improved:
@@ -286,14 +285,14 @@ func opposite(c comparison.Class) comparison.Class {
 	return c
 }
 
-// measure fills in what is true of the metric, whatever its value.
+// measure fills in the properties of the metric that do not depend on its value.
 func (s *subject) measure(r *policy.Rule, m *report.Metric, stat string) {
 	s.higher, s.stats = m.Better == report.Higher, m.Summary != nil
 	s.length = !r.Budgeted() && policy.Grows(report.ScaleOf(m.ID, m.Unit, m.Scale), stat)
 }
 
-// otherWork says how the units of a phase differ between the captures, whose metrics by the phase alone are of the kind
-// with most time: those of batch 8 are not to be compared to those of batch 16. Empty where they do not.
+// otherWork says how the units of a phase differ between captures, or returns empty. Metrics of a phase alone describe
+// its kind with most time: batch 8 must not be compared with batch 16.
 func (j *judge) otherWork(m *report.Metric) string {
 	phase, ok := m.Labels["phase"]
 	if _, batch := m.Labels["batch"]; !ok || batch || report.ScaleOf(m.ID, m.Unit, m.Scale) != report.PerUnit {

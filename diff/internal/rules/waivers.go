@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// waive lets waivers accept what gates found: the gate passes, and names its waiver. The first waiver that covers a
-// gate and holds is the one that counts.
+// waive applies waivers to what gates found: the gate passes and names its waiver. The first waiver that covers a gate
+// and holds counts.
 func (j *judge) waive() []comparison.WaiverUse {
 	uses := make([]comparison.WaiverUse, 0, len(j.p.Waivers))
 	for i := range j.p.Waivers {
@@ -74,8 +74,8 @@ func (j *judge) waive() []comparison.WaiverUse {
 	return uses
 }
 
-// holds reports whether what a gate found is at most the ceiling. A change that has no base to be relative to is above
-// any relative one.
+// holds reports whether what a gate found is at most the ceiling. A change without a base to relate to exceeds any
+// relative ceiling.
 func holds(c *policy.Ceiling, g *comparison.Gate, kind string) bool {
 	switch {
 	case c == nil:
