@@ -1,5 +1,5 @@
-// Package side is one side of a comparison: its captures, each a report that is taken apart once, and what each of them
-// says of one kind of unit. It knows nothing of the other side.
+// Package side holds one side of a comparison: its captures, each a report broken down once, and what each says about
+// one kind of unit. It knows nothing of the other side.
 //
 // A capture has kinds of unit (decode steps of 8 requests, say), a view is one of them with its kernels, calls and
 // times, and a sample is one metric over all captures of the side.

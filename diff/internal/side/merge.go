@@ -6,7 +6,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Mean of a summary; ok is false if the report has none.
+// Mean returns the mean of a summary; ok is false for nil.
 func Mean(s *report.Summary) (float64, bool) {
 	if s == nil {
 		return 0, false
@@ -14,8 +14,8 @@ func Mean(s *report.Summary) (float64, bool) {
 	return s.Mean, true
 }
 
-// Merged are the kernels of a side: means over its captures, in the order of the first capture that has them. A kernel
-// that a capture does not have counts as none there.
+// Merged returns the kernels of a side: means over its captures, in the order in which captures first have them. A
+// kernel that a capture lacks counts as 0 there.
 func (s *Side) Merged() (list []Work, others Work) {
 	others = Work{Name: "(others)", Position: -1}
 	n := float64(len(s.Views))
@@ -44,7 +44,7 @@ func (s *Side) Merged() (list []Work, others Work) {
 	return list, others
 }
 
-// MergedCategories are the categories of a side, likewise.
+// MergedCategories returns the kernel categories of a side, merged in the same way.
 func (s *Side) MergedCategories() []Work {
 	var list []Work
 	n := float64(len(s.Views))
@@ -65,8 +65,8 @@ func (s *Side) MergedCategories() []Work {
 	return list
 }
 
-// Series are all units of the view's device in the order in which they ran, whatever became of them, and which of them
-// are the view's; nil if the report has no such list, or not of every unit.
+// Series returns all units of the view's device in run order, whatever their state, and which of them belong to the
+// view; nil if the report does not list every unit.
 func (v *View) Series() (units []report.UnitPoint, kept []bool) {
 	u := &v.C.Report.Unit
 	group := slices.IndexFunc(u.Groups, func(g report.UnitGroup) bool { return g.ID == v.group.ID })
@@ -86,7 +86,7 @@ func (v *View) Series() (units []report.UnitPoint, kept []bool) {
 	return units, kept
 }
 
-// Ran reports whether a unit ran as a whole, inside the window that was analysed.
+// Ran reports whether a unit ran completely, inside the analysed window.
 func Ran(u report.UnitPoint) bool {
 	s := report.UnitStates[u.State]
 	return s != "cut" && s != "outside"

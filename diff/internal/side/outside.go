@@ -8,11 +8,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Outside is the time of the analysed window in which no unit of work ran, ns: before the first unit, between units on
-// average over the gaps, and after the last one.
+// Outside is the time of the analysed window outside units of work, ns: before the first unit, the mean gap between
+// units, and after the last one.
 type Outside struct{ Before, Between, After float64 }
 
-// OutsideUnits looks at one device; ok is false if the report does not list every unit on it.
+// OutsideUnits looks at one device; ok is false if the report does not list every unit, or none ran there.
 func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
 	s := c.Report.Unit.Series
 	if s == nil || s.Every != 1 {
@@ -41,9 +41,9 @@ func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
 	return o, true
 }
 
-// TimePerSequence is the time of the units of a phase over the sequences in them, ns: a step of batch 32 holds 32. Of
-// decode steps, which add a token to each sequence, it is the time per output token. ok is false if the phase has no
-// units or markers do not give the batch size of each.
+// TimePerSequence is the time of a phase's units divided by their sequences, ns: a step of batch 32 holds 32. Decode
+// steps add a token to each sequence, so theirs is the time per output token. ok is false if the phase has no units, or
+// if markers do not give each unit's batch size.
 func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
 	var time, sequences float64
 	for i := range c.Kinds {
@@ -63,7 +63,7 @@ func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
 	return time / sequences, true
 }
 
-// Clock is the frequency of the clock that the device computed at while it worked, in Hz.
+// Clock returns the frequency of the device's compute clock while it worked, in Hz; false if unknown.
 func (c *Capture) Clock(device int64) (float64, bool) {
 	for _, m := range c.Metrics("gpu.clock") {
 		if m.Labels["clock"] == "gpc" && m.Labels["device"] == strconv.FormatInt(device, 10) && m.Value != nil {

@@ -1,9 +1,9 @@
 package side
 
 // BetweenRuns reports whether base and head were recorded in different runs (on other machines, or at another hour)
-// while all captures of base or of head are of one run. What differs between runs is then in the change and not in the
-// spread of a side's captures, so that it takes a noise floor to tell. If a capture does not say its run, nothing is
-// known.
+// while all captures of base or of head are from one run. The difference between runs then shows in the change but not
+// in the spread of a side's captures, so only a noise floor accounts for it. The result is false if a capture does not
+// state its run.
 func BetweenRuns(base, head *Side) bool {
 	b, ok := base.runs()
 	h, ok2 := head.runs()
@@ -18,7 +18,7 @@ func BetweenRuns(base, head *Side) bool {
 	return true
 }
 
-// runs of the captures of a side; ok is false if one does not say.
+// runs returns the runs of a side's captures; ok is false if one does not state its run.
 func (s *Side) runs() (runs map[string]bool, ok bool) {
 	runs = map[string]bool{}
 	for _, c := range s.Captures {

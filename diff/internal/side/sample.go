@@ -5,7 +5,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// UnitTimes are the times of the units that the captures list, in no order.
+// UnitTimes returns the times of the units that the captures list, ns, capture by capture.
 func (s *Side) UnitTimes() []float64 {
 	var list []float64
 	for _, v := range s.Views {
@@ -16,7 +16,7 @@ func (s *Side) UnitTimes() []float64 {
 	return list
 }
 
-// Sample of a metric, or of a statistic of it, over the captures of a side.
+// Sample collects a metric, or a statistic of it, over the captures of a side.
 func (s *Side) Sample(id, stat string, l report.Labels) Sample {
 	out := Sample{captures: len(s.Captures)}
 	for _, c := range s.Captures {
@@ -33,7 +33,7 @@ func (s *Side) Sample(id, stat string, l report.Labels) Sample {
 	return out
 }
 
-// SteadyLines are the values of a column in the steady lines that the report lists, in their order.
+// SteadyLines returns a column's values in the steady lines that the report lists, in order.
 func (c *Capture) SteadyLines(column string) []float64 {
 	t := c.Table("serving", "serving_samples")
 	var list []float64
@@ -47,13 +47,13 @@ func (c *Capture) SteadyLines(column string) []float64 {
 
 // Sample is one metric on one side.
 type Sample struct {
-	Values   []float64 // by capture that has it
+	Values   []float64 // one for each capture that has it
 	captures int
 	N        int64 // observations behind the values
 	Summary  *report.Summary
 }
 
-// statOf is a statistic of a metric's summary, or its value.
+// statOf returns a statistic of a metric's summary, or the metric's value if stat is empty.
 func statOf(m *report.Metric, stat string) (float64, bool) {
 	if stat == "" {
 		return comparison.Value(m.Value), m.Value != nil
@@ -79,7 +79,7 @@ func statOf(m *report.Metric, stat string) (float64, bool) {
 	return s.Stddev, true
 }
 
-// Mean is null unless every capture has the value.
+// Mean returns nil unless every capture has the value.
 func (s *Sample) Mean() *float64 {
 	if len(s.Values) == 0 || len(s.Values) < s.captures {
 		return nil
@@ -92,7 +92,7 @@ func (s *Sample) Mean() *float64 {
 	return &sum
 }
 
-// Series is one number of each unit, one capture after the other.
+// Series returns one number of each unit, one capture after the other.
 func (s *Side) Series(of func(u *UnitRow) float64) []float64 {
 	var list []float64
 	for _, v := range s.Views {

@@ -7,24 +7,24 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/align"
 )
 
-// Sequence is the order of the kernels in a side's units: that of the first capture, with the means of all captures.
-// Times are ns a unit.
+// Sequence lists the kernels of a side's units in the order of the first capture, with means over all captures. Times
+// are ns per unit.
 type Sequence struct {
 	Device    int64
 	Units     int64
 	Time      float64 // mean of the units: the sum over positions, the end and the rest
 	Positions []Position
 	End       Position
-	Rest      float64 // of kernels at no position
+	Rest      float64 // of kernels without a position
 	Hiccups   []Hiccup
-	Streams   int // that kernels run on
+	Streams   int // number of streams that kernels run on
 }
 
 // Position is one kernel of the sequence.
 type Position struct {
 	Name, Category string
-	Stream         int      // number of its stream, in the order of their first kernels
-	Ranges         []string // around the call that launched it, the outermost first
+	Stream         int      // number of its stream, by order of first kernel
+	Ranges         []string // around the launching call, outermost first
 	Start          float64
 	Gap            [5]float64 // idle before it, by cause
 	Copies         float64    // exposed copies before it
@@ -34,7 +34,7 @@ type Position struct {
 	AloneMedian    float64
 }
 
-// Idle is the gap before it, all causes.
+// Idle returns the gap before the kernel, summed over causes, ns.
 func (p *Position) Idle() (sum float64) {
 	for _, ns := range p.Gap {
 		sum += ns
@@ -42,7 +42,7 @@ func (p *Position) Idle() (sum float64) {
 	return sum
 }
 
-// Sum is all that is at the position.
+// Sum returns the time at the position, ns: idle, copies and exclusive kernel time.
 func (p *Position) Sum() float64 { return p.Idle() + p.Copies + p.Alone }
 
 func (p *Position) add(x *Position, weight float64) {
@@ -59,12 +59,12 @@ func (p *Position) add(x *Position, weight float64) {
 
 // Hiccup is one gap (part 0) or kernel (part 1) of one unit.
 type Hiccup struct {
-	Position, Part int // the position behind the last is the end
+	Position, Part int // the position after the last is the end
 	Unit           int64
 	Excess         float64 // ns over the median
 }
 
-// Sequence is nil if a capture of the side does not say what its sequence is.
+// Sequence returns nil if a capture of the side does not state its sequence.
 func (s *Side) Sequence() *Sequence {
 	if len(s.Views) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (s *Side) Sequence() *Sequence {
 	return all
 }
 
-// sequence is the sequence of one capture.
+// sequence returns the sequence of one capture.
 func (v *View) sequence() *Sequence {
 	k := v.C.Report.Unit.Step(v.group.ID, v.Device())
 	if k == nil {
@@ -129,7 +129,7 @@ func (v *View) sequence() *Sequence {
 	return s
 }
 
-// scaled is the step with all times multiplied.
+// scaled returns the sequence with all times multiplied by weight.
 func (s *Sequence) scaled(weight float64) *Sequence {
 	out := *s
 	out.Time, out.Rest = s.Time*weight, s.Rest*weight
@@ -144,7 +144,7 @@ func (s *Sequence) scaled(weight float64) *Sequence {
 	return &out
 }
 
-// merge adds another capture's units: what has no partner in the first one's sequence goes to the rest.
+// merge adds another capture's units; positions without a partner in the first capture go to the rest.
 func (s *Sequence) merge(x *Sequence, weight float64) {
 	of, _ := align.Pairs(s.keys(), x.keys(), align.MaxEdits)
 	s.Time += x.Time * weight
@@ -171,7 +171,7 @@ func (s *Sequence) merge(x *Sequence, weight float64) {
 	}
 }
 
-// keys tell the positions of a side's captures.
+// keys identify positions by stream and kernel name.
 func (s *Sequence) keys() []string {
 	list := make([]string, len(s.Positions))
 	for i := range s.Positions {
@@ -180,5 +180,5 @@ func (s *Sequence) keys() []string {
 	return list
 }
 
-// CauseOf is the name of a cause of Position.Gap.
+// CauseOf names cause number c of Position.Gap.
 func CauseOf(c int) string { return report.StepCauses[c] }

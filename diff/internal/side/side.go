@@ -20,18 +20,18 @@ func (k Kind) String() string {
 	return text
 }
 
-// Comparing reports that no trace is behind: server logs, dumps of metrics, exports of profilers. There are no kernels
-// of a timeline to attribute a change to; what they measured is compared number by number, and iterations of a log per
-// unit of work, as steps of a trace are.
+// Reports without a trace come from server logs, metric dumps and profiler exports. They have no kernel timeline to
+// attribute a change to: their measurements are compared number by number, and iterations of a log per unit of work,
+// like steps of a trace.
 
-// EvidenceOnly reports whether no trace is behind the report.
+// EvidenceOnly reports whether the report does not come from a trace.
 func (c *Capture) EvidenceOnly() bool {
 	kind := c.Report.Trace.Kind
 	return len(c.Report.Evidence) > 0 && kind != "" && !strings.HasPrefix(kind, "nsys-")
 }
 
-// OfKind are the units of a kind on a side: how many, how long one takes on average over all of them, and their share
-// of the time of all units, averaged over captures. row has the kind's place in each capture, -1 for none.
+// OfKind sums up the units of a kind on a side: their count, their mean time in ns over all of them, and their share of
+// all unit time, 0 to 1, averaged over captures. row holds the kind's index in each capture, -1 for none.
 func (s *Side) OfKind(row []int) (count int64, mean, share *float64) {
 	var time, shares float64
 	some := false
@@ -55,7 +55,7 @@ func (s *Side) OfKind(row []int) (count int64, mean, share *float64) {
 	return count, mean, share
 }
 
-// Texts are the values of a field on a side, each once, in the order of the captures.
+// Texts joins a field's distinct values on a side, in capture order.
 func (s *Side) Texts(of func(c *Capture) string) string {
 	var list []string
 	for _, c := range s.Captures {
@@ -66,14 +66,14 @@ func (s *Side) Texts(of func(c *Capture) string) string {
 	return strings.Join(list, " | ")
 }
 
-// HoldsWork reports whether GPU work was captured, or there is evidence with numbers in it.
+// HoldsWork reports whether GPU work was captured, or evidence has numbers other than 0.
 func (c *Capture) HoldsWork() bool {
 	return c.HasGPUWork() ||
 		c.EvidenceOnly() &&
 			slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool { return m.Value != nil && *m.Value != 0 })
 }
 
-// Within reports whether the other capture has every number that c has, as far as it has such metrics.
+// Within reports whether the other capture has every number of c, for the metrics that it has at all.
 func (c *Capture) Within(other *Capture) bool {
 	families := make(map[string]bool, len(other.Report.Metrics))
 	for i := range other.Report.Metrics {
@@ -93,10 +93,10 @@ func (c *Capture) Within(other *Capture) bool {
 	return true
 }
 
-// metricFamily is a metric with the dimensions that it has here.
+// metricFamily identifies a metric by its id and label keys.
 func metricFamily(m *report.Metric) string { return m.ID + "{" + m.Labels.Keys() }
 
-// DisplayNames is the short name of each kernel of a side, by its full one.
+// DisplayNames returns the short name of each kernel of a side, by full name.
 func (s *Side) DisplayNames() map[string]string {
 	names := map[string]string{}
 	for _, c := range s.Captures {
@@ -111,18 +111,18 @@ func (s *Side) DisplayNames() map[string]string {
 	return names
 }
 
-// Capture is one report, taken apart for comparing.
+// Capture is one report, broken down for comparing.
 type Capture struct {
 	*report.Index
 	Kinds []Group // kinds of unit, those with most time first
-	main  int     // the group that the report's unlabelled metrics are of; -1 if none
-	units []unit  // kept ones, in the order in which they ran
+	main  int     // index of the kind of the report's unlabelled metrics; -1 if none
+	units []unit  // kept units, in run order
 }
 
-// Kind of unit: what two groups must share to be compared.
+// Kind identifies a kind of unit: two groups are comparable if theirs are equal.
 type Kind struct {
 	Phase         string
-	Batch, Tokens int64 // -1 unknown
+	Batch, Tokens int64 // -1 if unknown
 }
 
 // Group is one kind of unit in one capture.
@@ -131,8 +131,8 @@ type Group struct {
 	Kind Kind
 }
 
-// Plain reports whether nothing but its kernels tells the kind from others: no marker names a phase or a size. What
-// such a kind is called beside others is for display.
+// Plain reports whether only its kernels identify the kind: no marker names a phase or a size. The name of such a kind
+// is only for display.
 func (k Kind) Plain() bool {
 	return (k.Phase == plainPhase || strings.HasPrefix(k.Phase, plainPhase+":")) && k.Batch < 0 && k.Tokens < 0
 }
@@ -140,10 +140,10 @@ func (k Kind) Plain() bool {
 // plainPhase is the phase of steps that no marker names.
 const plainPhase = "step"
 
-// IsMain reports whether the report's unlabelled metrics are of the kind in this place of the list.
+// IsMain reports whether the report's unlabelled metrics describe the kind at this index.
 func (c *Capture) IsMain(at int) bool { return at == c.main }
 
-// Time is about how long the capture spent in units of this kind, over all devices.
+// Time returns about how long the capture spent in units of this kind, ns, over all devices.
 func (g *Group) Time() float64 { return float64(g.Count) * g.Mean }
 
 func newCapture(r *report.Report) *Capture {
@@ -157,7 +157,7 @@ func newCapture(r *report.Report) *Capture {
 	for i := range c.Kinds {
 		if l, ok := c.Labels(i); ok {
 			if s := c.Summary("unit.time", l); s != nil {
-				c.Kinds[i].Mean = s.Mean // of the metric that rows are of, rather than of the table
+				c.Kinds[i].Mean = s.Mean // from the metric that rows use, not from the table
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func newCapture(r *report.Report) *Capture {
 	return c
 }
 
-// HasGPUWork reports whether kernels or CUDA graphs ran. Copies alone are no work to compare.
+// HasGPUWork reports whether kernels or CUDA graphs ran. Copies alone are not work to compare.
 func (c *Capture) HasGPUWork() bool {
 	if v, ok := c.Value("kernel.count", nil); ok && v > 0 {
 		return true
@@ -174,8 +174,8 @@ func (c *Capture) HasGPUWork() bool {
 		func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 })
 }
 
-// Labels are those that the report's metrics of a group carry, the fewest of several; ok is false if it has none
-// of that group.
+// Labels returns the labels of the group's metrics in the report, the smallest set if there are several; ok is false if
+// the group has no metrics.
 func (c *Capture) Labels(g int) (l report.Labels, ok bool) {
 	id := c.Kinds[g].ID
 	for _, m := range c.Metrics("unit.time") {
@@ -190,7 +190,7 @@ func (c *Capture) Labels(g int) (l report.Labels, ok bool) {
 	return l, ok
 }
 
-// Side is what stands on one side of a comparison: one capture or several.
+// Side is one side of a comparison: one capture or several.
 type Side struct {
 	Captures []*Capture
 	Views    []*View // of the kind of unit that is compared, one per capture
@@ -215,7 +215,7 @@ func (s *Side) Describe() comparison.Side {
 	return d
 }
 
-// Mean over the captures of a side of one number; ok is false if a capture lacks it.
+// Mean averages one number over the captures of a side; ok is false if a capture lacks it.
 func (s *Side) Mean(of func(v *View) (float64, bool)) (float64, bool) {
 	values, ok := s.Values(of)
 	if !ok || len(values) == 0 {
@@ -224,7 +224,7 @@ func (s *Side) Mean(of func(v *View) (float64, bool)) (float64, bool) {
 	return Average(values), true
 }
 
-// Values of one number by capture; ok is false if a capture lacks it.
+// Values returns one number by capture; ok is false if a capture lacks it.
 func (s *Side) Values(of func(v *View) (float64, bool)) (values []float64, ok bool) {
 	values = make([]float64, 0, len(s.Views))
 	for _, v := range s.Views {
@@ -237,7 +237,7 @@ func (s *Side) Values(of func(v *View) (float64, bool)) (values []float64, ok bo
 	return values, true
 }
 
-// Units behind the numbers of a side.
+// Units returns the number of units behind a side's numbers.
 func (s *Side) Units() int64 {
 	var n int64
 	for _, v := range s.Views {
@@ -248,11 +248,11 @@ func (s *Side) Units() int64 {
 
 // Step is one unit of work of any kind.
 type Step struct {
-	At   int     // place of its kind among the capture's kinds
+	At   int     // index of its kind in the capture
 	Time float64 // ns
 }
 
-// Steps are the kept units that are listed, of each kind those on its slowest device, in the order in which they ran.
+// Steps returns the listed kept units, each kind's on its slowest device, in run order.
 func (c *Capture) Steps() []Step {
 	var list []Step
 	for i := range c.units {

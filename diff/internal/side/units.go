@@ -13,7 +13,7 @@ type UnitRow struct {
 	Step                                         int64 // of report.UnitPoint
 }
 
-// Of is what the metric shows of a unit; ok is false for metrics that the report does not list unit by unit.
+// Of returns a metric's value for the unit; ok is false for metrics that reports do not list by unit.
 func (u *UnitRow) Of(metric string) (v float64, ok bool) {
 	switch metric {
 	case "unit.time":
@@ -35,19 +35,19 @@ func (u *UnitRow) Of(metric string) (v float64, ok bool) {
 // unit is a kept unit of a capture.
 type unit struct {
 	UnitRow
-	at     int // place of its kind among the capture's kinds
+	at     int // index of its kind in the capture
 	device int64
 	start  int64 // ns
 }
 
-// Bounds of the units that are looked at, so that a bootstrap over them takes a fraction of a second.
+// Limits on the units read, so that a bootstrap over them takes a fraction of a second.
 const (
-	maxUnitsOfKind = 300 // on a device, evenly spaced
+	maxUnitsOfKind = 300 // on a device, spread over the capture
 	maxUnits       = 2000
 	minUnitsOfKind = 20
 )
 
-// readUnits reads the units of the series, or of the table of a report that has no series.
+// readUnits reads the units of the series, or of the table if the report has no series.
 func (c *Capture) readUnits() []unit {
 	list, ok := c.seriesUnits()
 	if !ok {
@@ -76,8 +76,8 @@ func (c *Capture) readUnits() []unit {
 	return list
 }
 
-// sampled picks at random about 1 in 2, 4, 8 … of n steps, so that about most of them are left: the same ones in every
-// capture.
+// sampled decides pseudo-randomly whether to keep a step: about 1 in 2, 4, 8 … of n, so that at most about most remain.
+// Every capture keeps the same steps.
 func sampled(step int64, n, most int) bool {
 	halvings := 0
 	for ; n > most; n = (n + 1) / 2 {
@@ -86,7 +86,7 @@ func sampled(step int64, n, most int) bool {
 	return uint64(step)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
 }
 
-// seriesUnits are the kept units of the series; ok is false if the report has none, or one without kernels.
+// seriesUnits returns the kept units of the series; ok is false if there is no series, or one without kernels.
 func (c *Capture) seriesUnits() (list []unit, ok bool) {
 	s := c.Report.Unit.Series
 	if s == nil || len(s.Kernels) == 0 {
@@ -113,8 +113,8 @@ func (c *Capture) seriesUnits() (list []unit, ok bool) {
 	return list, true
 }
 
-// tableUnits are the kept units that a table lists: of a report without a series all or a sample of them, of a log its
-// iterations. Units of kinds that the table cannot tell apart are left out.
+// tableUnits returns the kept units that a table lists: all or a sample for a report without a series, the iterations
+// for a log. It leaves out units of kinds that the table cannot distinguish.
 func (c *Capture) tableUnits() []unit {
 	t := c.Table("unit", "units")
 	if t.Len() == 0 {
@@ -123,7 +123,7 @@ func (c *Capture) tableUnits() []unit {
 	n := t.Entries()
 	type key struct {
 		Kind
-		kernels int64 // tells several of a name apart; -1 if there is one
+		kernels int64 // distinguishes several kinds of one name; -1 if there is one
 	}
 	places := map[key]int{}
 	for i := range c.Kinds {
@@ -160,7 +160,7 @@ func (c *Capture) tableUnits() []unit {
 	return list
 }
 
-// UnitsOf are the kept units of a kind on its device in the order in which they ran, or a sample of them.
+// UnitsOf returns the kept units of a kind on its device in run order, or a sample of them.
 func (c *Capture) UnitsOf(g *Group) []UnitRow {
 	at := slices.IndexFunc(c.Kinds, func(k Group) bool {
 		return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature
@@ -174,8 +174,8 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow {
 	return list
 }
 
-// UnitsBehind are the units that a metric of the report is of; nil if it belongs to no unit, or to another device
-// than the listed ones.
+// UnitsBehind returns the units that a metric of the report describes; nil if it belongs to no unit, or to a single
+// device.
 func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	id := m.Group
 	if _, device := m.Labels["device"]; device || id == "" {
@@ -188,5 +188,5 @@ func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	return c.UnitsOf(&c.Kinds[at])
 }
 
-// Stat is a statistic of a metric's summary, or its value where stat is empty; ok is false if it is not known.
+// Stat returns a statistic of a metric's summary, or the metric's value if stat is empty; ok is false if unknown.
 func Stat(m *report.Metric, stat string) (v float64, ok bool) { return statOf(m, stat) }

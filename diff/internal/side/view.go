@@ -13,21 +13,22 @@ import (
 // Communication is the category of communication kernels.
 const Communication = "comm"
 
-// Categories of kernels whose name does not tell what they do: Uncategorised of any, triton of those that Triton compiled.
+// Categories of kernels whose name does not show what they do: Uncategorised, and triton for those that Triton
+// compiled.
 const (
 	Uncategorised = "other"
 	triton        = "triton"
 )
 
-// Causes of idle time, as reports label them.
+// Causes names the causes of idle time, as reports label them.
 func Causes() []string { return []string{"sync", "host", "launch", "dependency", "unknown"} }
 
-// HostCauses are what the launching thread did in idle time of cause host, as reports label it.
+// HostCauses says what the launching thread did in idle time caused by the host, as reports label it.
 func HostCauses() []string {
 	return []string{"api", "profiler", "os_call", "not_scheduled", "running", "unknown"}
 }
 
-// View is what one report says of the kind of unit that is compared. Missing summaries are nil.
+// View is what one report says about the compared kind of unit. Missing summaries are nil.
 type View struct {
 	C      *Capture
 	group  *Group
@@ -36,39 +37,39 @@ type View struct {
 	Time, Busy, Idle           *report.Summary
 	Compute, Comm, Copied      *report.Summary
 	Launches, Kernels          *report.Summary
-	Causes                     []*report.Summary // in the order of causes()
+	Causes                     []*report.Summary // in the order of Causes
 	Host                       []float64         // mean time by HostCauses; nil if the report does not say
-	Late                       []LateCall        // the calls that the launching thread was in while the device waited
-	Work                       []Work            // its kernels, those with most time first
-	Others                     Work              // the kernels that the report sums up, without a name
+	Late                       []LateCall        // calls of the launching thread that the device waited for
+	Work                       []Work            // kernels, those with most time first
+	Others                     Work              // sum of the kernels that the report does not name
 	HasOthers, HasWork, Hidden bool              // hidden: CUDA graphs traced as a whole hide kernels
 	categories                 []Work
 	Api                        []call
 	HasAPI                     bool
 	Copies                     []Copies
 	HasCopies                  bool
-	Units                      []UnitRow // kept units in the order in which they ran, or a sample of them
+	Units                      []UnitRow // kept units in run order, or a sample of them
 }
 
 // Work is one kernel, or one category of kernels, in one unit. Times and counts are means over units.
 type Work struct {
 	Name, Category, Family, Canonical string
-	// of its launches: "grid 256×256, block 16×16"; empty if it varies or is not known
+	// of its launches: "grid 256×256, block 16×16"; empty if it varies or is unknown
 	Geometry string
-	Position float64 // of its first run in the unit; -1 unknown
+	Position float64 // of its first run in the unit; -1 if unknown
 	Count    float64
 	Time     float64 // ns, durations
 	Alone    float64 // ns, exclusive
-	Spread   float64 // standard deviation over units of time
+	Spread   float64 // standard deviation of its time over units
 	Units    int64
 }
 
-// Unnamed reports whether the name of a kernel does not tell what it does.
+// Unnamed reports whether a kernel's name does not show what it does.
 func (w *Work) Unnamed() bool {
 	return w.Category == Uncategorised || w.Category == triton
 }
 
-// call is one API in one unit, means over units.
+// call is one API call in one unit, means over units.
 type call struct {
 	Name        string
 	Count, Time float64
@@ -80,13 +81,13 @@ type Copies struct {
 	Count, Bytes    float64
 }
 
-// leastOthers, in ns, is what the rounding of means stays below: kernels that take more together are others.
+// leastOthers, in ns, exceeds the rounding of means: only kernels that take more together count as others.
 const leastOthers = 0.5
 
-// graphName is how reports name CUDA graphs that were traced as a whole.
+// graphName is the reports' name for CUDA graphs that were traced as a whole.
 const graphName = "[CUDA graph]"
 
-// NewView collects what a capture says of the kind of unit in one place of its list; nil if it says nothing.
+// NewView collects what a capture says about the kind of unit at an index; nil if nothing.
 func NewView(c *Capture, at int) *View {
 	l, ok := c.Labels(at)
 	if !ok {
@@ -95,8 +96,8 @@ func NewView(c *Capture, at int) *View {
 	return newView(c, &c.Kinds[at], at, l, l)
 }
 
-// On is what the capture says of the kind of unit on one device, nil if it says nothing. Times are those of the
-// device; kernels and calls are known of the slowest device alone, and what they leave of the device's time is others.
+// On returns what the capture says about the kind of unit on one device, or nil. Times are the device's; kernels and
+// calls are known for the slowest device alone, and the rest of the device's time counts as others.
 func (v *View) On(device int64) *View {
 	if device == v.group.Device {
 		return v
@@ -109,20 +110,20 @@ func (v *View) On(device int64) *View {
 	return newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
 }
 
-// WithoutCalls is the view without what the host called and what was copied.
+// WithoutCalls returns the view without host calls and copies.
 func (v *View) WithoutCalls() *View {
 	w := *v
 	w.Api, w.HasAPI, w.Copies, w.HasCopies = nil, false, nil, false
 	return &w
 }
 
-// Parts is where the time of the units went; nil if the report does not say.
+// Parts says where the units' time went; nil if the report does not say.
 func (v *View) Parts() *report.UnitParts { return v.C.Report.Unit.PartsOf(v.group.ID, v.group.Device) }
 
-// Device whose units the view is of.
+// Device returns the device of the view's units.
 func (v *View) Device() int64 { return v.group.Device }
 
-// newView has the times under the labels l, and what is known of the kind as a whole under those of it.
+// newView reads the times under the labels l, and what describes the kind as a whole under the labels of.
 func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	v := &View{C: c, group: g, Labels: of}
 	v.Time = c.Summary("unit.time", l)
@@ -130,7 +131,7 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	v.Compute, v.Comm, v.Copied = c.Summary("unit.compute_time",
 		l), c.Summary("unit.exposed_comm_time", l), c.Summary("unit.exposed_copy_time", l)
 	v.Launches, v.Kernels = c.Summary("unit.launches", l), c.Summary("unit.kernels", l)
-	if v.Time != nil && c.EvidenceOnly() { // an iteration of a log has a duration and no parts
+	if v.Time != nil && c.EvidenceOnly() { // an iteration of a log has a duration but no parts
 		v.Units = c.UnitsOf(v.group)
 		return v
 	}
@@ -155,13 +156,13 @@ func with(l report.Labels, key, value string) report.Labels {
 	return out
 }
 
-// LateCall is a call of the launching thread, with the mean time for which the device waited for it.
+// LateCall is a call of the launching thread, with the mean time that the device waited for it.
 type LateCall struct {
 	Cause, Name string
 	Time        float64 // ns
 }
 
-// hostTime reads why the host was late. A cause that no unit of the capture has is not in its report.
+// hostTime reads why the host was late. The report omits causes that no unit of the capture has.
 func (v *View) hostTime(l report.Labels) {
 	times, known := make([]float64, len(HostCauses())), v.Causes[slices.Index(Causes(), "host")] != nil
 	for i, cause := range HostCauses() {
@@ -180,9 +181,8 @@ func (v *View) hostTime(l report.Labels) {
 	}
 }
 
-// kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what
-// they are called and belong to is in tables. If a kernel first runs, and how it is launched, is known in units of
-// the main group alone.
+// kernelsOf reads the group's kernels, of which the report keeps the largest: metrics hold their numbers, tables their
+// names and categories. When a kernel first runs and how it is launched is known only for the main group.
 func (v *View) kernelsOf(main bool) {
 	known := map[string]Work{}
 	t := v.C.Table("kernels", "kernels")
@@ -241,7 +241,7 @@ func (v *View) kernelsOf(main bool) {
 	}
 }
 
-// labelled reports whether a metric has the labels l and exactly the keys more.
+// labelled reports whether a metric has the labels l plus exactly the keys more.
 func labelled(m, l report.Labels, keys ...string) bool {
 	if len(m) != len(l)+len(keys) {
 		return false
@@ -259,7 +259,7 @@ func labelled(m, l report.Labels, keys ...string) bool {
 	return true
 }
 
-// byCategory reads the categories of the kernels, all of them, those with most time first.
+// byCategory reads all categories of kernels, those with most time first.
 func (v *View) byCategory() {
 	for _, m := range v.C.Metrics("kernel.exclusive_time_per_unit") {
 		name := m.Labels["category"]
@@ -311,7 +311,7 @@ func (v *View) copyCounts() {
 	v.HasCopies = len(v.Copies) > 0
 }
 
-// Call is a call of the API by its name, or nil.
+// Call returns the calls of an API function by name, or nil.
 func (v *View) Call(name string) *call {
 	if i := slices.IndexFunc(v.Api, func(c call) bool { return c.Name == name }); i >= 0 {
 		return &v.Api[i]
@@ -319,7 +319,7 @@ func (v *View) Call(name string) *call {
 	return nil
 }
 
-// KindOfCall sorts API names: launch, sync, copy or other. Memsets count as copies.
+// KindOfCall classifies API names: launch, sync, copy or other. Memsets count as copies.
 func KindOfCall(name string) string {
 	switch {
 	case strings.Contains(name, "Synchronize"):
@@ -332,7 +332,7 @@ func KindOfCall(name string) string {
 	return "other"
 }
 
-// Blocks reports whether a call waits for the device: it synchronises, or copies and does not say Async.
+// Blocks reports whether a call waits for the device: it synchronises, or is a copy without Async in its name.
 func Blocks(name string) bool {
 	return strings.Contains(name, "Synchronize") || strings.Contains(name, "Memcpy") && !strings.Contains(name, "Async")
 }
