@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ascending is the order of p by size, ties by place.
+// ascending returns the indexes of p in order of size, ties by index.
 func ascending(p []float64) []int {
 	order := make([]int, len(p))
 	for i := range order {

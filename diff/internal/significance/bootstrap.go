@@ -7,17 +7,17 @@ import (
 	"math/rand/v2"
 )
 
-// Bounds of a bootstrap.
+// Limits of a bootstrap.
 const (
-	MinUnits = 8   // on each side; with fewer no interval is given
+	MinUnits = 8   // on each side; below that there is no interval
 	Draws    = 999 // resamples
 )
 
-// draw fills out with blocks of values from random places, wrapping around.
+// draw fills out with blocks of values from random positions, wrapping around.
 func draw[T any](out, values []T, block int, rng *rand.PCG) []T {
 	n := len(values)
 	for i := 0; i < n; {
-		// The high word of a product: even over 0..n-1 to within n/2^64, and the same in every version of Go.
+		// The high word of a product: uniform over 0..n-1 to within n/2^64, and the same in every version of Go.
 		start, _ := bits.Mul64(rng.Uint64(), uint64(n))
 		for k := 0; k < block && i < n; k++ {
 			at := int(start) + k
@@ -53,9 +53,9 @@ func Lag1(values []float64) float64 {
 	return r + (1+3*r)/float64(n)
 }
 
-// expandedTail is the share of resamples beyond each end of the interval. The percentiles of a bootstrap of few values
-// lie too close together; taking Φ(-√(n/(n-1)) t(1-p, n-1)) instead of p makes the interval as wide as Student's would
-// be (Hesterberg 2015, section 4.3.3). n is the number of blocks on the side that has fewer, and no less than 3.
+// expandedTail returns the share of resamples beyond each end of the interval. The percentiles of a bootstrap of few
+// values lie too close together; Φ(-√(n/(n-1)) t(1-p, n-1)) instead of p makes the interval as wide as Student's
+// (Hesterberg 2015, section 4.3.3). n is the number of blocks on the side with fewer, at least 3.
 func expandedTail(p, blocks float64) float64 {
 	n := max(blocks, 3)
 	return student.NormalTail(math.Sqrt(n/(n-1)) * student.Quantile(p, n-1))

@@ -2,12 +2,12 @@ package significance
 
 import "github.com/nsys-llm/explain/analyze/report/order"
 
-// MinCommon is how many kernels it takes to tell a shift that is common to all from changes of some.
+// MinCommon is the least number of kernels to tell a shift common to all from changes of some.
 const MinCommon = 12
 
-// CaptureShifts are how far all kernels of each capture of one commit move together (clocks, temperature, a power
-// limit), of values by kernel and capture: the median of the kernels' distances from their means. Fewer than MinCommon
-// kernels have none.
+// CaptureShifts returns how far all kernels of each capture of one commit move together (clocks, temperature, a power
+// limit), from values by kernel and capture: the median of the kernels' distances from their means. It is nil for fewer
+// than MinCommon kernels.
 func CaptureShifts(kernels [][]float64) (shifts []float64) {
 	if len(kernels) < MinCommon {
 		return nil

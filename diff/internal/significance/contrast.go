@@ -9,23 +9,23 @@ import (
 	"slices"
 )
 
-// contrast is how far head lies from base by the units inside the captures, in ln units.
+// contrast is the difference between head and base, in ln, by the units inside the captures.
 type contrast struct {
-	d         float64 // ln of what is judged
-	low, high float64 // one-sided ends, each passed by chance in alpha of all cases
-	least     float64 // |d| after the shifts that it must survive, towards 0 at most
-	df        float64 // of the ends, as if they were Student's
+	d         float64 // ln of the judged ratio
+	low, high float64 // one-sided ends, each exceeded by chance with probability alpha
+	least     float64 // smallest |d| over the shifts tried; at least 0
+	df        float64 // of the ends, as Student's
 	alpha     float64
 	variance  float64 // of the ln ratios of pairs
 	method    string
 }
 
-// rounding is what logarithms that are equal may differ by.
+// rounding is the most by which equal logarithms may differ.
 const rounding = 1e-12
 
-// p is the probability of so large a change beyond tau ≥ 0, in the direction of d, read off the end of the interval as
-// if that side were Student's: p ≤ alpha where the end lies beyond tau, and not on it. An interval without width, but
-// for what rounding leaves, proves nothing: 1.
+// p returns the probability of so large a change beyond tau ≥ 0 in the direction of d. It treats that side of the
+// interval as Student's: p ≤ alpha if the end lies beyond tau, but not if it lies on tau. An interval whose width is
+// mere rounding proves nothing: 1.
 func (c *contrast) p(tau float64) float64 {
 	half, d := c.d-c.low, c.d
 	if d < 0 {
@@ -35,19 +35,19 @@ func (c *contrast) p(tau float64) float64 {
 		return 1
 	}
 	p := student.Tail((d-tau)*student.Quantile(c.alpha, c.df)/half, c.df)
-	if d-half-tau < rounding { // an end that lies on tau
+	if d-half-tau < rounding { // the end lies on tau
 		return max(p, math.Nextafter(c.alpha, 1))
 	}
 	return p
 }
 
-// inverse is the contrast of base to head.
+// inverse returns the contrast of base to head.
 func (c contrast) inverse() contrast {
 	c.d, c.low, c.high = -c.d, -c.high, -c.low
 	return c
 }
 
-// A bootstrap has Draws resamples; of long series fewer, as many as draw mostDrawn units, but leastDraws.
+// A bootstrap has Draws resamples. Long series get fewer: as many as draw mostDrawn units in all, at least leastDraws.
 const (
 	leastDraws = 199
 	mostDrawn  = 1 << 22
@@ -55,27 +55,26 @@ const (
 
 func draws(units int) int { return max(leastDraws, min(Draws, mostDrawn/max(units, 1))) }
 
-// blockFor is how many consecutive units are drawn together: the larger of n^(1/3) and the length that is best for the
-// mean of a first-order autoregressive series,
+// blockFor returns how many consecutive units are drawn together: the larger of n^(1/3) and the best length for the mean
+// of a first-order autoregressive series,
 //
 //	(6 ρ² / (1-ρ²)²)^(1/3) · n^(1/3)
 //
-// (Politis & White 2004, eq. 9, with its sums worked out for that series), rounded up, and at most a quarter of the
-// units.
+// (Politis & White 2004, eq. 9, with its sums solved for that series), rounded up, at most a quarter of the units.
 func blockFor(n int, rho float64) int {
 	q := 1 - rho*rho
 	length := math.Cbrt(float64(n)) * max(1, math.Cbrt(6*rho*rho/(q*q)))
 	return max(1, min(int(math.Ceil(length-1e-9)), n/4))
 }
 
-// within bounds a lag-1 autocorrelation to what a bootstrap reckons with.
+// within limits a lag-1 autocorrelation to the range that the bootstrap uses, 0 to 0.9.
 func within(rho float64) float64 { return min(max(rho, 0), 0.9) }
 
-// independent is how many independent units n of that autocorrelation are worth: n (1-ρ)/(1+ρ).
+// independent returns how many independent units n units of this autocorrelation are worth: n (1-ρ)/(1+ρ).
 func independent(n int, rho float64) float64 { return float64(n) * (1 - rho) / (1 + rho) }
 
-// ends fills in low, high and df from resamples of ln of what is judged: percentiles as [expandedTail] places them,
-// and no closer than least standard errors.
+// ends fills in low, high and df from resamples of the ln of the judged ratio: at the percentiles of [expandedTail],
+// and no closer than least standard errors allow.
 func (c *contrast) ends(samples []float64, blocks, least float64) {
 	slices.Sort(samples)
 	c.df = max(blocks, 3) - 1
@@ -86,13 +85,13 @@ func (c *contrast) ends(samples []float64, blocks, least float64) {
 	c.least = math.Abs(c.d)
 }
 
-// positive reports whether a value has a logarithm to work with.
+// positive reports whether a value has a finite logarithm.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// twoSamples contrasts the units of captures that nothing ties together: of each capture blocks are drawn on their
-// own, and its statistic counts as much as that of any other of its side, however many units it holds. The lag-1
-// autocorrelation is estimated over all captures together: with 8 units, one of them says next to nothing of it. ok
-// is false with fewer than MinUnits in a capture or a statistic that is not positive.
+// twoSamples contrasts the units of untied captures. It draws blocks from each capture separately; all captures of a
+// side count equally, however many units they hold. It estimates the lag-1 autocorrelation over all captures together:
+// 8 units of one capture hardly show it. ok is false with fewer than MinUnits in a capture, or if a statistic is not
+// positive.
 func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, seed uint64) (c contrast, ok bool) {
 	sides := [2][][]float64{base, head}
 	var units, weighted float64
@@ -128,8 +127,8 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	if !positive(b) || !positive(h) {
 		return c, false
 	}
-	// The slower side stands over the faster one, so that swapping the sides mirrors the interval; of two that are equally
-	// slow, the one whose units come later in lexical order.
+	// The ratio is of the slower side to the faster one, so that swapping the sides mirrors the interval; if both are
+	// equally slow, of the side whose units come later in lexical order.
 	order := cmp.Compare(b, h)
 	if order == 0 {
 		order = slices.CompareFunc(base, head, slices.Compare[[]float64])
@@ -150,7 +149,7 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	block := blockFor(smallest, rho)
 	c = contrast{d: math.Log(h / b), alpha: alpha}
 	c.ends(samples, float64(smallest)/float64(block), least)
-	if order == 0 { // the same units: both ends are as far
+	if order == 0 { // equal units: both ends are equally far
 		half := max(c.high-c.d, c.d-c.low)
 		c.low, c.high = c.d-half, c.d+half
 	}
@@ -158,14 +157,13 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	return c, true
 }
 
-// pays is how much less the ln ratios of pairs must vary than the two series do by themselves.
+// pays is the factor by which the ln ratios of pairs must vary less than the two series for pairing to pay.
 const pays = 0.5
 
-// pairs contrasts series that evidence ties together, unit i of one with unit i+shift of the other: with d(i) = ln
-// head(i+shift) - ln base(i), the mean is judged by the ratio of the sums, the median by exp(median d), a tail by the
-// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d. ok is false with fewer
-// than MinUnits pairs, and where pairing does not pay: unless var d < (var ln base + var ln head)/2, the two sides are
-// better looked at by themselves.
+// pairs contrasts tied series, unit i of base with unit i+shift of head. With d(i) = ln head(i+shift) - ln base(i), it
+// judges the mean by the ratio of the sums, the median by exp(median d), a tail by the ratio of the tails. It draws
+// blocks of pairs, with a length from the autocorrelation of d. ok is false with fewer than MinUnits pairs, and if
+// pairing does not pay: unless var d < (var ln base + var ln head)/2, two separate samples are better.
 func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64, seed uint64) (
 	c contrast, ok bool) {
 	b, h := base[max(0, -shift):], head[min(len(head), max(0, shift)):]
@@ -220,13 +218,12 @@ func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64
 	return c, true
 }
 
-// refuted is how many times the variance of the ln ratios makes another alignment worse than this one beyond doubt.
+// refuted is the factor by which the variance of the ln ratios must grow for another alignment to be ruled out.
 const refuted = 2
 
-// robust is the pairs' contrast, widened to what it would be if head had started 1 % or 2 % of the units earlier or
-// later: for a smooth trend a late start and a slowdown are the same curve, and only marker numbers rule it out. If the
-// work has edges, the units themselves do: a shift that doubles the variance of the ln ratios, or with which pairing
-// does not pay, is not considered.
+// robust widens the contrast of pairs to cover a head that started 1 % or 2 % of the units earlier or later: for a
+// smooth trend a late start and a slowdown are the same curve, and only marker numbers tell them apart. If the work has
+// edges, the units do: it skips a shift that doubles the variance of the ln ratios, or for which pairing does not pay.
 func robust(base, head []float64, stat Statistic, alpha, least float64, seed uint64) (contrast, bool) {
 	c, ok := pairs(base, head, 0, stat, alpha, least, seed)
 	if !ok {

@@ -49,12 +49,12 @@ func MAD(values []float64) float64 {
 	return order.Median(d)
 }
 
-// steadiness is the standard deviation of a series without what moves it for good or now and then: the smaller of
+// steadiness estimates the standard deviation of a series without drifts and single slow steps: the smaller of
 //
 //	1.4826/√2 · median |x(i+1) - x(i)|         which a drift does not inflate
 //	(shortest stretch that holds half) / 1.349   which slow steps do not, as long as they are fewer than half
 //
-// both of which estimate σ of independent normal values (Rousseeuw & Leroy 1987). values are two at least.
+// both of which estimate σ of independent normal values (Rousseeuw & Leroy 1987). It needs at least two values.
 func steadiness(values []float64) float64 {
 	steps := make([]float64, len(values)-1)
 	for i := range steps {

@@ -8,45 +8,45 @@ import (
 	"github.com/nsys-llm/explain/diff/student"
 )
 
-// MinModerate is how many samples it takes to learn from the others how variances are spread. With fewer, nothing is
-// moderated and every sample stands on its own variance.
+// MinModerate is the least number of samples to learn from how variances are spread. With fewer, every sample keeps its
+// own variance.
 const MinModerate = 10
 
-// Moderation is what a family of samples says of the variance of any of them: a scaled inverse chi-square prior (Smyth
-// 2004) with D0 degrees of freedom around S02. D0 = 0 means that nothing was learned.
+// Moderation is what a family of samples shows about the variance of any of them: a scaled inverse chi-square prior
+// (Smyth 2004) with D0 degrees of freedom around S02. D0 = 0 means that nothing was learned.
 type Moderation struct {
 	D0, S02 float64
-	// degrees of freedom of the samples that were learned from, which bound those of any moderated variance
+	// degrees of freedom of the samples learned from; they limit those of any moderated variance
 	Pooled float64
-	Limit  float64 // samples of a larger variance are not like the others and stand on their own
+	Limit  float64 // samples of a larger variance differ from the others and keep their own
 }
 
-// maxPrior bounds D0: what the others say counts for no more than so many times a sample's own captures. If all
-// variances look alike, D0 would be infinite and a sample's own variance count for nothing. That is too sure of a dozen
-// kernels that share clocks: it would make the ones that are noisier than the others look certain.
+// maxPrior limits D0 to this many times a sample's own degrees of freedom. If all variances look alike, D0 would be
+// infinite and a sample's own variance would not count. That is too sure for a dozen kernels that share clocks: kernels
+// noisier than the others would look certain.
 const maxPrior = 2
 
 // outlier is how many standard deviations, estimated by the median absolute deviation, a sample's ln s² may lie from
 // the median of all.
 const outlier = 3 * normalMAD
 
-// Moderate learns from variances with df degrees of freedom each. Over those whose ln is at most the median + 3·1.4826
-// MAD (a few that vary much more, as communication does among kernels, would make all look unlike), v is by how much
-// the variance of ln s² exceeds what chance gives it, ψ'(df/2):
+// Moderate learns from variances with df degrees of freedom each. It uses those whose ln is at most the median +
+// 3·1.4826 MAD: a few that vary much more, as communication does among kernels, would make all look unlike. v is the
+// excess of the variance of ln s² over that due to chance, ψ'(df/2):
 //
 //	ψ'(x) ≈ 1/x + 1/2x² + 1/6x³,  D0 = (1 + √(1+2v))/v, which is ψ'(D0/2) = v to the second term, and at most 2 df
 //
-// S02 is the mean of s² weighted by df. One of zero counts as 1e-5 times the median variance.
+// S02 is the mean of s² weighted by df. A variance of 0 counts as 1e-5 times the median variance.
 func Moderate(s2, df []float64) (m Moderation) {
 	least := order.Median(slices.Clone(s2)) * 1e-5
-	if len(s2) < MinModerate || least == 0 { // most samples do not vary at all: no distribution to learn
+	if len(s2) < MinModerate || least == 0 { // most samples are constant: there is no distribution to learn
 		return m
 	}
 	ln := make([]float64, len(s2))
 	for i, v := range s2 {
 		ln[i] = math.Log(max(v, least))
 	}
-	limit := order.Median(slices.Clone(ln)) + max(outlier*MAD(ln), 1e-9) // 1e-9 for variances that are equal but for rounding
+	limit := order.Median(slices.Clone(ln)) + max(outlier*MAD(ln), 1e-9) // 1e-9 for variances equal up to rounding
 	m.Limit = math.Exp(limit)
 	var kept []float64
 	var sum, chance float64

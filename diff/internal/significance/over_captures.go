@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// test runs TREAT over all numbers that are not settled, with one prior for the family.
+// test runs TREAT over all unsettled numbers, with one prior for the family.
 func test(list []question, o Options) {
 	samples := make([]Sample, len(list))
 	var s2, df []float64
@@ -33,9 +33,9 @@ func test(list []question, o Options) {
 	}
 }
 
-// leastError is the least standard error of d that can be believed: the timer's resolution, and what the units of each
-// capture differ by, see [steadiness], which is s: the standard error of the mean is s/√n, of a quantile
-// √(q(1-q))/φ(z(q)) · s/√n. How much captures differ beyond that they show themselves.
+// leastError is the least credible standard error of d: the timer's resolution, or the scatter s of each capture's
+// units, see [steadiness]. The standard error of the mean is s/√n, of a quantile √(q(1-q))/φ(z(q)) · s/√n. The captures
+// themselves show how much more they differ.
 func (q *question) leastError() float64 {
 	side := func(captures []Capture) float64 {
 		var sum float64
@@ -56,14 +56,14 @@ func (q *question) leastError() float64 {
 	return max(units, q.timer())
 }
 
-// timer is the standard error that the timer leaves, ln.
+// timer returns the standard error due to the timer, ln.
 func (q *question) timer() float64 { return q.n.Timer / min(average(q.b), average(q.h)) }
 
-// Odd is a capture of three or more whose value lies apart from the others of its side: by 5 % and by four times what
-// these differ by.
+// Odd is a capture, of three or more on a side, whose value differs from the others by more than 5 % and by more than
+// four times their range.
 type Odd struct {
 	Head  bool
-	At    int     // place on its side
+	At    int     // index on its side
 	Ratio float64 // its value over the geometric mean of the others
 }
 
@@ -72,7 +72,7 @@ const (
 	oddTimes = 4
 )
 
-// oddOf finds the odd one of values, which are above 0.
+// oddOf finds the odd one among values, which are above 0.
 func oddOf(values []float64) (at int, ratio float64, ok bool) {
 	if len(values) < 3 {
 		return 0, 0, false
@@ -88,8 +88,8 @@ func oddOf(values []float64) (at int, ratio float64, ok bool) {
 	return 0, 0, false
 }
 
-// apartFromSiblings judges a number of several captures a side without the odd one, if there is one on either side: an
-// accident of one capture must not hide what the others say.
+// apartFromSiblings judges a number of several captures a side without the odd one on either side: an accident in one
+// capture must not hide what the others show.
 func (q *question) apartFromSiblings(o Options) {
 	n := *q.n
 	n.Tolerance = math.Expm1(q.tau)

@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/diff/student"
 )
 
-// LeastUnits is how many units a side has to have: of fewer nothing can be told.
+// LeastUnits is the least number of units a side: fewer prove nothing.
 const LeastUnits = 3
 
 // measure looks at the units inside the captures.
@@ -57,11 +57,12 @@ func (q *question) measure(o Options) {
 	q.v.Units = q.unitsFor(sb, sh, o)
 }
 
-// mostUnits are the most that are advised for one capture.
+// mostUnits is the most units advised for one capture.
 const mostUnits = 1 << 12
 
-// unitsFor is how many units a side would show the change that is seen, if they vary as these do, by their standard
-// deviations in ln; 0 if the change is not beyond the floor and the rule, so that no number would, or too many.
+// unitsFor returns how many units a side would show the observed change, if they vary like these; base and head are
+// their standard deviations in ln. It is 0 if the change is within the floor or the rule, so that no number would, or
+// if it takes more than mostUnits.
 func (q *question) unitsFor(base, head float64, o Options) int {
 	beyond := math.Abs(q.d) - q.unitTau(q.tau)
 	if math.Abs(q.d) <= max(q.floor, q.tau) || beyond <= q.timer() {
@@ -75,8 +76,8 @@ func (q *question) unitsFor(base, head float64, o Options) int {
 	return 0
 }
 
-// enough reports whether the side with fewer units has what a tail needs: over all its captures if several are
-// compared, in each of them otherwise.
+// enough reports whether each side has enough units for a tail: over all its captures if several are compared, else in
+// each of them.
 func (q *question) enough() bool {
 	for _, side := range [][]Capture{q.base, q.head} {
 		if q.several() {
@@ -102,8 +103,8 @@ func (q *question) unitsOf(side []Capture) int {
 	return n
 }
 
-// statedOnce reports whether nothing is known of what a mean or a median varies by inside the captures: a share, a time
-// to start, kernels that all took the same.
+// statedOnce reports whether nothing is known of how a mean or a median varies inside the captures: a share, a time to
+// start, kernels that all took equally long.
 func (q *question) statedOnce() bool {
 	if q.n.Stat != Mean && q.n.Stat != Median || q.n.Trimmed > 0 {
 		return false
@@ -118,8 +119,8 @@ func (q *question) statedOnce() bool {
 	return true
 }
 
-// byFloor takes the noise floor for what it is, the 99 % point of the difference of two captures of one commit, as if
-// that were normal: d ± z(1-alpha)/z(0.99) · floor.
+// byFloor treats the noise floor as the 99 % point of the difference of two captures of one commit, and that difference
+// as normal: d ± z(1-alpha)/z(0.99) · floor.
 func (q *question) byFloor(o Options) {
 	half := student.NormalQuantile(o.Alpha) / student.NormalQuantile(0.01) * q.floor
 	q.overUnits = true
@@ -127,7 +128,7 @@ func (q *question) byFloor(o Options) {
 		method: "noise floor, taken for the 99 % point of a normal distribution"}
 }
 
-// contrast picks how the units are compared.
+// contrast picks how to compare the units.
 func (q *question) contrast(base, head [][]float64, o Options) {
 	stat, seed, all := q.n.Stat, o.Seed, true
 	if len(base) == 1 && len(head) == 1 {
@@ -148,7 +149,7 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		}
 	}
 	if q.c, q.overUnits = twoSamples(base, head, stat, o.Alpha, q.timer(), seed); q.overUnits {
-		// A report may list a sample of the units: the interval moves to if all of them are.
+		// A report may list a sample of the units: the interval moves to the value of all units.
 		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
 		q.c.least = math.Abs(q.d)
 		// If they are the same units, pairing did not pay, and a drift is part of the work.
@@ -159,7 +160,7 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 	q.overUnits = q.summaries(o)
 }
 
-// sameSteps are the units of two captures that carry the same numbers, in the order of base's.
+// sameSteps returns the units of two captures with equal numbers, in base's order.
 func sameSteps(base, head *Capture) (b, h []float64) {
 	if len(base.Steps) != len(base.Units) || len(head.Steps) != len(head.Units) {
 		return base.Units, head.Units
@@ -176,7 +177,7 @@ func sameSteps(base, head *Capture) (b, h []float64) {
 	return b, h
 }
 
-// summaries contrasts numbers of which only the spread over units is known, with as many units as they are worth by
+// summaries contrasts numbers with a known spread over units but no list, counting the units that are independent by
 // their autocorrelation, n (1-ρ)/(1+ρ).
 func (q *question) summaries(o Options) bool {
 	var variance, units []float64
@@ -196,8 +197,8 @@ func (q *question) summaries(o Options) bool {
 	return true
 }
 
-// welch contrasts means of ln by Welch's t interval, from their variances and the units behind each, as wide as that of
-// the statistic is, see [Statistic.width], around d.
+// welch contrasts means of ln by Welch's t interval around d, from their variances and the units behind each. It scales
+// the width to that of the statistic, see [Statistic.width].
 func (q *question) welch(variance, units []float64, o Options) {
 	var total, pooled float64
 	for i, v := range variance {

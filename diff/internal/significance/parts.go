@@ -8,37 +8,37 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Part is one part of the units' time: a family of kernels, a kind of copies, a cause of idle time. Times are plain, by
-// unit, in one unit of the caller's choice; they may be 0.
+// Part is one part of the units' time: a family of kernels, a kind of copies, a cause of idle time. Times are plain
+// (not ln), by unit, in one unit of the caller's choice; they may be 0.
 type Part struct{ Base, Head []float64 }
 
-// PartVerdict is a part judged. Changes are head less base of the mean unit.
+// PartVerdict is the judgement of a part. Changes are head less base of the mean unit.
 type PartVerdict struct {
 	Delta     float64
-	Low, High float64 // interval of Delta, of level 1 - 2 alpha
-	P         float64 // that there is no change in this direction, adjusted over the parts (Holm)
+	Low, High float64 // interval of Delta, at level 1 - 2 alpha
+	P         float64 // probability of no change in this direction, adjusted over the parts (Holm)
 	Certain   bool
-	Hits      int     // units that alone carry the change, of the side that has it; 0: all do
-	Every     int     // hits come at even distances: 7 says "every 7th"
-	Times     float64 // a hit over the median of the other side; 0 if that is nothing
-	Drifts    bool    // strongly, on a side: what it takes depends on where in the work the units are
+	Hits      int     // units that alone carry the change, on the side that has it; 0: all do
+	Every     int     // even distance of hits: 7 says "every 7th"; else 0
+	Times     float64 // a hit over the other side's median; 0 if that is 0
+	Drifts    bool    // strongly, on a side: the time depends on where in the work the unit is
 }
 
-// Bounds of what few units carry.
+// Limits for changes that few units carry.
 const (
-	alikeHits = 3   // times the smallest hit that the largest may be
-	leastHit  = 0.1 // of the mean unit, that a hit adds to it
-	carried   = 0.7 // of a certain change, from which hits are said to carry it
+	alikeHits = 3   // the largest hit is at most this many times the smallest
+	leastHit  = 0.1 // least that a hit adds, as a share of the mean unit
+	carried   = 0.7 // least share of a certain change that hits must explain
 )
 
-// JudgeParts judges the parts of units whose mean is unit on base, as one family. Of series that are tied, unit i with
-// unit i, the differences of pairs are judged, else the two means. A part is certain
+// JudgeParts judges the parts of units as one family; unit is the mean time of a unit of base. If the series are tied,
+// unit i with unit i, it judges the differences of pairs, else the two means. A part is certain
 //
-//   - by its mean: Student's t of the mean difference, with n (1-ρ)/(1+ρ) independent units of n where neighbours are
-//     alike with a lag-1 autocorrelation of ρ, adjusted over the parts by Holm; or
-//   - by units that stand apart: two at least and 2 % of all, that lie beyond the other side's largest by more than that lies
-//     beyond its median, each by a tenth of a unit, and that are alike within a factor of three, or most of all, or more than
-//     chance would put there (Rosenbaum 1954). No test of means can tell those: without one of them the mean is another.
+//   - by its mean: Student's t of the mean difference, adjusted over the parts by Holm; n units with a lag-1
+//     autocorrelation of ρ count as n (1-ρ)/(1+ρ) independent ones; or
+//   - by units that stand apart: at least two and 2 % of all. Each exceeds the other side's largest unit by more than that
+//     exceeds its median, and the median by a tenth of a unit. They are alike within a factor of three, or most of all, or
+//     more than chance would give (Rosenbaum 1954). A test of means misses them: each one changes the mean.
 //
 // timer is the resolution of the times.
 func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []PartVerdict {
@@ -63,7 +63,7 @@ func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []P
 	return list
 }
 
-// drifts reports whether times that may be 0 do, see [Trend].
+// drifts reports whether times, which may be 0, drift strongly, see [Trend].
 func drifts(times []float64) bool {
 	m, _ := mean(times)
 	above := slices.Clone(times)
@@ -73,8 +73,8 @@ func drifts(times []float64) bool {
 	return TrendOf(above).strong(len(times))
 }
 
-// few says that single units carry a part, unless all of them changed too. If most stand apart, the mean says by how
-// much, however they follow each other.
+// few records that single units carry a part. If most units stand apart, the mean gives the size, however units
+// correlate. A certain change that hits explain only in part stays with all units.
 func (v *PartVerdict) few(h *hits, sign float64, n int) {
 	if 2*len(h.at) > n {
 		v.Certain = true
@@ -124,10 +124,10 @@ func (x Part) byMean(tied bool, timer, alpha float64) (v PartVerdict, p float64)
 	return v, student.Tail(math.Abs(v.Delta)/se, df)
 }
 
-// hits are the units of head that stand apart from all of base.
+// hits are the units of head that stand apart from all units of base.
 type hits struct {
 	at     []int
-	excess float64 // sum, over base's median
+	excess float64 // sum above base's median
 	times  float64
 }
 
@@ -155,7 +155,7 @@ func (x Part) hits(unit, alpha float64) (h hits) {
 	return h
 }
 
-// exceedances is the probability that of n + m units alike the largest k are all among the n (Rosenbaum 1954).
+// exceedances is the probability that the k largest of n + m like units are all among the n (Rosenbaum 1954).
 func exceedances(k, n, m int) float64 {
 	p := 1.0
 	for i := range k {
@@ -164,8 +164,7 @@ func exceedances(k, n, m int) float64 {
 	return p
 }
 
-// every is the distance of hits where it is even: none differs from their median by more than a quarter of it and more
-// than 1. 0: it is not, or they are fewer than 3.
+// every returns the distance of hits if it is even, see [Even]; 0 if not, or if there are fewer than 3.
 func (h *hits) every() int {
 	if len(h.at) < 3 {
 		return 0

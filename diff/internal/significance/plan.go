@@ -12,35 +12,34 @@ const (
 	Power = 0.80
 )
 
-// Plan is a comparison that is yet to be made, with what is known of the noise. Its powers are of the very test that
-// [Judge] will run: TREAT against Tau with a variance estimated from the captures, pooled with a calibration if there
-// is one, and the floor where one has to be exceeded.
+// Plan is a future comparison, with what is known of the noise. Its power is that of the test that [Judge] will run:
+// TREAT against Tau with a variance estimated from the captures, pooled with a calibration if there is one, and the
+// floor if the change must exceed one.
 type Plan struct {
 	Captures int     // a side, at least 1
 	SD       float64 // between captures of one commit, ln
 	DF       float64 // degrees of freedom that a calibration adds to the test; 0 without one
 	Tau      float64 // ln of 1 + the rule's tolerance
-	Alpha    float64 // of the test; with Holm over m numbers, Alpha/m is what the first one is held to
+	Alpha    float64 // of the test; with Holm over m numbers, the first is tested at Alpha/m
 	Floor    float64 // ln; the change must exceed it as well. 0: none
 	Margin   float64 // ln; how far an interval may reach beyond Tau and still pass
 }
 
-// maxPlanned bounds what Need advises: nobody records more captures a side.
+// maxPlanned is the most captures a side that Need advises.
 const maxPlanned = 100
 
-// known is from where on a standard deviation is taken as known: 1/√(2·10⁴) is 0.7 % of it.
+// known is the degrees of freedom from which a standard deviation counts as known: its error is 1/√(2·10⁴), 0.7 %.
 const known = 1e4
 
-// spread is one possible estimate of the standard error, and how likely it is; near and far are the quantiles of the
-// test.
+// spread is one possible estimate of the standard error, with its probability; near and far are quantiles of the test.
 type spread struct{ weight, se, df, near, far float64 }
 
-// spreads are the estimates that the test may end up with: s/SD is √(χ²/df), whose density
+// spreads returns the possible estimates of the standard error: s/SD is √(χ²/df), whose density
 //
 //	2 (df/2)^(df/2) / Γ(df/2) · u^(df-1) · exp(-df u²/2)
 //
-// is summed by Simpson's rule. Without degrees of freedom there is one, of no standard error: the test is then the
-// floor's alone.
+// is summed by Simpson's rule. Without degrees of freedom there is one estimate, a standard error of 0: only the floor
+// decides.
 func (p *Plan) spreads() []spread {
 	k := float64(max(p.Captures, 1))
 	df := p.DF + 2*k - 2
@@ -78,8 +77,8 @@ func (p *Plan) spreads() []spread {
 	return list
 }
 
-// cutoff is the least change that TREAT calls beyond tau at alpha, given the standard error; near and far are the
-// quantiles alpha and alpha/2, which it lies between.
+// cutoff returns the least change that TREAT calls beyond tau at alpha, for a given standard error; near and far are
+// the quantiles at alpha and alpha/2, which bound its own.
 func cutoff(tau, se, df, alpha, near, far float64) float64 {
 	excess := func(a float64) float64 { return student.Tail((a-tau)/se, df) + student.Tail((a+tau)/se, df) - alpha }
 	lo, hi := tau+near*se, tau+far*se
@@ -102,7 +101,7 @@ func cutoff(tau, se, df, alpha, near, far float64) float64 {
 	return hi
 }
 
-// cuts are the least changes that are found with each estimate.
+// cuts returns the least change that is found with each estimate.
 func (p *Plan) cuts(list []spread) []float64 {
 	cuts := make([]float64, len(list))
 	for i, s := range list {
@@ -114,7 +113,7 @@ func (p *Plan) cuts(list []spread) []float64 {
 	return cuts
 }
 
-// Power is the probability that a true change of effect (ln, either way) is found to be beyond Tau.
+// Power returns the probability, 0 to 1, of finding that a true change of effect (ln, either way) is beyond Tau.
 func (p Plan) Power(effect float64) float64 {
 	list := p.spreads()
 	return p.power(list, p.cuts(list), effect)
@@ -134,8 +133,8 @@ func (p *Plan) power(list []spread, cuts []float64, effect float64) float64 {
 	return sum
 }
 
-// Detectable is the smallest change, as a ratio (0.05 is 5 %), that is found with the given power; +Inf where none
-// below e³ is.
+// Detectable returns the smallest change, as a ratio (0.05 is 5 %), that is found with the given power; +Inf if that
+// needs more than a factor of e³.
 func (p Plan) Detectable(power float64) float64 {
 	list := p.spreads()
 	cuts := p.cuts(list)
@@ -153,8 +152,8 @@ func (p Plan) Detectable(power float64) float64 {
 	return math.Expm1(hi)
 }
 
-// settles is the probability that the comparison has an answer: a change beyond Tau is found, or one within Tau
-// passes, because the interval reaches no further than Tau + Margin.
+// settles returns the probability that the comparison has an answer: it finds a change beyond Tau, or passes one within
+// Tau, because the interval reaches at most Tau + Margin.
 func (p *Plan) settles(effect float64) float64 {
 	if math.Abs(effect) > p.Tau {
 		return p.Power(effect)
@@ -172,9 +171,9 @@ func (p *Plan) settles(effect float64) float64 {
 	return sum
 }
 
-// Need is the least number of captures a side, from 2 on, that settle with the given power whether a change of effect
-// (ln) is beyond Tau: by finding it, or by an interval that passes. The floor counts for one capture only and is left
-// out. 0: no sensible number would; effect is too close to Tau.
+// Need returns the least number of captures a side, at least 2, that decide with the given power whether a change of
+// effect (ln) is beyond Tau: they find it, or their interval passes. It ignores the floor, which applies to one capture
+// a side. 0: not even maxPlanned captures would; effect is too close to Tau.
 func (p Plan) Need(effect, power float64) int {
 	p.Floor = 0
 	enough := func(k int) bool {
@@ -184,7 +183,7 @@ func (p Plan) Need(effect, power float64) int {
 	if !(p.SD >= 0) || math.IsInf(p.SD, 0) || math.IsNaN(effect) || !enough(maxPlanned) {
 		return 0
 	}
-	lo, hi := 1, maxPlanned // hi is enough, and lo is not asked
+	lo, hi := 1, maxPlanned // hi is enough; lo is never tested
 	for hi-lo > 1 {
 		if mid := (lo + hi) / 2; enough(mid) {
 			hi = mid

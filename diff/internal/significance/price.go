@@ -7,16 +7,16 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Share is what one kind of unit adds to a sum over kinds: so much in all, and times of units of it in the order in
-// which they ran, above 0, which may be a sample.
+// Share is what one kind of unit adds to a sum over kinds: its total, and the times of its units (or a sample) in run
+// order, above 0.
 type Share struct {
 	Sum   float64
 	Times []float64
 }
 
-// OfShares says what the sums of several kinds of unit vary by: the variance of a sum is that of the kinds' means, each
-// times how often it counts. How many units of a kind ran is given; only their times are noise. Fewer than MinUnits
-// units on a side say nothing. Captures of a side are taken as alike.
+// OfShares sets how the sums of several kinds of unit vary: the variance of a sum is that of the kinds' means, weighted
+// by their sums. The number of units of a kind is taken as fixed; only their times are noise. It does nothing with
+// fewer than MinUnits units on a side. Captures of a side count as alike.
 func (n *Number) OfShares(base, head []Share) {
 	if min(units(base), units(head)) < MinUnits {
 		return
@@ -44,7 +44,7 @@ func total(kinds []Share) (sum float64) {
 	return sum
 }
 
-// spread fills in N, SD and Lag1 of one of several captures that hold these units together.
+// spread fills in N, SD and Lag1 of one of several captures that together hold these units.
 func (c *Capture) spread(kinds []Share, captures int) {
 	n := float64(units(kinds))
 	var variance float64
@@ -59,8 +59,8 @@ func (c *Capture) spread(kinds []Share, captures int) {
 	c.SD = c.Value / total(kinds) * math.Sqrt(variance*n)
 }
 
-// trimmed is a sum without the units that add most to it, so few that they may be accidents: each counts as the median
-// of its kind.
+// trimmed returns a sum without the units that add most to it, so few that they may be accidents: each counts as the
+// median of its kind.
 func trimmed(kinds []Share) float64 {
 	var excess []float64
 	sum := total(kinds)

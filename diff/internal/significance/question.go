@@ -6,38 +6,37 @@ import (
 	"slices"
 )
 
-// AssumedFloor is the noise floor of a number that nobody calibrated: 5 %.
+// AssumedFloor is the noise floor without a calibration: 5 %.
 const AssumedFloor = 0.05
 
-// leastFloor bounds a calibrated floor: two captures that agree better than that were lucky, or are copies.
+// leastFloor is the least calibrated floor: two captures that agree better were lucky, or are copies.
 const leastFloor = 0.005
 
-// question is a number on its way to a verdict, turned so that more is worse: the sides are swapped where higher is
-// better.
+// question is a number being judged, turned so that more is worse: the sides are swapped if higher is better.
 type question struct {
 	n             *Number
 	base, head    []Capture
-	b, h          []float64 // what the row shows of each capture
+	b, h          []float64 // value of each capture, as the row shows it
 	settled       bool      // v is final
 	d             float64   // ln of the ratio of the values
 	tau, tauClass float64   // ln
 	floor         float64   // ln
 	c             contrast  // over units
-	overUnits     bool      // c is there
+	overUnits     bool      // c is set
 	level         float64   // of c
-	few           bool      // units are too few for c
-	apart         float64   // ln of the smallest ratio of any two units, in the direction of d; if few
-	loose         bool      // the units are compared as two samples: nothing ties them
+	few           bool      // too few units for c
+	apart         float64   // if few: ln of the smallest ratio of any two units, in the direction of d
+	loose         bool      // the units are compared as two untied samples
 	drifts        bool      // strongly, and loose
 	r             Result    // over captures
-	overCaptures  bool      // r is there
-	sd, sdDF      float64   // between captures, and what a calibration knows of it
+	overCaptures  bool      // r is set
+	sd, sdDF      float64   // between captures; sdDF comes from a calibration
 	v             Verdict
 }
 
 func (q *question) several() bool { return len(q.base) > 1 && len(q.head) > 1 }
 
-// ask sets a question up: what needs no statistics is settled at once.
+// ask prepares a question, and settles at once what needs no statistics.
 func ask(n *Number, o Options) question {
 	q := question{n: n, base: n.Base, head: n.Head}
 	tolerance := n.Tolerance
@@ -84,7 +83,7 @@ func Floor(sd, df float64) float64 {
 	return math.Expm1(student.Quantile(0.01, min(df, student.MaxDF)) * sd * math.Sqrt2)
 }
 
-// same reports whether the sides list the same units.
+// same reports whether both sides list the same units.
 func same(base, head []Capture) bool {
 	return slices.EqualFunc(base, head, func(a, b Capture) bool {
 		return slices.Equal(a.Units, b.Units) && a.SD == b.SD
@@ -108,7 +107,7 @@ func all(values []float64, ok func(float64) bool) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return !ok(v) })
 }
 
-// listed reports whether all units are numbers that a time or a count can be.
+// listed reports whether all listed units are valid values of a time or a count.
 func listed(side []Capture) bool {
 	return !slices.ContainsFunc(side, func(c Capture) bool {
 		number := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
@@ -152,7 +151,7 @@ func (q *question) settle(class Class, outcome Outcome) {
 	q.settled, q.v.Class, q.v.Outcome, q.v.Code = true, class, outcome, ""
 }
 
-// exact decides a count that does not vary: any change is one, and the rule is held to the value itself.
+// exact decides a constant count: any difference is a change, and the rule applies to the value itself.
 func (q *question) exact() {
 	r := ratio(q.d)
 	q.v.Ratio, q.v.Low, q.v.High, q.v.Level, q.v.Method = r, r, r, 1, "exact: it is the same in every unit"

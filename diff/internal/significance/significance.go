@@ -1,11 +1,11 @@
-// Package significance decides what can be known of a change from few captures: pure statistics over float64 slices,
-// standard library only, every result a function of its arguments alone.
+// Package significance decides what few captures prove about a change: pure statistics over float64 slices, standard
+// library only; every result depends on its arguments alone.
 //
-// [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its clock,
-// its neighbours and its luck. With several captures a side it tests the change between them against a threshold; with
-// one a side it asks the units inside the captures and holds the change to a noise floor. Beside it, [JudgeParts]
-// judges the parts of a unit, and [Plan] says what a comparison could find. The page statistics gives the method and
-// where it comes from.
+// [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its clocks,
+// other load on the machine, and chance. With several captures a side it tests the change between them against a
+// threshold; with one a side it tests the units inside the captures, and the change must exceed a noise floor.
+// [JudgeParts] judges the parts of a unit, and [Plan] says what a comparison could find. The page statistics gives the
+// method and its sources.
 //
 // Values are natural logarithms unless a function says otherwise, so that differences are ratios: a difference d is a
 // change of exp(d)-1.
@@ -22,19 +22,19 @@ type Sample struct {
 	Resolution float64
 }
 
-// History is what earlier captures of one commit, such as a calibration, say of a number's variance between captures.
+// History is the variance of a number between earlier captures of one commit, such as a calibration.
 type History struct {
 	S2 float64 // variance of ln between captures
 	DF float64 // degrees of freedom behind it: captures - 1
 }
 
-// Result is one test. Known is false if nothing is known of the variance between captures: then P is 1, SE is 0 and
-// Low = High = Effect, and no conclusion may be drawn from it.
+// Result is one test. Known is false if the variance between captures is unknown: then P is 1, SE is 0 and Low = High =
+// Effect, and no conclusion may be drawn.
 type Result struct {
 	Known     bool
 	Effect    float64 // mean of head minus mean of base, ln
 	S2        float64 // variance between captures of one side, pooled over both sides and the history
-	Moderated float64 // S2 drawn towards what the other samples have
+	Moderated float64 // S2 moderated by the other samples
 	SE        float64 // of Effect, from the moderated variance
 	DF        float64 // degrees of freedom of Moderated, at most student.MaxDF
 	P         float64 // against the threshold, see TREAT
@@ -43,7 +43,7 @@ type Result struct {
 	NHead     int
 }
 
-// mean of the values that are there, and how many they are.
+// mean returns the mean of the values that are not NaN, and their number.
 func mean(values []float64) (m float64, n int) {
 	var sum float64
 	for _, v := range values {
@@ -58,7 +58,7 @@ func mean(values []float64) (m float64, n int) {
 	return sum / float64(n), n
 }
 
-// squares is the sum of squared deviations from the mean m of the values that are there.
+// squares returns the sum of squared deviations from the mean m, over the values that are not NaN.
 func squares(values []float64, m float64) float64 {
 	var sum float64
 	for _, v := range values {

@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Even is the median of distances if none differs from it by more than a quarter of it and more than 1, else 0;
-// units that follow each other are at no distance.
+// Even returns the median of the distances, rounded, if it is at least 2 and none differs from it by more than a
+// quarter of it and by more than 1; else 0.
 func Even(gaps []float64) int {
 	g := order.Median(slices.Clone(gaps))
 	if g < 2 {
@@ -22,12 +22,12 @@ func Even(gaps []float64) int {
 	return int(math.Round(g))
 }
 
-// outliers is how many units of n are fewer than two and fewer than 2 %: no property of the program is read off them.
+// outliers returns the most units of n that prove nothing about the program: fewer than two, or fewer than 2 %.
 func outliers(n int) int { return max(2, (n+49)/50) - 1 }
 
-// forgive takes a mean back that outliers alone carry: the slowest units of the slower side, so few that they may be
-// accidents, and without which it holds and has changed by less than half as much. That is a warning. If it is the
-// fastest units of the faster side, it holds.
+// forgive eases the outcome of a mean that outliers alone carry. It warns if the mean holds without the slowest units
+// of the slower side, so few that they may be accidents, and has then changed by less than half as much. An undecided
+// mean holds if that is so without the fastest units of the faster side.
 func (q *question) forgive(o Options) {
 	if !(q.d > 0) {
 		return
@@ -67,7 +67,7 @@ func (q *question) forgive(o Options) {
 				trimmed[i] = trimmed[i].without(drop)
 			}
 		}
-		for i := range n.Base { // of the same units as the head's
+		for i := range n.Base { // judged by their remaining units
 			if n.Base[i].Value = 0; len(n.Base[i].Units) == 0 {
 				return false
 			}
@@ -88,7 +88,7 @@ func (q *question) forgive(o Options) {
 	}
 }
 
-// without is a capture without the units at these places.
+// without returns a copy of the capture without the units at these indexes.
 func (c *Capture) without(drop []int) Capture {
 	var out Capture
 	for i, v := range c.Units {

@@ -6,11 +6,10 @@ import (
 	"github.com/nsys-llm/explain/diff/student"
 )
 
-// Statistic is what a row shows of the units of one capture: [Mean], or the quantile between 0 and 1 that its value
-// names.
+// Statistic is what a row shows of the units of one capture: [Mean], or a quantile, given by its value between 0 and 1.
 type Statistic float64
 
-// The statistics that rules name.
+// The statistics that rules can name.
 const (
 	Mean   Statistic = 0
 	Median Statistic = 0.5
@@ -18,12 +17,12 @@ const (
 	P99    Statistic = 0.99
 )
 
-// tailUnits is how many units must lie beyond a quantile before anything is said of it: the p99 of 64 units is their
+// tailUnits is the least number of units beyond a quantile for it to mean anything: the p99 of 64 units is their
 // maximum.
 const tailUnits = 5
 
-// Of is the statistic of a sample, which it may reorder; NaN for an empty one. Quantiles interpolate linearly between
-// the closest ranks: rank (n-1)q, counted from 0.
+// Of returns the statistic of a sample, which it may reorder; NaN for an empty one. Quantiles interpolate linearly
+// between the closest ranks: rank (n-1)q, counted from 0.
 func (s Statistic) Of(values []float64) float64 {
 	n := len(values)
 	switch {
@@ -47,8 +46,8 @@ func (s Statistic) Of(values []float64) float64 {
 	return v
 }
 
-// Enough reports whether n units hold at least five beyond the quantile: 50 for p90, 500 for p99. The mean and the
-// median have no tail to fill.
+// Enough reports whether at least five of n units lie beyond the quantile: n ≥ 50 for p90, 500 for p99. It is true for
+// the mean and the median, which have no tail.
 func (s Statistic) Enough(n int) bool {
 	return s == Mean || s == Median || float64(n)*min(float64(s), 1-float64(s)) >= tailUnits-1e-9
 }
@@ -64,7 +63,7 @@ func (s Statistic) width() float64 {
 	return math.Sqrt(q*(1-q)) * math.Sqrt(2*math.Pi) * math.Exp(z*z/2)
 }
 
-// Tail is the furthest tail that n units can show: P99 from 500 units on, P90 from 50. ok is false below that.
+// Tail returns the furthest tail that n units can show: P99 from 500 units on, P90 from 50. ok is false below that.
 func Tail(n int) (s Statistic, ok bool) {
 	for _, s := range []Statistic{P99, P90} {
 		if s.Enough(n) {

@@ -6,11 +6,11 @@ import (
 	"github.com/nsys-llm/explain/diff/student"
 )
 
-// TREAT tests whether head differs from base by more than tau >= 0 (ln units: ln 1.03 for 3 %), with the variance
-// within the sides pooled with what earlier captures say of it, past, or nil, and moderated by its family (McCarthy &
-// Smyth 2009). A small P says that the change is beyond tau, which is more than that there is one, see
-// [student.Beyond], with SE = s̃ √(1/captures of base + 1/captures of head). [Low, High] is the two-sided interval of
-// level 1-alpha around d. A sample without values on a side has Known false.
+// TREAT tests whether head differs from base by more than tau >= 0 (ln units: ln 1.03 for 3 %). It pools the variance
+// within the sides with that of earlier captures, past (or nil), and moderates it by the family (McCarthy & Smyth
+// 2009). A small P says that the change is beyond tau, see [student.Beyond], with SE = s̃ √(1/captures of base +
+// 1/captures of head). [Low, High] is the two-sided interval of level 1-alpha around the effect. Known is false if a
+// side has no values.
 func TREAT(s *Sample, past *History, m Moderation, tau, alpha float64) Result {
 	mb, nb := mean(s.Base)
 	mh, nh := mean(s.Head)

@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/diff/student"
 )
 
-// p that the change is beyond tau by noise alone: over captures, or the larger of those over units and over captures.
-// Few units have to lie apart completely besides, by more than tau.
+// p returns the probability that noise alone moves the change beyond tau: over captures, or the larger of those over
+// units and over captures. If there are few units, the sides must also be separated by more than tau.
 func (q *question) p(tau float64) float64 {
 	over := 0.0
 	if q.overCaptures {
@@ -38,9 +38,9 @@ func (q *question) p(tau float64) float64 {
 	return 1
 }
 
-// unitTau is what the units inside one capture a side have to exceed, where the change has to exceed a tolerance of tau
-// and the floor. A floor that is wider than the tolerance of a time keeps it already: then the units, where they are
-// listed, only have to agree that there is a change.
+// unitTau returns the threshold, ln, for the units inside one capture a side. The change must exceed both a tolerance
+// of tau and the floor. If the floor of a time exceeds the tolerance, it covers it: listed units then only have to show
+// that there is a change.
 func (q *question) unitTau(tau float64) float64 {
 	if tau <= q.floor && !q.n.Count && (len(q.base[0].Units) > 0 || q.n.Trimmed > 0) {
 		return 0
@@ -48,7 +48,7 @@ func (q *question) unitTau(tau float64) float64 {
 	return tau
 }
 
-// decide makes a verdict of p-values.
+// decide turns p-values into a verdict.
 func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	v := &q.v
 	v.P, v.PAdjusted = p, adjustedRule
@@ -101,7 +101,7 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 	q.resolution(o)
 }
 
-// interval fills in the interval that is shown, and returns it in ln.
+// interval fills in the displayed interval, and returns it in ln.
 func (q *question) interval(o Options) (low, high float64) {
 	v := &q.v
 	low, high = q.d, q.d
@@ -117,10 +117,10 @@ func (q *question) interval(o Options) (low, high float64) {
 	return low, high
 }
 
-// ratio of ln, kept within what a float holds, and so does its inverse.
+// ratio returns exp(ln), limited so that it and its inverse stay finite.
 func ratio(ln float64) float64 { return math.Exp(min(max(ln, -700), 700)) }
 
-// resolution is the loss from which on these captures, varying as they do, would have failed.
+// resolution sets the smallest loss that these captures, with their noise, would have failed.
 func (q *question) resolution(o Options) {
 	if q.drifts || q.several() && (q.few || !q.overCaptures || q.r.SE == 0) {
 		return
@@ -146,8 +146,8 @@ func (q *question) resolution(o Options) {
 	}
 }
 
-// need is how many captures a side would settle it. If the noise between captures is not known, the floor stands
-// for it: 2.326 standard deviations of a difference.
+// need sets how many captures a side would settle it. If the noise between captures is unknown, it takes the floor as
+// 2.326 standard deviations of a difference.
 func (q *question) need(o Options) {
 	p := Plan{SD: q.sd, DF: q.sdDF, Tau: q.tau, Alpha: o.Alpha}
 	if !q.overCaptures && q.sdDF == 0 {
@@ -162,7 +162,7 @@ func (q *question) need(o Options) {
 	q.v.Need = p.Need(effect, Power)
 }
 
-// verdict turns the answer back to how the question was put.
+// verdict returns the answer in terms of the original sides.
 func (q *question) verdict() Verdict {
 	v := q.v
 	if q.overCaptures {
