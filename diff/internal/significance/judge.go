@@ -126,7 +126,7 @@ const classTau = 0.03
 //     calibration or the captures of one side show it;
 //   - with LeastUnits up to MinUnits-1 units, the sides must also not overlap, and differ by more than the rule.
 //
-// A mean that holds without its slowest unit, or without fewer than 2 % of the units, warns.
+// A mean that holds only without the slower side's slowest units (one, or fewer than 2 %) warns.
 //
 // With three or more captures a side, the verdict names one that differs from the others ([Odd]). A number that fails
 // without it fails; one that is undecided with it and holds without it warns.

@@ -36,9 +36,9 @@ const (
 //
 //   - by its mean: Student's t of the mean difference, adjusted over the parts by Holm; n units with a lag-1
 //     autocorrelation of ρ count as n (1-ρ)/(1+ρ) independent ones; or
-//   - by units that stand apart: at least two and 2 % of all. Each exceeds the other side's largest unit by more than that
-//     exceeds its median, and the median by a tenth of a unit. They are alike within a factor of three, or most of all, or
-//     more than chance would give (Rosenbaum 1954). A test of means misses them: each one changes the mean.
+//   - by units that stand apart: at least two and 2 % of all. Each exceeds the other side's largest unit by more than
+//     that exceeds its median, and the median by a tenth of a unit. They are alike within a factor of three, or most of
+//     all, or more than chance would give (Rosenbaum 1954). A test of means misses them: each one changes the mean.
 //
 // timer is the resolution of the times.
 func JudgeParts(parts []Part, unit float64, tied bool, timer, alpha float64) []PartVerdict {

@@ -17,8 +17,7 @@ import "math"
 // lacks it.
 type Sample struct {
 	Base, Head []float64
-	// Resolution is the least standard error that can be believed, in ln units: resolution of the timer over the value.
-	// Zero means none.
+	// Resolution is the least credible standard error, ln: resolution of the timer over the value. 0: none.
 	Resolution float64
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-// The parts of explain history that look for changes: check and page.
+// Subcommands of explain history that look for changes: check and page.
 
-// checkFlags say what is checked, and who knows what lies between two commits.
+// checkFlags select what to check, and where to look up the commits between two runs.
 type checkFlags struct {
 	storeFlags
 	metrics    []string
@@ -51,7 +51,7 @@ func (f *checkFlags) options(e *cmdenv.Env) (history.CheckOptions, error) {
 	return o, err
 }
 
-// check finds the changes and who did them.
+// check finds the changes and the commits that caused them.
 func (f *checkFlags) check(
 	cmd *cobra.Command, e *cmdenv.Env, s *history.Store,
 ) (*history.Checks, history.CheckOptions, error) {
@@ -75,7 +75,7 @@ func (f *checkFlags) check(
 	for i := range c.Changes {
 		x := &c.Changes[i]
 		list, err := gitfile.Log(cmd.Context(), f.checkout, x.Before.Commit, x.After.Commit)
-		if err != nil { // no checkout, or a shallow one: the change is said without
+		if err != nil { // no checkout, or a shallow one: the change is listed without commits
 			continue
 		}
 		var files []string
@@ -130,7 +130,7 @@ nights to find anything.`,
 	return cmd
 }
 
-// checkCode is the exit code of a check, as an error.
+// checkCode returns the exit code of a check, as an error.
 func checkCode(c *history.Checks) error {
 	if c.Open > 0 {
 		return cmdenv.Exit(cmdenv.Fail)

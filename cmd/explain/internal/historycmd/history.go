@@ -1,4 +1,4 @@
-// Package historycmd is explain history, and what diff and gate take from a history.
+// Package historycmd implements explain history, and the history flags of diff and gate.
 package historycmd
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-// New is explain history with its commands.
+// New returns explain history with its subcommands.
 func New(e *cmdenv.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
@@ -54,7 +54,7 @@ be read, 4 check has too few runs to say anything.`,
 	return cmd
 }
 
-// storeFlags say which store, and which runs of it.
+// storeFlags select a store and runs in it.
 type storeFlags struct {
 	store, repository, branch, workload string
 }
@@ -83,7 +83,7 @@ func (f *storeFlags) filter() history.Filter {
 	return history.Filter{Repository: f.repository, Branch: f.branch, Workload: f.workload}
 }
 
-// with runs a command on the open store.
+// with runs a command with the opened store.
 func (f *storeFlags) with(cmd *cobra.Command, mode history.Mode, do func(s *history.Store) error) error {
 	s, err := f.open(cmd, mode)
 	if err != nil {
@@ -192,7 +192,7 @@ func (f *addFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
 	})
 }
 
-// momentFlag reads a moment; empty is the zero value.
+// momentFlag parses a moment; empty gives the zero time.
 func momentFlag(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -317,5 +317,5 @@ and those that are acknowledged.`,
 	return cmd
 }
 
-// labelText is labels for a table: phase=decode, batch=32.
+// labelText formats labels for a table: phase=decode, batch=32.
 func labelText(l report.Labels) string { return strings.ReplaceAll(l.String(), ",", ", ") }

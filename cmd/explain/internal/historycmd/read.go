@@ -23,12 +23,12 @@ import (
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-// explain history list, which only reads.
+// Subcommand explain history list, which only reads.
 
-// textOrJSON are the formats of what is printed about a history.
+// textOrJSON lists the output formats of explain history check.
 var textOrJSON = []string{"text", "json"}
 
-// listFormats of explain history list. Column stores read the last two.
+// listFormats lists the output formats of explain history list. Column stores read the last two.
 var listFormats = []string{"text", "json", "ndjson", "csv"}
 
 // listFlags are the flags of explain history list.
@@ -203,7 +203,7 @@ func (f *listFlags) writeReports(cmd *cobra.Command, s *history.Store, runs []hi
 	return nil
 }
 
-// pointsPage shows the numbers of runs side by side.
+// pointsPage shows the numbers of several runs side by side.
 func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 	var d doc.Document
 	for i := range runs {
@@ -267,7 +267,7 @@ func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, f
 	return nil
 }
 
-// cell keeps a spreadsheet from taking text of a capture for a formula.
+// cell prevents a spreadsheet from reading text of a capture as a formula.
 func cell(s string) string {
 	s = render.Visible(s)
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {

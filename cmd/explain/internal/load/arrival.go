@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// arrival is a connection that records when bytes last came out of its socket. net/http passes them on through a buffer
-// and another goroutine, so the time at which a body is read is later than the time at which its bytes came in.
+// arrival is a connection that records when bytes last arrived at its socket. net/http passes them on through a buffer
+// and another goroutine, so a body is read later than its bytes arrive.
 type arrival struct {
 	net.Conn
 	mu sync.Mutex
@@ -26,7 +26,7 @@ func (a *arrival) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// last is when bytes last came in.
+// last returns when bytes last arrived.
 func (a *arrival) last() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (dial dialer) timed(ctx context.Context, network, address string) (net.Conn
 	return &arrival{Conn: c}, nil
 }
 
-// arrivalOf finds the arrival below a connection that may be encrypted; nil if there is none.
+// arrivalOf finds the arrival under a connection that may be encrypted; nil if there is none.
 func arrivalOf(c net.Conn) *arrival {
 	for {
 		switch v := c.(type) {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// How a server is asked whether it is there.
+// Intervals and limits for health requests.
 const (
 	pollEvery   = 200 * time.Millisecond
-	pollTimeout = 5 * time.Second // of one question
+	pollTimeout = 5 * time.Second // for one request
 )
 
-// waitHealthy waits until the server answers /health with 200; one that has no /health is healthy when it lists its
+// waitHealthy waits until the server answers /health with 200. A server without /health is healthy once it lists its
 // models.
 func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
@@ -59,15 +59,15 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// isFinal reports whether an error will not go away while a server starts: its host name does not exist, or its
-// certificate is not trusted.
+// isFinal reports whether waiting for the server cannot help: its host name does not exist, or its certificate is not
+// trusted.
 func isFinal(err error) bool {
 	var dns *net.DNSError
 	var verify *tls.CertificateVerificationError
 	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &verify)
 }
 
-// reason says in words why a server could not be asked.
+// reason describes why a request to the server failed.
 func reason(err error) string {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -88,7 +88,7 @@ func reason(err error) string {
 	return "what it answers is not HTTP, or it breaks the connection"
 }
 
-// get asks a question with a short answer.
+// get sends a GET request and reads its short answer.
 func (c *client) get(ctx context.Context, path string, timeout time.Duration) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (c *client) get(ctx context.Context, path string, timeout time.Duration) (s
 	return res.StatusCode, body, err
 }
 
-// firstModel is the first model that the server lists.
+// firstModel returns the first model that the server lists.
 func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string, error) {
 	const remedy = "name the model with --model"
 	status, body, err := c.get(ctx, "/v1/models", min(timeout, 2*pollTimeout))

@@ -20,7 +20,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/loadfile"
 )
 
-// What goes wrong, for errors.Is. Each error is one sentence.
+// Kinds of errors, for errors.Is.
 var (
 	ErrUsage            = errors.New("wrong usage")
 	ErrNotHealthy       = errors.New("not healthy")       // the server never was
@@ -29,7 +29,7 @@ var (
 	ErrInterrupted      = errors.New("interrupted")       // the cause of a context that the user ended
 )
 
-// failure is an error with a sentence of its own, of one of the kinds above.
+// failure is an error of one of the kinds above, with its own sentence.
 type failure struct {
 	kind error
 	text string
@@ -42,7 +42,7 @@ func failf(kind error, format string, args ...any) error {
 	return &failure{kind, fmt.Sprintf(format, args...)}
 }
 
-// Defaults of explain load and of explain capture vllm; URL, mode, temperature and timeouts are those of profilemate's
+// Defaults of explain load and of explain capture vllm. URL, mode, temperature and timeouts are those of profilemate's
 // send_test_requests.py.
 const (
 	DefaultURL           = "http://127.0.0.1:8000"
@@ -59,40 +59,40 @@ const (
 // Options of a run.
 type Options struct {
 	URL      string // http://127.0.0.1:8000; a trailing /v1 is accepted; empty: DefaultURL
-	Model    string // empty: the first that /v1/models names
+	Model    string // empty: the first of /v1/models
 	Chat     bool   // /v1/chat/completions instead of /v1/completions
 	NoStream bool   // one answer per request, in one piece: no TTFT, no ITL
 	APIKey   string // sent as a bearer token; never written
 
-	Mode    string   // prefill, decode, mixed; empty: DefaultMode, or what the two below say
+	Mode    string   // prefill, decode, mixed; empty: DefaultMode, or as Dataset or the token counts below say
 	Dataset *Dataset // see ReadDataset
-	// Synthetic prompts of about so many tokens; output tokens asked for. 0: as the mode or the dataset says
+	// Approximate tokens of a synthetic prompt; output tokens to ask for. 0: as the mode or the dataset says
 	PromptTokens, OutputTokens int
 	Temperature                float64
 	Seed                       uint64 // of arrivals and synthetic prompts
 
-	Rate        float64       // requests per second that are due, at random (open loop); 0: closed loop
-	Concurrency int           // requests in flight, at most. 0: one in a closed loop, no limit in an open one
-	Requests    int           // 0: as many as fit into Duration
-	Duration    time.Duration // nothing is sent after it; 0: no limit
+	Rate        float64       // requests due per second, at random times (open loop); 0: closed loop
+	Concurrency int           // most requests in flight. 0: one in a closed loop, no limit in an open one
+	Requests    int           // 0: as many as fit in Duration
+	Duration    time.Duration // no request is sent later; 0: no limit
 	Warmup      int           // requests before the measured ones
 
 	Timeout       time.Duration // of one request; 0: DefaultTimeout
 	HealthTimeout time.Duration // 0: DefaultHealthTimeout; negative: do not wait
 	SLO           SLO
-	Trust         *x509.CertPool // authorities of the server's certificate; nil: those of this machine
-	Insecure      bool           // the server's certificate is not checked
+	Trust         *x509.CertPool // authorities for the server's certificate; nil: those of this machine
+	Insecure      bool           // do not check the server's certificate
 
-	// After the warm-up, right before the measured load; its error ends the run
+	// called after the warm-up, right before the measured load; its error ends the run
 	BeforeLoad func(ctx context.Context) error
-	AfterLoad  func()         // when the last answer is in, however the load ended
-	Progress   func(Progress) // about five times a second, from one goroutine
-	Version    string         // of explain
+	AfterLoad  func()         // called after the last answer, however the load ended
+	Progress   func(Progress) // called about five times a second, from one goroutine
+	Version    string         // version of explain
 
-	dial func(ctx context.Context, network, addr string) (net.Conn, error) // tests: a network without time
+	dial func(ctx context.Context, network, addr string) (net.Conn, error) // for tests: replaces the network
 }
 
-// SLO are the limits that make a request good; 0: none.
+// SLO holds the limits that a good request keeps; 0: none.
 type SLO struct{ TTFT, TPOT, E2E time.Duration }
 
 func (s SLO) limits() loadfile.SLO {
@@ -105,14 +105,14 @@ func (s SLO) limits() loadfile.SLO {
 	return loadfile.SLO{TTFT: of(s.TTFT), TPOT: of(s.TPOT), E2E: of(s.E2E)}
 }
 
-// Progress is where a run stands.
+// Progress is the current state of a run.
 type Progress struct {
 	Stage                     string // wait, warm-up, load
-	Sent, Done, Failed, Total int64  // requests; Total is 0 if it is not known
+	Sent, Done, Failed, Total int64  // requests; Total is 0 if unknown
 	Elapsed                   time.Duration
 }
 
-// Most that a run may ask for.
+// Upper limits of a run.
 const (
 	maxRate        = 100_000
 	maxConcurrency = 10_000
@@ -120,7 +120,7 @@ const (
 	maxTokens      = 1_000_000
 )
 
-// fill replaces zero values by defaults and refuses what cannot be meant.
+// fill sets defaults for zero values, refuses invalid options and returns the server's base URL.
 func (o *Options) fill() (base string, err error) {
 	bad := func(format string, args ...any) (string, error) { return "", failf(ErrUsage, format, args...) }
 	if o.URL == "" {
@@ -148,7 +148,7 @@ func (o *Options) fill() (base string, err error) {
 		return bad("the dataset has no prompts")
 	case o.PromptTokens < 0 || o.PromptTokens > maxTokens || o.OutputTokens < 0 || o.OutputTokens > maxTokens:
 		return bad("a number of tokens is between 1 and %d", maxTokens)
-	case !(o.Rate >= 0 && o.Rate <= maxRate): // NaN is neither
+	case !(o.Rate >= 0 && o.Rate <= maxRate): // also refuses NaN
 		return bad("a rate is between 0 and %d requests per second", maxRate)
 	case o.Concurrency < 0 || o.Concurrency > maxConcurrency:
 		return bad("a concurrency is between 1 and %d", maxConcurrency)
@@ -175,7 +175,7 @@ func (o *Options) fill() (base string, err error) {
 	return base, nil
 }
 
-// baseURL is the address of a server without a path to its API.
+// baseURL returns the address of a server without the path of its API.
 func baseURL(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -189,7 +189,7 @@ func baseURL(text string) (string, error) {
 			"the server's address holds a user, a query or a fragment; a key comes from the environment, see --api-key-env")
 	}
 	path := strings.TrimRight(u.Path, "/")
-	for _, asked := range []string{"/chat/completions", "/completions", "/models"} { // copied from a call of the API
+	for _, asked := range []string{"/chat/completions", "/completions", "/models"} { // the end of an API call's address
 		path = strings.TrimSuffix(path, "/v1"+asked)
 	}
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(path, "/v1"), nil

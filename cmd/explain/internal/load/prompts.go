@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// prompt is what one request asks.
+// prompt is the content of one request.
 type prompt struct {
 	text      string
-	messages  json.RawMessage // of a chat, as the dataset has them; nil: text is the user's only message
+	messages  json.RawMessage // of a chat, as in the dataset; nil: text is the only message, from the user
 	maxTokens int
-	ignoreEOS bool // answer with maxTokens tokens, whatever the model says
+	ignoreEOS bool // generate maxTokens tokens, even past the end token
 }
 
-// prompts gives the prompt of each request.
+// prompts returns the prompt of each request.
 type prompts interface {
 	name() string
 	at(i int) prompt
 }
 
-// Shapes of the modes, as profilemate's send_test_requests.py documents them.
+// Sizes of the modes, as profilemate's send_test_requests.py documents them.
 const (
 	sentence      = "The quick brown fox jumps over the lazy dog while the server computes every token of this prompt. "
 	short         = "Write a short story."
@@ -30,16 +30,16 @@ const (
 	prefillLong   = 20 // sentences
 	mixedLong     = 15
 	mixedMiddle   = 5
-	prefillTokens = 50 // of output
+	prefillTokens = 50 // output tokens
 	decodeTokens  = 200
 )
 
 func isMode(s string) bool { return s == "prefill" || s == "decode" || s == "mixed" }
 
-// mode is one of the documented mixtures.
+// mode is one of the documented request mixes.
 type mode struct {
 	kind   string
-	output int // overrides the mode's; 0: not
+	output int // overrides the mode's output tokens; 0: does not
 }
 
 func (m mode) name() string { return m.kind }
@@ -68,14 +68,14 @@ func (m mode) shape(i int) prompt {
 	return prompt{text: short, maxTokens: 50}
 }
 
-// synthetic prompts have about as many tokens as wanted, and no two share a beginning, so that no prefix cache answers
-// them. They are words that most vocabularies know as one token; the server's own count goes into the result.
+// synthetic prompts have about the wanted number of tokens. No two begin alike, so that no prefix cache serves them.
+// They consist of words that most vocabularies hold as one token; the result gives the server's own count.
 type synthetic struct {
 	tokens, output int
 	seed           uint64
 }
 
-// defaultOutput is how many tokens are asked for if nobody says.
+// defaultOutput is the default number of output tokens to ask for.
 const defaultOutput = 128
 
 func (synthetic) name() string { return "synthetic" }
@@ -97,14 +97,14 @@ her all she there would their we him been has when who will more no if out so sa
 time these two may then do first any my now such like our over man me even most made after also did many before must through back years where much
 your way well down should because each just those people how too little state good very make world still own see men work long get here between both`)
 
-// bodies makes the bodies of requests.
+// bodies builds the bodies of requests.
 type bodies struct {
 	prompts prompts
 	opt     *Options
 	model   string
 }
 
-// body of a request to /v1/completions or /v1/chat/completions. ignore_eos is vLLM's and SGLang's.
+// body of a request to /v1/completions or /v1/chat/completions. vLLM and SGLang understand ignore_eos.
 type body struct {
 	Model         string          `json:"model"`
 	Prompt        *string         `json:"prompt,omitempty"`
@@ -146,10 +146,10 @@ func (b *bodies) at(i int) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// fingerprinted is how many prompts the fingerprint of a load looks at.
+// fingerprinted is the most prompts that the fingerprint of a load covers.
 const fingerprinted = 1000
 
-// fingerprint hashes everything that is asked but the model: two loads with the same one asked the same.
+// fingerprint hashes everything in the requests except the model: loads with equal fingerprints sent the same requests.
 func (b *bodies) fingerprint(h hash.Hash) error {
 	nameless := *b
 	nameless.model = ""

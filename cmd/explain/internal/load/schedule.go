@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// arrivals are the moments at which requests of an open loop are due: a Poisson process, whose gaps are exponential
-// with mean 1/rate. The first request is due at once. The same seed gives the same moments.
+// arrivals generates the moments at which requests of an open loop are due: a Poisson process with exponential gaps of
+// mean 1/rate. The first request is due at once. The same seed gives the same moments.
 type arrivals struct {
 	random *rand.Rand
 	mean   float64 // ns
@@ -27,7 +27,7 @@ func (a *arrivals) next() time.Duration {
 	return time.Duration(a.at)
 }
 
-// sleepUntil waits until t; false: ctx ended first.
+// sleepUntil waits until t; it returns false if ctx ends first.
 func sleepUntil(ctx context.Context, t time.Time) bool {
 	timer := time.NewTimer(time.Until(t))
 	defer timer.Stop()

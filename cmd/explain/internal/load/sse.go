@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// maxEvent bounds one event of a stream.
+// maxEvent is the largest event of a stream, in bytes.
 const maxEvent = 8 << 20
 
 // errNotSSE: the response is not a server-sent-event stream.
 var errNotSSE = errors.New("not a stream of server-sent events")
 
-// events reads server-sent events by hand: of each event the data, its lines joined. Comments and other fields are
-// passed over; a line that is neither is an error, since a server that streams garbage must not look slow.
+// events reads server-sent events: the data of each event, its lines joined. It skips comments and other fields; any
+// other line is an error, so that a server that streams garbage does not look slow.
 type events struct {
 	r          io.Reader
-	read       func() time.Time // called after each read that brought something: when did it come in?
+	read       func() time.Time // called after each read that returned bytes; returns their arrival time
 	buf        []byte
 	start, end int
-	at         time.Time // when the bytes last read came out of the socket
+	at         time.Time // when the bytes last read left the socket
 	err        error
 	joined     []byte
-	begun      bool // behind the byte order mark that a stream may begin with
+	begun      bool // past the byte order mark that a stream may begin with
 }
 
 func newEvents(r io.Reader, buf []byte, read func() time.Time) *events {
 	return &events{r: r, buf: buf, read: read}
 }
 
-// next is the data of the next event, valid until the next call, or io.EOF at the end of the stream. An event that the
-// end of the stream cuts off is not delivered, as the standard has it.
+// next returns the data of the next event, valid until the next call, or io.EOF at the end of the stream. It drops an
+// event that the end of the stream cuts off, as the standard demands.
 func (e *events) next() ([]byte, error) {
 	var first []byte // the only data line of most events
 	have := 0
@@ -78,13 +78,13 @@ func (e *events) next() ([]byte, error) {
 	}
 }
 
-// line is the next line without its end: LF, CRLF or CR. keep is a slice of the buffer that has to stay valid.
+// line returns the next line without its end: LF, CRLF or CR. keep is a slice of the buffer that must stay valid.
 func (e *events) line(keep *[]byte) ([]byte, error) {
 	scanned := e.start
 	for {
 		if i := bytes.IndexAny(e.buf[scanned:e.end], "\r\n"); i >= 0 {
 			i += scanned
-			// A CR at the end of what is here may be half of a CRLF: only the next byte tells.
+			// A CR at the end of the buffer may be half of a CRLF: only the next byte shows which.
 			if e.buf[i] == '\n' || i+1 < e.end || e.err != nil {
 				line := e.buf[e.start:i]
 				e.start = i + 1
@@ -106,14 +106,14 @@ func (e *events) line(keep *[]byte) ([]byte, error) {
 	}
 }
 
-// fill reads more. What is kept of the event moves along with the buffer.
+// fill reads more bytes. It moves the kept part of the event along with the buffer.
 func (e *events) fill(scanned *int, keep *[]byte) error {
 	if e.start == e.end && *keep == nil {
 		e.start, e.end, *scanned = 0, 0, 0
 	}
 	if e.end == len(e.buf) {
 		from := e.start
-		if *keep != nil { // a copy, since the buffer moves; rare: an event over two reads with two lines
+		if *keep != nil { // a copy, as the buffer moves; rare: an event over two reads with two lines
 			*keep = bytes.Clone(*keep)
 		}
 		n := copy(e.buf, e.buf[from:e.end])
@@ -136,19 +136,19 @@ func (e *events) fill(scanned *int, keep *[]byte) error {
 	return nil
 }
 
-// event is what one event of a stream, or one whole answer, says.
+// event is the content of one event of a stream, or of one whole answer.
 type event struct {
-	token         bool  // it has text of the answer
-	finished      bool  // it says why the answer ended
-	failed        bool  // it reports an error
+	token         bool  // holds text of the answer
+	finished      bool  // states why the answer ended
+	failed        bool  // reports an error
 	input, output int64 // tokens, by the server's own count; -1: not stated
 }
 
 // done is the data of the event that ends a stream.
 var done = []byte("[DONE]")
 
-// completion is the part of OpenAI's completion objects that a load needs: of /v1/completions (text) and
-// /v1/chat/completions (message, or delta where it streams).
+// completion is the part of OpenAI's completion objects that a load needs: of /v1/completions (text) and of
+// /v1/chat/completions (message, or delta if streamed).
 type completion struct {
 	Object  string          `json:"object"`
 	Error   json.RawMessage `json:"error"`
@@ -166,7 +166,7 @@ type choice struct {
 	FinishReason string      `json:"finish_reason"`
 }
 
-// chatMessage is a message or a piece of one. Reasoning has two names: vLLM's older one and its newer one.
+// chatMessage is a message or a piece of one. Reasoning has two names: vLLM's older and newer one.
 type chatMessage struct {
 	Content          string `json:"content"`
 	Reasoning        string `json:"reasoning"`
@@ -190,8 +190,8 @@ func (m *chatMessage) hasText() bool {
 	return false
 }
 
-// parseEvent reads one JSON object of the API; ok is false if data is not one. A field of an unexpected type counts
-// as absent: what a server adds to its answers must not end a load.
+// parseEvent reads one JSON object of the API; ok is false if data is not one. It ignores a field of an unexpected
+// type: additions to a server's answers must not end a load.
 func parseEvent(data []byte) (e event, ok bool) {
 	e.input, e.output = -1, -1
 	if data = bytes.Trim(data, " \t\r\n"); !bytes.HasPrefix(data, []byte{'{'}) {
@@ -213,10 +213,10 @@ func parseEvent(data []byte) (e event, ok bool) {
 	return e, true
 }
 
-// maxCount bounds the tokens that a server may say it counted in one request.
+// maxCount is the most tokens that a server's count for one request may state.
 const maxCount = 1 << 40
 
-// tokenCount is n, or -1 if it cannot be a count.
+// tokenCount returns n, or -1 if n cannot be a count.
 func tokenCount(n int64) int64 {
 	if n < 0 || n > maxCount {
 		return -1
