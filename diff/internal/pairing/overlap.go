@@ -20,15 +20,15 @@ import (
 const OverlapNeeded = 0.6
 
 // overlap returns the share of work that two units have in common, 0 to 1, on the side where it is smaller. It counts
-// how often kernels run, weighted by their share of the side's own compute time, so that a kernel that takes three times
-// as long is still the same work:
+// how often kernels run, weighted by their share of the side's own compute time, so that a kernel that takes three
+// times as long is still the same work:
 //
-//  1. Kernels of one family (library, operation, type), present c0 and c1 times in the unit, have min(c0, c1) runs in common.
-//  2. The remaining runs of each category (gemm, attention, …) are matched across families in the same way: a kernel was
-//     replaced.
+//  1. Kernels of one family (library, operation, type) that run c0 and c1 times have min(c0, c1) runs in common.
+//  2. The remaining runs of each category (gemm, attention, …) are matched across families in the same way: a kernel
+//     was replaced.
 //  3. The share is runs in common over all runs, weighted by time. Communication does not count: it waits for others.
-//  4. If that is not enough, and kernels of equal names have at least three quarters of the runs in common, that share is
-//     used: the work stays the same if kernels of unknown names replace one long kernel.
+//  4. If that is not enough, and kernels of equal names have at least three quarters of the runs in common, that share
+//     is used: the work stays the same if kernels of unknown names replace one long kernel.
 func overlap(a, b []side.Work) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0

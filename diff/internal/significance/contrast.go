@@ -55,8 +55,8 @@ const (
 
 func draws(units int) int { return max(leastDraws, min(Draws, mostDrawn/max(units, 1))) }
 
-// blockFor returns how many consecutive units are drawn together: the larger of n^(1/3) and the best length for the mean
-// of a first-order autoregressive series,
+// blockFor returns how many consecutive units are drawn together: the larger of n^(1/3) and the best length for the
+// mean of a first-order autoregressive series,
 //
 //	(6 ρ² / (1-ρ²)²)^(1/3) · n^(1/3)
 //

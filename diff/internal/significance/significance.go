@@ -1,8 +1,8 @@
 // Package significance decides what few captures prove about a change: pure statistics over float64 slices, standard
 // library only; every result depends on its arguments alone.
 //
-// [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its clocks,
-// other load on the machine, and chance. With several captures a side it tests the change between them against a
+// [Judge] decides every noisy number. The capture is the sample: launches and units inside one capture share its
+// clocks, other load on the machine, and chance. With several captures a side it tests the change between them against a
 // threshold; with one a side it tests the units inside the captures, and the change must exceed a noise floor.
 // [JudgeParts] judges the parts of a unit, and [Plan] says what a comparison could find. The page statistics gives the
 // method and its sources.
