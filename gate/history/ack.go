@@ -13,15 +13,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Ack says that a change at a commit is known, why that is so, and until when.
+// Ack says that a change at a commit is known, why it is accepted, and until when.
 type Ack struct {
 	Repository string `json:"repository"`
 	Commit     string `json:"commit"`
 	Reason     string `json:"reason"`
-	Expires    string `json:"expires"` // the last day on which it holds: 2026-12-31
+	Expires    string `json:"expires"` // the last day on which it is valid: 2026-12-31
 }
 
-// Holds reports whether it holds on a day.
+// Holds reports whether the acknowledgement is valid on a day.
 func (a *Ack) Holds(today time.Time) bool {
 	last, err := time.Parse(time.DateOnly, a.Expires)
 	return err == nil && !today.After(last)
@@ -30,7 +30,7 @@ func (a *Ack) Holds(today time.Time) bool {
 // maxReason bounds the reason of an acknowledgement, in bytes.
 const maxReason = 500
 
-// Acknowledge keeps that the change at a commit is known. Acknowledging twice changes nothing.
+// Acknowledge records that the change at a commit is known. Acknowledging twice changes nothing.
 func (s *Store) Acknowledge(ctx context.Context, a Ack) (*Ack, error) {
 	commit, err := s.Resolve(ctx, a.Repository, a.Commit)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *changes) ack(ctx context.Context, a *Ack) error {
 	return err
 }
 
-// Acks of a repository, or of all where it is empty, by commit and then by the last day.
+// Acks returns the acknowledgements of a repository, or all if it is empty, by commit and then by the last day.
 func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
 	query, args := "SELECT repository, commit_id, reason, expires FROM acks", []any{}
 	if repository != "" {
@@ -75,13 +75,13 @@ func (p *point) compare(q *point) int {
 		strings.Compare(p.kind, q.kind))
 }
 
-// labelText is labels as the store has them: JSON with sorted keys.
+// labelText formats labels as the store keeps them: JSON with sorted keys.
 func labelText(l report.Labels) string {
 	b, _ := json.Marshal(l.Clone()) // strings cannot fail
 	return string(b)
 }
 
-// labelsOf reads what labelText writes.
+// labelsOf reads what labelText wrote.
 func labelsOf(text string) report.Labels {
 	l := report.Labels{}
 	if json.Unmarshal([]byte(text), &l) != nil {

@@ -10,23 +10,23 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Pinned are captures of a reference commit, made beside those of an Add on the same machine in the same hours: what
-// the machine did to both is not in their ratio.
+// Pinned holds captures of a reference commit, made beside those of an Add on the same machine in the same hours: the
+// ratio of the two cancels the effect of the machine.
 type Pinned struct {
 	Commit  string
 	Reports []*report.Report
 }
 
-// Added says what an Add did.
+// Added is the result of an Add.
 type Added struct {
-	Runs     int // that are new
-	Known    int // that were there
+	Runs     int // new runs
+	Known    int // runs that the store already had
 	Workload Workload
 	Pinned   bool // numbers of a reference commit were added
 }
 
-// Add keeps captures of one commit, all of one workload. What is there already stays as it is: adding twice changes
-// nothing. Either all of it is added or nothing.
+// Add stores captures of one commit, all of one workload. Existing runs stay as they are: adding twice changes nothing.
+// Add stores all of them or none.
 func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinned *Pinned, now time.Time) (
 	*Added, error) {
 	if len(reports) == 0 {
@@ -84,7 +84,7 @@ func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinn
 	})
 }
 
-// row is a run with all that is kept of it.
+// row is a run with everything that is stored with it.
 type row struct {
 	Run
 	workload, epoch Workload
@@ -92,7 +92,7 @@ type row struct {
 	report          []byte
 }
 
-// rowsOf are the runs of an Add, each capture once.
+// rowsOf returns the runs of an Add, each capture once.
 func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
 	var rows []row
 	for _, r := range reports {
@@ -123,7 +123,7 @@ func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
 	return rows, nil
 }
 
-// points of a reference commit: the mean over its captures of each number that all of them have.
+// points returns the mean, over the captures of the reference commit, of each number that all of them have.
 func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	if p == nil {
 		return nil, nil
@@ -161,13 +161,13 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	return list, nil
 }
 
-// clockSlack is how far the clocks of two writers may differ, or how long one may have waited for the other.
+// clockSlack bounds how far the clocks of two writers may differ, and how long one may have waited for the other.
 const clockSlack = 2 * time.Minute
 
-// clock takes the time inside the transaction: not before the newest run of another commit, which another writer may
-// have added since this one began. It refuses to put a run before others by a clock that is wrong.
+// clock sets the time inside the transaction: not before the newest run of another commit, which another writer may
+// have added since this transaction began. It refuses to order runs by a clock that is wrong.
 func (c *changes) clock(ctx context.Context, p *Place, workload string) error {
-	if c.s.migration != "" { // PostgreSQL: others wait here, as they do in SQLite from the beginning
+	if c.s.migration != "" { // PostgreSQL: other writers wait here; in SQLite they wait from the start
 		if _, err := c.exec(ctx, "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (c *changes) clock(ctx context.Context, p *Place, workload string) error {
 	return nil
 }
 
-// run adds one run with its points, unless it is there.
+// run adds one run with its points, unless the store has it.
 func (c *changes) run(ctx context.Context, x *row) (id int64, fresh bool, err error) {
 	for _, about := range []struct{ table, id, text string }{
 		{"workloads", x.Workload, x.workload.text()}, {"epochs", x.Epoch, x.epoch.text()},
@@ -231,7 +231,7 @@ func (c *changes) run(ctx context.Context, x *row) (id int64, fresh bool, err er
 	return id, true, nil
 }
 
-// metric is the id of a point's metric.
+// metric returns the id of a point's metric.
 func (c *changes) metric(ctx context.Context, p *point) (int64, error) {
 	if id, ok := c.metrics[p.metricKey]; ok {
 		return id, nil
@@ -243,7 +243,7 @@ func (c *changes) metric(ctx context.Context, p *point) (int64, error) {
 	return id, err
 }
 
-// pin adds a number of a reference commit beside a run.
+// pin adds a number of a reference commit to a run.
 func (c *changes) pin(ctx context.Context, run int64, commit string, p *point) (int64, error) {
 	m, err := c.metric(ctx, p)
 	if err != nil {
@@ -252,7 +252,7 @@ func (c *changes) pin(ctx context.Context, run int64, commit string, p *point) (
 	return c.exec(ctx, "INSERT INTO pinned (metric, run, commit_id, value) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", m, run, commit, p.value)
 }
 
-// tag names a commit. A tag that names another commit already stays where it is, which is an error.
+// tag names a commit. It is an error if the tag already names another commit; the tag then stays as it is.
 func (c *changes) tag(ctx context.Context, repository, tag, commit string) error {
 	n, err := c.exec(ctx, "INSERT INTO tags (repository, tag, commit_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", repository, tag, commit)
 	if err != nil || n > 0 {

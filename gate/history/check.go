@@ -29,43 +29,43 @@ type Checks struct {
 	Series  []Checked   `json:"series"`
 	Changes []Found     `json:"changes"` // the newest first
 	Borders []Border    `json:"borders"` // the newest first
-	Open    int         `json:"open"`    // for the worse, not accepted, and still there
-	Warned  int         `json:"warned"`  // borders and creeps for the worse by what a change needs
+	Open    int         `json:"open"`    // changes for the worse that are not accepted and still there
+	Warned  int         `json:"warned"`  // creeps for the worse, and borders with Warn
 	Store   string      `json:"-"`
 	Tool    report.Tool `json:"tool"`
 }
 
-// Checked is a series that was looked at, without its nights.
+// Checked is a checked series, without its nights.
 type Checked struct {
 	Series
 	Nights int            `json:"nights"`
-	Enough bool           `json:"enough"` // for a change to be found at all
+	Enough bool           `json:"enough"` // enough nights to find a change
 	Noise  change.Noise   `json:"noise"`  // as learned from the series
-	Odd    string         `json:"unlike"` // how the nights are unlike any noise that is known; empty: they are not
+	Odd    string         `json:"unlike"` // why no model of noise fits the nights; empty: one does
 	Flips  []change.Flips `json:"flips"`  // places in the nights, levels as ln
-	Creep  *change.Creep  `json:"creep"`  // null: none
+	Creep  *change.Creep  `json:"creep"`  // null: the level does not creep
 
 	told  *change.Told
 	least float64
 }
 
-// Border is a place at which the environment of a series changed, and what its level did there. That cannot be told from
-// what the commits of the night did.
+// Border is a place at which the environment of a series changed, and the change of its level there. The effect of the
+// environment cannot be separated from that of the night's commits.
 type Border struct {
 	Series   string   `json:"series"` // the metric and its kind of unit
 	Branch   string   `json:"branch"`
 	Workload string   `json:"workload"`
 	Fields   []Moved  `json:"fields"`
-	Before   Night    `json:"before"` // the last night before it
+	Before   Night    `json:"before"` // the last night before the border
 	After    Night    `json:"after"`
-	Night    int      `json:"night"`  // number of the night behind it, from 0 on
-	Nights   int      `json:"nights"` // behind it that say what the level is
+	Night    int      `json:"night"`  // index of the first night after the border, from 0
+	Nights   int      `json:"nights"` // number of nights after the border from which the level is known
 	Ratio    float64  `json:"ratio"`  // of the levels, new over old
-	SE       *float64 `json:"se"`     // of its ln; null if there are too few nights
-	Warn     bool     `json:"warn"`   // the level is worse by what a change needs, and by more than noise
+	SE       *float64 `json:"se"`     // standard error of ln Ratio; null if there are too few nights
+	Warn     bool     `json:"warn"`   // the level got worse by at least as much as a change needs, and by more than noise
 }
 
-// Moved is a field of an environment that changed; empty is not known.
+// Moved is a field of an environment that changed; an empty value is unknown.
 type Moved struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`
@@ -86,27 +86,27 @@ type Found struct {
 	After      Night         `json:"after"`  // the first night of the new one
 	FoundAt    time.Time     `json:"found_at"`
 	Ratio      float64       `json:"ratio"` // of the levels, new over old
-	// LevelBefore and LevelAfter are what the nights on both sides have typically, in the unit or as ratio to Pinned.
+	// LevelBefore and LevelAfter are the levels before and after the change, in Unit or as ratio to Pinned.
 	LevelBefore float64 `json:"level_before"`
 	LevelAfter  float64 `json:"level_after"`
 	P           float64 `json:"p"`
 	Worse       bool    `json:"worse"`
 	Open        bool    `json:"open"`   // for the worse, not accepted, and still there
-	Gone        bool    `json:"gone"`   // the level came back since
-	Bisect      string  `json:"bisect"` // the command that finds the commit; empty if the nights are of neighbours
+	Gone        bool    `json:"gone"`   // the level has come back since
+	Bisect      string  `json:"bisect"` // the command that finds the commit; empty if both nights are of one commit
 	Cause       string  `json:"cause"`  // in words, see the comparison
-	// Rows are the causes of the comparison of the nights around it, the one that explains most first.
+	// Rows are the causes from the comparison of the nights around the change, the largest first.
 	Rows []comparison.AnswerRow `json:"rows"`
-	// Attribution is where the change comes from, per unit, between the nights around it; empty if those cannot be
+	// Attribution says where the change comes from, per unit, between the nights around it; empty if these cannot be
 	// compared.
 	Attribution []comparison.AttributionRow `json:"attribution"`
-	Ack         *Ack                        `json:"ack"` // that accepts it, or did until it expired
-	// Commits lie between the two nights, the newest last, and Owners are who their files belong to: for those who know
-	// git to fill in.
+	Ack         *Ack                        `json:"ack"` // the acknowledgement of the change, which may have expired
+	// Commits lie between the two nights, the newest last, and Owners own the files that they change. The caller fills
+	// both in from git.
 	Commits []Commit `json:"commits"`
 	Owners  []string `json:"owners"`
 
-	near []string // commits by which it can be acknowledged
+	near []string // commits whose acknowledgement covers the change
 }
 
 // Commit is one commit between two nights.
@@ -115,7 +115,7 @@ type Commit struct {
 	Subject string `json:"subject"` // hostile text
 }
 
-// Name of the number that changed.
+// Name returns the name of the number that changed, and of its kind of unit.
 func (f *Found) Name() string {
 	s := Series{Metric: f.Metric, Labels: f.Labels, Kind: f.Kind}
 	return s.Of()
@@ -124,10 +124,10 @@ func (f *Found) Name() string {
 // CheckOptions are the choices of [Store.Check].
 type CheckOptions struct {
 	Filter  Filter
-	Metrics []string // none: StepTime
+	Metrics []string // empty: StepTime
 	Change  change.Options
-	Today   time.Time // the day that acknowledgements are held to
-	Causes  bool      // compare the reports around each change, which takes time
+	Today   time.Time // the day on which acknowledgements must be valid
+	Causes  bool      // compare the reports around each change, which is slow
 }
 
 // Check looks for changes in the series of the runs that a filter selects.
@@ -194,16 +194,16 @@ func (s *Store) Check(ctx context.Context, o CheckOptions) (*Checks, error) {
 	return out, nil
 }
 
-// nearby nights of the place of a change count for acknowledgements: the place can move while nights come in.
+// nearby is how many nights from a change an acknowledged commit may be: the place can move as nights are added.
 const nearby = 2
 
-// Of a series that no model of noise fits: more odd nights, or more that hang together.
+// Limits beyond which no model of noise fits a series: the share of odd nights, and the correlation of neighbours.
 const (
 	mostOdd         = 0.1
 	mostCorrelation = 0.9
 )
 
-// checked reads a series.
+// checked analyses a series.
 func (s *Series) checked(o change.Options) Checked {
 	c := Checked{Series: *s, Nights: len(s.Nights), Enough: len(s.Nights) >= LeastNights, told: s.Read(o), least: o.Least}
 	c.Noise, c.Flips, c.Creep = c.told.Noise, append([]change.Flips{}, c.told.Flips...), c.told.Creep
@@ -217,7 +217,7 @@ func (s *Series) checked(o change.Options) Checked {
 	return c
 }
 
-// borders are the changes of the environment of a series.
+// borders returns the changes of the environment of a series.
 func (s *Series) borders(c *Checked, epochs map[string]Workload) []Border {
 	list := []Border{}
 	least := cmp.Or(c.least, change.Least)
@@ -240,14 +240,14 @@ func (s *Series) borders(c *Checked, epochs map[string]Workload) []Border {
 	return list
 }
 
-// levelNights on each side of such a border say what the level is.
+// levelNights is the number of nights on each side of such a border that give its level.
 const levelNights = 30
 
-// hardware are the fields of a workload in which a series may go on: what ran is the same on another GPU.
+// hardware lists the workload fields that may differ when a series continues elsewhere: the same work on another GPU.
 var hardware = []string{"gpu", "gpus", "source"}
 
-// successions are the borders at which a series ends and the same work goes on elsewhere, on another GPU: the nights behind
-// are a series, with a baseline of its own.
+// successions returns the borders at which a series ends and the same work continues on another GPU. The nights after
+// such a border are a series with a baseline of its own.
 func successions(list []Checked, workloads map[string]Workload) []Border {
 	type key struct{ repository, branch, labels, kind, work string }
 	of := map[key][]*Checked{}
@@ -280,7 +280,7 @@ func successions(list []Checked, workloads map[string]Workload) []Border {
 	return borders
 }
 
-// after is the border between a series and the one that goes on with its work.
+// after returns the border between a series and the one that continues its work.
 func (c *Checked) after(was *Checked, workloads map[string]Workload) Border {
 	before, behind := was.Series.Nights[was.Nights-1], c.Series.Nights[0]
 	shift := order.Median(c.told.Levels[:min(c.Nights, levelNights)]) - order.Median(was.told.Levels[max(0, was.Nights-levelNights):])
@@ -301,7 +301,7 @@ func (c *Checked) after(was *Checked, workloads map[string]Workload) Border {
 	return x
 }
 
-// found is the k-th change of a series.
+// found returns the k-th change of a series.
 func (s *Series) found(told *change.Told, k int) Found {
 	changes := told.Changes
 	c := changes[k]
@@ -316,7 +316,7 @@ func (s *Series) found(told *change.Told, k int) Found {
 	if f.Before.Commit != f.After.Commit {
 		f.Bisect = "explain bisect --good " + f.Before.Commit + " --bad " + f.After.Commit
 	}
-	rest := 0.0 // what later changes took back
+	rest := 0.0 // sum of the later changes of the level, ln
 	for _, later := range changes[k+1:] {
 		if !later.Gone && s.comparable(later.At, c.At) {
 			rest += later.Shift
@@ -329,7 +329,7 @@ func (s *Series) found(told *change.Told, k int) Found {
 	return f
 }
 
-// before is the last night before a place that can be compared with it.
+// before returns the last night before a place that can be compared with it.
 func (s *Series) before(at int) int {
 	for i := at - 1; i >= 0; i-- {
 		if s.comparable(i, at) {
@@ -339,7 +339,7 @@ func (s *Series) before(at int) int {
 	return max(0, at-1)
 }
 
-// acknowledge finds the acknowledgement of a change: the one that holds longest.
+// acknowledge sets the acknowledgement of a change: the one that expires last.
 func (f *Found) acknowledge(acks []Ack, _ time.Time) {
 	for i := range acks {
 		a := &acks[i]
@@ -349,10 +349,10 @@ func (f *Found) acknowledge(acks []Ack, _ time.Time) {
 	}
 }
 
-// compared nights on each side of a change say where it comes from.
+// compared is the number of nights on each side of a change that are compared to find its cause.
 const compared = 5
 
-// explain says where a change comes from: the comparison of the nights around it.
+// explain finds where a change comes from: it compares the nights around it.
 func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change, k int, f *Found) error {
 	c := changes[k]
 	from, to := -1, len(x.Nights)
@@ -366,7 +366,7 @@ func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change,
 		}
 	}
 	base, head := x.around(from, c.At, to, true)
-	if len(base) == 0 || len(head) == 0 { // no machine has nights on both sides
+	if len(base) == 0 || len(head) == 0 { // no machine ran on both sides
 		base, head = x.around(from, c.At, to, false)
 	}
 	if len(base) == 0 || len(head) == 0 {
@@ -395,8 +395,8 @@ func (s *Store) explain(ctx context.Context, x *Series, changes []change.Change,
 	return nil
 }
 
-// answer is that of the comparison with the two levels in place of its own numbers, which are of a few nights and settle
-// less.
+// answer returns the answer of the comparison with the two levels in place of its own numbers: those are of a few
+// nights only, and less certain.
 func (f *Found) answer(of *comparison.Answer) *comparison.Answer {
 	a := *of
 	change, from, to := f.Ratio-1, f.LevelBefore, f.LevelAfter
@@ -416,8 +416,8 @@ func (f *Found) answer(of *comparison.Answer) *comparison.Answer {
 	return &a
 }
 
-// around are the runs of the nearest nights on both sides of a change: those of machines that have nights on both, so
-// that the machine is no cause.
+// around returns the runs of the nearest nights on both sides of a change. With shared, only nights of machines that
+// ran on both sides count, so that the machine cannot be the cause.
 func (s *Series) around(from, at, to int, shared bool) (base, head []Run) {
 	sides := map[string]int{}
 	for i := from + 1; i < to; i++ {
@@ -446,7 +446,7 @@ func (s *Series) around(from, at, to int, shared bool) (base, head []Run) {
 	return base, head
 }
 
-// options of a comparison of the kind of unit that the series is of.
+// options returns the options that compare the kind of unit of the series.
 func (s *Series) options(r *report.Report) diff.Options {
 	for _, g := range r.Unit.Groups {
 		if s.Kind != "" && g.ID == s.Kind {

@@ -1,10 +1,10 @@
-// Package history is the store of past runs and what follows from them: how much runs differ when nothing changed, the
-// baseline as a window and not one run, the commits at which a metric changed and why, what was spent of a budget since
-// an anchor.
+// Package history stores past runs, and analyses them: how much runs differ when nothing changed, a baseline that is a
+// window of runs instead of one run, the commits at which a metric changed and why, and how much of a budget was spent
+// since an anchor.
 //
-// A store is a SQLite file or a PostgreSQL database; which of the two makes no difference to any answer. What is kept
-// of a run is its report, cut down to what a comparison reads, and its headline numbers as points of series.
+// A store is a SQLite file or a PostgreSQL database; both give the same answers. For each run it keeps the report,
+// reduced to what a comparison reads, and its headline numbers as points of series.
 //
-// It knows reports, comparisons and the two databases. It knows neither GitHub nor git: who calls it says which commits
-// lie between two, and who owns what they touch.
+// The package knows reports, comparisons and the two databases. It knows neither GitHub nor git: the caller says which
+// commits lie between two, and who owns the files that they change.
 package history

@@ -11,11 +11,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// maxReport bounds the report of a run, packed, bytes: a run may take 100,000 in the store, and its points and keys
-// need the rest.
+// maxReport bounds the packed report of a run, in bytes: a run may take 100,000 bytes in the store, and its points and
+// keys need the rest.
 const maxReport = 80_000
 
-// maxUnpacked bounds what a packed report unpacks to.
+// maxUnpacked bounds the size of an unpacked report, in bytes.
 const maxUnpacked = 64 << 20
 
 // keptTables are the tables that a comparison reads, by their ids.
@@ -23,8 +23,8 @@ var keptTables = []string{
 	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples",
 }
 
-// Keep cuts a report down to what a comparison reads: metrics, units, and the tables that name kernels and kinds of
-// unit. The report stays as it is.
+// Keep returns a copy of a report with only what a comparison reads: metrics, units, and the tables that name kernels
+// and kinds of unit.
 func Keep(r *report.Report) *report.Report {
 	k := *r
 	k.Findings, k.Sections = []report.Finding{}, []report.Section{}
@@ -46,9 +46,9 @@ func Keep(r *report.Report) *report.Report {
 	return &k
 }
 
-// pack writes a kept report in at most maxReport bytes. If it has more, the positions of the step go, then every
-// second unit of the series until it fits, and at last the totals of single kernels, ranges and processes, which no
-// comparison reads.
+// pack packs a kept report into at most maxReport bytes. If it is larger, pack removes the steps and parts of units,
+// then every second unit of the series until it fits, and last the totals of single kernels, ranges and processes,
+// which no comparison reads.
 func pack(r *report.Report) ([]byte, error) {
 	k := *r
 	for {
@@ -67,10 +67,10 @@ func pack(r *report.Report) ([]byte, error) {
 	}
 }
 
-// fewestUnits is how many units of a series are kept at least.
+// fewestUnits is the size of a unit series up to which all units are kept.
 const fewestUnits = 256
 
-// thin makes a report smaller; false if there is nothing left to leave out.
+// thin makes a report smaller; false if nothing is left to remove.
 func thin(k *report.Report) bool {
 	if k.Unit.Steps != nil || k.Unit.Parts != nil {
 		k.Unit.Steps, k.Unit.Parts = nil, nil
@@ -109,7 +109,7 @@ func unpack(packed []byte) (*report.Report, error) {
 	return report.Read(bytes.NewReader(b))
 }
 
-// Both work on one processor: their states are large, and commands are short. Neither can fail with these options.
+// Both use one goroutine: their states are large, and commands are short. Neither can fail with these options.
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {
 		z, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))

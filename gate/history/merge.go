@@ -9,11 +9,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Merged says what a Merge brought.
+// Merged is the result of a Merge.
 type Merged struct{ Runs, Known int }
 
-// Merge adds all that another store has. What is there already stays: merging twice changes nothing, and stores merged
-// in any order hold the same. Either all of it is merged or nothing.
+// Merge adds everything that another store has. Existing runs stay as they are: merging twice changes nothing, and
+// stores merged in any order have the same content. Merge adds everything or nothing.
 func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 	workloads, err := from.Workloads(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
 	})
 }
 
-// names are tags and acknowledgements of another store.
+// names adds the tags and acknowledgements of another store.
 func (c *changes) names(ctx context.Context, from *Store) error {
 	type entry [4]string
 	tags, err := all(ctx, from, func(scan func(...any) error) (e entry, err error) { return e, scan(&e[0], &e[1], &e[2]) },
@@ -82,7 +82,7 @@ type pin struct {
 	commit string
 }
 
-// whole is a run with all that the store has of it.
+// whole returns a run with everything that the store has of it.
 func (s *Store) whole(ctx context.Context, r *Run) (*row, []pin, error) {
 	x := &row{Run: *r}
 	var err error
@@ -113,8 +113,8 @@ func readPoint(scan func(...any) error, more ...any) (p point, err error) {
 	return p, err
 }
 
-// Prune removes runs that are older than a moment, but for those of the newest keep commits of each series, of commits
-// with a tag and of those that are acknowledged. It says how many it removed, and gives their room back.
+// Prune removes runs older than a given time, and frees their space. It keeps the newest keep commits of each series,
+// tagged commits and acknowledged commits. It returns the number of runs that it removed.
 func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, error) {
 	runs, err := s.Runs(ctx, Filter{})
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, err
 	return len(remove), s.fail(err)
 }
 
-// Point is one number of one run, as it is exported.
+// Point is one number of one run, in the form in which it is exported.
 type Point struct {
 	Repository string        `json:"repository"`
 	Branch     string        `json:"branch"`
@@ -173,10 +173,10 @@ type Point struct {
 	Capture    string        `json:"capture"`
 	Metric     string        `json:"metric"`
 	Labels     report.Labels `json:"labels"`
-	Kind       string        `json:"kind"` // of unit; empty: of none
+	Kind       string        `json:"kind"` // kind of unit; empty: the whole capture
 	Unit       string        `json:"unit"`
 	Value      float64       `json:"value"`
-	// PinnedCommit and Pinned are of the reference commit that was captured beside the run; null if none was.
+	// PinnedCommit and Pinned are the reference commit that was captured beside the run, and its number; null if none was.
 	PinnedCommit *string  `json:"pinned_commit"`
 	Pinned       *float64 `json:"pinned"`
 }
@@ -211,7 +211,7 @@ func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) err
 	return nil
 }
 
-// Line is the point as a line of NDJSON.
+// Line formats the point as a line of NDJSON.
 func (p *Point) Line() ([]byte, error) {
 	b, err := json.Marshal(p)
 	return append(b, '\n'), err

@@ -25,11 +25,11 @@ const (
 	drawnNights  = 400 // the newest
 	drawnSeries  = 60  // those with the newest nights
 	listedNights = 60
-	listedCauses = 3  // commits between two nights, by name
+	listedCauses = 3  // commits between two nights that are listed by name
 	listedNoise  = 12 // series whose noise a check prints
 )
 
-// CheckPage is what a check says, for terminals.
+// CheckPage returns the results of a check as a document for terminals.
 func CheckPage(c *Checks) doc.Document {
 	d := checkHead(c)
 	for i := range c.Changes {
@@ -42,7 +42,7 @@ func CheckPage(c *Checks) doc.Document {
 	return d
 }
 
-// checkHead is how many changes there are, and in what.
+// checkHead returns the head of the page: the counts of changes, series, nights and open changes.
 func checkHead(c *Checks) (d doc.Document) {
 	nights, few := 0, 0
 	for i := range c.Series {
@@ -66,7 +66,7 @@ func borderBlocks(c *Checks) []doc.Block {
 	return []doc.Block{doc.H(2, "borders", "Other environments"), borderList(c.Borders)}
 }
 
-// borderList says of each border what changed and what the level did.
+// borderList lists for each border what changed in the environment, and how the level changed.
 func borderList(borders []Border) doc.List {
 	var l doc.List
 	for i := range borders {
@@ -93,7 +93,7 @@ func borderList(borders []Border) doc.List {
 	return l
 }
 
-// noiseList says what was learned from each series, and what else it does.
+// noiseList lists the noise of each series, and its habits.
 func noiseList(series []Checked) doc.List {
 	var l doc.List
 	for i := range series {
@@ -114,7 +114,7 @@ func noiseList(series []Checked) doc.List {
 	return l
 }
 
-// noiseText is noise in words: noise 0.8 %, correlation 0.6, 3 machines ± 1.5 %.
+// noiseText formats noise: noise 0.8 %, correlation 0.6, 3 machines ± 1.5 %.
 func noiseText(n *change.Noise) string {
 	text := fmt.Sprintf("noise %s, correlation %.1f", unit.Percent(n.SD), n.Correlation)
 	if n.Machines > 1 {
@@ -137,7 +137,7 @@ func noiseText(n *change.Noise) string {
 	return text
 }
 
-// habits are what a series does beside noise and changes, in words; empty: nothing.
+// habits describes what a series does besides noise and changes; empty: nothing.
 func (c *Checked) habits() string {
 	var parts []string
 	for _, x := range c.Flips {
@@ -154,7 +154,7 @@ func (c *Checked) habits() string {
 	return strings.Join(parts, "; ")
 }
 
-// changeBlocks tell one change.
+// changeBlocks describe one change.
 func changeBlocks(f *Found) []doc.Block {
 	tone, state := doc.Good, "better"
 	switch {
@@ -220,11 +220,12 @@ func WriteCheck(w io.Writer, c *Checks, o render.TerminalOptions) error {
 // PageOptions are the choices of [Store.Page].
 type PageOptions struct {
 	CheckOptions
-	// Link is where the report of a run lies; empty: it is not linked.
+	// Link returns the address of the report of a run; empty: no link.
 	Link func(r *Run) string
 }
 
-// Page is the history as one page: each change with its cause over the nights of its series, then the other series.
+// Page returns the history as one page: each change with its cause over the nights of its series, then other series.
+// series.
 func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Document, error) {
 	d := checkHead(c)
 	workloads, err := s.Workloads(ctx)
@@ -246,7 +247,7 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 		d.Add(doc.P(doc.Text(fmt.Sprintf("The %d series with the newest nights are drawn, %d older ones are not: --branch and --workload choose.", drawnSeries, n)).With(doc.Muted)))
 		drawn = drawn[:drawnSeries]
 	}
-	shown := map[*Checked]bool{} // with a change of theirs
+	shown := map[*Checked]bool{} // series that are drawn with one of their changes
 	for i := range c.Changes {
 		f := &c.Changes[i]
 		d.Add(changeBlocks(f)...)
@@ -265,10 +266,10 @@ func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Documen
 	return d, nil
 }
 
-// newest is the time of the newest night.
+// newest returns the time of the newest night.
 func (c *Checked) newest() time.Time { return c.Series.Nights[len(c.Series.Nights)-1].Time }
 
-// seriesBlocks are the part of a page on one series.
+// seriesBlocks returns the blocks of a page about one series.
 func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs map[string]Workload, o *PageOptions) []doc.Block {
 	id := "series-" + strconv.Itoa(n)
 	title := doc.Spans(doc.Name(x.Of()), ", "+x.Branch)
@@ -298,7 +299,7 @@ func seriesBlocks(x *Checked, c *Checks, shown bool, n int, w Workload, epochs m
 	return blocks
 }
 
-// chart draws the newest nights: grey dots, red from a change for the worse on; the level, stepped, with its noise; the
+// chart draws the newest nights: grey dots, red from a change for the worse on; the level as steps, with its noise; the
 // changes with commit and date, and the borders of environments.
 func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
 	nights := x.Series.Nights
@@ -346,7 +347,7 @@ func chart(x *Checked, c *Checks, id string, o *PageOptions) doc.Chart {
 	return d
 }
 
-// at is the change of a series that a night begins; nil if it begins none.
+// at returns the change of a series that begins at a night; nil if there is none.
 func (c *Checks) at(x *Checked, n *Night) *Found {
 	for i := range c.Changes {
 		if f := &c.Changes[i]; f.After.Commit == n.Commit && f.After.Time.Equal(n.Time) && f.of(x) {
@@ -361,7 +362,7 @@ func (f *Found) of(x *Checked) bool {
 	return f.Repository == x.Repository && f.Branch == x.Branch && f.Workload == x.Workload && f.Name() == x.Of()
 }
 
-// moved says what of the environment is another from a night on.
+// moved describes which fields of the environment changed at a night.
 func (c *Checks) moved(x *Checked, n *Night) string {
 	for i := range c.Borders {
 		if b := &c.Borders[i]; b.After.Time.Equal(n.Time) && b.Branch == x.Branch {
@@ -403,7 +404,7 @@ func nightTable(x *Series, o *PageOptions) doc.Block {
 	return doc.Details{Summary: doc.Spans("The newest " + wording.Count(len(t.Rows), "night")), Blocks: []doc.Block{t}}
 }
 
-// epochList says from when on each environment of a series was in use, and what it is.
+// epochList lists the environments of a series: when each was first used, and what it is.
 func epochList(x *Series, epochs map[string]Workload) doc.List {
 	var l doc.List
 	seen := map[string]bool{}
@@ -424,7 +425,7 @@ func epochList(x *Series, epochs map[string]Workload) doc.List {
 	return l
 }
 
-// bars of a sparkline, from the lowest.
+// bars are the characters of a sparkline, from the lowest.
 const bars = "▁▂▃▄▅▆▇█"
 
 // Sparkline draws values as one line of text, a character for each. Values within 2 % of each other look alike.
@@ -448,7 +449,7 @@ func Sparkline(values []float64) string {
 	return b.String()
 }
 
-// Line is the newest runs of a series in one line of text, of at most n nights.
+// Line formats the newest nights of a series, at most n, as one line of text.
 func (s *Series) Line(n int) string {
 	nights := s.Nights[max(0, len(s.Nights)-n):]
 	if len(nights) == 0 {

@@ -15,11 +15,11 @@ import (
 // Filter selects runs. Empty fields select all.
 type Filter struct {
 	Repository, Branch, Workload string
-	Commit                       string // or the beginning of one, or a tag
-	Limit                        int    // the newest so many; 0: all
+	Commit                       string // or a prefix of one, or a tag
+	Limit                        int    // only the newest ones, at most this many; 0: all
 }
 
-// where is the filter as SQL.
+// where returns the filter as SQL.
 func (f *Filter) where() (string, []any) {
 	var parts []string
 	var args []any
@@ -49,7 +49,7 @@ func readRun(scan func(...any) error) (Run, error) {
 	return r, err
 }
 
-// Runs are those that a filter selects, the oldest first. A commit that several begin alike is an error.
+// Runs returns the runs that a filter selects, the oldest first. A prefix that fits several commits is an error.
 func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	if f.Commit != "" {
 		commit, err := s.Resolve(ctx, f.Repository, f.Commit)
@@ -68,10 +68,10 @@ func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	return list, err
 }
 
-// ErrUnknown says that the store has no such commit or tag.
+// ErrUnknown is the error for a commit or tag that the store does not have.
 var ErrUnknown = errors.New("the history has no such commit")
 
-// Resolve is the commit that a tag, a commit or the beginning of one names.
+// Resolve returns the commit that a tag, a commit or the prefix of a commit names.
 func (s *Store) Resolve(ctx context.Context, repository, name string) (string, error) {
 	text := func(scan func(...any) error) (c string, err error) { return c, scan(&c) }
 	query, args := "SELECT DISTINCT commit_id FROM tags WHERE tag = ?", []any{name}
@@ -94,7 +94,7 @@ func (s *Store) Resolve(ctx context.Context, repository, name string) (string, e
 	return list[0], nil
 }
 
-// Report is what the store keeps of a run's report.
+// Report returns the stored report of a run.
 func (s *Store) Report(ctx context.Context, r *Run) (*report.Report, error) {
 	list, err := all(ctx, s, func(scan func(...any) error) (b []byte, err error) { return b, scan(&b) },
 		"SELECT report FROM runs WHERE run_key = ?", r.Key)
@@ -108,7 +108,7 @@ func (s *Store) Report(ctx context.Context, r *Run) (*report.Report, error) {
 	return rep, s.fail(err)
 }
 
-// Reports of runs, in their order, each named by its commit and its trace.
+// Reports returns the reports of runs, in their order, each named by its commit and its trace.
 func (s *Store) Reports(ctx context.Context, runs []Run) ([]*report.Report, error) {
 	list := make([]*report.Report, 0, len(runs))
 	for i := range runs {
@@ -122,15 +122,15 @@ func (s *Store) Reports(ctx context.Context, runs []Run) ([]*report.Report, erro
 	return list, nil
 }
 
-// Short is a commit as people write it.
+// Short returns the first 10 characters of a commit.
 func Short(commit string) string { return commit[:min(len(commit), 10)] }
 
-// Workloads are all that the store has runs of, by id.
+// Workloads returns all workloads that the store has runs of, by id.
 func (s *Store) Workloads(ctx context.Context) (map[string]Workload, error) {
 	return s.about(ctx, "workloads")
 }
 
-// Epochs are all environments that the store has runs of, by id.
+// Epochs returns all environments that the store has runs of, by id.
 func (s *Store) Epochs(ctx context.Context) (map[string]Workload, error) {
 	return s.about(ctx, "epochs")
 }
@@ -153,7 +153,7 @@ func (s *Store) about(ctx context.Context, table string) (map[string]Workload, e
 	return out, nil
 }
 
-// Tags of a repository, by commit.
+// Tags returns the tags of a repository, by commit.
 func (s *Store) Tags(ctx context.Context, repository string) (map[string][]string, error) {
 	type tag struct{ name, commit string }
 	list, err := all(ctx, s, func(scan func(...any) error) (t tag, err error) { return t, scan(&t.name, &t.commit) },
