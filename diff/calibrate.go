@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// NotComparable is the error of captures that cannot be calibrated because they differ by more than noise.
+// NotComparable is the error for captures that cannot be calibrated because they differ by more than noise.
 type NotComparable struct {
 	Reasons []comparison.Reason
 }
@@ -53,7 +53,7 @@ func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	return c, nil
 }
 
-// alike reports why captures are not of the same thing.
+// alike returns a [NotComparable] if captures cannot be calibrated together.
 func alike(captures []*side.Capture) error {
 	for i, x := range captures {
 		r := x.Report
@@ -122,7 +122,7 @@ func sameCapture(a, b *side.Capture) bool {
 	return true
 }
 
-// leaveOneOut compares each capture to the others.
+// leaveOneOut compares each capture with the others.
 func leaveOneOut(c *noise.Calibration, captures []*report.Report, indexed []*side.Capture) error {
 	c.LeaveOneOut = []noise.LeftOut{}
 	rules := c.Rules()

@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// collapse keeps the independent captures of a side: of copies of a capture the first, of windows of one session the
-// longest. Each that it leaves out gives a warning.
+// collapse keeps the independent captures of a side: the first of several copies of a capture, and the longest of
+// several windows of one session. It warns of each capture that it leaves out.
 func collapse(c *comparison.Comparison, name string, captures []*side.Capture) []*side.Capture {
 	var kept []*side.Capture
 	for _, x := range captures {
@@ -35,8 +35,8 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 	return kept
 }
 
-// copied reports whether two reports are of one capture. If nobody hashed its events, as of evidence and in reports
-// of older versions, all numbers tell: no timing repeats to the nanosecond in another capture.
+// copied reports whether two reports are of one capture. Without a hash of the events, as for evidence and in reports
+// of older versions, it compares all numbers: no timing repeats to the nanosecond in another capture.
 func copied(a, b *side.Capture) bool {
 	x, y := a.Report.Capture.Content, b.Report.Capture.Content
 	if x != nil && y != nil {
@@ -52,10 +52,10 @@ func oneSession(a, b *side.Capture) bool {
 		return false
 	}
 	h, g := a.Report.Capture.Host, b.Report.Capture.Host
-	return h == nil || g == nil || *h == *g // nodes that started at one moment are two
+	return h == nil || g == nil || *h == *g // nodes that started at the same time are different sessions
 }
 
-// acrossSides says which captures stand on both sides, and that windows of one session are compared.
+// acrossSides warns of captures that are on both sides, and of windows of one session.
 func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	var same []string
 	session := len(base) == 1 && len(head) == 1 && oneSession(base[0], head[0])
@@ -79,7 +79,7 @@ func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
 	}
 }
 
-// Shares from which a capture is incomplete. Units that miss events are left out of its numbers up to the first; the
+// Shares beyond which a capture is incomplete. Up to the first, units that miss events are left out of its numbers; the
 // second is for captures in which nobody looked for such units.
 const (
 	incompleteUnits = 0.5
@@ -88,8 +88,8 @@ const (
 	skippedRows     = 0.01 // of a table
 )
 
-// incomplete reports from which captures events are missing, and other limits of trust. nsys' own message that events
-// may be missing is reported once, and decides nothing: nsys writes it for most captures of programs that outlive it.
+// incomplete reports captures that miss events, and other limits of trust. It repeats nsys' own message that events may
+// be missing once, as information: nsys writes it for most captures of programs that outlive it.
 func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	messages := 0.0
 	for _, s := range []struct {
@@ -120,8 +120,8 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	}
 }
 
-// overhead reports which captures cost the program more than the policy allows, so that they describe it badly, and for
-// which captures it was not measured.
+// overhead reports captures that slowed the program by more than the policy allows, so that they describe it badly, and
+// captures for which the overhead was not measured.
 func overhead(c *comparison.Comparison, most float64, base, head []*side.Capture) {
 	if most <= 0 {
 		return
@@ -165,7 +165,7 @@ func whatIsMissing(x *side.Capture) []string {
 	return what
 }
 
-// besideGPU reports whether nothing that is compared per unit is made of a table.
+// besideGPU reports whether no number per unit comes from a table.
 func besideGPU(table string) bool {
 	for _, name := range []string{"OSRT_", "SCHED_", "COMPOSITE_", "GPU_METRICS", "GENERIC_", "PROFILER_OVERHEAD"} {
 		if strings.HasPrefix(table, name) {
@@ -175,7 +175,7 @@ func besideGPU(table string) bool {
 	return false
 }
 
-// doubt withdraws the classes of counts of an incomplete capture: the numbers stay, and nothing follows from them.
+// doubt withdraws the classes of counts of an incomplete capture: it keeps the numbers, without a conclusion.
 func doubt(c *comparison.Comparison) {
 	if !c.Has(comparison.IncompleteCapture) {
 		return

@@ -21,16 +21,16 @@ type Options struct {
 	Version  string         // of explain, for Comparison.Tool
 	Phase    string         // compare units of this phase; empty: the one with most time
 	Batch    *int64         // and of this batch size
-	Device   *int64         // on this GPU; nil: the one whose units take longest over both sides
+	Device   *int64         // on this GPU; nil: the one whose units take longest, over both sides
 	MinShare float64        // kernels below this share of the shorter unit go to others, 0..1; 0 means DefaultMinShare
 	Top      int            // rows of kernels; 0 means DefaultTop
 	Noise    *noise.Noise   // from calibrate; nil: DefaultFloor
 	Policy   *policy.Policy // nil: DefaultPolicy
 	Rules    []policy.Rule  // instead of the policy's; none: the policy's
 	NoBase   policy.NoBase  // why there is no base; JudgeBudgets only
-	Today    time.Time      // the day that waivers are held to; needed if the policy has any
+	Today    time.Time      // the day on which waivers must be valid; needed if the policy has any
 	Seed     uint64         // of the bootstrap; 0 means DefaultSeed
-	Study    []string       // of [StudyFields], in which the sides differ on purpose: they are compared without a verdict
+	Study    []string       // of [StudyFields]: the sides differ in these on purpose, and are compared without a verdict
 }
 
 // Defaults of [Options].
@@ -75,8 +75,8 @@ func (o *Options) fill() error {
 	return nil
 }
 
-// Compare compares two sides of one or several reports each. It fails only if a side has no report: sides that cannot
-// be compared give a comparison with that reason.
+// Compare compares two sides of one or several reports each. It returns an error only if a side has no report: sides
+// that cannot be compared give a comparison with the reason.
 func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, error) {
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
@@ -89,7 +89,7 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 	return c, err
 }
 
-// compare compares captures, which it leaves as they are.
+// compare compares captures. It does not change them.
 func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	doubt(c)
 	both.Mix()
 	c.Ranks = compareRanks(x.Base, x.Head)
-	c.Comparable = c.Comparable || c.Identical // even if there is no unit: nothing differs
+	c.Comparable = c.Comparable || c.Identical // even without a unit: nothing differs
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
@@ -195,7 +195,7 @@ func (x *comparer) compare() {
 	}
 }
 
-// unitCoverage is the share of GPU compute time in units, averaged over captures; nil if one does not say.
+// unitCoverage is the share of GPU compute time in units, averaged over captures; nil if unknown for one of them.
 func unitCoverage(s *side.Side) *float64 {
 	sum := 0.0
 	for _, c := range s.Captures {
@@ -208,8 +208,8 @@ func unitCoverage(s *side.Side) *float64 {
 	return &sum
 }
 
-// unsettle withdraws the classes of durations if the sides turn out not to be comparable: the numbers stay, and nothing
-// may be concluded from them.
+// unsettle withdraws the classes of durations if the sides turn out not to be comparable: it keeps the numbers, without
+// a conclusion.
 func (x *comparer) unsettle() {
 	why := "not comparable: " + string(x.C.Reasons[0].Code)
 	for i := range x.C.Primary {
@@ -226,8 +226,8 @@ func (x *comparer) unsettle() {
 	x.C.Structure, x.C.Step = nil, nil
 }
 
-// totals shows totals of the captures if there is no unit to compare. They grow with the length of a capture:
-// nothing but equality can be concluded from them.
+// totals shows totals of the captures if there is no unit to compare. They grow with the length of a capture: only
+// their equality means anything.
 func (x *comparer) totals() {
 	for _, id := range []string{"gpu.busy_time", "kernel.total_time", "kernel.count", "launch.count"} {
 		row, ok := x.totalRow(id)

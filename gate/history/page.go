@@ -225,7 +225,6 @@ type PageOptions struct {
 }
 
 // Page returns the history as one page: each change with its cause over the nights of its series, then other series.
-// series.
 func (s *Store) Page(ctx context.Context, c *Checks, o PageOptions) (doc.Document, error) {
 	d := checkHead(c)
 	workloads, err := s.Workloads(ctx)

@@ -24,11 +24,11 @@ type Run struct {
 	Repository string    `json:"repository"` // as the user calls it; may be empty
 	Branch     string    `json:"branch"`
 	Commit     string    `json:"commit"` // 40 or 64 hexadecimal digits
-	Time       time.Time `json:"time"`   // in UTC, to the second: the place of the run in its series
+	Time       time.Time `json:"time"`   // in UTC, to the second; orders the runs of a series
 	Workload   string    `json:"workload"`
 	Epoch      string    `json:"epoch"`
 	Capture    string    `json:"capture"`
-	Name       string    `json:"name"` // of the trace, hostile text
+	Name       string    `json:"name"` // of the trace; untrusted text
 
 	id int64
 }
@@ -39,14 +39,14 @@ type Place struct {
 	Branch     string
 	Commit     string
 	Time       time.Time // of the run; the zero value is now
-	Workload   string    // a name of the workload beside what the reports say of it; may be empty
-	Tags       []string  // names of the commit, which budgets and others refer to: v1.4.0
-	// Environment is what lies beneath the workload and no capture says: the container, the version of the engine.
+	Workload   string    // a name that distinguishes workloads whose reports are alike; may be empty
+	Tags       []string  // names of the commit that budgets can refer to: v1.4.0
+	// Environment lists what the workload runs on and no capture has: the container, the version of the engine.
 	Environment map[string]string
 }
 
-// BisectBranch holds the captures that explain bisect made, in the order in which it made them. It is no series of nights:
-// who asks for all branches does not mean it.
+// BisectBranch holds the captures that explain bisect made, in the order in which it made them. They are not a series
+// of nights: a query over all branches leaves them out.
 const BisectBranch = "explain/bisect"
 
 var (
@@ -56,7 +56,7 @@ var (
 	plainText = pattern.New(`^[\pL\pN _./@:+#=,-]*$`)
 )
 
-// check reports what no run may be.
+// check returns an error for a place that no run may have.
 func (p *Place) check(now time.Time) error {
 	switch {
 	case !commitText().MatchString(p.Commit):
@@ -82,14 +82,14 @@ func (p *Place) check(now time.Time) error {
 	return nil
 }
 
-// Workload is what runs must share to be of one series: fields in which two reports are not comparable, and what a unit
-// of work is.
+// Workload holds the fields that the runs of a series must share: those in which comparable reports agree, and the unit
+// of work.
 type Workload map[string]string
 
-// WorkloadOf is what a report says of its workload.
+// WorkloadOf returns the workload of a report.
 func WorkloadOf(r *report.Report) Workload { return workloadOf(r, "") }
 
-// workloadOf reads it off a report; name tells workloads apart that reports cannot.
+// workloadOf returns the workload of a report; name distinguishes workloads whose reports are alike.
 func workloadOf(r *report.Report, name string) Workload {
 	w := Workload{}
 	put := func(key, value string) {
@@ -104,21 +104,21 @@ func workloadOf(r *report.Report, name string) Workload {
 	}
 	put("gpus", strconv.Itoa(len(r.Environment.GPUs)))
 	put("unit", r.Unit.Kind)
-	if r.Unit.Kind != "kernel" { // a unit that starts at a kernel is the same one when that kernel is replaced
+	if r.Unit.Kind != "kernel" { // a unit that starts at a kernel stays the same when that kernel is replaced
 		put("unit name", r.Unit.Name)
 	}
 	put("workload", name)
 	return w
 }
 
-// machineField of an epoch is the machine: its host and its GPUs.
+// machineField is the field of an epoch that names the machine: its host.
 const machineField = "machine"
 
-// engineField of an epoch is the server and its version, as its log says.
+// engineField is the field of an epoch that names the server and its version, from its log.
 const engineField = "engine"
 
-// epochOf are the fields that may differ between runs of a series and shift its numbers: what comes before and after
-// such a change is not told apart by the commit. More are those that no report says.
+// epochOf returns the fields that may differ between runs of a series and shift its numbers: the effect of such a
+// change cannot be separated from that of a commit. more holds fields that are in no report.
 func epochOf(r *report.Report, more map[string]string) Workload {
 	e := Workload{}
 	for _, f := range report.EnvironmentFields() {
@@ -140,8 +140,8 @@ func epochOf(r *report.Report, more map[string]string) Workload {
 	return e
 }
 
-// engineOf is the server and its version; empty if no log says it. Builds between two releases are one version: a
-// commit of the engine is no change of what lies beneath it.
+// engineOf returns the server and its version; empty if no log has it. Builds between two releases count as one
+// version: a commit of the engine is not a change of the environment.
 func engineOf(r *report.Report) string {
 	facts := map[string]string{}
 	for i := range r.Sections {
@@ -165,7 +165,7 @@ func engineOf(r *report.Report) string {
 	return strings.TrimSpace(facts["engine"] + " " + version)
 }
 
-// agrees reports whether two environments differ in nothing that both know.
+// agrees reports whether two environments agree in every field that both have.
 func (w Workload) agrees(v Workload) bool {
 	for k, value := range w {
 		if other, ok := v[k]; ok && other != value {
@@ -175,19 +175,19 @@ func (w Workload) agrees(v Workload) bool {
 	return true
 }
 
-// EnvironmentOf names the machine and all that is beneath a workload: captures that share it share a level.
+// EnvironmentOf returns the id of the environment of a capture: captures with equal ids share a level.
 func EnvironmentOf(r *report.Report) string { return epochOf(r, nil).id() }
 
-// id names a workload or an epoch in every store.
+// id returns the id of a workload or an epoch, which is the same in every store.
 func (w Workload) id() string { return hash(w.text())[:16] }
 
-// text is canonical: encoding/json sorts keys.
+// text formats a workload canonically: encoding/json sorts keys.
 func (w Workload) text() string {
 	b, _ := json.Marshal(w) // strings cannot fail
 	return string(b)
 }
 
-// keys are those of two workloads, sorted.
+// keys returns the keys of two workloads, sorted.
 func (w Workload) keys(v Workload) []string {
 	both := maps.Clone(w)
 	if both == nil {
@@ -215,7 +215,7 @@ func hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// captureOf names a capture: by its events where the report says so, else by all that the report says.
+// captureOf returns the id of a capture: the hash of its events if the report has it, else a hash of the whole report.
 func captureOf(r *report.Report) (string, error) {
 	if r.Capture.Content != nil {
 		return *r.Capture.Content, nil
@@ -229,8 +229,8 @@ func captureOf(r *report.Report) (string, error) {
 	return hash(b.String())[:32], nil
 }
 
-// metricKey names a series of points within a workload. Kind is of the unit that the metric is of: what the report
-// calls its main kind can be another one in the next capture.
+// metricKey names a series of points within a workload. Kind is the kind of unit of the metric, because the main kind
+// of a report can be another one in the next capture.
 type metricKey struct{ metric, labels, kind string }
 
 // point is one headline number of a run.
@@ -241,12 +241,12 @@ type point struct {
 	value  float64
 }
 
-// maxPoints bounds the points of a run: the first of them by metric.
+// maxPoints bounds the points of a run: the first ones by metric.
 const maxPoints = 400
 
-// pointsOf are the headline numbers of a report: whatever holds for one unit of work, a level or a statistic of single
-// events, of the whole or of a kind of unit, each under its fewest labels. Numbers that grow with the length of a
-// capture are no points.
+// pointsOf returns the headline numbers of a report: numbers per unit of work, levels, and statistics of single events,
+// for the whole capture or a kind of unit, each under its fewest labels. It leaves out numbers that grow with the
+// length of a capture.
 func pointsOf(r *report.Report) []point {
 	var list []point
 	for i := range r.Metrics {
@@ -276,7 +276,7 @@ func pointsOf(r *report.Report) []point {
 	return list[:min(len(list), maxPoints)]
 }
 
-// headline reports whether a metric is of the whole or of a kind of unit, and of something that a team watches.
+// headline reports whether a metric is about the whole capture or a kind of unit, and of a family that teams watch.
 func headline(m *report.Metric) bool {
 	for k := range m.Labels {
 		if k != "phase" && k != "batch" && k != "tokens" {

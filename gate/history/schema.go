@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// dialect is all in which the two databases differ.
+// dialect holds everything in which the two databases differ.
 type dialect struct {
 	driver    string
 	types     *strings.Replacer // of columns in migrations
 	numbered  bool              // parameters are $1, $2 and not ?
-	migration string            // taken before migrations, so that one process does them
-	shrink    string            // gives the room of deleted rows back; empty: the database does that itself
+	migration string            // runs before migrations, so that only one process migrates
+	shrink    string            // frees the space of deleted rows; empty: the database does that itself
 }
 
 var (
@@ -27,7 +27,7 @@ var (
 		numbered: true, migration: "SELECT pg_advisory_xact_lock(7235180012)"}
 )
 
-// query is a statement as the database takes it.
+// query returns a statement in the dialect of the database.
 func (d *dialect) query(q string) string {
 	if !d.numbered {
 		return q
@@ -44,8 +44,7 @@ func (d *dialect) query(q string) string {
 	}
 }
 
-// migrations lead from each schema to the next: the first from nothing to schema 1. They are never changed, only added
-// to.
+// migrations lead from each schema to the next: the first from nothing to schema 1. Never change one, only append.
 var migrations = []string{
 	`CREATE TABLE explain_history (schema BIGINT NOT NULL);
 	INSERT INTO explain_history VALUES (0);
@@ -73,7 +72,7 @@ var migrations = []string{
 // Schema is the newest schema of a store that this version knows.
 var Schema = len(migrations)
 
-// migrate brings a store to the newest schema. A store that is newer is refused, and so is a database with other
+// migrate brings a store to the newest schema. It refuses a store with a newer schema, and a database with other
 // tables.
 func (s *Store) migrate(ctx context.Context) error {
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -113,7 +112,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// schema is that of the store; 0 if it is empty.
+// schema returns the schema of the store; 0 if the store is empty.
 func (s *Store) schema(ctx context.Context, tx *sql.Tx) (int, error) {
 	tables := "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 	if s.numbered {

@@ -25,7 +25,7 @@ type Series struct {
 	Kind       string           `json:"kind"` // kind of unit; empty: the whole capture
 	Unit       string           `json:"unit"`
 	Better     report.Direction `json:"better"`
-	// the reference commit that ratios are to; null: the numbers themselves are followed
+	// Pinned is the commit that ratios refer to; null: changes are sought in the numbers themselves
 	Pinned  *string `json:"pinned"`
 	LeftOut int     `json:"left_out"`
 	Nights  []Night `json:"nights"` // the oldest first
@@ -37,13 +37,13 @@ type Night struct {
 	Time   time.Time `json:"time"`
 	Epoch  string    `json:"epoch"`
 	Value  float64   `json:"value"` // in the unit of the series
-	Ratio  *float64  `json:"ratio"` // to the reference commit; null if the series has none
+	Ratio  *float64  `json:"ratio"` // to the reference commit; null if Pinned is
 	Runs   []Run     `json:"-"`
 
-	software, machine string // of the epoch: all of it but the machine, and that
+	software, machine string // of the epoch: all fields but the machine, and the machine
 }
 
-// followed is what changes are looked for in: the ratio where the series has one.
+// followed returns the number in which changes are sought: the ratio if the night has one, else the value.
 func (n *Night) followed() float64 {
 	if n.Ratio != nil {
 		return *n.Ratio
@@ -51,10 +51,10 @@ func (n *Night) followed() float64 {
 	return n.Value
 }
 
-// StepTime is the metric that is followed unless said otherwise.
+// StepTime is the default metric in which changes are sought.
 const StepTime = "unit.time.p50"
 
-// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of
+// Series returns all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of
 // unit.
 func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, error) {
 	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") &&
@@ -131,13 +131,13 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 	return out, nil
 }
 
-// pinKey names the number of a reference commit beside a run.
+// pinKey identifies the number of a reference commit beside a run.
 type pinKey struct {
 	run          int64
 	labels, kind string
 }
 
-// pinnedOf are the numbers of reference commits of a metric, by commit.
+// pinnedOf returns the numbers of reference commits for a metric, by commit.
 func (s *Store) pinnedOf(ctx context.Context, metric string) (map[pinKey]map[string]float64, error) {
 	type entry struct {
 		key    pinKey
@@ -164,19 +164,19 @@ type reading struct {
 	pinned map[string]float64 // of reference commits
 }
 
-// seriesMaker is a series on its way.
+// seriesMaker is a series in the making.
 type seriesMaker struct {
 	Series
 	all []reading
 }
 
-// sharePinned of the newest nights that must stand beside a reference commit before ratios are followed.
+// Ratios are used if at least sharePinned of the newest nights were captured beside one reference commit.
 const (
 	sharePinned   = 0.5
 	newestToCheck = 30
 )
 
-// make groups the readings into nights, and decides whether ratios are followed.
+// make groups the readings into nights, and decides whether to use ratios.
 func (m *seriesMaker) make() Series {
 	slices.SortFunc(m.all, func(a, b reading) int {
 		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit),
@@ -221,7 +221,7 @@ func (m *seriesMaker) make() Series {
 	return m.Series
 }
 
-// reference is the reference commit that most of the newest nights stand beside, or empty if that are too few.
+// reference returns the reference commit of most of the newest nights; empty if those are fewer than sharePinned.
 func (m *seriesMaker) reference(nights [][]reading) string {
 	newest := nights[max(0, len(nights)-newestToCheck):]
 	count := map[string]int{}
@@ -242,7 +242,7 @@ func (m *seriesMaker) reference(nights [][]reading) string {
 	return best
 }
 
-// Of names the series within its workload: unit.time.p50 of decode/32.
+// Of returns the name of the series within its workload: unit.time.p50 of decode/32.
 func (s *Series) Of() string {
 	switch {
 	case s.Kind != "":
@@ -256,7 +256,7 @@ func (s *Series) Of() string {
 // Worse reports whether a change of the level is for the worse.
 func (s *Series) Worse(shift float64) bool { return (shift > 0) == (s.Better != report.Higher) }
 
-// Read is what the series tells: changes, borders, noise. Places are those in Nights.
+// Read analyses the series: changes, borders, noise. Places are indices of Nights.
 func (s *Series) Read(o change.Options) *change.Told {
 	order, breaks := s.order()
 	y := make([]float64, len(order))
@@ -299,13 +299,13 @@ func (s *Series) Read(o change.Options) *change.Told {
 	return told
 }
 
-// comparable reports whether two nights have the same software beneath them, or ratios to a reference commit.
+// comparable reports whether two nights have the same software beneath them; with a reference commit all do.
 func (s *Series) comparable(i, k int) bool {
 	return s.Pinned != nil || s.Nights[i].software == s.Nights[k].software
 }
 
-// order is the nights by driver and all else that is beneath them but the machine, so that drivers that take turns are
-// compared each with itself, and the places at which another one begins. Ratios to a reference commit need none of that.
+// order sorts the nights by the software beneath them, so that drivers that alternate are each compared with
+// themselves. breaks are the places at which other software begins. With a reference commit neither is needed.
 func (s *Series) order() (order, breaks []int) {
 	first := map[string]int{}
 	for i := range s.Nights {
@@ -326,14 +326,14 @@ func (s *Series) order() (order, breaks []int) {
 	return order, breaks
 }
 
-// Level is where the series stands since its last change: the nights of it, in the environment of the newest night.
+// Level is the level of a series since its last change, from nights in the environment of the newest night.
 type Level struct {
 	Nights []Night
-	Value  float64 // median of what is followed
-	Spread float64 // standard deviation of ln between nights, from the median deviation; 0 if there are fewer than 3
+	Value  float64 // median of the ratios, or of the values
+	Spread float64 // standard deviation of ln between nights, from the median deviation; 0 for fewer than 3 nights
 }
 
-// Level of the nights up to a moment; nil if there are none.
+// Level returns the level up to a time; nil if there are no nights.
 func (s *Series) Level(until time.Time, o change.Options) *Level {
 	upTo := *s
 	upTo.Nights = nil
@@ -371,7 +371,7 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 	return l
 }
 
-// String is for errors and tests.
+// String describes the night, for errors and tests.
 func (n *Night) String() string {
 	return fmt.Sprintf("%s %s %g", Short(n.Commit), n.Time.Format(time.DateOnly), n.followed())
 }

@@ -16,14 +16,14 @@ import (
 	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
 )
 
-// Store holds runs. It is safe for use by several processes at a time, each of which has a Store of its own.
+// Store holds runs. Several processes can use the same store at a time, each through a Store of its own.
 type Store struct {
 	dialect
 	db      *sql.DB
-	name    string        // as errors call it, without a password
-	address string        // as --history takes it, without a password, which PGPASSWORD has
-	old     bool          // it can be read and not written
-	connect time.Duration // for how long the first answer is waited for
+	name    string        // for errors, without a password
+	address string        // for --history, without a password, which is in PGPASSWORD
+	old     bool          // read-only
+	connect time.Duration // limit for the first answer
 }
 
 // Mode of opening a store.
@@ -32,11 +32,11 @@ type Mode int
 // Modes.
 const (
 	Read   Mode = iota // it must be there
-	Create             // it is made where it is not there
+	Create             // create it if it does not exist
 )
 
-// Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is
-// brought to this one; one of a newer schema is refused.
+// Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. It migrates a store of an older
+// schema, and refuses one of a newer schema.
 func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	s := &Store{dialect: sqlite, name: place, address: place, connect: 2 * time.Minute}
 	source := place
@@ -65,9 +65,9 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	if err != nil {
 		return nil, s.fail(err)
 	}
-	db.SetMaxOpenConns(1) // a command asks one thing after another
+	db.SetMaxOpenConns(1) // a command sends one query at a time
 	s.db = db
-	first, cancel := context.WithTimeout(ctx, s.connect+time.Second) // a server that accepts and never answers
+	first, cancel := context.WithTimeout(ctx, s.connect+time.Second) // in case a server accepts and never answers
 	defer cancel()
 	if err := s.migrate(first); err != nil {
 		return nil, errors.Join(s.fail(err), db.Close())
@@ -75,14 +75,14 @@ func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
 	return s, nil
 }
 
-// Limits of waiting for PostgreSQL, unless the URL names others: connect_timeout in seconds, statement_timeout in
+// Default limits of waiting for PostgreSQL. The URL can set others: connect_timeout in seconds, statement_timeout in
 // milliseconds.
 const (
 	connectLimit   = 10 * time.Second
 	statementLimit = 60 * time.Second
 )
 
-// limits puts the limits of waiting into the URL of a PostgreSQL database.
+// limits adds these limits to the URL of a PostgreSQL database.
 func (s *Store) limits(u *url.URL) (string, error) {
 	q := u.Query()
 	s.connect = connectLimit
@@ -101,7 +101,7 @@ func (s *Store) limits(u *url.URL) (string, error) {
 	return u.String(), nil
 }
 
-// file is what the driver calls a SQLite file.
+// file returns the driver's name of a SQLite file.
 func (s *Store) file(path string, mode Mode) (string, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -111,7 +111,7 @@ func (s *Store) file(path string, mode Mode) (string, error) {
 		return "", err
 	case err == nil && info.IsDir():
 		return "", fmt.Errorf("%s is a folder: name a file, such as %s/history.db", path, path)
-	case err == nil && !info.Mode().IsRegular(): // a device or a pipe, beside which SQLite would leave a journal
+	case err == nil && !info.Mode().IsRegular(): // a device or a pipe: SQLite would leave a journal beside it
 		return "", fmt.Errorf("%s is no regular file: name one, such as history.db", path)
 	}
 	q := url.Values{"_pragma": {"busy_timeout(60000)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
@@ -126,13 +126,13 @@ func writable(path string) bool {
 	return err == nil && f.Close() == nil
 }
 
-// Name is what errors call the store: its path, or its URL without the password.
+// Name returns the name of the store in errors: its path, or its URL without the password.
 func (s *Store) Name() string { return s.name }
 
 // Close closes the store.
 func (s *Store) Close() error { return s.db.Close() }
 
-// fail says which store an error is of, and what to do about what the database says.
+// fail adds the store to an error, and what to do about it.
 func (s *Store) fail(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -156,7 +156,7 @@ func (s *Store) fail(err error) error {
 	return fmt.Errorf("history %s: %w", s.name, err)
 }
 
-// change runs fn in one transaction: all of what it writes is there afterwards, or nothing.
+// change runs fn in one transaction: everything that it writes is stored, or nothing.
 func (s *Store) change(ctx context.Context, fn func(tx *changes) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -172,10 +172,10 @@ func (s *Store) change(ctx context.Context, fn func(tx *changes) error) error {
 type changes struct {
 	s       *Store
 	tx      *sql.Tx
-	metrics map[metricKey]int64 // ids, as far as they were asked for
+	metrics map[metricKey]int64 // ids of the metrics seen so far
 }
 
-// exec runs a statement and says how many rows it changed.
+// exec runs a statement and returns how many rows it changed.
 func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	res, err := c.tx.ExecContext(ctx, c.s.query(query), args...)
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, e
 	return n, c.s.fail(err)
 }
 
-// insert adds a row that has an id unless one of its kind is there, and returns its id. fresh says that it was added.
+// insert adds a row unless one with its key exists, and returns its id. fresh reports whether it was added.
 func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool,
 	err error) {
 	err = c.tx.QueryRowContext(ctx, c.s.query(add+" ON CONFLICT DO NOTHING RETURNING id"), args...).Scan(&id)
@@ -198,7 +198,7 @@ func (c *changes) insert(ctx context.Context, add string, args []any, find strin
 	return id, false, c.s.fail(err)
 }
 
-// all reads all rows of a query.
+// all returns all rows of a query.
 func all[T any](ctx context.Context, s *Store,
 	read func(scan func(...any) error) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := s.db.QueryContext(ctx, s.query(query), args...)

@@ -19,12 +19,12 @@ import (
 	"github.com/nsys-llm/explain/gate/history/change"
 )
 
-// Window is what the newest runs of a branch say to those who judge a change: the runs of one workload in one
-// environment since the level last changed.
+// Window holds the newest runs of a branch, for judging a change: the runs of one workload in one environment since the
+// level last changed.
 type Window struct {
 	series []Series // of StepTime, by kind of unit
 	main   *Series  // of the main kind of the head
-	level  *Level   // of it, in the environment of the head
+	level  *Level   // of main, in the environment of the head
 	store  *Store
 }
 
@@ -35,7 +35,7 @@ const (
 	sparkNights   = 30
 )
 
-// Window finds the runs of the workload that head is of, on a branch. What it cannot find is an error that says so.
+// Window finds the runs of the head's workload on a branch. It is an error if there are none.
 func (s *Store) Window(ctx context.Context, repository, branch string, head *report.Report) (*Window, error) {
 	id, err := s.workloadOf(ctx, repository, branch, head)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) Window(ctx context.Context, repository, branch string, head *rep
 	return w, nil
 }
 
-// workloadOf is the workload of the store that a report is of. A name that was given to it, no report says.
+// workloadOf returns the workload of a report in the store. It ignores names of workloads: no report has them.
 func (s *Store) workloadOf(ctx context.Context, repository, branch string, r *report.Report) (string, error) {
 	all, err := s.Workloads(ctx)
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *Store) workloadOf(ctx context.Context, repository, branch string, r *re
 	return "", fmt.Errorf("the history has no run of this workload on %s", branch)
 }
 
-// Noise is the noise between the newest runs at the present level, in the environment of the head; nil if they are
-// too few. The text says from how many.
+// Noise returns the noise between the newest runs at the present level, in the environment of the head; nil if they are
+// too few. The text says how many runs it is from.
 func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
 	n := 0
 	if w.level != nil {
@@ -134,7 +134,7 @@ func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
 		nights[len(nights)-1].Time.Format(time.DateOnly)), nil
 }
 
-// Line is the newest runs in one line of text.
+// Line returns the newest nights as one line of text.
 func (w *Window) Line() string {
 	return fmt.Sprintf("%s: %s", w.main.Of(), w.main.Line(sparkNights))
 }
@@ -142,15 +142,15 @@ func (w *Window) Line() string {
 // Base is what a change is compared with.
 type Base struct {
 	Runs  []Run
-	Exact bool     // they are of the commit that was asked for
-	Notes []string // how it lies in the window, and what is wrong with it
+	Exact bool     // the runs are of the requested commit
+	Notes []string // how the base compares with its window, and what is wrong with it
 }
 
-// staleAfter is how much older than the newest run of the branch a baseline may be before that is said.
+// staleAfter is the age of a baseline, relative to the newest run of the branch, beyond which a note mentions it.
 const staleAfter = 14 * 24 * time.Hour
 
-// Base is the runs of a commit, or, where the history has none, those of the newest night up to its time; at is the
-// time of the commit, zero if nobody knows it. Only runs of the head's workload count.
+// Base returns the runs of a commit. If the history has none, it returns those of the newest night up to at, the time
+// of the commit (zero: unknown). Only runs of the head's workload count.
 func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 	nights := w.main.Nights
 	b := &Base{}
@@ -189,8 +189,8 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 	return b, nil
 }
 
-// Spent fills in, for each rule that counts from an anchor, what was used up at the base: a commit, or empty for the
-// newest run. resolve turns a name that the store does not know into a commit.
+// Spent sets, for each rule with an anchor, what was used up at the base: a commit, or empty for the newest run.
+// resolve turns a name that the store does not know into a commit.
 func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string,
 	rules []policy.Rule,
 	resolve func(name string) (string, error)) error {
@@ -240,7 +240,7 @@ func (s *Store) spent(ctx context.Context, repository, branch string, head *repo
 			out[key] = spent
 			continue
 		}
-		for k := range head.Metrics { // under all labels by which the head has numbers of the kind
+		for k := range head.Metrics { // under all labels under which the head has numbers of the kind
 			if m := &head.Metrics[k]; m.ID == metric && m.Group == x.Kind {
 				out[m.Labels.String()] = spent
 			}
@@ -249,7 +249,7 @@ func (s *Store) spent(ctx context.Context, repository, branch string, head *repo
 	return out, nil
 }
 
-// mainKind is the kind of unit that a report's unlabelled metrics are of.
+// mainKind returns the kind of unit of a report's unlabelled metrics.
 func mainKind(r *report.Report) string {
 	for _, g := range r.Unit.Groups {
 		if g.Main {
@@ -259,7 +259,7 @@ func mainKind(r *report.Report) string {
 	return ""
 }
 
-// since is what was spent since an anchor, which goes by name, up to the base: a commit, or empty for the newest night.
+// since returns what was spent from an anchor to the base: a commit, or empty for the newest night. Errors use name.
 func (s *Series) since(name, anchor, base string) policy.Spent {
 	is := func(n Night) bool { return n.Commit == anchor }
 	if !slices.ContainsFunc(s.Nights, is) {
@@ -279,7 +279,8 @@ func (s *Series) since(name, anchor, base string) policy.Spent {
 	return s.spent(from, len(s.Nights)-1)
 }
 
-// pointMetric is the id under which points of a rule's metric are kept: of the unit of work the median stands for it.
+// pointMetric returns the id of the points of a rule's metric. The default statistic is p50 for unit.time and serve
+// metrics, mean for other unit metrics.
 func pointMetric(metric string) string {
 	id, stat := policy.SplitStat(metric)
 	switch {
@@ -291,8 +292,8 @@ func pointMetric(metric string) string {
 	return metric
 }
 
-// oneMachine leaves the nights of the environment that the night at to is of, where the anchor has runs in it: machines
-// that take turns are told apart, and one of them suffices.
+// oneMachine keeps only the nights up to to. If the anchor has runs in the environment of that night, it keeps only
+// this environment: machines that alternate are separate, and one of them suffices.
 func (s *Series) oneMachine(anchor string, to int) {
 	epoch := s.Nights[to].Epoch
 	if s.Pinned == nil && slices.ContainsFunc(s.Nights,
@@ -303,11 +304,11 @@ func (s *Series) oneMachine(anchor string, to int) {
 	s.Nights = s.Nights[:to+1]
 }
 
-// leastSteps from night to night say how much nights differ.
+// leastSteps is the number of steps from night to night from which noise is estimated.
 const leastSteps = 4
 
-// nightly is the standard deviation of a night's ln, from the steps from night to night less the median step, so that
-// slow creep is no noise; 0 if there are too few.
+// nightly returns the standard deviation of a night's ln. It is from the steps from night to night less the median
+// step, so that slow creep is not noise; 0 if there are too few.
 func (s *Series) nightly(from, to int) float64 {
 	var steps []float64
 	for i := from + 1; i <= to; i++ {
@@ -325,11 +326,11 @@ func (s *Series) nightly(from, to int) float64 {
 	return 1.4826 * order.Median(steps) / math.Sqrt2
 }
 
-// mostSpenders are named of what used up a budget.
+// mostSpenders bounds the commits that are listed for a budget.
 const mostSpenders = 3
 
-// spent is the change from one night to another. Across a change of the environment nothing is told: what is added up
-// is the change within each.
+// spent returns the change from one night to another. It adds up the changes within each environment: a change across
+// environments has no known cause.
 func (s *Series) spent(from, to int) policy.Spent {
 	type step struct {
 		commit string
@@ -339,7 +340,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 	var steps []step
 	for at := from; at <= to; {
 		end := at
-		var values []float64 // of the commit that begins this stretch
+		var values []float64 // of the i-th night's commit
 		for end <= to && (s.Pinned != nil || s.Nights[end].Epoch == s.Nights[at].Epoch) {
 			end++
 		}

@@ -1,6 +1,6 @@
-// Package change finds the places in a series of nights at which its level changed, and says what else the series does:
-// how noisy it is, where another environment begins, whether it creeps or flips. It knows numbers alone: neither commits
-// nor reports nor stores.
+// Package change finds the places in a series of nights at which its level changed, and describes the rest of the
+// series: its noise, where another environment begins, whether it creeps or flips. It knows only numbers: no commits,
+// reports or stores.
 package change
 
 import (
@@ -12,98 +12,98 @@ import (
 	"github.com/nsys-llm/explain/diff/student"
 )
 
-// Page says as markdown how changes are found, how often that is wrong, and how soon it is right.
+// Page says in markdown how changes are found, how often a found change is false, and how soon changes are found.
 //
 //go:embed change.md
 var Page string
 
-// Options of [Read]. The zero value is what the page says.
+// Options of [Read]. The zero value gives the defaults that the page describes.
 type Options struct {
-	// above which no change for the worse is found, two-sided; 0 means 0.0003. For the better it is a fifth
+	// two-sided p-value below which a change for the worse is found; 0 means 0.0003. For the better it is a fifth
 	P        float64
-	Least    float64 // change of the level that is worth a word, ln; 0 means 0.02
-	Falls    bool    // a fall is for the worse, as of a throughput; else a rise is
-	Breaks   []int   // places at which another environment begins, ascending: no change is told across one
-	Machines []int   // the machine of each night, from 0 on; nil: not known
-	Days     []int   // the day of the week of each night, 0 to 6; nil: not known
+	Least    float64 // smallest change of the level to report, ln; 0 means 0.02
+	Falls    bool    // a fall is for the worse, as for a throughput; else a rise is
+	Breaks   []int   // places at which another environment begins, ascending: no change is found across one
+	Machines []int   // the machine of each night, from 0; nil: unknown
+	Days     []int   // the day of the week of each night, 0 to 6; nil: unknown
 }
 
-// Least is the change of a level that is worth a word unless said otherwise, ln.
+// Least is the default for the smallest change of a level to report, ln.
 const Least = 0.02
 
-// Bounds of what is looked at. A change is found in the first [mostAfter] nights behind it or never.
+// Bounds of the search, in nights. A change is found in the first [mostAfter] nights after it or never.
 const (
-	leastBefore = 5 // nights of a level that a change can be told from
+	leastBefore = 5 // fewest nights of a level before a change
 	mostBefore  = 75
 	leastAfter  = 3
 	mostAfter   = 60
 
-	certain = 30.0 // standard errors: more cannot be told apart from
+	certain = 30.0 // standard errors: the limit of certainty
 
 	defaultP       = 3e-4
-	betterP        = 0.2 // of P: who waits for a gain can wait longer, and half of all false alarms are gains
-	learnEach      = 5   // nights
-	newestMachines = 30  // nights that say whether machines come again
+	betterP        = 0.2 // of P: a gain can wait longer, and half of all false alarms are gains
+	learnEach      = 5   // nights from one learning to the next
+	newestMachines = 30  // nights that show whether machines come back
 	shortSeries    = 80  // nights
-	splitP         = 0.1 // of P, where the noise was learned as if the step were there
+	splitP         = 0.1 // of P, if the noise was learned as if the step were real
 	none           = -1
-	flipNights     = 180 // a level that was left no longer ago can be flipped back to
+	flipNights     = 180 // a level can flip back to one that was left at most this long ago
 )
 
 // Change is a place at which the level changed.
 type Change struct {
-	At    int     // place of the first night of the new level
-	Found int     // place of the night at which it could be told first
-	Shift float64 // of the level, ln: the new one less the old one
-	Gone  bool    // the level came back by itself within a few nights, or is one of two that flip
-	P     float64 // of so large a statistic by noise alone, at the night at which it was found
+	At    int     // first night of the new level
+	Found int     // first night at which the change was certain
+	Shift float64 // of the level, ln: new minus old
+	Gone  bool    // the level came back within a few nights, or is one of two that flip
+	P     float64 // p-value at the night at which the change was found
 }
 
-// Told is what a series tells.
+// Told is the result of analysing a series.
 type Told struct {
 	Changes []Change
 	Borders []Border
 	Flips   []Flips
-	Creep   *Creep // of the nights since the last border; nil: none
+	Creep   *Creep // since the last border; nil: none
 	Noise   Noise
-	// Levels are, of each night, where the nights around it lie, with what its machine and its day of the week add.
+	// Levels holds the level of each night's stretch, plus the effects of its machine and its day of the week.
 	Levels []float64
 }
 
-// Border is a place at which another environment begins. What it did to the level cannot be told from what the night's
-// commits did.
+// Border is a place at which another environment begins. Its effect on the level cannot be separated from that of the
+// night's commits.
 type Border struct {
 	At     int
 	Shift  float64 // of the level, ln
-	SE     float64 // of that; infinite if there are too few nights
-	Nights int     // behind it that say so
+	SE     float64 // standard error of Shift; infinite if there are too few nights
+	Nights int     // nights after the border that were used
 }
 
-// Flips are moves to and fro between two levels, which are no changes.
+// Flips are moves back and forth between two levels, which do not count as changes.
 type Flips struct {
-	From, To  int // places of the first and of the last of them
+	From, To  int // places of the first and the last move
 	Times     int
 	Low, High float64
 }
 
-// Creep is a slow drift of the level, in which no night is the one at which it changed.
+// Creep is a slow drift of the level that no single night began.
 type Creep struct {
 	From    int
 	PerYear float64 // ln in 365 nights
 	SE      float64
 }
 
-// Find returns the changes alone.
+// Find returns only the changes.
 func Find(values []float64, o Options) []Change { return Read(values, o).Changes }
 
 // finder goes through the nights.
 type finder struct {
 	o       *Options
 	raw     []float64
-	nth     []int  // how many nights a night's machine had up to it
+	nth     []int  // how many nights, up to this one, its machine has had
 	out     []bool // nights of excursions
-	skip    []bool // nights on machines of which too little is known
-	starts  []int  // of stretches with a level of their own, ascending
+	skip    []bool // nights on machines with too few nights
+	starts  []int  // first nights of the stretches, each of which has its own level, ascending
 	learned learner
 
 	at       []int // nights of the stretch that count
@@ -111,7 +111,7 @@ type finder struct {
 	sum      []float64 // prefix sums of the whitened values
 	list     []Change
 	was      []level // levels before the present one
-	returned int     // night at which a level was found that was known; below 0: none
+	returned int     // night at which a known level was found again; below 0: none
 	flips    []Flips
 }
 
@@ -120,7 +120,7 @@ type level struct {
 	value float64
 }
 
-// Read reads a series of natural logarithms, the oldest first.
+// Read analyses a series of natural logarithms, the oldest first.
 func Read(values []float64, o Options) *Told {
 	o.fill()
 	f := &finder{o: &o, raw: values}
@@ -161,7 +161,7 @@ func Read(values []float64, o Options) *Told {
 	return f.tell()
 }
 
-// step takes a step that was found at night t: a change, or the end of an excursion, or one of the flips between two
+// step handles a step that was found at night t: a change, the end of an excursion, or one of the flips between two
 // levels.
 func (f *finder) step(c candidate, t int) {
 	defer f.learn(t, none)
@@ -169,7 +169,7 @@ func (f *finder) step(c candidate, t int) {
 	tolerance := max(0.75*f.o.Least, 2*c.se)
 	n := len(f.was)
 	if n > 0 && math.Abs(f.was[n-1].value-c.after) < tolerance && c.at-from <= longestExcursion {
-		for i := from; i < c.at; i++ { // it came back by itself
+		for i := from; i < c.at; i++ { // the level came back
 			f.out[i] = true
 		}
 		f.was, f.starts = f.was[:n-1], f.starts[:len(f.starts)-1]
@@ -194,8 +194,8 @@ func (f *finder) step(c candidate, t int) {
 	f.list = append(f.list, Change{At: c.at, Found: t, Shift: c.after - c.before, P: c.p})
 }
 
-// between reports whether a step is within the two levels that the series flipped between in the last year: it is one
-// that has seen some of the flips and not others.
+// between reports whether a step lies within the two levels that the series flipped between in the last year: such a
+// step averages over some of the flips.
 func (f *finder) between(c candidate) bool {
 	if len(f.flips) == 0 {
 		return false
@@ -204,7 +204,7 @@ func (f *finder) between(c candidate) bool {
 	return c.at-x.To <= memory && min(c.before, c.after) > x.Low-room && max(c.before, c.after) < x.High+room
 }
 
-// flip takes one more move between two known levels.
+// flip records one more move between two known levels.
 func (f *finder) flip(c candidate) {
 	low, high := min(c.before, c.after), max(c.before, c.after)
 	if n := len(f.flips); n > 0 && c.at-f.flips[n-1].To <= flipNights {
@@ -222,13 +222,13 @@ func (f *finder) flip(c candidate) {
 	f.flips = append(f.flips, Flips{From: first, To: c.at, Times: 3, Low: low, High: high})
 }
 
-// begin starts a stretch at night k, of which nights up to t are there.
+// begin starts a stretch at night k, with the nights up to t.
 func (f *finder) begin(k, t int) {
 	f.starts = append(f.starts, k)
 	f.take(k, t)
 }
 
-// take takes the nights of the stretch from k to t that count.
+// take collects the nights of the stretch from k to t that count.
 func (f *finder) take(k, t int) {
 	f.at = f.at[:0]
 	for i := k; i <= t; i++ {
@@ -243,7 +243,7 @@ type candidate struct {
 	at            int
 	p             float64
 	before, after float64 // levels
-	se            float64 // of their difference
+	se            float64 // standard error of their difference
 }
 
 func (f *finder) machines() {
@@ -257,7 +257,7 @@ func (f *finder) machines() {
 	again := 0 // of the newest nights, those on a machine that was seen before
 	for i, m := range f.o.Machines {
 		seen := min(i, newestMachines)
-		f.skip[i] = count[m] < leastOnMachine && 2*again > seen // else most nights are on machines of their own
+		f.skip[i] = count[m] < leastOnMachine && 2*again > seen // else most nights are on machines that do not come back
 		if i >= newestMachines && f.nth[i-newestMachines] > 1 {
 			again--
 		}
@@ -268,7 +268,7 @@ func (f *finder) machines() {
 	}
 }
 
-// value of a night without what its machine and its day add.
+// value returns a night without the effects of its machine and its day.
 func (f *finder) value(i int) float64 {
 	v := f.raw[i]
 	if f.o.Machines != nil {
@@ -289,7 +289,7 @@ func (o *Options) fill() {
 	}
 }
 
-// prepare takes the newest nights of the stretch, clipped about their level, and whitens them: x[i] = y[i] - ρ y[i-1].
+// prepare clips the newest nights of the stretch about their level, and whitens them: x[i] = y[i] - ρ y[i-1].
 func (f *finder) prepare() {
 	at := f.at[max(0, len(f.at)-mostAfter-mostBefore):]
 	l := &f.learned
@@ -315,13 +315,13 @@ func (f *finder) white(i int) float64 {
 	return f.y[i] - f.learned.noise.Correlation*f.y[i-1]
 }
 
-// fit is the step at k in the nights from a to t, both included: its size, and 1/variance of that in units of the
-// innovations' variance.
+// fit returns the size of a step at k in the nights from a to t, both included, and its weight: the innovations'
+// variance over the variance of the size.
 func (f *finder) fit(a, k, t int) (shift, weight float64) {
 	rho := f.learned.noise.Correlation
-	first := math.Sqrt(1 - rho*rho) // of the level's first night, whose predecessor is of another level
+	first := math.Sqrt(1 - rho*rho) // for the level's first night, whose predecessor has another level
 	r := 1 - rho
-	n, after := float64(t-a), float64(t-k) // nights but the first of all, and but the first of the step
+	n, after := float64(t-a), float64(t-k) // nights after the first, and after the first of the step
 	uu := first*first + n*r*r
 	vv := 1 + after*r*r
 	uv := r + after*r*r
@@ -331,7 +331,7 @@ func (f *finder) fit(a, k, t int) (shift, weight float64) {
 	return (vx - uv/uu*ux) / weight, weight
 }
 
-// best is the step that the nights of the stretch tell best; ok is false if none is certain and large enough.
+// best returns the most significant step of the stretch; ok is false if it is not certain and large enough.
 func (f *finder) best() (c candidate, ok bool) {
 	if len(f.at) < leastBefore+leastAfter {
 		return c, false
@@ -346,7 +346,7 @@ func (f *finder) best() (c candidate, ok bool) {
 		if math.Abs(s) < least {
 			continue
 		}
-		t := certain // of numbers that repeat exactly
+		t := certain // for numbers that repeat exactly
 		if l.innovation > 0 {
 			t = min(t, math.Abs(s)*math.Sqrt(weight/l.innovation))
 		}
@@ -377,7 +377,7 @@ func (f *finder) best() (c candidate, ok bool) {
 	return c, nights > stay || stay == 0 && (nights > 0 || len(l.came) == 0)
 }
 
-// lasting is how many of the newest nights in a row are of the new level, and how far off they are.
+// lasting returns how many of the newest nights are at the new level, and their mean distance from the old one.
 func (f *finder) lasting(at []int, before, moved float64) (nights int, size float64) {
 	sum, off := 0.0, 0
 	for _, i := range slices.Backward(at) {
@@ -396,7 +396,7 @@ func (f *finder) lasting(at []int, before, moved float64) (nights int, size floa
 	return nights, sum / float64(nights)
 }
 
-// typicalLevel is the mean of nights, none of which counts as more than two typical deviations from their median.
+// typicalLevel is the mean of nights, each clipped to two typical deviations from their median.
 func (f *finder) typicalLevel(at []int) float64 {
 	l := &f.learned
 	l.work = l.work[:0]

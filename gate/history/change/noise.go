@@ -7,47 +7,47 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Noise is what a series says of its own nights while nothing changes.
+// Noise describes how nights differ while nothing changes.
 type Noise struct {
-	SD          float64 `json:"sd"`          // of a night about its level, ln; odd nights count as three of the typical deviation
+	SD          float64 `json:"sd"`          // of a night about its level, ln; odd nights are clipped to 3.5 typical deviations
 	Correlation float64 `json:"correlation"` // of a night with the next, 0 to below 1
-	Odd         float64 `json:"odd"`         // share of nights more than three typical deviations off their level, 0 to 1
-	Nights      int     `json:"nights"`      // it was learned from
-	Machines    int     `json:"machines"`    // with two nights or more among them; 0: not known which
-	MachineSD   float64 `json:"machine_sd"`  // between machines, ln; 0: they cannot be told apart
-	Longest     int     `json:"longest"`     // excursion that came back by itself, nights; 0: none of two nights or more
+	Odd         float64 `json:"odd"`         // share of nights more than 3.5 typical deviations off their level, 0 to 1
+	Nights      int     `json:"nights"`      // nights that it was learned from
+	Machines    int     `json:"machines"`    // machines with two nights or more; 0: unknown
+	MachineSD   float64 `json:"machine_sd"`  // between machines, ln; 0: machines do not differ
+	Longest     int     `json:"longest"`     // longest excursion that ended by itself, in nights; 0: none of two or more
 	Week        float64 `json:"week"`        // from the fastest day of the week to the slowest, ln; 0: days are alike
 }
 
-// What is believed beforehand, and how far back a series is asked.
+// Prior values, and limits of what noise is learned from.
 const (
 	priorCorrelation = 0.3
-	priorNights      = 20  // that the correlation known beforehand is worth
+	priorNights      = 20  // weight of the prior correlation, in nights
 	memory           = 365 // nights that noise is learned from
-	chunk            = 60  // nights that share a level: slow creep is no noise
+	chunk            = 60  // nights that share a level, so that slow creep is not noise
 	recentNights     = 30
-	recentWeight     = 0.7 // of the variance of so few nights, which is uncertain itself
+	recentWeight     = 0.7 // of the variance of so few nights, which is itself uncertain
 	mostCorrelation  = 0.95
-	oddBeyond        = 3.5 // typical deviations: a night counts as if it were no farther off
-	newest           = 10  // nights that may be of a new level, and say nothing of a machine known before
-	onMachine        = 5   // first nights of a machine, which say where it stands
-	leastOnMachine   = 2   // nights of a machine before another of it counts
+	oddBeyond        = 3.5 // typical deviations to which a night is clipped
+	newest           = 10  // nights that may be of a new level, and are not used for machines known before
+	onMachine        = 5   // first nights of a machine, which set its effect
+	leastOnMachine   = 2   // nights of a machine before its next one counts
 	longestExcursion = 10  // nights
 	often            = 4   // excursions
 	weekNights       = 70  // nights before days of the week are looked at
 )
 
-// learner learns noise. Its slices are used again each time.
+// learner learns noise. It reuses its slices.
 type learner struct {
 	at, group []int     // place and chunk of each night looked at
-	stretch   []int     // and the number of its stretch
-	base, res []float64 // level of its chunk, and what is left of the night
+	stretch   []int     // number of the night's stretch
+	base, res []float64 // level of its chunk, and the residual of the night
 	work      []float64
 
 	effect     []float64 // of each machine, ln
 	week       [7]float64
-	scale      float64 // typical deviation: 1.4826 times the median one
-	innovation float64 // variance of what a night brings beside what the one before left
+	scale      float64 // typical deviation: 1.4826 times the median absolute one
+	innovation float64 // variance of the part of a night that the previous one does not predict
 	df         float64
 	came       []excursion
 	noise      Noise
@@ -59,7 +59,7 @@ type excursion struct {
 	shift  float64 // mean of its nights, ln
 }
 
-// learn takes the noise from the nights up to t, as if a stretch began at split; [none]: as they are.
+// learn learns the noise from the nights up to t, as if a stretch began at split; with [none] no stretch is added.
 func (f *finder) learn(t, split int) {
 	l := &f.learned
 	l.collect(f, t, split)
@@ -95,7 +95,7 @@ func (l *learner) collect(f *finder, t, split int) {
 	l.res = slices.Grow(l.res[:0], len(l.at))[:len(l.at)]
 }
 
-// levels takes the median of each chunk for its level.
+// levels sets the level of each chunk to its median.
 func (l *learner) levels(f *finder) {
 	for i, j := 0, 0; i < len(l.at); i = j {
 		l.work = l.work[:0]
@@ -116,7 +116,7 @@ func (l *learner) levels(f *finder) {
 	l.scale = l.typical(l.res)
 }
 
-// typical is 1.4826 times the median distance from 0: the standard deviation of a normal distribution.
+// typical is 1.4826 times the median absolute value: the standard deviation of a normal distribution.
 func (l *learner) typical(values []float64) float64 {
 	l.work = l.work[:0]
 	for _, v := range values {
@@ -126,15 +126,15 @@ func (l *learner) typical(values []float64) float64 {
 	return 1.4826 * order.Median(l.work)
 }
 
-// clip bounds how far off a night counts.
+// clip bounds the residual of a night.
 func (l *learner) clip(r float64) float64 {
-	if l.scale == 0 { // of numbers that repeat exactly
+	if l.scale == 0 { // numbers that repeat exactly
 		return r
 	}
 	return min(max(r, -oddBeyond*l.scale), oddBeyond*l.scale)
 }
 
-// factors fits what machines and days of the week add, one after the other.
+// factors fits the effects of machines and of days of the week, one after the other.
 func (l *learner) factors(f *finder, t int) {
 	if f.o.Machines != nil {
 		l.noise.Machines, l.noise.MachineSD = l.factor(l.effect, 1+3*math.Sqrt2, leastOnMachine, func(k int) int {
@@ -154,9 +154,9 @@ func (l *learner) factors(f *finder, t int) {
 	}
 }
 
-// factor fits the effects of one factor: how far the nights of each of its values lie from the level, shrunk towards
-// none by what is noise. of names the value of a night, or is below 0. If the values differ by less than least times
-// the noise (a ratio of variances), there are no effects.
+// factor fits the effects of one factor: the mean residual for each of its values, shrunk towards 0 for noise. of
+// returns the value for a night; below 0: leave it out. If the variance between values is at most least times the
+// noise, all effects are 0.
 func (l *learner) factor(effect []float64, least float64, fewest int, of func(k int) int) (values int, sd float64) {
 	n, sum := make([]float64, len(effect)), make([]float64, len(effect))
 	within, nights := 0.0, 0.0
@@ -201,7 +201,7 @@ func (l *learner) factor(effect []float64, least float64, fewest int, of func(k 
 	return values, math.Sqrt(variance)
 }
 
-// spread is the variance, in which no night counts as more than three typical deviations.
+// spread sets the variance from clipped residuals, the share of odd nights, and the degrees of freedom.
 func (l *learner) spread() {
 	odd, sq, n := 0, 0.0, 0.0
 	for _, r := range l.res {
@@ -218,8 +218,8 @@ func (l *learner) spread() {
 	l.noise.SD = math.Sqrt(sq / l.df)
 }
 
-// correlate is the correlation of neighbours: of the clipped residuals, corrected for the levels that were fitted, and
-// drawn to what is known beforehand.
+// correlate estimates the correlation of neighbours from clipped residuals, corrected for the fitted levels and shrunk
+// towards the prior.
 func (l *learner) correlate(f *finder) {
 	cross, sq, pairs, n := 0.0, 0.0, 0.0, 0.0
 	for k := range l.res {
@@ -242,8 +242,8 @@ func (l *learner) correlate(f *finder) {
 	l.noise.Correlation = min(max(rho, 0), mostCorrelation)
 }
 
-// recent makes the noise that of the newest nights where they have more of it, from the steps from night to night, in
-// which a new level is one.
+// recent raises the noise to that of the newest nights if theirs is larger. It uses the steps from night to night, so
+// that a new level adds only one.
 func (l *learner) recent(f *finder) {
 	rho := l.noise.Correlation
 	variance := l.noise.SD * l.noise.SD
@@ -260,7 +260,7 @@ func (l *learner) recent(f *finder) {
 	l.innovation = variance * (1 - rho*rho)
 }
 
-// excursions are nights in a row that are off by more than noise is, and came back by themselves. They are no noise.
+// excursions finds nights in a row that are off by more than noise until the level comes back. They are not noise.
 func (l *learner) excursions(f *finder) {
 	l.noise.Longest, l.came = 0, l.came[:0]
 	rho := l.noise.Correlation
@@ -273,7 +273,7 @@ func (l *learner) excursions(f *finder) {
 		if j+1 >= len(l.res) || n < 2 || n > longestExcursion || l.stretch[j+1] != l.stretch[i] {
 			continue
 		}
-		if half := sum / n / 2; l.res[j]/half > 1 || l.res[j+1]/half > 1 { // it is not back
+		if half := sum / n / 2; l.res[j]/half > 1 || l.res[j+1]/half > 1 { // the level is not back
 			continue
 		}
 		z := math.Abs(sum/n) * math.Sqrt(n*(1-rho)/(1+rho)) / l.scale
@@ -289,8 +289,8 @@ func (l *learner) excursions(f *finder) {
 	}
 }
 
-// stay is how many nights a level may last that is an excursion of a kind that came before; 0: none did. Of those of
-// about its size two can follow one another, if they are frequent.
+// stay is how many nights an excursion like earlier ones may last; 0: there were none. If excursions of about this size
+// are frequent, two can follow one another.
 func (l *learner) stay(shift float64) int {
 	larger, alike, n := 0, 0, 0
 	for _, e := range l.came {
@@ -305,7 +305,7 @@ func (l *learner) stay(shift float64) int {
 	if n >= often {
 		alike *= 2
 	}
-	if larger > 0 { // its last night may be of two hosts
+	if larger > 0 { // its last night may mix two hosts
 		larger += 2
 	}
 	return max(alike, larger)

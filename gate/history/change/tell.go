@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	borderNights = 30  // on each side of a border say what it did
-	creepNights  = 730 // the newest that a creep is looked for in
+	borderNights = 30  // on each side of a border that give its levels
+	creepNights  = 730 // the newest nights, in which creep is sought
 	leastCreep   = 90  // nights
-	certainCreep = 5.0 // deviates
+	certainCreep = 5.0 // standard errors
 	fewestFlips  = 6
 )
 
-// tell says what the whole series tells.
+// tell analyses the whole series.
 func (f *finder) tell() *Told {
 	out := &Told{Changes: f.list, Flips: f.flips, Noise: f.learned.noise}
 	if len(f.raw) == 0 {
@@ -44,7 +44,7 @@ func (f *finder) tell() *Told {
 	return out
 }
 
-// stretch is the nights of the stretch that begins at or before night i, and up to where it goes.
+// stretch returns the first night of the stretch of night i, and the end of that stretch, exclusive.
 func (f *finder) stretch(i int) (from, end int) {
 	at, exact := slices.BinarySearch(f.starts, i)
 	if !exact {
@@ -56,7 +56,7 @@ func (f *finder) stretch(i int) (from, end int) {
 	return f.starts[at], end
 }
 
-// counted are the nights from one to before another that count; all of them if none does.
+// counted returns the nights in [from, end) that count; all of them if none does.
 func (f *finder) counted(from, end int) []int {
 	var at, all []int
 	for i := from; i < end; i++ {
@@ -71,7 +71,7 @@ func (f *finder) counted(from, end int) []int {
 	return at
 }
 
-// place works out where a change is and how large, from all nights between its neighbours.
+// place computes the place and the size of a change from all nights between its neighbours.
 func (f *finder) place(c *Change) {
 	_, end := f.stretch(c.At)
 	from, _ := f.stretch(c.At - 1)
@@ -97,7 +97,7 @@ func (f *finder) place(c *Change) {
 	c.Shift = f.typicalLevel(f.counted(best, end)) - f.typicalLevel(f.counted(max(from, best-mostBefore), best))
 }
 
-// border says what the level did at a border.
+// border measures the change of the level at a border.
 func (f *finder) border(b int) Border {
 	from, _ := f.stretch(b - 1)
 	_, end := f.stretch(b)
@@ -107,13 +107,13 @@ func (f *finder) border(b int) Border {
 		SE: math.Hypot(n.Error(len(before)), n.Error(len(after)))}
 }
 
-// Error is the standard error of the level of so many nights, of which no more than some count, ln.
+// Error returns the standard error of the level of some nights, ln. At most 30 of them count.
 func (n *Noise) Error(nights int) float64 {
 	return n.SD * math.Sqrt((1+n.Correlation)/(1-n.Correlation)/float64(min(nights, borderNights)))
 }
 
-// creep is the slope that all stretches since the last border have in common, where it explains the nights better than
-// one more step does.
+// creep returns the common slope of all stretches since the last border; nil if it is not certain and large enough, or
+// if one more step explains the nights as well.
 func (f *finder) creep() *Creep {
 	from := max(0, len(f.raw)-creepNights)
 	for _, b := range f.o.Breaks {
@@ -153,7 +153,7 @@ func (f *finder) creep() *Creep {
 	return &Creep{From: from, PerYear: slope * 365, SE: se * 365}
 }
 
-// stepFits reports whether one step leaves less of the nights than a sum of squares.
+// stepFits reports whether one step leaves a sum of squares of at most than.
 func (f *finder) stepFits(y []float64, than float64) bool {
 	for k := leastBefore; k < len(y)-leastBefore; k += leastBefore {
 		left, right := order.Median(slices.Clone(y[:k])), order.Median(slices.Clone(y[k:]))
@@ -173,7 +173,7 @@ func (f *finder) stepFits(y []float64, than float64) bool {
 	return false
 }
 
-// levels are where each night's stretch lies, for its machine and its day.
+// levels returns the level of each night's stretch, plus the effects of its machine and its day.
 func (f *finder) levels() []float64 {
 	out := make([]float64, len(f.raw))
 	for i := 0; i < len(out); {
@@ -186,8 +186,8 @@ func (f *finder) levels() []float64 {
 	return out
 }
 
-// twoLevels finds two levels that the newest nights move between without staying: the medians of three nights fall in
-// two groups with few between them.
+// twoLevels finds two levels that the newest nights alternate between: the medians of three nights fall in two groups
+// with few between them.
 func (f *finder) twoLevels() *Flips {
 	from := max(0, len(f.raw)-memory)
 	for _, b := range f.o.Breaks {
