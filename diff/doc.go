@@ -1,6 +1,6 @@
 // Package diff compares reports: what changed per unit of work, why, and whether it is real. It takes one or several
-// reports a side, and returns a [comparison.Comparison] with a verdict. It is the entry point, and calls these
-// packages, each of which imports only those above it:
+// reports a side, and returns a [comparison.Comparison] with a verdict. It calls these packages, each of which imports
+// only those above it:
 //
 //	comparison              the result as plain data, its JSON and its validation
 //	policy                  rules, presets, matching, YAML, waivers

@@ -27,7 +27,7 @@ func (x *comparer) evidence() {
 	}
 }
 
-// iterations compares the unit of work, where logs detail iterations on both sides.
+// iterations compares the unit of work if logs detail iterations on both sides.
 func (x *comparer) iterations() {
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, c := range s.Captures {
@@ -36,7 +36,7 @@ func (x *comparer) iterations() {
 			}
 		}
 	}
-	// Where kinds differ, the other numbers cannot be compared
+	// If kinds differ, the other numbers cannot be compared
 	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.sides.CommonKind() {
 		x.C.Reason(
 			comparison.DifferentWork,
@@ -56,7 +56,7 @@ func (x *comparer) iterations() {
 	x.noise.Rows(x.sides.Chosen())
 }
 
-// beside compares evidence that lies beside traces on both sides, as it would be compared alone.
+// beside compares the evidence beside the traces of both sides in the same way as evidence without traces.
 func (x *comparer) beside() {
 	rows := len(x.C.Primary)
 	x.noise.MeasuredBeside()
@@ -65,11 +65,11 @@ func (x *comparer) beside() {
 	}
 }
 
-// mostFailures is the share of requests from which on the latencies of the others say nothing: those that fail are
-// often the slow ones, and a server that sheds load is fast.
+// mostFailures is the share of failed requests from which on the latencies of the others mean nothing: requests that
+// fail are often the slow ones, and a server that sheds load is fast.
 const mostFailures = 0.01
 
-// failedRequests takes the classes of latencies back where too many requests of a side failed.
+// failedRequests withdraws the classes of latencies if too many requests of a side failed.
 func (x *comparer) failedRequests() {
 	for _, s := range []struct {
 		name string

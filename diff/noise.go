@@ -16,8 +16,8 @@ type Noise = noise.Noise
 // Calibration is the noise of several captures of one commit, and how the suggested thresholds would have judged them.
 type Calibration = noise.Calibration
 
-// MeasureRuns is the noise between runs of one workload in one environment, of commits that changed nothing: at least
-// 2.
+// MeasureRuns returns the noise between runs of one workload in one environment, at commits that changed nothing. It
+// needs at least 2 runs.
 func MeasureRuns(runs []*report.Report) (*Noise, error) {
 	if len(runs) < 2 {
 		return nil, errors.New("the noise between runs needs at least 2 of them")

@@ -2,5 +2,5 @@ package diff
 
 import "github.com/nsys-llm/explain/diff/policy"
 
-// PolicyPage is the page on policies, as markdown.
+// PolicyPage returns the page on policies, as markdown.
 func PolicyPage() string { return policy.Page() }

@@ -11,18 +11,18 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// rankOf is what a merged report says of one rank.
+// rankOf holds the numbers of one rank in a merged report.
 type rankOf struct {
 	label, role string
 	step        *float64 // median time of a step, ns
 	wait        float64  // in collectives, ns
-	calls, last float64  // collectives, and those in which it came last
+	calls, last float64  // number of collectives, and of those in which it came last
 	steps       []rankStep
 }
 
 type rankStep struct{ number, ns int64 }
 
-// ranksIn are the ranks of a merged report, none of another.
+// ranksIn returns the ranks of a merged report; none for any other report.
 func ranksIn(c *side.Capture) []rankOf {
 	t := c.Table("ranks", "ranks")
 	steps := stepsOfRanks(c)
@@ -46,7 +46,7 @@ func ranksIn(c *side.Capture) []rankOf {
 // user is a process on a device.
 type user struct{ device, process int64 }
 
-// stepsOfRanks are the kept units of each process on a device, of the kind that takes most of its time.
+// stepsOfRanks returns the kept units of each process on a device, of the kind that takes most of its time.
 func stepsOfRanks(c *side.Capture) map[user][]rankStep {
 	s := c.Report.Unit.Series
 	if s == nil {
@@ -84,7 +84,7 @@ func stepsOfRanks(c *side.Capture) map[user][]rankStep {
 }
 
 // compareRanks compares merged runs rank by rank if all of them have the same ranks in the same roles, else by role;
-// nil if a side is no merged run.
+// nil if a capture is not a merged run.
 func compareRanks(base, head *side.Side) *comparison.Ranks {
 	var runs [2][][]rankOf
 	for i, s := range []*side.Side{base, head} {
@@ -121,11 +121,11 @@ func compareRanks(base, head *side.Side) *comparison.Ranks {
 	return out
 }
 
-// grownShare of the time of all ranks is how much longer they have to wait for it to be told.
+// grownShare is the smallest increase of the share of time that ranks wait which is reported.
 const grownShare = 0.01
 
-// heldUp compares how long ranks wait for others and with whom that begins, and says so where the rank that waits longer
-// is not the one with which it begins; nil if a side does not know.
+// heldUp compares how long ranks wait for others, and which rank causes it. If the wait grew, it names the rank that
+// waits longer and the rank that causes it; nil if the waits of a side are unknown.
 func heldUp(base, head *side.Side, x *comparison.Ranks) *comparison.HeldUp {
 	h := &comparison.HeldUp{}
 	if !waiting(base, &h.Base, &h.BaseFirst) || !waiting(head, &h.Head, &h.HeadFirst) {
@@ -155,7 +155,7 @@ func heldUp(base, head *side.Side, x *comparison.Ranks) *comparison.HeldUp {
 	return h
 }
 
-// waiting are the shares of time that the ranks of a side wait, the mean over its captures.
+// waiting sets the shares of time that the ranks of a side wait, each the mean over its captures.
 func waiting(s *side.Side, all, first *float64) bool {
 	for _, c := range s.Captures {
 		a, f := c.Report.Find("ranks.held_up_ratio", nil), c.Report.Find("ranks.first_ratio", nil)
@@ -168,7 +168,7 @@ func waiting(s *side.Side, all, first *float64) bool {
 	return true
 }
 
-// firstOf is the rank that others wait for longest in the first capture of a side, who waits, and what it does meanwhile.
+// firstOf returns, for the first capture of a side, the rank that others wait for longest, who waits, and why.
 func firstOf(s *side.Side) (rank, waits, because string) {
 	t := s.Captures[0].Table("ranks", "rank_chains")
 	if t.Len() == 0 {
@@ -191,7 +191,7 @@ func sameTopology(runs [][]rankOf) bool {
 	})
 }
 
-// grouped are the ranks of all runs of a side by key, and the keys in their order.
+// grouped returns the ranks of all runs of a side by key, and the keys in order.
 func grouped(runs [][]rankOf, key func(r *rankOf) string) (order []string, by map[string][]*rankOf) {
 	by = map[string][]*rankOf{}
 	for _, run := range runs {
@@ -219,7 +219,7 @@ func rankRow(id, by string, base, head []*rankOf, baseRuns, headRuns int) compar
 	return row
 }
 
-// together are the numbers of several ranks: the mean of the steps, and of collectives.
+// together returns the numbers of several ranks: the mean of the steps, and of collectives.
 func together(list []*rankOf) (step, wait, last *float64) {
 	var sum, waits, lasts, calls float64
 	n := 0
@@ -241,8 +241,8 @@ func together(list []*rankOf) (step, wait, last *float64) {
 	return step, wait, last
 }
 
-// stepByStep compares the steps of each rank, in their order, if both sides have as many, and the slowest rank of
-// each.
+// stepByStep compares the steps of each rank, in order, if both sides have equally many, and the slowest rank of each
+// step.
 func stepByStep(out *comparison.Ranks, base, head []rankOf) {
 	place := map[string]int{}
 	for i := range head {
@@ -285,10 +285,10 @@ func slowest(list []rankOf, k int) *rankOf {
 	return best
 }
 
-// apartShare of the base's step is how far the change of one rank must be from the middle one's to be told.
+// apartShare, of the base's step, is the least difference of a rank's change from the median one to be reported.
 const apartShare = 0.01
 
-// whereRanks names the rank or role whose steps changed most unlike the others'.
+// whereRanks names the rank or role whose steps changed most differently from the median one.
 func whereRanks(x *comparison.Ranks) string {
 	var deltas []float64
 	for i := range x.Rows {
@@ -309,7 +309,7 @@ func whereRanks(x *comparison.Ranks) string {
 		unit.Delta(comparison.Value(worst.Delta), report.Nanoseconds), unit.Delta(middle, report.Nanoseconds))
 }
 
-// apartBy is how far a row's change is from the middle one's, ns.
+// apartBy returns how far a row's change is from the median one, ns; -1 if it has none.
 func apartBy(r *comparison.RankRow, middle float64) float64 {
 	if r.Delta == nil {
 		return -1

@@ -8,11 +8,11 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// readTotals are the totals with labels that a comparison looks at whatever the rules are.
+// readTotals are the totals with labels that a comparison reads under any rules.
 var readTotals = []string{"gpu.compute_time", "gpu.busy_time", "sync.count"}
 
-// Reads tells which metrics of a report [Compare] looks at with these options, so that who holds many reports need not
-// hold the rest: totals by kernel, range or process, of which only a rule that names them asks.
+// Reads reports which metrics of a report [Compare] reads with these options. A caller with many reports can drop the
+// rest: totals by kernel, range or process, which only a rule that names them reads.
 func Reads(opt Options) func(m *report.Metric) bool {
 	rules := opt.Rules
 	if len(rules) == 0 {

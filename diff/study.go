@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// StudyFields are what a study can be of: the fields of the environment that make sides not comparable, and what no
-// field says: the batch size, the engine (its version, say), and the work itself.
+// StudyFields returns the fields that a study can vary: the fields of the environment that make sides not comparable,
+// and those that are not in the environment: the batch size, the engine (such as its version), and the work itself.
 func StudyFields() []string {
 	list := []string{comparison.StudyBatch, comparison.StudyEngine, comparison.StudyWork}
 	for _, f := range report.EnvironmentFields() {
@@ -22,7 +22,7 @@ func StudyFields() []string {
 	return list
 }
 
-// unjudge takes the verdict of sides that differ on purpose back.
+// unjudge withdraws the verdict of sides that differ on purpose.
 func (x *comparer) unjudge() {
 	c := x.C
 	s := &comparison.Study{BaseGPUs: gpus(x.Base), HeadGPUs: gpus(x.Head)}
@@ -73,7 +73,7 @@ func (x *comparer) price() {
 	c.Cause = "Study of " + s.About() + ": " + s.String() + ". " + c.Cause
 }
 
-// gpus is how many GPUs did work in a capture of a side, the most of several.
+// gpus returns the number of GPUs that did work in a capture of a side, the most over its captures.
 func gpus(s *side.Side) int {
 	n := 0
 	for _, c := range s.Captures {
@@ -82,7 +82,7 @@ func gpus(s *side.Side) int {
 	return n
 }
 
-// collective is the sort of a communication kernel by its name; empty if the name does not say.
+// collective returns the type of a communication kernel from its name; empty if the name does not show it.
 func collective(kernel string) string {
 	plain := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(kernel))
 	for _, c := range []struct{ part, name string }{{"allreduce", "all-reduce"}, {"crossdevicereduce", "all-reduce"}, {"allgather", "all-gather"},

@@ -15,9 +15,9 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// What profilemate's check_regression.py compares: the time of the phases prefill and decode and that of the top kernel
-// by a relative threshold, the coverage by CUDA graphs by the same number of percentage points. It fails if any of them
-// got worse by more.
+// What profilemate's check_regression.py compares: the time of the phases prefill and decode and of the top kernel by a
+// relative threshold, the coverage by CUDA graphs by the same number of percentage points. It fails if any of them got
+// worse by more.
 //
 // On summary.json files the numbers are those of the files: totals, which grow with the length of the capture. On
 // reports they are per unit of work, and a change has to be real as for any other rule; --threshold is then short for
@@ -29,7 +29,7 @@ type Summary struct {
 	Prefill       *float64 // prefill_decode.prefill.total_ms
 	Decode        *float64 // prefill_decode.decode.total_ms
 	GraphCoverage *float64 // cuda_graphs.graph_coverage_pct; null if CUDA graphs hide their kernels
-	TopKernel     string   // top_kernels[0].kernel_name, which plays no part in the decision
+	TopKernel     string   // top_kernels[0].kernel_name, which does not affect the verdict
 	TopTime       float64  // top_kernels[0].total_time_ms
 }
 
@@ -83,7 +83,7 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 	return s, nil
 }
 
-// allNull reports whether a phase has no values: explain writes those of a phase that it does not know as null.
+// allNull reports whether a phase has no values: explain writes an unknown phase with null values.
 func allNull(values map[string]json.RawMessage) bool {
 	for _, v := range values {
 		if string(v) != "null" {
@@ -105,8 +105,8 @@ func summaryNumber(raw json.RawMessage, key string) (float64, error) {
 	return v, nil
 }
 
-// CompareSummaries does what check_regression does with two summaries: percent is its threshold. The error names a
-// phase that only one of them has.
+// CompareSummaries compares two summaries as check_regression does, with percent as its threshold. It returns an error
+// that names a phase if only one of them has it.
 func CompareSummaries(base, head *Summary, percent float64, opt Options) (*comparison.Comparison, error) {
 	c := &comparison.Comparison{
 		Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Comparable: true,
@@ -115,7 +115,7 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 		Head: comparison.Side{Names: []string{head.Name}, Captures: 1},
 	}
 	c.Fill()
-	c.Policy = (&policy.Policy{Stats: policy.DefaultStats()}).Info() // the thresholds are all there is
+	c.Policy = (&policy.Policy{Stats: policy.DefaultStats()}).Info() // there are no other thresholds
 	for _, p := range []struct {
 		phase      string
 		base, head *float64

@@ -11,11 +11,11 @@ import (
 )
 
 // unify cuts the units of all captures at one anchor that all of them know, so that both sides have the same unit of
-// work: the one whose units have about as many kernels everywhere, then the one that captures rank best, which is the
-// base's wherever the head has it too. It is the same one if the sides change places. Captures whose units were not
-// found in the kernel sequence stay as they are.
+// work. It chooses the anchor whose units have about as many kernels everywhere, then the one that captures rank best,
+// then by name. The choice does not depend on which side is the base. Captures whose units were not found in the kernel
+// sequence stay as they are.
 //
-// If no anchor is common to all, each keeps its own unit, and apart says so.
+// If the captures have no common anchor, each keeps its own unit, and apart says so.
 func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	all := slices.Concat(base, head)
 	for _, r := range all {
@@ -36,8 +36,7 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	return best.cut[:len(base)], best.cut[len(base):], ""
 }
 
-// mixed says that some captures have units by markers or graph launches and others have not; empty if all are of a
-// kind.
+// mixed says that some captures have units from markers or graph launches and others do not; empty if all are alike.
 func mixed(all []*report.Report) string {
 	way := func(u *report.Unit) string {
 		switch u.Kind {
@@ -64,7 +63,7 @@ func mixed(all []*report.Report) string {
 type candidate struct {
 	cut   []*report.Report
 	alike bool
-	rank  int // of the captures together: 0 if it is the first choice of all
+	rank  int // sum over the captures: 0 if it is the first choice of all
 	name  string
 }
 
@@ -82,7 +81,7 @@ func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
 	return c
 }
 
-// compare is below 0 if c is the better choice.
+// compare returns a number below 0 if c is the better choice.
 func (c *candidate) compare(d *candidate) int {
 	if c.alike != d.alike {
 		if c.alike {
@@ -105,8 +104,7 @@ func cutAll(all []*report.Report, a *report.UnitAnchor) []*report.Report {
 	return cut
 }
 
-// alikeKernels is the ratio up to which units have about the same number of kernels: a step less than half as long
-// again.
+// alikeKernels is the ratio of kernels per unit up to which units have about the same number of kernels.
 const alikeKernels = 1.25
 
 // alikeUnits reports whether the main units of all captures have about the same number of kernels.
@@ -126,7 +124,7 @@ func alikeUnits(all []*report.Report) bool {
 	return float64(most) <= alikeKernels*float64(least)
 }
 
-// missing says which kernels of an anchor the captures lack that cannot be cut there.
+// missing says which kernels of an anchor are missing in the captures that cannot be cut there.
 func missing(a *report.UnitAnchor, all []*report.Report) string {
 	column := "canonical"
 	if a.Families {
@@ -158,7 +156,7 @@ func missing(a *report.UnitAnchor, all []*report.Report) string {
 	return ""
 }
 
-// sayApart adds to a comparison that could not be made that each side has a unit of its own.
+// sayApart adds to a comparison that could not be made that the sides have different units.
 func sayApart(c *comparison.Comparison, apart string) {
 	if apart != "" && !c.Comparable && !c.Identical {
 		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.DifferentWork, Text: apart})

@@ -1,6 +1,5 @@
 // Package sequential decides, pair by pair, whether the head of a pair is slower than its base: captures go on until
-// the answer is known, and however often one looks, the answer is wrong no more often than promised. It knows numbers
-// alone.
+// the answer is known, and however often one looks, the error rate stays within the limit. It knows only numbers.
 package sequential
 
 import (
@@ -14,42 +13,42 @@ type Answer string
 // Answers.
 const (
 	Undecided Answer = "undecided"
-	Slower    Answer = "slower" // it is, and by more than the tolerance
+	Slower    Answer = "slower" // the head is slower, by more than the tolerance
 	Within    Answer = "within" // the change is within the tolerance
 )
 
 // Options of a [Test].
 type Options struct {
-	Tolerance float64 // ln, above 0: a smaller rise is within
-	Alpha     float64 // of all tests of a head that is no slower, the share that ever says slower; above 0, below 0.5
+	Tolerance float64 // ln, above 0: a smaller rise counts as within
+	Alpha     float64 // highest share of tests that ever answer slower for a head that is not; above 0, below 0.5
 }
 
 // Test takes pairs one after another.
 //
-// Of the differences d = ln(head/base) of n pairs, whose mean is normal with a variance that nobody knows, the
-// statistic is the Bayes factor of a mean of m + g σ, with g normal of variance 10, to the mean m: with t of the mean
-// against m and ν = n - 1,
+// For the differences d = ln(head/base) of n pairs, normal with mean and variance unknown, the statistic is the Bayes
+// factor of a mean of m + g σ, with g normal of variance 10, against the mean m. With t the t statistic of the mean for
+// m, and ν = n - 1,
 //
 //	B = (1 + 10 n)^-1/2 ((1 + t²/ν) / (1 + t²/(ν (1 + 10 n))))^((ν+1)/2)
 //
-// It is a martingale where the mean is m, whatever σ is (Lai 1976; Wang and Ramdas, Anytime-valid t-tests, 2024): by
-// Ville's inequality it ever reaches 1/(2α) with a probability of 2α at most, half of it upwards.
+// It is a martingale if the mean is m, for any σ (Lai 1976; Wang and Ramdas, Anytime-valid t-tests, 2024). By Ville's
+// inequality it ever reaches 1/(2α) with a probability of at most 2α, half of it upwards.
 type Test struct {
 	o     Options
 	diffs []float64
 	Log   []Step
 }
 
-// Step is what a test knew after a pair.
+// Step is the state of a test after a pair.
 type Step struct {
 	Pair        int     `json:"pair"`
 	Base        float64 `json:"base"`
 	Head        float64 `json:"head"`
 	Ratio       float64 `json:"ratio"`        // of the pair, head over base
 	Mean        float64 `json:"mean"`         // geometric, of the ratios so far
-	AgainstSame float64 `json:"against_same"` // Bayes factor against no change, upwards; 0 if the mean is no rise
-	AgainstMore float64 `json:"against_more"` // against a rise of the tolerance, downwards; 0 if the mean is more
-	Needed      float64 `json:"needed"`       // that decides
+	AgainstSame float64 `json:"against_same"` // Bayes factor against no change, upwards; 0 if the mean is not a rise
+	AgainstMore float64 `json:"against_more"` // against a rise of the tolerance, downwards; 0 if the mean is above that
+	Needed      float64 `json:"needed"`       // the Bayes factor that decides
 	Answer      Answer  `json:"answer"`
 }
 
@@ -61,8 +60,8 @@ func New(o Options) (*Test, error) {
 	return &Test{o: o}, nil
 }
 
-// Add takes the next pair and says what is known then. Both values are above 0. What is added behind an answer is taken
-// and changes it no more.
+// Add adds the next pair, and returns the state after it. Values must be finite and above 0. Pairs after an answer
+// count, but do not change the answer.
 func (t *Test) Add(base, head float64) (Step, error) {
 	if !(base > 0 && head > 0) || math.IsInf(base, 0) || math.IsInf(head, 0) {
 		return Step{}, errors.New("a pair needs two numbers above 0")
@@ -93,13 +92,13 @@ func (t *Test) Add(base, head float64) (Step, error) {
 	return s, nil
 }
 
-// spread is the variance of the size of a change, in squares of the noise of a pair, that the statistic expects.
+// spread is the expected variance of the size of a change, in units of the noise variance of a pair.
 const spread = 10
 
-// most bounds a factor: pairs that are equal to the last digit have no noise to divide by.
+// most bounds a factor: equal pairs have no noise to divide by.
 const most = 1e9
 
-// factor is the Bayes factor against a mean of m.
+// factor returns the Bayes factor against a mean of m.
 func (t *Test) factor(mean, m float64) float64 {
 	n := float64(len(t.diffs))
 	if n < 2 {

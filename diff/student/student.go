@@ -1,17 +1,17 @@
-// Package student is Student's t distribution and the test that all answers to "did it get slower" stand on: whether two
-// levels differ by more than is allowed, given the standard error of their difference. A comparison asks it of two sides
-// of captures or of units, a history of the nights before and behind each place of a series.
+// Package student provides Student's t distribution and the test behind every answer to "did it get slower": whether
+// two levels differ by more than is allowed, given the standard error of their difference. A comparison applies it to
+// two sides of captures or units, a history to the nights before and after a place in a series.
 package student
 
 import "math"
 
-// MaxDF stands for infinity, so that results can be written as JSON. A t distribution with so many degrees of freedom
-// is the normal distribution to nine digits.
+// MaxDF stands for infinity, so that results can be written as JSON. With this many degrees of freedom, a t
+// distribution equals the normal distribution to nine digits.
 const MaxDF = 1e9
 
-// Beyond is the probability that noise alone shows an effect as far beyond tau >= 0, either way, as this one, whose standard
-// error is se with df degrees of freedom (TREAT: McCarthy & Smyth 2009; with tau = 0 the two-sided t test). Values that do
-// not vary, se = 0, leave no doubt.
+// Beyond returns the probability that noise alone shows an effect at least as far beyond tau >= 0, in either direction,
+// given its standard error se with df degrees of freedom (TREAT: McCarthy & Smyth 2009; with tau = 0 the two-sided t
+// test). With se = 0 it is 0 or 1.
 func Beyond(effect, tau, se, df float64) float64 {
 	a := math.Abs(effect)
 	switch {
@@ -23,9 +23,9 @@ func Beyond(effect, tau, se, df float64) float64 {
 	return 1
 }
 
-// Tail is P(T > t) of Student's t distribution with df > 0 degrees of freedom: half the regularised incomplete beta
-// function I(df/(df+t²); df/2, 1/2) for t > 0 (Abramowitz & Stegun 26.7.1), by its continued fraction (26.5.8). From
-// MaxDF on it is the normal distribution.
+// Tail returns P(T > t) for Student's t distribution with df > 0 degrees of freedom: for t > 0 half the regularised
+// incomplete beta function I(df/(df+t²); df/2, 1/2) (Abramowitz & Stegun 26.7.1), by its continued fraction (26.5.8).
+// From MaxDF on it uses the normal distribution.
 func Tail(t, df float64) float64 {
 	switch {
 	case math.IsNaN(t) || !(df > 0):
@@ -39,11 +39,11 @@ func Tail(t, df float64) float64 {
 	case df >= MaxDF:
 		return 0.5 * math.Erfc(t/math.Sqrt2)
 	}
-	// x = df/(df+t²) and y = 1-x, by r = t/√df without overflow for huge t.
+	// x = df/(df+t²) and y = 1-x, computed from r = t/√df to avoid overflow for huge t.
 	r := t / math.Sqrt(df)
 	x, y := 1/(1+r*r), 1/(1+1/(r*r))
 	a := df / 2
-	// x^a √y / B(a, 1/2), with ln x through log1p, so that no digits are lost for large df.
+	// x^a √y / B(a, 1/2), with ln x from log1p, so that large df lose no digits.
 	front := math.Exp(-a*log1pSquare(r)+0.5*math.Log(y)+gammaStep(a)) / math.SqrtPi
 	if x < (a+1)/(a+2.5) {
 		return 0.5 * front * betaFraction(x, a, 0.5) / a
@@ -51,7 +51,7 @@ func Tail(t, df float64) float64 {
 	return 0.5 * (1 - front*betaFraction(y, 0.5, a)*2)
 }
 
-// log1pSquare is ln(1+r²), also where r² is beyond the range of a float.
+// log1pSquare is ln(1+r²), even if r² is beyond the range of a float.
 func log1pSquare(r float64) float64 {
 	if r > 1e150 {
 		return 2 * math.Log(r)
@@ -59,8 +59,8 @@ func log1pSquare(r float64) float64 {
 	return math.Log1p(r * r)
 }
 
-// gammaStep is ln Γ(a+1/2) - ln Γ(a), which loses digits as a difference of two large numbers: from 30 on by its
-// asymptotic series.
+// gammaStep is ln Γ(a+1/2) - ln Γ(a). As a difference of two large numbers it loses digits, so from a = 30 on it uses
+// the asymptotic series.
 func gammaStep(a float64) float64 {
 	if a >= 30 {
 		r := 1 / (a * a)
@@ -101,7 +101,7 @@ func betaFraction(x, a, b float64) float64 {
 	return f
 }
 
-// Quantile is the t for which P(T > t) = q, for 0 < q < 1 and df > 0.
+// Quantile returns the t for which P(T > t) = q, for 0 < q < 1 and df > 0.
 func Quantile(q, df float64) float64 {
 	switch {
 	case !(q > 0 && q < 1) || !(df > 0):
@@ -120,7 +120,7 @@ func Quantile(q, df float64) float64 {
 			return hi
 		}
 	}
-	// The tail falls steadily between lo and hi: halve until no float lies between.
+	// The tail decreases between lo and hi: bisect until no float lies between.
 	for range 200 {
 		mid := lo + (hi-lo)/2
 		if mid <= lo || mid >= hi {
@@ -135,8 +135,8 @@ func Quantile(q, df float64) float64 {
 	return hi
 }
 
-// NormalQuantile is the z for which P(Z > z) = q, for 0 < q < 1.
+// NormalQuantile returns the z for which P(Z > z) = q, for 0 < q < 1.
 func NormalQuantile(q float64) float64 { return math.Sqrt2 * math.Erfcinv(2*q) }
 
-// NormalTail is P(Z > z).
+// NormalTail returns P(Z > z).
 func NormalTail(z float64) float64 { return 0.5 * math.Erfc(z/math.Sqrt2) }

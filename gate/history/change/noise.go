@@ -9,7 +9,7 @@ import (
 
 // Noise describes how nights differ while nothing changes.
 type Noise struct {
-	SD          float64 `json:"sd"`          // of a night about its level, ln; odd nights are clipped to 3.5 typical deviations
+	SD          float64 `json:"sd"`          // of a night about its level, ln; odd ones are clipped to 3.5 typical deviations
 	Correlation float64 `json:"correlation"` // of a night with the next, 0 to below 1
 	Odd         float64 `json:"odd"`         // share of nights more than 3.5 typical deviations off their level, 0 to 1
 	Nights      int     `json:"nights"`      // nights that it was learned from
