@@ -195,6 +195,7 @@ func finish(in *kit.Input, others []*workunit.Result, opt *Options) (*Result, er
 	details := outs.Into(r)
 	r.Environment.Clocks = clocks(r)
 	citeKept(r)
+	report.Complete(r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
 	}
@@ -257,10 +258,15 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 	t.DropCallIDs()
 	whole := layOut(span)
 	in.Timeline = whole
-	search := workunit.NewSearch(&workunit.Input{
-		Trace: t, Calls: in.Calls, Timeline: whole, Kinds: in.Kinds, Spec: tags.unit, Range: opt.Range, Marked: tags.isUnit,
-		MappedPhase: tags.mapped(),
-	})
+	var search *workunit.Search
+	parallel.Do(
+		func() { in.GraphAhead(whole) },
+		func() {
+			search = workunit.NewSearch(&workunit.Input{
+				Trace: t, Calls: in.Calls, Timeline: whole, Kinds: in.Kinds, Spec: tags.unit, Range: opt.Range,
+				Marked: tags.isUnit, MappedPhase: tags.mapped(),
+			})
+		})
 	var others []*workunit.Result
 	var err error
 	parallel.Do(
@@ -275,20 +281,16 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, []*workuni
 		in.Timeline = layOut(in.Span)
 		in.Units.Narrow(in.Span)
 	}
-	parallel.Do(
-		func() { in.GraphAhead(whole) },
-		func() {
-			if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
-				in.NVTX = timeline.Attribute(t, in.Calls, in.Contexts, in.Span)
-			}
-			if span, ok := steadyPart(in); ok {
-				in.Steady = in.With(in.Units)
-				in.Steady.Whole = in
-				in.Steady.Span, in.Steady.Host = span, span
-				in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
-				in.Steady.Timeline = layOut(span)
-			}
-		})
+	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
+		in.NVTX = timeline.Attribute(t, in.Calls, in.Contexts, in.Span)
+	}
+	if span, ok := steadyPart(in); ok {
+		in.Steady = in.With(in.Units)
+		in.Steady.Whole = in
+		in.Steady.Span, in.Steady.Host = span, span
+		in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
+		in.Steady.Timeline = layOut(span)
+	}
 	return in, others, nil
 }
 

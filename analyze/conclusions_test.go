@@ -25,7 +25,7 @@ func TestConclusionsOfRealTraces(t *testing.T) {
 		"nsysai_mfu_2gpu_before":  {"`flash_fwd.* takes 45\\.\\d % of the step", "", "ncclDev"},
 		"nsysai_mfu_2gpu_after":   {"`flash_fwd.* takes 40\\.\\d % of the step", "cudaStreamSynchronize", "ncclDev"},
 	} {
-		r := runReport(t, filepath.Join(dir, name+".sqlite"), Options{})
+		r := reportOnce(t, filepath.Join(dir, name+".sqlite"))
 		var said []string
 		for i := range r.Findings[:min(3, len(r.Findings))] {
 			f := &r.Findings[i]
@@ -86,7 +86,7 @@ func TestFiguresOfFindings(t *testing.T) {
 	more, _ := filepath.Glob(filepath.Join("..", "testdata", "*.sqlite"))
 	high, off, twice, unnamed, named := 0, 0, 0, 0, 0
 	for _, path := range append(paths, more...) {
-		r := runReport(t, path, Options{})
+		r := reportOnce(t, path)
 		var claimed, idle float64 // shares of the judged time
 		first := r.Findings[:min(3, len(r.Findings))]
 		for i := range first {

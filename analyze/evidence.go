@@ -73,7 +73,7 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 }
 
 const (
-	noTraceUnit   = "no trace was given, and what one step costs is for a trace to say"
+	noTraceUnit   = "no trace was given; only a trace shows the cost of one step"
 	noTraceWindow = "no trace was given: the report is of the evidence alone"
 )
 

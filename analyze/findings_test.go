@@ -21,7 +21,7 @@ func TestFindingsOfRealTraces(t *testing.T) {
 	}
 	var b strings.Builder
 	for _, path := range paths {
-		r := runReport(t, path, Options{})
+		r := reportOnce(t, path)
 		fmt.Fprintf(&b, "%s\n", strings.TrimSuffix(filepath.Base(path), ".sqlite"))
 		if len(r.Warnings) > 0 {
 			fmt.Fprintf(&b, "  first warning: %s\n", r.Warnings[0].Code)

@@ -33,7 +33,7 @@ func TestHeadSentences(t *testing.T) {
 	}
 	n, wrong := 0, 0
 	for _, path := range paths {
-		h := &head{Report: runReport(t, path, Options{})}
+		h := &head{Report: reportOnce(t, path)}
 		h.answer()
 		for i := range h.Findings[:min(3, len(h.Findings))] {
 			h.finding(&h.Findings[i])

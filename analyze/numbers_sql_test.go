@@ -25,7 +25,7 @@ func TestNumbersBySQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &sqlNumbers{t: t, path: filepath.Base(path), db: db, r: runReport(t, path, Options{}), compared: &compared}
+		x := &sqlNumbers{t: t, path: filepath.Base(path), db: db, r: reportOnce(t, path), compared: &compared}
 		x.load()
 		x.blocked()
 		x.kernels("", x.r.Window.Start, x.r.Window.End)

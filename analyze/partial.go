@@ -21,7 +21,7 @@ import (
 // alone has nothing to merge. The options Top and AllRows have no effect: what is merged has to be whole.
 func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, error) {
 	if len(opt.Evidence) > 0 || IsEvidence(path) {
-		return nil, errors.Join(ErrOptions, errors.New("a partial is of a trace: evidence beside it belongs into the report of the run"))
+		return nil, errors.Join(ErrOptions, errors.New("a partial is made from a trace; give evidence to the report of the run"))
 	}
 	opt.Top = math.MaxInt32
 	c := &merge.Capture{}

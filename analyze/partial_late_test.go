@@ -60,7 +60,7 @@ func TestTheCallThatMakesARankLateIsNamed(t *testing.T) {
 	if m := r.Find("rank.last_ratio", report.Labels{"rank": "1"}); m == nil || *m.Value != 1 || m.N != 40 {
 		t.Errorf("it came last in %+v", m)
 	}
-	const want = "Rank 1 holds up 0, 2: its host is in pthread_cond_wait before AllReduce #1, 48 ms in 40 of 40; it arrives last in 100 % of collectives"
+	const want = "Rank 1 holds up ranks 0, 2: its host is in pthread_cond_wait before AllReduce #1, 48 ms in 40 of 40; it arrives last in 100 % of collectives"
 	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
 	if at < 0 || r.Findings[at].Title != want {
 		t.Errorf("%+v", r.Findings)
@@ -171,7 +171,7 @@ func TestALateRootIsNamed(t *testing.T) {
 		parts = append(parts, partialOf(t, ring(rank).WriteTB(t)))
 	}
 	r := mergeReport(t, merge.Options{}, parts...)
-	want := regexp.MustCompile(`^Rank 0 holds up 1: cudaMemcpy before Broadcast #\d+, 8\.\d+ ms in 20 of 20`)
+	want := regexp.MustCompile(`^Rank 0 holds up rank 1: cudaMemcpy before Broadcast #\d+, 8\.\d+ ms in 20 of 20`)
 	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
 	if at < 0 || !want.MatchString(r.Findings[at].Title) {
 		t.Errorf("%+v", r.Findings)
@@ -216,7 +216,7 @@ func TestTheLateStageOfAPipelineIsNamed(t *testing.T) {
 		parts = append(parts, partialOf(t, stage(rank).WriteTB(t)))
 	}
 	r := mergeReport(t, merge.Options{}, parts...)
-	want := regexp.MustCompile(`^Rank 0 holds up 1, 2: its host is in read before Recv #\d+, 5\d\.?\d* ms in (29|30) of 30$`)
+	want := regexp.MustCompile(`^Rank 0 holds up ranks 1, 2: its host is in read before Recv #\d+, 5\d\.?\d* ms in (29|30) of 30$`)
 	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
 	if at < 0 || !want.MatchString(r.Findings[at].Title) {
 		t.Errorf("%+v", r.Findings)
@@ -265,9 +265,36 @@ func TestARootIsTranslated(t *testing.T) {
 		parts = append(parts, partialOf(t, b.WriteTB(t)))
 	}
 	r := mergeReport(t, merge.Options{}, parts...)
-	const want = "Rank 1 holds up 2: cudaMemcpy before Broadcast #"
+	const want = "Rank 1 holds up rank 2: cudaMemcpy before Broadcast #"
 	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
 	if at < 0 || !strings.HasPrefix(r.Findings[at].Title, want) || !strings.Contains(r.Findings[at].Title, "10 ms in 20 of 20") {
 		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// Of a run that nothing says the size of, the ranks below the highest that were not captured are named: 2 of 0, 1 and 3.
+// The table of ranks gives the cause that the finding gives.
+func TestAMissingRankIsNamedWithoutTheSizeOfTheRun(t *testing.T) {
+	var parts [][]byte
+	for _, rank := range []int{0, 1, 3} {
+		path := filepath.Join(t.TempDir(), fmt.Sprintf("rank%d.sqlite", rank))
+		if err := lateRank(rank, rank == 1).Write(path); err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, partialOf(t, path))
+		_ = os.Remove(path)
+	}
+	r := mergeReport(t, merge.Options{Rank: regexp.MustCompile(`rank(\d+)`)}, parts...)
+	at := slices.IndexFunc(r.Warnings, func(w report.Warning) bool { return w.Code == "missing_ranks" })
+	if at < 0 || !strings.HasPrefix(r.Warnings[at].Text, "No capture of rank 2 was merged, perhaps of more") {
+		t.Errorf("the warnings are %+v", r.Warnings)
+	}
+	if m := r.Find("ranks.missing", nil); m == nil || m.Value != nil {
+		t.Errorf("how many are missing is %+v, but nothing says it", m)
+	}
+	of := report.NewIndex(r)
+	ranks, chains := of.Table("ranks", "ranks"), of.Table("ranks", "rank_chains")
+	if chains.Len() == 0 || chains.Str(0, "rank") != "1" || ranks.Str(1, "because") != chains.Str(0, "because") {
+		t.Errorf("ranks say %q", ranks.Str(1, "because"))
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
-var partials = flag.Int("partials", 60, "partials that TestManyPartials merges; the claims are about 1000 and 10000")
+var partials = flag.Int("partials", 20, "partials that TestManyPartials merges; the claims are about 1000 and 10000")
 var kept = flag.String("kept", "", "folder that keeps the partials of TestManyPartials; where it has them they are merged, and none is made")
 var communicators = flag.Int("communicators", 1, "communicators that each rank of TestManyPartials is in")
 

@@ -195,23 +195,24 @@ func TestKernelsOfSeveralGPUsNameNone(t *testing.T) {
 	column := func(table *report.Table, id string) int {
 		return slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.ID == id })
 	}
-	on := map[report.Cell][]report.Cell{}
+	on := map[string][]report.Cell{}
 	per := tableOf(r, "kernels", "kernels_per_device")
 	for _, row := range per.Rows {
-		name := row[column(per, "kernel_name")]
+		name, _ := row[column(per, "kernel_name")].Str()
 		on[name] = append(on[name], row[column(per, "device_id")])
 	}
 	all := tableOf(r, "kernels", "kernels")
 	several := 0
 	for _, row := range all.Rows {
-		gpus, got := on[row[column(all, "kernel_name")]], row[column(all, "device_id")]
+		name, _ := row[column(all, "kernel_name")].Str()
+		gpus, got := on[name], row[column(all, "device_id")]
 		want := report.Null
 		if len(gpus) == 1 {
 			want = gpus[0]
 		} else {
 			several++
 		}
-		if got != want {
+		if !got.Equal(want) {
 			t.Errorf("%v ran on %v, and is said to have run on %v", row[0], gpus, got)
 		}
 	}
@@ -361,7 +362,19 @@ func TestRealRanks(t *testing.T) {
 		}
 	}
 	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
-	if at < 0 || r.Findings[at].Title != "Rank 3 holds up 6: a slow SendRecv (no captured rank came late to it) before AllReduce #1001, 467.7 ms in 957 of 1001; it arrives last in 95.6 % of collectives" {
+	if at < 0 || r.Findings[at].Title != "Rank 3 holds up rank 6: a slow SendRecv (no captured rank came late to it) before AllReduce #1001, 467.7 ms in 957 of 1001; it arrives last in 95.6 % of collectives" {
 		t.Errorf("%+v", r.Findings)
+	}
+	if advice := strings.Join(r.Findings[at].Advice, " "); !strings.Contains(advice, "at 10.953695 s on its timeline in Nsight Systems") ||
+		!strings.Contains(advice, "a slow link (nvidia-smi topo -m") || strings.Contains(advice, "NUMA") {
+		t.Errorf("the advice is %s", advice)
+	}
+	table := report.NewIndex(r).Table("ranks", "ranks")
+	if rank, because := table.Str(1, "rank"), table.Str(1, "because"); rank != "3" || because != "transfer in SendRecv" {
+		t.Errorf("rank %s is late because of %s", rank, because)
+	}
+	missing := slices.IndexFunc(r.Warnings, func(w report.Warning) bool { return w.Code == "missing_ranks" })
+	if missing < 0 || !strings.HasPrefix(r.Warnings[missing].Text, "No capture of ranks 0, 1, 5 was merged, perhaps of more") {
+		t.Errorf("the warnings are %+v", r.Warnings)
 	}
 }

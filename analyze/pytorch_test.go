@@ -29,7 +29,7 @@ func TestPyTorchCounts(t *testing.T) {
 		}
 		files++
 		t.Run(f[0], func(t *testing.T) {
-			r := runReport(t, shared(t, "kineto", f[0]+".json.gz"), Options{})
+			r := reportOnce(t, shared(t, "kineto", f[0]+".json.gz"))
 			sum := func(id string) int64 {
 				var sum float64
 				for i := range r.Metrics {

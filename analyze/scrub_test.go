@@ -64,7 +64,7 @@ func forgetUnread(r *report.Report) {
 		for k := range r.Sections[i].Tables {
 			t := &r.Sections[i].Tables[k]
 			if t.ID == "tables" {
-				t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Cell) bool { return row[1] == report.S("not read") })
+				t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Cell) bool { return row[1].Equal(report.S("not read")) })
 				t.TotalRows = int64(len(t.Rows))
 			}
 		}

@@ -20,8 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden holds what each section says of the serving trace, with the evidence of testdata/evidence, to testdata/ID/serving.golden of its family: its status, its findings
-// and warnings, its metrics and its tables. Read a change before you accept it.
+// TestGolden compares each section of the serving trace, with the evidence of testdata/evidence, with
+// testdata/ID/serving.golden of its family: its status, findings, warnings, metrics and tables. Read a change before you
+// accept it.
 func TestGolden(t *testing.T) {
 	testdata := filepath.FromSlash("../testdata/")
 	opt := analyze.Options{GPUPrice: 2.5}

@@ -32,6 +32,19 @@ func runReport(tb testing.TB, path string, opt Options) *report.Report {
 	return res.Report
 }
 
+// once are the reports of reportOnce.
+var once = map[string]*report.Report{}
+
+// reportOnce is the report of a capture as it is, for tests that only read it: each capture is analysed once.
+func reportOnce(tb testing.TB, path string) *report.Report {
+	tb.Helper()
+	path = filepath.Clean(path)
+	if once[path] == nil {
+		once[path] = runReport(tb, path, Options{})
+	}
+	return once[path]
+}
+
 // truth is one line of expected/numbers.jsonl.
 type truth struct {
 	Trace       string                     `json:"trace"`

@@ -211,8 +211,8 @@ func TestGraphLeavesOneLaunch(t *testing.T) {
 
 func TestWhatIfErrors(t *testing.T) {
 	for _, c := range [][3]string{
-		{"speedup", "category:gemm", "say by how much"}, {"speedup", "category:gemm=0x", "no factor above 0"},
-		{"speedup", "category:gemm=NaN", "no factor above 0"}, {"speedup", "gemm=2x", "say of what"},
+		{"speedup", "category:gemm", "say by how much"}, {"speedup", "category:gemm=0x", "not a factor above 0"},
+		{"speedup", "category:gemm=NaN", "not a factor above 0"}, {"speedup", "gemm=2x", "say of what"},
 		{"remove", "kernels:*", "say of what"}, {"remove", "kernel:", "pattern is empty"}, {"remove", "category:gem", "no category"},
 		{"overlap", "copies", "only comm"}, {"no-sync", "", "pattern is empty"},
 	} {

@@ -31,7 +31,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, pairing.OverlapNeeded
 	text := map[policy.NoBase]string{policy.NotNamed: "no baseline: none was named",
 		policy.NeverMade: "no baseline (first run): there can be none yet",
-		policy.Lost:      "no baseline: the one that was asked for is not there"}[opt.NoBase]
+		policy.Lost:      "no baseline: the requested one does not exist"}[opt.NoBase]
 	if n := opt.Policy.Changes(); n > 0 {
 		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", wording.Count(n, "rule"))
 	}

@@ -72,7 +72,7 @@ func alike(captures []*side.Capture) error {
 			switch {
 			case sameCapture(other, x):
 				reason = comparison.Reason{Code: comparison.SameCapture, Text: fmt.Sprintf(
-					"captures %d and %d are one and the same, and copies of a capture do not show how much captures differ",
+					"captures %d and %d are the same capture, and copies do not show how much captures differ",
 					k+1, i+1)}
 			case oneSession(other, x):
 				reason = comparison.Reason{Code: comparison.OneSession, Text: fmt.Sprintf("captures %d and %d are windows of one "+

@@ -20,7 +20,7 @@ func collapse(c *comparison.Comparison, name string, captures []*side.Capture) [
 				name, other.Report.Trace.Name, x.Report.Trace.Name, text)})
 		}
 		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return copied(k, x) }); at >= 0 {
-			warn(comparison.SameCapture, "one and the same capture, which counts once", kept[at])
+			warn(comparison.SameCapture, "the same capture, which counts once", kept[at])
 			continue
 		}
 		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return oneSession(k, x) }); at >= 0 {
@@ -135,7 +135,7 @@ func overhead(c *comparison.Comparison, most float64, base, head []*side.Capture
 			switch o := x.Report.Capture.Overhead; {
 			case o == nil && !x.EvidenceOnly():
 				c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.HighOverhead,
-					Text: name + ": nobody measured what profiling cost, of which the policy allows " + unit.Percent(most) +
+					Text: name + ": the cost of profiling was not measured, and the policy allows " + unit.Percent(most) +
 						": capture with --overhead"})
 			case o != nil && o.Ratio > most:
 				c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.HighOverhead,

@@ -44,20 +44,18 @@ func TestHardFieldsMustBeEqual(t *testing.T) {
 	}
 }
 
-// Reports state of a load what was asked and, last, its hash; older ones the hash alone. Both are the same load.
+// A load is what was asked and, last, its hash: another hash is another load.
 func TestLoadsByTheirHash(t *testing.T) {
 	text := func(hash string) *string {
 		s := "completions; mixed prompts; rate unlimited; concurrency 8; 40 requests; no limit of time; seed 1; fingerprint " + hash
 		return &s
 	}
 	const hash, other = "7d4f00c1aa26e9b3", "00c1aa26e9b37d4f"
-	bare := hash
 	for _, c := range []struct {
 		base, head *string
 		comparable bool
 	}{
-		{&bare, text(hash), true}, {text(hash), &bare, true}, {text(hash), text(hash), true},
-		{&bare, text(other), false}, {text(hash), text(other), false},
+		{text(hash), text(hash), true}, {text(hash), text(other), false},
 	} {
 		a, b := engineReport(t, engine{}), engineReport(t, engine{seed: 3})
 		a.Environment.Load, b.Environment.Load = c.base, c.head

@@ -133,7 +133,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	both.NameKernels()
-	rules.All(x.noise, opt.Today)
+	rules.All(x.noise, x.onlyNames, opt.Today)
 	if len(opt.Study) > 0 {
 		x.unjudge()
 	}
@@ -151,6 +151,13 @@ type comparer struct {
 	Base, Head *side.Side // of the kind of unit that is attributed, once it is chosen
 	sides      *pairing.Sides
 	noise      *noise.Decider
+}
+
+// onlyNames reports whether the kernels that one side lacks are those that the other side lacks, under other names.
+func (x *comparer) onlyNames() bool {
+	base, _ := x.Base.Merged()
+	head, _ := x.Head.Merged()
+	return pairing.OnlyNames(base, head)
 }
 
 func (x *comparer) parts() *breakdown.Parts {

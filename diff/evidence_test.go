@@ -194,7 +194,7 @@ func printedPolicy(t *testing.T) *policy.Policy {
 	}
 	var known []policy.MetricFacts
 	for _, m := range analyze.Metrics() {
-		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
+		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Stats: m.Stats, Labels: m.Labels})
 	}
 	p, err := policy.Read(strings.NewReader(strings.ReplaceAll(text, "\n  ", "\n")), known)
 	if err != nil {
@@ -310,7 +310,7 @@ func TestEvidenceOfOtherKinds(t *testing.T) {
 func TestEvidenceRulesAreValid(t *testing.T) {
 	var known []policy.MetricFacts
 	for _, m := range analyze.Metrics() {
-		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
+		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Stats: m.Stats, Labels: m.Labels})
 	}
 	var rules []policy.Rule
 	for _, r := range policy.Default().ForEvidence().Rules {

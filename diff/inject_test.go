@@ -76,7 +76,7 @@ func TestInjectedCommonMode(t *testing.T) {
 	c := injected(t, engine{}, engine{all: 1.04})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 25_240)
 	says(t, c, "all kernels slower, by +4.0 %", "clocks")
-	says(t, c, "3 captures a side would tell: explain capture --pair --until-decided BASE HEAD")
+	says(t, c, "3 captures a side would settle it: explain capture --pair --until-decided BASE HEAD")
 	if text := diffdoc.Comment(c, diffdoc.CommentOptions{}); !strings.Contains(text, "--until-decided") {
 		t.Errorf("the comment does not say what would tell:\n%s", text)
 	}
@@ -120,7 +120,7 @@ func TestInjectedHostGap(t *testing.T) {
 			t.Errorf("%v is blamed: %s", c.Kernels[i].BaseName, c.Kernels[i].Why)
 		}
 	}
-	says(t, c, "+43.1 % slower, 696.7 → 996.7 µs per step: +300 µs host slower between calls, GPU idle before the next step; GPU compute unchanged")
+	says(t, c, "+43.1 % slower, 696.7 → 996.7 µs per step, mean: +300 µs host slower between calls, GPU idle before the next step; GPU compute unchanged")
 }
 
 // The host waits 300 µs longer before every step, in a call that the capture names, and 20 µs it runs. The change of host

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -32,11 +33,12 @@ var mutationLimits = map[string][3]mutantLimit{
 }
 
 func TestMutations(t *testing.T) {
-	var subjects []*subject
-	perCell, step, cleanRuns, which := 1, 3, 1, 0 // 3 and 7: all sizes and numbers of captures come up
+	var subjects, clean []*subject                                // clean are those of harmless edits
+	perCell, step, cleanRuns, which := 1, longtest.N(13, 3), 1, 0 // 3, 7 and 13: all sizes and numbers of captures come up
 	switch *mutations {
 	case "sample":
 		subjects = syntheticSubjects(t)
+		clean = longtest.Some(subjects, 3)
 	case "all":
 		subjects = syntheticSubjects(t)
 		perCell, step, cleanRuns, which = 2, 1, 7, 1
@@ -47,6 +49,9 @@ func TestMutations(t *testing.T) {
 		step, which = 7, 2
 	default:
 		t.Fatalf("-mutations %s", *mutations)
+	}
+	if clean == nil {
+		clean = subjects
 	}
 	tallies := &tallies{}
 	impossible := 0
@@ -66,7 +71,7 @@ func TestMutations(t *testing.T) {
 		givenStrength(t, s, tallies)
 	}
 	for _, cl := range harmlessEdits() {
-		for n, s := range subjects {
+		for n, s := range clean {
 			for r := range cleanRuns {
 				for _, captures := range []int{1, 3} {
 					if cl.exact && captures > 1 {
@@ -151,7 +156,7 @@ func TestUnitMutants(t *testing.T) {
 	}
 	for which, list := range [2]func() []source{
 		func() (list []source) {
-			for _, r := range mutant.Recipes() {
+			for _, r := range longtest.Some(mutant.Recipes(), 3) {
 				c, err := r.Capture(t.TempDir(), 1)
 				if err != nil {
 					t.Fatal(err)
@@ -161,7 +166,7 @@ func TestUnitMutants(t *testing.T) {
 			return list
 		},
 		func() (list []source) {
-			for _, name := range append(slices.Clone(steadyCaptures), "nsysai_mfu_2gpu_after", "rodinia_report3_native", "cs336zx_2_7B", "nsysai_healthy_1pct") {
+			for _, name := range longtest.Some(append(slices.Clone(steadyCaptures), "nsysai_mfu_2gpu_after", "rodinia_report3_native", "cs336zx_2_7B", "nsysai_healthy_1pct"), 2) {
 				if c := realCapture(t, name); c != nil {
 					list = append(list, source{name, c})
 				}

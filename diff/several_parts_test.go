@@ -153,6 +153,33 @@ func TestMoreLaunchesOfAStepThatItsPartsMakeFaster(t *testing.T) {
 	}
 }
 
+// Two kernels have one name, at equal time: it says that the name is new, and there is nothing to look at, both ways. Where
+// one of them takes 30 % longer it fails.
+func TestTwoKernelsOfOneNewNameAreNothingToLookAt(t *testing.T) {
+	checked := 0
+	for _, s := range shortSubjects(t) {
+		names := biggest(s.base[0])
+		if len(names) < 3 {
+			continue // all of its work has other names: not comparable
+		}
+		checked++
+		both := mutant.Both(mutant.Rename(names[0], "another_kernel"), mutant.Rename(names[1], "another_kernel"))
+		head := s.head(t, "two renamed", []mutant.Edit{both})
+		for _, c := range []*comparison.Comparison{tried(t, s.name, s.base[0], head), tried(t, s.name+" back", head, s.base[0])} {
+			if c.Verdict != comparison.Pass {
+				t.Errorf("%s: %s: %s", s.name, c.Verdict, c.Cause)
+			}
+		}
+		slower := s.head(t, "two renamed, slower", []mutant.Edit{mutant.ScaleKernels(mutant.On{}, names[0], 1.3), both})
+		if c := tried(t, s.name, s.base[0], slower); c.Verdict != comparison.Fail {
+			t.Errorf("%s, slower: %s: %s", s.name, c.Verdict, c.Cause)
+		}
+	}
+	if checked == 0 {
+		t.Error("no capture has three kernels")
+	}
+}
+
 // The largest kernel has another name, at equal time in its place: one row that says so, and nothing to look at. That it takes
 // 30 % longer, or that kernels are new beside it, fails as under its old name.
 func TestARenamedKernelIsNothingToLookAt(t *testing.T) {
@@ -168,6 +195,11 @@ func TestARenamedKernelIsNothingToLookAt(t *testing.T) {
 			}
 			if rows++; k.BaseName == nil || k.Delta != 0 || !strings.HasPrefix(k.Note, "renamed") {
 				t.Errorf("%s: %+v", s.name, k)
+			}
+		}
+		for _, p := range c.Parts { // of the family that the kernel left, or of both names
+			if p.Kind == report.PartCompute && (p.Delta != 0 || p.Base != p.Head || p.Class != comparison.Same || strings.HasPrefix(p.Name, "triton-jit")) {
+				t.Errorf("%s: %+v", s.name, p)
 			}
 		}
 		if c.Verdict != comparison.Pass || rows != 1 || !strings.Contains(c.Cause, "a kernel was renamed") {

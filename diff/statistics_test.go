@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/difftest"
@@ -108,7 +109,7 @@ func each(n int, mean float64, seed uint64, factors ...float64) (list []*report.
 // calibration shows that p90 hardly differs, +4 % of it fails, which the assumed floor of 5 % does not let it.
 func TestA1CalibrationRulesEveryNumber(t *testing.T) {
 	var captures []*report.Report
-	for i, slow := range []float64{1.2, 1.5, 1.35, 1.9, 1.7} {
+	for i, slow := range longtest.Some([]float64{1.2, 1.5, 1.35, 1.9, 1.7}, 3) {
 		rng := rand.New(rand.NewPCG(uint64(i), 7))
 		times := noisy(rng, 600, 10e6, 0.005)
 		for k := 25; k < len(times); k += 50 {

@@ -255,3 +255,38 @@ func TestATrainingStepIsNoDecode(t *testing.T) {
 		t.Errorf("unit %s: %s", r.Unit.Name, r.Unit.Why)
 	}
 }
+
+// TestDriftOfAProgramWithoutItsFirstStep: 60 steps of a program become shorter by a third as it goes on, and all are 30 %
+// longer on the head. Its first step takes so long there that it is warm-up and left out. Both captures hold the whole
+// program, so that the others are compared with those of their place: the drift is part of the work.
+func TestDriftOfAProgramWithoutItsFirstStep(t *testing.T) {
+	trace := func(slower float64, first int64) *report.Report {
+		b := tracetest.New()
+		th := b.Process(100, "python").Thread(100, "python")
+		at := int64(1_000_000)
+		for i := range int64(60) {
+			own := int64(slower * float64(60_000-i*400))
+			if i == 0 {
+				own += first
+			}
+			for k := range int64(4) {
+				th.Launch(fmt.Sprintf("kernel%d", k), at-900, at-500, tracetest.Kernel{Start: at, End: at + own})
+				at += own + 1000
+			}
+		}
+		return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+	}
+	base, same, slow := trace(1, 0), trace(1, 200_000), trace(1.3, 200_000)
+	if n := slow.Unit.Trimmed.Warmup; n != 1 {
+		t.Fatalf("%d units of warm-up", n)
+	}
+	if c := ofReports(t, base, slow); c.Verdict != comparison.Fail {
+		t.Errorf("%s: %s %v", c.Verdict, c.Cause, c.Reasons)
+	}
+	if c := ofReports(t, slow, base); c.Verdict != comparison.Pass || c.Answer.Direction != comparison.Faster {
+		t.Errorf("back: %s: %s %v", c.Verdict, c.Cause, c.Reasons)
+	}
+	if c := ofReports(t, base, same); c.Verdict != comparison.Pass {
+		t.Errorf("the same: %s: %s %v", c.Verdict, c.Cause, c.Reasons)
+	}
+}

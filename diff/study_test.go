@@ -110,12 +110,12 @@ func TestStudySaysWhatIsUnknown(t *testing.T) {
 		base, head *string
 		want       string
 	}{
-		{"engine", nil, nil, "engine (not known of either side: explain report --server-log reads it)"},
-		{"engine", text("vLLM 0.9.1"), nil, "engine (not known of the head: explain report --server-log reads it)"},
-		{"engine", nil, text("vLLM 0.9.1"), "engine (not known of the base: explain report --server-log reads it)"},
+		{"engine", nil, nil, "engine (unknown on both sides, not checked: explain report --server-log reads it)"},
+		{"engine", text("vLLM 0.9.1"), nil, "engine (unknown on the head, not checked: explain report --server-log reads it)"},
+		{"engine", nil, text("vLLM 0.9.1"), "engine (unknown on the base, not checked: explain report --server-log reads it)"},
 		{"engine", text("vLLM 0.9.1"), text("vLLM 0.9.1"), "engine (the same on both sides: vLLM 0.9.1)"},
 		{"engine", text("vLLM 0.9.1"), text("vLLM 0.10.0"), "engine"},
-		{"dtype", nil, nil, "dtype (not known of either side)"},
+		{"dtype", nil, nil, "dtype (unknown on both sides, not checked)"},
 		{"batch", nil, nil, "batch"},
 	} {
 		base, head := studied(1, 16, 2e6, gemm), studied(1, 16, 1e6, gemm)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/diffdoc"
@@ -50,7 +51,7 @@ func TestSuggestedWaiversWork(t *testing.T) {
 	suggested := regexp.MustCompile("`(- \\{rule: [^`]*\\})`")
 	rng := rand.New(rand.NewPCG(35, 9))
 	lines, kinds := 0, map[string]int{}
-	for n := range 100 {
+	for n := range longtest.N(40, 100) {
 		head := map[string]float64{"gemm": 4, "attention": 2}
 		if rng.IntN(2) == 0 {
 			head["gemm"] += float64(1 + rng.IntN(2))
@@ -91,7 +92,7 @@ func TestSuggestedWaiversWork(t *testing.T) {
 			t.Fatalf("draw %d: %s with\n%s\n%s", n, again.Verdict, waived, gatesOf(again))
 		}
 	}
-	if lines < 60 || len(kinds) < 8 {
+	if lines < longtest.N(20, 60) || len(kinds) < 8 {
 		t.Errorf("%d lines, for %v: too few", lines, kinds)
 	}
 }

@@ -57,7 +57,7 @@ func (l *Pins) at() (ref string, here bool, err error) {
 	}
 	if change && ref == "" {
 		return "", false, UnreadError{fmt.Errorf(
-			"GitHub does not say what the base of the change is, and by the change's own files nothing is judged")}
+			"GitHub does not say what the base of the change is; the change's own files do not count, so nothing is judged")}
 	}
 	return ref, ref == "" || ref == HeadRef, nil
 }
@@ -79,8 +79,8 @@ func (l *Pins) Read(ctx context.Context, what, path string) (*Pinned, error) {
 	}
 	p.Ref = ref
 	if p.Data, err = readAt(ctx, s, path, ref); err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, UnreadError{fmt.Errorf("the %s %s cannot be read at the base %s, and by the change's own nothing is "+
-			"judged: %w", what, p.Name, ShortRef(ref), err)}
+		return nil, UnreadError{fmt.Errorf("the %s %s cannot be read at the base %s; the change's own does not count, "+
+			"so nothing is judged: %w", what, p.Name, ShortRef(ref), err)}
 	}
 	now, err := readHere(ctx, s, path)
 	p.changed = err == nil && !bytes.Equal(now, p.Data)

@@ -36,9 +36,6 @@ type SessionOptions struct {
 	Status string // name of a commit status to set on the head; empty: none
 }
 
-// usualFolder reports whether a folder has one of the two usual names.
-func usualFolder(name string) bool { return name == "explain" || name == "gate" }
-
 // Session is what one step of a workflow does at GitHub, from the event that started it to the outputs that it leaves.
 // The order is Open, Connect, then whatever the command needs, and Tell, or Fail and TellError, at the end.
 //
@@ -73,7 +70,7 @@ func Open(o SessionOptions) (*Session, error) {
 	if s.key == "" {
 		s.Title = legName(o.Getenv("EXPLAIN_MATRIX"))
 		parts := []string{run.Workflow, run.Job, s.Title, run.Step}
-		if !usualFolder(o.Folder) {
+		if o.Folder != "explain" && o.Folder != "gate" {
 			parts = append(parts, o.Folder)
 		}
 		s.key = strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "-")
@@ -288,7 +285,7 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 	})
 	if len(files) == 0 {
 		return nil, fmt.Errorf("artifact %s of run %d holds no report.json: a comparison that the change made itself is "+
-			"not believed", artifact, run)
+			"not trusted", artifact, run)
 	}
 	return files, nil
 }

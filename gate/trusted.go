@@ -29,7 +29,8 @@ func (r *Run) CheckTrusted() error {
 	case r.Event == "pull_request_target" && r.Pull != nil:
 		theirs = []string{r.Pull.HeadSHA, r.Pull.MergeSHA}
 	case r.Event == "pull_request_target":
-		return errors.New("pull_request_target without a pull request in its payload: it cannot be told whether the checkout is the base branch's")
+		return errors.New("pull_request_target without a pull request in its payload: it is unknown whether the checkout " +
+			"is the base branch's")
 	case r.Event == "workflow_run" && r.Trigger != nil && !strings.EqualFold(r.Trigger.HeadRepo, r.Repository):
 		theirs = []string{r.Trigger.HeadSHA}
 	default:
@@ -71,7 +72,8 @@ func (r *Run) CheckTrusted() error {
 }
 
 func (r *Run) untrusted(where string) error {
-	return fmt.Errorf("refused: %s runs with a token that can write, and %s is or was a checkout of the pull request (or cannot be told from one), "+
+	return fmt.Errorf("refused: %s runs with a token that can write, and %s is or was a checkout of the pull request "+
+		"(or cannot be distinguished from one), "+
 		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain gate comment) that checks nothing out", r.Event, where)
 }
 

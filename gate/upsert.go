@@ -49,8 +49,7 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	if number < 1 {
 		return posted{Action: commentSilent, Reason: "no comment: the event is not about a pull request"}
 	}
-	u := &upsert{c: c, number: number, want: w, limit: CommentLimit,
-		marker: marker{CleanKey(w.Key), w.Stamp}}
+	u := &upsert{c: c, number: number, want: w, limit: CommentLimit, marker: marker{CleanKey(w.Key), w.Stamp}}
 	// If somebody deletes the comment between the list and the edit, search once more.
 	for try := 1; ; try++ {
 		mine, err := u.list(ctx)

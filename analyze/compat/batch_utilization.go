@@ -35,9 +35,9 @@ var BatchUtilization = kit.Section{
 		report.Define("batch.waiting_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 			"share of batches at which some request waited"),
 		report.Define("batch.max_num_seqs", report.Count, report.None, report.Exact, report.Level, report.Leave,
-			"the scheduler's limit of sequences; unknown where rows disagree"),
+			"the scheduler's limit of sequences; unknown if rows disagree"),
 		report.Define("batch.max_num_tokens", report.Count, report.None, report.Exact, report.Level, report.Leave,
-			"the scheduler's limit of tokens; unknown where rows disagree"),
+			"the scheduler's limit of tokens; unknown if rows disagree"),
 	},
 	Tables: []report.Table{
 		{ID: "batches", Title: "Batches by phase", File: "batches.csv", Merge: report.Leave, Columns: []report.Column{
@@ -125,7 +125,7 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 	out.Metric("batch.max_num_seqs", nil, floatOf(b.MaxSeqs.Value()))
 	out.Metric("batch.max_num_tokens", nil, floatOf(b.MaxTokens.Value()))
 	if tokens == nil {
-		out.Status(report.Partial, "no row states the scheduler's limit, so that no utilisation is known")
+		out.Status(report.Partial, "no row states the scheduler's limit: utilisation is unknown")
 	}
 	filesTogether(out, d, name)
 	linesChart(out, "batch_utilization", "Batch utilisation over time", report.Ratio,
@@ -142,7 +142,8 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 		case mean < batchLow:
 			out.Find("batches_small", evidence,
 				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. If prefill batches are small too, the load is low or requests arrive one by one.",
-				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache; it makes nothing slower that is not full.")
+				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache, and costs nothing "+
+					"while batches are not full.")
 		case mean > batchHigh:
 			out.Find("batches_full", evidence,
 				"Raise --max-num-batched-tokens if the time between tokens allows it; prompts are being cut into chunks at this limit.")

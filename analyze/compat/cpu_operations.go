@@ -16,8 +16,8 @@ import (
 var CPUOperations = kit.Section{
 	ID: "cpu_operations", Title: "CPU operations",
 	Evidence: []file.Kind{session.Kind},
-	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know " +
-		"are taken together as other.",
+	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know are " +
+		"grouped as other.",
 	Findings: []kit.FindingDef{
 		{ID: "scheduler_slow", Title: "The scheduler takes a large share of each step"},
 	},
@@ -90,7 +90,8 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 	}
 	t.Add()
 	filesTogether(out, d, name)
-	out.Note("model_execution spans the whole step on the host, with its wait for the GPU where there is one: the forward passes say what the GPU takes.")
+	out.Note("model_execution spans the whole step on the host, including any wait for the GPU; the GPU's own time is " +
+		"in the forward passes.")
 	if total["scheduling"] > 0 && total["model_execution"] > 0 {
 		ratio := stat.Ratio(total["scheduling"], total["scheduling"]+total["model_execution"])
 		out.Metric("cpu.scheduling_ratio", nil, ratio)
@@ -98,7 +99,7 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 			out.Find("scheduler_slow",
 				[]report.MetricRef{kit.Ref("cpu.scheduling_ratio"), kit.Ref("cpu.op_time", "operation", "scheduling")},
 				"Let the next step be scheduled while the GPU works (vLLM: --async-scheduling), and check that the engine has a CPU core of its own.",
-				"Long queues make every step's schedule longer: lower --max-num-seqs where requests wait anyhow.")
+				"Long queues make every step's schedule longer: lower --max-num-seqs if requests wait anyway.")
 		}
 	}
 }

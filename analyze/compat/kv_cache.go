@@ -18,13 +18,13 @@ var KVCache = kit.Section{
 	Findings: []kit.FindingDef{
 		{ID: "kv_cache_unused", Title: "Most of the KV cache is never used"},
 		{ID: "kv_cache_full", Title: "The KV cache is full"},
-		{ID: "kv_blocks_short_lived", Title: "Blocks of the KV cache are evicted soon after they were made"},
+		{ID: "kv_blocks_short_lived", Title: "Blocks of the KV cache are evicted soon after they are allocated"},
 	},
 	Metrics: []report.MetricDef{
 		report.Define("kv.usage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
 			"mean share of the KV cache in use; the summary is over samples").Summarised(),
 		report.Define("kv.blocks", report.Count, report.None, report.Exact, report.Level, report.Leave,
-			"blocks of the KV cache; unknown where files disagree"),
+			"blocks of the KV cache; unknown if files disagree"),
 		report.Define("kv.blocks_peak", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"most blocks in use at once"),
 		report.Define("kv.evictions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
@@ -99,13 +99,13 @@ func kvCache(in *kit.Input, out *kit.Output) {
 
 	if mean := c.Usage.Mean(); mean != nil && *mean < kvLow {
 		out.Find("kv_cache_unused", []report.MetricRef{kit.Ref("kv.usage")},
-			"There is room for more requests at once: raise --max-num-seqs, or send more load. Memory that is free anyhow costs nothing.")
+			"There is room for more requests at once: raise --max-num-seqs, or send more load. Free memory costs nothing.")
 	} else if mean != nil && *mean > kvHigh {
 		out.Find("kv_cache_full", []report.MetricRef{kit.Ref("kv.usage")},
 			"Raise --gpu-memory-utilization, quantise the KV cache (--kv-cache-dtype fp8), or spread the model over more GPUs; else lower --max-num-seqs, before requests are preempted.")
 	}
 	if mean := c.Lifetime.Mean(); mean != nil && *mean < kvShortLife {
 		out.Find("kv_blocks_short_lived", []report.MetricRef{kit.Ref("kv.block_lifetime"), kit.Ref("kv.evictions")},
-			"The prefix cache cannot keep what it holds: give it more memory, or expect few hits.")
+			"The prefix cache is too small to keep its blocks: give it more memory, or expect few hits.")
 	}
 }

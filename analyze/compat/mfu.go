@@ -123,8 +123,10 @@ func mfu(in *kit.Input, out *kit.Output) {
 	case device == nil:
 		out.Status(report.Partial, "the device is not in the table of peaks: operation counts without utilisation")
 	}
-	out.Note("Operations are of a dense decoder with a gated feed-forward part (three matrices). A mixture of experts does those of its chosen experts and of its router, which d_ff alone does not say.")
-	out.Note("Bytes are the least that must move: weights once for each step, keys and values of the context read, those of new tokens written. Activations are left out.")
+	out.Note("Operations are of a dense decoder with a gated feed-forward part (three matrices). A mixture of experts " +
+		"runs its router and only the chosen experts; d_ff alone does not give that count.")
+	out.Note("Bytes are a lower bound: each step reads the weights once, reads the context's keys and values, and " +
+		"writes those of new tokens. Activations are left out.")
 	mfuFindings(out, u, peak, bandwidth)
 }
 
@@ -214,8 +216,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 	}{{"stage.tokens", "Tokens", r.Tokens}, {"stage.token_rate", "Tokens per second", r.Rate}} {
 		if x.value.Mean != nil {
 			out.Metric(x.id, nil, x.value.Mean)
-			run.Row(
-				kit.Text("quantity", x.name), kit.Maybe("mean", x.value.Mean), kit.Maybe("std", x.value.Std))
+			run.Row(kit.Text("quantity", x.name), kit.Maybe("mean", x.value.Mean), kit.Maybe("std", x.value.Std))
 		}
 	}
 	run.Add()
@@ -234,19 +235,14 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 	t := out.Table("mfu_inputs")
 	row := func(name string, v *float64, from string) {
 		if v != nil && *v > 0 {
-			t.Row(
-				kit.Text("quantity", name), kit.Float("value", *v), kit.Text("from", from))
+			t.Row(kit.Text("quantity", name), kit.Float("value", *v), kit.Text("from", from))
 		}
 	}
 	metrics := u.run.File
 	if x := u.run.Dims; x != nil {
-		q, kv := shape(x)
 		row("d, width of the model", &x.Model, metrics)
 		row("d_ff, width of the feed-forward part", &x.FF, metrics)
 		row("L, layers", &x.Layers, metrics)
-		row("q, width of all queries", &q, metrics)
-		row("kv, width of all keys", &kv, metrics)
-		row("V, vocabulary", &x.Vocab, metrics)
 	}
 	row("S, tokens of the prompt", u.prompt, u.promptFrom)
 	row("T, tokens generated", u.run.Tokens.Mean, metrics)

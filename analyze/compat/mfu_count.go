@@ -28,19 +28,12 @@ type modelRun struct {
 // the one that its configuration fixes.
 func (u *modelRun) lengths(c perfopt.Context) {
 	r := u.run
-	switch {
-	case r.Prompt != nil:
-		u.prompt, u.promptFrom = r.Prompt, "stated"
-	default:
-		if s := u.solvePrompt(); s != nil {
-			u.prompt, u.promptFrom = s, "solved from the stated utilisation of prefill"
-		}
+	if u.prompt = u.solvePrompt(); u.prompt != nil {
+		u.promptFrom = "solved from the stated utilisation of prefill"
 	}
 	switch {
 	case u.prompt != nil && r.Tokens.Mean != nil:
 		u.context = new(*u.prompt + *r.Tokens.Mean/2)
-	case r.Context != nil:
-		u.context = r.Context
 	case c.Mode == "fixed" && c.Fixed > 0:
 		u.context = new(float64(c.Fixed))
 	}
@@ -62,48 +55,23 @@ func (u *modelRun) solvePrompt() *float64 {
 	return nil
 }
 
-// shape is the width of queries and of keys and values: the width of the model, unless heads are grouped.
-func shape(d *perfopt.Dims) (q, kv float64) {
-	q, kv = d.Model, d.Model
-	head := d.Head
-	if head == 0 && d.Heads > 0 {
-		head = d.Model / d.Heads
-	}
-	if head > 0 && d.Heads > 0 {
-		q, kv = d.Heads*head, d.Heads*head
-		if d.KVHeads > 0 {
-			kv = d.KVHeads * head
-		}
-	}
-	return q, kv
-}
-
 // count adds up the operations, two for each multiplication with its addition.
 func (u *modelRun) count() {
 	r, d := u.run, u.run.Dims
 	if d == nil {
 		return
 	}
-	q, kv := shape(d)
-	grouped := q != d.Model || kv != d.Model
 	add := func(stage, name, formula string, flops float64) {
 		u.terms = append(u.terms, term{stage, name, formula, flops})
 	}
 	part := func(stage, n string, tokens float64) {
-		if grouped {
-			add(stage, "projections (Q, K, V, O)", n+" L (4 d q + 4 d kv)", tokens*d.Layers*(4*d.Model*q+4*d.Model*kv))
-		} else {
-			add(stage, "projections (Q, K, V, O)", n+" L 8 d²", tokens*d.Layers*8*d.Model*d.Model)
-		}
+		add(stage, "projections (Q, K, V, O)", n+" L 8 d²", tokens*d.Layers*8*d.Model*d.Model)
 		add(stage, "feed-forward, gated", n+" L 6 d d_ff", tokens*d.Layers*6*d.Model*d.FF)
 	}
 	if u.prompt != nil && r.Stage("prefill") != nil {
 		s := *u.prompt
 		part("prefill", "S", s)
-		add("prefill", "attention, causal", "L 2 q S (S + 1)", d.Layers*2*q*s*(s+1))
-		if d.Vocab > 0 {
-			add("prefill", "output layer, last token", "2 d V", 2*d.Model*d.Vocab)
-		}
+		add("prefill", "attention, causal", "L 2 d S (S + 1)", d.Layers*2*d.Model*s*(s+1))
 		if v, t := r.Stated["vision"], r.Stage("vision"); v > 0 && t != nil && r.StatedMax != nil {
 			add("prefill", "vision encoder", "as llm-perf-opt states it", v**r.StatedMax**t.Time.Mean/1e9)
 		}
@@ -111,10 +79,7 @@ func (u *modelRun) count() {
 	if u.context != nil && r.Tokens.Mean != nil && r.Stage("decode") != nil {
 		t := *r.Tokens.Mean
 		part("decode", "T", t)
-		add("decode", "attention", "T L 4 q C", t*d.Layers*4*q**u.context)
-		if d.Vocab > 0 {
-			add("decode", "output layer", "T 2 d V", t*2*d.Model*d.Vocab)
-		}
+		add("decode", "attention", "T L 4 d C", t*d.Layers*4*d.Model**u.context)
 	}
 }
 
@@ -124,9 +89,8 @@ func (u *modelRun) traffic(size float64) {
 	if d == nil {
 		return
 	}
-	q, kv := shape(d)
-	weights := size * (d.Layers*(2*d.Model*q+2*d.Model*kv+3*d.Model*d.FF) + d.Model*d.Vocab)
-	token := size * d.Layers * 2 * kv
+	weights := size * d.Layers * (4*d.Model*d.Model + 3*d.Model*d.FF)
+	token := size * d.Layers * 2 * d.Model
 	if u.prompt != nil && r.Stage("prefill") != nil {
 		u.bytes["prefill"] = weights + *u.prompt*token
 	}

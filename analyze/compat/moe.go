@@ -16,8 +16,8 @@ import (
 var MoE = kit.Section{
 	ID: "moe", Title: "Mixture of experts",
 	Evidence: []file.Kind{session.Kind},
-	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How " +
-		"many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An " +
+	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. The " +
+		"number of experts comes from moe_summary.json, because the tables list only those that were chosen. An " +
 		"expert that no token chose counts with 0 activations.",
 	Findings: []kit.FindingDef{
 		{ID: "dead_experts", Title: "Some experts are never chosen"},
@@ -36,15 +36,15 @@ var MoE = kit.Section{
 		report.Define("moe.dead_experts", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
 			"experts that no token chose").By("", "layer"),
 		report.Define("moe.load_balance", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
-			"activations of the busiest expert over those of the least busy one, of the worst layer where "+
-				"unlabelled; unknown where an expert is dead, or may be: it would be infinite").By("", "layer"),
+			"activations of the busiest expert over those of the least busy one; without a label, of the worst layer; "+
+				"unknown if an expert is or may be dead: it would be infinite").By("", "layer"),
 		report.Define("moe.peak_to_mean", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
-			"activations of the busiest expert over the mean of all experts, dead ones included, of the worst layer "+
-				"where unlabelled: how much longer the layer takes, with an expert per GPU, than if load were even").
+			"activations of the busiest expert over the mean of all experts, dead ones included; without a label, of the "+
+				"worst layer: how much longer the layer takes, with an expert per GPU, than if load were even").
 			By("", "layer"),
 		report.Define("moe.top_decile_share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
-			"share of the activations that the busiest tenth of the experts takes, of the worst layer where "+
-				"unlabelled").By("", "layer"),
+			"share of the activations that the busiest tenth of the experts takes; without a label, of the "+
+				"worst layer").By("", "layer"),
 		report.Define("moe.imbalance", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
 			"mean over batches of the activations of the busiest expert over those of the least busy chosen one, "+
 				"with a summary over batches; of the whole session, dead experts counted, if no batches were "+
@@ -53,7 +53,7 @@ var MoE = kit.Section{
 			"mean over batches of the standard deviation of activations over the chosen experts; the summary is over "+
 				"batches").Summarised().By("layer"),
 		report.Define("moe.coselection_share", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"share of the layer's pairs of experts chosen together that is the most frequent pair").By("layer"),
+			"share of the most frequent pair among the layer's pairs of experts that were chosen together").By("layer"),
 		report.Define("moe.routing_weight", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
 			"mean routing weight of a chosen expert; the summary is over samples").Summarised().By("", "layer"),
 		report.Define("moe.routing_top_weight", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
@@ -223,7 +223,8 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 	out.Int("moe.activations", nil, total)
 	if !knowsAll {
 		out.Warn("moe_experts_unknown",
-			"How many experts a layer has is not known for every layer, since moe_summary.json is missing or says something else than the tables. Experts that no token chose are not in the tables: coverage and balance of these layers are unknown.")
+			"The number of experts is not known for every layer: moe_summary.json is missing or contradicts the tables. "+
+				"Experts that no token chose are not in the tables: coverage and balance of these layers are unknown.")
 		out.Metric("moe.coverage", nil, nil)
 		out.Metric("moe.dead_experts", nil, nil)
 		out.Metric("moe.load_balance", nil, nil)
@@ -264,7 +265,8 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 		moeWhole(out, layers)
 		return
 	}
-	out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it, nor is a batch that chose a single expert.")
+	out.Note("Imbalance by batch covers the experts that the batch chose: experts that it did not choose, and batches " +
+		"that chose a single expert, are left out.")
 	linesChart(out, "moe_imbalance", "Imbalance of expert load by batch, over time", report.Count,
 		overTime("busiest over least busy", &m.OverTime))
 }

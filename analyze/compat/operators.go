@@ -15,8 +15,8 @@ var Operators = kit.Section{
 	ID: "operators", Title: "Operators and kernels of llm-perf-opt",
 	Evidence: []file.Kind{perfopt.Kind},
 	Derivation: "Rows of llm-perf-opt's operators.md and kernels.md. Times of operators are its own: it adds an " +
-		"operator's self time to its total, so that one that calls no others counts twice. Operators whose names " +
-		"are not of the usual form are taken together.",
+		"operator's self time to its total, so one that calls no others counts twice. Operators whose names are not of " +
+		"the usual form are grouped.",
 	Metrics: []report.MetricDef{
 		report.Define("operator.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
 			"host time of an operator as llm-perf-opt states it, self and total added").By("operator"),

@@ -77,9 +77,7 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	for _, reason := range sessionReasons {
 		if n := q.Reasons[reason]; n != nil {
 			out.Int("preemption.count", kit.Labels("reason", reason), *n)
-			t.Row(
-				kit.Text("why", reason), kit.Int("preemptions", *n),
-				kit.Maybe("share", stat.Ratio(*n, q.Preempted)))
+			t.Row(kit.Text("why", reason), kit.Int("preemptions", *n), kit.Maybe("share", stat.Ratio(*n, q.Preempted)))
 		}
 	}
 	t.Add()
@@ -88,7 +86,8 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	rate := stat.Ratio(q.Preempted, q.Started)
 	out.Metric("preemption.rate", nil, rate)
 	if rate == nil && q.Preempted > 0 {
-		out.Note("No request was seen to start, so that the rate is unknown: profilemate records requests that were preempted, and divides by these.")
+		out.Note("No request was seen to start, so the rate is unknown: profilemate records only preempted requests, and " +
+			"divides by these.")
 	}
 	fromSession(out, q.Delay.N(), events, "event", "timestamp_sec", "request_id")
 	distribution(out, "preemption.delay", nil, &q.Delay)

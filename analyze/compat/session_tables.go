@@ -20,11 +20,11 @@ func sessionLacks(o *kit.Output, d *session.Data, names ...string) {
 	for _, n := range names {
 		if d.Had[n] > 0 {
 			o.Status(report.NotApplicable,
-				"the session's files of this hold no rows: it did not happen, or profilemate did not find the part of vLLM that it watches")
+				"the session's files for this have no rows: it did not happen, or profilemate did not find the part of vLLM to watch")
 			return
 		}
 	}
-	o.Status(report.Unavailable, "the session has no file of this")
+	o.Status(report.Unavailable, "the session has no file for this")
 }
 
 // Distribution emits a metric whose value is the median, with the summary of the sample.

@@ -60,7 +60,7 @@ func (e *Error) Error() string { return e.text }
 // Size refuses what is larger than the limit; nil if it is not.
 func (l Limit) Size(bytes int64) error {
 	if bytes > l.Bytes {
-		return &Error{"larger than " + size(l.Bytes) + ", which is the most that is read"}
+		return &Error{"larger than " + size(l.Bytes) + ", the most that explain reads"}
 	}
 	return nil
 }

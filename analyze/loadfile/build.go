@@ -103,7 +103,7 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 	case byEvents:
 		r.Tokens.CountedBy = "events"
 	}
-	if slo.any() {
+	if slo != (SLO{}) {
 		r.Goodput = &Goodput{Good: good, Ratio: stat.Ratio(good, r.Counts.Succeeded+r.Counts.Failed),
 			Rate: perSecond(good, r.Window)}
 	}

@@ -101,8 +101,6 @@ type SLO struct {
 	E2E  *int64 `json:"e2e"`
 }
 
-func (s SLO) any() bool { return s.TTFT != nil || s.TPOT != nil || s.E2E != nil }
-
 // Goodput counts the requests that met every limit. A request that failed met none.
 type Goodput struct {
 	Good  int64    `json:"good"`

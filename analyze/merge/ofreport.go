@@ -95,13 +95,16 @@ func (s *rankSection) unknownTotals() {
 	}
 	s.section.Status = report.Partial
 	s.section.Reason = fmt.Sprintf("%d of %d captures are there as reports, which hold neither ranks nor collectives", s.f.reports, all)
-	s.warn("missing_ranks", s.section.Reason+": who waits for whom is known of the others alone. explain partial keeps what is needed of a trace.")
+	s.warn("missing_ranks", s.section.Reason+": who waits for whom is known only for the others. explain partial keeps "+
+		"what merge needs of a trace.")
 	s.section.Notes = append(s.section.Notes,
-		"Percentiles over events are unknown, for a report does not hold the durations that they are made of; counts, times, minima and maxima are exact.")
+		"Percentiles over events are unknown, because a report does not hold the single durations; counts, times, minima "+
+			"and maxima are exact.")
 	for _, t := range s.f.tables {
 		if t.cut > 0 {
 			s.section.Notes = append(s.section.Notes,
-				"Kernels, calls and ranges beyond the top of a report are in its others: tables have them in their others too, and may have had more rows than they say.")
+				"A report names only its longest kernels, calls and ranges: the rest is in the row of others here too, and "+
+					"tables may have had more rows than they say.")
 			break
 		}
 	}

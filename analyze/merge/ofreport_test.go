@@ -60,12 +60,12 @@ func TestReportsByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := sectionTable(r, "kernels", "kernels")
+	table := report.NewIndex(r).Table("kernels", "kernels")
 	want := [][]report.Cell{
 		{report.S("a"), report.I(4), report.I(100), report.F(0.5), report.F(25), report.I(10), report.I(40), report.Null},
 		{report.S("b"), report.I(2), report.I(30), report.F(0.15), report.F(15), report.I(14), report.I(16), report.Null},
 		{report.S(others), report.I(4), report.I(70), report.F(0.35), report.Null, report.Null, report.Null, report.Null}}
-	if !slices.EqualFunc(table.Rows, want, slices.Equal) || !table.Others || table.TotalRows != 3 {
+	if !slices.EqualFunc(table.Rows, want, func(a, b []report.Cell) bool { return slices.EqualFunc(a, b, report.Cell.Equal) }) || !table.Others || table.TotalRows != 3 {
 		t.Errorf("%+v", table)
 	}
 	// 101 and 102 ns of kernels: the total is exact, of the percentiles nothing is known.
@@ -79,7 +79,7 @@ func TestReportsByHand(t *testing.T) {
 	}
 	s := r.Sections[0]
 	if s.Status != report.Partial || !strings.HasPrefix(s.Reason, "2 of 2 captures are there as reports") ||
-		!strings.Contains(strings.Join(s.Notes, " "), "in its others") || r.Warnings[0].Code != "missing_ranks" {
+		!strings.Contains(strings.Join(s.Notes, " "), "in the row of others") || r.Warnings[0].Code != "missing_ranks" {
 		t.Errorf("%+v %+v", s, r.Warnings)
 	}
 }

@@ -3,7 +3,9 @@ package merge
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -172,7 +174,7 @@ func (s *rankSection) energy() {
 	var keys []string
 	highest, n := 0.0, int64(0)
 	for at, c := range s.f.captures {
-		for _, d := range sortedKeys(c.own.Energy) {
+		for _, d := range slices.Sorted(maps.Keys(c.own.Energy)) {
 			v := c.own.Energy[d]
 			key := fmt.Sprintf("%s %d", cmp.Or(c.Host, fmt.Sprintf("capture %d", at)), d)
 			old, seen := energy[key]

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -103,11 +104,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	if out.Counts == nil {
 		out.Counts = []int64{}
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(out)
-	return b.Bytes(), err
+	return report.JSON(out, "")
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote; values that do not ascend, or that occur less than once, are an error.
@@ -210,11 +207,8 @@ func (p *Writer) Capture(c *Capture) error {
 func (c *Capture) encode() ([]byte, error) {
 	own := *c.Report
 	own.Trace.Name = "" // a copy under another name is the same capture
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(&Capture{c.Head, &own, c.Own, c.Counts, c.Tracks, nil})
-	return bytes.TrimRight(b.Bytes(), "\n"), err
+	text, err := report.JSON(&Capture{c.Head, &own, c.Own, c.Counts, c.Tracks, nil}, "")
+	return bytes.TrimRight(text, "\n"), err
 }
 
 // raw writes an encoded capture. If body is nil, the body is left out.
@@ -255,6 +249,7 @@ func (p *Writer) Close() error {
 // Reader reads a partial, capture by capture.
 type Reader struct {
 	name   string
+	file   fileOf
 	in     *bufio.Reader
 	heads  []Head // of all captures, if the file lists them
 	n      int
@@ -268,8 +263,8 @@ const maxBody = 64 << 20
 
 // NewReader begins to read a partial. name is the file's, for errors.
 func NewReader(name string, r io.Reader) (*Reader, error) {
-	p := &Reader{name: name}
-	packed := bufio.NewReaderSize(r, 1<<14)
+	p := &Reader{name: name, file: fileOf{r: r}}
+	packed := bufio.NewReaderSize(&p.file, 1<<14)
 	var zip io.Reader
 	var err error
 	if magic, _ := packed.Peek(4); string(magic) == "\x28\xb5\x2f\xfd" {
@@ -299,7 +294,27 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 
 func clip(s string) string { return fmt.Sprintf("%q", s[:min(len(s), 40)]) }
 
-func (p *Reader) bad(why string) error { return fmt.Errorf("%s: %w: %s", p.name, errPartial, why) }
+func (p *Reader) bad(why string) error {
+	if p.file.failed != nil {
+		return p.file.failed
+	}
+	return fmt.Errorf("%s: %w: %s", p.name, errPartial, why)
+}
+
+// fileOf keeps the error of a file that cannot be read, which is not one of what the file holds.
+type fileOf struct {
+	r      io.Reader
+	failed error
+}
+
+func (s *fileOf) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		s.failed = err
+	}
+	return n, err
+}
 
 // line returns the next line, without its end.
 func (p *Reader) line() ([]byte, error) {

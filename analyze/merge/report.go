@@ -192,9 +192,11 @@ func (f *fold) window(x *runFold) report.Window {
 		longest = max(longest, c.window.Length)
 	}
 	w := report.Window{Start: start, End: end, Length: end - start, Mode: "merged",
-		Why: "from the first start to the last end of GPU work in any capture, by when their sessions began; idle time and the like are of each capture's own window"}
+		Why: "from the first start to the last end of GPU work in any capture, by when their sessions began; idle time " +
+			"and similar numbers are of each capture's own window"}
 	if compared && len(x.aligned.Clocks) > 1 {
-		w.Why = "from the first start to the last end of GPU work in any capture, on the clock of the first rank; idle time and the like are of each capture's own window"
+		w.Why = "from the first start to the last end of GPU work in any capture, on the clock of the first rank; idle " +
+			"time and similar numbers are of each capture's own window"
 	}
 	if !tied || start > end {
 		w = report.Window{End: longest, Length: longest, Mode: "merged", Why: "the longest window of the captures: not all say when their session began"}

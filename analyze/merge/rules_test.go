@@ -44,7 +44,7 @@ func TestColumnsOfOneCapture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := sectionTable(r, "kernels", "kernels")
+	got := report.NewIndex(r).Table("kernels", "kernels")
 	column := func(id string) (cells []report.Cell) {
 		at := slices.IndexFunc(got.Columns, func(c report.Column) bool { return c.ID == id })
 		for _, row := range got.Rows {
@@ -58,7 +58,7 @@ func TestColumnsOfOneCapture(t *testing.T) {
 		"grid":        {report.F(25), report.F(5), report.F(5)},
 		"rate":        {report.Null, report.Null, report.Null},
 	} {
-		if cells := column(id); !slices.Equal(cells, want) {
+		if cells := column(id); !slices.EqualFunc(cells, want, report.Cell.Equal) {
 			t.Errorf("%s: %v, want %v", id, cells, want)
 		}
 	}

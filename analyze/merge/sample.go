@@ -124,8 +124,9 @@ func (s *rankSection) sampledNotes() {
 		}
 		text += " Who waits for whom comes from " + unit.Percent(share) + " of the collectives, the same ones on every rank, each counted for those that are left out."
 	}
-	s.section.Notes = append(s.section.Notes, text, "Unknown of so many ranks: "+strings.Join(unknownOfMany, ", ")+
-		"; and what is of single kernels beyond the first, calls, copies, ranges, processes and steps. It is in the captures' own reports.")
+	s.section.Notes = append(s.section.Notes, text, "Unknown for so many ranks: "+strings.Join(unknownOfMany, ", ")+
+		"; and numbers of single kernels after the first, calls, copies, ranges, processes and steps. The captures' own "+
+		"reports have them.")
 }
 
 // bySample are metrics computed from a sample of the collectives; unknownOfMany are those that are unknown then.

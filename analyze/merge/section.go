@@ -21,7 +21,7 @@ var Metrics = []report.MetricDef{
 	report.Define("ranks.count", report.Count, report.None, report.Exact, report.Level, report.Leave,
 		"ranks in the merged report; by the role that --role gives them").By("", "role"),
 	report.Define("ranks.missing", report.Count, report.Lower, report.Exact, report.Level, report.Leave,
-		"ranks of the run of which no capture was merged; unknown where nothing says how many there are"),
+		"ranks of the run without a merged capture; unknown if the number of ranks is"),
 	report.Define("ranks.clocks", report.Count, report.None, report.Exact, report.Level, report.Leave,
 		"clocks of the run: one for each host, and one for each capture that does not name its host"),
 	report.Define("ranks.step_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
@@ -50,19 +50,19 @@ var Metrics = []report.MetricDef{
 	report.Define("rank.last_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 		"share of the rank's matched collectives in which it came last").By("rank"),
 	report.Define("rank.cause_time", report.Nanoseconds, report.Lower, report.Noisy, report.Event, report.Leave,
-		"how much longer than the mean of the others the rank did one thing since the collective before, on "+
-			"average where it came last and both were captured; of the eight things with most").By("cause,rank"),
+		"how much longer than the mean of the others the rank did one thing since the previous collective: mean over "+
+			"collectives where it came last and both were captured, for the eight things with most").By("cause,rank"),
 	report.Define("rank.late_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
 		"time by which the rank came after the middle one where it came last, added up").By("rank"),
 	report.Define("rank.held_up_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-		"time by which the rank came after the one before it where it came last, added up: what the others would "+
-			"not have waited without it").By("rank"),
+		"sum of the times by which the rank came after the second last, where it came last: the wait that it "+
+			"alone caused").By("rank"),
 	report.Define("rank.first_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
 		"time that the rank which waits longest because of this one waits for it in blocking communication, "+
-			"followed through ranks that only hand the waiting on").By("rank"),
+			"followed through ranks that only pass the wait on").By("rank"),
 	report.Define("ranks.held_up_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 		"share of the time of all ranks that they wait in blocking communication for one that comes later, of waits above "+
-			"three times what clocks may be off; unknown where clocks could not be compared"),
+			"three times what clocks may be off; unknown if clocks could not be compared"),
 	report.Define("ranks.first_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 		"part of ranks.held_up_ratio that begins with the rank that others wait for longest, through whomever"),
 	report.Define("rank.bubble_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
@@ -82,8 +82,8 @@ var Metrics = []report.MetricDef{
 		"median over GPUs of kernel.total_time, if a run has more GPUs than have metrics of their own; the summary is "+
 			"over GPUs").Summarised(),
 	report.Define("ranks.energy", report.Joules, report.Lower, report.Noisy, report.Total, report.Leave,
-		"energy of all GPUs of the run: gpu.energy added up, of a GPU that several captures saw the most; "+
-			"unknown where that of one GPU is"),
+		"energy of all GPUs of the run: the sum of gpu.energy; a GPU that several captures saw counts once, with its "+
+			"largest value; unknown if that of any GPU is"),
 	report.Define("ranks.power", report.Watts, report.None, report.Noisy, report.Level, report.Leave,
 		"highest gpu.power of a GPU of the run"),
 	report.Define("clock.offset", report.Nanoseconds, report.None, report.Noisy, report.Level, report.Leave,
@@ -91,8 +91,8 @@ var Metrics = []report.MetricDef{
 	report.Define("clock.drift", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
 		"how much faster the clock runs than the first one: 0.00005 is 50 ppm").By("clock"),
 	report.Define("clock.residual", report.Nanoseconds, report.Lower, report.Noisy, report.Level, report.Leave,
-		"99th percentile of what is left between the ends of matched collectives on this clock and on the first "+
-			"after offset and drift were taken off; where messages tie it, half of what they leave open").By("clock"),
+		"99th percentile of the difference between the ends of matched collectives on this clock and on the first, after "+
+			"removing offset and drift; for a clock tied by messages, half of the remaining uncertainty").By("clock"),
 }
 
 var source = report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL", "MPI_OTHER_EVENTS", "NVTX_EVENTS"},
@@ -165,12 +165,15 @@ func (s *rankSection) totals() {
 		missing := max(0, s.world-n)
 		s.int("ranks.missing", nil, missing, n)
 		if missing > 0 {
-			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, s.missing())
+			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, s.missing(s.world))
 			s.warn("missing_ranks", fmt.Sprintf("%d of %d ranks were merged; no capture of %s. All that follows is of those ranks.",
-				n, s.world, s.missing()))
+				n, s.world, s.missing(s.world)))
 		}
 	} else {
 		s.put("ranks.missing", nil, nil, n)
+		if gaps := s.missing(s.highest()); gaps != "" && gaps != "rank 0" { // names may count from 1
+			s.warn("missing_ranks", fmt.Sprintf("No capture of %s was merged, perhaps of more: nothing says how many ranks there are. All that follows is of those that were.", gaps))
+		}
 	}
 	s.int("ranks.clocks", nil, int64(len(s.aligned.Clocks)), n)
 	s.int("ranks.collectives", nil, s.result.Collectives, s.result.Collectives)
@@ -211,14 +214,23 @@ func (s *rankSection) totals() {
 	}
 }
 
-// missing names the ranks without a capture, only the first ten if there are many.
-func (s *rankSection) missing() string {
+// highest returns the highest number of a rank; -1 if none is known.
+func (s *rankSection) highest() int64 {
+	most := int64(-1)
+	for i := range s.ranks {
+		most = max(most, s.ranks[i].number)
+	}
+	return most
+}
+
+// missing names the ranks below a number without a capture, only the first ten if there are many; "" if there are none.
+func (s *rankSection) missing(below int64) string {
 	have := map[int64]bool{}
 	for i := range s.ranks {
 		have[s.ranks[i].number] = true
 	}
 	text, n := "", 0
-	for r := int64(0); r < s.world; r++ {
+	for r := int64(0); r < below; r++ {
 		if have[r] {
 			continue
 		}
@@ -229,6 +241,9 @@ func (s *rankSection) missing() string {
 			text += ", "
 		}
 		text += strconv.FormatInt(r, 10)
+	}
+	if n == 0 {
+		return ""
 	}
 	if n > 10 {
 		text += fmt.Sprintf(" and %d more", n-10)

@@ -58,7 +58,9 @@ func (s *rankSection) ranksOut() {
 		if sum.Last > 0 {
 			late = report.F(float64(sum.Late) / float64(sum.Last))
 		}
-		if len(sum.Causes) > 0 && sum.Causes[0].Time > 0 {
+		if at := slices.IndexFunc(s.chains, func(c chain) bool { return c.first == i }); at >= 0 && len(s.chains[at].Causes) > 0 {
+			because = orNull(s.chains[at].Causes[0].Act)
+		} else if len(sum.Causes) > 0 && sum.Causes[0].Time > 0 {
 			because = report.S(sum.Causes[0].Act)
 		}
 		t.Rows = append(t.Rows, []report.Cell{report.S(r.label), orNull(r.role), report.I(int64(r.host)), step, kernel,
@@ -104,11 +106,11 @@ func (s *rankSection) chainsOut() {
 	t := report.Table{ID: "rank_chains", Title: "Where waiting begins", File: "rank_chains.csv", Rows: [][]report.Cell{},
 		Columns: []report.Column{
 			{ID: "rank", Title: "Rank", Kind: report.Name}, {ID: "waits", Title: "Holds up", Kind: report.Name},
-			{ID: "others", Title: "And", Kind: report.Name, Wide: true}, {ID: "through", Title: "Through", Kind: report.Name},
-			{ID: "time", Title: "For", Kind: report.Int, Unit: report.Nanoseconds},
-			{ID: "because", Title: "Because of", Kind: report.Name}, {ID: "because_time", Title: "Of it", Kind: report.Int, Unit: report.Nanoseconds},
-			{ID: "in", Title: "In", Kind: report.Name},
-			{ID: "calls", Title: "Calls", Kind: report.Int, Unit: report.Count}, {ID: "of_calls", Title: "Of", Kind: report.Int, Unit: report.Count},
+			{ID: "others", Title: "And holds up", Kind: report.Name, Wide: true}, {ID: "through", Title: "Passed on by", Kind: report.Name},
+			{ID: "time", Title: "Waits for it", Kind: report.Int, Unit: report.Nanoseconds},
+			{ID: "because", Title: "Because of", Kind: report.Name}, {ID: "because_time", Title: "Due to that", Kind: report.Int, Unit: report.Nanoseconds},
+			{ID: "in", Title: "Waits in", Kind: report.Name},
+			{ID: "calls", Title: "Calls with a wait", Kind: report.Int, Unit: report.Count}, {ID: "of_calls", Title: "Calls in all", Kind: report.Int, Unit: report.Count},
 			{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true},
 			{ID: "at", Title: "Longest at", Kind: report.Moment, Unit: report.Nanoseconds, Wide: true},
 		}}
@@ -128,9 +130,12 @@ func (s *rankSection) chainsOut() {
 	}
 	s.heldUp()
 	if s.result.Every > 1 {
-		s.section.Notes = append(s.section.Notes, fmt.Sprintf("The first rank of a wait comes from one in %d collectives, each counted for as many; all other numbers are of every collective.", s.result.Every))
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf("The first rank of a wait comes from one in %d collectives, "+
+			"weighted accordingly; all other numbers are of every collective.", s.result.Every))
 	}
 	if t.TotalRows = int64(len(t.Rows)); t.TotalRows > 0 {
+		s.section.Notes = append(s.section.Notes, "\"Held others up\" is what all others together would have been spared without a rank that came last; "+
+			"\"Waits for it\" is all that the rank which waits longest waits because of it.")
 		s.section.Tables = append(s.section.Tables, t)
 	}
 }
@@ -205,7 +210,9 @@ func (s *rankSection) clocksOut() {
 	s.section.Tables = append(s.section.Tables, t)
 	called := slices.ContainsFunc(s.members, func(m ranks.Member) bool { return len(m.Calls) > 0 })
 	if unknown > 0 && called {
-		s.warn("clocks", fmt.Sprintf("%d of %d clocks could not be compared with the first: neither collectives nor messages in both directions tie them, or these leave too much open. The rank that took least time in a collective counts as the last there; who waits for a message is not known.",
+		s.warn("clocks", fmt.Sprintf("%d of %d clocks could not be compared with the first: neither collectives nor "+
+			"messages in both directions tie them, or these leave too much open. The rank that took least time in a "+
+			"collective counts as the last there; it is unknown who waits for a message.",
 			unknown, len(s.aligned.Clocks)))
 	}
 }

@@ -158,7 +158,7 @@ func (r *rowFold) merge(f *tableFold, x *rowFold) {
 			}
 		case report.HowKey, report.HowDevice:
 		default: // other values, unless derived in finish, are known only if all captures agree
-			if r.cells[i] != x.cells[i] {
+			if !r.cells[i].Equal(x.cells[i]) {
 				r.cells[i] = report.Null
 			}
 		}
@@ -344,7 +344,7 @@ func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
 		for i, rule := range f.rules {
 			switch {
 			case rule.How != report.HowSum && rule.How != report.HowPart:
-			case n > 0 && f.cut > 0 && (last[i] == report.Null || row.cells[i] == report.Null):
+			case n > 0 && f.cut > 0 && (last[i].IsNull() || row.cells[i].IsNull()):
 				last[i] = report.Null
 			default:
 				last[i] = addCells(last[i], row.cells[i])

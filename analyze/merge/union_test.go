@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"pgregory.net/rapid"
 
@@ -193,6 +195,23 @@ func TestBadInput(t *testing.T) {
 	r, err := Report(context.Background(), from(nccl(1), nccl(2)), Options{Rules: testRules, Rank: regexp.MustCompile(`rank(\d+)`)})
 	if err != nil || len(r.Warnings) == 0 || r.Warnings[len(r.Warnings)-1].Code == "" {
 		t.Errorf("%v", err)
+	}
+}
+
+// A file that cannot be read is not called something else than a partial, wherever the reading ends.
+func TestPartialThatCannotBeRead(t *testing.T) {
+	good := written(t, tiny(1))
+	for _, n := range []int{0, 2, len(good) / 2} {
+		failed := &fs.PathError{Op: "read", Path: "a.partial", Err: errors.New("input/output error")}
+		p, err := NewReader("a.partial", io.MultiReader(bytes.NewReader(good[:n]), iotest.ErrReader(failed)))
+		for h := (*Head)(nil); err == nil; {
+			if h, err = p.Next(); h == nil {
+				break
+			}
+		}
+		if !errors.Is(err, failed.Err) || errors.Is(err, errPartial) {
+			t.Errorf("after %d bytes: %v", n, err)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func kindKey(g *report.UnitGroup) string {
 }
 
 func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *Rules) {
-	table := sectionTable(r, unitSection, "unit_groups")
+	table := report.NewIndex(r).Table(unitSection, "unit_groups")
 	ofStep := func(m *report.Metric) bool { return rules.of(m).How == report.HowStep }
 	for i := range r.Unit.Groups {
 		g := &r.Unit.Groups[i]
@@ -107,21 +107,10 @@ func kindRow(t *report.Table, g *report.UnitGroup) []report.Cell {
 		same := true
 		for i, c := range t.Columns {
 			w, ok := want[c.ID]
-			same = same && (!ok || w == row[i])
+			same = same && (!ok || w.Equal(row[i]))
 		}
 		if same {
 			return row
-		}
-	}
-	return nil
-}
-
-func sectionTable(r *report.Report, section, id string) *report.Table {
-	for i := range r.Sections {
-		for j := range r.Sections[i].Tables {
-			if t := &r.Sections[i].Tables[j]; r.Sections[i].ID == section && t.ID == id {
-				return t
-			}
 		}
 	}
 	return nil

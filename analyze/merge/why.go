@@ -2,7 +2,6 @@ package merge
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -56,7 +55,12 @@ func (s *rankSection) findFirst(c *chain) {
 	if !ok {
 		return
 	}
-	title := fmt.Sprintf("Rank %s holds up %s: ", r.label, s.ranksNamed(append([]int{c.waiter}, c.others...)))
+	held := append([]int{c.waiter}, c.others...)
+	who := "rank "
+	if len(held) > 1 {
+		who = "ranks "
+	}
+	title := "Rank " + r.label + " holds up " + who + s.ranksNamed(held) + ": "
 	if len(c.Causes) > 0 && c.Causes[0].Act != "" {
 		title += doing(c.Causes[0].Act) + " "
 	} else {
@@ -80,16 +84,16 @@ func (s *rankSection) findFirst(c *chain) {
 			evidence = append(evidence, report.MetricRef{ID: id, Labels: l})
 		}
 	}
-	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s of it. The table of what ranks did longer than those who wait shows its time before that.",
+	advice := []string{fmt.Sprintf("Open %s: rank %s comes to the call that rank %s waits in at %.6f s on its timeline in Nsight Systems. The table of what ranks did longer than those who wait shows its time before that.",
 		s.f.captures[r.capture].Name, r.label, s.ranks[c.waiter].label, float64(c.At)/1e9)}
 	if len(c.hops) > 0 {
-		advice = append(advice, "On the way "+s.ranksNamed(c.hops)+" only hands the waiting on: nothing is to be found there.")
+		advice = append(advice, "On the way "+s.ranksNamed(c.hops)+" only passes the wait on: the cause is not there.")
 	}
 	if residual := s.residual(); residual > 0 {
 		advice = append(advice, fmt.Sprintf("Clocks are off by up to %s: waits shorter than three times that are not counted.", unit.Format(residual, report.Nanoseconds)))
 	}
 	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
-		Evidence: evidence, Advice: append(advice, usualReasons), Doc: "ranks", Worth: &report.Worth{Time: min(c.Time, window), Of: window}})
+		Evidence: evidence, Advice: append(advice, reasonsOf(c)), Doc: "ranks", Worth: &report.Worth{Time: min(c.Time, window), Of: window}})
 }
 
 // residual is the largest error of the clocks of the run, in ns; 0 if all captures are of one session.
@@ -117,27 +121,23 @@ func (s *rankSection) ranksNamed(list []int) string {
 	return text
 }
 
+// acts are what a rank does while others wait, and how to say that it does it longer than they.
+var acts = map[string]struct{ doing, longer string }{
+	"compute":                    {"it computes longer", "it computes %s longer"},
+	"other communication":        {"other communication", "it communicates %s longer"},
+	"copies":                     {"copies", "it copies %s longer"},
+	"idle: sync":                 {"its host waits for the GPU", "its host waits for the GPU %s longer"},
+	"idle: host":                 {"its host is late", "its host is late by %s"},
+	"idle: launch":               {"its launches take longer", "its launches take %s longer"},
+	"idle: dependency":           {"its work is queued longer", "its work is queued %s longer"},
+	"idle: unknown":              {"its GPU is idle longer", "its GPU is idle %s longer"},
+	ranks.HostIn + ranks.OnNoCPU: {"its host is on no CPU", "its host is late by %s on no CPU"},
+}
+
 // doing describes what a rank does while others wait.
 func doing(act string) string {
-	switch act {
-	case "compute":
-		return "it computes longer"
-	case "other communication":
-		return "other communication"
-	case "copies":
-		return "copies"
-	case "idle: sync":
-		return "its host waits for the GPU"
-	case "idle: host":
-		return "its host is late"
-	case "idle: launch":
-		return "its launches take longer"
-	case "idle: dependency":
-		return "its work is queued longer"
-	case "idle: unknown":
-		return "its GPU is idle longer"
-	case ranks.HostIn + ranks.OnNoCPU:
-		return "its host is on no CPU"
+	if a, ok := acts[act]; ok {
+		return a.doing
 	}
 	if call, ok := strings.CutPrefix(act, ranks.HostIn); ok {
 		return "its host is in " + call
@@ -149,6 +149,16 @@ func doing(act string) string {
 }
 
 const usualReasons = "Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)."
+
+const linkReasons = "Usual reasons: a slow link (nvidia-smi topo -m, nvidia-smi nvlink -s, NCCL_DEBUG=INFO, the network's counters), or a late rank that was not captured."
+
+// reasonsOf names the usual reasons for a chain's largest cause.
+func reasonsOf(c *chain) string {
+	if len(c.Causes) > 0 && strings.HasPrefix(c.Causes[0].Act, ranks.Transfer) {
+		return linkReasons
+	}
+	return usualReasons
+}
 
 // findLast reports the rank that the others wait for: the one that spent the least time in collectives.
 func (s *rankSection) findLast() {
@@ -189,25 +199,8 @@ func (s *rankSection) findLast() {
 
 // because describes what a late rank did longer than others, and by how much each time.
 func because(act, longer string) string {
-	switch act {
-	case "compute":
-		return "it computes " + longer + " longer"
-	case "other communication":
-		return "it communicates " + longer + " longer"
-	case "copies":
-		return "it copies " + longer + " longer"
-	case "idle: sync":
-		return "its host waits for the GPU " + longer + " longer"
-	case "idle: host":
-		return "its host is late by " + longer
-	case "idle: launch":
-		return "its launches take " + longer + " longer"
-	case "idle: dependency":
-		return "its work is queued " + longer + " longer"
-	case "idle: unknown":
-		return "its GPU is idle " + longer + " longer"
-	case ranks.HostIn + ranks.OnNoCPU:
-		return "its host is late by " + longer + " on no CPU"
+	if a, ok := acts[act]; ok {
+		return fmt.Sprintf(a.longer, longer)
 	}
 	if call, ok := strings.CutPrefix(act, ranks.HostIn); ok {
 		return "its host is late by " + longer + " in " + call
@@ -221,5 +214,3 @@ func known(v *int64) report.Cell {
 	}
 	return report.I(*v)
 }
-
-func sortedKeys[V any](m map[int64]V) []int64 { return slices.Sorted(maps.Keys(m)) }

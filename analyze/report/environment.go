@@ -71,14 +71,8 @@ func EnvironmentFields() []EnvironmentField {
 	}
 }
 
-// Differ reports whether two values of the field, as Get gives them, are known and not the same. Older reports state of
-// a load only the hash of what was asked, with which its text ends now.
-func (f *EnvironmentField) Differ(a, b string) bool {
-	if a == "" || b == "" || a == b {
-		return false
-	}
-	return f.Name != "load" || !strings.HasSuffix(a, " "+b) && !strings.HasSuffix(b, " "+a)
-}
+// Differ reports whether two values of the field, as Get gives them, are known and not the same.
+func (f *EnvironmentField) Differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // recorder is who recorded the capture; unknown if nothing was.
 func recorder(e *Environment) string {

@@ -12,15 +12,14 @@ import (
 // maxReportBytes bounds what Read accepts. A report of a real serving trace is under 2 MB.
 const maxReportBytes = 64 << 20
 
-// marshalText encodes text without HTML escaping, so that kernel names stay greppable in report.json.
-func marshalText(s string) ([]byte, error) {
+// JSON encodes a value as a line, or indented, without HTML escaping, so that kernel names stay greppable.
+func JSON(v any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	e.SetIndent("", indent)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 // Write validates the report and writes it as JSON: one line per metric, table row, finding and warning, so that diffs
@@ -45,31 +44,15 @@ func Read(rd io.Reader) (*Report, error) {
 	return r, nil
 }
 
-// Fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
-// files of older versions do not: see [ScaleOf].
+// Fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written.
 func (r *Report) Fill() {
 	Complete(r)
-	for _, list := range r.allMetrics() {
-		for i := range list {
-			m := &list[i]
-			m.Scale = ScaleOf(m.ID, m.Unit, m.Scale)
-		}
-	}
 	for i := range r.Sections {
 		r.Sections[i].typeCells()
 	}
 	for i := range r.Unit.Cuts {
 		r.Unit.Cuts[i].Section.typeCells()
 	}
-}
-
-// allMetrics are those of the report, and those of each part of it that is kept.
-func (r *Report) allMetrics() [][]Metric {
-	all := [][]Metric{r.Metrics}
-	for i := range r.Unit.Cuts {
-		all = append(all, r.Unit.Cuts[i].Metrics)
-	}
-	return all
 }
 
 // typeCells gives the whole numbers of columns of floats their type back: JSON does not tell 24 from 24.0.
@@ -90,16 +73,14 @@ func (s *Section) typeCells() {
 	}
 }
 
-// Validate reports the first thing that makes r break its contract: a null slice, a number that is not finite, a row
-// that does not fit its columns, a metric twice or without a source, a finding that cites a metric that is not there.
+// Validate reports the first thing that makes r break its contract: what [Sound] refuses, a row that does not fit its
+// columns, a metric twice or without a source, a finding that cites a metric that is not there.
 func (r *Report) Validate() error {
 	if r.Schema != SchemaID {
 		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
 	}
-	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil ||
-		r.Evidence == nil ||
-		r.Environment.GPUs == nil || r.Environment.TraceSet == nil {
-		return errors.New("report: a list is null")
+	if err := Sound(r); err != nil {
+		return fmt.Errorf("report: %w", err)
 	}
 	if err := r.Unit.validate(); err != nil {
 		return fmt.Errorf("report: unit: %w", err)
@@ -107,7 +88,7 @@ func (r *Report) Validate() error {
 	known := make(map[string]bool, len(r.Metrics))
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
-		key := m.ID + "{" + m.Labels.String() + "}"
+		key := MetricKey(m.ID, m.Labels)
 		if err := m.validate(); err != nil {
 			return fmt.Errorf("report: metric %s: %w", key, err)
 		}
@@ -129,12 +110,7 @@ func (r *Report) Validate() error {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		switch f.Severity {
-		case High, Medium, Low:
-		default:
-			return fmt.Errorf("report: finding %s: unknown severity %q", f.ID, f.Severity)
-		}
-		if err := cites(known, f.ID, f.Evidence, f.Advice); err != nil {
+		if err := cites(known, f.ID, f.Evidence); err != nil {
 			return err
 		}
 		if w := f.Worth; w != nil && (w.Time < 0 || w.Time > w.Of || w.Of == 0 || w.Units < 0) {
@@ -142,7 +118,7 @@ func (r *Report) Validate() error {
 		}
 	}
 	for i := range r.Remarks {
-		if err := cites(known, r.Remarks[i].ID, r.Remarks[i].Evidence, r.Remarks[i].Advice); err != nil {
+		if err := cites(known, r.Remarks[i].ID, r.Remarks[i].Evidence); err != nil {
 			return err
 		}
 	}
@@ -150,62 +126,18 @@ func (r *Report) Validate() error {
 }
 
 func (m *Metric) validate() error {
-	switch m.Better {
-	case Lower, Higher, None:
-	default:
-		return fmt.Errorf("better is %q", m.Better)
-	}
-	switch m.Assume {
-	case Exact, Noisy:
-	default:
-		return fmt.Errorf("assume is %q", m.Assume)
-	}
-	switch m.Scale {
-	case Total, PerUnit, Level, Event:
-	default:
-		return fmt.Errorf("scale is %q", m.Scale)
-	}
-	switch m.Lifecycle {
-	case Stable, Experimental:
-	default:
-		return fmt.Errorf("lifecycle is %q", m.Lifecycle)
-	}
 	if m.ID == "" || m.Unit == "" {
 		return errors.New("has no id or no unit")
 	}
-	if m.Labels == nil || m.Source.Tables == nil || m.Source.Columns == nil {
-		return errors.New("a list or map is null")
-	}
 	if len(m.Source.Tables) == 0 {
 		return errors.New("has no source")
-	}
-	if !finite(m.Value) || !finite(m.Coverage) {
-		return errors.New("is not a finite number")
-	}
-	if s := m.Summary; s != nil {
-		for _, v := range []float64{s.Min, s.P50, s.P90, s.P99, s.Max, s.Mean, s.Stddev} {
-			if !finite(&v) {
-				return errors.New("summary is not finite")
-			}
-		}
 	}
 	return nil
 }
 
 func (s *Section) validate() error {
-	switch s.Status {
-	case OK, Partial, Unavailable, NotApplicable, Error:
-	default:
-		return fmt.Errorf("status is %q", s.Status)
-	}
 	if s.Status != OK && s.Reason == "" {
 		return fmt.Errorf("status %s without a reason", s.Status)
-	}
-	if s.Notes == nil || s.Tables == nil || s.Charts == nil {
-		return errors.New("a list is null")
-	}
-	if !finite(s.Coverage) {
-		return errors.New("coverage is not finite")
 	}
 	for _, t := range s.Tables {
 		if err := t.Validate(); err != nil {
@@ -217,11 +149,6 @@ func (s *Section) validate() error {
 			if len(e.Labels) != len(e.Values) {
 				return fmt.Errorf("chart %s: series %s: %d labels for %d values", c.ID, e.Name, len(e.Labels),
 					len(e.Values))
-			}
-			for i := range e.Values {
-				if !finite(&e.Values[i]) {
-					return fmt.Errorf("chart %s: series %s: value %d is not finite", c.ID, e.Name, i)
-				}
 			}
 		}
 	}
@@ -242,7 +169,7 @@ func (t *Table) Validate() error {
 				return fmt.Errorf("row %d: %s is not finite", i, t.Columns[j].ID)
 			}
 			if !fits(c, t.Columns[j].Kind) {
-				return fmt.Errorf("row %d: %s holds %q, not a %s", i, t.Columns[j].ID, c.kind, t.Columns[j].Kind)
+				return fmt.Errorf("row %d: %s holds %q, not a %s", i, t.Columns[j].ID, c.kind(), t.Columns[j].Kind)
 			}
 		}
 	}
@@ -250,7 +177,7 @@ func (t *Table) Validate() error {
 }
 
 func fits(c Cell, k Kind) bool {
-	switch c.kind {
+	switch c.kind() {
 	case 0:
 		return true
 	case 'i':
@@ -270,12 +197,9 @@ func finite(v *float64) bool {
 }
 
 // cites makes sure that what a finding stands on is in the report.
-func cites(known map[string]bool, id string, evidence []MetricRef, advice []string) error {
-	if evidence == nil || advice == nil {
-		return fmt.Errorf("report: finding %s: a list is null", id)
-	}
+func cites(known map[string]bool, id string, evidence []MetricRef) error {
 	for _, ref := range evidence {
-		if !known[ref.ID+"{"+ref.Labels.String()+"}"] {
+		if !known[MetricKey(ref.ID, ref.Labels)] {
 			return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", id, ref.ID, ref.Labels)
 		}
 	}

@@ -124,8 +124,9 @@ func (l *Lean) section(s *Section, listed bool) {
 			cells = append(cells, row...)
 			t.Rows[i] = cells[from:len(cells):len(cells)]
 			for j := range t.Rows[i] {
-				if c := &t.Rows[i][j]; c.kind == 's' {
-					l.text(&c.s)
+				if text, ok := t.Rows[i][j].Str(); ok {
+					l.text(&text)
+					t.Rows[i][j] = S(text)
 				}
 			}
 		}

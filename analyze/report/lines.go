@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
@@ -70,9 +69,7 @@ func list(b *bytes.Buffer, v reflect.Value) error {
 }
 
 func put(b *bytes.Buffer, v reflect.Value) error {
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v.Interface())
-	b.Truncate(len(bytes.TrimRight(b.Bytes(), "\n")))
+	text, err := JSON(v.Interface(), "")
+	b.Write(bytes.TrimSuffix(text, []byte("\n")))
 	return err
 }

@@ -31,6 +31,9 @@ const (
 	None   Direction = "none"
 )
 
+// Valid reports whether it is one of these.
+func (d Direction) Valid() bool { return d == Lower || d == Higher || d == None }
+
 // Noise says how a metric behaves if nothing changed: exact values repeat, noisy ones do not.
 type Noise string
 
@@ -39,6 +42,9 @@ const (
 	Exact Noise = "exact"
 	Noisy Noise = "noisy"
 )
+
+// Valid reports whether it is one of these.
+func (n Noise) Valid() bool { return n == Exact || n == Noisy }
 
 // Scale says how a metric behaves when the capture is twice as long: a total doubles, the others stay as they are.
 type Scale string
@@ -51,6 +57,9 @@ const (
 	Event   Scale = "event"    // a statistic of single events, such as the median duration of a kernel
 )
 
+// Valid reports whether it is one of these.
+func (s Scale) Valid() bool { return s == Total || s == PerUnit || s == Level || s == Event }
+
 // Lifecycle of a metric id: a stable one is a contract.
 type Lifecycle string
 
@@ -59,6 +68,9 @@ const (
 	Stable       Lifecycle = "stable"
 	Experimental Lifecycle = "experimental"
 )
+
+// Valid reports whether it is one of these.
+func (l Lifecycle) Valid() bool { return l == Stable || l == Experimental }
 
 // MetricDef describes a metric in every report. Sections declare the metrics they emit.
 type MetricDef struct {

@@ -233,6 +233,11 @@ const (
 	Error         Status = "error"          // explain failed; the other sections stand
 )
 
+// Valid reports whether it is one of these.
+func (s Status) Valid() bool {
+	return s == OK || s == Partial || s == Unavailable || s == NotApplicable || s == Error
+}
+
 // Chart is a drawing as data. Renderers that cannot draw leave it out: its numbers are also in a table or a metric.
 //
 //	bar        one bar per label; several series stand side by side
@@ -325,6 +330,9 @@ const (
 	Medium Severity = "medium"
 	Low    Severity = "low"
 )
+
+// Valid reports whether it is one of these.
+func (s Severity) Valid() bool { return s == High || s == Medium || s == Low }
 
 // MetricRef points at one metric of the same report.
 type MetricRef struct {

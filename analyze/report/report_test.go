@@ -15,7 +15,7 @@ func small() *Report {
 		Schema: SchemaID, Tool: Tool{Name: "explain", Version: "test"}, Trace: Provenance{Name: "a.sqlite", Kind: "nsys-sqlite", Bytes: 10},
 		Window: Window{Start: -5, End: 95, Length: 100, Mode: "capture", Why: "all"}, Unit: Unit{Kind: "none", Why: "none found"},
 		Metrics: []Metric{{
-			ID: "gpu.busy_time", Labels: Labels{"device": "0"}, Value: value(75), Unit: Nanoseconds, Better: None, Assume: Noisy, N: 3, Lifecycle: Stable,
+			ID: "gpu.busy_time", Labels: Labels{"device": "0"}, Value: value(75), Unit: Nanoseconds, Better: None, Assume: Noisy, Scale: Total, N: 3, Lifecycle: Stable,
 			Summary:   &Summary{N: 3, Min: 1, P50: 2, P90: 2.8, P99: 2.98, Max: 3, Mean: 2, Stddev: 0.816496580927726},
 			Histogram: &Histogram{Growth: 1.02, Bins: [][2]int64{{-3, 1}, {35, 2}}},
 			Source:    Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL"}, Rows: 3},
@@ -131,6 +131,28 @@ func TestFind(t *testing.T) {
 	}
 	if got := (Labels{"b": "2", "a": "1"}).String(); got != "a=1,b=2" {
 		t.Errorf("labels as text: %q", got)
+	}
+}
+
+// Cells are equal if their kinds and values are, wherever a text lies in memory.
+func TestCellsAreEqualByValue(t *testing.T) {
+	empty := string([]byte{})
+	cells := []Cell{Null, I(0), I(1), F(0), F(1), B(false), B(true), S(""), S("a"), S("b"), S("ab")}
+	again := []Cell{{}, I(0), I(1), F(0), F(1), B(false), B(true), S(empty), S(string([]byte{'a'})), S(string([]byte{'b'})), S("abc"[:2])}
+	for i, a := range cells {
+		for j, b := range again {
+			if a.Equal(b) != (i == j) {
+				t.Errorf("cells %d and %d: equal is %v", i, j, a.Equal(b))
+			}
+		}
+	}
+	for i, want := range map[int]string{7: "", 8: "a", 10: "ab"} {
+		if got, ok := again[i].Str(); !ok || got != want {
+			t.Errorf("cell %d is %q, %v", i, got, ok)
+		}
+	}
+	if _, ok := Null.Str(); ok {
+		t.Error("null is a text")
 	}
 }
 

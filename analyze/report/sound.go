@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -76,7 +77,7 @@ func fields(t reflect.Type) []field {
 	return list
 }
 
-// walk visits what JSON writes of v, and puts the place into an error's text.
+// walk visits what JSON writes of v, and puts the place into an error's text. Of what writes itself it visits no parts.
 func walk(v reflect.Value, visit func(reflect.Value) error) error {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -99,7 +100,7 @@ func walk(v reflect.Value, visit func(reflect.Value) error) error {
 	if err := visit(v); err != nil {
 		return err
 	}
-	if v.Kind() != reflect.Slice || !composed(v.Type().Elem()) {
+	if v.Kind() != reflect.Slice || !composed(v.Type().Elem()) || v.Type().Implements(writesItself) {
 		return nil
 	}
 	for i := range v.Len() {
@@ -109,6 +110,8 @@ func walk(v reflect.Value, visit func(reflect.Value) error) error {
 	}
 	return nil
 }
+
+var writesItself = reflect.TypeFor[json.Marshaler]()
 
 // composed reports whether there is something to visit in an element of a list.
 func composed(t reflect.Type) bool {

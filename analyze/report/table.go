@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unsafe"
 )
 
 // Table is rows under typed columns. A cut table ends in an "others" row, so that columns which are sums still sum.
@@ -105,42 +106,83 @@ const (
 	Moment Kind = "time" // a point in time, ns since the capture's own zero
 )
 
-// Cell is a null, an integer, a float, a string or a boolean. The zero value is null.
+// Cell is a null, an integer, a float, a string or a boolean. The zero value is null. Use [Cell.Equal] to compare cells.
 //
 // Why not any: a cell that is one of five things is checked when it is read, keeps int64 exact through JSON, and sorts
-// without reflection.
+// without reflection. Why a pointer: tables with a row per kernel name are most of a report's memory, and a cell takes
+// two words.
 type Cell struct {
-	kind byte   // 0 null, 'i', 'f', 's', 'b'
-	n    uint64 // the integer, the float's bits, or 1 for true
-	s    string
+	_ [0]func()      // not comparable by ==, which would compare where texts lie
+	p unsafe.Pointer // nil for null, a mark for the other kinds, or the first byte of a text
+	n uint64         // the integer, the float's bits, 1 for true, or the length of the text
 }
+
+// marks are what p points to if the cell holds no text, or an empty one.
+var marks [4]byte
+
+var (
+	isInt   = unsafe.Pointer(&marks[0])
+	isFloat = unsafe.Pointer(&marks[1])
+	isBool  = unsafe.Pointer(&marks[2])
+	isEmpty = unsafe.Pointer(&marks[3])
+)
 
 // Null is the unknown cell.
 var Null = Cell{}
 
 // I makes an integer cell.
-func I(v int64) Cell { return Cell{kind: 'i', n: uint64(v)} }
+func I(v int64) Cell { return Cell{p: isInt, n: uint64(v)} }
 
 // F makes a float cell.
-func F(v float64) Cell { return Cell{kind: 'f', n: math.Float64bits(v)} }
+func F(v float64) Cell { return Cell{p: isFloat, n: math.Float64bits(v)} }
 
 // S makes a text cell.
-func S(v string) Cell { return Cell{kind: 's', s: v} }
+func S(v string) Cell {
+	if v == "" {
+		return Cell{p: isEmpty}
+	}
+	return Cell{p: unsafe.Pointer(unsafe.StringData(v)), n: uint64(len(v))}
+}
 
 // B makes a boolean cell.
 func B(v bool) Cell {
 	if v {
-		return Cell{kind: 'b', n: 1}
+		return Cell{p: isBool, n: 1}
 	}
-	return Cell{kind: 'b'}
+	return Cell{p: isBool}
+}
+
+// kind is 0 for null, 'i', 'f', 'b' or 's'.
+func (c Cell) kind() byte {
+	switch c.p {
+	case nil:
+		return 0
+	case isInt:
+		return 'i'
+	case isFloat:
+		return 'f'
+	case isBool:
+		return 'b'
+	}
+	return 's'
+}
+
+// Equal reports whether the cells are of one kind and hold the same.
+func (c Cell) Equal(d Cell) bool {
+	if c.kind() != 's' || d.kind() != 's' {
+		return c.p == d.p && c.n == d.n
+	}
+	a, _ := c.Str()
+	b, _ := d.Str()
+	return a == b
 }
 
 // IsNull reports whether the value is unknown.
-func (c Cell) IsNull() bool { return c.kind == 0 }
+func (c Cell) IsNull() bool { return c.p == nil }
 
 // Int returns the integer and whether the cell holds one.
 func (c Cell) Int() (int64, bool) {
-	if c.kind != 'i' {
+	if c.p != isInt {
 		return 0, false
 	}
 	return int64(c.n), true
@@ -148,34 +190,45 @@ func (c Cell) Int() (int64, bool) {
 
 // Num returns the cell as a float, and whether it is a number.
 func (c Cell) Num() (float64, bool) {
-	switch c.kind {
-	case 'i':
+	switch c.p {
+	case isInt:
 		return float64(int64(c.n)), true
-	case 'f':
+	case isFloat:
 		return math.Float64frombits(c.n), true
 	}
 	return 0, false
 }
 
 // Str returns the text and whether the cell holds one.
-func (c Cell) Str() (string, bool) { return c.s, c.kind == 's' }
+func (c Cell) Str() (string, bool) {
+	switch {
+	case c.kind() != 's':
+		return "", false
+	case c.p == isEmpty:
+		return "", true
+	}
+	return unsafe.String((*byte)(c.p), int(c.n)), true
+}
 
 // Bool returns the boolean and whether the cell holds one.
-func (c Cell) Bool() (value, ok bool) { return c == B(true), c.kind == 'b' }
+func (c Cell) Bool() (value, ok bool) { return c.p == isBool && c.n == 1, c.p == isBool }
 
 // MarshalJSON writes the cell as a bare JSON value.
 func (c Cell) MarshalJSON() ([]byte, error) {
-	switch c.kind {
-	case 'i':
+	switch c.p {
+	case isInt:
 		return strconv.AppendInt(nil, int64(c.n), 10), nil
-	case 'f':
+	case isFloat:
 		return json.Marshal(math.Float64frombits(c.n))
-	case 's':
-		return marshalText(c.s)
-	case 'b':
+	case isBool:
 		return strconv.AppendBool(nil, c.n != 0), nil
 	}
-	return []byte("null"), nil
+	held, ok := c.Str()
+	if !ok {
+		return []byte("null"), nil
+	}
+	text, err := JSON(held, "")
+	return bytes.TrimSpace(text), err
 }
 
 // UnmarshalJSON reads a bare JSON value; a number without fraction or exponent becomes an integer.
@@ -196,8 +249,12 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 		*c = B(v)
 		return nil
 	case '"':
-		c.kind = 's'
-		return json.Unmarshal(b, &c.s)
+		var v string
+		if err := json.Unmarshal(b, &v); err != nil {
+			return err
+		}
+		*c = S(v)
+		return nil
 	case '[', '{':
 		return fmt.Errorf("report: a cell is a single value, not %q", b[0])
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -118,12 +119,6 @@ func (s *Source) Add(other *Source) {
 
 // validate reports the first thing that is wrong with a unit.
 func (u *Unit) validate() error {
-	if u.Groups == nil {
-		return errors.New("a list is null")
-	}
-	if !finite(u.Coverage) {
-		return errors.New("coverage is not finite")
-	}
 	used := 0
 	for i := range u.Anchors {
 		a := &u.Anchors[i]
@@ -163,7 +158,7 @@ func (u *Unit) validate() error {
 }
 
 func (a *UnitAnchor) validate() error {
-	if len(a.Names) == 0 || a.Start < 0 || a.Start >= len(a.Names) || a.Count < 0 || !finite(&a.Coverage) {
+	if len(a.Names) == 0 || a.Start < 0 || a.Start >= len(a.Names) || a.Count < 0 {
 		return fmt.Errorf("starts at kernel %d of %d, %d times", a.Start, len(a.Names), a.Count)
 	}
 	return nil
@@ -186,8 +181,8 @@ func (r *Report) validateCuts(known map[string]bool) error {
 		for k := range c.Metrics {
 			m := c.Metrics[k]
 			m.Source = c.Source
-			key := m.ID + "{" + m.Labels.String() + "}"
-			if err := m.validate(); err != nil {
+			key := MetricKey(m.ID, m.Labels)
+			if err := cmp.Or(Sound(&m), m.validate()); err != nil {
 				return fmt.Errorf("report: cut %d: metric %s: %w", i, key, err)
 			}
 			if own[key] || stay[m.ID] && known[key] {
@@ -202,7 +197,7 @@ func (r *Report) validateCuts(known map[string]bool) error {
 // validate reports the first thing that is wrong with a cut of a unit, its metrics left out.
 func (c *UnitCut) validate(of *Unit) error {
 	switch {
-	case c.Section.ID != unitSection || c.Metrics == nil:
+	case c.Section.ID != unitSection:
 		return fmt.Errorf("is not of the section %s", unitSection)
 	case !slices.ContainsFunc(of.Anchors, func(a UnitAnchor) bool { return a.Same(&c.Anchor) }):
 		return errors.New("is of none of the anchors")

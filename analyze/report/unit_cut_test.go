@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -117,14 +116,6 @@ func TestCutMetrics(t *testing.T) {
 	var again CutMetrics
 	if err := again.UnmarshalJSON(b); err != nil || !reflect.DeepEqual(again, list) {
 		t.Errorf("%+v, %v", again, err)
-	}
-	plain, err := json.Marshal([]Metric(list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var older CutMetrics // written as a plain list
-	if err := older.UnmarshalJSON(plain); err != nil || len(older) != 4 || older[2].Summary.Max != 7 {
-		t.Errorf("%+v, %v", older, err)
 	}
 	for _, bad := range []string{"[0]", "[0,-1,3]", "[1,-1,3,5]", "[-2,-1,3,5]", "[0,-1,null,5]", "[0,7,3,5]", "[0,-1,3,5,6]"} {
 		text := `{"texts":["a"],"tables":[{"id":"time","labels":["kernel"],"rows":[` + bad + `]}]}`

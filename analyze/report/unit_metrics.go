@@ -83,13 +83,7 @@ func (c CutMetrics) MarshalJSON() ([]byte, error) {
 		last := &out.Tables[len(out.Tables)-1]
 		last.Rows = append(last.Rows, row)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(out); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return JSON(out, "")
 }
 
 // holds reports whether the metrics of another table belong into this one.
@@ -98,11 +92,8 @@ func (t *metricTable) holds(u *metricTable) bool {
 		t.Lifecycle == u.Lifecycle && slices.Equal(t.Labels, u.Labels)
 }
 
-// UnmarshalJSON reads the tables, or a plain list of metrics.
+// UnmarshalJSON reads the tables.
 func (c *CutMetrics) UnmarshalJSON(b []byte) error {
-	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
-		return json.Unmarshal(b, (*[]Metric)(c))
-	}
 	var in metricTables
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err

@@ -90,8 +90,8 @@ func (u *Unit) PartsOf(group string, device int64) *UnitParts {
 }
 
 func (p *UnitParts) validate() error {
-	if p == nil || p.Parts == nil {
-		return fmt.Errorf("a list is null")
+	if p == nil {
+		return fmt.Errorf("is null")
 	}
 	numbers, err := p.Numbers()
 	if err != nil {

@@ -26,7 +26,6 @@ type UnitSeries struct {
 	Duration   []int64  `json:"duration"`  // ns, changes
 	Idle       []int64  `json:"idle"`      // ns of the duration in which nothing ran on the device, changes
 
-	// What follows is not in files of versions before it.
 	NotCompute []int64 `json:"not_compute,omitempty"` // ns of the busy time in which no compute ran, changes
 	Launches   []int64 `json:"launches,omitempty"`    // runs of the launches the unit's kernels came from
 	Kernels    []int64 `json:"kernels,omitempty"`     // runs of the number of its kernels
@@ -69,7 +68,8 @@ func NewUnitSeries(units []UnitPoint) *UnitSeries {
 		every = (len(units)-1)/MaxSeriesUnits + 1
 	}
 	s := &UnitSeries{Every: int64(every), Signatures: []string{}}
-	for _, column := range s.columns() {
+	for _, column := range []*[]int64{&s.Device, &s.Process, &s.Number, &s.Group, &s.State, &s.Signature, &s.Start, &s.Duration,
+		&s.Idle} {
 		*column = []int64{}
 	}
 	ids := map[string]int64{}
@@ -105,10 +105,6 @@ func NewUnitSeries(units []UnitPoint) *UnitSeries {
 	return s
 }
 
-func (s *UnitSeries) columns() []*[]int64 {
-	return []*[]int64{&s.Device, &s.Process, &s.Number, &s.Group, &s.State, &s.Signature, &s.Start, &s.Duration, &s.Idle}
-}
-
 func addRun(runs []int64, v int64) []int64 {
 	if n := len(runs); n > 0 && runs[n-2] == v {
 		runs[n-1]++
@@ -124,8 +120,9 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 	switch {
 	case s.Count < 0 || s.Count > MaxSeriesUnits || s.Every < 1:
 		return nil, fmt.Errorf("%d units, every %d-th", s.Count, s.Every)
-	case len(s.Duration) != n || len(s.Idle) != n:
-		return nil, fmt.Errorf("%d durations and %d times without work for %d units", len(s.Duration), len(s.Idle), n)
+	case len(s.Duration) != n || len(s.Idle) != n || len(s.NotCompute) != n:
+		return nil, fmt.Errorf("%d durations, %d times without work and %d without compute for %d units", len(s.Duration),
+			len(s.Idle), len(s.NotCompute), n)
 	}
 	units := make([]UnitPoint, n)
 	var err error
@@ -157,16 +154,8 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 		}
 		return nil
 	})
-	for i := range units {
-		units[i].Compute, units[i].Launches, units[i].Kernels = -1, -1, -1
-	}
-	if len(s.Launches) > 0 || len(s.Kernels) > 0 || len(s.NotCompute) > 0 {
-		runs("launches", s.Launches, 0, math.MaxInt64, func(i int, v int64) error { units[i].Launches = v; return nil })
-		runs("kernels", s.Kernels, 0, math.MaxInt64, func(i int, v int64) error { units[i].Kernels = v; return nil })
-		if len(s.NotCompute) != n {
-			return nil, fmt.Errorf("%d times without compute for %d units", len(s.NotCompute), n)
-		}
-	}
+	runs("launches", s.Launches, 0, math.MaxInt64, func(i int, v int64) error { units[i].Launches = v; return nil })
+	runs("kernels", s.Kernels, 0, math.MaxInt64, func(i int, v int64) error { units[i].Kernels = v; return nil })
 	if len(s.Step) > 0 {
 		runs("step", s.Step, -math.MaxInt32, math.MaxInt64-math.MaxInt32, func(i int, v int64) error {
 			if units[i].Step = units[i].Number + v; units[i].Step < 0 {
@@ -182,12 +171,10 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 			return nil, fmt.Errorf("unit %d lasts %d ns, of which %d without work", i, duration, idle)
 		}
 		units[i].Duration, units[i].Busy = duration, duration-idle
-		if len(s.NotCompute) > 0 {
-			if rest += s.NotCompute[i]; rest < 0 || rest > units[i].Busy {
-				return nil, fmt.Errorf("unit %d is busy for %d ns, of which %d without compute", i, units[i].Busy, rest)
-			}
-			units[i].Compute = units[i].Busy - rest
+		if rest += s.NotCompute[i]; rest < 0 || rest > units[i].Busy {
+			return nil, fmt.Errorf("unit %d is busy for %d ns, of which %d without compute", i, units[i].Busy, rest)
 		}
+		units[i].Compute = units[i].Busy - rest
 	}
 	end := int64(0)
 	runs("start", s.Start, math.MinInt64, math.MaxInt64, func(i int, v int64) error {

@@ -101,16 +101,6 @@ func TestUnitSeriesIsBounded(t *testing.T) {
 	}
 }
 
-// A series of an older version does not know compute, launches and kernels.
-func TestUnitSeriesOfAnOlderVersion(t *testing.T) {
-	s := NewUnitSeries([]UnitPoint{{Duration: 10, Busy: 5, Compute: 5, Launches: 1, Kernels: 1}})
-	s.NotCompute, s.Launches, s.Kernels = nil, nil, nil
-	got, err := s.Decode()
-	if want := (UnitPoint{Duration: 10, Busy: 5, Compute: -1, Launches: -1, Kernels: -1}); err != nil || got[0] != want {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 func TestUnitSeriesRefuses(t *testing.T) {
 	good := func() *UnitSeries {
 		return NewUnitSeries([]UnitPoint{{Duration: 10, Busy: 5, Signature: "a"}, {Number: 1, Start: 10, Duration: 10, Busy: 5, Signature: "a"}})

@@ -113,10 +113,10 @@ func TestAdding(t *testing.T) {
 		}
 		put(t, path, []byte(strings.Replace(whole, was, is, 1)), 0o644)
 	}
-	if len(blocks) < 16 {
+	if len(blocks) < 17 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
-	inCopy("vet", "./analyze/internal/section/gpu", "./cmd/explain")
+	inCopy("vet", "./analyze/internal/section/gpu", "./cmd/explain/internal/guide")
 	inCopy("test", "./analyze/internal/section/gpu", "-run", "TestLongest")
 	inCopy("test", "./analyze", "-run", "Golden", "-update")
 	inCopy("test", "./analyze", "-run", "Golden|Doc|Page|Section|Finding|Declar|Scale|Merge")

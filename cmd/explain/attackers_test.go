@@ -383,8 +383,8 @@ func TestNoAttackerPasses(t *testing.T) {
 // mends are what stands between an attacker and a merge: the file, a piece of it, and what it would be without the mend. One
 // that stands behind another is taken out with it.
 var mends = []struct{ why, with, file, old, without string }{
-	{"D2, reports of another run", "", "gate.go", "if err := f.madeHere(s, slices.Concat(", "if err := f.madeHere(nil, slices.Concat("},
-	{"D5, a history in the workspace", "D5, a gate that cannot fail", "gate_baseline.go", "if _, change := s.Base(); change && f.policyRef", "if _, change := s.Base(); !change && f.policyRef"},
+	{"D2, reports of another run", "", "internal/ci/gate.go", "if err := f.madeHere(s, slices.Concat(", "if err := f.madeHere(nil, slices.Concat("},
+	{"D5, a history in the workspace", "D5, a gate that cannot fail", "internal/ci/gate_baseline.go", "if _, change := s.Base(); change && f.policyRef", "if _, change := s.Base(); !change && f.policyRef"},
 	{"D5, a gate that cannot fail", "D5, what is suspected", "../../diff/internal/rules/noisy.go", "if floor, most, is := blind(n, v); is &&", "if floor, most, is := blind(n, v); is && floor < 0 &&"},
 	{"D5, what is suspected", "D5, a gate that cannot fail", "../../diff/internal/rules/noisy.go", "		g.Open(noise.CodeOf(v), text+\", and this is not certain: \"+why)\n",
 		"		if g.Verdict = comparison.Pass; v == nil {\n			g.Open(noise.CodeOf(v), why)\n		}\n"},
@@ -401,8 +401,8 @@ var mends = []struct{ why, with, file, old, without string }{
 	{"D6, a label by an app", "", "../../gate/accept.go", "case l.bot || strings.HasSuffix(l.By, \"[bot]\"):", "case l.bot && l.By == \"\":"},
 	{"D6, a label by who may not", "", "../../gate/accept.go", "if ok, why := s.may(ctx, l.By, a); !ok {", "if ok, why := s.may(ctx, l.By, a); !ok && why == \"\" {"},
 	{"D6, a check of another app", "", "../../gate/record.go", "if app == \"\" || !c.wroteIt(", "if app == \"\" || false && !c.wroteIt("},
-	{"D7, the comment over a matrix", "", "comment.go", "case s != nil && code != exitOK:", "case s != nil && code > 99:"},
-	{"D13, a success of another base", "", "gate.go", "	s.Pending(cmd.Context())\n", ""},
+	{"D7, the comment over a matrix", "", "internal/ci/comment.go", "case s != nil && code != cmdenv.OK:", "case s != nil && code > 99:"},
+	{"D13, a success of another base", "", "internal/ci/gate.go", "	s.Pending(cmd.Context())\n", ""},
 	{"D13, two pull requests with one head", "", "../../gate/pull.go", "	if len(match) > 0 {\n		return match, nil", "	if len(match) > 0 {\n		return match[len(match)-1:], nil"},
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -29,7 +30,7 @@ func TestBlackHoles(t *testing.T) {
 	window := []string{"capture", "--no-report", "--out", "out", "--ready", "flag", "--duration", "100ms", "--grace", "1s", "--", "sh", "-c", "touch flag; sleep 60"}
 	capture := func(args ...string) []string { return append(append([]string{"capture"}, args...), program...) }
 	gate := []string{"gate", "--base", "base.sqlite", "--head", "base.sqlite", "--policy", "policy.yml", "--policy-ref", "main"}
-	for _, x := range []struct {
+	for _, x := range longtest.Some([]struct {
 		name string
 		args []string
 		env  []string
@@ -49,9 +50,9 @@ func TestBlackHoles(t *testing.T) {
 		{name: "the importer", args: capture(), env: []string{wait, "NSYS_STANDIN=fault=importer_hang"}, says: []string{"importer", limit, "out.failed"}},
 		{name: "git of a gate", args: gate, env: []string{wait, "PATH=bin:" + os.Getenv("PATH")}, code: exitInconclusive, says: []string{"git rev-parse", limit}},
 		{name: "git of a bisection", args: []string{"bisect", "--checkout", ".", "--good", "a", "--bad", "b", "--", "true"}, env: []string{wait, "PATH=bin:" + os.Getenv("PATH")}, says: []string{"git rev-parse", limit}},
-		{name: "GitHub", args: []string{"gate", "comment", "comparison.json"}, env: []string{wait, "GITHUB_TOKEN=t", "GITHUB_API_URL=http://" + at, "GITHUB_ACTIONS=true",
+		{name: "GitHub", args: []string{"gate", "comment", "comparison.json"}, env: []string{limit + "1s", "GITHUB_TOKEN=t", "GITHUB_API_URL=http://" + at, "GITHUB_ACTIONS=true",
 			"GITHUB_REPOSITORY=o/r", "GITHUB_EVENT_NAME=pull_request", "GITHUB_EVENT_PATH=event.json", "GITHUB_RUN_ID=1", "GITHUB_RUN_ATTEMPT=1", "GITHUB_WORKFLOW_REF=o/r/.github/workflows/gate.yml@refs/heads/main", "GITHUB_SHA=" + strings.Repeat("a", 40)}, code: exitInconclusive, says: []string{limit}},
-	} {
+	}, 5) {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

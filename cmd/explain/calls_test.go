@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
@@ -26,7 +25,11 @@ func TestActionsFlagsExist(t *testing.T) {
 	step := action.Runs.Steps[1]
 	var w env
 	w.Getenv = os.Getenv
-	for name, cmd := range map[string]*cobra.Command{"gate": newGate(&w), "comment": newComment(&w)} {
+	for name, words := range map[string][]string{"gate": {"gate"}, "comment": {"gate", "comment"}} {
+		cmd, _, err := newRoot(&w).Find(words)
+		if err != nil {
+			t.Fatal(err)
+		}
 		_, script, _ := strings.Cut(step.Run, "  "+name+")\n")
 		script, _, _ = strings.Cut(script, ";;")
 		common, _, _ := strings.Cut(step.Run, "case \"$COMMAND\"")
@@ -47,7 +50,11 @@ func TestOtherHomes(t *testing.T) {
 			t.Errorf("%s calls explain gate %d times", file, len(calls))
 		}
 		for _, c := range calls {
-			if err := newGate(&env{Getenv: os.Getenv}).ParseFlags(strings.Fields(strings.NewReplacer("'", "", `"`, "", ")", "").Replace(c[1]))); err != nil {
+			gate, _, err := newRoot(&env{Getenv: os.Getenv}).Find([]string{"gate"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := gate.ParseFlags(strings.Fields(strings.NewReplacer("'", "", `"`, "", ")", "").Replace(c[1]))); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 		}

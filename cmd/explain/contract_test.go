@@ -21,7 +21,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/analyze/report/schema"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
@@ -54,7 +53,7 @@ func explainTrace(t *testing.T, trace string, args ...string) map[string]string 
 // TestEveryReportKeepsTheContract: valid by the published schema and an independent validator, readable by our own
 // reader, under 2 MB, equal between runs, with every promised file.
 func TestEveryReportKeepsTheContract(t *testing.T) {
-	published := compileSchema(t, "report")
+	published := explaintest.Schema(t, "report")
 	for _, trace := range explaintest.Traces(t) {
 		t.Run(explaintest.TraceName(trace), func(t *testing.T) {
 			t.Parallel()
@@ -104,29 +103,11 @@ func checkSchema(t *testing.T, name string, text []byte) {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err == nil {
-		err = compileSchema(t, name).Validate(value)
+		err = explaintest.Schema(t, name).Validate(value)
 	}
 	if err != nil {
 		t.Errorf("%s: %v in %.300s", name, err, text)
 	}
-}
-
-func compileSchema(t *testing.T, name string) *jsonschema.Schema {
-	t.Helper()
-	body, _ := schema.Text(name)
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource(name+".json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile(name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // promised are the tables that other people's scripts read, with the columns they rely on (nsys-llm-explainer's and

@@ -97,10 +97,10 @@ func TestEveryShownNameIsExplained(t *testing.T) {
 	if len(names) < 500 {
 		t.Fatalf("only %d names", len(names))
 	}
-	root := newRoot(quietEnv(new(bytes.Buffer), new(bytes.Buffer), ""))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if err := explained(new(bytes.Buffer), root, name); err != nil {
-			t.Errorf("%q (%s): %v", name, names[name], err)
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"doc", "--", name}, quietEnv(&out, &errs, "")); code != exitOK || out.Len() == 0 {
+			t.Errorf("%q (%s): exit %d: %s", name, names[name], code, errs.String())
 		}
 	}
 	t.Logf("%d names", len(names))

@@ -11,13 +11,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // Hundreds of measured kernels, with long names and with all that is measured, leave the report valid, equal between runs and small beside
 // a trace.
 func TestNCUReportKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	published := compileSchema(t, "report")
+	published := explaintest.Schema(t, "report")
 	raw := strings.Split(string(read(t, "../../testdata/evidence/ncu/raw.csv")), "\n")
 	head, row := strings.Join(raw[4:6], "\n"), raw[6]
 	const launches = 300

@@ -151,7 +151,7 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/explaintest", "a test kit: runs the program, and knows none of its rooms",
-		"analyze analyze/report analyze/tracetest analyze/tracetest/longtest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
+		"analyze analyze/report analyze/report/schema analyze/tracetest analyze/tracetest/longtest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
 	{"cmd/explain/internal/browser", "tests alone", "", nil},
 	{"cmd/explain/internal/exampletest", "tests alone", "", nil},
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
@@ -181,7 +181,7 @@ var rooms = []room{
 		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/capturesession", nil},
 	{"cmd/explain/internal/cmdenv", "what commands share; knows no command",
 		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/reports " +
-			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/policy", nil},
+			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/comparison diff/policy", nil},
 	{"cmd/explain/internal/historycmd", "explain history",
 		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit analyze/report/wording cmd/explain/internal/cmdenv " +
 			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/atomicfile " +
@@ -198,6 +198,28 @@ var rooms = []room{
 		"analyze analyze/report/doc analyze/report/present analyze/report/render analyze/report/unit analyze/report/wording " +
 			"cmd/explain/internal/cmdenv cmd/explain/internal/input cmd/explain/internal/output " +
 			"cmd/explain/internal/progress cmd/explain/internal/usage", nil},
+	{"cmd/explain/internal/rulesfile", "by what comparisons are judged",
+		"analyze analyze/report cmd/explain/internal/cmdenv cmd/explain/internal/historycmd cmd/explain/internal/input " +
+			"cmd/explain/internal/usage diff diff/policy", nil},
+	{"cmd/explain/internal/look", "commands that look at captures",
+		commandRoom + " analyze/compat/export cmd/explain/internal/capture cmd/explain/internal/capturesession cmd/explain/internal/fetch " +
+			"cmd/explain/internal/help cmd/explain/internal/mergecmd cmd/explain/internal/rulesfile cmd/explain/internal/whatifcmd " +
+			"diff/diffdoc diff/policy", nil},
+	{"cmd/explain/internal/ci", "commands of CI know none of those that look or record",
+		commandRoom + " analyze/report/doc cmd/explain/internal/bisectcmd cmd/explain/internal/capture cmd/explain/internal/crash " +
+			"cmd/explain/internal/historycmd cmd/explain/internal/rulesfile diff/diffdoc diff/policy gate gate/gitfile", nil},
+	{"cmd/explain/internal/record", "commands that record; a pair is compared as by diff",
+		commandRoom + " analyze/report/secret analyze/report/wording cmd/explain/internal/bisectcmd cmd/explain/internal/capture " +
+			"cmd/explain/internal/capturesession cmd/explain/internal/help cmd/explain/internal/interrupt cmd/explain/internal/load " +
+			"cmd/explain/internal/look cmd/explain/internal/rulesfile", nil},
+	{"cmd/explain/internal/guide", "commands that help know none of the others",
+		commandRoom + " analyze/report/schema cmd/explain/internal/docs cmd/explain/internal/help cmd/explain/internal/mcp " +
+			"cmd/explain/internal/mergecmd gate/history", nil},
+	{"cmd/explain", "the tree of commands, the version and exit codes",
+		"analyze analyze/limit analyze/report analyze/report/render cmd/explain/internal/capture cmd/explain/internal/ci " +
+			"cmd/explain/internal/cmdenv cmd/explain/internal/crash cmd/explain/internal/guide cmd/explain/internal/help " +
+			"cmd/explain/internal/input cmd/explain/internal/interrupt cmd/explain/internal/look cmd/explain/internal/record " +
+			"cmd/explain/internal/usage", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }
@@ -210,6 +232,9 @@ const (
 		"analyze/internal/workunit"
 	// family is what every family of sections may import.
 	family = beneath + " analyze/internal/section/kit"
+	// commandRoom is what every family of commands may import.
+	commandRoom = "analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/atomicfile cmd/explain/internal/cmdenv " +
+		"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/progress cmd/explain/internal/usage diff diff/comparison"
 )
 
 // may reports whether the room's line names a package of the module.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
@@ -27,7 +28,7 @@ func explainLoad(t *testing.T, script fakeserver.Script, args ...string) (code i
 // What load writes is valid by the published schema and an independent validator, in each of its forms.
 func TestLoadKeepsItsSchema(t *testing.T) {
 	t.Parallel()
-	published := compileSchema(t, "load")
+	published := explaintest.Schema(t, "load")
 	for name, c := range map[string]struct {
 		script fakeserver.Script
 		args   []string

@@ -20,13 +20,14 @@ import (
 	"testing"
 	"time"
 
+	_ "modernc.org/sqlite" // to damage rows
+
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
-	_ "modernc.org/sqlite" // to damage rows
 )
 
 // damaged is how many damaged files of each kind TestLongRun reads, and a fifth of the states that TestNoAttackerPasses
-// draws: 6, or 200 with -long. Before a release:
+// draws: 4, or 200 with -long. Before a release:
 //
 //	go test ./cmd/explain -run TestLongRun -timeout 0 -args -damaged 2000
 //	go test -race ./cmd/explain -run TestLongRun -timeout 0 -args -damaged 100
@@ -39,7 +40,7 @@ func damaged() int {
 	if *damagedN > 0 {
 		return *damagedN
 	}
-	return longtest.N(6, 200)
+	return longtest.N(4, 200)
 }
 
 // longCommands read a trace. M is the damaged file, T a sound one, R a sound report, O a folder or file to write.

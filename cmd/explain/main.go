@@ -1,20 +1,18 @@
 // Command explain says where the time of an LLM inference trace went, and what to do about it.
 //
-// Each command is one file of its name, whose parts are prefixed with it (capture.go, capture_pair.go). What commands
-// share:
+// This package is the tree of commands, the version and exit codes. The commands lie below internal, a room for each
+// group of the help and in it a file for each command, whose parts are prefixed with its name (gate.go, gate_output.go):
 //
-//	root          the tree of commands and exit codes
-//	evidence      what lies beside traces and reports, as people name it
-//	rules_file    policies and noise floors
-//	action        what action.yml runs
-//	github        the session with GitHub, for gate and comment
+//	look     report, diff, whatif
+//	ci       gate, policy, history, bisect, and what action.yml runs
+//	record   capture, load, scrub
+//	guide    doc, demo, mcp
 //
-// Large commands have packages of their own below internal, and so does what needs no command line: cmdenv holds what
-// all commands share (their environment, the flags of an analysis), input tells files apart, reports makes reports of
-// them, output writes folders that appear whole or not at all, capturesession makes captures and their reports, load
-// sends requests.
+// Large commands have rooms of their own, and so does what commands share: cmdenv holds their environment and the flags
+// of an analysis, rulesfile policies and noise floors, input tells files apart, reports makes reports of them, output
+// writes folders that appear whole or not at all, capturesession makes captures and their reports, load sends requests.
 //
-// This package computes nothing: analyze, diff and gate do. run is the whole program as a function, so that tests call
+// No command computes: analyze, diff and gate do. run is the whole program as a function, so that tests call
 // it without a process.
 package main
 
@@ -33,13 +31,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/ci"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/crash"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
-	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/gate"
 )
 
 func main() {
@@ -50,7 +47,7 @@ func main() {
 	}
 	capture.Self = os.Args[0]
 	ctx, stop := signal.NotifyContext(context.Background(), interrupt.Signals()...)
-	code := run(ctx, os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: withoutTokens()})
+	code := run(ctx, os.Args[1:], &cmdenv.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: withoutTokens()})
 	stop()
 	os.Exit(code)
 }
@@ -61,7 +58,7 @@ func withoutTokens() func(string) string {
 	tokens := map[string]string{}
 	for _, name := range []string{
 		"GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-		actionInputsVariable,
+		ci.ActionInputs,
 	} {
 		tokens[name] = os.Getenv(name)
 		os.Unsetenv(name)
@@ -75,7 +72,8 @@ func withoutTokens() func(string) string {
 }
 
 // run executes the command line in args and returns the exit code.
-func run(ctx context.Context, args []string, e *env) int {
+func run(ctx context.Context, args []string, e *cmdenv.Env) int {
+	e.Run = run
 	cmd := newRoot(e)
 	guard(cmd)
 	cmd.SetArgs(args)
@@ -84,25 +82,25 @@ func run(ctx context.Context, args []string, e *env) int {
 	cmd.SetErr(e.Err)
 	ran, err := cmd.ExecuteContextC(ctx)
 	err = limit.FullText(err)
-	var usage usageError
-	var answer exitCode
+	var wrong usage.Error
+	var answer cmdenv.Exit
 	switch {
 	case err == nil:
-		return exitOK
+		return cmdenv.OK
 	case errors.As(err, &answer):
 		return int(answer)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(e.Err, "explain: interrupted; nothing was written")
-		return exitInput
-	case errors.As(err, &usage), errors.Is(err, analyze.ErrOptions):
-		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")))
+		return cmdenv.Input
+	case errors.As(err, &wrong), errors.Is(err, analyze.ErrOptions):
+		fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")))
 		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
-		return exitUsage
+		return cmdenv.Usage
 	case errors.Is(err, syscall.EPIPE): // the reader closed the pipe early
-		return exitOK
+		return cmdenv.OK
 	}
-	fmt.Fprintf(e.Err, "explain: %s\n", clean(input.Plain(err)))
-	return errorCode(err)
+	fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(input.Plain(err)))
+	return ci.ErrorCode(err)
 }
 
 // guard turns a panic in a command or in its subcommands into an error.
@@ -116,67 +114,4 @@ func guard(cmd *cobra.Command) {
 			return do(cmd, args)
 		}
 	}
-}
-
-// Exit codes of every command.
-const (
-	exitOK           = cmdenv.OK
-	exitFail         = cmdenv.Fail
-	exitUsage        = cmdenv.Usage
-	exitInput        = cmdenv.Input
-	exitInconclusive = cmdenv.Inconclusive
-)
-
-// usageError is an error in how explain was called: exit 2.
-type usageError = usage.Error
-
-func usagef(format string, args ...any) error { return usage.Errorf(format, args...) }
-
-// Short names for what all commands share.
-type (
-	env           = cmdenv.Env
-	analysisFlags = cmdenv.AnalysisFlags
-	exitCode      = cmdenv.Exit
-)
-
-// clean makes untrusted text safe for a terminal or a log line.
-func clean(s string) string { return render.Visible(s) }
-
-// errorCode returns the exit code of a command that ended in an error.
-func errorCode(err error) int {
-	switch {
-	case errors.As(err, new(usageError)) || errors.Is(err, analyze.ErrOptions):
-		return exitUsage
-	case errors.As(err, new(gate.UnreadError)):
-		return exitInconclusive
-	}
-	return exitInput
-}
-
-// verdictOf returns the verdict that a command's error stands for.
-func verdictOf(err error) comparison.Verdict {
-	code := exitCode(errorCode(err))
-	switch {
-	case err == nil:
-		return comparison.Pass
-	case errors.As(err, &code) && code == exitFail:
-		return comparison.Fail
-	case code == exitInconclusive:
-		return comparison.Inconclusive
-	}
-	return comparison.Error
-}
-
-// verdictCode returns the exit code of a verdict.
-func verdictCode(v comparison.Verdict) int {
-	switch v {
-	case comparison.Pass, comparison.Warn:
-		return exitOK
-	case comparison.Fail:
-		return exitFail
-	case comparison.Inconclusive:
-		return exitInconclusive
-	case comparison.Error:
-	}
-	return exitInput
 }

@@ -182,7 +182,8 @@ func TestAgentsAskAHistory(t *testing.T) {
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"files", `{}`, `"histories":\["history.db"\].*"tool":"compare","arguments":{"history":"history.db"}`},
 		{"compare", `{"history":"history.db"}`, `"changes":\[{"number":"unit.time.p50[^"]*","commit":"0*abc010","since":"2026-05-17T02:00:00Z","ratio":1\.0[89]\d*,"worse":true,"open":true,"cause":"[^"]+","find_the_commit_by":"explain bisect --good .*","causes":\[{"delta_ns_per_unit":[0-9.]+,"part":"kernel","what":"kernel flash_fwd_splitkv_kernel \+4`},
-		{"compare", `{"history":"nothing.db"}`, `nothing.db does not exist`},
+		{"compare", `{"history":"nothing.db"}`, "nothing.db does not exist: call the tool `files`"},
+		{"report", `{"file":"../nothing.sqlite"}`, `nothing.sqlite is outside of the folder`}, // it is not said whether it exists
 	} {
 		if got := ask(c.tool, c.arguments); !regexp.MustCompile(c.want).MatchString(got) {
 			t.Errorf("%s %s: no %s in\n%s", c.tool, c.arguments, c.want, got)

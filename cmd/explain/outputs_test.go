@@ -89,7 +89,7 @@ func TestOutputs(t *testing.T) {
 		}
 	}
 	flags(newRoot(&env{Getenv: os.Getenv}))
-	for _, w := range longtest.Some(list, 6) {
+	for _, w := range longtest.Some(list, 3) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			if w.out == "" {

@@ -77,7 +77,7 @@ func TestPyTorchProfiles(t *testing.T) {
 	}
 	for pair, study := range map[[2]string][2]string{ // what is asked for, and how the head line says it
 		{"hta_control", "hta_test"}: {"gpu", "gpu"},
-		{"h100_qwen", "mi300_qwen"}: {"gpu,source", "gpu (not known of the head), source"},
+		{"h100_qwen", "mi300_qwen"}: {"gpu,source", "gpu (unknown on the head, not checked), source"},
 	} {
 		files := []string{"../../../shared/kineto/" + pair[0] + ".json.gz", "../../../shared/kineto/" + pair[1] + ".json.gz"}
 		if _, err := os.Stat(files[0]); err != nil {

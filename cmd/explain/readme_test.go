@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
@@ -21,7 +22,7 @@ import (
 // anything.
 func TestReadmeIsTrue(t *testing.T) {
 	texts := map[string]string{"README": string(read(t, "../../README.md"))}
-	for _, name := range []string{"report", "diff", "gate", "statistics", "privacy", "agents", "policy"} {
+	for _, name := range longtest.Some([]string{"report", "diff", "gate", "statistics", "privacy", "agents", "policy"}, 3) {
 		if page, ok := docs.ByName(name); ok {
 			texts["page "+name] = page.Text
 		}

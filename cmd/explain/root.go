@@ -7,19 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/ci"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/guide"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
-	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
-	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
-	"github.com/nsys-llm/explain/cmd/explain/internal/whatifcmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/look"
+	"github.com/nsys-llm/explain/cmd/explain/internal/record"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
 // Help lists commands in the order of the code.
 func init() { cobra.EnableCommandSorting = false }
 
-func newRoot(e *env) *cobra.Command {
-	var f reportFlags
+func newRoot(e *cmdenv.Env) *cobra.Command {
 	e.Version = versionText()
 	cmd := &cobra.Command{
 		Use:   "explain TRACE",
@@ -42,14 +42,8 @@ inconclusive.`,
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && !f.hasEvidence() {
-				return cmd.Help()
-			}
-			return f.run(cmd, e, args)
-		},
 	}
-	f.register(cmd)
+	look.Bare(cmd, e)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.PersistentFlags().Var(help.Choice{Value: &e.Color, Of: cmdenv.Colours}, "color", "colour the output `WHEN`: auto, always, never")
 	cmdenv.Complete(cmd, "color", cmdenv.Colours)
@@ -59,10 +53,10 @@ inconclusive.`,
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Look", []*cobra.Command{newReport(e), newDiff(e), whatifcmd.New(e)}},
-		{"CI", []*cobra.Command{newGate(e), newPolicy(e), historycmd.New(e), bisectcmd.NewBisect(e)}},
-		{"Record", []*cobra.Command{newCapture(e), newLoad(e), newScrub(e)}},
-		{"Help", []*cobra.Command{newDoc(e), newDemo(e), newMCP(e)}},
+		{"Look", look.Commands(e)},
+		{"CI", ci.Commands(e)},
+		{"Record", record.Commands(e)},
+		{"Help", guide.Commands(e)},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, c := range g.commands {
@@ -72,12 +66,7 @@ inconclusive.`,
 	}
 	cmd.SetCompletionCommandGroupID("Help")
 	cmd.CompletionOptions.DisableNoDescFlag = true
-	for _, c := range []*cobra.Command{ // hidden commands
-		newAction(e), newCalibration(e, "calibrate"), mergecmd.NewPartial(e), mergecmd.NewMerge(e), newMan(), newVersion(e),
-	} {
-		c.Hidden = true
-		cmd.AddCommand(c)
-	}
+	cmd.AddCommand(newVersion(e))
 	return cmd
 }
 
@@ -89,16 +78,9 @@ func bareArgs(cmd *cobra.Command, args []string) error {
 	if _, err := os.Stat(args[0]); errors.Is(err, os.ErrNotExist) && args[0] != "-" &&
 		!strings.ContainsAny(args[0], `./\`) {
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return usagef("%q is neither a command nor a file; did you mean %q?", args[0], near[0])
+			return usage.Errorf("%q is neither a command nor a file; did you mean %q?", args[0], near[0])
 		}
-		return usagef("%q is neither a command nor a file", args[0])
-	}
-	return nil
-}
-
-func (f *reportFlags) someTrace(_ *cobra.Command, args []string) error {
-	if len(args) == 0 && !f.hasEvidence() {
-		return usagef("name a trace: explain report TRACE; or evidence: --ncu, --server-log, --prometheus, --evidence")
+		return usage.Errorf("%q is neither a command nor a file", args[0])
 	}
 	return nil
 }

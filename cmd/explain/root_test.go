@@ -162,3 +162,31 @@ func TestBuiltFrom(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestExitCodesAgree: a command whose help gives exit code 1 or 4 a meaning stands in that row of the page, and nothing else.
+func TestExitCodesAgree(t *testing.T) {
+	var page, errs bytes.Buffer
+	if code := run(context.Background(), []string{"doc", "exit-codes"}, quietEnv(&page, &errs, "")); code != exitOK {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	for _, code := range []string{"1", "4"} {
+		said := map[string]bool{"load": code == "1", "capture": false} // load's help says it of --max-failures
+		for _, c := range commands(newRoot(&env{Getenv: func(string) string { return "" }})) {
+			_, codes, _ := strings.Cut(strings.Join(strings.Fields(c.Long), " "), "Exit codes: ")
+			codes, _, _ = strings.Cut(codes, ". ")
+			if strings.Contains(codes, ", "+code+" ") {
+				said[strings.TrimPrefix(c.CommandPath(), "explain ")] = true
+			}
+		}
+		row := regexp.MustCompile("(?m)^\\| `" + code + "` .*$").FindString(page.String())
+		for name := range said {
+			if said[name] != strings.Contains(row, "`"+name+"`") {
+				t.Errorf("exit code %s of %s: by its help %v; the page has %s", code, name, said[name], row)
+			}
+			row = strings.ReplaceAll(row, "`"+name+"`", "")
+		}
+		if left := regexp.MustCompile("`[a-z ]+`[,:]").FindString(row); left != "" {
+			t.Errorf("the row of exit code %s names %s, whose help does not", code, left)
+		}
+	}
+}

@@ -16,7 +16,19 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
+)
+
+// Short names for what tests give a command line and want of it.
+type env = cmdenv.Env
+
+const (
+	exitOK           = cmdenv.OK
+	exitFail         = cmdenv.Fail
+	exitUsage        = cmdenv.Usage
+	exitInput        = cmdenv.Input
+	exitInconclusive = cmdenv.Inconclusive
 )
 
 func TestMain(m *testing.M) {

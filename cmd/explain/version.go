@@ -12,11 +12,12 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
-func newVersion(e *env) *cobra.Command {
+func newVersion(e *cmdenv.Env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cmdenv.NoArgs,
+		Use:    "version",
+		Short:  "Print the version",
+		Hidden: true, // --version says it
+		Args:   cmdenv.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(e.Out, versionLine())
 			return err

@@ -121,6 +121,9 @@ func (a *Answer) Sides() string {
 	case a.Per != "":
 		text += " per " + a.Per
 	}
+	if _, stat, ok := strings.Cut(a.Metric, "unit.time."); ok && stat != "p50" { // a reader takes it for the median
+		text += ", " + stat
+	}
 	return text
 }
 
@@ -137,7 +140,9 @@ func (a *Answer) OfRow(row *Row, verdict Verdict) {
 	case Unsettled:
 		a.Direction = NotSettled
 		if x := row.Interval; verdict == Pass || verdict == Warn || verdict == None {
-			a.Direction = Unchanged
+			if verdict != None { // a study has no rule that held
+				a.Direction = Unchanged
+			}
 			if x != nil && (x.Low-1)*(x.High-1) > 0 {
 				a.Direction = way
 			}

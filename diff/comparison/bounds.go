@@ -2,7 +2,6 @@ package comparison
 
 import (
 	"fmt"
-	"strings"
 )
 
 // Bounds of the lists of a comparison that somebody else wrote. explain writes a few hundred rows.
@@ -11,31 +10,6 @@ const (
 	maxManyRows = 50_000
 	maxRowSize  = 32 // labels of a row
 )
-
-// fillPolicy fills in what comparisons did not say before they were judged by policies.
-func (c *Comparison) fillPolicy() {
-	if c.Policy.OnInconclusive == "" {
-		c.Policy = PolicyInfo{
-			Unit: "auto", Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: Warn, OnNotComparable: Inconclusive,
-			OnMissing:         Inconclusive,
-			OnMissingBaseline: Warn, IgnoredKernels: []string{}, Hard: []string{}, Soft: []string{},
-			Residue: []string{},
-		}
-	}
-	for i := range c.Gates {
-		g := &c.Gates[i]
-		if g.Verdict == Inconclusive && g.Code == "" { // its reason has always begun with it
-			code, _, _ := strings.Cut(g.Reason, ": ")
-			g.Code = Code(code)
-		}
-		if g.CountsAs == "" {
-			g.CountsAs = g.Verdict
-			if Rank(c.Verdict) < Rank(g.Verdict) {
-				g.CountsAs = c.Verdict
-			}
-		}
-	}
-}
 
 // plausible reports what no comparison of explain holds.
 func (c *Comparison) plausible() error {

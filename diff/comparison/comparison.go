@@ -337,12 +337,14 @@ type Gate struct {
 	P      *float64 `json:"p"` // that the change is beyond the rule by noise alone, adjusted over what is judged
 	// Resolution is the smallest loss that would have failed, a ratio: 0.061 is "would have failed from +6.1 % on". Null
 	// if that is not known.
-	Resolution *float64   `json:"resolution"`
-	Verdict    Verdict    `json:"verdict"`
-	CountsAs   Verdict    `json:"counts_as"` // towards the verdict of the comparison, by level and policy
-	Code       Code       `json:"code"`      // of the reason, where the gate is inconclusive; else empty
-	Reason     string     `json:"reason"`
-	Waiver     *WaiverRef `json:"waiver"` // that covers what the gate found, also one that does not hold
+	Resolution *float64 `json:"resolution"`
+	// ByParts is true where the parts of the unit decided, and not the number alone.
+	ByParts  bool       `json:"by_parts,omitempty"`
+	Verdict  Verdict    `json:"verdict"`
+	CountsAs Verdict    `json:"counts_as"` // towards the verdict of the comparison, by level and policy
+	Code     Code       `json:"code"`      // of the reason, where the gate is inconclusive; else empty
+	Reason   string     `json:"reason"`
+	Waiver   *WaiverRef `json:"waiver"` // that covers what the gate found, also one that does not hold
 }
 
 // Tested is a relative change with its interval, equal to it if there is none.

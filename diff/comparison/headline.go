@@ -62,9 +62,8 @@ func (c *Comparison) wayBack() (best *Row) {
 			continue
 		}
 		sure := g.Class == Improved || g.Class == Regressed
-		parts := sure && row.Class == Unsettled
-		sure = parts || sure && Value(g.P) <= c.Policy.Alpha
-		if !parts && size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
+		sure = sure && (g.ByParts || Value(g.P) <= c.Policy.Alpha)
+		if !g.ByParts && size(row) <= math.Abs(math.Log1p(Value(g.Limit))) {
 			continue
 		}
 		if best == nil || sure && !certain || sure == certain && moreOf(row, best) > 0 {

@@ -21,6 +21,7 @@ func TestWhatFailsTheOtherWayLeads(t *testing.T) {
 	add("work.time", 1e6, 0.89e6, Improved, Improved)
 	add("unit.time.p50", 1e6, 0.54e6, Improved, Unsettled)
 	add("unit.time.mean", 1e6, 0.87e6, Unsettled, Improved)
+	c.Gates[2].ByParts = true
 	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.mean" {
 		t.Errorf("%+v leads", row)
 	}
@@ -30,7 +31,14 @@ func TestWhatFailsTheOtherWayLeads(t *testing.T) {
 	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.mean" {
 		t.Errorf("%+v leads, where parts would fail the mean", row)
 	}
-	c.Gates[2].Class, c.Gates[0].Class = Unsettled, Unsettled // nothing is certain: the largest leads
+	c.Gates[0].Class, c.Gates[0].P = Improved, new(0.01) // the work is certain by itself, the mean by its parts alone
+	c.Primary[2].Head = new(0.87e6)
+	c.Primary[2].Change()
+	c.Primary[2].Class, c.Gates[2].P, c.Policy.Alpha = Improved, new(0.076), 0.05
+	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.mean" {
+		t.Errorf("%+v leads, though the mean falls by more and is certain by its parts", row)
+	}
+	c.Gates[2].ByParts, c.Gates[2].Class, c.Gates[0].Class = false, Unsettled, Unsettled // nothing is certain: the largest leads
 	if row, _ := c.Headline(); row == nil || row.Metric != "unit.time.p50" {
 		t.Errorf("%+v leads where nothing is certain", row)
 	}
@@ -61,6 +69,28 @@ func TestTheFirstOfEqualChangesLeads(t *testing.T) {
 		}
 		if row, _ := c.Headline(); row == nil || row.Metric != "work.time" {
 			t.Errorf("%v: %+v leads", more, row)
+		}
+	}
+}
+
+// A study has no rule that held: what is not settled is not unchanged. A mean and a percentile are named, a median is not.
+func TestAnswerOfStudyIsNotUnchanged(t *testing.T) {
+	row := Row{Metric: "serve.generation_throughput.p50", Unit: report.PerSecond, Class: Unsettled, Interval: &Interval{Low: 0.03, High: 1.22}}
+	base, head := 18.3, 2.3
+	row.Base, row.Head = &base, &head
+	row.Change()
+	for verdict, want := range map[Verdict]Direction{None: NotSettled, Pass: Unchanged, Inconclusive: NotSettled} {
+		var a Answer
+		if a.OfRow(&row, verdict); a.Direction != want {
+			t.Errorf("%s: %s, want %s", verdict, a.Direction, want)
+		}
+	}
+	from, to := 1e6, 2e6
+	for metric, want := range map[string]string{"unit.time.p50": "1 → 2 ms per step", "unit.time.mean": "1 → 2 ms per step, mean",
+		"unit.time.p99": "1 → 2 ms per step, p99"} {
+		a := Answer{Metric: metric, From: &from, To: &to, Unit: report.Nanoseconds, Per: "step"}
+		if got := a.Sides(); got != want {
+			t.Errorf("%s: %q, want %q", metric, got, want)
 		}
 	}
 }

@@ -31,7 +31,6 @@ func Read(r io.Reader) (*Comparison, error) {
 		return nil, err
 	}
 	c.Fill()
-	c.fillPolicy()
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -47,7 +46,8 @@ func NewError(version string, v Verdict, text string) *Comparison {
 	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: version}, Verdict: v, Cause: text,
 		Depth: DepthNone, Reasons: []Reason{{Code: NotJudged, Text: text}},
 		Answer: Answer{Direction: NotComparable, Notes: []string{text}}}
-	c.fillPolicy()
+	c.Policy = PolicyInfo{Unit: "auto", Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: Warn,
+		OnNotComparable: Inconclusive, OnMissing: Inconclusive, OnMissingBaseline: Warn}
 	c.Fill()
 	return c
 }

@@ -83,29 +83,6 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestComparisonsFromBeforePolicies: files without the fields that policies added are read.
-func TestComparisonsFromBeforePolicies(t *testing.T) {
-	lines := strings.Split(difftest.JSON(t, difftest.Regression()), "\n")
-	var kept []string
-	for _, l := range lines {
-		if !strings.HasPrefix(l, `"policy"`) && !strings.HasPrefix(l, `"waivers"`) && !strings.HasPrefix(l, `"overrides"`) {
-			l = strings.NewReplacer(`"counts_as":"fail",`, "", `"counts_as":"warn",`, "", `"counts_as":"pass",`, "", `,"waiver":null`, "").Replace(l)
-			kept = append(kept, l)
-		}
-	}
-	text := strings.Join(kept, "\n")
-	if strings.Contains(text, "counts_as") {
-		t.Fatal("the test takes nothing out")
-	}
-	c, err := comparison.Read(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(difftest.Regression().Gates, c.Gates); d != "" {
-		t.Error(d)
-	}
-}
-
 // FuzzRead: whatever is read can be written, is read as the same again, and every voice says it.
 func FuzzRead(f *testing.F) {
 	for _, c := range []*comparison.Comparison{difftest.Regression(), difftest.Different(), judged(f)} {

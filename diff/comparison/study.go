@@ -45,11 +45,11 @@ func (s *Study) About() string {
 		switch {
 		case f.Name == StudyBatch || f.Name == StudyWork: // no field of the environment
 		case f.Base == "" && f.Head == "":
-			text += " (not known of either side" + known(f.Name) + ")"
+			text += " (unknown on both sides, not checked" + known(f.Name) + ")"
 		case f.Base == "":
-			text += " (not known of the base" + known(f.Name) + ")"
+			text += " (unknown on the base, not checked" + known(f.Name) + ")"
 		case f.Head == "":
-			text += " (not known of the head" + known(f.Name) + ")"
+			text += " (unknown on the head, not checked" + known(f.Name) + ")"
 		case f.Base == f.Head:
 			text += " (the same on both sides: " + f.Base + ")"
 		}

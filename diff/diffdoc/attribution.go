@@ -53,7 +53,7 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		case comparison.KindClass:
 			name = doc.Cell{doc.Text(strings.ReplaceAll(r.ID, "_", " "))}
 		case comparison.KindKernel:
-			name = doc.Cell{doc.Text(partOf + "kernel "), doc.Name(display(c, r.ID))}
+			name = append(doc.Cell{doc.Text(partOf + "kernel ")}, display(c, r.ID)...)
 		case comparison.KindHost:
 			name = doc.Cell{doc.Text(partOfPart + strings.ReplaceAll(r.ID, "_", " "))}
 		default:
@@ -159,18 +159,23 @@ func movedKernels(a *comparison.Attribution, limit int) []comparison.Attribution
 	return list[:min(len(list), limit)]
 }
 
-// display returns the display name of a kernel of either side.
-func display(c *comparison.Comparison, name string) string {
+// display names a kernel, or a kernel and what replaced it, as every table of the terminal does; name is of the
+// attribution, or of either side.
+func display(c *comparison.Comparison, name string) doc.Cell {
+	at := -1
 	for i := range c.Kernels {
-		k := &c.Kernels[i]
-		if k.BaseName != nil && comparison.Value(k.BaseName) == name && k.BaseShort != nil {
-			return comparison.Value(k.BaseShort)
-		}
-		if k.HeadName != nil && comparison.Value(k.HeadName) == name && k.HeadShort != nil {
-			return comparison.Value(k.HeadShort)
+		base, head := comparison.Value(c.Kernels[i].BaseName), comparison.Value(c.Kernels[i].HeadName)
+		switch {
+		case name == base+" → "+head, name == base && head == "", name == head && (base == "" || base == head):
+			return briefName(c, &c.Kernels[i])
+		case at < 0 && (name == base || name == head):
+			at = i
 		}
 	}
-	return name
+	if at >= 0 {
+		return briefName(c, &c.Kernels[at])
+	}
+	return doc.Cell{doc.Name(name)}
 }
 
 // kernelMatters is the smallest share of the change, 0 to 1, for a kernel to be shown with the causes.

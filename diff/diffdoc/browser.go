@@ -47,7 +47,7 @@ func Browser(c *comparison.Comparison, links Links) doc.Document {
 		d.Add(reasons(c)...)
 	}
 	if settle := settling(c); settle != "" {
-		d.Add(doc.Command{Text: settle})
+		d.Add(doc.P("New captures of both sides, recorded in turn on one machine, would answer it:"), doc.Command{Text: settle})
 	}
 	part := func(group, id, title string, blocks ...doc.Block) {
 		if len(blocks) > 0 {

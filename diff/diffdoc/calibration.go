@@ -38,7 +38,7 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	d.Add(doc.P(spans))
 	if c.Captures < 5 {
 		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P("The floors of " + wording.Count(c.Captures,
-			"capture") + " are wide, since little is known of the noise; 5 or more give useful ones.")}})
+			"capture") + " are wide, because little is known about the noise; 5 or more give useful ones.")}})
 	}
 	var list []*noise.Metric
 	for _, id := range []string{"unit.time", "unit.time.mean", "unit.gpu_busy.mean", "unit.gpu_idle.mean",
@@ -51,11 +51,11 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	if len(list) > 0 {
 		d.Add(noiseTable(list))
 		d.Add(
-			doc.P(doc.Text("Noise is the standard deviation between captures; floor what a change between two single captures must exceed; then the smallest change found with a power of " + unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the suggested threshold.").With(doc.Muted)),
+			doc.P(doc.Text("Noise is the standard deviation between captures; the floor is what a change between two single " +
+				"captures must exceed; then the smallest change found with " +
+				"a power of " + unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the " +
+				"suggested threshold.").With(doc.Muted)),
 		)
-	}
-	if m := c.CommonMode; m != nil {
-		d.Add(doc.P("All kernels of a capture move together by " + unit.Percent(m.Noise) + " (standard deviation over captures, " + wording.Count(m.Kernels, "kernel") + "): clocks or temperature."))
 	}
 	if n := len(c.Unsteady); n > 0 {
 		var l doc.List

@@ -265,9 +265,12 @@ func apiBlocks(c *comparison.Comparison) []doc.Block {
 		sum += callCost(&c.API[i])
 	}
 	text := "All calls together: " + unit.Delta(sum, report.Nanoseconds) +
-		" per unit. Time in calls is the host's, and counts only where the GPU waits for it: see idle time."
+		" per unit. " + hostTime
 	return []doc.Block{doc.P(doc.Text(text).With(doc.Muted)), t}
 }
+
+// hostTime says what the time of host calls means for a step.
+const hostTime = "Time in calls is the host's, and counts only where the GPU waits for it: see idle time."
 
 // callCost is the change of a unit's time in these calls, head minus base, in ns.
 func callCost(a *comparison.API) float64 {

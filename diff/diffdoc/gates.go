@@ -45,6 +45,16 @@ func gateList(c *comparison.Comparison, limit int) []doc.Block {
 	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
 }
 
+// structural counts the warnings about the structure of a step, which gateList leaves to the list of the structure.
+func structural(c *comparison.Comparison) (n int64) {
+	for i := range c.Gates {
+		if c.Gates[i].Metric == comparison.MetricStructure && c.Gates[i].Verdict == comparison.Warn {
+			n++
+		}
+	}
+	return n
+}
+
 // waiverList lists the waivers that were judged: what they accepted, and which of them need attention. Without it
 // nobody could see why a change that broke a rule passes, or why a waiver turned the verdict into warn.
 func waiverList(c *comparison.Comparison, limit int) []doc.Block {
@@ -120,7 +130,7 @@ func idleWaivers(c *comparison.Comparison) int64 {
 // gateMetric names what a gate judged; a kernel by its display name.
 func gateMetric(c *comparison.Comparison, g *comparison.Gate) doc.Cell {
 	if k, ok := g.Labels["kernel"]; ok && len(g.Labels) == 1 {
-		return doc.Cell{doc.Code(g.Metric), doc.Text(" "), doc.Name(display(c, k))}
+		return append(doc.Cell{doc.Code(g.Metric), doc.Text(" ")}, display(c, k)...)
 	}
 	return metricCell(g.Metric, g.Labels)
 }

@@ -1,6 +1,10 @@
 package diffdoc
 
 import (
+	"math"
+	"slices"
+	"strings"
+
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -37,6 +41,9 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		Columns: doc.Cols("Kernel", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">%",
 			">Runs", "Class"),
 	}
+	if !detail {
+		t.Columns = append(t.Columns, doc.Column{Title: "Change is"})
+	}
 	if detail {
 		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
 			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true},
@@ -55,8 +62,15 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 	}
 	for i := range shown {
 		k := &shown[i]
-		row := doc.Row(kernelName(k), num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k),
+		name := kernelName(k)
+		if !detail {
+			name = briefName(c, k)
+		}
+		row := doc.Row(name, num(k.Base), num(k.Head), change.Delta(k.Delta), ratioText(k.Ratio), runs(k),
 			classWord(k.Class))
+		if !detail {
+			row = append(row, doc.Cell{doc.Text(changedBy(k))})
+		}
 		if detail {
 			row = append(row, doc.Cell{doc.Text(change.Delta(k.CountEffect))},
 				doc.Cell{doc.Text(change.Delta(k.PerCallEffect))}, doc.Cell{doc.Text(k.PairedBy)})
@@ -81,6 +95,41 @@ func kernelName(k *comparison.Kernel) doc.Cell {
 		return doc.Cell{doc.Name(*base)}
 	}
 	return doc.Cell{doc.Name(*base), doc.Text(" → "), doc.Name(*head)}
+}
+
+// briefName is kernelName without template arguments where no other kernel is then called the same.
+func briefName(c *comparison.Comparison, k *comparison.Kernel) doc.Cell {
+	cell := kernelName(k)
+	for i := range cell {
+		name := cell[i].Text
+		brief, _, cut := strings.Cut(name, "<")
+		alike := func(short *string) bool {
+			other, _, _ := strings.Cut(comparison.Value(short), "<")
+			return other == brief && comparison.Value(short) != name
+		}
+		if cut && brief != "" && !slices.ContainsFunc(c.Kernels, func(o comparison.Kernel) bool { return alike(o.BaseShort) || alike(o.HeadShort) }) {
+			cell[i].Text = brief
+		}
+	}
+	return cell
+}
+
+// mostly is the share of a change, 0 to 1, from which on it is called the change of one sort.
+const mostly = 0.9
+
+// changedBy says whether a kernel changed because it runs more or less often, or because one call takes longer or
+// shorter; empty if it did not change, or was added or removed.
+func changedBy(k *comparison.Kernel) string {
+	count, call := math.Abs(k.CountEffect), math.Abs(k.PerCallEffect)
+	switch {
+	case count+call == 0, k.Class == comparison.Added, k.Class == comparison.Removed:
+		return ""
+	case call >= mostly*(count+call):
+		return "per call"
+	case count >= mostly*(count+call):
+		return "by count"
+	}
+	return "both"
 }
 
 func firstOf(list ...*string) *string {

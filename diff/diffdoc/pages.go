@@ -63,7 +63,11 @@ func Terminal(c *comparison.Comparison) doc.Document {
 	d.Add(gateList(c, termGates)...)
 	d.Add(waiverList(c, termGates)...)
 	d.Add(residue(c, termResidue)...)
-	d.Add(doc.P(checkedText(c)))
+	checked := checkedText(c)
+	if hidden := len(c.Primary) - mostPrimary(c); shows(c) && hidden > 0 {
+		checked = append(checked, doc.Text(" --format md shows "+wording.Count(int64(hidden), "more metric")+"."))
+	}
+	d.Add(doc.P(checked))
 	return d
 }
 
@@ -105,6 +109,16 @@ func classTone(c comparison.Class) doc.Tone {
 // classWord is the name of a class in its colour.
 func classWord(c comparison.Class) doc.Span { return doc.Text(string(c)).With(classTone(c)) }
 
+// rowClass is the class of a row. A change that is neither better nor worse says its direction: in a study no change is
+// meant to be either, and for some numbers neither way is.
+func rowClass(c *comparison.Comparison, r *comparison.Row) doc.Span {
+	sized := r.Base != nil && r.Head != nil && r.Class != comparison.Same && r.Class != comparison.Unsettled
+	if sized && (c.Study != nil || r.Class == comparison.Added || r.Class == comparison.Removed) {
+		return doc.Text(string(comparison.DirectionOf(r.Metric, comparison.Value(r.Delta))))
+	}
+	return classWord(r.Class)
+}
+
 // ratioText formats head over base as a change; empty if it is unknown.
 func ratioText(ratio *float64) string {
 	if ratio == nil {
@@ -129,6 +143,13 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return append(spans, doc.Text(" of "+c.Study.About()+": "+c.Study.String()))
 	case c.FirstRun():
 		return append(spans, budgetsLine(c)...)
+	case c.Verdict == comparison.Fail && overBudget(c):
+		g := standing(c)[0]
+		spans = append(append(append(spans, doc.Text(" ")), gateMetric(c, g)...), doc.Text(": "+clip(g.Reason)))
+		if size := c.Answer.Size(); size != "" {
+			spans = append(spans, doc.Text("; against the base: "+size))
+		}
+		return spans
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
@@ -142,6 +163,9 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	if _, gate := c.Headline(); gate != nil && (c.Answer.Metric == gate.Metric || gate.Verdict == comparison.Fail) {
 		spans = append(append(spans, doc.Text(" ")), gateMetric(c, gate)...)
 		return append(spans, doc.Text(": "+clip(gate.Reason)))
+	}
+	if c.Study != nil {
+		spans = append(spans, doc.Text(" of "+c.Study.About()+":"))
 	}
 	if size := c.Answer.Size(); size != "" {
 		spans = append(spans, doc.Text(" "+size))
@@ -164,6 +188,14 @@ func budgetsLine(c *comparison.Comparison) []doc.Span {
 		spans = append(spans, doc.Text(", and "+unit.Int(int64(n))+" more"))
 	}
 	return append(spans, doc.Text("; no baseline to compare with"))
+}
+
+// overBudget reports whether budgets alone decide the verdict: they hold for the head, whatever the change was.
+func overBudget(c *comparison.Comparison) bool {
+	list := standing(c)
+	return len(list) > 0 && !slices.ContainsFunc(list, func(g *comparison.Gate) bool {
+		return !strings.HasPrefix(g.Threshold, "<=") && !strings.HasPrefix(g.Threshold, ">=")
+	})
 }
 
 // standing returns the gates that decide the verdict, or that decided it before a label accepted it; none if it is a
@@ -338,6 +370,9 @@ func gatesText(c *comparison.Comparison) []doc.Span {
 		if n[v.verdict] > 0 {
 			text += sep + unit.Int(n[v.verdict]) + " " + v.word
 			sep = ", "
+			if s := structural(c); v.verdict == comparison.Warn && s > 0 {
+				text += " (" + unit.Int(s) + " of them about structure)"
+			}
 			if a := accepted(c); v.verdict == comparison.Pass && a > 0 {
 				text += " (" + unit.Int(a) + " by a waiver)"
 			}

@@ -21,6 +21,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 	}
 	t := doc.Table{ID: "primary", Columns: doc.Cols("Per unit of work", ">Base", ">Head", ">Change", ">",
 		">+"+intervalTitle(rows), "Class")}
+	t.Columns[0].Whole = true // cut names may be alike
 	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
 		t.Columns[0].Title = "Metric"
 	}
@@ -46,8 +47,9 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 		if kinds && r.Kind != "" {
 			name = kindCell(r)
 		}
+		t.Columns[0].Whole = t.Columns[0].Whole && len(name) == 1
 		t.Row(name, format(r.Base, r.Unit), format(r.Head, r.Unit), delta, ratio, intervalText(r.Interval),
-			classWord(r.Class))
+			rowClass(c, r))
 	}
 	return t, true
 }
@@ -178,7 +180,11 @@ func decisions(c *comparison.Comparison) doc.Block {
 		}
 		spans := append(name, doc.Text(": "+r.Why))
 		if r.NeedCaptures != nil {
-			spans = append(spans, doc.Text("; "+wording.Count(comparison.Value(r.NeedCaptures), "capture")+" a side would settle it"))
+			what := "capture"
+			if c.Depth == comparison.DepthEvidence {
+				what = "run"
+			}
+			spans = append(spans, doc.Text("; "+wording.Count(comparison.Value(r.NeedCaptures), what)+" a side would settle it"))
 		}
 		l.Add(spans)
 	}
@@ -204,7 +210,7 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 		return cmp.Compare(math.Abs(callCost(b)), math.Abs(callCost(a)))
 	})
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
-	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls: time of one unit's calls"), Columns: doc.Cols("Call",
+	t := doc.Table{ID: "api", Caption: doc.Spans("Host calls: time of one unit's calls. " + hostTime), Columns: doc.Cols("Call",
 		">Calls", ">"+scale.Header("Base"), ">"+scale.Header("Head"), ">"+change.Header("Change"), ">% per call",
 		"Class")}
 	if !changed {

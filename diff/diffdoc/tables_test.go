@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -89,4 +90,84 @@ func text(cell doc.Cell) string {
 		b.WriteString(s.Text)
 	}
 	return b.String()
+}
+
+// One name of a kernel in every table of the terminal: the parts, the kernels and the gates. 300 of 310 µs are the time
+// per call.
+func TestKernelHasOneNameInEveryTable(t *testing.T) {
+	text1 := func(s string) *string { return &s }
+	c := &comparison.Comparison{Kernels: []comparison.Kernel{
+		{BaseName: text1("void Old<1, float>(P)"), HeadName: text1("void New<2>(P)"), BaseShort: text1("Old<1, float>"), HeadShort: text1("New<2>"),
+			Class: comparison.Regressed, PerCallEffect: 300e3, CountEffect: 10e3},
+		{BaseName: text1("void gemm<1>()"), HeadName: text1("void gemm<1>()"), BaseShort: text1("gemm<1>"), HeadShort: text1("gemm<1>"),
+			Class: comparison.Regressed, CountEffect: -5e3},
+		{BaseName: text1("void gemm<2>()"), HeadName: text1("void gemm<2>()"), BaseShort: text1("gemm<2>"), HeadShort: text1("gemm<2>"),
+			Class: comparison.Regressed, CountEffect: 5e3, PerCallEffect: 5e3},
+	}}
+	for id, want := range map[string]string{
+		"void Old<1, float>(P) → void New<2>(P)": "Old → New", "void New<2>(P)": "Old → New", "void Old<1, float>(P)": "Old → New",
+		"void gemm<1>()": "gemm<1>", "of neither side": "of neither side",
+	} {
+		if got := text(display(c, id)); got != want {
+			t.Errorf("%s is shown as %q, want %q", id, got, want)
+		}
+	}
+	table, _ := kernelTable(c, c.Kernels, 8, false)
+	for i, want := range [][2]string{{"Old → New", "per call"}, {"gemm<1>", "by count"}, {"gemm<2>", "both"}} {
+		if cells := table.Rows[i]; text(cells[0]) != want[0] || text(cells[7]) != want[1] {
+			t.Errorf("row %d: %q changed %q, want %q", i, text(cells[0]), text(cells[7]), want)
+		}
+	}
+	g := comparison.Gate{Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "void New<2>(P)"}}
+	if got := text(gateMetric(c, &g)); got != "kernel.time_per_unit Old → New" {
+		t.Errorf("the gate names %q", got)
+	}
+}
+
+// What only the head has is added. A number that both sides have is more or less; in a study of a step slower or faster.
+func TestClassOfWhatIsNeitherBetterNorWorse(t *testing.T) {
+	num := func(v float64) *float64 { return &v }
+	row := func(metric string, base *float64, head, delta float64, class comparison.Class) *comparison.Row {
+		return &comparison.Row{Metric: metric, Base: base, Head: &head, Delta: &delta, Class: class}
+	}
+	judged, study := &comparison.Comparison{}, &comparison.Comparison{Study: &comparison.Study{}}
+	for _, at := range []struct {
+		c    *comparison.Comparison
+		r    *comparison.Row
+		want string
+	}{
+		{judged, row("serve.kv_cache_bytes", num(7e9), 86e9, 79e9, comparison.Added), "more"},
+		{judged, row("serve.kv_cache_bytes", num(7e9), 6e9, -1e9, comparison.Removed), "less"},
+		{judged, row("unit.new", nil, 1, 1, comparison.Added), "added"},
+		{judged, row("serve.weight_bytes", num(102e9), 20e9, -82e9, comparison.Improved), "improved"},
+		{study, row("serve.weight_bytes", num(102e9), 20e9, -82e9, comparison.Improved), "less"},
+		{study, row("unit.time.p50", num(1e6), 2e6, 1e6, comparison.Regressed), "slower"},
+		{study, row("serve.ttft.mean", num(1e6), 2e6, 1e6, comparison.Unsettled), "inconclusive"},
+		{study, row("serve.ttft.mean", num(1e6), 1e6, 0, comparison.Same), "same"},
+	} {
+		if got := rowClass(at.c, at.r).Text; got != at.want {
+			t.Errorf("%s (%s): %q, want %q", at.r.Metric, at.r.Class, got, at.want)
+		}
+	}
+}
+
+// Logs are settled by more runs, traces by more captures.
+func TestWhatWouldSettleIt(t *testing.T) {
+	need := int64(2)
+	for depth, want := range map[comparison.Depth]string{comparison.DepthEvidence: "m: wide; 2 runs a side would settle it", comparison.DepthKernel: "m: wide; 2 captures a side would settle it"} {
+		c := &comparison.Comparison{Depth: depth, Primary: []comparison.Row{{Metric: "m", Why: "wide", NeedCaptures: &need}}}
+		if got := text(decisions(c).(doc.List).Items[0].Spans); got != want {
+			t.Errorf("%s: %q", depth, got)
+		}
+	}
+}
+
+// Of four warnings three are about structure, and stand in its list.
+func TestWarningsSayWhereTheyStand(t *testing.T) {
+	warn := func(metric string) comparison.Gate { return comparison.Gate{Metric: metric, Verdict: comparison.Warn} }
+	c := &comparison.Comparison{Comparable: true, Gates: []comparison.Gate{warn("structure"), warn("kernel.time_per_unit"), warn("structure"), warn("structure")}}
+	c.Counts.GatesChecked = 4
+	if got := text(gatesText(c)); got != "4 gates checked: 4 warned (3 of them about structure)." {
+		t.Error(got)
+	}
 }

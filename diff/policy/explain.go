@@ -96,7 +96,7 @@ func (p *Policy) asked(subject string, known []MetricFacts) (Rule, error) {
 	if metric == comparison.MetricStructure {
 		return r, nil
 	}
-	facts, err := r.facts(known)
+	facts, err := Facts(r.Metric, known)
 	switch id, _ := SplitStat(metric); {
 	case err == nil:
 	case len(labels) == 0 && nearest(id, known) == "":
@@ -241,6 +241,12 @@ func (p *Policy) Summary() string {
 		"a number is missing": s.OnMissing, "there is no baseline": cmp.Or(s.OnMissingBaseline, comparison.Inconclusive)}
 	for _, what := range slices.Sorted(maps.Keys(open)) {
 		parts = append(parts, "if "+what+": "+string(open[what]))
+	}
+	switch {
+	case p.Budgets() > 0 && p.Changes() == 0:
+		parts[len(parts)-1] = "without a baseline: budgets are judged, and nothing else is asked for"
+	case p.Budgets() > 0:
+		parts[len(parts)-1] += " for rules on changes; budgets are judged anyway"
 	}
 	return strings.Join(parts, "; ")
 }

@@ -167,12 +167,13 @@ func (p *Policy) Validate() error {
 	case !(s.MaxOverhead >= 0 && s.MaxOverhead < 100):
 		return fmt.Errorf("max_overhead %v: expected a share such as 10%%", s.MaxOverhead)
 	case !(s.Floor >= 0 && s.Floor <= MostFloor):
-		return fmt.Errorf("floor %v: expected a share such as 3%%, of 15%% at most: a larger one hides what rules are for", s.Floor)
+		return fmt.Errorf("floor %v: expected a share such as 3%%, of 15%% at most: a larger one hides the changes that "+
+			"rules look for", s.Floor)
 	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) ||
 		s.OnMissingBaseline != "" && !outcome(s.OnMissingBaseline):
-		return errors.New("what inconclusive, not comparable or missing means is one of pass, warn, fail, inconclusive")
+		return errors.New("inconclusive, not_comparable and missing each mean one of pass, warn, fail, inconclusive")
 	case s.OnMissing == comparison.Pass:
-		return errors.New("on_missing cannot be pass: a gate that matched nothing is never one")
+		return errors.New("on_missing cannot be pass: a gate that matched nothing never passes")
 	case !(p.MinShare >= 0 && p.MinShare < 1):
 		return fmt.Errorf("min_share %v: expected a share from 0 to below 1", p.MinShare)
 	}

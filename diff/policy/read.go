@@ -120,7 +120,7 @@ func (d *policyDoc) extends(n ast.Node, p *Policy) {
 	case d.err != nil:
 		return
 	case d.open == nil:
-		d.fail(n, "extends: a policy that is not read from a file extends none")
+		d.fail(n, "extends: only a policy that is read from a file can extend another")
 		return
 	case d.extended == maxExtends:
 		d.fail(n, "extends %q: more than %d files, or the same one again", Cut(name), maxExtends)
@@ -409,7 +409,7 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 	m := r.Rule
 	m.Rel, m.Abs, m.AbsUnit, m.Level, m.Milder = milder.Rel, milder.Abs, milder.AbsUnit, comparison.LevelWarn, nil
 	r.Milder = &m
-	if facts, err := m.facts(d.known); err == nil {
+	if facts, err := Facts(m.Metric, d.known); err == nil {
 		if err := m.checkLimits(facts); err != nil {
 			d.fail(r.limits, "warn: %w", err)
 		}

@@ -159,7 +159,7 @@ func TestPolicyRefuses(t *testing.T) {
 		"version: 1\nrules: [{id: a, regress: {rel: 3%}}]":                                                                       "names no metric",
 		"version: 1\nrules: [{id: a, metric: kernel.total_time, regress: {rel: 3%}}]":                                            "grows with the length of the capture",
 		"version: 1\nrules: [{id: a, metric: 'none*', regress: {rel: 3%}}]":                                                      "no metric is like none*",
-		"version: 1\nrules: [{id: a, metric: 'kernel.total*', regress: {rel: 3%}}]":                                              "no metric like kernel.total* can be judged so: kernel.total_time grows",
+		"version: 1\nrules: [{id: a, metric: 'kernel.total*', regress: {rel: 3%}}]":                                              "no metric like kernel.total* can be judged this way: kernel.total_time grows",
 		"version: 1\nrules: [{id: a, metric: unit.time, match: {glob: x}, regress: {rel: 3%}}]":                                  "match looks at one of the labels kernel, range",
 		"version: 1\nrules: [{id: a, metric: unit.time, labels: {devise: 0}, regress: {rel: 3%}}]":                               "line 2, column 44: unit.time comes with the labels",
 		"version: 1\nrules: [{id: a, metric: unit.time.p50, regress: {rel: 3%}, level: fatal}]":                                  `level "fatal" is not one of error, warn, off`,

@@ -37,7 +37,7 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 			r.direct(MetricFacts{})
 			break
 		}
-		facts, err := r.facts(d.known)
+		facts, err := Facts(r.Metric, d.known)
 		if err != nil {
 			d.fail(at, "%w", err)
 			return
@@ -56,7 +56,7 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 			d.fail(limits, "%w", err)
 		}
 		r.direct(facts)
-		r.scale = facts.scale()
+		r.scale = facts.Scale
 	}
 	if d.err == nil {
 		if err := r.Validate(); err != nil {
@@ -116,17 +116,17 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 				continue
 			}
 			v.direct(facts)
-			v.scale = facts.scale()
+			v.scale = facts.Scale
 			r.of = append(r.of, v)
 		}
 	}
 	d.expanded += len(r.of)
 	switch {
 	case d.expanded > maxExpanded:
-		d.fail(at, "the patterns of the policy mean more than %d metrics; name those that matter", maxExpanded)
+		d.fail(at, "the patterns of the policy match more than %d metrics; name those that matter", maxExpanded)
 	case len(r.of) > 0:
 	case last != nil:
-		d.fail(at, "no metric like %s can be judged so: %w", Cut(r.Metric), last)
+		d.fail(at, "no metric like %s can be judged this way: %w", Cut(r.Metric), last)
 	default:
 		d.fail(at, "no metric is like %s; explain doc metrics lists them", Cut(r.Metric))
 	}
@@ -153,9 +153,9 @@ var computed = []MetricFacts{
 	{ID: comparison.MetricTokenRate, Unit: report.PerSecond, Better: report.Higher, Scale: report.PerUnit, Stats: true, Labels: []string{""}},
 }
 
-// facts of the metric that the rule names.
-func (r *Rule) facts(known []MetricFacts) (MetricFacts, error) {
-	id, _ := SplitStat(r.Metric)
+// Facts returns what is known of a metric, with or without its statistic: one of known, or one that comparisons compute.
+func Facts(metric string, known []MetricFacts) (MetricFacts, error) {
+	id, _ := SplitStat(metric)
 	if at := slices.IndexFunc(known, func(m MetricFacts) bool { return m.ID == id }); at >= 0 {
 		return known[at], nil
 	}

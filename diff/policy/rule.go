@@ -79,7 +79,7 @@ func (r *Rule) Validate() error {
 	case r.Level != comparison.LevelOff && !change && !budget && r.Metric != comparison.MetricStructure:
 		return errors.New("has no threshold; add one such as +3%, +200us or <=15%")
 	case change && budget:
-		return errors.New("is a budget and a change at once; make two rules of it")
+		return errors.New("has both a budget and a change; write two rules")
 	case r.Since != "" && (r.Max == nil || r.Min != nil || r.LimitUnit != report.Ratio):
 		return errors.New("counts since " + r.Since + ", and so bounds a change for the worse: write max: 5% and no min")
 	case r.Metric == comparison.MetricStructure && (change || budget):
@@ -185,7 +185,7 @@ func (r *Rule) check(known []MetricFacts) error {
 	if r.Metric == comparison.MetricStructure {
 		return nil
 	}
-	m, err := r.facts(known)
+	m, err := Facts(r.Metric, known)
 	if err != nil {
 		return err
 	}
@@ -194,12 +194,6 @@ func (r *Rule) check(known []MetricFacts) error {
 	}
 	return r.checkLimits(m)
 }
-
-// scale of the metric, as far as the list of metrics says it.
-func (m *MetricFacts) scale() report.Scale { return report.ScaleOf(m.ID, m.Unit, m.Scale) }
-
-// hasStats reports whether the metric carries a summary. A list without scales does not say, and forbids nothing.
-func (m *MetricFacts) hasStats() bool { return m.Stats || m.Scale == "" }
 
 // checkLabels reports labels that the metric does not come with.
 func (r *Rule) checkLabels(m MetricFacts) error {
@@ -224,11 +218,11 @@ func (r *Rule) checkLimits(m MetricFacts) error {
 		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
 			bare(r.LimitUnit, m.Unit))
 	}
-	if stat != "" && !m.hasStats() {
+	if stat != "" && !m.Stats {
 		return fmt.Errorf("%s is a single number and has no %s; name it without", m.ID, stat)
 	}
-	if (r.Rel != nil || r.Abs != nil || r.Since != "") && Grows(m.scale(), stat) {
-		return errors.New(LengthReason(m.ID, stat, m.hasStats()))
+	if (r.Rel != nil || r.Abs != nil || r.Since != "") && Grows(m.Scale, stat) {
+		return errors.New(LengthReason(m.ID, stat, m.Stats))
 	}
 	return nil
 }
@@ -249,14 +243,19 @@ func bare(given, wanted string) string {
 	return "; a number needs its unit: " + example
 }
 
+// PerUnit reports whether a metric, or a statistic of it, is named as one of a unit of work.
+func PerUnit(metric string) bool {
+	id, _ := SplitStat(metric)
+	return strings.HasPrefix(id, "unit.") && id != "unit.count" || strings.HasSuffix(id, "_per_unit")
+}
+
 func (r *Rule) ZeroBounds() bool {
 	return (r.Max == nil || *r.Max == 0) && (r.Min == nil || *r.Min == 0)
 }
 
 // PerUnit reports whether the metric is of one unit of work, so that nothing can be said of it where a side has none.
 func (r *Rule) PerUnit() bool {
-	id, _ := SplitStat(r.Metric)
-	return report.ScaleOf(id, "", r.scale) == report.PerUnit
+	return r.scale == report.PerUnit || r.scale == "" && PerUnit(r.Metric)
 }
 
 // Name is the rule's id, or its text.
@@ -307,25 +306,4 @@ func nearest(id string, known []MetricFacts) string {
 		ids[i] = known[i].ID
 	}
 	return nearestWord(id, ids)
-}
-
-// edits is the Levenshtein distance of two ids.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

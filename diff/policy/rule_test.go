@@ -67,7 +67,7 @@ func TestBadRulesSayWhatIsWrong(t *testing.T) {
 		{"unit.time:+3%,-3%", "different directions"},
 		{"unit.time:+3%,+5%", "a relative part twice"},
 		{"unit.time:+3us,+5us", "an absolute part twice"},
-		{"unit.time:+3%,<=5ms", "a budget and a change at once"},
+		{"unit.time:+3%,<=5ms", "both a budget and a change"},
 		{"unit.time:<=3ms,>=5ms", "lower bound is above"},
 		{"unit.time:<=3ms,>=5", "different units"},
 		{"unit.time:++3%", "two signs"},
@@ -93,13 +93,13 @@ func TestBadRulesSayWhatIsWrong(t *testing.T) {
 
 func TestRulesAreHeldToTheMetricsThatExist(t *testing.T) {
 	known := []policy.MetricFacts{
-		{ID: "unit.time", Unit: report.Nanoseconds, Labels: []string{"", "device", "phase", "phase,batch"}},
-		{ID: "unit.count", Unit: report.Count, Labels: []string{""}},
-		{ID: "unit.launches", Unit: report.Count, Labels: []string{""}},
-		{ID: "gpu.idle_ratio", Unit: report.Ratio, Labels: []string{"device"}},
-		{ID: "kernel.total_time", Unit: report.Nanoseconds, Labels: []string{"", "kernel"}},
-		{ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Labels: []string{"kernel", "category", "kernel,phase"}},
-		{ID: "api.time", Unit: report.Nanoseconds, Labels: []string{"api"}},
+		{ID: "unit.time", Unit: report.Nanoseconds, Scale: report.PerUnit, Stats: true, Labels: []string{"", "device", "phase", "phase,batch"}},
+		{ID: "unit.count", Unit: report.Count, Scale: report.Total, Stats: true, Labels: []string{""}},
+		{ID: "unit.launches", Unit: report.Count, Scale: report.PerUnit, Stats: true, Labels: []string{""}},
+		{ID: "gpu.idle_ratio", Unit: report.Ratio, Scale: report.Level, Stats: true, Labels: []string{"device"}},
+		{ID: "kernel.total_time", Unit: report.Nanoseconds, Scale: report.Total, Stats: true, Labels: []string{"", "kernel"}},
+		{ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Scale: report.PerUnit, Stats: true, Labels: []string{"kernel", "category", "kernel,phase"}},
+		{ID: "api.time", Unit: report.Nanoseconds, Scale: report.Total, Stats: true, Labels: []string{"api"}},
 	}
 	for _, c := range []struct{ rule, want string }{
 		{"unit.time.p50:+3%,+200us", ""},

@@ -9,6 +9,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/nsys-llm/explain/analyze/report/wording"
 )
 
 // Bounds of a policy file, so that none can keep the parser busy for long or exhaust the stack.
@@ -247,7 +249,7 @@ func nearestWord(s string, words []string) string {
 		return ""
 	}
 	for _, w := range words {
-		if n := edits(s, w); n < least {
+		if n := wording.Edits(s, w); n < least {
 			best, least = w, n
 		}
 	}

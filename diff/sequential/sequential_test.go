@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 func newTest(t *testing.T) *Test {
@@ -101,5 +103,31 @@ func TestNullsRarelyFail(t *testing.T) {
 	t.Logf("5 %% slower: %d of %d fail, %d pass, median of %d pairs", slower, n, within, pairs[len(pairs)/2])
 	if pairs[len(pairs)/2] > 4 || slower < n*95/100 {
 		t.Errorf("%d of %d found, median of %d pairs", slower, n, pairs[len(pairs)/2])
+	}
+}
+
+// TestLookingAgainAndAgain: the t test of a comparison, repeated after each of up to 30 pairs without a difference, says
+// "slower" in a quarter of 2,000 series: it is made for one look.
+func TestLookingAgainAndAgain(t *testing.T) {
+	const n = 2000
+	wrong := 0
+	for i := range n {
+		rng := rand.New(rand.NewPCG(uint64(i), 7))
+		var pairs, mean, squares float64
+		for pairs < 30 {
+			d := 0.01 * (rng.NormFloat64() - rng.NormFloat64())
+			pairs++
+			off := d - mean
+			mean += off / pairs
+			squares += off * (d - mean)
+			if pairs >= 3 && student.Tail(mean/math.Sqrt(squares/(pairs-1)/pairs), pairs-1) < 0.05 {
+				wrong++
+				break
+			}
+		}
+	}
+	t.Logf("%d of %d", wrong, n)
+	if wrong < n/5 || wrong > n*3/10 {
+		t.Errorf("%d of %d: the page of statistics says 24 %%", wrong, n)
 	}
 }

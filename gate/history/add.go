@@ -39,7 +39,7 @@ func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinn
 	if err := p.check(now); err != nil {
 		return nil, err
 	}
-	out := &Added{Workload: workloadOf(reports[0], p.Workload)}
+	out := &Added{Workload: WorkloadOf(reports[0], p.Workload)}
 	rows, err := rowsOf(&p, reports, out.Workload)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ type row struct {
 func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
 	var rows []row
 	for _, r := range reports {
-		if d := w.Differs(workloadOf(r, p.Workload)); d != "" {
+		if d := w.Differs(WorkloadOf(r, p.Workload)); d != "" {
 			return nil, fmt.Errorf("%s and %s are of two workloads: %s; add each on its own", reports[0].Trace.Name, r.Trace.Name, d)
 		}
 		capture, err := captureOf(r)
@@ -138,7 +138,7 @@ func (p *Pinned) points(w Workload, name string) ([]point, error) {
 	counts := map[metricKey]int{}
 	var order []metricKey
 	for _, r := range p.Reports {
-		if d := w.Differs(workloadOf(r, name)); d != "" {
+		if d := w.Differs(WorkloadOf(r, name)); d != "" {
 			return nil, fmt.Errorf("%s has another workload than the runs beside it: %s", r.Trace.Name, d)
 		}
 		for _, x := range pointsOf(r) {

@@ -132,7 +132,7 @@ func TestDriverUpdate(t *testing.T) {
 	if err := history.WriteCheck(&text, got, render.TerminalOptions{Width: 200}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"driver 570.133.20 → 580.65.06 at night 18", "cannot be told from that night's commits", "noise 0."} {
+	for _, want := range []string{"driver 570.133.20 → 580.65.06 at night 18", "cannot be separated from that night's commits", "noise 0."} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, text.String())
 		}

@@ -11,7 +11,7 @@ import (
 
 // FillForTest adds n nights of one report, whose numbers it scales; those of the newer half by step as well.
 func (s *Store) FillForTest(ctx context.Context, r *report.Report, p Place, n int, step float64) error {
-	rows, err := rowsOf(&p, []*report.Report{r}, workloadOf(r, ""))
+	rows, err := rowsOf(&p, []*report.Report{r}, WorkloadOf(r, ""))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func CheckPage(c *Checks) doc.Document {
 	}
 	d.Add(borderBlocks(c)...)
 	if noise := noiseList(c.Series); len(noise.Items) > 0 {
-		d.Add(doc.H(2, "noise", "What the nights say of their noise"), noise)
+		d.Add(doc.H(2, "noise", "What is known about the noise of the nights"), noise)
 	}
 	return d
 }
@@ -87,7 +87,7 @@ func borderList(borders []Border) doc.List {
 			text += fmt.Sprintf(" (± %s)", unit.Percent(2**b.SE))
 		}
 		spans = append(spans, doc.Text(fmt.Sprintf(" at night %d, %s: ", b.Night, b.After.Time.Format(time.DateOnly))), doc.Text(text).With(tone),
-			doc.Text(", cannot be told from that night's commits"))
+			doc.Text(", cannot be separated from that night's commits"))
 		l.Add(spans)
 	}
 	return l
@@ -149,7 +149,7 @@ func (c *Checked) habits() string {
 			c.Series.Nights[x.From].Time.Format(time.DateOnly)))
 	}
 	if c.Odd != "" {
-		parts = append(parts, "like no noise that is known: "+c.Odd)
+		parts = append(parts, "unlike any known noise: "+c.Odd)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -86,11 +86,8 @@ func (p *Place) check(now time.Time) error {
 // of work.
 type Workload map[string]string
 
-// WorkloadOf returns the workload of a report.
-func WorkloadOf(r *report.Report) Workload { return workloadOf(r, "") }
-
-// workloadOf returns the workload of a report; name distinguishes workloads whose reports are alike.
-func workloadOf(r *report.Report, name string) Workload {
+// WorkloadOf returns the workload of a report; name distinguishes workloads whose reports are alike.
+func WorkloadOf(r *report.Report, name string) Workload {
 	w := Workload{}
 	put := func(key, value string) {
 		if value != "" {
@@ -143,20 +140,9 @@ func epochOf(r *report.Report, more map[string]string) Workload {
 // engineOf returns the server and its version; empty if no log has it. Builds between two releases count as one
 // version: a commit of the engine is not a change of the environment.
 func engineOf(r *report.Report) string {
-	facts := map[string]string{}
-	for i := range r.Sections {
-		for k := range r.Sections[i].Tables {
-			t := &r.Sections[i].Tables[k]
-			if t.ID != "engine_facts" {
-				continue
-			}
-			for _, row := range t.Rows {
-				if len(row) == 2 {
-					fact, _ := row[0].Str()
-					facts[fact], _ = row[1].Str()
-				}
-			}
-		}
+	facts, t := map[string]string{}, report.NewIndex(r).Table("engine_start", "engine_facts")
+	for i := range t.Len() {
+		facts[t.Str(i, "fact")] = t.Str(i, "value")
 	}
 	version, _, _ := strings.Cut(facts["version"], "+")
 	if release, _, built := strings.Cut(version, ".dev"); built {

@@ -37,7 +37,7 @@ const (
 
 // Window finds the runs of the head's workload on a branch. It is an error if there are none.
 func (s *Store) Window(ctx context.Context, repository, branch string, head *report.Report) (*Window, error) {
-	id, err := s.workloadOf(ctx, repository, branch, head)
+	id, err := s.WorkloadOf(ctx, repository, branch, head)
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +67,13 @@ func (s *Store) Window(ctx context.Context, repository, branch string, head *rep
 	return w, nil
 }
 
-// workloadOf returns the workload of a report in the store. It ignores names of workloads: no report has them.
-func (s *Store) workloadOf(ctx context.Context, repository, branch string, r *report.Report) (string, error) {
+// WorkloadOf returns the workload of a report in the store. It ignores names of workloads: no report has them.
+func (s *Store) WorkloadOf(ctx context.Context, repository, branch string, r *report.Report) (string, error) {
 	all, err := s.Workloads(ctx)
 	if err != nil {
 		return "", err
 	}
-	want := workloadOf(r, "")
+	want := WorkloadOf(r, "")
 	var ids []string
 	nearest := ""
 	for id, w := range all {
@@ -220,7 +220,7 @@ func (s *Store) spent(ctx context.Context, repository, branch string, head *repo
 	if err != nil {
 		return because("%v", err)
 	}
-	id, err := s.workloadOf(ctx, repository, branch, head)
+	id, err := s.WorkloadOf(ctx, repository, branch, head)
 	if err != nil {
 		return because("%v", err)
 	}

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -86,12 +85,7 @@ func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 		}
 	}
 	s.experts(find("ncu_moe"), t, at)
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(s)
-	return b.Bytes(), err
+	return report.JSON(s, "  ")
 }
 
 func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -101,14 +100,7 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 	if total := v.Metric("kernel.total_time"); total != nil && total.Value != nil {
 		out.Totals.TotalMs = shifted(report.F(*total.Value), -6)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(out); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return report.JSON(out, "  ")
 }
 
 // RegionsMD is the same report as a page.

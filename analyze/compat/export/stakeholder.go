@@ -118,8 +118,7 @@ func aggregates(v *present.View) doc.Table {
 	}
 	run := v.Table("mfu", "run_tokens")
 	for i := range run.Entries() {
-		t.Rows = append(t.Rows, cellRow(run.Str(i, "quantity"), run.Cell(i, "mean"), run.Cell(i, "std"),
-			report.Count))
+		t.Rows = append(t.Rows, cellRow(run.Str(i, "quantity"), run.Cell(i, "mean"), run.Cell(i, "std"), report.Count))
 	}
 	for _, m := range []struct{ label, id string }{
 		{"Step time", "unit.time"}, {"GPU busy per step", "unit.gpu_busy"}, {"GPU idle per step", "unit.gpu_idle"},
@@ -134,8 +133,7 @@ func aggregates(v *present.View) doc.Table {
 			t.Rows = append(t.Rows, statRow(doc.Text(m.label), found))
 		}
 	}
-	if v.Metric("serve.generation_throughput") == nil && v.Metric("forward.token_rate") == nil &&
-		run.Entries() == 0 {
+	if v.Metric("serve.generation_throughput") == nil && v.Metric("forward.token_rate") == nil && run.Entries() == 0 {
 		t.Rows = append(t.Rows, statRow(doc.Text("Tokens per second"), nil))
 	}
 	return t
@@ -174,8 +172,7 @@ func stageTimings(v *present.View) []doc.Block {
 		found := false
 		for i := range measured.Entries() {
 			if measured.Str(i, "stage") == s {
-				row(s, cellRow(s, measured.Cell(i, "mean"), measured.Cell(i, "std"),
-					report.Nanoseconds))
+				row(s, cellRow(s, measured.Cell(i, "mean"), measured.Cell(i, "std"), report.Nanoseconds))
 				found = true
 			}
 		}
@@ -285,8 +282,7 @@ func iterationTakeaway(v *present.View) (doc.Block, bool) {
 		text = map[string]string{"prefill": "Prefill dominates.", "decode": "Decode dominates.",
 			"mixed": "Iterations that mix prefill and decode dominate."}[largest]
 	}
-	return doc.P(doc.Strong(text), " Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+"."),
-		true
+	return doc.P(doc.Strong(text), " Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+"."), true
 }
 
 func topOperators(v *present.View) doc.Block {

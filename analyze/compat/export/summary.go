@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -85,14 +84,7 @@ func SummaryJSON(r *report.Report) ([]byte, error) {
 		*g.TotalKernelLaunches > 0 && (e == nil || *e != "graph") {
 		g.GraphCoveragePct = shifted(report.F(float64(*g.GraphKernelLaunches)/float64(*g.TotalKernelLaunches)*100), 0)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(s); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return report.JSON(s, "  ")
 }
 
 // wholeTrace is an integer metric, nil if it is absent or unknown.

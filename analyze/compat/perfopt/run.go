@@ -22,8 +22,6 @@ type Run struct {
 	Stated    map[string]float64 // MFU as llm-perf-opt computed it, by stage and "model"
 	StatedMax *float64           // peak that it took, flop per second
 	Dims      *Dims
-	Prompt    *float64 // tokens of the prompt, if a file states it
-	Context   *float64 // tokens of context that it took for decode, if a file states it
 }
 
 // Stage is one part of a run. The vision stages run inside prefill.
@@ -45,12 +43,8 @@ func (r *Run) Stage(name string) *Stage {
 	return nil
 }
 
-// Dims are the dimensions of a decoder. Heads and vocabulary are 0 if they are not stated.
-type Dims struct {
-	Model, FF, Layers    float64
-	Heads, KVHeads, Head float64 // attention heads, of keys and values, and their size
-	Vocab                float64
-}
+// Dims are the dimensions of a decoder.
+type Dims struct{ Model, FF, Layers float64 }
 
 // stat is {mean, std} of metrics.json.
 type stat struct {
@@ -147,11 +141,6 @@ func (d *Data) readMetrics(in *file.Input, b []byte) error {
 		}
 	}
 	r.Tokens, r.Rate = part("tokens").scaled(1), part("tokens_per_s").scaled(1)
-	for _, key := range []string{"prefill_len", "prompt_tokens", "input_tokens"} {
-		if v := part(key).scaled(1); v.Mean != nil && r.Prompt == nil {
-			r.Prompt = v.Mean
-		}
-	}
 	for name, v := range m.StageMFU {
 		if usable(v) && (name == "prefill" || name == "decode" || name == "vision") {
 			r.Stated[name] = *v
@@ -177,28 +166,17 @@ func (d *Data) readMetrics(in *file.Input, b []byte) error {
 	return nil
 }
 
-// dims reads the dimensions by llm-perf-opt's names, and by those of a Hugging Face configuration.
+// dims reads the dimensions, if all are there.
 func (r *Run) dims(m map[string]*float64) {
-	get := func(names ...string) float64 {
-		for _, n := range names {
-			if v := m[n]; usable(v) && *v > 0 && *v < 1e9 {
-				return *v
-			}
+	x := Dims{}
+	for name, to := range map[string]*float64{"d_model": &x.Model, "d_ff": &x.FF, "n_layers": &x.Layers} {
+		v := m[name]
+		if !usable(v) || *v <= 0 || *v >= 1e9 {
+			return
 		}
-		return 0
+		*to = *v
 	}
-	x := Dims{
-		Model: get("d_model", "hidden_size"), FF: get("d_ff", "intermediate_size"),
-		Layers: get("n_layers", "num_hidden_layers"),
-		Heads:  get("n_heads", "num_attention_heads"), KVHeads: get("n_kv_heads", "num_key_value_heads"),
-		Head: get("head_dim"), Vocab: get("vocab_size"),
-	}
-	if x.Model > 0 && x.FF > 0 && x.Layers > 0 {
-		r.Dims = &x
-	}
-	if v := get("ctx_len"); v > 0 {
-		r.Context = &v
-	}
+	r.Dims = &x
 }
 
 // readSummary reads the tables of stakeholder_summary.md, which replace metrics.json: a run under a profiler often

@@ -98,11 +98,11 @@ func (d *Data) Warnings() []report.Warning {
 		warn("session_damaged", "The file is damaged, and was read up to there: "+file.Some(d.broken, 3)+".")
 	}
 	if len(d.long) > 0 {
-		warn("session_long", "Something in the file is too long to be what profilemate writes, and was passed over: "+file.Some(d.long, 3)+".")
+		warn("session_long", "A value is too long to be profilemate's, and was skipped: "+file.Some(d.long, 3)+".")
 	}
 	if n := d.MoE.lost + d.Graphs.lost + d.Requests.lost; n > 0 {
 		warn("session_bounds", fmt.Sprintf(
-			"%d rows are beyond what explain keeps (layers, experts, pairs of experts, batch sizes), and are left out.",
+			"%d rows exceed the number that explain keeps (layers, experts, pairs of experts, batch sizes) and are left out.",
 			n))
 	}
 	if what := d.disagreements(); len(what) > 0 {

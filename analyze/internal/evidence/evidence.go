@@ -343,12 +343,12 @@ func (s *Set) Describe(r *report.Report) {
 	for _, reader := range s.readers {
 		if names := empty[reader.Kind]; len(names) > 0 {
 			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " +
-				reader.Title + ", and nothing could be taken from it: " + file.Some(names, 5)})
+				reader.Title + ", but it holds nothing usable: " + file.Some(names, 5)})
 		}
 	}
 	if len(s.Skipped) > 0 {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped",
-			Text: "Of another kind than was asked for, or of none that explain knows, and not read: " +
+			Text: "Not read, because the kind is unknown or not the one asked for: " +
 				file.Some(s.Skipped, 5)})
 	}
 }

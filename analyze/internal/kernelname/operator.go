@@ -8,7 +8,7 @@ import "strings"
 // (sequence number, op_id, sizes) is not part of it.
 //
 // Other libraries have ranges of this form too: it is certainly an operator only if the same process has an aten::
-// range ([IsATen]).
+// range.
 func Operator(text string) (op string, ok bool) {
 	if i := strings.IndexByte(text, ','); i >= 0 {
 		text = text[:i]
@@ -29,9 +29,6 @@ func Operator(text string) (op string, ok bool) {
 }
 
 const backwardNode = "autograd::engine::evaluate_function: "
-
-// IsATen reports whether an operator is one of PyTorch's own.
-func IsATen(op string) bool { return strings.HasPrefix(op, "aten::") }
 
 func isIdentifier(s string) bool {
 	for i := range len(s) {

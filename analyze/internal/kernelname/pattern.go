@@ -31,8 +31,7 @@ func compile(rs []rule) []compiledRule {
 }
 
 func (r *compiledRule) matches(v *view) bool {
-	return (r.anyOf.in(v.text) || anyWords(r.wordsOf, v)) && !r.noneOf.in(v.text) &&
-		(r.raw == "" || r.rawOf.in(v.raw))
+	return (r.anyOf.in(v.text) || anyWords(r.wordsOf, v)) && !r.noneOf.in(v.text) && (r.raw == "" || r.rawOf.in(v.raw))
 }
 
 // patterns match if one of them does.

@@ -170,12 +170,14 @@ func (a *Arena) cut(at *byte, keep int64) {
 	}
 }
 
-// Narrow returns n elements of a type that is as wide or narrower, in the memory of a column that Make returned. Fill
-// it from the front while reading the column: element i never lies after the column's element i. For a wider type, and
-// for a column on the Go heap, it returns an array of its own.
-func Narrow[T uint8 | uint16 | uint32](a *Arena, column []uint16, n int) []T {
-	var one T
-	if unsafe.Sizeof(one) > unsafe.Sizeof(uint16(0)) || a == nil ||
+// Narrow returns n elements of a type that is as wide or narrower, in the memory of a column that Make returned, whose
+// memory behind them goes back to the system once they are filled and [Cut]. Fill it from the front while reading the
+// column: element i never lies after the column's element i. For a wider type, and for a column on the Go heap, it
+// returns an array of its own.
+func Narrow[T, C uint8 | uint16 | uint32](a *Arena, column []C, n int) []T {
+	var to T
+	var from C
+	if unsafe.Sizeof(to) > unsafe.Sizeof(from) || a == nil ||
 		!a.holds((*byte)(unsafe.Pointer(unsafe.SliceData(column)))) {
 		return Make[T](a, n)
 	}

@@ -122,12 +122,12 @@ func (f *Found) Threads() string {
 		if f.Locks {
 			text += strconv.FormatInt(f.Locked, 10) + " of them were for Python's lock. "
 		} else {
-			text += "Whether one was for Python's lock is not known (--trace=python-gil records it). "
+			text += "It is unknown whether any was for Python's lock (--trace=python-gil records it). "
 		}
 	}
 	if f.Outside > 0 {
-		text += "Threads slept for " + strconv.FormatFloat(float64(f.Outside)/1e6, 'f', 1, 64) + " ms more, in all, for what " +
-			"is not in the graph: time of the host, which only --host-free takes away."
+		text += "Threads slept for " + strconv.FormatFloat(float64(f.Outside)/1e6, 'f', 1, 64) + " ms more in all, for " +
+			"causes outside the graph: time of the host, which only --host-free removes."
 	}
 	return strings.TrimSpace(text)
 }

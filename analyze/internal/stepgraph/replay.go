@@ -205,18 +205,14 @@ func (r *replay) mark(u *Units) {
 
 // run goes through the starts and ends of calls and work in the order of the capture, in which dependencies come first.
 func (r *replay) run() {
-	heads, starts := slices.Clone(r.lo), make([]int64, len(r.lo)) // by device: its next piece, and when that starts
-	for d := range heads {
-		starts[d] = r.startOf(d, heads[d])
-	}
+	heads := slices.Clone(r.lo) // the next piece of each device
+	q := timeline.NewQueue(len(heads), func(d int) (int64, bool) { return r.startOf(d, heads[d]) })
 	call := r.callLo
 	callEnd := r.callLo + int32(len(r.callAt))
 	for {
-		device, start := -1, int64(maxTime)
-		for d, s := range starts {
-			if s < start {
-				device, start = d, s
-			}
+		device, start := q.First(), int64(maxTime)
+		if device >= 0 {
+			start, _ = r.startOf(device, heads[device])
 		}
 		callStart := int64(maxTime)
 		if call < callEnd {
@@ -236,19 +232,19 @@ func (r *replay) run() {
 		case device >= 0:
 			r.work(device, heads[device])
 			heads[device]++
-			starts[device] = r.startOf(device, heads[device])
+			q.Advance(r.startOf(device, heads[device]))
 		default:
 			return
 		}
 	}
 }
 
-// startOf is when a piece of a device starts, or never after the last that is replayed.
-func (r *replay) startOf(device int, i int32) int64 {
+// startOf is when a piece of a device starts, unless it is after the last that is replayed.
+func (r *replay) startOf(device int, i int32) (start int64, ok bool) {
 	if i >= r.hi[device] {
-		return maxTime
+		return 0, false
 	}
-	return r.Timeline.Devices[device].Start(int(i))
+	return r.Timeline.Devices[device].Start(int(i)), true
 }
 
 // slot is the index of a piece in from and to, or -1 if it is not replayed.

@@ -297,63 +297,53 @@ func (d *Device) Sweep(visit func(g *Gap), moments []int64) []Times {
 // ByStart calls visit for the work of all devices by start.
 func (tl *Timeline) ByStart(visit func(d *Device, i int)) {
 	at := make([]int, len(tl.Devices))
-	for {
-		// The device whose next work starts first, as long as no other's starts before.
-		first, next := -1, int64(math.MaxInt64)
-		for d := range at {
-			if i := at[d]; i < tl.Devices[d].Len() {
-				switch start := tl.Devices[d].Start(i); {
-				case first < 0:
-					first = d
-				case start < tl.Devices[first].Start(at[first]):
-					first, next = d, min(next, tl.Devices[first].Start(at[first]))
-				default:
-					next = min(next, start)
-				}
-			}
+	q := NewQueue(len(at), func(d int) (int64, bool) {
+		dev := &tl.Devices[d]
+		return first(dev.Start, at[d], dev.Len())
+	})
+	for q.First() >= 0 {
+		n, next := q.First(), q.second()
+		d := &tl.Devices[n]
+		for ; at[n] < d.Len() && d.Start(at[n]) <= next; at[n]++ {
+			visit(d, at[n])
 		}
-		if first < 0 {
-			return
-		}
-		d := &tl.Devices[first]
-		for ; at[first] < d.Len() && d.Start(at[first]) <= next; at[first]++ {
-			visit(d, at[first])
-		}
+		q.Advance(first(d.Start, at[n], d.Len()))
 	}
+}
+
+// first is the start of a piece of work, if there are so many.
+func first(start func(i int) int64, i, n int) (int64, bool) {
+	if i >= n {
+		return 0, false
+	}
+	return start(i), true
 }
 
 // Together calls visit for every stretch of the window in which anything ran on any device, in order; stretches do not
 // touch.
 func (tl *Timeline) Together(visit func(start, end int64)) {
 	heads := make([]stretches, len(tl.Devices))
-	for d := range heads {
+	q := NewQueue(len(heads), func(d int) (int64, bool) {
 		heads[d].d = &tl.Devices[d]
 		heads[d].next()
-	}
+		return heads[d].Start, heads[d].ok
+	})
 	var now interval.Interval
 	open := false
-	for {
-		first := -1
-		for d := range heads {
-			if heads[d].ok && (first < 0 || heads[d].Start < heads[first].Start) {
-				first = d
-			}
-		}
-		switch {
-		case first < 0:
+	for ; q.First() >= 0; q.Advance(heads[q.First()].Start, heads[q.First()].ok) {
+		head := &heads[q.First()]
+		if open && head.Start <= now.End {
+			now.End = max(now.End, head.End)
+		} else {
 			if open {
 				visit(now.Start, now.End)
 			}
-			return
-		case open && heads[first].Start <= now.End:
-			now.End = max(now.End, heads[first].End)
-		default:
-			if open {
-				visit(now.Start, now.End)
-			}
-			now, open = heads[first].Interval, true
+			now, open = head.Interval, true
 		}
-		heads[first].next()
+		head.next()
+	}
+	if open {
+		visit(now.Start, now.End)
 	}
 }
 

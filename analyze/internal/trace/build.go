@@ -274,12 +274,8 @@ func (s *store) settleSpan(sinks []*sink) (times Span, facts spanFacts) {
 		starts, lengths = append(starts, k.starts), append(lengths, k.lengths)
 	}
 	length, before := byIndex(s.byRow(lengths...)), byIndex(s.byRow(starts...))
-	times = span.Make(s.arena, s.kept(), func(b *span.Builder) {
-		facts = newFacts()
+	each := func(visit func(row int, start, length int64)) {
 		s.eachPiece(func(p *piece, to int) {
-			if b.Crowded() {
-				return
-			}
 			off, dur := s.off[p.slot:p.slot+p.n], s.dur[p.slot:p.slot+p.n]
 			for k, o := range off {
 				row := to + k
@@ -290,14 +286,19 @@ func (s *store) settleSpan(sinks []*sink) (times Span, facts spanFacts) {
 				if d == farAway {
 					d = length[row]
 				}
-				b.Put(row, start, d)
-				facts.add(start, d)
+				visit(row, start, d)
 			}
 		})
+	}
+	facts = newFacts()
+	var fit span.Fit
+	each(func(_ int, start, length int64) {
+		facts.add(start, length)
+		fit.Add(start, length)
 	})
-	spill.Free(s.arena, s.off)
-	spill.Free(s.arena, s.dur)
-	return times, facts
+	b := fit.Over(s.arena, s.off, s.dur)
+	each(b.Put)
+	return b.Done(s.arena), facts
 }
 
 // spanFacts is collected about a table's times on the way.

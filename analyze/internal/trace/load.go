@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,11 +249,13 @@ func (l *loader) readPages(src *source.Paged, list []*reading) error {
 // maxWorkers bounds how many goroutines decode pages: beyond that the file cannot be read faster.
 const maxWorkers = 8
 
-// settle makes the final columns, the tables side by side.
+// settle makes the final columns, the tables side by side, the longest first.
 func (l *loader) settle(list []*reading) {
+	order := slices.Clone(list)
+	slices.SortStableFunc(order, func(a, b *reading) int { return cmp.Compare(len(b.off), len(a.off)) })
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, r := range list {
+	for _, r := range order {
 		g.Go(func() error {
 			r.settle()
 			return nil

@@ -70,7 +70,7 @@ func Parse(kind Kind, text string) (Change, error) {
 		}
 		by, err := strconv.ParseFloat(strings.TrimSuffix(text[at+1:], "x"), 64)
 		if err != nil || !(by > 0) || math.IsInf(by, 0) {
-			return c, fmt.Errorf("--speedup %s: %q is no factor above 0, as in 2x", text, text[at+1:])
+			return c, fmt.Errorf("--speedup %s: %q is not a factor above 0, such as 2x", text, text[at+1:])
 		}
 		c.factor, pattern = 1/by, text[:at]
 		fallthrough
@@ -171,7 +171,7 @@ func byName(changes []*Change, names []trace.APIName) ([]float64, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("%s %w: no CUDA call is called so", c, errNothing)
+			return nil, fmt.Errorf("%s %w: no CUDA call has this name", c, errNothing)
 		}
 	}
 	return list, nil
@@ -234,7 +234,7 @@ func (in *Input) compileWork(changes []*Change, out *stepgraph.Change) error {
 	}
 	for i, c := range changes {
 		if !found[i] {
-			return fmt.Errorf("%s %w: no work is called so", c, errNothing)
+			return fmt.Errorf("%s %w: no work has this name", c, errNothing)
 		}
 	}
 	out.Work = func(d *timeline.Device, i int) float64 {

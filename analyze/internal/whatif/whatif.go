@@ -276,15 +276,28 @@ func (s *Steps) atLeast(part *Steps) {
 	}
 }
 
-// Usual returns the changes to try on any capture, each by itself, as far as they match something in this one.
+// mostCalls bounds the blocking calls that Usual tries one by one.
+const mostCalls = 4
+
+// Usual returns the changes to try on any capture, each by itself, as far as they match something in this one. Of several
+// blocking calls, each is tried alone too.
 func (in *Input) Usual() [][]Change {
 	list := [][]Change{{{Kind: HostFree}}, {{Kind: Graph}}}
+	var calls []string
 	for _, n := range in.Trace.API.Names {
-		if n.Sync || n.OldSync {
-			c, _ := Parse(NoSync, "*Synchronize") // never fails
-			list = append(list, []Change{c})
-			break
+		if (n.Sync || n.OldSync) && !slices.Contains(calls, n.Name) {
+			calls = append(calls, n.Name)
 		}
+	}
+	if len(calls) > 0 {
+		slices.Sort(calls)
+		if calls = append([]string{"*Synchronize"}, calls...); len(calls) == 2 || len(calls) > mostCalls+1 {
+			calls = calls[:1]
+		}
+	}
+	for _, name := range calls {
+		c, _ := Parse(NoSync, name) // never fails
+		list = append(list, []Change{c})
 	}
 	for d := range in.Graph.Timeline.Devices {
 		if in.Graph.Timeline.Devices[d].Comm > 0 {

@@ -79,8 +79,8 @@ func TestParse(t *testing.T) {
 		text string
 		err  string
 	}{
-		{Speedup, "kernel:a", "say by how much"}, {Speedup, "kernel:a=0x", "no factor above 0"},
-		{Speedup, "kernel:a=infx", "no factor above 0"}, {Remove, "a", "say of what"}, {Remove, "kernel:", "is empty"},
+		{Speedup, "kernel:a", "say by how much"}, {Speedup, "kernel:a=0x", "not a factor above 0"},
+		{Speedup, "kernel:a=infx", "not a factor above 0"}, {Remove, "a", "say of what"}, {Remove, "kernel:", "is empty"},
 		{Remove, "category:gem", "there is no category"}, {Overlap, "copies", "only comm"}, {NoSync, "", "is empty"},
 	} {
 		if _, err := Parse(x.kind, x.text); err == nil || !strings.Contains(err.Error(), x.err) {

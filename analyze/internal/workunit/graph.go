@@ -18,7 +18,7 @@ const (
 
 // launch is one run of a CUDA graph on a track.
 type launch struct {
-	at    int32 // index into track.work of its first work
+	at    int32 // of the pieces of the track: its first work
 	graph int32 // number of the graph, by first appearance
 	time  int64
 	hash  uint64
@@ -30,8 +30,8 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	device := f.device(t)
 	byCorr := map[int64]int32{}
 	last, lastRow := int32(-1), 0
-	for at, id := range t.work {
-		i := int(id)
+	for at := range t.n {
+		i := t.piece(at)
 		row := device.Row(i)
 		switch {
 		case device.Kind(i) == timeline.GraphWork:
@@ -39,7 +39,7 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 			if exec < 0 {
 				exec = f.Trace.Graphs.Graph(row)
 			}
-			list = append(list, launch{at: int32(at), time: device.End(i) - device.Start(i),
+			list = append(list, launch{at: at, time: device.End(i) - device.Start(i),
 				hash: mix(uint64(exec) + 1)})
 		case device.Kind(i) == timeline.KernelWork && f.Trace.Kernels.InGraph(row) && f.Trace.Kernels.Corr(row) >= 0:
 			corr := f.Trace.Kernels.Corr(row)
@@ -48,7 +48,7 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 				if !ok {
 					k = int32(len(list))
 					byCorr[corr] = k
-					list = append(list, launch{at: int32(at)})
+					list = append(list, launch{at: at})
 				}
 				last, lastRow = k, row
 			}

@@ -23,15 +23,15 @@ type line struct {
 
 // newLine lays out the work of a track.
 func (f *finder) newLine(t *track, s *symbols) *line {
-	device, memory, n := f.device(t), f.Trace.Memory(), len(t.work)
+	device, memory, n := f.device(t), f.Trace.Memory(), int(t.n)
 	l := &line{
 		seq: spill.Make[int32](memory, n), time: spill.Make[uint32](memory, n), idle: spill.Make[uint32](memory, n),
 		hash: s.hash,
 	}
 	var until, idle int64
 	at := 0
-	for k, w := range t.work {
-		i := int(w)
+	for k := range t.n {
+		i := t.piece(k)
 		start, end := device.Start(i), device.End(i)
 		if k > 0 {
 			idle += max(0, start-until)
@@ -93,8 +93,8 @@ func (f *finder) mainStream(t *track) int64 {
 	time := map[int64]*int64{}
 	var sum *int64
 	last := int64(everyStream)
-	for _, w := range t.work {
-		i := int(w)
+	for k := range t.n {
+		i := t.piece(k)
 		if device.Class(i) != timeline.Compute {
 			continue
 		}

@@ -105,17 +105,21 @@ func (f *finder) locate(list []hole) {
 	if len(list) == 0 {
 		return
 	}
-	at := map[int32]spot{}
+	t, at := f.Trace, map[int32]spot{}
+	asked := make([]bool, t.API.Len())
 	for i := range list {
-		at[list[i].from.call], at[list[i].to.call] = spot{}, spot{}
+		for _, call := range [2]int32{list[i].from.call, list[i].to.call} {
+			if call != trace.None {
+				asked[call] = true
+			}
+		}
 	}
-	t := f.Trace
 	for _, x := range []struct {
 		work  *trace.Work
 		calls []int32
 	}{{&t.Kernels.Work, f.Calls.Kernel}, {&t.Copies.Work, f.Calls.Copy}, {&t.Sets.Work, f.Calls.Set}, {&t.Graphs.Work, f.Calls.Graph}} {
 		for row, call := range x.calls {
-			if _, asked := at[call]; asked && call != trace.None {
+			if call != trace.None && asked[call] {
 				at[call] = spot{x.work.Device(row), x.work.Proc(row), x.work.Start(row), call}
 			}
 		}

@@ -222,7 +222,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 			distinct = append(distinct, x.names)
 		}
 		if tracks++; first == nil || x.index > first.best.index+equalIndex {
-			first, start = &found[i], f.workName(t, t.work[cuts[0].at])
+			first, start = &found[i], f.workName(t, t.piece(cuts[0].at))
 		}
 	}
 	if tracks == 0 || float64(time) < minTracks*float64(total) {
@@ -284,21 +284,22 @@ func (f *finder) cuts(t *track, pos []int32) []cut {
 	device := f.device(t)
 	cuts := make([]cut, 0, len(pos))
 	n := int32(0) // position in the line
-	for at, w := range t.work {
+	for at := range t.n {
 		if len(pos) == 0 {
 			break
 		}
-		if !onLine(device, int(w), t) {
+		w := t.piece(at)
+		if !onLine(device, w, t) {
 			continue
 		}
 		if n++; n <= pos[0] {
 			continue
 		}
 		pos = pos[1:]
-		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(w)) {
+		if k := len(cuts); k > 0 && device.Start(t.piece(cuts[k-1].at)) == device.Start(w) {
 			continue // a unit must take time
 		}
-		cuts = append(cuts, cut{at: int32(at)})
+		cuts = append(cuts, cut{at: at})
 	}
 	return cuts
 }
@@ -368,7 +369,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 		s.add(i, cuts)
 		x := newFitter(l).fit(names, skip, pos)
 		if tracks++; first == nil || x.index > first.index {
-			first, name = x, f.workName(&f.tracks[i], f.tracks[i].work[cuts[0].at])
+			first, name = x, f.workName(&f.tracks[i], f.tracks[i].piece(cuts[0].at))
 		}
 	}
 	at := "the given start, " + anchor.String() + ","
@@ -392,10 +393,10 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 }
 
 // workName is the name of a piece of work as the rest of the report writes it.
-func (f *finder) workName(t *track, w int32) string {
+func (f *finder) workName(t *track, w int) string {
 	device := f.device(t)
-	if s := f.symbol(&f.names, device, int(w)); s >= 0 && s < int32(len(f.names.name)-1) {
-		return f.Trace.Kernels.Names[f.Trace.Kernels.Name(device.Row(int(w)))].Name
+	if s := f.symbol(&f.names, device, w); s >= 0 && s < int32(len(f.names.name)-1) {
+		return f.Trace.Kernels.Names[f.Trace.Kernels.Name(device.Row(w))].Name
 	}
 	return graphName
 }
@@ -415,15 +416,15 @@ func (f *finder) byUserKernel() *Result {
 	for i := range f.tracks {
 		t := &f.tracks[i]
 		var cuts []cut
-		for at, w := range t.work {
-			device, i := f.device(t), int(w)
+		for at := range t.n {
+			device, i := f.device(t), t.piece(at)
 			if device.Kind(i) != timeline.KernelWork || !matches[k.Name(device.Row(i))] {
 				continue
 			}
-			if n := len(cuts); n > 0 && device.Start(int(t.work[cuts[n-1].at])) == device.Start(i) {
+			if n := len(cuts); n > 0 && device.Start(t.piece(cuts[n-1].at)) == device.Start(i) {
 				continue
 			}
-			cuts = append(cuts, cut{at: int32(at)})
+			cuts = append(cuts, cut{at: at})
 		}
 		if len(cuts) > 1 {
 			s.add(i, cuts)

@@ -12,7 +12,7 @@ import (
 
 // cut is a position where a unit starts on a track.
 type cut struct {
-	at   int32 // index into track.work
+	at   int32 // of the pieces of the track
 	kind int32 // index of its anchor, if there are several
 }
 
@@ -27,7 +27,7 @@ type slicer struct {
 // slice is the work of a unit.
 type slice struct {
 	track  int32
-	lo, hi int32 // range in track.work
+	lo, hi int32 // range of the pieces of the track
 	lead   bool  // before the first cut
 	size   int32 // compute kernels and graphs
 }
@@ -38,13 +38,15 @@ func (s *slicer) add(track int, cuts []cut) {
 		return
 	}
 	t := &s.tracks[track]
-	before := t.work[:cuts[0].at]
-	if slices.ContainsFunc(before, func(w int32) bool { return s.device(t).Class(int(w)) == timeline.Compute }) {
-		s.unit(track, 0, cuts[0].at, -1)
-		s.span[len(s.span)-1].lead = true
+	for k := range cuts[0].at {
+		if s.device(t).Class(t.piece(k)) == timeline.Compute {
+			s.unit(track, 0, cuts[0].at, -1)
+			s.span[len(s.span)-1].lead = true
+			break
+		}
 	}
 	for i, c := range cuts {
-		hi := int32(len(t.work))
+		hi := t.n
 		if i+1 < len(cuts) {
 			hi = cuts[i+1].at
 		}
@@ -70,9 +72,9 @@ func (s *slicer) pairs(t *track, cuts []cut) (units []cut, kernels int) {
 	device := s.device(t)
 	var turns [2][]int
 	each := func(i int, visit func(symbol int32)) (size int) {
-		for _, w := range t.work[cuts[i].at:cuts[i+1].at] {
-			if onLine(device, int(w), t) {
-				visit(s.symbol(s.names, device, int(w)))
+		for k := cuts[i].at; k < cuts[i+1].at; k++ {
+			if w := t.piece(k); onLine(device, w, t) {
+				visit(s.symbol(s.names, device, w))
 				size++
 			}
 		}
@@ -115,24 +117,25 @@ func (s *slicer) pairs(t *track, cuts []cut) (units []cut, kernels int) {
 func (s *slicer) unit(track int, lo, hi, kind int32) {
 	t := &s.tracks[track]
 	device := s.device(t)
-	first := device.Work(int(t.work[lo]))
+	first := device.Work(t.piece(lo))
 	u := Unit{Device: device.ID, Index: int32(t.device), Proc: t.proc, Start: first.Start, Marker: trace.None,
 		Group: -1, anchor: kind,
 		HostStart: 0, HostEnd: -1}
 	x := slice{track: int32(track), lo: lo, hi: hi}
 	id := int32(len(s.units))
 	u.LastWork = first.End
-	for _, w := range t.work[lo:hi] {
+	for k := lo; k < hi; k++ {
+		w := t.piece(k)
 		s.of[t.device][w] = id
-		u.LastWork = max(u.LastWork, device.End(int(w)))
-		if onLine(device, int(w), t) {
-			u.hash += s.names.hash[s.symbol(s.names, device, int(w))]
+		u.LastWork = max(u.LastWork, device.End(w))
+		if onLine(device, w, t) {
+			u.hash += s.names.hash[s.symbol(s.names, device, w)]
 			x.size++
 		}
 	}
 	u.End = u.LastWork
-	if int(hi) < len(t.work) {
-		next := device.Work(int(t.work[hi]))
+	if hi < t.n {
+		next := device.Work(t.piece(hi))
 		u.End, u.closed = next.Start, true
 		if first.Call != trace.None && next.Call != trace.None {
 			u.HostStart, u.HostEnd = s.Trace.API.Start(int(first.Call)), s.Trace.API.Start(int(next.Call))
@@ -274,9 +277,9 @@ func (c *comparer) timed(unit int, visit func(symbol int32, time int64)) {
 	x := &c.span[unit]
 	t := &c.tracks[x.track]
 	device := c.device(t)
-	for _, w := range t.work[x.lo:x.hi] {
-		if onLine(device, int(w), t) {
-			visit(c.symbol(c.names, device, int(w)), device.End(int(w))-device.Start(int(w)))
+	for k := x.lo; k < x.hi; k++ {
+		if w := t.piece(k); onLine(device, w, t) {
+			visit(c.symbol(c.names, device, w), device.End(w)-device.Start(w))
 		}
 	}
 }

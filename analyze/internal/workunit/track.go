@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -36,11 +37,20 @@ const graphName = "[CUDA graph]"
 type track struct {
 	device int // index into Timeline.Devices
 	proc   int32
-	work   []int32 // indexes into the device's work, in order
+	n      int32   // pieces of work
+	work   []int32 // their indexes into the device's work, in order; nil: the track is all the device's work
 	comp   int     // number of compute kernels and whole graphs in work
 	time   int64   // total duration of those, ns
 	main   int64   // stream with most compute time, or everyStream
 	stream int64   // stream on which units are compared, or everyStream
+}
+
+// piece is the index into the device's work of the k-th piece of a track.
+func (t *track) piece(k int32) int {
+	if t.work == nil {
+		return int(k)
+	}
+	return int(t.work[k])
 }
 
 // everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is an unknown stream.
@@ -50,10 +60,13 @@ func newFinder(in *Input) *finder {
 	f := &finder{Input: in}
 	f.names = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Canonical })
 	f.families = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Family })
-	for d := range in.Timeline.Devices {
-		f.addTracks(d)
-	}
-	f.missing = f.holes()
+	parallel.Do(
+		func() { f.missing = f.holes() },
+		func() {
+			for d := range in.Timeline.Devices {
+				f.addTracks(d)
+			}
+		})
 	return f
 }
 
@@ -126,7 +139,10 @@ func (f *finder) addTracks(d int) {
 		if c == 0 {
 			continue
 		}
-		t := track{device: d, proc: int32(p), work: spill.Make[int32](memory, c)[:0], main: everyStream, stream: everyStream}
+		t := track{device: d, proc: int32(p), n: int32(c), main: everyStream, stream: everyStream}
+		if c < n {
+			t.work = spill.Make[int32](memory, c)[:0]
+		}
 		if p == len(f.Trace.Procs) {
 			t.proc = trace.None
 		}
@@ -135,7 +151,9 @@ func (f *finder) addTracks(d int) {
 	}
 	for i := range n {
 		t := &f.tracks[at[place(i)]]
-		t.work = append(t.work, int32(i))
+		if t.work != nil {
+			t.work = append(t.work, int32(i))
+		}
 		if device.Class(i) == timeline.Compute {
 			t.comp++
 			t.time += device.End(i) - device.Start(i)

@@ -91,6 +91,9 @@ var keyEvidence = []struct{ id, label string }{
 	{"preemption.rate", "Preemptions per request"},
 }
 
+// latencies are the metrics of which any says how long requests took.
+var latencies = []string{"serve.ttft", "serve.tpot", "serve.e2e", "serve.request_time"}
+
 func (v *View) evidenceFacts() []fact {
 	var list []fact
 	for _, k := range keyEvidence {
@@ -116,6 +119,11 @@ func (v *View) evidenceFacts() []fact {
 			list = append(list, fact{label: k.label, value: unit.Format(*value, m.Unit), detail: detail, brief: detail,
 				now: slices.ContainsFunc(serverNow, func(n struct{ id, text string }) bool { return n.id == k.id })})
 		}
+	}
+	if v.EvidenceOnly() && v.Metric("serve.generation_throughput") != nil &&
+		!slices.ContainsFunc(latencies, func(id string) bool { return v.All(id) != nil }) {
+		detail := doc.Spans("none in the log: give --prometheus FILE or use explain load")
+		list = append(list, fact{label: "Latencies", value: "unknown", detail: detail, brief: detail})
 	}
 	if s := v.Environment.EngineSettings; s != nil && v.Metric("serve.generation_throughput") == nil {
 		list = append(list, fact{label: "Settings", value: "stated", detail: doc.Spans(doc.Name(*s)), brief: doc.Spans(doc.Name(*s))})

@@ -27,7 +27,7 @@ func (v *View) facts() []fact {
 	var list []fact
 	ask := []func() (fact, bool){v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
 		v.steady, v.load}
-	if !v.hasStep() {
+	if len(v.stepAnswer()) == 0 {
 		ask = append(append([]func() (fact, bool){v.idle, v.topKernel}, ask...), v.unitOfWork)
 	}
 	for _, f := range ask {
@@ -241,8 +241,7 @@ func (v *View) graphs() (fact, bool) {
 		launches = ", " + wording.Count(int64(n), "graph launch call")
 	}
 	if *m.Value == 0 && launches == ", 0 graph launch calls" {
-		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans("no graph was launched"),
-			tabled: true}, true
+		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans("no graph was launched"), tabled: true}, true
 	}
 	return fact{label: "CUDA graphs", value: ValueOf(m),
 		detail: doc.Spans("of kernel time runs inside CUDA graphs" + launches),

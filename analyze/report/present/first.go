@@ -61,10 +61,6 @@ func (v *View) answer() []doc.Span {
 	return v.windowAnswer()
 }
 
-// hasStep reports whether the answer is about a step. If so, the first numbers are the step's, and numbers of the whole
-// capture are marked as such.
-func (v *View) hasStep() bool { return len(v.stepAnswer()) > 0 }
-
 // stepAnswer returns the answer if there are units of work.
 func (v *View) stepAnswer() []doc.Span {
 	parts := v.stepParts()
@@ -149,7 +145,7 @@ func (v *View) topOfStep() []doc.Span {
 		return nil
 	}
 	row := 0
-	for row+1 < len(t.Rows) && t.Cell(row, "category") == report.S("comm") {
+	for row+1 < len(t.Rows) && t.Str(row, "category") == "comm" {
 		row++
 	}
 	name, ok := t.Cell(row, "kernel_name").Str()

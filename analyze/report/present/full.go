@@ -162,8 +162,7 @@ func (v *View) madeBy() []doc.Span {
 		}
 	}
 	size := unit.Format(float64(v.Trace.Bytes), report.Bytes)
-	spans = append(spans,
-		doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+size+" "+v.Trace.Kind+" file"))
+	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+size+" "+v.Trace.Kind+" file"))
 	add(", exported by nsys ", v.Trace.ExporterVersion)
 	add(", schema ", v.Trace.SchemaVersion)
 	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil ||
@@ -355,8 +354,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	var blocks []doc.Block
 	switch s.Status {
 	case report.Partial:
-		blocks = append(blocks, doc.Note{Kind: doc.Caution,
-			Blocks: []doc.Block{doc.P("Partial: ", Prose(s.Reason))}})
+		blocks = append(blocks, doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P("Partial: ", Prose(s.Reason))}})
 	case report.Error:
 		blocks = append(blocks, doc.Note{Kind: doc.Danger,
 			Blocks: []doc.Block{doc.P("This section failed: ", Prose(s.Reason))}})

@@ -51,8 +51,7 @@ func (v *View) whatIfs(stepFile string) []doc.Block {
 		change := ceilings.Str(i, "change")
 		ns, _ := ceilings.Num(i, "time")
 		share, _ := ceilings.Num(i, "share")
-		t.Row(doc.Strong("≤ "+unit.Format(ns, report.Nanoseconds)+", "+unit.Percent(share)),
-			doc.Name(quoted(change)))
+		t.Row(doc.Strong("≤ "+unit.Format(ns, report.Nanoseconds)+", "+unit.Percent(share)), doc.Name(quoted(change)))
 	}
 	if len(t.Rows) > 0 {
 		list = append(list, t)
@@ -136,8 +135,7 @@ func (v *View) durations(s *report.Section, l layout) []doc.Block {
 	if len(charts) == 0 {
 		return nil
 	}
-	return []doc.Block{doc.Details{Summary: doc.Spans("Distributions of the kernels with most time"),
-		Blocks: charts}}
+	return []doc.Block{doc.Details{Summary: doc.Spans("Distributions of the kernels with most time"), Blocks: charts}}
 }
 
 // histogramBins is the number of columns of a drawn histogram.

@@ -245,6 +245,7 @@ func eight() *builder {
 
 func valid(t *testing.T, b *builder) *report.Report {
 	t.Helper()
+	b.r.Fill()
 	if err := b.r.Validate(); err != nil {
 		t.Fatal(err)
 	}

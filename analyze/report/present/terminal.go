@@ -53,7 +53,8 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	facts := doc.Table{ID: "key", Columns: doc.Cols("", ">", "")}
 	if len(answer) > 0 {
 		d.Add(v.stepTable())
-		if t, ok := v.stepKernels(); ok && !v.measured() {
+		t, ok := v.headOf(v.Table("unit", "unit_kernels"), "Kernels of a step", "kernel_name", "exclusive", "share", "count")
+		if ok && !v.measured() {
 			d.Add(t)
 		}
 		facts.Caption = doc.Spans("Whole capture")
@@ -112,11 +113,6 @@ func (v *View) stepTable() doc.Table {
 		t.Rows[1] = append(t.Rows[1], doc.Cell{doc.Text(unit.Common(report.Ratio, p.share).Format(p.share))})
 	}
 	return t
-}
-
-// stepKernels lists the kernels that take most of a step.
-func (v *View) stepKernels() (doc.Table, bool) {
-	return v.headOf(v.Table("unit", "unit_kernels"), "Kernels of a step", "kernel_name", "exclusive", "share", "count")
 }
 
 // deviceTable shows where the time of each device went. If there are many devices, it shows the most idle ones.

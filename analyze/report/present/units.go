@@ -90,7 +90,7 @@ func (v *View) unitDots() []doc.Block {
 	}
 	spans := doc.Spans("Slowest: step " + strconv.Itoa(slowest.number) + " with " + unit.Format(float64(slowest.time),
 		report.Nanoseconds) + ", " + unit.Delta(float64(slowest.time)-mid,
-		report.Nanoseconds) + " over the median, of it " + unit.Delta(excess, report.Nanoseconds) + " " + cause + ".")
+		report.Nanoseconds) + " over the median; " + unit.Delta(excess, report.Nanoseconds) + " of that is " + cause + ".")
 	if slowest.row < pageRows/3 {
 		spans = append(spans, doc.Text(" "), doc.Link("Its row", v.anchorOf("units", slowest.row)), doc.Text("."))
 	}

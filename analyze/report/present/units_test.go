@@ -81,7 +81,7 @@ func TestSlowUnitsSayWhy(t *testing.T) {
 		}
 	}
 	// idle: 5, 6, 5, 50, 10: the median is 6, and 50 is 44 more.
-	if want := "Slowest: step 4 with 150 ns, +49 ns over the median, of it +44 ns idle. Its row. Its longest gap (40 ns)."; text != want {
+	if want := "Slowest: step 4 with 150 ns, +49 ns over the median; +44 ns of that is idle. Its row. Its longest gap (40 ns)."; text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
 	if !slices.Contains(ids, "row-units-3") || !slices.Contains(ids, "row-idle_gaps-1") {

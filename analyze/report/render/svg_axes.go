@@ -137,8 +137,7 @@ func (p *page) stretched(draw func()) {
 // plot draws the vertical axis of a plot and opens its area; the caller draws inside and closes it. role is img, or
 // group if it contains links, because an image hides them from screen readers.
 func (p *page) plot(y axis, yUnit string, height int, role markup, describe string) {
-	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(height) +
-		"\" aria-hidden=\"true\">")
+	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(height) + "\" aria-hidden=\"true\">")
 	var grid builder
 	ticks := y.ticks()
 	texts := tickTexts(yUnit, ticks)

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,10 +48,29 @@ func (t terminal) table(tab doc.Table) []row {
 		lines = append(lines, line)
 	}
 	if n := len(tab.Columns) - len(keep); n > 0 {
-		note := doc.Text("(columns that need a wider terminal: " + strconv.Itoa(n) + ")")
+		var names []string
+		for i, c := range tab.Columns {
+			if !slices.Contains(keep, i) {
+				names = append(names, cmp.Or(c.Title, "%"))
+			}
+		}
+		note := doc.Text("(left out for lack of width: " + strings.Join(names, ", ") + "; COLUMNS=" + strconv.Itoa(needed(grid)) + " shows all)")
 		lines = append(lines, t.wrap(doc.Spans(note), faint)...)
 	}
 	return lines
+}
+
+// needed is how wide a terminal shows a table whole.
+func needed(grid [][]row) int {
+	total := -gutter
+	for i := range grid[0] {
+		width := 0
+		for _, cells := range grid {
+			width = max(width, cells[i].width())
+		}
+		total += gutter + width
+	}
+	return total
 }
 
 // grid returns the head (unless all titles are empty), the rows and the foot as rows of cells, one cell per column.

@@ -80,8 +80,7 @@ func plain(s string) bool {
 
 // hidden reports whether a character is invisible, or changes how others are shown.
 func hidden(r rune) bool {
-	return r != ' ' && !unicode.IsPrint(r) ||
-		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
+	return r != ' ' && !unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
 		unicode.Is(unicode.Variation_Selector, r) ||
 		r == '\u2800' // BRAILLE PATTERN BLANK
 }

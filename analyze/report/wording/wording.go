@@ -31,3 +31,23 @@ func ShortenTo(s string, limit, tail int) string {
 	r, tail := []rune(s), max(tail, 0)
 	return strings.TrimRight(string(r[:limit-tail-1]), " ,") + "…" + string(r[len(r)-tail:])
 }
+
+// Edits is the Levenshtein distance of two words.
+func Edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			n := before
+			if a[i] != b[j] {
+				n = 1 + min(before, row[j], row[j+1])
+			}
+			before, row[j+1] = row[j+1], n
+		}
+	}
+	return row[len(b)]
+}

@@ -38,3 +38,14 @@ func TestShorten(t *testing.T) {
 		t.Errorf("the last two: %q", got)
 	}
 }
+
+func TestEdits(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		n    int
+	}{{"", "", 0}, {"kitten", "sitting", 3}, {"formt", "format", 1}, {"a", "", 1}, {"", "abc", 3}} {
+		if n := Edits(tt.a, tt.b); n != tt.n {
+			t.Errorf("%s, %s: %d, want %d", tt.a, tt.b, n, tt.n)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func (x *Parts) settling() string {
 	if min(len(x.Base.Captures), len(x.Head.Captures)) < fewCaptures {
 		need = wording.Count(fewCaptures, "capture")
 	}
-	return need + " a side would tell: explain capture --pair --until-decided BASE HEAD"
+	return need + " a side would settle it: explain capture --pair --until-decided BASE HEAD"
 }
 
 // number fills in the number that decided, and returns its row, or nil if the gate judged another number. If a median

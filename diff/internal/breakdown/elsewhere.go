@@ -101,6 +101,7 @@ func blockingCalls(s *side.Side, least float64) []string {
 
 // ofEvidence writes the result of a comparison of evidence: which numbers got worse, better, and are not settled.
 func (x *Parts) ofEvidence() {
+	const changed = comparison.Class("changed")
 	texts := map[comparison.Class][]string{}
 	for i := range x.C.Primary {
 		r := &x.C.Primary[i]
@@ -111,7 +112,11 @@ func (x *Parts) ofEvidence() {
 		if r.Delta != nil {
 			name += " " + comparison.ChangeText(r)
 		}
-		texts[r.Class] = append(texts[r.Class], name)
+		class := r.Class
+		if x.C.Study != nil && class != comparison.Same && class != comparison.Unsettled {
+			class = changed // neither way is meant to be better
+		}
+		texts[class] = append(texts[class], name)
 	}
 	a := &x.C.Answer
 	if row, _ := x.C.Headline(); row != nil {
@@ -121,7 +126,7 @@ func (x *Parts) ofEvidence() {
 	for _, part := range []struct {
 		class comparison.Class
 		word  string
-	}{{comparison.Regressed, "worse: "}, {comparison.Improved, "better: "}, {comparison.Unsettled, "not settled: "}} {
+	}{{changed, "changed: "}, {comparison.Regressed, "worse: "}, {comparison.Improved, "better: "}, {comparison.Unsettled, "not settled: "}} {
 		t := texts[part.class]
 		if len(t) == 0 || part.class == comparison.Unsettled && x.C.Verdict == comparison.Pass {
 			continue

@@ -29,12 +29,25 @@ func Metric(id, unit string, value float64, labels ...string) report.Metric {
 	for i := 0; i+1 < len(labels); i += 2 {
 		l[labels[i]] = labels[i+1]
 	}
-	return report.Metric{ID: id, Labels: l, Value: &value, Unit: unit, Better: report.Lower, Assume: report.Noisy, N: 1}
+	return report.Metric{ID: id, Labels: l, Value: &value, Unit: unit, Better: report.Lower, Assume: report.Noisy,
+		Scale: scaleOf(id, unit), N: 1}
+}
+
+func scaleOf(id, unit string) report.Scale {
+	switch {
+	case strings.HasPrefix(id, "unit.") || strings.HasSuffix(id, "_per_unit"):
+		return report.PerUnit
+	case unit == report.Ratio || unit == report.PerSecond || strings.HasPrefix(id, "serve."):
+		return report.Level
+	case strings.HasSuffix(id, ".duration") || id == "forward.time":
+		return report.Event
+	}
+	return report.Total
 }
 
 // Facts are metrics as explain knows them, those that the presets name among them.
 func Facts() []policy.MetricFacts {
-	return []policy.MetricFacts{
+	list := []policy.MetricFacts{
 		{ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"", "device", "phase"}},
 		{ID: "unit.launches", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
 		{ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower,
@@ -59,6 +72,11 @@ func Facts() []policy.MetricFacts {
 		{ID: "launch.errors", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
 		{ID: "quality.lost_data_messages", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
 	}
+	for i := range list {
+		list[i].Scale = scaleOf(list[i].ID, list[i].Unit)
+		list[i].Stats = list[i].Stats || list[i].Unit == report.Nanoseconds || list[i].Scale == report.PerUnit
+	}
+	return list
 }
 
 func Policy(t testing.TB, text string) *policy.Policy {
@@ -239,7 +257,7 @@ func Judge(c *comparison.Comparison, base, head []*report.Report, rules []policy
 // JudgeBy judges a comparison whose rows stand by a policy, on a day.
 func JudgeBy(c *comparison.Comparison, base, head []*report.Report, p *policy.Policy, today time.Time) {
 	b, h := &side.Side{Captures: side.NewCaptures(base)}, &side.Side{Captures: side.NewCaptures(head)}
-	rules.All(noise.NewDecider(c, b, h, p, nil, 1), today)
+	rules.All(noise.NewDecider(c, b, h, p, nil, 1), func() bool { return false }, today)
 }
 
 // JSON is a comparison as it is written.

@@ -2,7 +2,6 @@ package noise
 
 import (
 	"fmt"
-	"github.com/nsys-llm/explain/diff/student"
 	"io"
 	"math"
 	"slices"
@@ -12,40 +11,41 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // Constants of a calibration.
 const (
-	noiseLevel       = 0.99 // of comparisons of one capture a side stay below a floor, on the bad side
+	noiseLevel       = 0.99 // share of comparisons of one capture a side that stay below a floor
 	leastThreshold   = 0.03
-	mostRatio        = 10         // 1000 %: beyond it a floor says only that the metric is useless
-	thresholdMADs    = 3 * 1.4826 // 1.4826 MAD estimate a standard deviation
+	mostRatio        = 10         // 1000 %: a metric with a larger floor is useless anyway
+	thresholdMADs    = 3 * 1.4826 // 1.4826·MAD estimates a standard deviation
 	maxSkipped       = 100        // skipped metrics that are listed
 	calibratedShare  = 0.005      // kernels below this share of the unit get no rule of their own
 	maxCalibratedRow = 30         // kernels with a suggested rule
 )
 
-// Calibration is the noise of several captures of one commit, and what the suggested thresholds would have
-// made of them.
+// Calibration is the noise of several captures of one commit, and the verdicts that the suggested thresholds would have
+// given them.
 type Calibration struct {
 	Noise
 	FalseAlarms int64     `json:"false_alarms"` // captures of LeaveOneOut that fail
 	LeaveOneOut []LeftOut `json:"leave_one_out"`
 }
 
-// LeftOut is one capture compared to all others, under the suggested rules and with the noise of the others where they
-// are two or more.
+// LeftOut is one capture compared with all others under the suggested rules, with the noise of the others if they are
+// two or more.
 type LeftOut struct {
 	Name    string             `json:"name"`
 	Verdict comparison.Verdict `json:"verdict"`
-	// what was wrongly found: gates that fail, and kernels that are slower
+	// false findings: rules that fail and kernels reported as slower
 	Alarms           []string `json:"alarms"`
 	RegressedKernels int64    `json:"regressed_kernels"`
 	ImprovedKernels  int64    `json:"improved_kernels"`
 	Kernels          int64    `json:"kernels"` // compared
 }
 
-// reading is one number of every capture.
+// reading holds the value of one number in each capture.
 type reading struct {
 	metric string
 	labels report.Labels
@@ -56,8 +56,8 @@ type reading struct {
 	within []float64 // coefficients of variation inside the captures
 }
 
-// readings are the numbers that a calibration looks at, by metric and labels: noisy ones that do not grow with the
-// length of a capture, with the statistics that rules name, and exact ones per unit of work.
+// readings returns the numbers that a calibration uses, sorted by metric and labels: noisy ones that do not grow with
+// the length of a capture, with the statistics that rules use, and exact ones per unit of work.
 func readings(captures []*report.Report) []reading {
 	index := map[string]int{}
 	var list []reading
@@ -72,7 +72,7 @@ func readings(captures []*report.Report) []reading {
 			at = len(list)
 			index[key] = at
 			r := reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit,
-				scale: report.ScaleOf(m.ID, m.Unit, m.Scale), exact: m.Assume == report.Exact,
+				scale: m.Scale, exact: m.Assume == report.Exact,
 				values: make([]float64, len(captures))}
 			for k := range r.values {
 				r.values[k] = math.NaN()
@@ -87,7 +87,7 @@ func readings(captures []*report.Report) []reading {
 	for i, r := range captures {
 		for k := range r.Metrics {
 			m := &r.Metrics[k]
-			scale := report.ScaleOf(m.ID, m.Unit, m.Scale)
+			scale := m.Scale
 			perUnit, whole := scale == report.PerUnit, scale == report.Total
 			if m.Summary != nil && policy.OfKernel(m.ID, m.Labels) {
 				put(i, m, "", m.Summary.Mean)
@@ -117,7 +117,7 @@ func readings(captures []*report.Report) []reading {
 	return list
 }
 
-// Measure works out the noise of captures that are alike, and the smallest changes that it lets a comparison find.
+// Measure computes the noise of captures of one commit and the smallest changes that a comparison can then find.
 func Measure(captures []*report.Report) *Noise {
 	n := MeasureFloors(captures)
 	for i := range n.Metrics {
@@ -126,8 +126,8 @@ func Measure(captures []*report.Report) *Noise {
 	return n
 }
 
-// MeasureFloors is Measure without the smallest changes (MDE is empty): they cost a hundred times what the floors do,
-// and a comparison asks for floors alone.
+// MeasureFloors is Measure without the smallest changes (MDE is empty): they cost a hundred times as much as the floors,
+// and a comparison needs only the floors.
 func MeasureFloors(captures []*report.Report) *Noise {
 	n := &Noise{Schema: schemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
 		Env: EnvOf(captures[0]), Level: noiseLevel, Power: significance.Power}
@@ -135,7 +135,6 @@ func MeasureFloors(captures []*report.Report) *Noise {
 	for _, r := range captures {
 		n.Names = append(n.Names, r.Trace.Name)
 	}
-	var kernels []int // places in n.Metrics
 	for _, r := range readings(captures) {
 		lacks, zero := slices.IndexFunc(r.values,
 			math.IsNaN), slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
@@ -150,13 +149,9 @@ func MeasureFloors(captures []*report.Report) *Noise {
 		case zero >= 0:
 			n.skip(&r, fmt.Sprintf("not above zero in capture %d", zero+1))
 		default:
-			if policy.OfKernel(r.metric, r.labels) {
-				kernels = append(kernels, len(n.Metrics))
-			}
 			n.Metrics = append(n.Metrics, r.noise())
 		}
 	}
-	n.commonMode(kernels)
 	return n
 }
 
@@ -166,7 +161,7 @@ func (n *Noise) skip(r *reading, why string) {
 	}
 }
 
-// noise is what the values of one number say.
+// noise computes the noise, threshold and floor of one number from its values.
 func (r *reading) noise() Metric {
 	ln := make([]float64, len(r.values))
 	for i, v := range r.values {
@@ -194,35 +189,22 @@ func (m *Metric) floor() {
 	m.Floor = ratioOf(student.Quantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
 }
 
-// detectable sets the smallest changes found with 1, 2 and 3 captures a side.
+// detectable sets the smallest changes that 1, 2 and 3 captures a side can find.
 func (m *Metric) detectable() {
 	m.MDE = m.MDE[:0]
 	plan := significance.Plan{Captures: 1, SD: m.Noise, DF: m.DF, Tau: math.Log1p(m.Threshold), Alpha: significance.Alpha,
 		Floor: math.Log1p(m.Floor)}
-	for k := range 3 { // the floor is for one capture a side
+	for k := range 3 { // only one capture a side needs the floor
 		m.MDE = append(m.MDE, min(plan.Detectable(significance.Power), mostRatio))
 		plan.Captures, plan.Floor = k+2, 0
 	}
 }
 
-// ratioOf is a change of ln as a ratio, at most mostRatio.
+// ratioOf converts a change of ln to a ratio, at most mostRatio.
 func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
 
-// commonMode works out how far the kernels of each capture move together.
-func (n *Noise) commonMode(kernels []int) {
-	values := make([][]float64, len(kernels))
-	for i, at := range kernels {
-		for _, v := range n.Metrics[at].Values {
-			values[i] = append(values[i], math.Log(v))
-		}
-	}
-	if shifts := significance.CaptureShifts(values); shifts != nil {
-		n.CommonMode = &Shift{Kernels: int64(len(kernels)), Noise: significance.Deviation(shifts), Shifts: shifts}
-	}
-}
-
-// Rules are the default rules with the suggested thresholds: of the time of a unit, and of each kernel that is large
-// enough to be compared.
+// Rules returns the default rules with the suggested thresholds for the unit's time and for each kernel that is large
+// enough.
 func (n *Noise) Rules() []policy.Rule {
 	rules := policy.DefaultRules()
 	at := func(id string) int { return slices.IndexFunc(rules, func(r policy.Rule) bool { return r.ID == id }) }
@@ -248,7 +230,7 @@ func (n *Noise) Rules() []policy.Rule {
 	return rules
 }
 
-// LargestKernels are the calibrated kernels of the main unit, those with most time first, at most maxCalibratedRow.
+// LargestKernels returns the calibrated kernels of the main unit, longest first, at most maxCalibratedRow.
 func (n *Noise) LargestKernels() []*Metric {
 	var list []*Metric
 	for i := range n.Metrics {
@@ -268,7 +250,7 @@ func (n *Noise) LargestKernels() []*Metric {
 	return list[:min(len(list), maxCalibratedRow)]
 }
 
-// WriteCalibration writes a calibration as JSON. [ReadNoise] reads the noise in it.
+// WriteCalibration validates a calibration and writes it as JSON. [Read] reads the noise in it.
 func WriteCalibration(w io.Writer, c *Calibration) error {
 	if err := c.Validate(); err != nil {
 		return err

@@ -13,38 +13,38 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// Family is how numbers are judged together.
+// Family says how several numbers are judged together.
 type Family struct {
 	Alpha  float64
 	Adjust func([]float64) []float64 // nil: each by itself
-	Method string                    // that Adjust is known by
+	Method string                    // name of Adjust
 }
 
-// Primary is the family of what says whether it got slower.
+// Primary returns the family of the rows that show whether the head got slower.
 func (x *Decider) Primary() Family { return Family{x.alpha(), significance.Holm, "Holm"} }
 
-// Many is the family of kernels, calls and ranges, of which there are dozens.
+// Many returns the family for kernels, calls and ranges: there are dozens of them.
 func (x *Decider) Many() Family {
 	return Family{x.Policy.Stats.FDR, significance.BH, "Benjamini-Hochberg"}
 }
 
-// Alone is the family of numbers that describe, and are judged each by itself.
+// Alone returns the family for numbers that are each judged by themselves.
 func (x *Decider) Alone() Family { return Family{Alpha: x.alpha()} }
 
-// Judge judges numbers as one family: the one place where noise is told from change, see [significance.Judge].
+// Judge judges numbers as one family, see [significance.Judge]. Every decision between noise and change is made here.
 func (x *Decider) Judge(numbers []significance.Number, f Family) []significance.Verdict {
 	return significance.Judge(numbers, significance.Options{Alpha: f.Alpha, Tau: Tau, Adjust: f.Adjust, Seed: x.seed})
 }
 
-// ClassOf is the class of a verdict as comparisons say it.
+// ClassOf returns the class of a verdict.
 func ClassOf(v *significance.Verdict) comparison.Class { return comparison.Class(v.Class) }
 
-// CodeOf is the reason for which a verdict is undecided.
+// CodeOf returns the reason why a verdict is unsettled.
 func CodeOf(v *significance.Verdict) comparison.Code {
 	return comparison.Code(cmp.Or(v.Code, significance.WideInterval))
 }
 
-// decide judges rows as one family and fills in what became of them. Rows whose numbers cannot be judged are left out.
+// decide judges the numbers as one family and fills in the verdicts of their rows; rows[i] belongs to numbers[i].
 func (x *Decider) decide(rows []*comparison.Row, numbers []significance.Number, f Family) {
 	for i, v := range x.Judge(numbers, f) {
 		row, n := rows[i], &numbers[i]
@@ -75,7 +75,7 @@ func (x *Decider) decide(rows []*comparison.Row, numbers []significance.Number, 
 	}
 }
 
-// Tested is the test over captures of a verdict, or nil.
+// Tested returns the test over captures behind a verdict; nil if there is none.
 func Tested(n *significance.Number, v *significance.Verdict) *comparison.Test {
 	if v.Test == nil || !v.Replicated {
 		return nil
@@ -84,7 +84,7 @@ func Tested(n *significance.Number, v *significance.Verdict) *comparison.Test {
 		Moderated: v.Test.Moderated}
 }
 
-// tauOf is what a number was tested against, ln.
+// tauOf returns the change that a number was tested against, ln.
 func tauOf(n *significance.Number) float64 {
 	if n.Tolerance > 0 {
 		return math.Log1p(n.Tolerance)
@@ -92,7 +92,7 @@ func tauOf(n *significance.Number) float64 {
 	return math.Log1p(Tau)
 }
 
-// Why says how a verdict came about, with the numbers that it can be checked by.
+// Why explains a verdict, with the numbers to check it.
 func (x *Decider) Why(n *significance.Number, v *significance.Verdict, f Family) string {
 	if n.Count && v.Level == 1 {
 		return "counts are exact"
@@ -114,7 +114,7 @@ func (x *Decider) Why(n *significance.Number, v *significance.Verdict, f Family)
 	return change + x.overUnits(n, v)
 }
 
-// odd names the capture that lies apart from the others of its side.
+// odd names the capture that differs from the others of its side.
 func (x *Decider) odd(o *significance.Odd) string {
 	s, name := x.Base, "base"
 	if o.Head {
@@ -124,7 +124,7 @@ func (x *Decider) odd(o *significance.Odd) string {
 		len(s.Captures)-1)
 }
 
-// warnOdd says once of a comparison which capture lies apart, by the first row that knows.
+// warnOdd adds one warning per comparison about a capture that differs from its side, for the first row that shows it.
 func (x *Decider) warnOdd(v *significance.Verdict) {
 	if v.Odd == nil || slices.ContainsFunc(x.C.Warnings, func(w comparison.Reason) bool { return w.Code == comparison.OddCapture }) {
 		return
@@ -133,7 +133,7 @@ func (x *Decider) warnOdd(v *significance.Verdict) {
 		Text: x.odd(v.Odd) + ": judged with it and without it; record one more"})
 }
 
-// overCaptures is what several captures a side say.
+// overCaptures explains a verdict over several captures a side.
 func (x *Decider) overCaptures(n *significance.Number, v *significance.Verdict, f Family) string {
 	tau := unit.Percent(math.Expm1(tauOf(n)))
 	if v.Code == significance.TooFewUnits {
@@ -157,7 +157,7 @@ func (x *Decider) overCaptures(n *significance.Number, v *significance.Verdict, 
 	return text
 }
 
-// overUnits is what the units inside one capture a side say.
+// overUnits explains a verdict over the units of one capture a side.
 func (x *Decider) overUnits(n *significance.Number, v *significance.Verdict) string {
 	floor := "noise floor of " + unit.Percent(v.Floor)
 	switch {
@@ -190,7 +190,7 @@ func (x *Decider) overUnits(n *significance.Number, v *significance.Verdict) str
 	return text + ": neither beyond the " + floor + " nor surely within it"
 }
 
-// few says how many units there are, that they are too few, and how many would do.
+// few says that there are too few units, and how many would be enough.
 func few(n *significance.Number, v *significance.Verdict) string {
 	count := func(side []significance.Capture) (sum int) {
 		for i := range side {

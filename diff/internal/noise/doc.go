@@ -1,5 +1,4 @@
-// Package noise says of each change whether it is real: against the noise floor and an interval over the units where
-// there is one capture a side, by a test over the captures if there are several. What a floor is comes from a
-// calibration, which is worked out here too. It knows what two sides have in common, and neither rules that judge a
-// change nor where it comes from.
+// Package noise decides whether each change is real or noise. With one capture a side it compares the change with the
+// noise floor and with an interval over the units; with several it tests over the captures. It also computes
+// calibrations, which set the floors. Rules that judge a change, and the search for its cause, are in other packages.
 package noise

@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// Kernels fills in the rows of kernels, and counts all that were compared.
+// Kernels adds the rows of kernels and counts all compared kernels.
 func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 	time, _ := x.Base.Mean(func(v *side.View) (float64, bool) { return v.Time.Mean, true })
 	for _, p := range slices.Concat(rows, rest) {
@@ -28,9 +28,9 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []pairing.Pair) {
 	x.kernelTests(base, head, rows)
 }
 
-// kernelTests decides the rows of kernels that both sides run: together, false discoveries held to the policy's share
-// over them (Benjamini and Hochberg). A kernel that runs more or less often has changed if its time did by more than
-// the floor.
+// kernelTests decides the rows of kernels that both sides run. It judges them together and limits false discoveries to
+// the policy's share (Benjamini and Hochberg). A kernel whose run count changed is a change if its time changed by more
+// than the floor.
 func (x *Decider) kernelTests(base, head []side.Work, rows []pairing.Pair) {
 	var numbers []significance.Number
 	var place []int // by number: the row
@@ -53,11 +53,11 @@ func (x *Decider) kernelTests(base, head []side.Work, rows []pairing.Pair) {
 	}
 }
 
-// kernelRow fills in what became of a row.
+// kernelRow fills in the verdict of a row.
 func (x *Decider) kernelRow(k *comparison.Kernel, n *significance.Number, v *significance.Verdict, f Family) {
 	k.Class, k.Why = ClassOf(v), x.Why(n, v, f)
 	k.P, k.PAdjusted, k.Test = &v.P, &v.PAdjusted, Tested(n, v)
-	if v.Level > 0 && v.Ratio > 0 { // around the change that is shown
+	if v.Level > 0 && v.Ratio > 0 { // scale the interval to the shown ratio
 		shown := comparison.Value(k.Ratio) / v.Ratio
 		k.Interval = &comparison.Interval{Low: v.Low * shown, High: v.High * shown, Level: v.Level, Method: v.Method}
 	}
@@ -89,7 +89,7 @@ func kernelKey(k *comparison.Kernel) string {
 	return name(k.BaseName) + "\x00" + name(k.HeadName)
 }
 
-// Kernel is what a row of a kernel was judged by; ok is false if its class needed no statistics.
+// Kernel returns the number by which the row of a kernel was judged; ok is false if its class needed no statistics.
 func (x *Decider) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) {
 	if x == nil {
 		return n, false
@@ -98,7 +98,7 @@ func (x *Decider) Kernel(k *comparison.Kernel) (n significance.Number, ok bool) 
 	return n, ok
 }
 
-// kernelOf is a kernel's time per unit by capture; ok is false if a capture lacks it.
+// kernelOf returns a kernel's time per unit in each capture, ns; ok is false if a capture lacks it.
 func kernelOf(s *side.Side, name string) (list []significance.Capture, ok bool) {
 	for _, v := range s.Views {
 		at := slices.IndexFunc(v.Work, func(w side.Work) bool { return w.Name == name })

@@ -12,11 +12,11 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// number is one number of reports without a trace that is compared: a metric's statistic, or its value if that is
-// empty. column is where the report lists its samples in their order: of the table serving_samples.
+// number names one compared number of reports without a trace: a statistic of a metric, or its value if stat is empty.
+// column is the column of the table serving_samples that lists its samples in order; empty if there is none.
 type number struct{ id, stat, column string }
 
-// numbers in the order of the rows: what clients feel first, then what the server did, then what it has.
+// numbers lists them in the order of the rows: first what clients notice, then what the server did, then its resources.
 func numbers() []number {
 	return []number{
 		{"serve.generation_throughput", "p50", "generation"}, {"serve.prompt_throughput", "p50", "prompt"},
@@ -40,13 +40,13 @@ func numbers() []number {
 
 const (
 	maxMeasured = 60 // rows of numbers
-	maxNCURows  = 20 // kernels, by their time on the base
+	maxNCURows  = 20 // kernels with the longest time on the base
 )
 
-// Measured fills in the rows of what both sides measured, if there is no trace.
+// Measured adds the rows of the numbers that both sides measured, for reports without a trace.
 func (x *Decider) Measured() { x.measured(func(*report.Metric) bool { return true }) }
 
-// MeasuredBeside does so if there are traces, whose own metrics have their rows.
+// MeasuredBeside adds the rows of logs, load runs and Nsight Compute for reports with a trace, whose metrics have rows.
 func (x *Decider) MeasuredBeside() {
 	x.measured(func(m *report.Metric) bool {
 		return strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")
@@ -70,7 +70,7 @@ func (x *Decider) measured(evidence func(m *report.Metric) bool) {
 	for _, l := range x.longestKernels() {
 		add(number{"ncu.duration", "mean", ""}, l)
 	}
-	// What other evidence holds that does not grow with the length of a recording.
+	// Add metrics of other evidence that do not grow with the length of a recording.
 	for i := range x.Base.Captures[0].Report.Metrics {
 		m := &x.Base.Captures[0].Report.Metrics[i]
 		stat := ""
@@ -83,14 +83,13 @@ func (x *Decider) measured(evidence func(m *report.Metric) bool) {
 	}
 }
 
-// compares reports whether a metric says something of what was served, rather than of a unit of work, which has rows of
-// its own, or of how long somebody recorded.
+// compares reports whether a metric describes the served load. Metrics per unit of work have rows of their own, and
+// totals grow with the length of the recording.
 func compares(m *report.Metric, stat string) bool {
-	scale := report.ScaleOf(m.ID, m.Unit, m.Scale)
-	return scale != report.PerUnit && !policy.Grows(scale, stat)
+	return m.Scale != report.PerUnit && !policy.Grows(m.Scale, stat)
 }
 
-// longestKernels are the labels of the kernels that Nsight Compute measured longest on the base, and on the head too.
+// longestKernels returns the labels of the kernels of both sides that Nsight Compute measured longest on the base.
 func (x *Decider) longestKernels() []report.Labels {
 	var list []*report.Metric
 	for i := range x.Base.Captures[0].Report.Metrics {
@@ -108,7 +107,7 @@ func (x *Decider) longestKernels() []report.Labels {
 	return labels
 }
 
-// measuredRow compares one number; ok is false if a capture does not hold it.
+// measuredRow compares one number; ok is false if a capture lacks it.
 func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) {
 	m := x.Base.Captures[0].Metric(n.id, l)
 	if m == nil {
@@ -136,8 +135,8 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	return row, true
 }
 
-// Settle decides the class of a row by itself: over the lines of a log, by what a summary says, or against the floor
-// where a number is stated once. A share that falls to 0 or rises from it has changed if it was more than the floor.
+// Settle decides the class of one row: over the lines of a log, by a summary's spread, or against the floor if there is
+// only one value. A share that falls to 0 or rises from 0 has changed if the change exceeds the default floor.
 func (x *Decider) Settle(row *comparison.Row, m *report.Metric, stat string) {
 	if n, ok := x.Reported(m, stat); ok {
 		x.decide([]*comparison.Row{row}, []significance.Number{n}, x.Alone())
@@ -156,8 +155,8 @@ func (x *Decider) Settle(row *comparison.Row, m *report.Metric, stat string) {
 	}
 }
 
-// worseOrBetter is the class of a change in one direction. Of what neither way is better every change is a regression,
-// which the caller turns into added or removed.
+// worseOrBetter returns the class of a change. If neither direction is better, every change is a regression here, and
+// the caller turns it into added or removed.
 func worseOrBetter(m *report.Metric, delta float64) comparison.Class {
 	if m.Better == report.Higher && delta > 0 || m.Better == report.Lower && delta < 0 {
 		return comparison.Improved

@@ -17,28 +17,26 @@ import (
 // schemaID names the format of a noise block.
 const schemaID = "explain.noise/1"
 
-// maxNoiseBytes bounds what ReadNoise accepts. A noise block of a real serving trace is some 100 kB.
+// maxNoiseBytes is the largest size that Read accepts. A noise block of a real serving trace has about 100 kB.
 const maxNoiseBytes = 16 << 20
 
-// Noise is how much metrics differ between captures when nothing changed: what Calibrate measured. Ratios are changes:
-// 0.05 is 5 %.
+// Noise says how much metrics differ between captures when nothing changed. Ratios are changes: 0.05 is 5 %.
 type Noise struct {
-	Schema     string      `json:"schema"`
-	Tool       report.Tool `json:"tool"`
-	Captures   int64       `json:"captures"` // of one commit, at least 2
-	Names      []string    `json:"names"`    // of their files, without path
-	Env        Env         `json:"env"`
-	Level      float64     `json:"level"` // share of comparisons of one capture a side that stay below a floor
-	Power      float64     `json:"power"` // with which a change of MDE is found
-	CommonMode *Shift      `json:"common_mode"`
-	Metrics    []Metric    `json:"metrics"` // by metric, then labels
-	Unsteady   []Unsteady  `json:"unsteady"`
-	Skipped    []Skip      `json:"skipped"`
+	Schema   string      `json:"schema"`
+	Tool     report.Tool `json:"tool"`
+	Captures int64       `json:"captures"` // of one commit, at least 2
+	Names    []string    `json:"names"`    // of their files, without path
+	Env      Env         `json:"env"`
+	Level    float64     `json:"level"`   // share of comparisons of one capture a side that stay below a floor
+	Power    float64     `json:"power"`   // probability to find a change of size MDE
+	Metrics  []Metric    `json:"metrics"` // by metric, then labels
+	Unsteady []Unsteady  `json:"unsteady"`
+	Skipped  []Skip      `json:"skipped"`
 }
 
-// Env is where the noise was measured: the fields of a report that differ in no comparison, and the unit of work.
+// Env is the environment in which the noise was measured, and the unit of work.
 type Env struct {
-	GPUs        []string `json:"gpus"` // model of each device that did work, "" where not known
+	GPUs        []string `json:"gpus"` // model of each device that did work; "" if unknown
 	GraphTrace  *string  `json:"graph_trace"`
 	Model       *string  `json:"model"`
 	DType       *string  `json:"dtype"`
@@ -47,19 +45,12 @@ type Env struct {
 	CUDA        *string  `json:"cuda"`
 	UnitKind    string   `json:"unit_kind"`
 	UnitName    string   `json:"unit_name"`
-	// all that is known of the environment, by the names of report.EnvironmentFields
+	// all known fields of the environment, by the names of report.EnvironmentFields
 	Fields map[string]string `json:"fields"`
 }
 
-// Shift is how far all kernels of a capture move together: clocks, temperature, a power limit.
-type Shift struct {
-	Kernels int64     `json:"kernels"` // whose median the shifts are
-	Noise   float64   `json:"noise"`   // standard deviation of the shifts
-	Shifts  []float64 `json:"shifts"`  // of each capture against their mean, ln
-}
-
-// Metric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
-// page statistics.
+// Metric is the noise of one metric. Floor and MDE follow from the other fields by the formulae on the page
+// "statistics".
 type Metric struct {
 	Metric string        `json:"metric"`
 	Labels report.Labels `json:"labels"`
@@ -78,7 +69,7 @@ type Metric struct {
 	MDE []float64 `json:"mde"`
 }
 
-// Unsteady is a number that should repeat exactly and did not.
+// Unsteady is a number that should repeat exactly but did not.
 type Unsteady struct {
 	Metric string        `json:"metric"`
 	Labels report.Labels `json:"labels"`
@@ -86,16 +77,16 @@ type Unsteady struct {
 	Max    float64       `json:"max"`
 }
 
-// Skip is a metric without a floor, and why.
+// Skip is a metric without a floor, and the reason.
 type Skip struct {
 	Metric string        `json:"metric"`
 	Labels report.Labels `json:"labels"`
 	Reason string        `json:"reason"`
 }
 
-// Floor is the change between two single captures, as a ratio, that noise alone hardly exceeds. calibrated is false,
-// and the floor DefaultFloor, for a metric that the calibration does not know; also on nil. The p50 of a metric per
-// unit of work is its value; of a single kernel's kernel.time_per_unit only the mean is known, under either name.
+// Floor returns the change between two single captures, as a ratio, that noise alone hardly ever exceeds. For a metric
+// that was not calibrated, and for a nil Noise, it returns DefaultFloor and calibrated is false. The value of a metric
+// per unit of work is its p50; for a single kernel's kernel.time_per_unit only the mean is known, under either name.
 func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calibrated bool) {
 	if m := n.Find(metric, labels); m != nil {
 		return m.Floor, true
@@ -103,8 +94,8 @@ func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calib
 	return comparison.DefaultFloor, false
 }
 
-// Variance is the variance of a metric's ln between captures and its degrees of freedom, to add to a test of several
-// captures. ok is false if that was not measured; also on nil.
+// Variance returns the variance of a metric's ln between captures and its degrees of freedom, for a test over several
+// captures. ok is false if the metric was not calibrated, and for a nil Noise.
 func (n *Noise) Variance(metric string, labels report.Labels) (s2, df float64, ok bool) {
 	m := n.Find(metric, labels)
 	if m == nil {
@@ -113,6 +104,7 @@ func (n *Noise) Variance(metric string, labels report.Labels) (s2, df float64, o
 	return m.Noise * m.Noise, m.DF, true
 }
 
+// Find returns the noise of a metric, nil if it was not calibrated; see Floor for the names that it accepts.
 func (n *Noise) Find(metric string, labels report.Labels) *Metric {
 	if n == nil {
 		return nil
@@ -125,13 +117,12 @@ func (n *Noise) Find(metric string, labels report.Labels) *Metric {
 	if m == nil {
 		return nil
 	}
-	scale := report.ScaleOf(m.Metric, m.Unit, m.Scale)
 	switch {
 	case policy.OfKernel(id, labels):
 		if stat == "mean" {
 			return m
 		}
-	case stat == "p50" && (scale == report.PerUnit || scale == report.Event):
+	case stat == "p50" && (m.Scale == report.PerUnit || m.Scale == report.Event):
 		return m
 	}
 	return nil
@@ -148,9 +139,9 @@ func (n *Noise) entry(metric string, labels report.Labels) *Metric {
 	return &n.Metrics[at]
 }
 
-// Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU,
-// another unit of work or an environment that differs in any hard field do not apply to r. moved are the fields that a
-// policy moved. A nil Noise applies nowhere.
+// Applies reports whether the noise was measured in the environment of r; if not, why says what differs. It does not
+// apply to r if the GPUs, the kind of unit of work or any hard field of the environment differ. moved holds the fields
+// that a policy put into another class. A nil Noise never applies.
 func (n *Noise) Applies(r *report.Report, moved policy.Environment) (ok bool, why string) {
 	if n == nil {
 		return false, "nothing was calibrated"
@@ -170,6 +161,7 @@ func (n *Noise) Applies(r *report.Report, moved policy.Environment) (ok bool, wh
 	return true, ""
 }
 
+// EnvOf returns the environment of a report as a noise block stores it.
 func EnvOf(r *report.Report) Env {
 	e := Env{
 		GPUs: gpuNames(r), GraphTrace: r.Environment.GraphTrace, Model: r.Environment.Model, DType: r.Environment.DType,
@@ -184,7 +176,7 @@ func EnvOf(r *report.Report) Env {
 	return e
 }
 
-// gpuNames are the models of the devices in their order, "" if one is not known.
+// gpuNames returns the models of the devices in order, "" if one is unknown.
 func gpuNames(r *report.Report) []string {
 	names := make([]string, len(r.Environment.GPUs))
 	for i, g := range r.Environment.GPUs {
@@ -195,7 +187,7 @@ func gpuNames(r *report.Report) []string {
 	return names
 }
 
-// Read reads a noise block, or the calibration that holds one, and validates it, see [report.ReadVersioned].
+// Read reads and validates a noise block or a calibration that holds one, see [report.ReadVersioned].
 func Read(rd io.Reader) (*Noise, error) {
 	n, err := report.ReadVersioned[Noise](rd, "noise block", schemaID, maxNoiseBytes)
 	if err != nil {
@@ -208,7 +200,7 @@ func Read(rd io.Reader) (*Noise, error) {
 	return n, nil
 }
 
-// Validate reports the first thing that makes n useless as a noise block.
+// Validate returns the first error that makes n unusable as a noise block.
 func (n *Noise) Validate() error {
 	switch {
 	case n.Schema != schemaID:
@@ -220,10 +212,6 @@ func (n *Noise) Validate() error {
 	}
 	if err := report.Sound(n); err != nil {
 		return fmt.Errorf("noise: %w", err)
-	}
-	if c := n.CommonMode; c != nil &&
-		(!sizes(c.Noise) || int64(len(c.Shifts)) != n.Captures) {
-		return errors.New("noise: the common mode does not fit the captures")
 	}
 	for i := range n.Metrics {
 		m := &n.Metrics[i]

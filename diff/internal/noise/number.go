@@ -1,19 +1,19 @@
 package noise
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/internal/significance"
 	"github.com/nsys-llm/explain/diff/policy"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // timer is the resolution of a timestamp, ns.
 const timer = 1
 
-// statistic of a name that rules use; ok is false for those that are not judged.
+// statistic converts the name that rules use; ok is false for statistics that are not judged.
 func statistic(stat string) (s significance.Statistic, ok bool) {
 	switch stat {
 	case "mean":
@@ -34,7 +34,7 @@ func Tailed(stat string, n int64) bool {
 	return !ok || st.Enough(int(n))
 }
 
-// number starts a number with what the calibration knows of it.
+// number returns a number without values, with its noise from the calibration.
 func (x *Decider) number(metric string, l report.Labels, unit string, st significance.Statistic) significance.Number {
 	n := significance.Number{Stat: st, FloorStays: x.OtherRun}
 	if unit == report.Nanoseconds {
@@ -53,15 +53,14 @@ func (x *Decider) number(metric string, l report.Labels, unit string, st signifi
 	return n
 }
 
-// Reported is a number of the reports, a metric's statistic or its value where stat is empty, with all that is known
-// of its noise. ok is false if a capture lacks it, or has a value of 0: there is no ratio then.
+// Reported returns a statistic of a metric, or its value if stat is empty, as a number to judge, with its known noise.
+// ok is false if a capture lacks it or has a value of 0, because there is no ratio then.
 func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number, ok bool) {
 	name, value := m.ID, stat
 	if stat != "" {
 		name += "." + stat
 	}
-	scale := report.ScaleOf(m.ID, m.Unit, m.Scale)
-	if stat == "" && (scale == report.PerUnit || scale == report.Event) { // what the value of such a metric is
+	if stat == "" && (m.Scale == report.PerUnit || m.Scale == report.Event) { // the statistic that its value is
 		value = "p50"
 		if policy.OfKernel(m.ID, m.Labels) {
 			value = "mean"
@@ -91,14 +90,14 @@ func (x *Decider) Reported(m *report.Metric, stat string) (n significance.Number
 			*s.out = append(*s.out, one)
 		}
 	}
-	if len(x.Base.Views) == 1 && m.Labels.String() == x.Base.Views[0].Labels.String() { // the units that are compared
+	if len(x.Base.Views) == 1 && m.Labels.String() == x.Base.Views[0].Labels.String() { // the compared units
 		x.tied(&n)
 	}
 	x.unsteady(&n, m.ID, m.Labels)
 	return n, true
 }
 
-// unitsOf are the units or the lines of a log that a number is a statistic of, or nil.
+// unitsOf returns the values of the units or log lines behind a statistic; nil if they are not listed.
 func unitsOf(c *side.Capture, m *report.Metric, stat string) []float64 {
 	for _, n := range numbers() {
 		if n.id == m.ID && n.stat == stat && n.column != "" {
@@ -120,8 +119,8 @@ func unitsOf(c *side.Capture, m *report.Metric, stat string) []float64 {
 	return list
 }
 
-// summarised says what a summary knows of a number whose units are not listed. The units of work that it is of, if
-// any, say how far units that follow each other are alike.
+// summarised takes the count and the spread from the summary if a number's units are not listed. The autocorrelation
+// comes from the times of units, if there are any.
 func summarised(c *significance.Capture, s *report.Summary, st significance.Statistic, unlisted bool, units []side.UnitRow) {
 	if !unlisted || s == nil {
 		return
@@ -138,8 +137,8 @@ func times(units []side.UnitRow) []float64 {
 	return list
 }
 
-// spread is the standard deviation over units, or for a quantile that of the normal distribution which is as wide
-// there as the summary: (p90 - p50) / (z(0.9) - z(0.5)) for the median, and so on.
+// spread returns the standard deviation over units. For a quantile it is that of a normal distribution as wide as the
+// summary beyond it: for the median (p90 - p50) / (z(0.9) - z(0.5)).
 func spread(s *report.Summary, st significance.Statistic) float64 {
 	between := func(low, high, from, to float64) float64 {
 		return max(high-low, 0) / (student.NormalQuantile(1-to) - student.NormalQuantile(1-from))
@@ -151,7 +150,7 @@ func spread(s *report.Summary, st significance.Statistic) float64 {
 		return between(s.P50, s.P90, 0.5, 0.9)
 	case significance.P90:
 		return between(s.P90, s.P99, 0.9, 0.99)
-	case significance.P99: // the largest of n lies about where 1/n is left
+	case significance.P99: // the largest of n is about the quantile 1 - 1/n
 		if s.N > 100 {
 			return between(s.P99, s.Max, 0.99, 1-1/float64(s.N))
 		}
@@ -159,8 +158,8 @@ func spread(s *report.Summary, st significance.Statistic) float64 {
 	return s.Stddev
 }
 
-// unsteady takes a count for noise that a calibration found to differ between captures of one commit. If it does
-// not vary inside a capture, the range between captures is its floor.
+// unsteady treats a count as noisy if the calibration found that it differs between captures of one commit. Its floor is
+// the range between those captures; units that do not vary inside a capture are dropped.
 func (x *Decider) unsteady(n *significance.Number, metric string, l report.Labels) {
 	if x.noise == nil || !n.Count {
 		return

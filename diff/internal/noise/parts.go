@@ -15,10 +15,10 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// Bounds of the parts that are judged: never by how much they changed.
+// Limits that choose the parts to judge. They never depend on how much a part changed.
 const (
-	mostParts = 12   // the largest by the larger of their shares on both sides; what is left is one more
-	leastPart = 0.02 // of the units' time on a side; or a tenth of that where a side has none of it
+	mostParts = 12   // the largest parts, by their larger share on either side; the rest is one more part
+	leastPart = 0.02 // share of the units' time on a side; a tenth of it for a part that only one side has
 )
 
 // partKey names a part.
@@ -26,8 +26,8 @@ type partKey struct{ kind, name string }
 
 const overUnits = "t interval over units"
 
-// partRows judges the parts of one kind of unit, where the reports list them: over the units of one capture a side,
-// over the means of several.
+// partRows judges the parts of one kind of unit if the reports list them: over units with one capture a side, over
+// the captures' means with several.
 func (x *Decider) partRows() {
 	var b, h map[partKey][]float64
 	var nb, nh int
@@ -48,13 +48,43 @@ func (x *Decider) partRows() {
 			return
 		}
 	}
+	x.rename(b, h)
 	parts, apart := x.judgedParts(b, h, nb, nh, method, tied)
 	x.C.Parts = append(x.C.Parts, parts...)
 	x.apart[x.labels().String()] = apart
 }
 
-// judgedParts are the parts of units, or of captures, judged. apart, of kind "unit", is the whole of those that stand
-// apart by all that they take, though most of their parts are too small to; of no kind, if none do.
+// rename makes one part of kernels that the head runs under a name of another family, as the rows of kernels pair them.
+func (x *Decider) rename(b, h map[partKey][]float64) {
+	base, _ := x.Base.Merged()
+	head, _ := x.Head.Merged()
+	for _, p := range pairing.Kernels(base, head) {
+		if p.Base < 0 || p.Head < 0 || p.By == comparison.ByExact {
+			continue
+		}
+		row := pairing.KernelRow(base, head, p, 1)
+		was, is := partKey{report.PartCompute, base[p.Base].Family}, partKey{report.PartCompute, head[p.Head].Family}
+		if !pairing.Renamed(&row) || b[was] == nil || h[is] == nil {
+			continue
+		}
+		switch gone, isNew := h[was] == nil, b[is] == nil; {
+		case gone && isNew:
+			both := partKey{report.PartCompute, was.name + " → " + is.name}
+			b[both], h[both] = b[was], h[is]
+			delete(b, was)
+			delete(h, is)
+		case isNew: // one kernel of several of its family
+			addTo(h[was], h[is])
+			delete(h, is)
+		case gone:
+			addTo(b[is], b[was])
+			delete(b, was)
+		}
+	}
+}
+
+// judgedParts judges the parts of units or of captures. apart, of kind "unit", covers the units whose whole time stands
+// apart although most of their parts are too small to; its kind is empty if no unit does.
 func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method string, tied bool) (list []comparison.Part, apart comparison.Part) {
 	keys, parts := pooled(b, h, nb, nh)
 	whole := significance.Part{Base: make([]float64, nb), Head: make([]float64, nh)}
@@ -68,7 +98,7 @@ func (x *Decider) judgedParts(b, h map[partKey][]float64, nb, nh int, method str
 	}
 	stands := total
 	if method != overUnits {
-		stands = math.Inf(1) // captures are no steps, of which a few stand apart
+		stands = math.Inf(1) // single captures never stand apart, as single steps do
 	}
 	if v := significance.JudgeParts([]significance.Part{whole}, stands, tied, timer, x.alpha())[0]; v.Hits > 0 && v.Certain {
 		apart = comparison.Part{Kind: "unit", Delta: v.Delta, Share: v.Delta / total, Hits: hitsOf(&v, &whole)}
@@ -100,7 +130,7 @@ func hitsOf(v *significance.PartVerdict, of *significance.Part) *comparison.Part
 	return &comparison.PartHits{Units: int64(v.Hits), Of: int64(len(of.Head)), Every: int64(v.Every), Times: v.Times}
 }
 
-// partMeans are the mean times of the parts, ns by capture; nil if a report does not list them.
+// partMeans returns the mean time of each part by capture, ns; nil if a report does not list parts.
 func partMeans(views []*side.View) map[partKey][]float64 {
 	out := map[partKey][]float64{}
 	for at, v := range views {
@@ -122,7 +152,7 @@ func partMeans(views []*side.View) map[partKey][]float64 {
 	return out
 }
 
-// upTo are the places of n units.
+// upTo returns 0, 1, … n-1.
 func upTo(n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -131,7 +161,7 @@ func upTo(n int) []int {
 	return list
 }
 
-// partUnits are the places of the units, in what each report lists, that are compared: pairs where the units are tied.
+// partUnits returns the indices of the units to compare in the list of each report; if tied, they are pairs.
 func (x *Decider) partUnits() (base, head []int, tied bool) {
 	p, q := x.Base.Views[0].Parts(), x.Head.Views[0].Parts()
 	if p == nil || q == nil {
@@ -142,29 +172,30 @@ func (x *Decider) partUnits() (base, head []int, tied bool) {
 	if err != nil || err2 != nil {
 		return nil, nil, false
 	}
+	from, to := b, h // places
 	switch x.tie() {
-	case significance.TieStart:
-		return upTo(len(b)), upTo(len(h)), slices.Equal(b, h)
-	case significance.TieNumber:
-		from, to := stepsOf(x.Base.Views[0], b), stepsOf(x.Head.Views[0], h)
-		at := make(map[int64]int, len(to))
-		for i, s := range to {
-			at[s] = i
-		}
-		for i, s := range from {
-			if k, ok := at[s]; ok {
-				base, head = append(base, i), append(head, k)
-			}
-		}
-		if len(base) >= significance.MinUnits {
-			return base, head, true
-		}
 	case significance.TieNone:
+		return upTo(len(b)), upTo(len(h)), false
+	case significance.TieNumber:
+		from, to = stepsOf(x.Base.Views[0], b), stepsOf(x.Head.Views[0], h)
+	case significance.TieStart:
+	}
+	at := make(map[int64]int, len(to))
+	for i, s := range to {
+		at[s] = i
+	}
+	for i, s := range from {
+		if k, ok := at[s]; ok {
+			base, head = append(base, i), append(head, k)
+		}
+	}
+	if len(base) >= significance.MinUnits {
+		return base, head, true
 	}
 	return upTo(len(b)), upTo(len(h)), false
 }
 
-// stepsOf are the numbers that the markers of units carry, by the units' own numbers.
+// stepsOf returns the marker number of each unit in numbers.
 func stepsOf(v *side.View, numbers []int64) []int64 {
 	steps := map[int64]int64{}
 	list, kept := v.Series()
@@ -180,7 +211,7 @@ func stepsOf(v *side.View, numbers []int64) []int64 {
 	return out
 }
 
-// partTimes are the times of the parts, ns by unit.
+// partTimes returns the time of each part by unit, ns.
 func partTimes(p *report.UnitParts, units []int) map[partKey][]float64 {
 	out := map[partKey][]float64{}
 	for i := range p.Parts {
@@ -194,7 +225,7 @@ func partTimes(p *report.UnitParts, units []int) map[partKey][]float64 {
 	return out
 }
 
-// pooled are the parts that are judged, those that hold most time first, and the sum of the others.
+// pooled returns the parts to judge, largest first, and then one part with the sum of all others.
 func pooled(b, h map[partKey][]float64, nb, nh int) (keys []partKey, parts []significance.Part) {
 	shares := map[partKey]float64{}
 	for _, s := range []map[partKey][]float64{b, h} {
@@ -249,10 +280,10 @@ func sum(values []float64) (s float64) {
 	return s
 }
 
-// Net is the sum of the parts of a kind of unit that changed for certain, falls included, as a share of the base's mean
-// unit, and the largest of them that changed that way; or what the units add that stand apart as a whole, if that is
-// more. If the work drifts, only idle time and parts that do not drift themselves count: the others differ with
-// where in the work a capture is.
+// Net returns the sum of the parts of a kind of unit that certainly changed, both up and down, as a share of the base's
+// mean unit, and a text about the largest part that changed in that direction. If the units that stand apart as a whole
+// add more, it returns their share. If the work drifts, only idle time and parts that do not drift count: the others
+// depend on the place of the capture in the work.
 func (x *Decider) Net(labels report.Labels, drifts bool) (share float64, text string) {
 	apart := x.apart[labels.String()]
 	return x.net(x.C.Parts, &apart, labels, drifts)
@@ -277,9 +308,9 @@ func (x *Decider) net(parts []comparison.Part, apart *comparison.Part, labels re
 	return share, PartText(slices.MaxFunc(certain, func(p, q *comparison.Part) int { return cmp.Compare(p.Delta*share, q.Delta*share) }))
 }
 
-// NetOfWork is the sum of the parts that changed for certain over all work, as a share of the base's: of each kind of
-// unit that both sides run, together with the kinds that do its work with some more or less. 0 if several captures a
-// side are compared, or reports do not list these units.
+// NetOfWork returns the sum of the parts that certainly changed over all work, as a share of the base's work. It adds
+// up every kind of unit that both sides run, each with the kinds that do nearly the same work. It is 0 if a side has
+// several captures or a report does not list these units.
 func (x *Decider) NetOfWork() (share float64, text string) {
 	w := x.work
 	if w == nil || len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
@@ -320,14 +351,14 @@ func (x *Decider) NetOfWork() (share float64, text string) {
 	return share, text
 }
 
-// mixed are the times of the parts of units of several kinds, ns by unit, in the order in which these ran.
+// mixed holds the times of the parts of units of several kinds, ns by unit, in the order in which the units ran.
 type mixed struct {
 	times   map[partKey][]float64
 	numbers []int64
 }
 
-// together are the units of a kind and those that do its work with some more or less, on one device; of each as large a
-// share as of the one of which the report lists the least. None if it does not list them.
+// together merges the units of kind k with those that do nearly the same work, on one device. It takes the same share
+// of every kind: the smallest share that the report lists of any of them. The result is empty if the report lists none.
 func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Kind) []int) mixed {
 	m := mixed{times: map[partKey][]float64{}}
 	var list []*report.UnitParts
@@ -376,8 +407,8 @@ func (w *workload) together(k *pairing.Kind, v *side.View, of func(k *pairing.Ki
 	return m
 }
 
-// pool makes one part of the kernels that both sides run: which of them a report lists by name differs from kind to
-// kind.
+// pool merges the kernels that both sides run into one part, because reports list different kernels by name for
+// different kinds.
 func (m *mixed) pool(common []partKey) {
 	all := make([]float64, len(m.numbers))
 	for _, key := range common {
@@ -387,7 +418,7 @@ func (m *mixed) pool(common []partKey) {
 	m.times[partKey{report.PartCompute, "on both sides"}] = all
 }
 
-// PartText says what became of a part: "copy DtoH pageable +4.9 ms (3 of 19 units, every 7th)".
+// PartText describes the change of a part: "exposed copies DtoH +4.9 ms per unit, in 3 of 19 units, every 7th".
 func PartText(p *comparison.Part) string {
 	text := fmt.Sprintf("%s %s per unit", partName(p), unit.Delta(p.Delta, report.Nanoseconds))
 	if h := p.Hits; h != nil {

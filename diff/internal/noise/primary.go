@@ -13,33 +13,33 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// Tau is the relative change that several captures a side are tested against, and up to which a row can be "same".
+// Tau is the relative change that the test over several captures uses; a row can be "same" only below it.
 const Tau = 0.03
 
-// Decider says of each change whether it is real or noise.
+// Decider decides whether each change is real or noise.
 type Decider struct {
 	C          *comparison.Comparison
-	Base, Head *side.Side // of the kind of unit and the device that are looked at
+	Base, Head *side.Side // for one kind of unit on one device
 	Policy     *policy.Policy
 
-	kind  side.Kind      // that is looked at
-	kinds []pairing.Kind // of unit, on either side
-	noise *Noise         // that applies to both sides, or nil
+	kind  side.Kind      // of Base and Head
+	kinds []pairing.Kind // all kinds of unit of both sides
+	noise *Noise         // nil if there is no calibration, or it does not apply to both sides
 	seed  uint64         // of the bootstrap
-	// OtherRun says that the sides are from different runs: captures of one run do not contain what differs, so that
-	// the noise floor stays however many they are.
+	// OtherRun reports that the sides come from different runs. Captures of one run do not show how runs differ, so
+	// the noise floor applies to any number of captures.
 	OtherRun bool
 
-	numbers map[string]significance.Number // that rows were judged by, see key
-	kernels map[string]significance.Number // by kernelKey
+	numbers map[string]significance.Number // judged, by key of their row
+	kernels map[string]significance.Number // judged, by kernelKey
 	marks   map[*side.View]Marks           // see marksOf
-	work    *workload                      // nil if there is no row of it
-	// by the name of a part and the labels of its unit: it drifts
+	work    *workload                      // nil if there is no row work.time
+	// drifting parts, by the part's name and the labels of its unit
 	drifting map[string]bool
-	apart    map[string]comparison.Part // by the labels of a unit: what units add that stand apart as a whole
+	apart    map[string]comparison.Part // by the labels of a unit: the units that stand apart as a whole
 }
 
-// NewDecider takes the noise where it applies to all captures, and names it as residue where it does not.
+// NewDecider uses the noise if it applies to all captures; if not, it ignores it and lists it as residue.
 func NewDecider(c *comparison.Comparison, base, head *side.Side, p *policy.Policy, noise *Noise, seed uint64) *Decider {
 	d := &Decider{C: c, Base: base, Head: head, Policy: p, seed: seed, OtherRun: side.BetweenRuns(base, head),
 		marks: map[*side.View]Marks{}}
@@ -62,9 +62,9 @@ type primary struct {
 	of     func(v *side.View) *report.Summary
 	stat   func(s *report.Summary) float64
 	series func(u *side.UnitRow) float64 // nil if the report has none
-	part   bool                          // of the unit: only changes of a share of it count
+	part   bool                          // a part of the unit: only changes above a share of the unit count
 	exact  bool
-	plain  bool // neither way is better
+	plain  bool // neither direction is better
 }
 
 func median(s *report.Summary) float64 { return s.P50 }
@@ -82,8 +82,8 @@ func (p *primary) unit() string {
 	return report.Nanoseconds
 }
 
-// primaries are the rows that answer whether it got slower. unit.time decides, by its median, which one slow unit does
-// not move, and by its mean, which the attribution splits; the others say where to look.
+// primaries lists the rows that show whether the head got slower. unit.time decides: its median, because one slow unit
+// does not move it, and its mean, because the breakdown splits it. The other rows show where to look.
 func primaries() []primary {
 	return []primary{
 		{metric: "unit.time.p50", of: unitTime, stat: median, series: timeOf},
@@ -99,8 +99,8 @@ func primaries() []primary {
 	}
 }
 
-// tail is the row of the slow end of unit.time, of which there must be enough units on both sides; ok is false if
-// there are not.
+// tail returns the row for a high percentile of unit.time: p99, or p90 with fewer units. ok is false if a side has too
+// few units for either.
 func (x *Decider) tail() (p primary, ok bool) {
 	p = primary{of: unitTime, series: timeOf}
 	st, ok := significance.Tail(int(min(x.Base.Units(), x.Head.Units())))
@@ -113,10 +113,10 @@ func (x *Decider) tail() (p primary, ok bool) {
 	return p, ok
 }
 
-// Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of
-// the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
-// of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which
-// a side has fewer than three units have no row: too few to judge them.
+// Rows adds the primary rows: all of them for the chosen kind of unit, and for each other judged kind those that show
+// whether it got slower. Each row is decided by itself, because the median and the mean of one kind are nearly equal,
+// and its parts and counts only show where to look. Gates correct for the number of kinds. A kind has no row if a side
+// has fewer than three units of it.
 func (x *Decider) Rows(chosen pairing.Chosen) {
 	x.numbers, x.drifting, x.apart = map[string]significance.Number{}, map[string]bool{}, map[string]comparison.Part{}
 	x.kind, x.kinds = chosen.Kind, chosen.Kinds
@@ -127,12 +127,12 @@ func (x *Decider) Rows(chosen pairing.Chosen) {
 		list := primaries()
 		if i > 0 {
 			if min(y.Base.Units(), y.Head.Units()) < significance.LeastUnits {
-				continue // the row of all work has them
+				continue // work.time includes them
 			}
 			list = slices.DeleteFunc(list, func(p primary) bool { return p.part || p.plain })
 		}
 		if p, ok := y.tail(); ok {
-			list = slices.Insert(list, 2, p) // behind median and mean
+			list = slices.Insert(list, 2, p) // after median and mean
 		}
 		y.kindRows(list)
 		y.partRows()
@@ -143,7 +143,7 @@ func (x *Decider) Rows(chosen pairing.Chosen) {
 	}
 }
 
-// deviceRows adds the median on each other device that both sides ran the attributed kind on.
+// deviceRows adds the median of the chosen kind for each other device that ran it on both sides.
 func (x *Decider) deviceRows(chosen pairing.Chosen) {
 	for _, d := range chosen.Devices {
 		if d == chosen.Device {
@@ -163,7 +163,7 @@ func (x *Decider) deviceRows(chosen pairing.Chosen) {
 	}
 }
 
-// kindRows adds the rows of one kind of unit.
+// kindRows adds the rows in list for one kind of unit.
 func (x *Decider) kindRows(list []primary) {
 	for i := range list {
 		p := &list[i]
@@ -180,7 +180,7 @@ func (x *Decider) kindRows(list []primary) {
 	}
 }
 
-// describe says of a part of the unit that it hardly changed, and of a count that neither way is better.
+// describe marks a part that hardly changed as same, and a count without a better direction as added or removed.
 func (x *Decider) describe(p *primary, row *comparison.Row) {
 	if p.part && math.Abs(comparison.Value(row.Delta)) < pairing.LeastPart*pairing.Shorter(x.Base, x.Head) && comparison.Value(row.Delta) != 0 {
 		row.Class, row.Why, row.NeedCaptures = comparison.Same, immaterial, nil
@@ -194,7 +194,7 @@ func (x *Decider) describe(p *primary, row *comparison.Row) {
 	}
 }
 
-// primaryNumber is a primary row as a number to be judged.
+// primaryNumber turns a primary row into a number to judge.
 func (x *Decider) primaryNumber(p *primary, row *comparison.Row) significance.Number {
 	id, stat := policy.SplitStat(p.metric)
 	st, _ := statistic(stat)
@@ -223,7 +223,7 @@ func (x *Decider) primaryNumber(p *primary, row *comparison.Row) significance.Nu
 	return n
 }
 
-// key of a number in what rows were judged by.
+// key returns the key of a row in Decider.numbers.
 func key(metric string, l report.Labels) string { return metric + "{" + l.String() + "}" }
 
 func (x *Decider) remember(row *comparison.Row, n significance.Number) {
@@ -233,7 +233,7 @@ func (x *Decider) remember(row *comparison.Row, n significance.Number) {
 	x.numbers[key(row.Metric, row.Labels)] = n
 }
 
-// Number is what a row was judged by; ok is false if nothing is known but its values.
+// Number returns the number by which a row was judged; ok is false if only its values are known.
 func (x *Decider) Number(row *comparison.Row) (n significance.Number, ok bool) {
 	if x == nil {
 		return n, false
@@ -242,7 +242,7 @@ func (x *Decider) Number(row *comparison.Row) (n significance.Number, ok bool) {
 	return n, ok
 }
 
-// row has the numbers of a primary row, and no class yet.
+// row builds a primary row without its class. ok is false if a capture lacks the value.
 func (x *Decider) row(p *primary) (comparison.Row, bool) {
 	number := func(v *side.View) (float64, bool) {
 		if s := p.of(v); s != nil {
@@ -268,7 +268,7 @@ func (x *Decider) row(p *primary) (comparison.Row, bool) {
 	return row, true
 }
 
-// labels of the kind of unit that is compared: none if it is what both reports' unlabelled metrics are of.
+// labels returns the labels of the compared kind of unit, empty if both reports' unlabelled metrics describe it.
 func (x *Decider) labels() report.Labels {
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, v := range s.Views {
@@ -289,5 +289,5 @@ func (x *Decider) labels() report.Labels {
 
 const immaterial = "a change of less than 0.5 % of the unit's time"
 
-// alpha that the policy goes by.
+// alpha returns the policy's significance level.
 func (x *Decider) alpha() float64 { return x.Policy.Stats.Alpha }

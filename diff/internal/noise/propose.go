@@ -14,16 +14,15 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// Bounds of what is proposed.
+// Limits of a proposal.
 const (
 	maxProposedKernels = 10
-	maxProposedName    = 200 // characters of a kernel's name in a rule; the rest is left to *
+	maxProposedName    = 200 // characters of a kernel's name in a rule; * matches the rest
 )
 
-// Propose writes a policy file that goes on from a preset, with thresholds beyond the noise that was measured between
-// captures of one commit. A threshold is the preset's, or if that is more, rounded up to half a percent, the larger
-// of 3·1.4826·MAD and the whole spread between the captures. Each rule has the measured figures as a comment. known are
-// the metrics that exist.
+// Propose returns a policy file that extends a preset with thresholds above the noise measured between captures of one
+// commit. A threshold is the largest of the preset's, 3·1.4826·MAD and the whole spread between the captures, rounded up
+// to half a percent. Each rule has the measured figures as a comment. known lists the metrics that exist.
 func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error) {
 	p, err := policy.Read(strings.NewReader("version: 1\npreset: "+preset+"\n"), known)
 	if err != nil {
@@ -68,7 +67,7 @@ func section(b *strings.Builder, key string, lines []string) {
 	}
 }
 
-// measured says in numbers how much a metric differs between the captures.
+// measured returns a YAML comment that says how much a metric differs between the captures.
 func (m *Metric) measured() string {
 	return fmt.Sprintf(
 		"  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by less than %s in 99 of 100",
@@ -80,10 +79,10 @@ func (m *Metric) measured() string {
 	)
 }
 
-// spread is the largest value over the smallest, less one.
+// spread returns the largest value divided by the smallest, minus one.
 func (m *Metric) spread() float64 { return slices.Max(m.Values)/slices.Min(m.Values) - 1 }
 
-// beyond is a threshold above the noise, in half percents, and at least least.
+// beyond returns a threshold above the noise, rounded up to half a percent and at least least.
 func (m *Metric) beyond(least float64) float64 {
 	return halves(max(least, ratioOf(thresholdMADs*m.MAD), m.spread()))
 }
@@ -99,7 +98,7 @@ func (n *Noise) proposeTime(r *policy.Rule) []string {
 	return []string{m.measured(), proposed(r.ID, r.Metric, "", r.Level, m.beyond(*r.Rel), r)}
 }
 
-// proposed is one rule as YAML: that of the preset with another relative part.
+// proposed returns one rule as YAML: the preset's with another relative threshold.
 func proposed(id, metric, labels, level string, rel float64, r *policy.Rule) string {
 	abs := ""
 	if r.Abs != nil {
@@ -109,7 +108,7 @@ func proposed(id, metric, labels, level string, rel float64, r *policy.Rule) str
 		comparison.ExactPercent(rel), abs)
 }
 
-// proposeCount tolerates what counts differed by, and says so where they did not.
+// proposeCount allows the difference that a count showed between the captures; nil if it showed none.
 func (n *Noise) proposeCount(r *policy.Rule) []string {
 	i := slices.IndexFunc(n.Unsteady, func(c Unsteady) bool { return c.Metric == r.Metric && len(c.Labels) == 0 })
 	if i < 0 || r.Abs == nil {
@@ -124,7 +123,7 @@ func (n *Noise) proposeCount(r *policy.Rule) []string {
 	}
 }
 
-// proposeKernels has a rule for each of the largest kernels that the preset's rule is too strict for.
+// proposeKernels returns a rule for each of the largest kernels for which the preset's rule is too strict.
 func (n *Noise) proposeKernels(r *policy.Rule) []string {
 	var lines []string
 	proposals := 0
@@ -147,16 +146,15 @@ func (n *Noise) proposeKernels(r *policy.Rule) []string {
 	return lines
 }
 
-// quoted is a kernel's name as a YAML string, which is a glob: its start and * where it is long.
+// quoted returns a kernel's name as a YAML string for a glob; a long name is cut and ends in *.
 func quoted(name string) string {
 	if r := []rune(name); len(r) > maxProposedName {
 		name = string(r[:maxProposedName]) + "*"
 	}
-	return strconv.Quote(strings.ToValidUTF8(name, "?")) // whose escapes are YAML's
+	return strconv.Quote(strings.ToValidUTF8(name, "?")) // YAML accepts Go's escapes
 }
 
-// proposeIdle bounds how idle the devices may be: by the idlest one of any capture, and as much again as
-// captures differ.
+// proposeIdle limits the devices' idle share to the largest of any capture plus the noise between captures.
 func (n *Noise) proposeIdle() []string {
 	var worst *Metric
 	for i := range n.Metrics {
@@ -170,7 +168,7 @@ func (n *Noise) proposeIdle() []string {
 	}
 	bound := math.Ceil(slices.Max(worst.Values)*(1+worst.beyond(leastThreshold))*100-1e-9) / 100
 	if bound >= 1 {
-		return nil // a bound that nothing can break
+		return nil // no capture could exceed it
 	}
 	return []string{
 		worst.measured(),

@@ -22,7 +22,7 @@ func noiseOf(metrics []noise.Metric, unsteady ...noise.Unsteady) *noise.Noise {
 // Launches that range over 4 tolerate 4. A device that is idle for 60 % at most, with a spread of 3.4 %, may be for 63 %.
 func TestProposals(t *testing.T) {
 	labels := report.Labels{}
-	p50 := noise.Metric{Metric: "unit.time", Labels: labels, Unit: "ns", Values: []float64{100e3, 103e3, 108e3}, Noise: 0.0386, MAD: 0.02956, Floor: 0.4}
+	p50 := noise.Metric{Metric: "unit.time", Labels: labels, Unit: "ns", Scale: "per_unit", Values: []float64{100e3, 103e3, 108e3}, Noise: 0.0386, MAD: 0.02956, Floor: 0.4}
 	quiet := p50
 	quiet.Values, quiet.MAD, quiet.Noise, quiet.Floor = []float64{100e3, 100.1e3, 100.2e3}, 0.001, 0.001, 0.0098
 	idle := noise.Metric{Metric: "gpu.idle_ratio", Labels: report.Labels{"device": "0"}, Unit: "ratio", Values: []float64{0.58, 0.59, 0.60}, MAD: 0.001, Noise: 0.017}

@@ -2,19 +2,19 @@ package noise
 
 import "github.com/nsys-llm/explain/analyze/report"
 
-// Of a median absolute deviation of normal values: what makes it a standard deviation, and how much of the degrees of
-// freedom it leaves (Rousseeuw and Croux 1993).
+// For normal values: the factor from the median absolute deviation to the standard deviation, and the share of the
+// degrees of freedom that remains (Rousseeuw and Croux 1993).
 const (
 	madScale      = 1.4826
 	madEfficiency = 0.37
 )
 
-// oddRun is how much larger than the robust one the standard deviation is where runs hold an odd one.
+// oddRun: runs contain an outlier if their standard deviation is this many times the robust one.
 const oddRun = 1.5
 
-// MeasureRuns works out the noise between runs of several commits, which can hold an odd one: where the standard
-// deviation says so, it comes from the median absolute deviation, with the degrees of freedom that this has. Values
-// that mostly repeat keep what Measure says.
+// MeasureRuns computes the noise between runs of several commits, which may contain an outlier. If the standard deviation
+// shows one, the noise comes from the median absolute deviation, with its fewer degrees of freedom. If most values are
+// equal, so that the MAD is 0, the noise of MeasureFloors stays.
 func MeasureRuns(runs []*report.Report) *Noise {
 	n := MeasureFloors(runs)
 	for i := range n.Metrics {

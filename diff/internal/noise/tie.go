@@ -9,33 +9,39 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// Marks are what a capture says of the place of its units, in the order in which they ran. Zero values are not known.
+// Marks describe the units of a capture in the order in which they ran. A zero value means unknown.
 type Marks struct {
-	Places   []int64          // of the units among all that ran on the device, from 0
-	Work     []string         // what each unit runs: its signature, or its kernels and launches
-	Prologue string           // units before the first that run what none of Work does
-	Kernels  int64            // of the whole capture
-	Units    int64            // of this kind, of which Work may be a sample
-	Steps    map[int64]string // what all units run, by the number that their markers carry
+	Places   []int64          // number of each unit among all units of the device, from 0
+	Work     []string         // work of each unit: its signature, or its counts of kernels and launches
+	Prologue string           // units before the first that run work found nowhere in Work
+	Kernels  int64            // count in the whole capture
+	Units    int64            // count of this kind; Work may be a sample of them
+	Ran      int              // units of all kinds and states on the device; 0 if the report does not list them all
+	Steps    map[int64]string // work of all units, by their markers' number
 }
 
-// tiedShare of the units must run the same work on both sides for units to be paired by their index.
+// tiedShare is the least share of units with the same work on both sides for pairing units.
 const tiedShare = 0.99
 
-// commonSteps of the shorter side's must be on both sides for units to be paired by their number.
+// commonSteps is the least share of the shorter side's marker numbers on both sides for pairing by number.
 const commonSteps = 0.5
 
-// tieOf says what ties units of base to units of head. Markers that carry equal numbers do, if half of the shorter
-// side's are on both; if they carry others, nothing does. Without numbers, unit i is unit i by the same places, the
-// same work at 99 % of them, and the same start. Work is the same where it changes from unit to unit alike, whatever
-// the kernels are called. Captures start alike if the same units of other work ran before, such as a first step that
-// compiles, or if both hold the whole program: as many units and as many kernels, which captures that a clock ended
-// hardly ever do.
+// tieOf returns how units of base and head can be paired. If both have marker numbers, equal numbers pair units if half
+// of the shorter side's are on both sides; other numbers pair nothing. Without numbers, unit i is paired with unit i if
+// their places are equal, 99 % of them run the same work, and both captures start at the same point. Work is the same
+// if it changes from unit to unit in the same way; kernel names do not matter. Captures start at the same point if the
+// same other units ran before, such as a first step that compiles, or if both hold the whole program: equal counts of
+// units and of kernels, which captures that end by a timer hardly ever have. If as many units of whole programs
+// ran but a side leaves some out, such as a slow first one, units of equal place are paired.
 func tieOf(base, head Marks) significance.Tie {
 	if len(base.Steps) > 0 && len(head.Steps) > 0 {
 		return byNumber(base.Steps, head.Steps)
 	}
-	if base.Units != head.Units { // what reports list is then not the same sample of the units
+	whole := base.Kernels > 0 && base.Kernels == head.Kernels
+	if base.Units != head.Units { // the reports then list different samples of the units
+		if whole && base.Ran > 0 && base.Ran == head.Ran && byNumber(base.byPlace(), head.byPlace()) != significance.TieNone {
+			return significance.TieStart
+		}
 		return significance.TieNone
 	}
 	n := min(len(base.Work), len(head.Work))
@@ -43,14 +49,22 @@ func tieOf(base, head Marks) significance.Tie {
 	if n < significance.MinUnits || places > 0 && !slices.Equal(base.Places[:min(n, places)], head.Places[:min(n, places)]) {
 		return significance.TieNone
 	}
-	whole := base.Kernels > 0 && base.Kernels == head.Kernels
 	if float64(alike(base.Work[:n], head.Work[:n])) >= tiedShare*float64(n) && (whole || base.Prologue != "" && base.Prologue == head.Prologue) {
 		return significance.TieStart
 	}
 	return significance.TieNone
 }
 
-// byNumber ties the units of equal numbers, if these run the same work.
+// byPlace returns the work of units by their place.
+func (m *Marks) byPlace() map[int64]string {
+	work := make(map[int64]string, len(m.Work))
+	for i, at := range m.Places {
+		work[at] = m.Work[i]
+	}
+	return work
+}
+
+// byNumber pairs units with equal numbers if they run the same work.
 func byNumber(base, head map[int64]string) significance.Tie {
 	var common []int64
 	for step := range base {
@@ -73,7 +87,7 @@ func byNumber(base, head map[int64]string) significance.Tie {
 	return significance.TieNumber
 }
 
-// alike counts the units whose work changes on both sides in the same way.
+// alike counts the units whose work changes in the same way on both sides.
 func alike(base, head []string) (n int) {
 	b, h := pattern(base), pattern(head)
 	for i := range b {
@@ -84,7 +98,7 @@ func alike(base, head []string) (n int) {
 	return n
 }
 
-// pattern numbers the work of units in the order in which it first comes up.
+// pattern replaces the work of each unit by a number, in order of first appearance.
 func pattern(work []string) []int {
 	seen := map[string]int{}
 	list := make([]int, len(work))
@@ -97,7 +111,7 @@ func pattern(work []string) []int {
 	return list
 }
 
-// tie of the units that are compared, with one capture a side.
+// tie returns how the compared units can be paired; only single captures a side can be.
 func (x *Decider) tie() significance.Tie {
 	if len(x.Base.Views) != 1 || len(x.Head.Views) != 1 {
 		return significance.TieNone
@@ -105,23 +119,31 @@ func (x *Decider) tie() significance.Tie {
 	return tieOf(x.marksOf(x.Base.Views[0]), x.marksOf(x.Head.Views[0]))
 }
 
-// tied says what ties the units of a number, which are those that are compared.
+// tied sets how the units of n can be paired, if they are the compared units.
 func (x *Decider) tied(n *significance.Number) {
-	if n.Tie = x.tie(); n.Tie != significance.TieNumber {
+	n.Tie = x.tie()
+	if n.Tie == significance.TieNone {
 		return
 	}
-	for _, s := range []struct {
-		captures []significance.Capture
-		view     *side.View
-	}{{n.Base, x.Base.Views[0]}, {n.Head, x.Head.Views[0]}} {
-		c := &s.captures[0]
-		for i := range s.view.Units {
-			c.Steps = append(c.Steps, s.view.Units[i].Step)
-		}
-		if len(c.Steps) != len(c.Units) { // the number is of other units
-			n.Tie = significance.TieNone
-		}
+	base, head := x.Base.Views[0], x.Head.Views[0]
+	b, h := x.marksOf(base).Places, x.marksOf(head).Places
+	if n.Tie == significance.TieNumber {
+		b, h = markers(base), markers(head)
+	} else if slices.Equal(b, h) || len(b) != len(n.Base[0].Units) || len(h) != len(n.Head[0].Units) {
+		return // unit i is unit i, or in samples at most 1 % of the units away
 	}
+	if len(b) != len(n.Base[0].Units) || len(h) != len(n.Head[0].Units) { // n describes other units
+		n.Tie = significance.TieNone
+	}
+	n.Base[0].Steps, n.Head[0].Steps = b, h
+}
+
+// markers returns the marker numbers of a view's units.
+func markers(v *side.View) (list []int64) {
+	for i := range v.Units {
+		list = append(list, v.Units[i].Step)
+	}
+	return list
 }
 
 func (x *Decider) marksOf(v *side.View) Marks {
@@ -133,8 +155,7 @@ func (x *Decider) marksOf(v *side.View) Marks {
 		m.Kernels = int64(n)
 	}
 	m.series(v)
-	if len(m.Work) != len(v.Units) { // the report lists a sample, or is older than the series
-		m.Places, m.Work, m.Prologue = nil, nil, ""
+	if m.Ran == 0 { // the report lists a sample, or is too old to have the series
 		for i := range v.Units {
 			u := &v.Units[i]
 			m.Work = append(m.Work, strconv.FormatFloat(u.Kernels, 'g', -1, 64)+"/"+strconv.FormatFloat(u.Launches, 'g', -1, 64))
@@ -144,9 +165,10 @@ func (x *Decider) marksOf(v *side.View) Marks {
 	return m
 }
 
-// series fills in what the report's list of all units says.
+// series fills in m from the report's list of all units.
 func (m *Marks) series(v *side.View) {
 	list, kept := v.Series()
+	m.Ran = len(list)
 	own := map[string]bool{}
 	for i, u := range list {
 		if kept[i] {
@@ -161,7 +183,7 @@ func (m *Marks) series(v *side.View) {
 				m.Steps[u.Step] = u.Signature
 			}
 		}
-		if len(m.Steps) != len(m.Work) { // of several processes
+		if len(m.Steps) != len(m.Work) { // several processes use the same numbers
 			m.Steps = nil
 		}
 	}

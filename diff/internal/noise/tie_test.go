@@ -37,6 +37,12 @@ func TestTieOf(t *testing.T) {
 		{"whole programs", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: renamed, Kernels: 50, Units: 10}, significance.TieStart},
 		{"another number of kernels", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 49, Units: 10}, significance.TieNone},
 		{"another number of units", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 50, Units: 11}, significance.TieNone},
+		{"whole programs, of which one leaves its first unit out", Marks{Work: work, Places: upFrom(0, 10), Kernels: 50, Units: 10, Ran: 11},
+			Marks{Work: renamed[1:], Places: upFrom(1, 9), Kernels: 50, Units: 9, Ran: 11}, significance.TieStart},
+		{"more units ran", Marks{Work: work, Places: upFrom(0, 10), Kernels: 50, Units: 10, Ran: 11},
+			Marks{Work: work[1:], Places: upFrom(1, 9), Kernels: 50, Units: 9, Ran: 10}, significance.TieNone},
+		{"no whole programs, one without its first unit", Marks{Work: work, Places: upFrom(0, 10), Kernels: 50, Units: 10, Ran: 11},
+			Marks{Work: work[1:], Places: upFrom(1, 9), Kernels: 49, Units: 9, Ran: 11}, significance.TieNone},
 		{"the same first units", warm, Marks{Places: places, Work: renamed, Prologue: "0/2 1/2 "}, significance.TieStart},
 		{"other first units", warm, Marks{Places: places, Work: work, Prologue: "0/2 "}, significance.TieNone},
 		{"a unit left out on one side", warm, Marks{Places: append([]int64{2, 3, 5}, places[4:]...), Work: work, Prologue: "0/2 1/2 "}, significance.TieNone},
@@ -58,4 +64,11 @@ func TestTieOf(t *testing.T) {
 			t.Errorf("%s, the other way round: %v, want %v", c.why, got, c.want)
 		}
 	}
+}
+
+func upFrom(first, n int64) (list []int64) {
+	for i := range n {
+		list = append(list, first+i)
+	}
+	return list
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/significance"
 )
 
-// missingShare is the share of the base's unit time that may stay without a price before the verdict does.
+// missingShare is the share of the base's unit time that may stay unpriced; from it on the verdict is inconclusive.
 const missingShare = 0.05
 
-// pricedLeast is the share of the base's unit time from which its price says something of the whole.
+// pricedLeast is the share of the base's unit time that must be priced for a row of the whole.
 const pricedLeast = 0.5
 
-// Workload adds the row work.time, where a side has more than one kind of unit: the base's work at the head's prices.
-// With n(k) units of the kind k in a capture of the base, which take t(k) on average,
+// Workload adds the row work.time if there is more than one kind of unit: the time that the base's work would take at
+// the head's unit times. A capture of the base has n(k) units of kind k, which take t(k) on average:
 //
 //	base = Σ n(k) · t_base(k),   head = Σ n(k) · t_head(k)
 //
-// over the kinds that have a price. That is the head's mean over units of the kind, and over those that do its work
-// with some more or less. A kind that markers name by its batch size, and that lies between two that both sides ran,
-// has t_head = t_base · r, r being the mean of what the two changed by. The mix of kinds on the head changes nothing.
-// Kinds without a price that take 5 % of the base's unit time are the reason missing_kind. If both sides put out the
-// same tokens in another number of decode steps, these are priced by the token: half the batch in twice the steps is a
-// loss, and no other work.
+// The sums include the kinds that have a price. The price t_head(k) is the head's mean over units of the kind and over
+// units that do nearly the same work. A kind whose batch size lies between two that both sides ran has
+// t_head = t_base · r, where r is the mean ratio of those two. The mix of kinds on the head has no effect. If kinds
+// without a price take 5 % of the base's unit time, the comparison has the reason missing_kind. If both sides generate
+// the same tokens in different numbers of decode steps, decode is priced by the token: half the batch in twice the
+// steps is then a loss and not different work.
 //
-// Phases of which a kind has too few units to be judged by itself have a row of their own, for all of their kinds.
+// A phase that has a kind with too few units to judge gets a row of its own, over all of its kinds.
 func (x *Decider) Workload() {
 	if len(x.kinds) < 2 || !x.C.Comparable {
 		return
@@ -47,7 +47,7 @@ func (x *Decider) Workload() {
 	}
 }
 
-// scarce are the phases, of several, of which both sides ran kinds that are too few units each.
+// scarce lists the phases with several kinds that both sides ran, at least one of them with too few units to judge.
 func (x *Decider) scarce() (list []string) {
 	kinds, few := map[string]int{}, map[string]bool{}
 	for i := range x.kinds {
@@ -69,7 +69,7 @@ func (x *Decider) scarce() (list []string) {
 	return list
 }
 
-// judge adds the row of all work, or of the phase.
+// judge adds the row for all work, or for w.phase.
 func (w *workload) judge() {
 	x := w.x
 	row, ok := w.row()
@@ -77,8 +77,8 @@ func (w *workload) judge() {
 		x.C.Reason(comparison.MissingKind, w.missing())
 	}
 	if names, share := w.strange(); w.phase == "" && share >= missingShare {
-		x.C.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: whether that is "+
-			"other work or the same work done worse is not known", firstOf(names), unit.Percent(share)))
+		x.C.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: it is unknown "+
+			"whether that is different work or the same work done worse", firstOf(names), unit.Percent(share)))
 	}
 	if !ok {
 		return
@@ -105,21 +105,21 @@ func (w *workload) judge() {
 	x.C.Primary = append([]comparison.Row{row}, x.C.Primary...)
 }
 
-// workload is the base's work and what it is worth.
+// workload is the base's work and its prices.
 type workload struct {
 	x                       *Decider
-	phase                   string        // that the row is of; empty: all
-	lead                    *pairing.Kind // that stands for all kinds of decode, which are priced by the token; nil: each by itself
-	total, fitted, unpriced float64       // of the base's unit time, ns
+	phase                   string        // of the row; empty: all phases
+	lead                    *pairing.Kind // stands for all decode kinds if priced by the token, else nil
+	total, fitted, unpriced float64       // parts of the base's unit time, ns
 	lacking                 []*pairing.Kind
 }
 
 const decode = "decode"
 
-// sameTokens is how far the tokens of two sides may differ and be the same.
+// sameTokens is the largest relative difference at which two token counts are taken as equal.
 const sameTokens = 0.01
 
-// byToken prices decode steps by the token if both sides put out the same tokens in another number of steps.
+// byToken prices decode by the token if both sides generate the same tokens in different numbers of steps.
 func (w *workload) byToken() {
 	var steps, tokens [2]float64
 	for i := range w.x.kinds {
@@ -160,8 +160,8 @@ func (w *workload) skips(k *pairing.Kind) bool {
 		w.lead != nil && k != w.lead && k.Name.Phase == decode
 }
 
-// count and time of the units of a kind in one capture, with those that do its work with some more or less; tokens
-// instead of units where these are what is priced.
+// sums returns the count and the time (ns) of the units of kind k in capture n, including units that do nearly the same
+// work. If decode is priced by the token, count is in tokens.
 func (w *workload) sums(k *pairing.Kind, s *side.Side, n int, of func(k *pairing.Kind) []int) (count, time float64) {
 	for i := range w.x.kinds {
 		o := &w.x.kinds[i]
@@ -185,8 +185,8 @@ func baseOf(k *pairing.Kind) []int { return k.Base }
 
 func headOf(k *pairing.Kind) []int { return k.Head }
 
-// price of a unit of the kind, by capture; captures without such units have the mean of the others. ok is false if
-// none has any.
+// price returns the mean time of a unit of the kind in each capture, ns; a capture without such units gets the mean of
+// the others. units is their count over all captures. ok is false if no capture has one.
 func (w *workload) price(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int) (
 	prices []float64, units float64, ok bool) {
 	prices = make([]float64, len(s.Captures))
@@ -209,7 +209,7 @@ func (w *workload) price(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind)
 	return prices, units, true
 }
 
-// row prices the base's work. ok is false if less than half of it has a price.
+// row prices the base's work. ok is false if less than half of its time has a price.
 func (w *workload) row() (comparison.Row, bool) {
 	x := w.x
 	b, h := make([]float64, len(x.Base.Captures)), make([]float64, len(x.Head.Captures))
@@ -222,7 +222,7 @@ func (w *workload) row() (comparison.Row, bool) {
 		if !ok {
 			continue
 		}
-		n := units / float64(len(b)) // a capture
+		n := units / float64(len(b)) // per capture
 		time := n * side.Average(own)
 		w.total += time
 		there, _, ok := w.price(k, x.Head, headOf)
@@ -270,8 +270,8 @@ func (w *workload) row() (comparison.Row, bool) {
 	return row, true
 }
 
-// between is what the nearest smaller and the nearest larger batch of a kind's phase changed by, on average, of those
-// that both sides ran; ok is false if either is not there.
+// between returns the mean ratio head/base of the nearest smaller and the nearest larger batch of k's phase that both
+// sides ran. ok is false if either is missing.
 func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 	var near [2]*pairing.Kind
 	for i := range w.x.kinds {
@@ -301,7 +301,7 @@ func (w *workload) between(k *pairing.Kind) (ratio float64, ok bool) {
 	return ratio, true
 }
 
-// spread says what the sums of base and head vary by, over the units that the reports list. Too few units say nothing.
+// spread sets how much the sums of base and head vary, from the units that the reports list; too few units set nothing.
 func (w *workload) spread(n *significance.Number) {
 	var base, head []significance.Share
 	for i := range w.x.kinds {
@@ -319,8 +319,8 @@ func (w *workload) spread(n *significance.Number) {
 	n.OfShares(base, head)
 }
 
-// listed are the times of those units of a kind that a side's reports list, and of each that does its work with some
-// more or less, which come to sum together.
+// listed returns the unit times (ns) of kind k that a side's reports list, one Share for each kind priced as k. Their
+// sums are scaled to add up to sum.
 func (w *workload) listed(k *pairing.Kind, s *side.Side, of func(k *pairing.Kind) []int, sum float64) (list []significance.Share) {
 	total := 0.0
 	for i := range w.x.kinds {
@@ -358,7 +358,7 @@ func (w *workload) shares() string {
 		text += ", " + unit.Percent(w.fitted/w.total) + " by those of the next batch sizes"
 	}
 	if w.lead != nil {
-		text += "; decode is priced by the token: both sides put out the same tokens in another number of steps"
+		text += "; decode is priced by the token: both sides generate the same tokens in different numbers of steps"
 	}
 	if w.unpriced > 0 {
 		text += ", " + unit.Percent(w.unpriced/w.total) + " not at all"
@@ -366,9 +366,8 @@ func (w *workload) shares() string {
 	return text
 }
 
-// strange are the kinds of the head that the base has neither units of nor any that do their work with some more or
-// less, and the share of the head's unit time that they take. Those that markers name are work that was asked for: the
-// mix.
+// strange returns the kinds of the head that the base has no units of, nor units that do nearly the same work, and
+// their share of the head's unit time. It leaves out kinds that markers name: they belong to the requested mix.
 func (w *workload) strange() (names []string, share float64) {
 	for i := range w.x.kinds {
 		k := &w.x.kinds[i]
@@ -388,11 +387,12 @@ func (w *workload) missing() string {
 	for i, k := range w.lacking {
 		names[i] = k.Name.String()
 	}
-	return fmt.Sprintf("head has no units of %s, %s of base's unit time: what head would take for that work is not known; capture the same load on both sides",
+	return fmt.Sprintf("head has no units of %s, %s of base's unit time: head's time for that work is unknown; capture "+
+		"the same load on both sides",
 		firstOf(names), unit.Percent(w.unpriced/w.total))
 }
 
-// firstOf are the first of some names, and how many more there are.
+// firstOf returns the first three names and how many more there are.
 func firstOf(names []string) string {
 	const most = 3
 	text := strings.Join(names[:min(len(names), most)], ", ")

@@ -128,7 +128,7 @@ func (x *Sides) ranks() {
 	for _, s := range []*side.Side{x.Base, x.Head} {
 		for _, c := range s.Captures {
 			if n, other := c.Value("ranks.count", nil); other != ok || n != first {
-				text := fmt.Sprintf("one run has %v ranks and the other %v: a rank does another share of the work", first, n)
+				text := fmt.Sprintf("one run has %v ranks and the other %v: a rank does a different share of the work", first, n)
 				if other != ok {
 					text = "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
 				}
@@ -338,7 +338,7 @@ func (x *Sides) Choose() bool {
 		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s",
 			KindsText(x.BaseKinds()), KindsText(x.HeadKinds()))
 		if x.Opt.Phase != "" || x.Opt.Batch != nil {
-			text = "no kind of unit of the phase and batch size that were asked for " + strings.TrimPrefix(text,
+			text = "no kind of unit has the requested phase and batch size " + strings.TrimPrefix(text,
 				"no kind of unit ")
 		}
 		x.Refuse(comparison.DifferentWork, text)
@@ -347,7 +347,7 @@ func (x *Sides) Choose() bool {
 	x.Kind = x.Main.Name
 	if !x.Main.Both() {
 		x.Refuse(comparison.MissingMetric, fmt.Sprintf(
-			"not every capture says what the time of a unit of %s is made of; analyse them again with this version", x.Kind))
+			"not every capture lists the parts of a unit of %s; analyse them again with this version", x.Kind))
 		return false
 	}
 	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews

@@ -113,6 +113,21 @@ func Renamed(k *comparison.Kernel) bool {
 		equalTimes(comparison.Value(k.Base), comparison.Value(k.Head)) && comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
 }
 
+// OnlyNames reports whether the kernels that have no pair run as often and take as long on one side as on the other:
+// several of them have one name now, or one has several.
+func OnlyNames(base, head []side.Work) bool {
+	var b, h side.Work
+	for _, p := range Kernels(base, head) {
+		switch {
+		case p.Base < 0:
+			h.Count, h.Time = h.Count+head[p.Head].Count, h.Time+head[p.Head].Time
+		case p.Head < 0:
+			b.Count, b.Time = b.Count+base[p.Base].Count, b.Time+base[p.Base].Time
+		}
+	}
+	return b.Time > 0 && math.Abs(b.Count-h.Count) <= 1e-6*b.Count && equalTimes(b.Time, h.Time)
+}
+
 // launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty if none did or a side has
 // no geometry. A side may lack shared memory.
 func launchedOtherwise(base, head string) string {

@@ -174,7 +174,9 @@ func (x *Sides) Work() {
 		x.C.Reason(
 			comparison.GraphCaptureMismatch,
 			fmt.Sprintf(
-				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are compared, and that both sides do the same work is taken from their length; capture with --cuda-graph-trace=node to see kernels",
+				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are "+
+					"compared, and only their length shows that both sides do the same work; capture with --cuda-graph-trace=node "+
+					"to see kernels",
 				x.hiddenSide(),
 			),
 		)

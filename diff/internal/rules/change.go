@@ -88,7 +88,7 @@ func (j *judge) improved(g *comparison.Gate, r *policy.Rule, s *subject) {
 	could, _ := j.exceeds(&better, &far)
 	switch {
 	case enough && (s.row.Class == comparison.Improved || !s.noisy):
-		g.Verdict, g.Reason = comparison.Pass, strings.Replace(text, "is more than", "is the improvement that is asked for:", 1)
+		g.Verdict, g.Reason = comparison.Pass, strings.Replace(text, "is more than", "is the required improvement:", 1)
 	case enough || could && s.noisy:
 		g.Open(comparison.WideInterval, text+", and whether it improves as asked ("+r.Threshold()+") is not certain: "+s.row.Why)
 	default:

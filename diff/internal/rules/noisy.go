@@ -101,7 +101,7 @@ func (j *judge) tolerance(r *policy.Rule, s *subject) float64 {
 // absolute returns a rule's absolute tolerance, in the number's unit. In units below 300 us no time may change by more
 // than the relative tolerance of the whole unit: 10 us is nothing in a step of 10 ms and a third of one of 30 us.
 func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
-	if r.Rel == nil || s.unit != report.Nanoseconds || !s.perUnit() || s.scaled {
+	if r.Rel == nil || s.unit != report.Nanoseconds || !policy.PerUnit(s.row.Metric) || s.scaled {
 		return *r.Abs
 	}
 	row := j.c.Row("unit.time.p50")
@@ -109,12 +109,6 @@ func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
 		return *r.Abs
 	}
 	return min(*r.Abs, *r.Rel*comparison.Value(row.Base))
-}
-
-// perUnit reports whether a number is per unit of work.
-func (s *subject) perUnit() bool {
-	id, _ := policy.SplitStat(s.row.Metric)
-	return report.ScaleOf(id, s.unit, "") == report.PerUnit
 }
 
 // noisy judges a change by the verdict on its number.
@@ -158,7 +152,7 @@ func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
 }
 
 // ofStep reports whether a number belongs to a kernel, a call or a range of the steps.
-func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || s.perUnit() }
+func ofStep(s *subject) bool { return s.row.Labels["kernel"] != "" || policy.PerUnit(s.row.Metric) }
 
 // moved reports whether the time of any kind of unit got worse, or may have by more than noise.Tau. If none
 // did, nobody needs to look at its kernels, calls and ranges.
@@ -190,10 +184,10 @@ func (j *judge) parts(g *comparison.Gate, r *policy.Rule, s *subject) {
 	switch {
 	case mean == nil:
 	case share > least && comparison.Value(mean.Delta) >= 0 && (s.verdict.Outcome != significance.Holds || s.verdict.Loose):
-		g.Class, g.Code, g.Verdict = comparison.Regressed, "", verdictOf(r.Level)
+		g.Class, g.Code, g.Verdict, g.ByParts = comparison.Regressed, "", verdictOf(r.Level), true
 		g.Reason = unit.Change(share) + " by the parts that changed for certain is more than " + r.Threshold() + ": " + text
 	case betterBy(share) > least && comparison.Value(mean.Delta) <= 0 && g.Verdict == comparison.Pass:
-		g.Class = comparison.Improved
+		g.Class, g.ByParts = comparison.Improved, true
 		g.Reason += "; " + unit.Change(share) + " by the parts that changed for certain: " + text
 	}
 }

@@ -80,15 +80,17 @@ func (j *judge) unanswered() comparison.Verdict {
 	return comparison.Inconclusive
 }
 
-// All judges a comparison whose rows are final by its policy; waivers are checked as of today.
-func All(x *noise.Decider, today time.Time) {
-	j := &judge{c: x.C, p: x.Policy, x: x, base: x.Base, head: x.Head, today: today}
+// All judges a comparison whose rows are final by its policy; waivers are checked as of today. onlyNames reports whether
+// the kernels without a pair changed nothing but their names.
+func All(x *noise.Decider, onlyNames func() bool, today time.Time) {
+	j := &judge{c: x.C, p: x.Policy, x: x, base: x.Base, head: x.Head, onlyNames: onlyNames, today: today}
 	j.judge()
 }
 
 // Budgets judges the budgets of a comparison that has no base.
 func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase) {
-	j := &judge{c: c, p: p, base: &side.Side{}, head: head, today: today, first: true, noBase: why}
+	j := &judge{c: c, p: p, base: &side.Side{}, head: head, onlyNames: func() bool { return false }, today: today,
+		first: true, noBase: why}
 	j.judge()
 }
 
@@ -98,6 +100,7 @@ type judge struct {
 	p          *policy.Policy
 	x          *noise.Decider // of both sides; nil if there is no base
 	base, head *side.Side
+	onlyNames  func() bool
 	today      time.Time
 	first      bool // no base: only budgets are judged
 	noBase     policy.NoBase
@@ -127,6 +130,7 @@ const (
 type subject struct {
 	metric   string // as the rule names it
 	row      comparison.Row
+	kind     report.Labels // of the row's kind of unit, even if the row itself has none; nil if it has no kind
 	unit     string
 	higher   bool     // more is better
 	length   bool     // grows with the length of a capture
@@ -372,7 +376,8 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 		j.change(&g, r, s)
 		j.replicated(&g, s)
 		if s.many && r.Level == comparison.LevelWarn && comparison.Rank(g.Verdict) > comparison.Rank(comparison.Pass) &&
-			(g.Code == "" || g.Code == comparison.WideInterval) && row.Class != comparison.Added && ofStep(s) && !j.moved() {
+			(g.Code == "" || g.Code == comparison.WideInterval) && ofStep(s) && !j.moved() &&
+			(row.Class != comparison.Added || j.onlyNames()) {
 			g.Verdict, g.Code = comparison.Pass, ""
 			g.Reason += "; no unit's time moved with it"
 		}

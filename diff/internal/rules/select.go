@@ -24,6 +24,9 @@ func (j *judge) selects(r *policy.Rule) []subject {
 	case id == comparison.MetricToken || id == comparison.MetricTokenRate:
 		return j.tokens(r, id, stat)
 	}
+	if list := j.held(r, id, stat); len(list) > 0 {
+		return list
+	}
 	if list := j.compared(r, id, stat); len(list) > 0 {
 		return list
 	}
@@ -50,10 +53,13 @@ func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
 	of := *r
 	of.Metric = "unit.time." + cmp.Or(stat, "mean")
 	var list []subject
-	for _, s := range j.compared(&of, "unit.time", cmp.Or(stat, "mean")) {
-		kind := j.kindLabels(&s.row)
-		batch, err := strconv.ParseFloat(kind["batch"], 64)
-		if _, device := kind["device"]; err != nil || batch <= 0 || kind["phase"] != "decode" || device {
+	numbers := j.held(&of, "unit.time", cmp.Or(stat, "mean"))
+	if len(numbers) == 0 {
+		numbers = j.compared(&of, "unit.time", cmp.Or(stat, "mean"))
+	}
+	for _, s := range numbers {
+		batch, err := strconv.ParseFloat(s.kind["batch"], 64)
+		if _, device := s.kind["device"]; err != nil || batch <= 0 || s.kind["phase"] != "decode" || device {
 			continue
 		}
 		s.metric, s.row.Metric, s.scaled = r.Metric, r.Metric, true
@@ -69,7 +75,7 @@ func (j *judge) tokens(r *policy.Rule, id, stat string) []subject {
 			return &x
 		}
 		s.row.Base, s.row.Head = scale(s.row.Base), scale(s.row.Head)
-		if s.row.Base == nil || s.row.Head == nil {
+		if s.row.Head == nil || s.row.Base == nil && !r.Budgeted() {
 			continue
 		}
 		if id == comparison.MetricTokenRate {
@@ -191,7 +197,7 @@ func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
 		if !all && !(row.Kind != "" && r.TakesKind(j.kindLabels(row))) && !r.TakesExactly(row.Labels) {
 			continue
 		}
-		s := subject{metric: r.Metric, row: *row, unit: row.Unit, noisy: row.Unit != report.Count}
+		s := subject{metric: r.Metric, row: *row, kind: j.kindLabels(row), unit: row.Unit, noisy: row.Unit != report.Count}
 		if n, ok := j.x.Number(row); ok {
 			s.number = &n
 		}
@@ -202,6 +208,41 @@ func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
 	}
 	if len(list) > 1 && list[0].row.Kind == "" {
 		return nil
+	}
+	return list
+}
+
+// held selects for a budget the numbers of every kind of unit that the head has, whether or not the base has them too.
+func (j *judge) held(r *policy.Rule, id, stat string) []subject {
+	if !r.Budgeted() || r.Since != "" || !r.Match.Empty() {
+		return nil
+	}
+	var kinds []string
+	shown, full := map[string]*report.Metric{}, map[string]*report.Metric{} // with the fewest and with the most labels
+	for _, m := range j.metrics(id) {
+		_, device := m.Labels["device"]
+		sample := j.head.Sample(id, stat, m.Labels)
+		if m.Group == "" || device || sample.Mean() == nil {
+			continue
+		}
+		if full[m.Group] == nil {
+			kinds = append(kinds, m.Group)
+		}
+		if full[m.Group] == nil || len(m.Labels) > len(full[m.Group].Labels) {
+			full[m.Group] = m
+		}
+		if len(m.Labels) == 0 {
+			shown[m.Group] = m
+		}
+	}
+	var list []subject
+	for _, kind := range kinds {
+		labels := j.kindLabels(&comparison.Row{Labels: full[kind].Labels})
+		if len(r.Labels) == 0 || r.TakesKind(labels) {
+			s := j.subject(r, cmp.Or(shown[kind], full[kind]), id, stat)
+			s.kind = labels
+			list = append(list, s)
+		}
 	}
 	return list
 }
@@ -288,14 +329,14 @@ func opposite(c comparison.Class) comparison.Class {
 // measure fills in the properties of the metric that do not depend on its value.
 func (s *subject) measure(r *policy.Rule, m *report.Metric, stat string) {
 	s.higher, s.stats = m.Better == report.Higher, m.Summary != nil
-	s.length = !r.Budgeted() && policy.Grows(report.ScaleOf(m.ID, m.Unit, m.Scale), stat)
+	s.length = !r.Budgeted() && policy.Grows(m.Scale, stat)
 }
 
 // otherWork says how the units of a phase differ between captures, or returns empty. Metrics of a phase alone describe
 // its kind with most time: batch 8 must not be compared with batch 16.
 func (j *judge) otherWork(m *report.Metric) string {
 	phase, ok := m.Labels["phase"]
-	if _, batch := m.Labels["batch"]; !ok || batch || report.ScaleOf(m.ID, m.Unit, m.Scale) != report.PerUnit {
+	if _, batch := m.Labels["batch"]; !ok || batch || m.Scale != report.PerUnit {
 		return ""
 	}
 	var first *side.Kind

@@ -41,23 +41,3 @@ func TestAdjustProperties(t *testing.T) {
 		}
 	})
 }
-
-func TestCaptureShifts(t *testing.T) {
-	// Two captures, the second 2 % above the first: ±0.01 around the mean.
-	kernels := make([][]float64, 20)
-	for j := range kernels {
-		kernels[j] = []float64{float64(j), float64(j) + 0.02}
-	}
-	shifts := significance.CaptureShifts(kernels)
-	if len(shifts) != 2 {
-		t.Fatalf("shifts of two captures: %v", shifts)
-	}
-	near(t, "first", shifts[0], -0.01, 1e-12)
-	near(t, "second", shifts[1], 0.01, 1e-12)
-	if significance.CaptureShifts(kernels[:significance.MinCommon-1]) != nil {
-		t.Error("one kernel less than MinCommon is too few")
-	}
-	if significance.CaptureShifts(nil) != nil {
-		t.Error("no kernels")
-	}
-}

@@ -1,10 +1,11 @@
 package significance
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/bits"
 	"math/rand/v2"
+
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // Limits of a bootstrap.

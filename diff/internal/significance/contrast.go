@@ -3,10 +3,11 @@ package significance
 import (
 	"cmp"
 	"fmt"
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // contrast is the difference between head and base, in ln, by the units inside the captures.

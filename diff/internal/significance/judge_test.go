@@ -1,7 +1,6 @@
 package significance_test
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/diff/internal/significance"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // series is n units around 1 ms with a standard deviation of noise (ln), times factor.

@@ -2,7 +2,6 @@ package significance_test
 
 import (
 	"bytes"
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"os"
 	"os/exec"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/diff/internal/significance"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // TestOracle holds the statistics to R: testdata/oracle.tsv, made by testdata/oracle.R.

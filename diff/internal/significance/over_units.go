@@ -133,7 +133,7 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 	stat, seed, all := q.n.Stat, o.Seed, true
 	if len(base) == 1 && len(head) == 1 {
 		b, h := base[0], head[0]
-		if q.n.Tie == TieNumber {
+		if q.n.Tie != TieNone {
 			b, h = sameSteps(&q.base[0], &q.head[0])
 			all = len(b) == len(base[0]) && len(h) == len(head[0])
 		}

@@ -1,11 +1,11 @@
 package significance
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/order"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // Part is one part of the units' time: a family of kernels, a kind of copies, a cause of idle time. Times are plain

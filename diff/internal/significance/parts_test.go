@@ -1,12 +1,12 @@
 package significance_test
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/nsys-llm/explain/diff/internal/significance"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // Four pairs whose idle time grows by 9, 10, 11 and 10 ms: the mean is 10, s = √(2/3), and lag 1 is 0 + 1/4 for the

@@ -1,12 +1,12 @@
 package significance_test
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/nsys-llm/explain/diff/internal/significance"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // With an sd that is as good as known, Tau far from 0 and 2 captures a side, the power at effect e is

@@ -1,9 +1,10 @@
 package significance
 
 import (
-	"github.com/nsys-llm/explain/diff/student"
 	"math"
 	"slices"
+
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // AssumedFloor is the noise floor without a calibration: 5 %.

@@ -155,7 +155,7 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 	}
 	if o.against > 0 {
 		say("ncu_numbers",
-			"%s that can only be read the other way than most (decimal comma or point): they are left out",
+			"%s whose decimal comma or point contradicts the rest of the file: they are left out",
 			wording.Count(o.against, "number"))
 	}
 	if o.broken > 0 {

@@ -132,7 +132,7 @@ func (d *Data) difference(a, b *dump) *dump {
 	if later == nil {
 		if later = a.since(b); later != nil {
 			d.warn("prometheus_order",
-				"The first dump is the later one by its counters: the difference is taken the other way round")
+				"By its counters the first dump is the later one: the difference is taken the other way round")
 		} else {
 			later, reset = b, true
 		}

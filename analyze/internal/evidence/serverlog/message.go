@@ -129,7 +129,7 @@ func (r *reader) name(m []byte) bool {
 	}
 	if begins {
 		r.d.Events.end()
-		r.start.stopped, r.d.Events.Stopped = r.d.Events.Stopped, false
+		r.start.Stopped, r.d.Events.Stopped = r.d.Events.Stopped, false
 	}
 	if begins && r.start.named {
 		r.start = newStart()

@@ -69,7 +69,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		}
 	}
 	d.Events.end()
-	r.start.stopped, d.Events.Stopped = d.Events.Stopped, false
+	r.start.Stopped, d.Events.Stopped = d.Events.Stopped, false
 	if l.Err != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}

@@ -361,8 +361,11 @@ func (g *Graphs) graphLine(m []byte) bool {
 }
 
 // SteadyRule says which lines of statistics are steady. It is the same for every log.
-const SteadyRule = "Steady is a line whose whole interval lies in serving: the line before it of the same engine and the line itself both have requests that run or wait, and both come after the server said it was ready. " +
-	"That leaves out start-up, idle times, and the intervals in which load begins or ends. SGLang's line of a batch covers the time since the one before it of its kind: it is steady unless it is, or there came in between, a prefill that found nothing running. " +
+const SteadyRule = "A line is steady if the server was serving during its whole interval: this line and the " +
+	"previous line of the same engine both have running or waiting requests, and both come after the server was ready. " +
+	"This leaves out start-up, idle times, and intervals in which load begins or ends. A batch line of SGLang covers " +
+	"the time since the previous line of its kind; it is not steady if it is a prefill that found nothing running, or " +
+	"if such a prefill came in between. " +
 	"If no line is steady, those with work count, and the section says so."
 
 // steady marks the steady samples.

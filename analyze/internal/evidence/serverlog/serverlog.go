@@ -198,16 +198,16 @@ func (d *Data) Warnings() []report.Warning {
 	}
 	if d.malformed > 0 {
 		warn("log_malformed",
-			"%s begun as a known form and not ended as one, as where two programs write at once; nothing was taken from there",
+			"%s broken in the middle, as if two programs wrote at once, and ignored",
 			linesAre(d.malformed))
 	}
 	if n := d.Iterations.Dropped; n > 0 {
-		warn("log_iterations_dropped", "The log has more than %d iterations; %d more were read and are in no number",
+		warn("log_iterations_dropped", "The log has more than %d iterations; %d more are not counted",
 			maxIterations, n)
 	}
 	if d.DroppedSamples > 0 {
 		warn("log_samples_dropped",
-			"The log has more lines of statistics than are kept; %d were read and are in no number", d.DroppedSamples)
+			"The log has more lines of statistics than are kept; %d are not counted", d.DroppedSamples)
 	}
 	if n := d.Requests.Dropped; n > 0 {
 		warn("log_requests_dropped",

@@ -38,7 +38,8 @@ type Start struct {
 	LoadTime, CompileTime, WarmupTime, GraphTime, InitTime, Ready float64
 	first                                                         int64 // clock
 	named                                                         bool  // a line names this program
-	server, ready, stopped                                        bool  // a line said that it is one, serves, was told to stop
+	server, ready                                                 bool  // a line said that it is one, serves
+	Stopped                                                       bool  // it was asked to stop at the end of the log
 	preempted                                                     int64 // as vLLM V0 counts
 	// The tags of the line that is read: SGLang's, as DP0 TP0
 	rank  []byte
@@ -102,9 +103,6 @@ func (s *Start) Ends() string {
 	}
 	return "reading its settings"
 }
-
-// Stopped reports whether the server was asked to stop at the end of the log.
-func (s *Start) Stopped() bool { return s.stopped }
 
 func newStart() *Start {
 	n := math.NaN()

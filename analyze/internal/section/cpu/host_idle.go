@@ -40,7 +40,7 @@ var HostIdle = kit.Section{
 			By("range"),
 		report.Define("host.gil_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
 			"idle time of cause host in which the launching thread waited for Python's global interpreter lock, over "+
-				"all devices; only of captures that trace the lock"),
+				"all devices; only in captures that trace the lock"),
 		report.Define("host.sample_count", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"samples of launching threads that fall into idle time of cause host: what host.frame_ratio is estimated "+
 				"from"),
@@ -48,11 +48,11 @@ var HostIdle = kit.Section{
 			"share of these samples whose call stack holds the function: an estimate").By("frame"),
 		report.Define("host.python_sample_count", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"samples of the launching threads' Python stacks that fall into idle time of cause host: what "+
-				"host.python_ratio is estimated from; only of captures with --python-sampling"),
+				"host.python_ratio is estimated from; only in captures with --python-sampling"),
 		report.Define("host.python_ratio", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 			"share of these samples whose Python stack holds the function: an estimate").By("frame"),
 		report.Define("host.thread_count", report.Count, report.None, report.Noisy, report.Level, report.Leave,
-			"threads that the scheduler brought onto a CPU in the window, of those that the capture follows"),
+			"threads that ran on a CPU in the window, among those that the capture follows"),
 		report.Define("host.cpu_count", report.Count, report.None, report.Noisy, report.Level, report.Leave,
 			"CPUs that these threads ran on"),
 	},
@@ -256,14 +256,14 @@ func (x *late) frameTable(in *kit.Input, out *kit.Output) {
 			kit.Float("high", high))
 	}
 	t.Cut(in.Options.Top, "self").Add()
-	out.Note("Functions are sampled: of " + strconv.FormatInt(x.stacked, 10) +
-		" samples in this time the share that has the function on its stack, with the 95 % interval of a share. A thread on no CPU is not sampled.")
+	out.Note("Functions are sampled: the share is that of the " + strconv.FormatInt(x.stacked, 10) +
+		" samples in this time with the function on their stack, and has a 95 % interval. A thread on no CPU is not sampled.")
 }
 
 func (x *late) pythonTable(in *kit.Input, out *kit.Output) {
 	if n := in.Trace.PythonUnread; n > 0 {
-		out.Note("The stacks of " + strconv.FormatInt(n, 10) + " samples of Python are not in this export, or in another form than " +
-			"explain knows: nsys export writes them with --include-blobs=true, where its help lists that.")
+		out.Note("The stacks of " + strconv.FormatInt(n, 10) + " samples of Python are not in this export, or in a form " +
+			"that explain does not know: nsys export writes them with --include-blobs=true, if its help lists that option.")
 	}
 	if len(in.Trace.Python) == 0 {
 		if x.runsPython(in) && in.Trace.PythonUnread == 0 {
@@ -288,8 +288,8 @@ func (x *late) pythonTable(in *kit.Input, out *kit.Output) {
 			kit.Maybe("share", stat.Ratio(f.within, x.pythonSamples)), kit.Float("low", low), kit.Float("high", high))
 	}
 	t.Cut(in.Options.Top, "self").Add()
-	out.Note("Python is sampled whether the thread runs or waits: of " + strconv.FormatInt(x.pythonSamples, 10) +
-		" samples in this time the share that has the function on its stack.")
+	out.Note("Python is sampled whether the thread runs or waits: the share is that of the " +
+		strconv.FormatInt(x.pythonSamples, 10) + " samples in this time with the function on their stack.")
 }
 
 // runsPython reports whether a thread with CUDA calls is of a program called python, or was sampled in the interpreter.

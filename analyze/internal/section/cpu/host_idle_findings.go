@@ -27,7 +27,8 @@ func (x *late) findings(in *kit.Input, out *kit.Output) {
 	if ns := s.Host[timeline.HostProfiler]; ns > 0 && s.Device != nil {
 		out.Find("host_profiler",
 			[]report.MetricRef{kit.Ref("gpu.host_cause_time", "device", strconv.Itoa(int(s.Device.ID)), "cause", "profiler")},
-			"This time is gone without the profiler: trace less (fewer kinds of events, CUDA graphs as a whole with --cuda-graph-trace=graph, no stacks), or a shorter time.",
+			"This time disappears without the profiler: trace less (fewer kinds of events, CUDA graphs as a whole with "+
+				"--cuda-graph-trace=graph, no stacks), or a shorter time.",
 		).OfIdle(s, ns, timeline.CauseHost)
 	}
 	x.gilFinding(in, out, s)
@@ -68,7 +69,7 @@ func mostIn(frames []lateFrame, samples int64) int {
 	for i, f := range frames[:min(len(frames), maxNames)] {
 		low, _ := stat.Wilson(f.within, samples)
 		share := float64(f.within) / float64(samples)
-		if share >= frameShare && low >= frameLow && share <= frameMost && f.named() &&
+		if share >= frameShare && low >= frameLow && share <= frameMost && !slices.ContainsFunc(interpreter, f.begins) &&
 			(best < 0 || f.within > frames[best].within) {
 			best = i
 		}
@@ -80,8 +81,4 @@ func mostIn(frames []lateFrame, samples int64) int {
 var interpreter = []string{"_PyEval", "PyEval", "_PyFunction", "_PyObject", "PyObject_", "_Py", "Py_", "[unresolved", "__libc", "_start",
 	"start_thread", "main", "clone"}
 
-func (f *lateFrame) named() bool { return !hasAnyPrefix(f.name, interpreter) }
-
-func hasAnyPrefix(s string, list []string) bool {
-	return slices.ContainsFunc(list, func(p string) bool { return strings.HasPrefix(s, p) })
-}
+func (f *lateFrame) begins(with string) bool { return strings.HasPrefix(f.name, with) }

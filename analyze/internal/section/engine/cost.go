@@ -72,11 +72,11 @@ func cost(in *kit.Input, out *kit.Output) {
 	}
 	switch {
 	case table.Len() == 0:
-		out.Status(report.NotApplicable, "nothing here says how many tokens were generated in which time: add step markers "+
+		out.Status(report.NotApplicable, "the input does not say how many tokens were generated in what time: add step markers "+
 			"that name the phase and the requests, a load (explain load) or the server's metrics (--prometheus)")
 		return
 	case gpus == 0:
-		out.Note("How many GPUs served is not known without a trace or the metrics of their exporter: the cost is unknown.")
+		out.Note("The number of GPUs that served is unknown without a trace or their exporter's metrics, and so is the cost.")
 	}
 	table.Add()
 }

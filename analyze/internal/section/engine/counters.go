@@ -13,8 +13,8 @@ import (
 var Counters = kit.Section{
 	ID: "counters", Title: "Counters of the server", Evidence: []file.Kind{file.Prometheus},
 	Derivation: "Counters and gauges of the server's metrics, over all engines and models. Counters are since " +
-		"the server started, or of two dumps the difference; gauges are of the moment of the later dump, of " +
-		"which nothing but that moment is known. What a server's log says too is taken from the log.",
+		"the server started, or of two dumps the difference; a gauge is the value at the moment of the later dump alone. " +
+		"If the server's log states a number too, the log's is used.",
 	Findings: []kit.FindingDef{
 		{ID: "requests_cut_off", Title: "Some requests were aborted or failed"},
 	},
@@ -62,14 +62,13 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 	if d.Delta {
 		since = "between the two dumps"
 	}
-	out.Note("Counters are what happened " + since + ".")
+	out.Note("Counters count what happened " + since + ".")
 	alone := in.Evidence.Log == nil // the log's samples tell more than one moment does
 	t := out.Table("server_counters")
 	counter := func(name, of string) (float64, bool) {
 		v, ok := d.Counters[of]
 		if ok {
-			t.Row(
-				kit.Text("counter", name), kit.Float("value", v))
+			t.Row(kit.Text("counter", name), kit.Float("value", v))
 		}
 		return v, ok
 	}
@@ -111,8 +110,7 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 		if !ok {
 			continue
 		}
-		g.Row(
-			kit.Text("gauge", c.name), kit.Float("value", v))
+		g.Row(kit.Text("gauge", c.name), kit.Float("value", v))
 		if c.id != "" && alone {
 			out.Float(c.id, nil, v).N = 1
 		}
@@ -131,8 +129,7 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 	if len(names) == 0 {
 		if v, ok := d.Counters[prom.Requests]; ok {
 			o.Float("serve.requests_ended", nil, v).N = int64(v)
-			t.Row(
-				kit.Text("counter", "requests"), kit.Float("value", v))
+			t.Row(kit.Text("counter", "requests"), kit.Float("value", v))
 		}
 		return
 	}
@@ -140,8 +137,7 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 	o.Float("serve.requests_ended", nil, all).N = int64(all)
 	for _, r := range names {
 		o.Float("serve.requests_ended", kit.Labels("reason", r), d.Finished[r]).N = int64(d.Finished[r])
-		t.Row(
-			kit.Text("counter", "requests ended: "+r), kit.Float("value", d.Finished[r]))
+		t.Row(kit.Text("counter", "requests ended: "+r), kit.Float("value", d.Finished[r]))
 	}
 	if n := d.Finished["abort"] + d.Finished["error"]; all > 0 && n >= abortShare*all {
 		reason := "abort"

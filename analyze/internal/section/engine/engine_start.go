@@ -12,12 +12,12 @@ import (
 
 var EngineStart = kit.Section{
 	ID: "engine_start", Title: "Engine start and KV cache", Evidence: []file.Kind{file.ServerLog},
-	Derivation: "What the server logs of itself while it starts. Of what several ranks state, times and memory " +
-		"are the largest, the KV cache the smallest. Memory of the KV cache per token is what the engine " +
+	Derivation: "Facts that the server logs while it starts. If several ranks state a number, times and memory are the " +
+		"largest, the KV cache is the smallest. Memory of the KV cache per token is what the engine " +
 		"reserved on one GPU over the tokens it says fit: layers × KV heads of one GPU × head size × 2 × bytes " +
 		"of a value, as the engine itself counts. A request of the full length needs the reserved memory over " +
-		"the concurrency that the engine computes for that length, which knows of sliding windows; where it " +
-		"states none, bytes per token times max_model_len.",
+		"the concurrency that the engine computes for that length, which accounts for sliding windows; if it states none, " +
+		"bytes per token times max_model_len.",
 	Findings: []kit.FindingDef{
 		{ID: "kv_cache_small", Title: "The KV cache fits barely one full-length request"},
 	},
@@ -86,7 +86,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 	out.FromEvidence(file.ServerLog, len(log.Starts), "start-up")
 	if n := len(log.Starts); n > 1 {
 		out.Note("The log holds " + strconv.Itoa(n) +
-			" starts of a server; the facts are of the last of those that say most.")
+			" starts of a server; the facts come from the last of the most complete ones.")
 	}
 	t := out.Table("engine_facts")
 	settingsTable(out, t, s)
@@ -106,14 +106,12 @@ func engineStart(in *kit.Input, out *kit.Output) {
 func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	text := func(fact, value string) {
 		if value != "" {
-			t.Row(
-				kit.Text("fact", fact), kit.Text("value", value))
+			t.Row(kit.Text("fact", fact), kit.Text("value", value))
 		}
 	}
 	number := func(fact string, v int64) {
 		if v > 0 {
-			t.Row(
-				kit.Text("fact", fact), kit.Text("value", strconv.FormatInt(v, 10)))
+			t.Row(kit.Text("fact", fact), kit.Text("value", strconv.FormatInt(v, 10)))
 		}
 	}
 	text("engine", s.Engine)
@@ -192,7 +190,7 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 	}
 	if s.KVPools > 1 {
 		o.Note("The engine has " + strconv.FormatInt(s.KVPools, 10) +
-			" pools of KV cache, which hold different layers: their sum does not tell what one token needs.")
+			" pools of KV cache, which hold different layers: their sum is not the memory of one token.")
 	}
 	if t.Len() > 0 {
 		o.Note("The engine prints memory with two decimals, which limits the precision of what is computed from it.")
@@ -210,8 +208,7 @@ func startTimes(o *kit.Output, s *serverlog.Start) int {
 		}
 		ifKnown(o, id, seconds*1e9)
 		if !math.IsNaN(seconds) || !math.IsNaN(bytes) {
-			t.Row(
-				kit.Text("step", step), kit.Put("time", number(seconds*1e9)), kit.Put("bytes", number(bytes)))
+			t.Row(kit.Text("step", step), kit.Put("time", number(seconds*1e9)), kit.Put("bytes", number(bytes)))
 		}
 	}
 	none := math.NaN()

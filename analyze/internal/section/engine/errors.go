@@ -12,7 +12,7 @@ var Errors = kit.Section{
 	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one " +
 		"process that follow each other, or were written in the same second, are one error: a traceback is one, " +
 		"however many lines it has. Errors after the server was told to stop (SIGTERM, SIGINT, a drain) are counted " +
-		"apart: its parts fall away one after the other, and say so. Their text is not shown: it holds paths " +
+		"apart: its parts end one after another, and log that. Their text is not shown: it holds paths " +
 		"and what clients sent.",
 	Findings: []kit.FindingDef{
 		{ID: "server_errors", Title: "The log holds errors"},
@@ -47,16 +47,14 @@ var errorFindings = [serverlog.Classes]struct {
 		"Lower --max-model-len, give the server more memory (--gpu-memory-utilization), or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
 	{true, "CUDA reported errors",
 		"Look at the first of them in the log: later ones follow from it. CUDA_LAUNCH_BLOCKING=1 names the call."},
-	{true, "Communication between GPUs failed",
-		"Look at the first of them in the log; NCCL_DEBUG=INFO says more."},
+	{true, "Communication between GPUs failed", "Look at the first of them in the log; NCCL_DEBUG=INFO says more."},
 	{true, "The engine died",
 		"Look in the log for what came before it: this error only says that the engine is gone. Whatever the log says after it is not about serving."},
 	{true, "A process of the server died",
 		"Look for what came before it: no line of the log asks the server to stop. An exit code of -9 is mostly the system, which was out of memory."},
 	{false, "Something timed out",
 		"Look at what the log says before it: a long compilation or a rank that hangs are usual causes."},
-	{true, "The model could not be loaded as asked",
-		"Check the name of the model and that its files are complete."},
+	{true, "The model could not be loaded as asked", "Check the name of the model and that its files are complete."},
 	{false, "The log holds errors", "Look for lines at level ERROR in it."},
 }
 
@@ -80,8 +78,7 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 		}
 		l := kit.Labels("class", serverlog.ClassNames[c])
 		out.Int("serve.errors", l, n).N = n
-		t.Row(
-			kit.Text("class", serverlog.ClassNames[c]), kit.Int("count", n))
+		t.Row(kit.Text("class", serverlog.ClassNames[c]), kit.Int("count", n))
 		f := &errorFindings[c]
 		out.FindAs("server_errors", f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice).Fails(f.failure)
 	}
@@ -90,10 +87,11 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 	last := starts[len(starts)-1]
 	switch ends := last.Ends(); {
 	case ends == "" || all > 0: // what broke is a finding already
-	case last.Stopped():
+	case last.Stopped:
 		out.FindAs("never_ready", "The server was stopped before it was ready (the last step in its log: "+ends+")",
 			[]report.MetricRef{kit.Ref("serve.errors")},
-			"Whoever stopped it waited less long than it takes to start: loading, compiling and capturing graphs can take many minutes. Wait for /health.")
+			"It was stopped before it had time to start: loading, compiling and capturing graphs can take many minutes. Wait "+
+				"for /health.")
 	default:
 		out.FindAs("never_ready", "The log ends before the server was ready (its last step: "+ends+")",
 			[]report.MetricRef{kit.Ref("serve.errors")},

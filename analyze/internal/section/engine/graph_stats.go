@@ -9,8 +9,8 @@ import (
 
 var GraphStats = kit.Section{
 	ID: "graph_stats", Title: "CUDA graph statistics", Evidence: []file.Kind{file.ServerLog},
-	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each of what ran since the one before, " +
-		"added up. Padding is the tokens that a batch was filled up with to reach the size of a captured graph: " +
+	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each for the time since the one before, added up. " +
+		"Padding is the tokens that a batch was filled up with to reach the size of a captured graph: " +
 		"the sum of paddings × count over the sum of padded tokens × count.",
 	Findings: []kit.FindingDef{
 		{ID: "graph_padding", Title: "A large part of the tokens in CUDA graphs is padding"},

@@ -12,20 +12,19 @@ import (
 
 var Latency = kit.Section{
 	ID: "latency", Title: "Latencies of requests", Evidence: []file.Kind{file.Prometheus},
-	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram knows how many " +
-		"observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, " +
+	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram has the number of " +
+		"observations in each bucket, not their values: percentiles are interpolated linearly within their bucket, " +
 		"as Prometheus does, and can be wrong by its width. Least and greatest are the edges of the outermost " +
 		"buckets that hold any; the mean is exact; the standard deviation takes observations as spread evenly " +
-		"over their bucket. Percentiles above the last bucket's edge are unknown, and the " +
-		"table says what it is above. Of two dumps the difference counts, of one everything since the server " +
-		"started.",
+		"over their bucket. Percentiles above the last bucket's edge are unknown, and the table gives that edge. With two " +
+		"dumps the difference counts, with one everything since the server started.",
 	Findings: []kit.FindingDef{
 		{ID: "queue_before_first_token", Title: "Queueing dominates time to first token"},
 	},
 	Metrics: []report.MetricDef{
 		bucketedTime("serve.ttft", "time to first token of a request"),
-		bucketedTime("serve.tpot", "time per output token: of a request's tokens after the first on average, where the "+
-			"server has that; else between tokens"),
+		bucketedTime("serve.tpot", "time per output token: of a request's tokens after the first on average, if the "+
+			"server states that; else between tokens"),
 		bucketedTime("serve.itl", "time between two tokens of a request"),
 		bucketedTime("serve.e2e", "time of a request from its arrival to its last token"),
 		bucketedTime("serve.queue_time", "time that a request waits to run"),

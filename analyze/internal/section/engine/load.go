@@ -202,8 +202,7 @@ func loadFailures(o *kit.Output, r *loadfile.Result) {
 	t := o.Table("load_failures")
 	all := float64(r.Counts.Succeeded + r.Counts.Failed)
 	for _, f := range r.Failures {
-		t.Row(
-			kit.Text("kind", f.Kind), kit.Int("requests", f.Count), kit.Float("share", float64(f.Count)/all))
+		t.Row(kit.Text("kind", f.Kind), kit.Int("requests", f.Count), kit.Float("share", float64(f.Count)/all))
 	}
 	t.Add()
 }
@@ -365,7 +364,8 @@ func loadFindings(o *kit.Output, r *loadfile.Result) {
 	}
 	if g := r.Goodput; g != nil && g.Ratio != nil && *g.Ratio < poorGoodput {
 		o.Find("load_goodput", []report.MetricRef{kit.Ref("load.goodput_ratio")},
-			"Lower the rate, or shorten what the slow part of the request is: a long time to the first token is queueing or prefill, a long time per token is decoding.").
+			"Lower the rate, or shorten the slow part of the request: a long time to the first token is queueing or prefill, "+
+				"a long time per token is decoding.").
 			Costs(kit.WorthOf(report.OfRequests, 1-*g.Ratio, 1))
 	}
 }

@@ -13,8 +13,8 @@ import (
 var Model = kit.Section{
 	ID: "model", Title: "Model and its use of the GPU", Evidence: []file.Kind{file.ModelConfig},
 	Derivation: "What a token costs follows from the dimensions in config.json, by the formulas on the page of this " +
-		"section. Use is that cost over the time of the steps and the peak of the devices: of steps whose marker says how " +
-		"many tokens they compute. Attention over what the KV cache holds is left out, so that it is a lower bound.",
+		"section. Use is that cost divided by the time of the steps and the peak of the devices, for steps whose marker " +
+		"says how many tokens they compute. Attention over the KV cache is left out, so it is a lower bound.",
 	Metrics: []report.MetricDef{
 		report.Define("model.parameters", report.Count, report.None, report.Exact, report.Level, report.Leave,
 			"weights of all matrices, embeddings among them"),
@@ -68,7 +68,7 @@ func model(in *kit.Input, out *kit.Output) {
 	}
 	out.Note("Attention is " + m.Attention() + ". Sizes are in the type that config.json states: a quantised model's are smaller.")
 	if in.NoTrace || in.Units.Kind == workunit.KindNone || len(in.Timeline.Devices) == 0 {
-		out.Note("How much of the devices it uses needs a trace with step markers.")
+		out.Note("The use of the devices needs a trace with step markers.")
 		return
 	}
 	name := in.Trace.GPU(in.Timeline.Devices[0].ID).Name

@@ -25,7 +25,7 @@ var Requests = kit.Section{
 		report.Define("serve.requests_added", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"requests that were given to the engine"),
 		report.Define("serve.requests_matched", report.Count, report.None, report.Noisy, report.Total, report.Leave,
-			"requests of which both lines were found and belong together"),
+			"requests whose two lines were found and matched"),
 		report.Define("serve.requests_finished", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"requests whose end the log states, or leaves no doubt about"),
 		report.Define("serve.requests_aborted", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
@@ -225,8 +225,7 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	for _, code := range codes {
 		n, status := log.Events.Status[code], strconv.FormatInt(code, 10)
 		o.Int("serve.responses", kit.Labels("status", status), n).N = n
-		t.Row(
-			kit.Text("status", status), kit.Int("count", n))
+		t.Row(kit.Text("status", status), kit.Int("count", n))
 		if code >= 400 {
 			failed = append(failed, kit.Ref("serve.responses", "status", status))
 		}

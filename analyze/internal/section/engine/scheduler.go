@@ -13,8 +13,8 @@ import (
 var Scheduler = kit.Section{
 	ID: "scheduler", Title: "Scheduler: batches, queue and KV pools", Evidence: []file.Kind{file.ServerLog},
 	Derivation: "Ratios of what the server logs: tokens of a step over the most that it may batch, requests that wait " +
-		"over those that run, preemptions over steps. What lines of statistics state is over the steady ones, as in the " +
-		"section on serving.",
+		"over those that run, preemptions over steps. Numbers from lines of statistics are over the steady lines, as in " +
+		"the section on serving.",
 	Metrics: []report.MetricDef{
 		report.Define("serve.batch_utilization", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
 			"tokens of a step ÷ max_num_batched_tokens (median; the summary is over steps that are not idle)").
@@ -25,7 +25,7 @@ var Scheduler = kit.Section{
 		report.Define("serve.preemption_rate", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 			"preemptions ÷ iterations of the engine"),
 		report.Define("serve.requests_deferred", report.Count, report.Lower, report.Noisy, report.Level, report.Leave,
-			"requests that wait for something else than a place, such as a KV cache from another server (median; the "+
+			"requests that wait for something other than a place, such as a KV cache from another server (median; the "+
 				"summary is over steady lines)").Summarised(),
 		report.Define("serve.pool_usage", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
 			"share of a pool of the KV cache that is in use (median; the summary is over steady lines)").

@@ -34,10 +34,10 @@ var Serving = kit.Section{
 		report.Define("serve.steady_samples", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"lines of statistics that are steady"),
 		report.Define("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over many "+
-				"requests; of SGLang's prefill batches all cached tokens over all tokens"),
+			"share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over many requests; for "+
+				"SGLang, all cached tokens of prefill batches over all their tokens"),
 		report.Define("serve.external_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"the same of a KV cache outside of the engine"),
+			"the same for a KV cache outside the engine"),
 		report.Define("serve.preemptions", report.Count, report.Lower, report.Noisy, report.Total, report.Leave,
 			"requests that lost their place in the KV cache and were computed again; only if the log says so"),
 	},

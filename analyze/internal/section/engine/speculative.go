@@ -14,8 +14,7 @@ var Speculative = kit.Section{
 	ID: "speculative", Title: "Speculative decoding", Evidence: []file.Kind{file.ServerLog},
 	Derivation: "vLLM's lines of speculative decoding count tokens since the line before: accepted over drafted " +
 		"tokens is the acceptance rate over all of them, and one plus accepted tokens per draft the acceptance " +
-		"length. SGLang states both for each line of a decode batch, rounded; of these the mean over steady " +
-		"lines is taken.",
+		"length. SGLang states both for each line of a decode batch, rounded; for these the mean over steady lines is used.",
 	Findings: []kit.FindingDef{
 		{ID: "spec_low_acceptance", Title: "Most drafted tokens are thrown away"},
 	},
@@ -29,7 +28,7 @@ var Speculative = kit.Section{
 		report.Define("serve.spec_drafted_tokens", report.Count, report.None, report.Noisy, report.Total, report.Leave,
 			"tokens that were drafted"),
 		report.Define("serve.spec_position_rate", report.Ratio, report.Higher, report.Noisy, report.Level, report.Leave,
-			"share of drafts of which the token at this position was accepted, weighted by drafted tokens").
+			"share of drafts whose token at this position was accepted, weighted by drafted tokens").
 			By("position"),
 	},
 	Tables: []report.Table{
@@ -97,8 +96,7 @@ func speculative(in *kit.Input, out *kit.Output) {
 		}
 		v := rates[p] / weights[p]
 		out.Float("serve.spec_position_rate", kit.Labels("position", strconv.Itoa(p)), v)
-		t.Row(
-			kit.Int("position", int64(p)), kit.Float("rate", v))
+		t.Row(kit.Int("position", int64(p)), kit.Float("rate", v))
 		bars.Labels, bars.Values = append(bars.Labels, strconv.Itoa(p)), append(bars.Values, v)
 	}
 	t.Add()

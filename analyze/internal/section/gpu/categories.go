@@ -32,7 +32,7 @@ var Categories = kit.Section{
 			"sum of durations of kernels whose names do not say what they do: categories other and triton"),
 		report.Define("kernel.hinted_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
 			"sum of durations of kernels whose category only a word hints at that other kernels have too (gate, score, "+
-				"input): no finding stands on it"),
+				"input): no finding relies on it"),
 	},
 	Tables: []report.Table{
 		{ID: "categories", Title: "Time by category", File: "categories.csv",
@@ -107,7 +107,8 @@ func categories(in *kit.Input, out *kit.Output) {
 	chart.Series = []report.Series{series}
 	out.Chart(chart)
 	out.Coverage(stat.Ratio(all-unclear, all))
-	out.Note("Coverage is the share of the time whose category the kernel name tells: all but other, triton (compiled by Triton, purpose unknown) and what CUDA graphs hide.")
+	out.Note("Coverage is the share of the time whose category follows from the kernel name: all but other, triton " +
+		"(compiled by Triton, purpose unknown) and kernels hidden in CUDA graphs.")
 	var hinted, launches int64
 	for _, e := range times.Names {
 		if in.Kinds[e.Key].Weak {
@@ -174,8 +175,7 @@ func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.In
 		}
 	}
 	slices.SortFunc(list, func(a, b kernelGroup) int {
-		return cmp.Or(cmp.Compare(b.total, a.total),
-			cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))
 	})
 	return list
 }

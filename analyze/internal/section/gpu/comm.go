@@ -18,8 +18,8 @@ var Comm = kit.Section{
 	ID: "comm", Group: report.GroupMemory, Steady: true, Title: "Communication",
 	Needs: []trace.Role{trace.RoleKernel},
 	Derivation: "Kernels whose name says they communicate (NCCL, custom all-reduce, expert dispatch, …) and that " +
-		"start in the window, by collective. Communication is exposed while no compute runs on its device; where " +
-		"several communication kernels run at once, the time belongs to the one that started first, so that " +
+		"start in the window, by collective. Communication is exposed while no compute runs on its device; if several " +
+		"communication kernels run at once, the time belongs to the one that started first, so that " +
 		"collectives sum to gpu.exposed_comm_time.",
 	Findings: []kit.FindingDef{
 		{ID: "comm_skew", Title: "Devices wait in collectives for a slower one"},
@@ -37,8 +37,8 @@ var Comm = kit.Section{
 		report.Define("comm.hidden_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Device,
 			"share of the time in which a communication kernel ran that compute hides").By("device"),
 		report.Define("comm.wait_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
-			"time the device's collective kernels ran before the last device had joined them; only where the "+
-				"collectives of all devices can be paired").By("device"),
+			"time the device's collective kernels ran before the last device had joined them; only if the collectives of all "+
+				"devices can be paired").By("device"),
 		report.Define("unit.comm_slowdown", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"how much longer kernels of a unit of the main kind take with communication beside them than the median of "+
 				"the same launches without it, mean; only of kernels that run both ways"),
@@ -48,8 +48,8 @@ var Comm = kit.Section{
 			"message sizes that NCCL's ranges state, added up over the calls that launched communication kernels; a "+
 				"message is what one rank sends, as NCCL counts it").By("", "collective"),
 		report.Define("comm.algorithm_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
-			"bytes of the collectives over the time of their kernels, waiting for other ranks included; of an "+
-				"all-gather or reduce-scatter the bytes of all ranks; size is the largest power of two up to the "+
+			"bytes of the collectives over the time of their kernels, waiting for other ranks included; for an all-gather or "+
+				"reduce-scatter, the bytes of all ranks; size is the largest power of two up to the "+
 				"size of the message").By("collective", "collective,size"),
 		report.Define("comm.bus_bandwidth", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Leave,
 			"the same as what each link carries, as nccl-tests count it: an all-reduce times 2(n-1)/n, an all-gather "+

@@ -71,9 +71,9 @@ func messageVolume(collective string, bytes, n int64) (moved, carried float64, k
 func commMessages(in *kit.Input, out *kit.Output) {
 	calls := newMessageCalls(in.Trace.NCCL)
 	if len(calls.of) == 0 {
-		out.Note("How large messages are is not in this export, so bandwidth is unknown: NCCL 2.18 and later states it " +
+		out.Note("This export lacks the size of messages, so bandwidth is unknown: NCCL 2.18 and later states it " +
 			"in the payloads of its NVTX ranges (nsys profile --trace cuda,nvtx), which nsys export writes with " +
-			"--include-blobs=true, where its help lists that.")
+			"--include-blobs=true, if its help lists that option.")
 		return
 	}
 	uses := map[commSize]*traffic{}
@@ -112,7 +112,7 @@ func commMessages(in *kit.Input, out *kit.Output) {
 	}
 	if joined < kernels {
 		out.Note(fmt.Sprintf("%d of %d communication kernels have no message size: they were launched in a group of "+
-			"calls, by a CUDA graph or by another library, and take no part in bandwidth.", kernels-joined, kernels))
+			"calls, by a CUDA graph or by another library, and bandwidth leaves them out.", kernels-joined, kernels))
 	}
 	messageMetrics(out, uses)
 	messageTable(in, out, uses)

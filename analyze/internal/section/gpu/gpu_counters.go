@@ -30,8 +30,8 @@ var Counters = kit.Section{
 			"share of the device's memory bandwidth that was used within these units: counters of DRAM reads and "+
 				"writes together").By("", "phase"),
 		report.Define("kernel.counter", report.Ratio, report.None, report.Noisy, report.Level, report.Leave,
-			"mean of a counter while the kernel ran, weighted with time: of kernels shorter than a sample also their "+
-				"neighbours'").By("counter,kernel"),
+			"mean of a counter while the kernel ran, weighted with time; for kernels shorter than a sample, "+
+				"neighbours count too").By("counter,kernel"),
 		report.Define("gpu.clock", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Device,
 			"frequency of a clock of the device while it worked, Hz: mean weighted with time").By("clock,device"),
 		report.Define("gpu.clock_low", report.PerSecond, report.Higher, report.Noisy, report.Level, report.Device,
@@ -208,7 +208,7 @@ func share(v *float64) *float64 {
 func counters(in *kit.Input, out *kit.Output) {
 	list := gatherCounters(in)
 	if len(list) == 0 {
-		out.Status(report.NotApplicable, "the capture's counters are none of those that explain reads")
+		out.Status(report.NotApplicable, "explain reads none of the capture's counters")
 		return
 	}
 	c := &counted{in: in, out: out, list: list}

@@ -13,11 +13,11 @@ import (
 var Memory = kit.Section{
 	ID: "gpu_memory", Group: report.GroupMemory, Title: "GPU memory",
 	Derivation: "Allocations and frees that the driver reports, from the start of the capture to the end of the window. " +
-		"Allocations before the capture are not known: a free of one counts apart and changes nothing. A " +
-		"caching allocator asks the driver for large pieces, so that this is what it holds, not what tensors use.",
+		"Allocations before the capture are not known: a free of one is counted separately and changes nothing. A caching " +
+		"allocator asks the driver for large pieces, so this is the memory that it holds, not the memory that tensors use.",
 	Metrics: []report.MetricDef{
 		report.Define("gpu_memory.peak", report.Bytes, report.Lower, report.Noisy, report.Level, report.Device,
-			"most device memory held at a time, of what the capture saw allocated").By("device"),
+			"most device memory held at once, of the allocations that the capture saw").By("device"),
 		report.Define("gpu_memory.growth", report.Bytes, report.Lower, report.Noisy, report.Total, report.Device,
 			"device memory allocated in the window less what was freed in it").By("device"),
 		report.Define("gpu_memory.allocations", report.Count, report.Lower, report.Noisy, report.Total, report.Device,

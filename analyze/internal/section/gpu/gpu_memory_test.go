@@ -47,8 +47,8 @@ func TestGPUMemory(t *testing.T) {
 		sectiontest.Metric(t, r, want, id, "device", "0")
 	}
 	rows := sectiontest.FindTable(t, r, "gpu_memory", "allocations").Rows
-	if len(rows) != 4 || rows[0][2] != report.S("pinned") || rows[1][3] != report.I(1000) || rows[1][5] != report.I(400*us) ||
-		rows[2][5] != report.Null || rows[3][6] != report.S("yes") {
+	if len(rows) != 4 || !rows[0][2].Equal(report.S("pinned")) || !rows[1][3].Equal(report.I(1000)) || !rows[1][5].Equal(report.I(400*us)) ||
+		!rows[2][5].IsNull() || !rows[3][6].Equal(report.S("yes")) {
 		t.Errorf("%v", rows)
 	}
 }

@@ -351,8 +351,8 @@ func TestShortGapsAreTold(t *testing.T) {
 		kernels, gap int64
 		want         string
 	}{
-		{100, 1, "GPU idle 20.0 %, of it 20.0 % behind launched work, most of it in short gaps before queued kernels, 1 µs on average, launched inside `forward`"},
-		{1, 100, "GPU idle 20.0 %, of it 20.0 % behind launched work, and what it waits for is not resolved, launched inside `forward`"},
+		{100, 1, "GPU idle 20.0 %: 20.0 % behind launched work, most of it in short gaps before queued kernels, 1 µs on average, launched inside `forward`"},
+		{1, 100, "GPU idle 20.0 %: 20.0 % behind launched work, and what it waits for is not resolved, launched inside `forward`"},
 	} {
 		b := tracetest.New()
 		th := b.Process(1, "p").Thread(1, "")
@@ -412,8 +412,8 @@ func TestOneWaitIsNamed(t *testing.T) {
 		waits []int64
 		want  string
 	}{
-		{[]int64{200, 5000, 200, 200, 200, 200}, "GPU idle 60.0 %, of it 60.0 % behind launched work, most of it one wait of 5 ms before `k2`, and what that waits for is not resolved"},
-		{[]int64{1000, 1000, 1000, 1000, 1000, 1000}, "GPU idle 60.0 %, of it 60.0 % behind launched work, and what it waits for is not resolved"},
+		{[]int64{200, 5000, 200, 200, 200, 200}, "GPU idle 60.0 %: 60.0 % behind launched work, most of it one wait of 5 ms before `k2`, and what that waits for is not resolved"},
+		{[]int64{1000, 1000, 1000, 1000, 1000, 1000}, "GPU idle 60.0 %: 60.0 % behind launched work, and what it waits for is not resolved"},
 	} {
 		b := tracetest.New()
 		th := b.Process(1, "p").Thread(1, "")

@@ -16,7 +16,7 @@ import (
 var Graphs = kit.Section{
 	ID: "graphs", Group: report.GroupTime, Steady: true, Title: "CUDA graphs",
 	Derivation: "GPU work that ran inside CUDA graphs: kernels that are a graph's node or were launched by a " +
-		"graph launch call, and whole graphs where they were traced as one. The rows of one launch share its " +
+		"graph launch call, and graphs traced as a whole. The rows of one launch share its " +
 		"correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the " +
 		"window.",
 	Findings: []kit.FindingDef{
@@ -30,14 +30,14 @@ var Graphs = kit.Section{
 		report.Define("graph.launches", report.Count, report.None, report.Exact, report.Total, report.Sum,
 			"graph launch calls"),
 		report.Define("graph.created", report.Count, report.Lower, report.Noisy, report.Total, report.Sum,
-			"executable CUDA graphs made in the window, which a server that is warm makes none of"),
+			"executable CUDA graphs made in the window; a warm server makes none"),
 		report.Define("graph.time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,
 			"GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole"),
 		report.Define("graph.kernels", report.Count, report.None, report.Exact, report.Total, report.Sum,
 			"kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted"),
 		report.Define("graph.unique", report.Count, report.None, report.Exact, report.Level, report.Sum,
-			"distinct CUDA graphs that ran, per process and device: executable graphs where they were traced as a "+
-				"whole, else graphs by id, if the capture has it, and distinct sets of kernels per launch"),
+			"distinct CUDA graphs that ran, per process and device: executable graphs if they were traced as a whole, else "+
+				"graphs by id, if the capture has it, and distinct sets of kernels per launch"),
 		report.Define("graph.kernels_per_launch", report.Count, report.None, report.Exact, report.Event, report.Leave,
 			"mean number of kernels of one graph launch; the summary is over launches").Summarised(),
 	},
@@ -144,7 +144,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 		out.Status(report.Partial, "the window has graph launches but no GPU work of a graph: graph tracing was off or the rows are lost, and coverage is unknown")
 	case len(runs) == 0 && !known && hi > lo:
 		out.Status(report.Unavailable,
-			"this export lacks what tells a graph's kernels from others: graphNodeId, or correlation ids and API calls")
+			"this export lacks the columns that identify a graph's kernels: graphNodeId, or correlation ids and API calls")
 	case len(runs) == 0:
 		out.Status(report.NotApplicable, "no CUDA graph runs in the window")
 	case len(whole) > 0:

@@ -29,7 +29,7 @@ func TestGraphsWhole(t *testing.T) {
 	}
 	row := sectiontest.FindTable(t, r, "graphs", "graphs").Rows[0]
 	for i, want := range []report.Cell{report.I(300), report.I(0), report.I(4), report.I(5), report.Null, report.I(10), report.I(9000 * sectiontest.Us), report.F(900 * sectiontest.Us), report.F(900 * sectiontest.Us), report.I(900 * sectiontest.Us), report.Null, report.Null} {
-		if row[i] != want {
+		if !row[i].Equal(want) {
 			t.Errorf("column %d: %v, want %v", i, row[i], want)
 		}
 	}
@@ -84,7 +84,7 @@ func TestGraphsByNode(t *testing.T) {
 			}
 			// 35 µs from first start to last end, of which kernels 30.
 			for i, want := range map[int]report.Cell{0: report.I(100), 2: report.Null, 5: report.I(3), 6: report.I(105 * sectiontest.Us), 7: report.F(35 * sectiontest.Us), 10: report.I(90 * sectiontest.Us), 11: report.I(3)} {
-				if rows[0][i] != want {
+				if !rows[0][i].Equal(want) {
 					t.Errorf("column %d: %v, want %v", i, rows[0][i], want)
 				}
 			}
@@ -106,7 +106,7 @@ func TestGraphsByNodeWithIDs(t *testing.T) {
 	sectiontest.Metric(t, r, 2, "graph.unique")
 	wantRows := [][2]report.Cell{{report.I(7), report.I(2)}, {report.I(9), report.I(1)}}
 	for i, row := range sectiontest.FindTable(t, r, "graphs", "graphs").Rows {
-		if row[2] != wantRows[i][0] || row[5] != wantRows[i][1] {
+		if !row[2].Equal(wantRows[i][0]) || !row[5].Equal(wantRows[i][1]) {
 			t.Errorf("graph %v with %v launches, want %v", row[2], row[5], wantRows[i])
 		}
 	}

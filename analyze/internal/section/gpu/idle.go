@@ -289,8 +289,7 @@ func (x *deviceIdle) lowUse() float64 {
 func uncovered(gap interval.Interval, set interval.Set) int64 {
 	var longest int64
 	at := gap.Start
-	first, _ := slices.BinarySearchFunc(set, gap.Start, func(i interval.Interval,
-		t int64) int {
+	first, _ := slices.BinarySearchFunc(set, gap.Start, func(i interval.Interval, t int64) int {
 		return cmp.Compare(i.End, t)
 	})
 	for _, o := range set[first:] {

@@ -49,7 +49,7 @@ func TestHostFunctionsHoldTheirStream(t *testing.T) {
 	l.CsvHas(tab, "host_functions.csv", "device_id", "pid", "function", "count", "total_ms", "max_ms")
 	l.Finding("host_functions", sectiontest.Remark)
 	for _, row := range l.Table("overview", "tables").Rows {
-		if row[1] == report.S("not read") {
+		if row[1].Equal(report.S("not read")) {
 			t.Errorf("not read: %v", row)
 		}
 	}

@@ -179,7 +179,7 @@ func kernels(in *kit.Input, out *kit.Output) {
 		}
 		row = append(row, measured.Cells(name)...)
 		if occupancy {
-			row = append(row, kit.Put("occupancy_estimate", config.meanOccupancy()))
+			row = append(row, kit.Put("occupancy_estimate", kit.Cell(stat.Ratio(config.occupancy, 100*config.estimated))))
 		}
 		t.Row(row...)
 	}
@@ -274,12 +274,12 @@ func kernelRefs(in *kit.Input, s *kit.Step, name int) []report.MetricRef {
 
 // fp32Finding names matrix arithmetic in FP32 without tensor cores, if the GPU has them.
 func fp32Finding(in *kit.Input, out *kit.Output, s *kit.Step) {
-	if !hasTensorCores(in, s.Device.ID) {
+	if in.Trace.GPU(s.Device.ID).CapMajor < 7 { // no tensor cores
 		return
 	}
 	arithmetic(in, out, s, "fp32_math", "Matrix arithmetic in FP32, without tensor cores, takes ", kernelname.FP32Math,
 		"Compute in BF16 or FP16 (torch.autocast, dtype=\"bfloat16\"), which this GPU's tensor cores run many times faster; check accuracy.",
-		"Where FP32 must stay, TF32 uses them too from Ampere on: torch.set_float32_matmul_precision(\"high\").")
+		"If FP32 must stay, TF32 uses them too from Ampere on: torch.set_float32_matmul_precision(\"high\").")
 }
 
 // fp64Finding names matrix arithmetic in FP64, if the GPU runs it at a small part of its rate in FP32.
@@ -328,11 +328,6 @@ func graphFinding(out *kit.Output, s *kit.Step) {
 			"Capture again with --cuda-graph-trace=node: the kernels inside say what to make faster.",
 		).Costs(s.Worth(ns), claims...)
 	}
-}
-
-// hasTensorCores reports whether the capture has a GPU of compute capability 7.0 or later.
-func hasTensorCores(in *kit.Input, device int32) bool {
-	return in.Trace.GPU(device).CapMajor >= 7
 }
 
 // slowFP64 reports whether a GPU runs FP64 at 1/32 of the rate of FP32 or less: all of compute capability 6 or later
@@ -424,11 +419,6 @@ type launchConfig struct {
 	grid, block int64 // blocks, and threads of a block, summed over launches
 
 	occupancy, estimated int64 // percent summed over the launches for which it was estimated, and their number
-}
-
-// meanOccupancy is null if it was estimated for no launch.
-func (l *launchConfig) meanOccupancy() report.Cell {
-	return kit.Cell(stat.Ratio(l.occupancy, 100*l.estimated))
 }
 
 // launchConfigs is by kernel name.

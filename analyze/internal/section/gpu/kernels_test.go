@@ -304,7 +304,7 @@ func TestEstimatedOccupancy(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := sectiontest.FindTable(t, sectiontest.AnalyseFile(t, path, analyze.Options{}).Report, "kernels", "kernels")
-	if last := len(table.Columns) - 1; table.Columns[last].ID != "occupancy_estimate" || table.Rows[0][last] != report.F(0.5) {
+	if last := len(table.Columns) - 1; table.Columns[last].ID != "occupancy_estimate" || !table.Rows[0][last].Equal(report.F(0.5)) {
 		t.Errorf("%s is %v", table.Columns[last].ID, table.Rows[0][last])
 	}
 }

@@ -91,8 +91,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		}
 	}
 	slices.SortStableFunc(sums, func(a, b ruleSum) int {
-		return cmp.Or(cmp.Compare(b.call, a.call),
-			cmp.Compare(b.gpu, a.gpu))
+		return cmp.Or(cmp.Compare(b.call, a.call), cmp.Compare(b.gpu, a.gpu))
 	})
 	t := out.Table("copy_rules")
 	for i := range sums {

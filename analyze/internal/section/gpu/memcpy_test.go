@@ -68,7 +68,7 @@ func TestMemcpyTiny(t *testing.T) {
 	if got := strings.Join(names, ","); got != "duration_us,bytes,bandwidth_gbps,direction" { // as profilemate documents it
 		t.Errorf("memcpy_stats.csv begins with %s", got)
 	}
-	if row := stats.Rows[0]; len(stats.Rows) != 2 || row[0] != report.I(40*sectiontest.Us) || row[1] != report.I(4<<20) || row[2] != report.F(104.8576e9) || row[3] != report.S("HtoD") {
+	if row := stats.Rows[0]; len(stats.Rows) != 2 || !row[0].Equal(report.I(40*sectiontest.Us)) || !row[1].Equal(report.I(4<<20)) || !row[2].Equal(report.F(104.8576e9)) || !row[3].Equal(report.S("HtoD")) {
 		t.Errorf("memcpy_stats.csv: %v", stats.Rows)
 	}
 }
@@ -164,11 +164,11 @@ func TestCopyRules(t *testing.T) {
 		}
 	}
 	rules := sectiontest.FindTable(t, r, "memcpy", "copy_rules")
-	if first := rules.Rows[0]; len(rules.Rows) != 7 || first[1] != report.S("cudaMemcpy") || first[2] != report.S("DtoH") || first[5] != report.S("load") || first[7] != report.I(2) || first[8] != report.I(8*sectiontest.Us) {
+	if first := rules.Rows[0]; len(rules.Rows) != 7 || !first[1].Equal(report.S("cudaMemcpy")) || !first[2].Equal(report.S("DtoH")) || !first[5].Equal(report.S("load")) || !first[7].Equal(report.I(2)) || !first[8].Equal(report.I(8*sectiontest.Us)) {
 		t.Errorf("rules: %v, want the two downloads first of seven places", rules.Rows)
 	}
 	calls := sectiontest.FindTable(t, r, "memcpy", "sync_copies").Rows
-	if len(calls) != 5 || calls[0][1] != report.Null || calls[0][4] != report.I(10*sectiontest.Us) {
+	if len(calls) != 5 || !calls[0][1].IsNull() || !calls[0][4].Equal(report.I(10*sectiontest.Us)) {
 		t.Errorf("synchronous calls: %v, want the one without a copy first of five", calls)
 	}
 }

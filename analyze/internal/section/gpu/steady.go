@@ -76,9 +76,7 @@ func steadyTwins() []report.MetricDef {
 	}
 }
 
-func twin(
-	id, unit string, better report.Direction, scale report.Scale, labels ...string,
-) report.MetricDef {
+func twin(id, unit string, better report.Direction, scale report.Scale, labels ...string) report.MetricDef {
 	return report.MetricDef{ID: "steady." + id, Unit: unit, Better: better, Assume: report.Noisy, Scale: scale, Merge: report.Leave,
 		Labels: labels, Meaning: id + " of the steady part; only if a finding quotes it"}
 }

@@ -233,9 +233,7 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 	}
 	t := out.Table("launch_errors")
 	for n, f := range failures.Keys {
-		t.Row(
-			kit.Text("api_name", api.Names[f.name].Name), kit.Int("code", int64(f.code)),
-			kit.Int("count", counts[n]))
+		t.Row(kit.Text("api_name", api.Names[f.name].Name), kit.Int("code", int64(f.code)), kit.Int("count", counts[n]))
 	}
 	t.Cut(in.Options.Top, "count").Add()
 	out.Find("launch_errors", []report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},

@@ -99,7 +99,7 @@ func TestLaunchErrors(t *testing.T) {
 	if f := sectiontest.FindingOf(r, "launch_errors"); f == nil || f.Severity != report.High {
 		t.Errorf("launch_errors: %+v", f)
 	}
-	if rows := sectiontest.FindTable(t, r, "launches", "launch_errors").Rows; len(rows) != 1 || rows[0][1] != report.I(701) || rows[0][2] != report.I(3) {
+	if rows := sectiontest.FindTable(t, r, "launches", "launch_errors").Rows; len(rows) != 1 || !rows[0][1].Equal(report.I(701)) || !rows[0][2].Equal(report.I(3)) {
 		t.Errorf("failed launches: %v, want 3 of error 701", rows)
 	}
 }

@@ -143,7 +143,7 @@ func attributesKernels(in *kit.Input) (ok bool, reason string) {
 	case !kernels && t.Graphs.Len() == 0:
 		return false, in.Lack(trace.RoleKernel)
 	case !in.Has(trace.RoleAPI):
-		return false, in.Lack(trace.RoleAPI) + ", so that it is unknown what launched the kernels"
+		return false, in.Lack(trace.RoleAPI) + ", so it is unknown which calls launched the kernels"
 	case !t.Has.RangeThread || !t.Has.APIThread:
 		return false, "the export does not say which thread a range or an API call belongs to (column globalTid)"
 	case !t.Has.APICorrelation || kernels && !t.Has.KernelCorrelation:
@@ -282,8 +282,7 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 		}
 	}
 	slices.SortFunc(list, func(a, b rangeTotal) int {
-		return cmp.Or(cmp.Compare(a.text, b.text),
-			cmp.Compare(a.proc, b.proc))
+		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc))
 	})
 	return list
 }

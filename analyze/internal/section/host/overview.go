@@ -99,8 +99,7 @@ func captureTable(in *kit.Input, out *kit.Output) {
 	table := out.Table("capture")
 	add := func(setting, value string) {
 		if value != "" {
-			table.Row(
-				kit.Text("setting", setting), kit.Text("value", value))
+			table.Row(kit.Text("setting", setting), kit.Text("value", value))
 		}
 	}
 	add("File", t.File.Name)

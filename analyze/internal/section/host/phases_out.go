@@ -180,8 +180,7 @@ func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
 func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 	wall := x.wallTotal(list)
 	fromRanges := func(rows int64) {
-		out.From(trace.RoleNVTX, int(rows), "start", "end", "text", "textId",
-			"globalTid")
+		out.From(trace.RoleNVTX, int(rows), "start", "end", "text", "textId", "globalTid")
 	}
 	for n := range list {
 		if n >= maxPhaseMetrics {

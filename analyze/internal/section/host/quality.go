@@ -14,17 +14,16 @@ import (
 )
 
 var Quality = kit.Section{
-	ID: "quality", Group: report.GroupCapture, Title: "Capture quality",
+	ID: "quality", Group: report.GroupCapture, Title: "Capture quality", Long: true,
 	Derivation: "Checks whether the capture is complete, whether rows, times and pids are plausible, and whether the " +
 		"window shows the steady state. Each check says what it counted, or why it could not be made.",
 	Findings: []kit.FindingDef{{ID: "host_place", Title: "No kernel was captured, and one place holds much of the host's time"}},
 	Metrics: []report.MetricDef{
 		report.Define("capture.place_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Leave,
-			"of a capture without kernels, the time that one thread was inside this range or this CUDA call, where that "+
-				"is 30 % of capture.host_time or more").By("range", "api"),
+			"in a capture without kernels, time of one thread inside this range or CUDA call, if it is 30 % of "+
+				"capture.host_time or more").By("range", "api"),
 		report.Define("capture.host_time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Leave,
-			"of a capture without kernels, the time from the first to the last of its ranges, or of its CUDA calls where "+
-				"no range is named"),
+			"in a capture without kernels, time from the first to the last of its ranges, or of its CUDA calls if no range is named"),
 		report.Define("quality.unjoined_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.RatioOf("", "kernel.count"),
 			"share of the window's kernels whose launch call is not in the capture"),
 		report.Define("quality.lost_kernels", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
@@ -33,8 +32,8 @@ var Quality = kit.Section{
 		report.Define("quality.hidden_graph_launches", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
 			"share of the launches of CUDA graphs that have no GPU time under them: no kernel, copy, memset or graph trace"),
 		report.Define("quality.incomplete_units", report.Ratio, report.Lower, report.Noisy, report.Level, report.Max,
-			"share of the units of work of which events are missing: launches without their kernel, copy or graph "+
-				"between others that have theirs, kernels without their launch call behind others that have it"),
+			"share of the units of work with missing events: launches without their kernel, copy or graph among others that "+
+				"have theirs, kernels without their launch call after others that have it"),
 		report.Define("quality.skipped_rows", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
 			"rows left out of every sum: NULL times, end before start, or times that no capture can hold (days away "+
 				"from the other rows)"),
@@ -236,7 +235,7 @@ var doubted = []struct{ code, what string }{
 // messages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive it:
 // only missing events are evidence of loss.
 func (c *checks) messages(lossy bool) {
-	const check = "nsys has no doubts"
+	const check = "nsys reports no problem"
 	list := c.in.Trace.Diagnostics
 	if len(list) == 0 {
 		c.unchecked(check, "no messages of nsys in the export")
@@ -299,11 +298,14 @@ func (c *checks) cutTrace() {
 		return
 	case !has.KernelCorrelation || !has.APICorrelation:
 		c.failed(check, measured{}, "no_correlation",
-			"The export has no correlationId: kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
+			"The export has no correlationId: kernels cannot be joined to the calls that launched them, so idle causes and "+
+				"NVTX attribution are unknown.")
 		return
 	case !has.KernelPID:
 		c.failed(check, measured{}, "no_process_column",
-			"The export does not say which process a kernel belongs to (no globalPid in "+in.Table(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
+			"The export does not say which process a kernel belongs to (no "+
+				"globalPid in "+in.Table(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so "+
+				"idle causes and NVTX attribution are unknown.")
 		return
 	}
 	var missing int64
@@ -329,7 +331,8 @@ func (c *checks) skippedRows() {
 		c.out.Warn("coarse_times", "Times are whole multiples of "+formatCount(m.Resolution)+" ns: a single duration may be off by as much.")
 	}
 	if m := &c.in.Trace.Meta; m.Loose > 0 {
-		c.out.Warn("loose_json", formatCount(m.Loose)+" places of the file are no JSON or state a key twice: NaN counts as unknown, and the last of two counts.")
+		c.out.Warn("loose_json", formatCount(m.Loose)+" places of the file are not valid JSON or repeat a key: NaN counts "+
+			"as unknown, and the last value of a repeated key counts.")
 	}
 	tables := c.in.Trace.Tables
 	if len(tables) == 0 {
@@ -352,14 +355,14 @@ func (c *checks) skippedRows() {
 	c.row(check, "warning", counted(skipped, stat.Ratio(skipped, rows)))
 	for _, t := range tables {
 		if t.Skipped > 0 {
-			c.out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, end before they start, or lie days away from the rest of the capture. They enter no sum.")
+			c.out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, end before they start, or lie days away from the rest of the capture. No sum includes them.")
 		}
 	}
 }
 
 // oddCopies counts copies and memsets with values that no hardware can reach.
 func (c *checks) oddCopies() {
-	const check = "copies have sizes, kinds and rates that can be"
+	const check = "copies have plausible sizes, kinds and rates"
 	var odd, rows int64
 	for _, t := range c.in.Trace.Tables {
 		if t.Role == trace.RoleMemcpy || t.Role == trace.RoleMemset {
@@ -372,5 +375,7 @@ func (c *checks) oddCopies() {
 		return
 	}
 	c.that(odd > 0, check, counted(odd, stat.Ratio(odd, rows)), "impossible_copies",
-		formatCount(odd)+" of "+formatCount(rows)+" copies and memsets have values that cannot be: a size below 0 or above 4 TiB (it counts as 0 bytes), a kind that explain does not know, or more bytes than any link or memory moves in their time. Bytes and throughput of copies are wrong by as much.")
+		formatCount(odd)+" of "+formatCount(rows)+" copies and memsets have impossible values: a size below 0 or above 4 "+
+			"TiB (it counts as 0 bytes), a kind that explain does not know, or more bytes than any link or memory moves in "+
+			"their time. Bytes and throughput of copies are wrong by as much.")
 }

@@ -40,7 +40,8 @@ func (c *checks) timeUnit() {
 		mean := float64(in.KernelStats().All.Total) / float64(hi-lo)
 		if mean < shortestMean || mean > longestMeanNs {
 			c.failed(check, measured{}, "time_unit",
-				"A kernel takes "+formatTime(int64(mean))+" on average, which no GPU does: the times of this file may not be in nanoseconds. All times in this report assume that they are.")
+				"A kernel takes "+formatTime(int64(mean))+" on average, which is not plausible: the times of this file may not "+
+					"be in nanoseconds. All times in this report assume that they are.")
 			return
 		}
 	}
@@ -88,7 +89,9 @@ func (c *checks) pids() {
 		warn("pid_zero", formatRatio(zeros)+" of the kernels belong to pid 0: the export does not know their process, and numbers by process are incomplete.")
 	}
 	if larges >= pidShareWarn {
-		warn("pid_large", formatRatio(larges)+" of the kernels belong to pids above "+formatCount(largePid)+", which no system gives out by default: the process column may hold something else.")
+		warn("pid_large", formatRatio(larges)+" of the kernels belong to "+
+			"pids above "+formatCount(largePid)+", which no system assigns by default: the process column may hold "+
+			"something else.")
 	} else if large > 0 {
 		warn("pid_large", "Some kernels ("+formatRatio(larges)+") belong to pids above "+formatCount(largePid)+": the process column may hold something else.")
 	}

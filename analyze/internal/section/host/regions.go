@@ -396,8 +396,7 @@ func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(b.time, a.time),
-			cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name))
 	})
 	for _, e := range list[:min(len(list), maxRegionKernels)] {
 		t.Row(

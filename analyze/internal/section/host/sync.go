@@ -251,7 +251,8 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 	case step.Share(step.SyncIdle()) >= syncIdleWindow:
 		advice[0] = "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one." + in.AsyncScheduling()
 	case busy != nil && *busy < syncGPUWait:
-		advice[0] = "A good part of the wait passes with no GPU work of the process running: it waits for another rank or for work that has not started, or pays for the call itself."
+		advice[0] = "For much of the wait, no GPU work of the process runs: it waits for another rank or for work that " +
+			"has not started, or pays for the call itself."
 	}
 	advice = append(advice, "The table by NVTX range says where the calls are made: read results one step later, through an event.")
 	title := "The host waits in blocking synchronisation calls"
@@ -261,6 +262,5 @@ func syncFindings(in *kit.Input, out *kit.Output, b *blockedTimes) {
 			title = "The host waits in " + kit.Quoted(site) + ", and the GPU runs dry"
 		}
 	}
-	out.FindAs("sync", title, evidence, advice...).At(site).
-		OfIdle(step, step.SyncIdle(), barrierIdle...)
+	out.FindAs("sync", title, evidence, advice...).At(site).OfIdle(step, step.SyncIdle(), barrierIdle...)
 }

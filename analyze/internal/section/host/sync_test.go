@@ -32,7 +32,7 @@ func TestSyncTiny(t *testing.T) {
 	row := sectiontest.FindTable(t, r, "sync", "sync").Rows[0]
 	for i, want := range []report.Cell{report.S("cudaStreamSynchronize"), report.I(2), report.I(289 * sectiontest.Us), report.F(144.5 * sectiontest.Us), report.F(144.5 * sectiontest.Us), report.F((74 + 0.9*141) * sectiontest.Us),
 		report.I(74 * sectiontest.Us), report.I(215 * sectiontest.Us), report.F(0.289), report.F(239.0 / 289)} {
-		if row[i] != want {
+		if !row[i].Equal(want) {
 			t.Errorf("column %d of the table: %v, want %v", i, row[i], want)
 		}
 	}
@@ -90,10 +90,10 @@ func TestSyncOwnWork(t *testing.T) {
 	sectiontest.Metric(t, r, 20*sectiontest.Us, "sync.total_time", "pid", "300")
 	sectiontest.Metric(t, r, 0.25, "sync.share", "pid", "300") // of one thread: 10 of 40
 	sectiontest.Metric(t, r, 0.5, "sync.gpu_busy_ratio", "pid", "300")
-	if rows := sectiontest.FindTable(t, r, "sync", "sync_threads").Rows; len(rows) != 2 || rows[1][1] != report.I(301) {
+	if rows := sectiontest.FindTable(t, r, "sync", "sync_threads").Rows; len(rows) != 2 || !rows[1][1].Equal(report.I(301)) {
 		t.Errorf("threads: %v", rows)
 	}
-	if row := sectiontest.FindTable(t, r, "sync", "sync").Rows[0]; row[8] != report.F(0.25) {
+	if row := sectiontest.FindTable(t, r, "sync", "sync").Rows[0]; !row[8].Equal(report.F(0.25)) {
 		t.Errorf("share of the window of two threads at once: %v, want 0.25", row[8])
 	}
 	// Without processes on the kernels, all work counts: device 0 is busy all the time.
@@ -162,7 +162,7 @@ func TestSyncIsTheIdle(t *testing.T) {
 		t.Fatalf("places: %v, want one", rows)
 	}
 	for i, want := range []report.Cell{report.S("aten::copy_"), report.S("aten::item < decode"), report.S("decode"), report.S("cudaStreamSynchronize"), report.I(3), report.I(3 * 2980 * sectiontest.Us)} {
-		if rows[0][i] != want {
+		if !rows[0][i].Equal(want) {
 			t.Errorf("column %d: %v, want %v", i, rows[0][i], want)
 		}
 	}

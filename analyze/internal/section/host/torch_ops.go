@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
@@ -168,7 +169,7 @@ func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
 			names.of[i] = -1
 			continue
 		}
-		ok = ok || kernelname.IsATen(op)
+		ok = ok || strings.HasPrefix(op, "aten::")
 		at, known := index[op]
 		if !known {
 			at = int32(len(names.texts))

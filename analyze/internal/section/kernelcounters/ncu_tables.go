@@ -135,8 +135,7 @@ func (s *ncuRun) details() {
 			kit.Maybe("theoretical_occupancy_pct", k.Get(ncu.OccupancyPossible)),
 			kit.Put("classification", text(k.Classification())),
 			kit.Maybe("roofline_ai_flops_per_byte", k.Intensity), kit.Maybe("roofline_flops_per_s", k.FlopRate))
-		classes.Row(
-			kit.Put("kernel_id", text(k.ID)), kit.Put("classification", text(k.Classification())))
+		classes.Row(kit.Put("kernel_id", text(k.ID)), kit.Put("classification", text(k.Classification())))
 	}
 	bandwidth.Attach()
 	metrics.Attach()

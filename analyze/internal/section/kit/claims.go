@@ -30,7 +30,7 @@ func dedupeLatencies(r *report.Report) {
 	for i := range r.Sections {
 		if s := &r.Sections[i]; s.ID == "load" && len(again) > 0 {
 			s.Notes = append(s.Notes, "The server states "+strings.Join(again,
-				", ")+" as well. The metrics of this report are the client's, from here.")
+				", ")+" too. This report uses the client's.")
 		}
 	}
 }

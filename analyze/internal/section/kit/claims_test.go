@@ -21,7 +21,7 @@ func TestDedupeLatencies(t *testing.T) {
 	if len(r.Metrics) != 4 || *r.Metrics[0].Value != client || r.Metrics[1].Labels["engine"] != "0" {
 		t.Errorf("%+v", r.Metrics)
 	}
-	if notes := r.Sections[0].Notes; len(notes) != 1 || !strings.Contains(notes[0], "The server states serve.ttft as well") || r.Sections[1].Notes != nil {
+	if notes := r.Sections[0].Notes; len(notes) != 1 || !strings.Contains(notes[0], "The server states serve.ttft too") || r.Sections[1].Notes != nil {
 		t.Errorf("%+v", r.Sections)
 	}
 }

@@ -20,7 +20,7 @@ func (in *Input) Graph() *stepgraph.Graph {
 // UnitGraph is the graph of dependencies in the whole capture, from which the units of work are cut.
 func (in *Input) UnitGraph() *stepgraph.Graph { return in.graphOf(in.Units.Timeline) }
 
-// GraphAhead builds UnitGraph on the timeline that units will be cut from, while the units are being searched. A panic
+// GraphAhead builds UnitGraph on the timeline that units will be cut from, before the units are searched. A panic
 // is raised again in the section that asks for the graph.
 func (in *Input) GraphAhead(units *timeline.Timeline) {
 	quietly(in, func(in *Input) { in.graphOf(units) })

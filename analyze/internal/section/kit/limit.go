@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -46,22 +47,67 @@ func sayGrouped(r *report.Report) {
 // sumsToWhole reports whether a metric is kept for every device and process, because these sum to the whole.
 func sumsToWhole(id string) bool { return id == "kernel.total_time" || id == "kernel.count" }
 
-// leavesOut reports whether a metric belongs to a device without metrics of its own. Such metrics are never held:
-// thousands of devices have hundreds of thousands.
+// leavesOut reports whether a metric belongs to a device or process without metrics of its own. Such metrics are never
+// held: thousands of devices have hundreds of thousands.
 func (in *Input) leavesOut(m *report.Metric) bool {
-	return len(in.left) > 0 && in.left[m.Labels["device"]] && !sumsToWhole(m.ID)
+	for label, left := range in.left {
+		if left[m.Labels[label]] && !sumsToWhole(m.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// leave chooses the devices and processes without metrics of their own, as limitMetrics does.
+func (in *Input) leave() {
+	in.left = map[string]map[string]bool{}
+	if in.Timeline == nil {
+		return
+	}
+	if list := in.Timeline.Devices; len(list) > MaxDeviceMetrics {
+		in.left["device"] = map[string]bool{}
+		for _, d := range list[MaxDeviceMetrics:] {
+			in.left["device"][strconv.Itoa(int(d.ID))] = true
+		}
+	}
+	procs := in.Trace.Procs
+	if len(procs) <= MaxProcMetrics {
+		return
+	}
+	sums := map[int32][2]int64{} // of those that did something: kernel time, ns; launches
+	ran := in.KernelStats()
+	for _, c := range ran.Cells {
+		p := ran.Places[c.B].A
+		sums[p] = [2]int64{sums[p][0] + c.Total, sums[p][1]}
+	}
+	for _, c := range in.CallStats().Cells {
+		p, launches := in.ProcOf(c.B), int64(0)
+		if in.Trace.API.Names[c.A].Launch {
+			launches = c.Count
+		}
+		sums[p] = [2]int64{sums[p][0], sums[p][1] + launches}
+	}
+	delete(sums, trace.None)
+	order := slices.Sorted(maps.Keys(sums))
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(sums[b][0], sums[a][0]), cmp.Compare(sums[b][1], sums[a][1]))
+	})
+	left := map[string]bool{}
+	for i := len(order) - 1; i >= 0; i-- { // of two with one number the first counts
+		if pid := strconv.FormatInt(procs[order[i]].PID, 10); i >= MaxProcMetrics {
+			left[pid] = true
+		} else {
+			delete(left, pid)
+		}
+	}
+	in.left["pid"] = left
 }
 
 // runEach runs the wanted sections, several at a time, and returns their outputs in the order of the list; nil is the
-// output of the others. If a finding quotes a device that is left out, the sections that emit the number run again and
+// output of the others. If a finding quotes a device or process that is left out, the sections that emit the number run again and
 // keep it.
 func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output {
-	if in.Timeline != nil && len(in.Timeline.Devices) > MaxDeviceMetrics {
-		in.left = map[string]bool{}
-		for _, d := range in.Timeline.Devices[MaxDeviceMetrics:] {
-			in.left[strconv.Itoa(int(d.ID))] = true
-		}
-	}
+	in.leave()
 	outs := make([]*Output, len(list))
 	var order []int
 	for _, long := range []bool{true, false} {
@@ -78,21 +124,25 @@ func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output 
 		}
 	})
 	quoted := map[string]bool{}
-	var devices []string
+	var kept []report.Labels
 	for _, out := range outs {
 		if out == nil {
 			continue
 		}
 		for _, f := range out.findings {
 			for _, ref := range f.Evidence {
-				if d := ref.Labels["device"]; in.left[d] {
-					quoted[ref.ID], devices = true, append(devices, d)
+				for label, left := range in.left {
+					if left[ref.Labels[label]] {
+						quoted[ref.ID], kept = true, append(kept, ref.Labels)
+					}
 				}
 			}
 		}
 	}
-	for _, d := range devices {
-		delete(in.left, d)
+	for _, l := range kept {
+		for label, left := range in.left {
+			delete(left, l[label])
+		}
 	}
 	parallel.Each(len(list), func(i int) {
 		if outs[i] != nil && slices.ContainsFunc(list[i].Metrics, func(d report.MetricDef) bool { return quoted[d.ID] }) {
@@ -104,7 +154,7 @@ func (in *Input) runEach(list []*Section, wanted func(*Section) bool) []*Output 
 
 // limitMetrics leaves out metrics of single devices and processes beyond the limits. It keeps the devices with the
 // lowest numbers, the processes with most kernel time, then most launches, and the subjects of findings.
-func limitMetrics(r *report.Report) {
+func limitMetrics(r *report.Report, left map[string]map[string]bool) {
 	for _, limit := range []struct {
 		label, kept string
 		n           int
@@ -132,7 +182,13 @@ func limitMetrics(r *report.Report) {
 				limit.value(&r.Metrics[i], &values[k])
 			}
 		}
-		if len(of.Keys) <= limit.n {
+		all := len(of.Keys)
+		for v := range left[limit.label] {
+			if _, ok := of.index[v]; !ok {
+				all++
+			}
+		}
+		if all <= limit.n {
 			continue
 		}
 		order := make([]int32, len(of.Keys))
@@ -146,7 +202,7 @@ func limitMetrics(r *report.Report) {
 			groupMetrics(r, limit.label, of, order[MaxDevices:])
 		}
 		keep := make(map[string]bool, limit.n)
-		for _, k := range order[:limit.n] {
+		for _, k := range order[:min(limit.n, len(order))] {
 			keep[of.Keys[k]] = true
 		}
 		cited := func(evidence []report.MetricRef) {
@@ -166,7 +222,7 @@ func limitMetrics(r *report.Report) {
 		})
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "overview",
 			Text: fmt.Sprintf("The capture has %d different values of %s. Only the %d %s have metrics of their own; metrics without this label count all of them.",
-				len(of.Keys), limit.label, limit.n, limit.kept)})
+				all, limit.label, limit.n, limit.kept)})
 	}
 }
 

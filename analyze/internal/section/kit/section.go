@@ -98,8 +98,8 @@ type Input struct {
 	shared shared
 	// gaps make the visitors of sections, including those of the inputs beside.
 	gaps    []func() []*timeline.Visitor
-	besides *Input          // the input whose visitors go together with those of this one
-	left    map[string]bool // devices without metrics of their own; nil if all have some
+	besides *Input                     // the input whose visitors go together with those of this one
+	left    map[string]map[string]bool // by label: devices and processes without metrics of their own
 }
 
 // applies reports whether the section has a place in the report: evidence that was not given is not missed.
@@ -266,7 +266,7 @@ func (x *Outputs) Into(r *report.Report) (attachments []report.Table) {
 	dedupeLatencies(r)
 	x.in.ceilings(list)
 	r.Findings, r.Remarks = rankFindings(x.in.Step(), list)
-	limitMetrics(r)
+	limitMetrics(r, x.in.left)
 	sayGrouped(r)
 	rankWarnings(r.Warnings)
 	adviseOnce(r.Findings)

@@ -55,13 +55,16 @@ func Begin(sections []*Section, in *Input) {
 	}
 }
 
-// early computes before the sections run the shared values that take long: side by side, the longest first. A panic is
-// raised again for the sections that ask for the value.
+// early computes before the sections run the shared values that take long, side by side: those that need the gaps come
+// last, so that nobody waits while the devices are visited. A panic is raised again for the sections that ask for the
+// value.
 func (in *Input) early(list []*Section) {
 	together := []func(){func() { quietly(in, (*Input).visitTogether) }}
-	for _, s := range list {
-		if f := s.Early; f != nil {
-			together = append(together, func() { quietly(in, f) })
+	for _, gaps := range []bool{false, true} {
+		for _, s := range list {
+			if f := s.Early; f != nil && (s.Gaps != nil) == gaps {
+				together = append(together, func() { quietly(in, f) })
+			}
 		}
 	}
 	parallel.Do(together...)

@@ -249,7 +249,7 @@ func (x *IdleSite) Title(in *Input) string {
 	calls := Quoted(x.Calls...)
 	switch x.Cause {
 	case timeline.CauseDependency:
-		return strings.TrimSuffix(text, ": ") + ", of it " + unit.Percent(s.Share(x.Time)) + s.BehindLaunch(in)
+		return text + unit.Percent(s.Share(x.Time)) + s.BehindLaunch(in)
 	case timeline.CauseUnknown:
 		return text + "the capture does not say why"
 	case timeline.CauseSync:
@@ -406,16 +406,18 @@ func (x *IdleSite) Advice(in *Input) []string {
 		case OSDisk:
 			return []string{"The thread reads or writes files: read them ahead in large blocks, on a thread that does not launch, or keep the data in memory.", where}
 		case OSSleep:
-			return []string{"The thread sleeps: wait on what it waits for (an event, a condition) instead of asking again after a while.", where}
+			return []string{"The thread sleeps: wait on the event or condition itself instead of polling.", where}
 		}
 		return []string{"The thread waits for another thread, a file or a sleep: have the result ready before the step asks for it, or hand the work to a thread that does not launch.", where}
 	case timeline.HostAPI:
 		return []string{"Calls that load modules, allocate, pin or query belong before the steps: warm up, load eagerly (CUDA_MODULE_LOADING=EAGER), keep memory in a pool.", where}
 	case timeline.HostProfiler:
-		return []string{"This time is gone without the profiler: trace fewer kinds of events, CUDA graphs as a whole, no stacks."}
+		return []string{"This time disappears without the profiler: trace fewer kinds of events, CUDA graphs as a " +
+			"whole, no stacks."}
 	case timeline.HostNotScheduled:
 		if !in.Has(trace.RoleOS) {
-			return []string{"Asleep or without a CPU: calls of the operating system (--trace=…,osrt) say in what it sleeps.", where}
+			return []string{"The thread sleeps or has no CPU: calls of the operating system (--trace=…,osrt) show " +
+				"where it sleeps.", where}
 		}
 		return []string{"More threads want to run than there are CPUs: give the process more (its container's limit, taskset), or see who had the CPU in the host section.", where}
 	}

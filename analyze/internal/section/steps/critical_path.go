@@ -37,15 +37,14 @@ var CriticalPath = kit.Section{
 				"host, unknown (median; the summary is over the kept units that another one follows, whose means sum "+
 				"to their mean time)").Summarised().By("part"),
 		report.Define("unit.replay_error", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
-			"how far the time of a unit is off when it is replayed with typical latencies in place of those "+
-				"measured: what the graph does not explain (median; the summary is over the kept units, 512 at most)").
+			"error of a unit's time when it is replayed with typical instead of measured latencies: the part that the graph "+
+				"does not explain (median; the summary is over the kept units, 512 at most)").
 			Summarised(),
 		report.Define("path.event_waits", report.Count, report.None, report.Exact, report.Total, report.Sum,
 			"waits of streams for events: recorded (a row says into which stream), by_order (of the calls of the "+
 				"thread), unrecorded (nothing says), contradicted (by the times)").By("found"),
 		report.Define("path.inferred", report.Count, report.None, report.Noisy, report.Total, report.Sum,
-			"work that nothing known explains and that started just after other work of its device: taken to have "+
-				"waited for it"),
+			"work without a known cause that started just after other work of its device: assumed to have waited for it"),
 		report.Define("path.thread_waits", report.Count, report.None, report.Noisy, report.Total, report.Sum,
 			"waits of a thread between two CUDA calls: for another thread of its process, recorded (it slept in a "+
 				"call of the operating system or was off the CPU, or it begins here) or inferred from the order of "+
@@ -195,7 +194,7 @@ func (r *pathRun) found() {
 	}
 	if lost := f.Unrecorded + f.Contradicted; lost > 0 {
 		r.out.Note(strconv.FormatInt(lost, 10) + " of " + strconv.FormatInt(waits, 10) +
-			" waits of streams for events could not be resolved: the work they waited for may be on no path.")
+			" waits of streams for events could not be resolved: the work they waited for may be missing from the paths.")
 	}
 	if f.ByOrder > 0 {
 		r.out.Note(strconv.FormatInt(f.ByOrder, 10) + " waits for events were resolved by the order of calls: the " +

@@ -74,8 +74,8 @@ var Section = kit.Section{
 			"time in a unit in which a copy or memset ran and no kernel (median; the summary is over the kept units)").
 			Summarised().By(unitLabels...),
 		report.Define("unit.between_kernels", report.Count, report.None, report.Exact, report.PerUnit, report.OfStep,
-			"kernels launched after a unit's marker had ended and before the next began, such as an engine's "+
-				"sampling: no unit.kernels, and their time is in no kernel.time_per_unit (median; the summary is "+
+			"kernels launched after a unit's marker had ended and before the next began, such as an engine's sampling: "+
+				"unit.kernels and kernel.time_per_unit leave them out (median; the summary is "+
 				"over the kept units)").Summarised().By(unitLabels...),
 		report.Define("unit.between_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"sum of the durations of the kernels that unit.between_kernels counts (median; the summary is over the "+
@@ -88,8 +88,8 @@ var Section = kit.Section{
 				"means of these causes sum to the mean unit.idle_cause_time of cause host").
 			Summarised().By(unitCauseLabels()...),
 		report.Define("unit.host_call_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 with most of "+
-				"those with 0.1 % of the unit (median; the summary is over the kept units)").
+			"idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 longest that take 0.1 "+
+				"% of the unit or more (median; the summary is over the kept units)").
 			Summarised().By("call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"),
 		report.Define("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over "+
@@ -226,8 +226,8 @@ func (r *unitRun) note() {
 		r.out.Warn("unit_families", "The unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants.")
 	}
 	if r.between {
-		r.out.Note("What the host launched after a unit's marker had ended and before the next began, such as sampling, " +
-			"is between markers: in the unit's time, and in none of its counts of kernels.")
+		r.out.Note("Work that the host launched between two markers, such as sampling, counts in the unit's time but not " +
+			"in its counts of kernels.")
 	}
 	if n := len(r.main.units); n < fewUnits {
 		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: too few to judge variation. Capture more steps.")

@@ -23,8 +23,7 @@ var Positions = kit.Section{
 		"other units are the rest. All positions, the end and the rest sum to unit.time, to the nanosecond.",
 	Metrics: []report.MetricDef{
 		report.Define("unit.hiccup_time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"idle time before kernels in a mean unit less the sum of the medians by position: what comes in some "+
-				"units only"),
+			"idle time before kernels in a mean unit minus the sum of the medians by position: idle time of some units only"),
 	},
 	Tables: []report.Table{
 		{ID: "unit_positions", Title: "Positions of the unit", File: "unit_positions.csv", Merge: report.Leave, Columns: []report.Column{
@@ -219,8 +218,8 @@ func positionNotes(s *report.UnitStep, n int, out *kit.Output) {
 		out.Note("Medians are over " + strconv.FormatInt(s.Sampled, 10) + " of the units, evenly spaced.")
 	}
 	if s.Folded {
-		out.Note("The unit has more kernels than the sequence has room for: neighbours of one category on one stream are one " +
-			"of its " + strconv.Itoa(n) + " positions.")
+		out.Note("The unit has more kernels than the sequence has room for: neighbours of one category on one stream " +
+			"share one of its " + strconv.Itoa(n) + " positions.")
 	}
 	if s.Aligned < s.Kernels {
 		out.Note(strconv.FormatInt(s.Kernels-s.Aligned, 10) + " of " + strconv.FormatInt(s.Kernels, 10) +

@@ -3,6 +3,8 @@ package span
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
 // Times of every size come back as they were put, in spans of thin times and of wide ones.
@@ -11,13 +13,13 @@ func TestSpanKeepsTimes(t *testing.T) {
 		name   string
 		n      int
 		longs  int // one event of so many is 20 s long, one 20 ms, one open; and there is a pause of 30 ms and one of a day
-		bits   uint
+		mask   uint32
 		unlike bool // starts go back and forth
 	}{
-		{"few", 1000, 100, wideBits, false},
-		{"dense", 1 << 17, 2000, thinBits, false},
-		{"long ones", 1 << 17, 100, wideBits, false},
-		{"not in order", 1 << 17, 2000, wideBits, true},
+		{"few", 1000, 100, wideMask, false},
+		{"dense", 1 << 17, 2000, thinMask, false},
+		{"long ones", 1 << 17, 100, wideMask, false},
+		{"not in order", 1 << 17, 2000, wideMask, true},
 	} {
 		rng := rand.New(rand.NewPCG(1, 2))
 		want := make([]times, c.n)
@@ -46,15 +48,19 @@ func TestSpanKeepsTimes(t *testing.T) {
 				want[i].start -= 1e9
 			}
 		}
-		s := Make(nil, c.n, func(b *Builder) {
-			for i := 0; i < c.n && !b.Crowded(); i++ {
-				b.Put(i, want[i].start, want[i].length)
-			}
-		})
+		var f Fit
+		for _, w := range want {
+			f.Add(w.start, w.length)
+		}
+		b := f.Over(nil, nil, nil)
+		for i, w := range want {
+			b.Put(i, w.start, w.length)
+		}
+		s := b.Done(nil)
 		check := func(when string) {
 			t.Helper()
-			if s.Len() != c.n || s.bits != c.bits {
-				t.Fatalf("%s, %s: %d events of %d bits", c.name, when, s.Len(), s.bits)
+			if s.Len() != c.n || s.mask != c.mask {
+				t.Fatalf("%s, %s: %d events, mask %x", c.name, when, s.Len(), s.mask)
 			}
 			for i, w := range want {
 				if s.Start(i) != w.start || s.Dur(i) != w.length || s.End(i) != w.start+w.length {
@@ -83,6 +89,39 @@ func TestSpanKeepsTimes(t *testing.T) {
 			if w := want[from]; taken.Start(i) != w.start || taken.Dur(i) != w.length {
 				t.Fatalf("%s, taken: event %d is %d + %d, want %+v", c.name, i, taken.Start(i), taken.Dur(i), w)
 			}
+		}
+	}
+}
+
+// A span is made in the memory of the columns that it is read from, whose rows have gaps between them: none is
+// overwritten before it is read.
+func TestSpanOverItsColumns(t *testing.T) {
+	for _, long := range []uint32{1000, 30_000_000} { // thin, wide
+		memory := spill.New()
+		n := 1 << 17
+		slot := func(i int) int { return i + i/100 }
+		starts, lengths := spill.Make[uint32](memory, slot(n)), spill.Make[uint32](memory, slot(n))
+		var f Fit
+		for i := range n {
+			starts[slot(i)], lengths[slot(i)] = uint32(i*17), long+uint32(i%7)
+			f.Add(int64(i*17), int64(long)+int64(i%7))
+		}
+		b := f.Over(memory, starts, lengths)
+		for i := range n {
+			b.Put(i, int64(starts[slot(i)]), int64(lengths[slot(i)]))
+		}
+		s := b.Done(memory)
+		if thin := s.high != nil; thin != (long == 1000) {
+			t.Errorf("events of %d ns are thin: %v", long, thin)
+		}
+		for i := range n {
+			if s.Start(i) != int64(i*17) || s.End(i) != int64(i*17)+int64(long)+int64(i%7) {
+				t.Fatalf("event %d of %d ns is %d until %d", i, long, s.Start(i), s.End(i))
+			}
+		}
+		Free(memory, &s)
+		if err := memory.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -187,30 +187,25 @@ var Any = Over{Force: true}
 
 // Over says which file may be replaced: one of explain's own kind, or any.
 type Over struct {
-	Begins string                 // beginning of such a file, ignoring blanks
-	Own    func(path string) bool // asked instead of Begins if it is not nil
-	Force  bool                   // any regular file
+	Begins string                          // beginning of such a file, ignoring blanks
+	Own    func(path string) (bool, error) // asked instead of Begins if it is not nil
+	Force  bool                            // any regular file
 }
 
 // mine reports whether a regular file may be replaced.
-func (o Over) mine(path string, info os.FileInfo) bool {
+func (o Over) mine(path string, info os.FileInfo) (bool, error) {
 	switch {
 	case o.Force || info.Size() == 0:
-		return true
+		return true, nil
 	case o.Own != nil:
 		return o.Own(path)
 	}
 	return Begins(path, o.Begins)
 }
 
-// Begins reports whether a file begins with a text, blanks left out. One that cannot be read does not.
-func Begins(path, text string) bool {
-	ok, _ := Look(path, text)
-	return ok
-}
-
-// Look is [Begins], with the error of a file that is there and cannot be read.
-func Look(path, text string) (bool, error) {
+// Begins reports whether a file begins with a text, blanks left out. The error is of one that is there and cannot be
+// read.
+func Begins(path, text string) (bool, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return false, nil
 	}
@@ -270,7 +265,13 @@ func (o Over) look(path string) (to string, node io.WriteCloser, err error) {
 		return "", nil, usage.Errorf("%s is read-only: name another file, or replace it with --force", path)
 	case info.Mode().IsRegular() && !o.Force && o.Begins == "" && o.Own == nil:
 		return "", nil, usage.Errorf("%s exists: name another file, or replace it with --force", path)
-	case info.Mode().IsRegular() && !o.mine(to, info):
+	case !info.Mode().IsRegular():
+		return to, nil, nil
+	}
+	switch ours, err := o.mine(to, info); {
+	case err != nil:
+		return "", nil, failed(path, err)
+	case !ours:
 		return "", nil, usage.Errorf("%s is there, and explain did not write it: name another file, or replace it with --force", path)
 	}
 	return to, nil, nil

@@ -59,7 +59,8 @@ func New(n int, o Options) (*Search, error) {
 		o.Sure = 0.93
 	}
 	if n < 1 || !(o.Noise > 0) || !(o.Sure > 0.5 && o.Sure < 1) {
-		return nil, errors.New("a search needs at least one commit behind the good one, noise above 0, and to be sure by more than 0.5 and less than 1")
+		return nil, errors.New("a search needs at least one commit after the good one, noise above 0, and to be sure by " +
+			"more than 0.5 and less than 1")
 	}
 	return &Search{o: o, n: n, skipped: make([]bool, n+1)}, nil
 }
@@ -140,9 +141,8 @@ func (s *Search) Belief() Belief {
 // Next returns the commit to capture: an end until it is known whether the ends differ, then the commit that splits the
 // probability of the culprit in half.
 func (s *Search) Next() int {
-	ends := s.count(0, 0) + s.count(s.n, s.n)
 	b := s.Belief()
-	if s.count(0, 0) == 0 || s.count(s.n, s.n) == 0 || b.None > different && ends < MostEnds || b.None > 0.3 {
+	if s.count(0, 0) == 0 || s.count(s.n, s.n) == 0 || b.None > different {
 		return s.end()
 	}
 	sum, half := 0.0, 0.0

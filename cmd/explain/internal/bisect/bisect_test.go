@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
+	"github.com/nsys-llm/explain/diff/student"
 )
 
 // scene is what a search meets: how much slower a commit is, how a capture of a machine comes out.
@@ -181,6 +182,50 @@ func TestBadInput(t *testing.T) {
 	for _, err := range []error{s.Add(5, 1, ""), s.Add(0, 0, ""), s.Add(1, math.NaN(), ""), s.Skip(0), s.Skip(4)} {
 		if err == nil {
 			t.Error("bad input was taken")
+		}
+	}
+}
+
+// TestHalvingByComparisons: what the search replaces. Three captures of the good end against three of the commit in the
+// middle, judged by the t test of a comparison, and on into the half that it names: each of the six answers must be
+// right, and each costs three captures.
+func TestHalvingByComparisons(t *testing.T) {
+	const searches, commits, side, noise = 1000, 64, 3, 0.01
+	for _, x := range []struct{ size, right float64 }{{0.03, 0.51}, {0.05, 0.92}} {
+		right, captures := 0, 0
+		for seed := range searches {
+			rng := rand.New(rand.NewPCG(uint64(seed), 3))
+			culprit := 1 + rng.IntN(commits)
+			take := func(commit int) (mean, squares float64) {
+				captures += side
+				for n := range side {
+					y := step(x.size)(commit, culprit) + noise*rng.NormFloat64()
+					off := y - mean
+					mean += off / float64(n+1)
+					squares += off * (y - mean)
+				}
+				return mean, squares
+			}
+			base, rest := take(0)
+			good, bad := 0, commits
+			for bad-good > 1 {
+				middle := (good + bad) / 2
+				mean, squares := take(middle)
+				se := math.Sqrt((rest + squares) / (2*side - 2) * 2 / side)
+				if student.Beyond(mean-base, 0, se, 2*side-2) < 0.05 && mean > base {
+					bad = middle
+				} else {
+					good = middle
+				}
+			}
+			if bad == culprit {
+				right++
+			}
+		}
+		got := float64(right) / searches
+		t.Logf("%+g %%: %.1f %% right, %d captures", 100*x.size, 100*got, captures/searches)
+		if math.Abs(got-x.right) > 0.02 {
+			t.Errorf("%+g %%: %.3f are right; the page of statistics says %.2f", 100*x.size, got, x.right)
 		}
 	}
 }

@@ -54,11 +54,12 @@ prints the result so far.
 
 Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
 nothing changed.`,
-		Example: `  explain bisect --good v1.4.0 --bad main -- ./capture.sh
+		Example: `  printf '%s\n' 'set -e' 'make' 'explain capture --out "$EXPLAIN_OUT" -- python bench.py' > capture.sh && chmod +x capture.sh
+  explain bisect --good v1.4.0 --bad main -- ./capture.sh
   explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh -c 'make && explain capture --out "$EXPLAIN_OUT" -- ./bench'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return usage.Errorf("name the command that captures behind --: explain bisect --good A --bad B -- ./capture.sh")
+				return usage.Errorf("name the command that captures after --: explain bisect --good A --bad B -- ./capture.sh")
 			}
 			return nil
 		},
@@ -71,7 +72,7 @@ nothing changed.`,
 	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")
 	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain policy init")
 	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
-	fl.StringVar(&f.store, "history", "", "begin with the captures that this history has, and give it those that are made: a `FILE` or URL, see explain history")
+	fl.StringVar(&f.store, "history", "", "start with the captures in this history, and add the new ones to it: a `FILE` or URL, see explain history")
 	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")
 	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -234,7 +235,7 @@ func (b *bisection) recallFrom(s *history.Store) error {
 // announce prints, before the first capture, how many captures the search may take.
 func (b *bisection) announce() {
 	usual := bisect.FewestEnds + int(math.Ceil(math.Log2(float64(len(b.commits)+1))))
-	text := fmt.Sprintf("%s between %s and %s: some %d captures where the step got slower by five times the noise, at most %d; %d to %d where nothing changed",
+	text := fmt.Sprintf("%s to search after %s, up to %s: about %d captures (at most %d) if one of them is slower by five times the noise, %d to %d if none is",
 		wording.Count(len(b.commits), "commit"), history.Short(b.first), history.Short(b.commit(len(b.commits))), usual, b.most,
 		bisect.FewestEnds, bisect.MostEnds)
 	if b.recalled > 0 {
@@ -281,8 +282,9 @@ func (b *bisection) capture(number int) error {
 	b.say("%s (%d of %d): %s; %s", history.Short(c.Commit), number, len(b.commits), unit.Format(value, report.Nanoseconds),
 		b.likely(b.search.Result()))
 	if b.search.Captures() == b.recalled+1 {
-		took := time.Since(began)
-		b.say("A capture takes %s: at most %s for all of them", took.Round(time.Second), (took * time.Duration(b.most)).Round(time.Minute))
+		if took := time.Since(began); took >= time.Second {
+			b.say("A capture takes %s: at most %s for all of them", took.Round(time.Second), (took * time.Duration(b.most)).Round(time.Second))
+		}
 	}
 	return nil
 }
@@ -308,6 +310,8 @@ func (b *bisection) share(c *captured) {
 // likely describes the most likely answer so far.
 func (b *bisection) likely(r bisect.Result) string {
 	switch {
+	case b.search.Captures() < 2:
+		return "one capture tells nothing yet"
 	case r.Nothing():
 		return "most likely nothing changed, " + unit.Percent(r.None)
 	case r.Creeps():
@@ -369,7 +373,7 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 // value returns the median step of the main kind, ns. It is an error if the workload differs from that of the first
 // capture.
 func (b *bisection) value(r *report.Report) (float64, error) {
-	cell := history.WorkloadOf(r)
+	cell := history.WorkloadOf(r, "")
 	if b.cell == nil {
 		b.cell = cell
 	}

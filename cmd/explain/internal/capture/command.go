@@ -165,10 +165,6 @@ func exportCommand(n *Nsys, report, sqlite string) []string {
 	return append(argv, "--output="+sqlite, report)
 }
 
-func importCommand(importer, stream, report string) []string {
-	return []string{importer, "--input-file", stream, "--output-file", report, "--force-overwrite"}
-}
-
 // seconds returns whole seconds, as nsys takes them: a fraction makes nsys 2022.4 ignore the flag.
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 

@@ -28,7 +28,7 @@ type Folder struct {
 var (
 	ErrExists = errors.New("exists and is not empty")
 	ErrTaken  = errors.New("is being written by another explain capture")
-	ErrAlien  = errors.New("holds what explain did not write")
+	ErrAlien  = errors.New("holds files that explain did not write")
 )
 
 func there(path string) bool { _, err := os.Lstat(path); return err == nil }

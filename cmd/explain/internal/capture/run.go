@@ -496,7 +496,8 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 		}
 		report = base(r.Dir) + ".nsys-rep"
 		r.say("Importing the raw stream")
-		if err := r.step(hard, "importer", "the raw stream to be imported", importCommand(importer, stream, report), importLimit); err != nil {
+		argv := []string{importer, "--input-file", stream, "--output-file", report, "--force-overwrite"}
+		if err := r.step(hard, "importer", "the raw stream to be imported", argv, importLimit); err != nil {
 			os.Remove(report) // half a report would pass for a recording
 			if lib := missingLibrary().FindStringSubmatch(err.Error()); lib != nil {
 				err = fmt.Errorf("%w: install the library %s, or continue on a machine that has it", err, lib[1])

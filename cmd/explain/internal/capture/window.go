@@ -154,7 +154,7 @@ func notYet(ctx context.Context, ready string) (old os.FileInfo, err error) {
 		return old, nil
 	}
 	return nil, fmt.Errorf(
-		"%s is there before the program is started: remove it, since it is to say that the program is ready", ready)
+		"%s is there before the program is started: remove it: it has to appear when the program is ready", ready)
 }
 
 // direct sends requests to servers of this machine, without any proxy.

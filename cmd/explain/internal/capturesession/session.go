@@ -28,7 +28,7 @@ import (
 type Options struct {
 	Out           string // the folder
 	Force         bool   // replace it where it exists
-	DryRun        bool   // print the commands and run none
+	DryRun        bool   // print the commands without running them
 	NoReport      bool   // export the trace and do not analyse it
 	Quiet         bool
 	Repeat        int      // captures of each program, at least 1
@@ -314,7 +314,7 @@ func (r *Session) wrote(compared *comparison.Comparison) error {
 	if err := r.programsFailed(); err != nil {
 		return err
 	}
-	if r.result != nil && nothingRecorded(r.result) {
+	if r.result != nil && r.result.Report.Window.Length == 0 {
 		return fmt.Errorf("nothing was recorded (%s): %s", r.Out, r.nothingAdvice())
 	}
 	return nil
@@ -334,13 +334,11 @@ func (r *Session) programsFailed() error {
 	case first == nil:
 		return nil
 	case r.several():
-		return fmt.Errorf("%w; so ended %d of %d programs; their traces are kept in %s", first, failed, len(r.programs), r.Out)
+		return fmt.Errorf("%w; %d of %d programs ended like this; their traces "+
+			"are kept in %s", first, failed, len(r.programs), r.Out)
 	}
 	return fmt.Errorf("%w; its trace is kept in %s", first, r.Out)
 }
-
-// nothingRecorded reports whether a trace holds nothing that can be analysed.
-func nothingRecorded(res *analyze.Result) bool { return res.Report.Window.Length == 0 }
 
 // nothingAdvice returns what to change if nothing was recorded.
 func (r *Session) nothingAdvice() string {

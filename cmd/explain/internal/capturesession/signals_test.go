@@ -224,8 +224,8 @@ func TestKilledExplain(t *testing.T) {
 		{"a program with a deaf daemon", "Recording", nil, []string{"--", "sh", "-c", deaf + "sleep 60"}, true},
 		{"a daemon that is waited for", "The program has ended", nil, []string{"--", "sh", "-c", deaf + "sleep 1"}, true},
 		{"a window that is open", "Recording", nil, []string{"--ready", "ready", "--duration", "60s", "--", "sh", "-c", deaf + "touch ready; sleep 60"}, true},
-		{"a window that is to open", "Waiting until", nil, []string{"--ready", "ready", "--duration", "60s", "--", "sh", "-c", deaf + "sleep 60"}, false},
 		{"an export", "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, true},
+		{"a window that is to open", "Waiting until", nil, []string{"--ready", "ready", "--duration", "60s", "--", "sh", "-c", deaf + "sleep 60"}, false},
 	}, 3) {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()

@@ -104,7 +104,7 @@ func windowRange(window string) (string, error) {
 const PhaseMapHelp = "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"
 
 // KernelMapHelp is the help of --kernel-map.
-const KernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
+const KernelMapHelp = "set the categories of kernels from a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
 
 // readMap reads the file of a flag such as --phase-map; nil if there is none.
 func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {

@@ -3,6 +3,7 @@
 package cmdenv
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // Env is what a command touches besides the files it is given.
@@ -29,6 +31,9 @@ type Env struct {
 	Open     func(path string) error // shows a page; nil: the desktop's program for pages
 	Color    string                  // --color, one of Colours
 	Version  string                  // of explain, as reports have it
+
+	// Run runs a whole command line and returns the exit code, for commands that run others.
+	Run func(ctx context.Context, args []string, e *Env) int
 }
 
 // Colours are what --color takes.
@@ -101,6 +106,20 @@ const (
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// VerdictCode returns the exit code of a verdict.
+func VerdictCode(v comparison.Verdict) int {
+	switch v {
+	case comparison.Pass, comparison.Warn:
+		return OK
+	case comparison.Fail:
+		return Fail
+	case comparison.Inconclusive:
+		return Inconclusive
+	case comparison.Error:
+	}
+	return Input
+}
 
 // Force adds the flag that lets a command replace what it did not write.
 func Force(fl *pflag.FlagSet, force *bool) {

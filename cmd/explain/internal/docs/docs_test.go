@@ -152,7 +152,7 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		"unit.time.p50":                        "p50: median",
 		"gpu.idle_cause_time":                  "labels device,cause",
-		"gpu_idle":                             "finding of section gpu_time (from 5 % of the judged steps, or of the window if there are none). The largest cause",
+		"gpu_idle":                             "finding of section gpu_time. The GPU does no work for 5 % of the judged steps or more, or of the window",
 		"wide_interval":                        "the interval includes both no change and a real one",
 		"exit code 4":                          "inconclusive; `diff`, `gate`",
 		"NO_COLOR":                             "no colour",

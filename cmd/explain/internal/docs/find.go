@@ -99,9 +99,7 @@ func MetricText(m analyze.MetricInfo, statistic string) string {
 	if statistic != "" {
 		id += "." + statistic
 	}
-	text := fmt.Sprintf("%s\n  unit %s, better %s, %s, %s, %s; labels %s; section %s\n%s", id,
-		m.Unit, m.Better, m.Assume, scale, m.Lifecycle,
-		strings.Join(labels, " | "), strings.Join(m.Sections, ", "), Wrap(m.Meaning, 96, "  "))
+	text := id + "\n" + Wrap(m.Meaning, 96, "  ")
 	if statistic != "" {
 		for _, e := range index()[statistic] {
 			if e.Page == "statistics" {
@@ -109,7 +107,8 @@ func MetricText(m analyze.MetricInfo, statistic string) string {
 			}
 		}
 	}
-	return text
+	return text + fmt.Sprintf("  unit %s, better %s, %s, %s, %s; labels %s; section %s\n", m.Unit, m.Better, m.Assume, scale,
+		m.Lifecycle, strings.Join(labels, " | "), strings.Join(m.Sections, ", "))
 }
 
 // findingHead parts when a finding appears, and the other findings of the same item, from the text about it.
@@ -149,7 +148,7 @@ func callText(name string) string {
 	what, section := "", "launches"
 	switch {
 	case has("Synchronize"):
-		what, section = ", after which the host waits until the GPU has done what was asked of it", "sync"
+		what, section = ", in which the host waits for the GPU", "sync"
 	case has("Memcpy", "Memset"):
 		what, section = " that copies or fills memory", "memcpy"
 	case has("GraphLaunch"):

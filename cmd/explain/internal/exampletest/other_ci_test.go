@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
@@ -60,6 +61,9 @@ func TestOtherCIs(t *testing.T) {
 	program := explaintest.Program(t)
 	base, slow := explaintest.Read(t, "../../../../testdata/serving.sqlite"), explaintest.Edited(t)["slow.sqlite"]
 	for name, script := range otherCI(t) {
+		if name != "jenkins" && !longtest.On() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			b := &bench{T: t, lab: l, dir: t.TempDir()}
 			b.repository("on: push", base, slow, map[string]string{"bench.py": "pass\n"})

@@ -623,7 +623,7 @@ func steps() []scenario {
 		{"a fork that leaves a comparison and no reports is refused", func(b *bench) {
 			b.github(forked(map[string]string{"comparison.json": `{"schema": "explain.comparison/1", "verdict": "pass"}`}))
 			said := b.code(3, "workflow_run", doneEvent, noFiles)
-			b.want(said, `a comparison that the change made itself is not believed`)
+			b.want(said, `a comparison that the change made itself is not trusted`)
 		}},
 		{"a fork whose measurement failed replaces a pass", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) {

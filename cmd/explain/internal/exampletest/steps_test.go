@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nsys-llm/explain/analyze/tracetest/longtest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
 // TestSteps runs the action as steps of a job: its own script in bash, the program as a process, and package gatetest as
-// GitHub; each twice in its workspace. What a workflow around it does is TestWorkflows'.
+// GitHub; each twice in its workspace; some of them, or all with -args -long. What a workflow around it does is TestWorkflows'.
 func TestSteps(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("steps are scripts for bash")
@@ -31,7 +32,7 @@ func TestSteps(t *testing.T) {
 	t.Cleanup(func() { // that is what a verdict costs a runner that has explain; not asserted, since machines differ
 		t.Logf("the action: %d runs, %.2f s of CPU each, %.2f s at most", l.cost.runs, (l.cost.all / time.Duration(max(l.cost.runs, 1))).Seconds(), l.cost.most.Seconds())
 	})
-	for _, s := range steps() {
+	for _, s := range longtest.Some(steps(), 16) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			b := &bench{T: t, lab: l, dir: t.TempDir()}

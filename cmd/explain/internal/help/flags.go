@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -54,7 +55,7 @@ func nearest(cmd *cobra.Command, name string) string {
 func Nearest(name string, list []string) string {
 	best, least := "", 3
 	for _, other := range list {
-		n := edits(name, other)
+		n := wording.Edits(name, other)
 		if len(name) > 3 && strings.Contains(other, name) {
 			n = min(n, 2)
 		}
@@ -63,26 +64,6 @@ func Nearest(name string, list []string) string {
 		}
 	}
 	return best
-}
-
-// edits is the Levenshtein distance of two words.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			n := before
-			if a[i] != b[j] {
-				n = 1 + min(before, row[j], row[j+1])
-			}
-			before, row[j+1] = row[j+1], n
-		}
-	}
-	return row[len(b)]
 }
 
 // Renamed lets a command take flags under older names too, which help does not show.

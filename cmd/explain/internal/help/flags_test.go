@@ -73,14 +73,3 @@ func TestHelp(t *testing.T) {
 		t.Errorf("hidden flags in\n%s", texts[0])
 	}
 }
-
-func TestEdits(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		n    int
-	}{{"", "", 0}, {"kitten", "sitting", 3}, {"formt", "format", 1}, {"a", "", 1}, {"", "abc", 3}} {
-		if n := edits(tt.a, tt.b); n != tt.n {
-			t.Errorf("%s, %s: %d, want %d", tt.a, tt.b, n, tt.n)
-		}
-	}
-}

@@ -95,7 +95,7 @@ func Install(root *cobra.Command, width func() int) {
 			return write(cmd.OutOrStdout(), cmd, width(), all)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "list every flag, those that few need too")
+	cmd.Flags().BoolVar(&all, "all", false, "list every flag, including rarely used ones")
 	root.SetHelpCommand(cmd)
 	root.AddCommand(&cobra.Command{Use: windowTopic, Short: "Which part of a trace is analysed", Hidden: true})
 }
@@ -114,7 +114,8 @@ func writeWindow(w io.Writer, root *cobra.Command, width int) error {
 	for _, name := range strings.Fields(window) {
 		set.AddFlag(of.Flags().Lookup(name))
 	}
-	_, err = io.WriteString(w, "The part of a trace that is analysed, and what one step of it is. Commands that read traces take these:\n\n"+
+	_, err = io.WriteString(w, "Which part of a trace is analysed, and what counts as one step. Commands that read "+
+		"traces take these:\n\n"+
 		set.FlagUsagesWrapped(width))
 	return err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
@@ -34,7 +33,7 @@ func (f *checkFlags) register(e *cmdenv.Env, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	f.storeFlags.register(e, fl)
 	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see list COMMIT (repeatable; default "+history.StepTime+")")
-	fl.StringVar(&f.least, "least", "2%", "report changes of a level from this `SHARE` on")
+	fl.StringVar(&f.least, "least", "2%", "report changes of a level of this `SHARE` or more")
 	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, which has the commits between two runs")
 	fl.StringVar(&f.codeowners, "codeowners", "", "a CODEOWNERS `FILE` that says whom to ask")
 	_ = cmd.MarkFlagDirname("checkout")
@@ -150,7 +149,7 @@ func newPage(e *cmdenv.Env) *cobra.Command {
 		Use:   "page",
 		Short: "Draw the history as one page that needs no network",
 		Long: `page writes index.html into a folder: each series over its nights, with the band of its noise, the
-changes, their causes, the borders of environments and what was learned of the noise. --link makes each
+changes, their causes, the borders of environments and what is known about the noise. --link makes each
 of the newest nights a link to where its report lies; "explain history list COMMIT --out" writes a report
 that the store keeps.`,
 		Example: `  explain history page --store history.db --branch main --out history/`,
@@ -192,7 +191,7 @@ func (f *checkFlags) page(
 		return err
 	}
 	files := []output.File{
-		{Name: "index.html", Write: func(w io.Writer) error { return writePage(w, d) }},
+		{Name: "index.html", Write: func(w io.Writer) error { return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"}) }},
 		{Name: "check.json", Write: func(w io.Writer) error { return cmdenv.JSON(w, c) }},
 	}
 	if err := output.Write(cmd.Context(), out, files); err != nil {
@@ -200,8 +199,4 @@ func (f *checkFlags) page(
 	}
 	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json\n", render.Visible(out))
 	return err
-}
-
-func writePage(w io.Writer, d doc.Document) error {
-	return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"})
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
@@ -136,9 +135,9 @@ func (f *addFlags) register(cmd *cobra.Command, e *cmdenv.Env) {
 	fl.StringVar(&f.commit, "commit", "", "the commit that was captured: all 40 digits of its `SHA`")
 	fl.StringVar(&f.branch, "branch", "main", "the `BRANCH` of the commit")
 	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
-	fl.StringVar(&f.at, "time", "", "of the run, which is its place in the history: `2026-01-31T22:00:00Z`, or seconds since 1970 (default: now)")
+	fl.StringVar(&f.at, "time", "", "time of the run, its place in the history: `2026-01-31T22:00:00Z`, or seconds since 1970 (default: now)")
 	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, if the captures do not name it")
-	fl.StringToStringVar(&f.beneath, "environment", nil, "what lies beneath and no capture says: `container=IMAGE`, engine=VERSION (repeatable, commas)")
+	fl.StringToStringVar(&f.beneath, "environment", nil, "facts that no capture states: `container=IMAGE`, engine=VERSION (repeatable, commas)")
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, from which budgets count: v1.4.0 (repeatable)")
 	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
 	fl.StringArrayVar(&f.refReport, "ref-report", nil, "the `FILES` of that commit (repeatable, commas, globs)")
@@ -252,9 +251,9 @@ func newMerge(e *cmdenv.Env) *cobra.Command {
 	var f storeFlags
 	cmd := &cobra.Command{
 		Use:   "merge OTHER…",
-		Short: "Add all that other stores have",
+		Short: "Add everything that other stores hold",
 		Long: `merge adds the runs, tags and acknowledgements of other stores. Merging twice changes nothing, and the
-order does not matter, so that copies which grew apart in jobs side by side come together again.`,
+order does not matter, so copies that diverged in parallel jobs can be combined.`,
 		Example: `  explain history merge night-a.db night-b.db --store history.db`,
 		Args:    cmdenv.Args(1, cmdenv.Any, "name the stores to add: explain history merge OTHER.db --store history.db"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -298,7 +297,7 @@ and those that are acknowledged.`,
 			case err != nil:
 				return err
 			case at.IsZero():
-				return usage.Errorf("say from before when runs go: --before 2025-12-31")
+				return usage.Errorf("name the day before which runs are removed: --before 2025-12-31")
 			case keep < 0:
 				return usage.Errorf("--keep must be at least 0, got %d", keep)
 			}
@@ -316,6 +315,3 @@ and those that are acknowledged.`,
 	cmd.Flags().IntVar(&keep, "keep", 60, "keep the newest `N` commits of each branch and workload, however old")
 	return cmd
 }
-
-// labelText formats labels for a table: phase=decode, batch=32.
-func labelText(l report.Labels) string { return strings.ReplaceAll(l.String(), ",", ", ") }

@@ -63,7 +63,7 @@ func TestHistoryThatIsNotThere(t *testing.T) {
 	f := Flags{Store: filepath.Join(t.TempDir(), "history.db")}
 	var opt diff.Options
 	said, err := f.Apply(t.Context(), &report.Report{}, "", true, &opt)
-	if err != nil || len(said.Notes) != 1 || !strings.Contains(said.Notes[0], "is not there yet") || opt.Policy != nil {
+	if err != nil || len(said.Notes) != 1 || !strings.Contains(said.Notes[0], "does not exist yet") || opt.Policy != nil {
 		t.Errorf("%+v, %v, policy %v", said, err, opt.Policy)
 	}
 	if said, err := (&Flags{}).Apply(t.Context(), &report.Report{}, "", true, &opt); err != nil || len(said.Notes) != 0 {

@@ -219,7 +219,7 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 			}
 			of, beside := p.Kind, ""
 			if of == "" {
-				of = labelText(p.Labels)
+				of = strings.ReplaceAll(p.Labels.String(), ",", ", ") // phase=decode, batch=32
 			}
 			if p.Pinned != nil {
 				beside = unit.Format(*p.Pinned, p.Unit)

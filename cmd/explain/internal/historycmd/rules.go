@@ -49,7 +49,7 @@ func (f *Flags) Apply(
 		return p, nil
 	}
 	if _, err := os.Stat(f.Store); errors.Is(err, os.ErrNotExist) && !strings.Contains(f.Store, "://") {
-		p.Notes = append(p.Notes, "History: "+f.Store+" is not there yet; nothing was taken from it.")
+		p.Notes = append(p.Notes, "History: "+f.Store+" does not exist yet, so it is not used.")
 		return p, nil
 	}
 	s, err := history.Open(ctx, f.Store, history.Read)

@@ -85,7 +85,7 @@ func reason(err error) string {
 	case isTLS(err):
 		return "its certificate was refused; " + certificateRemedy
 	}
-	return "what it answers is not HTTP, or it breaks the connection"
+	return "its answer is not HTTP, or it breaks the connection"
 }
 
 // get sends a GET request and reads its short answer.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -113,13 +114,11 @@ func (a *answer) json() []byte {
 
 // encode returns a value as JSON; null if it cannot be encoded, such as NaN.
 func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	text, err := report.JSON(v, "")
+	if err != nil {
 		return json.RawMessage("null")
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return bytes.TrimSpace(text)
 }
 
 // maxText bounds one text in an answer, in bytes.

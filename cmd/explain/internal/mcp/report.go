@@ -118,19 +118,12 @@ func (s *Server) report(ctx context.Context, a arguments) (string, error) {
 // whatIfs returns the changes that would shorten a step most, in the form that `explain whatif` takes, with the largest
 // possible gain.
 func whatIfs(r *report.Report) (list []any) {
-	for i := range r.Sections {
-		for _, t := range r.Sections[i].Tables {
-			if t.ID != "what_ifs" {
-				continue
-			}
-			for _, row := range t.Rows {
-				change, _ := row[0].Str()
-				ns, _ := row[1].Num()
-				share, _ := row[2].Num()
-				list = append(list, map[string]any{"change": plain(change), "at_most_ns_per_step": short(&ns),
-					"share_of_step": short(&share)})
-			}
-		}
+	t := report.NewIndex(r).Table("critical_path", "what_ifs")
+	for i := range t.Len() {
+		ns, _ := t.Num(i, "time")
+		share, _ := t.Num(i, "share")
+		list = append(list, map[string]any{"change": plain(t.Str(i, "change")), "at_most_ns_per_step": short(&ns),
+			"share_of_step": short(&share)})
 	}
 	return list
 }

@@ -192,10 +192,14 @@ func failedAnswer(why string) any {
 
 func textContent(text string) []any { return []any{map[string]any{"type": "text", "text": text}} }
 
+func outside(name string) error {
+	return fmt.Errorf("%s is outside of the folder that explain mcp was started for", name)
+}
+
 // path returns the path of a file below the root, after following links.
 func (s *Server) path(name string) (string, error) {
 	if name == "" {
-		return "", errors.New("a file name is empty; the tool files lists what is there")
+		return "", errors.New("a file name is empty: call the tool `files` for what is there")
 	}
 	at := name
 	if !filepath.IsAbs(at) {
@@ -207,11 +211,14 @@ func (s *Server) path(name string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
-		return "", fmt.Errorf("%s does not exist; the tool files lists what is there", name)
+		if rel, err := filepath.Rel(s.Root, at); err != nil || !filepath.IsLocal(rel) {
+			return "", outside(name)
+		}
+		return "", fmt.Errorf("%s does not exist: call the tool `files` for what is there", name)
 	}
 	rel, err := filepath.Rel(root, real)
 	if err != nil || !filepath.IsLocal(rel) {
-		return "", fmt.Errorf("%s is outside of the folder that explain mcp was started for", name)
+		return "", outside(name)
 	}
 	if strings.HasSuffix(real, ".nsys-rep") {
 		return "", fmt.Errorf("%s has to be exported first: nsys export --type=sqlite %s", name, name)

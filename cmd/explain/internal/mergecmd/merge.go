@@ -39,7 +39,7 @@ percentiles over all events, the slowest step, and above all who waits for whom 
 It is a report like any other: explain diff and gate take it on either side.
 
 FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
-way. If a trace is gone the folder of its report does, or its report.json: counts and times stay
+way. If a trace is gone, name the folder of its report, or its report.json: counts and times stay
 exact, percentiles and what the ranks did in collectives become unknown.
 
 The same captures give the same bytes, in whatever order and by whatever tree of merges: --out

@@ -3,8 +3,10 @@ package mergecmd
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,14 +187,18 @@ func readManifest(path string) ([]string, error) {
 
 // overPartial returns which existing file a partial may replace.
 func overPartial(force bool) atomicfile.Over {
-	return atomicfile.Over{Force: force, Own: func(path string) bool {
+	return atomicfile.Over{Force: force, Own: func(path string) (bool, error) {
 		f, err := os.Open(path)
 		if err != nil {
-			return false
+			return false, err
 		}
 		defer f.Close()
 		_, err = merge.NewReader(path, f)
-		return err == nil
+		var unread *fs.PathError
+		if errors.As(err, &unread) {
+			return false, err
+		}
+		return err == nil, nil
 	}}
 }
 

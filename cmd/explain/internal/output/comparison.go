@@ -31,6 +31,26 @@ func Comparison(c *comparison.Comparison, links diffrender.Links) []File {
 	return list
 }
 
+// ComparisonFormats are the values of --format for a comparison, in the order of the help text.
+var ComparisonFormats = []string{"text", "md", "json", "junit", "csv"}
+
+// PrintComparison writes a comparison in one of these formats or as html; as text for people if the format is none.
+func PrintComparison(w io.Writer, c *comparison.Comparison, format string, t render.TerminalOptions) error {
+	switch format {
+	case "json":
+		return comparison.Write(w, c)
+	case "md":
+		return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{Compact: true})
+	case "html":
+		return diffrender.WriteHTML(w, c, diffrender.Links{})
+	case "junit":
+		return diffrender.WriteJUnit(w, c)
+	case "csv":
+		return diffrender.WriteCSV(w, c)
+	}
+	return diffrender.WriteText(w, c, t)
+}
+
 // PageBeside returns the HTML report beside an input, which is a report's folder or its JSON, relative to the folder
 // out; empty if there is none.
 func PageBeside(path, out string) string {

@@ -13,6 +13,8 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
@@ -40,6 +42,11 @@ func Report(res *analyze.Result) []File {
 	format := func(name string, write func(io.Writer, *report.Report) error) File {
 		return File{Name: name, Write: func(w io.Writer) error { return write(w, res.Report) }}
 	}
+	page := func(name string, of func(*report.Report) doc.Document) File {
+		return format(name, func(w io.Writer, r *report.Report) error {
+			return render.Markdown(w, of(r), render.MarkdownOptions{})
+		})
+	}
 	step := ""
 	units, err := export.PerfettoUnits(res.Report)
 	if err == nil {
@@ -47,23 +54,27 @@ func Report(res *analyze.Result) []File {
 	}
 	files := []File{
 		format("report.json", JSON),
-		format("report.md", writeMarkdown),
+		page("report.md", present.Full),
 		format("report.html", func(w io.Writer, r *report.Report) error { return HTML(w, r, step) }),
 		format("summary.json", Summary),
-		format("kernels.md", writeKernels),
-		format("operators.md", writeOperators),
-		format("stakeholder_summary.md", writeStakeholder),
+		page("kernels.md", export.KernelsMD),
+		page("operators.md", export.OperatorsMD),
+		page("stakeholder_summary.md", export.StakeholderMD),
 	}
 	if step != "" {
 		files = append(files, File{Name: step, Write: func(w io.Writer) error { return export.Perfetto(w, units) }})
 	}
 	if hasSection(res.Report, "ncu") {
-		files = append(files,
-			File{Name: "ncu_summary.json", Write: func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
+		files = append(files, File{Name: "ncu_summary.json", Write: func(w io.Writer) error {
+			b, err := export.NCUSummaryJSON(res.Details)
+			return written(w, b, err)
+		}})
 	}
 	if export.HasRegions(res.Report) {
-		files = append(files, format("ncu/regions/report.json", writeRegionsJSON),
-			format("ncu/regions/report.md", writeRegions))
+		files = append(files, format("ncu/regions/report.json", func(w io.Writer, r *report.Report) error {
+			b, err := export.RegionsJSON(r)
+			return written(w, b, err)
+		}), page("ncu/regions/report.md", export.RegionsMD))
 	}
 	done := map[string]bool{}
 	table := func(t *report.Table) {
@@ -116,7 +127,7 @@ func refuseForeign(dir string, files []File) error {
 	if marker == "" || there == "" {
 		return nil
 	}
-	if ours, err := atomicfile.Look(filepath.Join(dir, marker), begins); ours || err != nil {
+	if ours, err := atomicfile.Begins(filepath.Join(dir, marker), begins); ours || err != nil {
 		return err
 	}
 	return usage.Errorf("%s is there, and explain did not write it: name another folder, or remove it",
@@ -124,7 +135,7 @@ func refuseForeign(dir string, files []File) error {
 }
 
 // Ours reports whether a file is JSON of explain: its first member is the schema.
-func Ours(path string) bool { return atomicfile.Begins(path, begins) }
+func Ours(path string) (bool, error) { return atomicfile.Begins(path, begins) }
 
 const begins = `{"schema":"explain.`
 

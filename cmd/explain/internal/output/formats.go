@@ -16,10 +16,6 @@ import (
 
 func JSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
 
-func writeMarkdown(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, present.Full(r), render.MarkdownOptions{})
-}
-
 // HTML writes the report for a browser; step is the name of its step file to link to, empty for none.
 func HTML(w io.Writer, r *report.Report, step string) error {
 	return render.HTML(w, present.Page(r, step), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
@@ -30,47 +26,16 @@ func Comment(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r), render.MarkdownOptions{Compact: true})
 }
 
-func writeKernels(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, export.KernelsMD(r), render.MarkdownOptions{})
-}
-
-func writeOperators(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, export.OperatorsMD(r), render.MarkdownOptions{})
-}
-
-func writeStakeholder(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, export.StakeholderMD(r), render.MarkdownOptions{})
-}
-
-func writeRegions(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, export.RegionsMD(r), render.MarkdownOptions{})
-}
-
-func writeRegionsJSON(w io.Writer, r *report.Report) error {
-	b, err := export.RegionsJSON(r)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
-}
-
+// Summary writes profilemate's summary.json.
 func Summary(w io.Writer, r *report.Report) error {
 	b, err := export.SummaryJSON(r)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
+	return written(w, b, err)
 }
 
-// writeNCUSummary writes profilemate's ncu_summary.json from the tables of the section on Nsight Compute.
-func writeNCUSummary(w io.Writer, details []report.Table) error {
-	b, err := export.NCUSummaryJSON(details)
-	if err != nil {
-		return err
+func written(w io.Writer, b []byte, err error) error {
+	if err == nil {
+		_, err = w.Write(b)
 	}
-	_, err = w.Write(b)
 	return err
 }
 

@@ -37,9 +37,12 @@ func All(
 	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, reads func(*report.Metric) bool,
 	bar *progress.Bar,
 ) ([]*analyze.Result, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
+	each, stop := make([]context.Context, len(inputs)), make([]context.CancelFunc, len(inputs))
+	for i := range inputs {
+		each[i], stop[i] = context.WithCancel(ctx)
+		defer stop[i]()
+	}
 	lean := report.Lean{Reads: reads}
 	if len(inputs) > fewReports {
 		debug.SetGCPercent(manyGC) // from here on: what compares the reports holds them all
@@ -51,8 +54,10 @@ func All(
 		wg.Add(1)
 		go func() {
 			defer func() { <-slots; wg.Done() }()
-			if list[i], errs[i] = One(ctx, in, opt, bar); errs[i] != nil {
-				cancel()
+			if list[i], errs[i] = One(each[i], in, opt, bar); errs[i] != nil {
+				for _, later := range stop[i+1:] { // earlier ones go on, so that the first error in order is returned
+					later()
+				}
 			} else if i < whole {
 				list[i].Details = nil
 				if len(inputs) > manyInputs {

@@ -170,7 +170,7 @@ func page(r *analyze.WhatIfResult) doc.Document {
 		two = "; " + r.Unit.Two + ", so a mean stands for neither."
 	}
 	d.Add(doc.P(doc.Name(r.Trace), ": a step is ", doc.Name(stepName(r)), two))
-	t := doc.Table{ID: "ceilings", Columns: doc.Cols("Change", "Step", ">Steps", ">Mean", ">Gain up to", ">95 % over steps")}
+	t := doc.Table{ID: "ceilings", Columns: doc.Cols("Change", "Step", ">Steps", ">Mean", ">Gain up to", ">Its 95 % interval")}
 	t.Columns[0].Whole = true
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
@@ -195,14 +195,14 @@ func page(r *analyze.WhatIfResult) doc.Document {
 	}
 	d.Add(t)
 	p := &r.Replay
-	fit := "Replayed with typical latencies alone, steps are " + unit.Percent(p.Error) + " off (median); host, calls and " +
-		"latencies are " + unit.Percent(p.OnHost) + " of the critical path, and without them a step gains " +
-		unit.Percent(p.Bare) + "; " + unit.Percent(p.Unknown) + " of the path is unknown."
+	fit := "How well the replay fits: with typical latencies alone, steps are " + unit.Percent(p.Error) + " off (median); host, calls and " +
+		"latencies are " + unit.Percent(p.OnHost) + " of the critical path, and a replay without them gains " +
+		unit.Percent(p.Bare) + " (these two should agree); " + unit.Percent(p.Unknown) + " of the path is unknown."
 	if p.Unlaunched > 0 {
 		fit += " What launched " + unit.Percent(p.Unlaunched) + " of the GPU work is not known."
 	}
 	if p.Fits {
-		d.Add(doc.P("These are upper bounds: a real change rarely reaches them. " + fit))
+		d.Add(doc.P("These are upper bounds, the upper ends of the intervals over the steps: a real change rarely reaches them. " + fit))
 	} else {
 		d.Add(doc.Note{Kind: doc.Caution,
 			Blocks: []doc.Block{doc.P("The graph of dependencies does not fit: the capture lacks a part of what held steps back. So nothing is " + "replayed: a change is worth the time on the GPU that nothing else covers, or, of the host, the idle time. " + fit)}})

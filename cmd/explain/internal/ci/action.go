@@ -1,0 +1,231 @@
+package ci
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// newAction is the hidden command that action.yml runs: it reads the inputs of the action as a JSON object from $INPUTS
+// and runs the step that they describe. No shell ever parses a value as part of a command line.
+func newAction(e *cmdenv.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:    "action",
+		Short:  "Run a step of the GitHub action, as its inputs in INPUTS say",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in := actionInputs{}
+			if err := json.Unmarshal([]byte(e.Getenv(ActionInputs)), &in); err != nil {
+				return usage.Errorf("INPUTS is not what toJSON(inputs) writes: %w", err)
+			}
+			return in.run(cmd.Context(), e)
+		},
+	}
+}
+
+// ActionInputs names the environment variable that holds the inputs of the action, including a token.
+const ActionInputs = "INPUTS"
+
+// actionInputs maps the name of each input of the action to its value.
+type actionInputs map[string]string
+
+// lines returns the non-empty lines of an input.
+func (in actionInputs) lines(name string) []string {
+	var list []string
+	for line := range strings.Lines(in[name]) {
+		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// Inputs that become flags of the commands: the name of the input, and of its flag.
+var (
+	sharedInputs = map[string]string{"out": "out", "comment": "comment", "comment-key": "comment-key", "pr-number": "pull-request",
+		"status": "status", "report-url": "report-url", "accept-by": "accept-by", "exit-on": "exit-on", "fail-on": "exit-on"}
+	gateInputs = map[string]string{"policy": "policy", "policy-ref": "policy-ref", "noise": "noise", "unit": "unit", "phase": "phase",
+		"phase-map": "phase-map", "baseline-artifact": "baseline-artifact", "baseline-branch": "baseline-branch",
+		"baseline-file": "baseline-file", "base-commit": "base-commit", "artifact": "artifact", "history": "history",
+		"history-artifact": "history-artifact"}
+)
+
+// args returns the command line that the inputs stand for. Each value is one argument, whatever it contains.
+func (in actionInputs) args() []string {
+	args := []string{in["command"]}
+	if in["command"] == "comment" {
+		args = []string{"gate", "comment"}
+	}
+	flags := func(of map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(of)) { // sorted, so that exit-on follows its older name fail-on and wins
+			if in[name] != "" {
+				args = append(args, "--"+of[name]+"="+in[name])
+			}
+		}
+	}
+	each := func(flag, name string) {
+		for _, line := range in.lines(name) {
+			args = append(args, "--"+flag+"="+line)
+		}
+	}
+	flags(sharedInputs)
+	args = append(args, "--override-label="+in["override-label"]) // empty: no label overrides
+	if in["allow-unsafe"] == "true" {
+		args = append(args, "--allow-unsafe")
+	}
+	if in["command"] == "comment" {
+		if in["expect"] != "" {
+			args = append(args, "--expect="+in["expect"])
+		}
+		if each("comparison", "candidate"); len(in.lines("candidate")) > 0 {
+			args = append(args, "--merge")
+		}
+		return args
+	}
+	flags(gateInputs)
+	each("base", "baseline")
+	each("head", "candidate")
+	return args
+}
+
+func (in actionInputs) run(ctx context.Context, e *cmdenv.Env) error {
+	switch in["command"] {
+	case "gate", "comment":
+		return exitOf(e.Run(ctx, in.args(), e))
+	case "report":
+		return in.told(e, in.report(ctx, e))
+	case "doctor":
+		return in.doctor(ctx, e)
+	case "install": // the caller has already installed explain
+		return nil
+	}
+	// Report the error the way a gate does: readers look for the verdict there.
+	var f gateFlags
+	cmd := &cobra.Command{}
+	f.register(cmd)
+	command := in["command"]
+	in["command"] = "gate"
+	if err := cmd.ParseFlags(in.args()[1:]); err != nil {
+		return usage.Error{Err: err}
+	}
+	session, err := f.github.session(ctx, e, f.out)
+	if err == nil {
+		err = usage.Errorf("the input command is %q, which is not one of gate, report, comment, doctor, install", command)
+	}
+	return f.failed(ctx, e, session, err)
+}
+
+// told annotates the workflow step with an error, and returns the error.
+func (in actionInputs) told(e *cmdenv.Env, err error) error {
+	if err != nil {
+		fmt.Fprintf(e.Out, "::error title=explain::%s\n", strings.NewReplacer("%", "%25", "\r", " ", "\n", " ").Replace(render.Visible(err.Error())))
+	}
+	return err
+}
+
+// report analyses the captures of both sides into folders below out, which hold reports of this run only.
+func (in actionInputs) report(ctx context.Context, e *cmdenv.Env) error {
+	out := in["out"]
+	for _, side := range []string{"base", "head"} {
+		if err := emptied(filepath.Join(out, side)); err != nil {
+			return err
+		}
+	}
+	measured := measuredBy(e)
+	for _, side := range []struct{ name, input string }{{"base", "baseline"}, {"head", "candidate"}} {
+		n := 0
+		for _, line := range in.lines(side.input) {
+			files, err := input.Expand("the input "+side.input, []string{line})
+			if err != nil {
+				return fmt.Errorf("no capture of the %s is where the input says: %w", side.name, err)
+			}
+			slices.Sort(files)
+			for _, file := range files {
+				n++
+				name, _, _ := strings.Cut(filepath.Base(file), ".")
+				dir := filepath.Join(out, side.name, strconv.Itoa(n)+"-"+name)
+				args := []string{"report", file, "--quiet", "--out", dir}
+				for _, flag := range []string{"unit", "phase-map"} {
+					if in[flag] != "" {
+						args = append(args, "--"+flag+"="+in[flag])
+					}
+				}
+				if code := e.Run(ctx, args, e); code != cmdenv.OK {
+					return fmt.Errorf("%s of the %s could not be analysed: the log says why (exit %d)", render.Visible(filepath.Base(file)), side.name, code)
+				}
+				if err := stamp(filepath.Join(dir, "report.json"), measured); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// emptied removes the reports of an earlier run from a folder. Anything that explain did not write is an error.
+func emptied(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := filepath.Join(dir, entry.Name())
+		ours, err := output.Ours(filepath.Join(name, "report.json"))
+		if err != nil {
+			return err
+		}
+		if !ours {
+			return usage.Errorf("%s is there, and explain did not write it: name another folder in out, or remove it", name)
+		}
+		if err := os.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measuredBy identifies the workflow run of this step; nil outside GitHub Actions.
+func measuredBy(e *cmdenv.Env) *report.MeasuredBy {
+	id, err := strconv.ParseInt(e.Getenv("GITHUB_RUN_ID"), 10, 64)
+	if err != nil || e.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	attempt, _ := strconv.ParseInt(e.Getenv("GITHUB_RUN_ATTEMPT"), 10, 64)
+	return &report.MeasuredBy{ID: id, Attempt: max(attempt, 1), Base: e.Getenv("GITHUB_BASE_REF")}
+}
+
+// stamp records in a report which workflow run made it.
+func stamp(path string, by *report.MeasuredBy) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	r, err := report.Read(f)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	r.Trace.Run = by
+	return atomicfile.File(path, atomicfile.Any, func(w io.Writer) error { return output.JSON(w, r) })
+}

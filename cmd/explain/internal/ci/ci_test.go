@@ -1,0 +1,66 @@
+package ci
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate"
+)
+
+// What an error says of the change: an exit code, and a verdict.
+func TestWhatErrorsMean(t *testing.T) {
+	for _, x := range []struct {
+		err     error
+		code    int
+		verdict comparison.Verdict
+	}{
+		{usage.Errorf("wrong"), cmdenv.Usage, comparison.Error},
+		{fmt.Errorf("options: %w", analyze.ErrOptions), cmdenv.Usage, comparison.Error},
+		{fmt.Errorf("policy: %w", gate.UnreadError{Err: io.EOF}), cmdenv.Inconclusive, comparison.Inconclusive},
+		{io.EOF, cmdenv.Input, comparison.Error},
+	} {
+		if code, verdict := ErrorCode(x.err), errorVerdict(x.err); code != x.code || verdict != x.verdict || verdictOf(x.err) != x.verdict {
+			t.Errorf("%v: %d %s %s, want %d %s", x.err, code, verdict, verdictOf(x.err), x.code, x.verdict)
+		}
+	}
+	for code, want := range map[cmdenv.Exit]comparison.Verdict{cmdenv.Fail: comparison.Fail, cmdenv.Inconclusive: comparison.Inconclusive} {
+		if got := verdictOf(code); got != want {
+			t.Errorf("exit %d is %s, want %s", code, got, want)
+		}
+	}
+	if verdictOf(nil) != comparison.Pass || exitOf(0) != nil || !errors.Is(exitOf(4), cmdenv.Exit(4)) {
+		t.Errorf("%s, %v, %v", verdictOf(nil), exitOf(0), exitOf(4))
+	}
+}
+
+// --exit-on moves the exit code of a verdict: fail and error let what is inconclusive pass, warn fails on a warning.
+func TestExitOn(t *testing.T) {
+	for level, want := range map[string][4]int{ // of warn, inconclusive, fail, error
+		"warn": {1, 4, 1, 3}, "inconclusive": {0, 4, 1, 3}, "fail": {0, 0, 1, 3}, "error": {0, 0, 1, 3}, "never": {0, 0, 0, 0},
+	} {
+		f := githubFlags{exitOn: level}
+		for i, v := range []comparison.Verdict{comparison.Warn, comparison.Inconclusive, comparison.Fail, comparison.Error} {
+			if got := f.exitCode(v); got != want[i] {
+				t.Errorf("--exit-on %s, %s: %d, want %d", level, v, got, want[i])
+			}
+		}
+	}
+}
+
+// A shell reads the command that repeats a comparison as it was given.
+func TestReproduce(t *testing.T) {
+	f := gateFlags{base: []string{"a.json"}, head: []string{"it's b.json"}, phase: "decode"}
+	f.rules.FailOn, f.rules.Past.Store = []string{"unit.time.p50:+3%"}, "nights.db"
+	if got, want := f.reproduce(false, 1), `explain gate --base a.json --head 'it'\''s b.json' --fail-on 'unit.time.p50:+3%' --history nights.db --phase decode`; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got, want := f.reproduce(true, 0), `explain gate --head 'reports/*/report.json' --fail-on 'unit.time.p50:+3%' --phase decode`; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

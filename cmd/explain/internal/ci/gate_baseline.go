@@ -1,0 +1,290 @@
+package ci
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/historycmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
+	"github.com/nsys-llm/explain/gate"
+	"github.com/nsys-llm/explain/gate/gitfile"
+)
+
+// baseline is what the head is compared with, and its origin.
+type baseline struct {
+	inputs  []input.File
+	reports []*report.Report
+	source  string
+	sha     string // commit that was measured, if known
+	run     string // page of the run that measured it
+	none    policy.NoBase
+	notes   [][]doc.Span
+}
+
+// measured takes, on workflow_run, the reports of both sides from the artifact of the finished run: those below a
+// folder named base are the base's, all others the head's. The change's base reports are ignored if the base branch has
+// a baseline of its own.
+func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) error {
+	switch {
+	case len(f.head) > 0:
+		return nil
+	case s == nil || s.Run.Trigger == nil && (s.Run.Event != "pull_request" || f.artifact == defaultArtifact):
+		return usage.Errorf("name what to judge: explain gate --head FILE [--base FILE]")
+	}
+	files, err := s.Measured(ctx, f.artifact)
+	if errors.Is(err, gate.ErrNotFound) && s.Run.Trigger == nil {
+		s.Number = 0 // the measuring run will comment
+		return gate.UnreadError{Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	own := len(f.base) == 0 && f.baselineArtifact == "" && f.baselineFile == ""
+	for i, file := range files {
+		side, to := "head", &f.head
+		if slices.Contains(strings.Split(path.Dir(file.Name), "/"), "base") {
+			if side, to = "base", &f.base; !own {
+				continue
+			}
+		}
+		name := filepath.Join(dir, fmt.Sprintf("%s-%d", side, i+1), "report.json")
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, file.Data, 0o600); err != nil {
+			return err
+		}
+		*to = append(*to, name)
+	}
+	if len(f.head) == 0 {
+		return fmt.Errorf("the artifact %s has no report of the head, only of a base", render.Visible(f.artifact))
+	}
+	return nil
+}
+
+// madeHere refuses reports in the workspace that another workflow run made: on a runner that keeps its workspace they
+// would replace a measurement that failed. Reports without a run, of traces made elsewhere, are accepted only if all
+// are.
+func (f *gateFlags) madeHere(s *gate.Session, reports []*report.Report) error {
+	if s == nil {
+		return nil
+	}
+	want, attempt, first := s.Measures(), int64(0), true
+	for _, r := range reports {
+		by := r.Trace.Run
+		switch {
+		case by == nil && attempt != 0, by != nil && attempt == 0 && !first:
+			return fmt.Errorf("some of the reports are of this run and some are of none: empty the folder that they are in before measuring")
+		case by != nil && s.Pull != nil && by.Base != "" && by.Base != s.Pull.BaseRef:
+			return fmt.Errorf("the report of %s was measured for the base %s, and the base is %s now", render.Visible(r.Trace.Name), render.Visible(by.Base), render.Visible(s.Pull.BaseRef))
+		case by != nil && by.ID != want:
+			return fmt.Errorf("the report of %s was made by run %d, and run %d is judged: measuring failed, or left reports of an "+
+				"earlier run where its own should be. What another run measured is a baseline-artifact", render.Visible(r.Trace.Name), by.ID, want)
+		case by != nil && attempt != 0 && by.Attempt != attempt:
+			return fmt.Errorf("the reports are of attempts %d and %d of the run: empty the folder that they are in before measuring", attempt, by.Attempt)
+		case by != nil:
+			attempt = by.Attempt
+		}
+		first = false
+	}
+	return nil
+}
+
+// baseline finds the base: the named files, else an artifact of the base branch, else a checked-in file as of the base
+// commit.
+func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (baseline, error) {
+	if len(f.base) > 0 {
+		inputs, err := input.Captures("--base", f.base)
+		source := "files of this job"
+		if s != nil && s.Run.Trigger != nil {
+			source = "as the change's own run measured it"
+		}
+		return baseline{inputs: inputs, source: source, sha: f.baseCommit}, err
+	}
+	why, none := "no --base was given", policy.NotNamed
+	if f.baselineArtifact != "" {
+		b, err := f.fromArtifact(ctx, s)
+		var missing *gate.NoBaseline
+		if err == nil || !errors.As(err, &missing) {
+			return b, err
+		}
+		if why, none = missing.Reason, policy.Lost; missing.NeverRan {
+			none = policy.NeverMade
+		}
+	}
+	if f.baselineFile != "" {
+		file, err := f.pins.Read(ctx, "baseline", f.baselineFile)
+		if errors.Is(err, gate.ErrNowhere) {
+			err = usage.Errorf("--baseline-file: %w", err)
+		}
+		if err != nil {
+			return baseline{}, err
+		}
+		if file.There() {
+			copied, err := file.File(dir)
+			if err != nil {
+				return baseline{}, err
+			}
+			inputs, err := input.Captures("--baseline-file", []string{copied})
+			b := baseline{inputs: inputs, source: "file " + file.Name}
+			if file.Ref != "" {
+				b.source += " as of " + gate.ShortRef(file.Ref)
+			}
+			if f.baselineArtifact != "" {
+				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why +
+					". Compared with a checked-in file instead.")}}
+			}
+			return b, err
+		}
+		why += "; there is no file " + file.Name
+		if file.Ref != "" {
+			why += " at " + gate.ShortRef(file.Ref)
+		}
+		if none == policy.NotNamed {
+			none = policy.Lost
+			if never, err := neverRan(ctx, s); err != nil {
+				why += "; whether the base branch has ever run this workflow is not known: " + err.Error()
+			} else if never {
+				none = policy.NeverMade
+			}
+		}
+	}
+	first := ""
+	if none == policy.NeverMade {
+		first = " (first run)"
+	}
+	return baseline{none: none,
+		notes: [][]doc.Span{{doc.Text("No baseline" + first + ": " + why + ". Only budgets are judged.")}}}, nil
+}
+
+// fromHistory takes noise floors and spent budgets from the history, and the base if there is none yet.
+func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, dir string, head *report.Report,
+	b *baseline, opt *diff.Options) (*historycmd.Said, error) {
+	commit := cmp.Or(f.baseCommit, b.sha)
+	if s != nil {
+		if err := f.trustedHistory(ctx, s, dir); err != nil {
+			return nil, err
+		}
+		if ref, _ := s.Base(); commit == "" && commitText.MatchString(ref) {
+			commit = ref
+		}
+	}
+	want := len(b.reports) == 0 && len(b.inputs) == 0
+	said, err := f.rules.Past.Apply(ctx, head, commit, want, opt)
+	if err != nil || len(said.Base) == 0 {
+		return said, err
+	}
+	*b = baseline{reports: said.Base, source: "the history", sha: commit}
+	if said.Near != "merge base" {
+		b.sha = ""
+	}
+	opt.NoBase = b.none
+	return said, nil
+}
+
+// trustedHistory fetches the history from an artifact of a run on the base branch. It refuses a file in the workspace
+// while a change is judged, since the change, or a cache that it can write, may have made that file.
+func (f *gateFlags) trustedHistory(ctx context.Context, s *gate.Session, dir string) error {
+	store := f.rules.Past.Store
+	if f.historyArtifact != "" {
+		if store != "" {
+			return usage.Errorf("--history and --history-artifact exclude each other")
+		}
+		branch := cmp.Or(f.baselineBranch, s.BaseBranch())
+		found, err := s.Evidence(ctx, f.historyArtifact, branch)
+		var none *gate.NoBaseline
+		if errors.As(err, &none) && none.NeverRan {
+			return nil // no run can have made one yet
+		}
+		if err != nil {
+			return fmt.Errorf("--history-artifact: %w", err)
+		}
+		for _, file := range found.Files {
+			if strings.HasSuffix(file.Name, ".db") {
+				f.rules.Past.Store = filepath.Join(dir, "history.db")
+				return os.WriteFile(f.rules.Past.Store, file.Data, 0o600)
+			}
+		}
+		return fmt.Errorf("--history-artifact: %s holds no .db file", found.Source)
+	}
+	if store == "" || strings.Contains(store, "://") {
+		return nil
+	}
+	if gitfile.Tracked(ctx, store) {
+		return usage.Errorf("--history %s is a file of the repository, which the change can edit: keep it in an artifact or a branch of its own", store)
+	}
+	if _, change := s.Base(); change && f.policyRef != gate.HeadRef {
+		return gate.UnreadError{Err: fmt.Errorf("--history %s lies in the workspace, where the change, or a cache that it "+
+			"can write, may have put it, so it is not trusted: name the artifact of a run on the base branch with "+
+			"--history-artifact", store)}
+	}
+	return nil
+}
+
+// neverRan reports whether the base branch has never run this workflow.
+func neverRan(ctx context.Context, s *gate.Session) (bool, error) {
+	if s == nil {
+		return false, nil
+	}
+	return s.NeverRan(ctx, s.BaseBranch())
+}
+
+// readBaseline reads the reports among an artifact's files, and skips all other files.
+func readBaseline(files []gate.File) ([]*report.Report, error) {
+	var list []*report.Report
+	for _, f := range files {
+		r, err := report.Read(bytes.NewReader(f.Data))
+		if err != nil {
+			if strings.HasSuffix(f.Name, "report.json") {
+				return nil, fmt.Errorf("%s: %w", render.Visible(f.Name), err)
+			}
+			continue // e.g. summary.json
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// fromArtifact takes the base from an artifact of the base branch.
+func (f *gateFlags) fromArtifact(ctx context.Context, s *gate.Session) (baseline, error) {
+	if s == nil {
+		return baseline{}, usage.Errorf(
+			"--baseline-artifact finds an artifact in GitHub Actions, and this is not one of its jobs: " +
+				"name the files with --base")
+	}
+	branch := cmp.Or(f.baselineBranch, s.BaseBranch())
+	if branch == "" {
+		return baseline{}, usage.Errorf("the event %s has no base branch: name one with --baseline-branch", s.Run.Event)
+	}
+	found, err := s.Baseline(ctx, f.baselineArtifact, branch)
+	if err != nil {
+		return baseline{}, err
+	}
+	reports, err := readBaseline(found.Files)
+	switch {
+	case err != nil:
+		return baseline{}, fmt.Errorf("%s: %w", found.Source, err)
+	case len(reports) == 0:
+		return baseline{}, &gate.NoBaseline{Reason: found.Source + " holds no report.json"}
+	}
+	b := baseline{reports: reports, source: found.Source, sha: found.SHA,
+		run: s.Run.RunURL(found.RunID)}
+	for _, warning := range found.Warnings {
+		b.notes = append(b.notes, []doc.Span{doc.Text("Baseline: " + warning)})
+	}
+	return b, nil
+}

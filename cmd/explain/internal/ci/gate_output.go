@@ -1,0 +1,116 @@
+package ci
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate"
+)
+
+// print writes the comparison in the requested format. In GitHub Actions it keeps the runner from reading a line as a
+// workflow command.
+func (f *gateFlags) print(e *cmdenv.Env, c *comparison.Comparison, inActions bool) error {
+	var b strings.Builder
+	if f.format == "" && f.analysis.Quiet {
+		return nil
+	}
+	if err := output.PrintComparison(&b, c, f.format, render.TerminalOptions{Color: !inActions && e.Coloured()}); err != nil {
+		return err
+	}
+	if f.out != "" && (f.format == "" || f.format == "text") {
+		fmt.Fprintf(&b, "\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n",
+			render.Visible(f.out))
+	}
+	text := b.String()
+	if inActions {
+		text = gate.Defuse(text)
+	}
+	_, err := io.WriteString(e.Out, text)
+	return err
+}
+
+// hardware returns the GPUs of the head: "2 × NVIDIA H100".
+func hardware(heads []*report.Report) string {
+	n := map[string]int{}
+	for _, g := range heads[0].Environment.GPUs {
+		if g.Name != nil {
+			n[*g.Name]++
+		}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// engines returns the engines of both sides and their versions, as their logs state them; empty if no log does.
+func engines(base, head []*report.Report) string {
+	of := func(side []*report.Report) string {
+		for _, r := range side {
+			if s := r.Environment.Software(); s != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	b, h := of(base), of(head)
+	if b == h || b == "" {
+		return h
+	}
+	return b + " → " + cmp.Or(h, "unknown")
+}
+
+// reproduce returns the shell command that repeats the comparison: in GitHub Actions from the uploaded folder, with the
+// policy of a checkout of the base.
+func (f *gateFlags) reproduce(uploaded bool, bases int) string {
+	base, head := f.base, f.head
+	if uploaded {
+		base, head = nil, []string{"reports/*/report.json"}
+		if bases > 0 {
+			base = []string{"base/*/report.json"}
+		}
+	}
+	parts := []string{"explain gate"}
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				parts = append(parts, "--"+flag+" "+shellWord(v))
+			}
+		}
+	}
+	for _, in := range []struct {
+		flag   string
+		values []string
+	}{{"base", base}, {"head", head}, {"fail-on", f.rules.FailOn}} {
+		add(in.flag, in.values...)
+	}
+	add("policy", f.rules.Policy)
+	add("noise", f.rules.Noise)
+	if !uploaded {
+		add("history", f.rules.Past.Store)
+	}
+	add("unit", f.analysis.Unit)
+	add("phase", f.phase)
+	return strings.Join(parts, " ")
+}
+
+// shellWord quotes a word for a shell if it needs quotes.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)

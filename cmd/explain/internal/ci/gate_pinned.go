@@ -1,0 +1,94 @@
+package ci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/diffdoc"
+	"github.com/nsys-llm/explain/diff/policy"
+	"github.com/nsys-llm/explain/gate"
+)
+
+// readPolicy reads the policy file. Without --policy, or if the base has no file yet, it returns the default rules.
+func (f *gateFlags) readPolicy(ctx context.Context) (p *policy.Policy, source string, err error) {
+	if f.rules.Policy == "" {
+		source = diffdoc.DefaultRules
+		if len(f.rules.FailOn) > 0 {
+			source = diffdoc.FlagRules
+		}
+		return policy.Default(), source, nil
+	}
+	file, err := f.pins.Read(ctx, "policy", f.rules.Policy)
+	switch {
+	case err != nil && errors.As(err, new(gate.UnreadError)):
+		return nil, "", err
+	case err != nil:
+		return nil, "", usage.Errorf("--policy: %w", err)
+	case !file.There():
+		return policy.Default(), diffdoc.DefaultRules, nil
+	}
+	source = file.Name
+	if file.Ref != "" {
+		source += " at " + gate.ShortRef(file.Ref)
+	}
+	p, err = rulesfile.PolicyText(source, file.Data, func(name string) ([]byte, error) {
+		more, err := f.pins.Read(ctx, "policy", filepath.Join(filepath.Dir(f.rules.Policy), filepath.FromSlash(name)))
+		if err == nil && !more.There() {
+			err = fmt.Errorf("the base %s has no file %s", gate.ShortRef(more.Ref), more.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return more.Data, nil
+	})
+	if unread := (gate.UnreadError{}); errors.As(err, &unread) {
+		err = unread
+	}
+	return p, source, err
+}
+
+// readNoise reads the noise floors; nil if there are none, or if the base has no file yet.
+func (f *gateFlags) readNoise(ctx context.Context) (*diff.Noise, error) {
+	if f.rules.Noise == "" {
+		return nil, nil
+	}
+	file, err := f.pins.Read(ctx, "noise", f.rules.Noise)
+	switch {
+	case err != nil && errors.As(err, new(gate.UnreadError)):
+		return nil, err
+	case err != nil:
+		return nil, usage.Errorf("--noise: %w", err)
+	case !file.There():
+		return nil, nil
+	}
+	return rulesfile.NoiseText(file.Name, file.Data)
+}
+
+// pinMaps makes the analysis use the base's phase map and kernel map.
+func (f *gateFlags) pinMaps(ctx context.Context, dir string) error {
+	for _, m := range []struct {
+		what string
+		path *string
+	}{{"phase map", &f.analysis.PhaseMap}, {"kernel map", &f.analysis.KernelMap}} {
+		if *m.path == "" {
+			continue
+		}
+		file, err := f.pins.Read(ctx, m.what, *m.path)
+		if err != nil {
+			if errors.As(err, new(gate.UnreadError)) {
+				return err
+			}
+			return usage.Errorf("--%s: %w", strings.ReplaceAll(m.what, " ", "-"), err)
+		}
+		if *m.path, err = file.File(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package ci
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+func newPolicy(e *cmdenv.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check, test, show, explain and propose policy files, which say what diff and gate judge",
+		Long: `A policy file holds rules on changes, budgets that need no baseline, waivers that end on a given day,
+and the verdicts for results that are inconclusive, not comparable or missing. It is YAML or JSON, and
+values have units.
+
+  version: 1
+  preset: llm-serving        # or ` + strings.Join(policy.PresetNames()[1:], ", ") + `: explain policy show PRESET prints it
+  unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
+  stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: inconclusive, on_not_comparable: inconclusive,
+          on_missing: inconclusive, on_missing_baseline: warn}
+                             # also floor: 3%, the noise between two captures of one commit: explain policy init writes it
+                             # also max_overhead: 20%, what profiling may cost: see explain capture --overhead
+  ignore: {kernels: ["*memset*"], min_share: 0.5%}
+  environment: {hard: [driver], soft: [trace_set], residue: [os]}
+  rules:                     # after those of the preset; if several select a number, the last one judges it
+    - {id: step, metric: unit.time.p50, warn: {rel: 3%}, fail: {rel: 5%, abs: 200us}}
+    - {id: token, metric: unit.time_per_output_token, regress: {rel: 5%}, when: {gpu: "*H100*"}, optional: true}
+    - {id: attn, metric: kernel.time_per_unit, match: {regex: '(?i)^(flash|fmha)'}, regress: {rel: 5%, abs: 20us}}
+    - {id: calls, metric: "api.*_per_unit", level: warn, regress: {rel: 10%}}
+  budgets:
+    - {id: idle, metric: gpu.idle_ratio, max: 15%, level: error}
+  waivers:
+    - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
+
+"extends: FILE" extends a policy file instead of a preset. A change breaks a rule if it is real and
+exceeds both the relative and the absolute part of the rule. Level error fails, warn warns, off does
+not judge. In a glob only * and ? are special; expressions are RE2. Both match the name that tables
+show, or the full one. Until its last day, a waiver accepts failures up to its ceiling; then the rule
+fails again. A waiver that is not needed warns. "explain doc schema policy" prints the JSON Schema.`,
+		Example: `  explain policy check policy.yml
+  explain policy test policy.yml --on report/report.json
+  explain policy explain unit.time.p50 --policy policy.yml
+  explain policy show strict
+  explain policy init a1.sqlite a2.sqlite a3.sqlite > policy.yml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return usage.Errorf("policy has no command %q; did you mean %q?", args[0], near[0])
+			}
+			return usage.Errorf("policy has no command %q; there are check, explain, init, show, test", args[0])
+		},
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newCalibration(e, "init"), newPolicyShow(e), newPolicyTest(e))
+	return cmd
+}
+
+func newPolicyCheck(e *cmdenv.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check FILE",
+		Short:   "Say whether a policy file is valid, and what it holds in one line",
+		Example: "  explain policy check .github/explain.yml",
+		Args:    cmdenv.Args(1, 1, "name one policy file: explain policy check FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := rulesfile.Policy(args[0])
+			if err != nil {
+				return err
+			}
+			day, err := e.Today()
+			if err != nil {
+				return err
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s: valid; %s\n", render.Visible(args[0]), render.Visible(p.Summary()))
+			for _, s := range p.Shadowed() {
+				fmt.Fprintf(&b,
+					"note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first\n", render.Visible(s[0]), render.Visible(s[1]))
+			}
+			for i := range p.Waivers {
+				if wv := &p.Waivers[i]; day.After(wv.Expires) {
+					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", render.Visible(strings.Join(wv.Rules, ", ")),
+						wv.Expires.Format(time.DateOnly))
+				}
+			}
+			_, err = io.WriteString(e.Out, b.String())
+			return err
+		},
+	}
+}
+
+func newPolicyShow(e *cmdenv.Env) *cobra.Command {
+	return cmdenv.Printer(e, "preset", policy.PresetNames(), policy.PresetText, &cobra.Command{
+		Use:     "show PRESET",
+		Short:   "Print a preset as a policy file",
+		Long:    "show prints a preset as a policy file: " + strings.Join(policy.PresetNames(), ", ") + ".",
+		Example: "  explain policy show llm-serving > policy.yml",
+	})
+}
+
+func newPolicyExplain(e *cmdenv.Env) *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "explain METRIC|KERNEL|RULE",
+		Short: "Say which rule judges a metric or a kernel, or what a rule judges, and by what threshold",
+		Example: `  explain policy explain unit.time.p50
+  explain policy explain step
+  explain policy explain 'gpu.idle_ratio{device=0}' --policy policy.yml
+  explain policy explain flash_fwd_kernel --policy policy.yml`,
+		Args: cmdenv.Args(1, 1, "name one metric, kernel or rule: explain policy explain unit.time.p50"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			p, err := rulesfile.Policy(path)
+			if p == nil || err != nil {
+				p = policy.Default()
+			}
+			return slices.Concat(p.RuleIDs(), cmdenv.MetricIDs()), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := rulesfile.Policy(path)
+			if err != nil {
+				return err
+			}
+			from := path
+			if p == nil {
+				p, from = policy.Default(), "the default rules"
+			}
+			if slices.Contains(p.RuleIDs(), args[0]) {
+				return explainRule(e.Out, p, args[0], from)
+			}
+			metric, list, ignored, err := p.Explain(args[0], rulesfile.MetricFacts())
+			if err != nil {
+				return usage.Error{Err: err}
+			}
+			return explainRules(e.Out, from, metric, list, ignored)
+		},
+	}
+	cmd.Flags().StringVar(&path, "policy", "", "the policy `FILE` to ask, instead of the default rules")
+	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
+	return cmd
+}
+
+// explainRule prints what the rules with an id judge, and their thresholds.
+func explainRule(w io.Writer, p *policy.Policy, id, from string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rule %s, of %s\n", render.Visible(id), render.Visible(from))
+	for i := range p.Rules {
+		if p.Rules[i].ID != id {
+			continue
+		}
+		for _, r := range p.Rules[i].Each() {
+			fmt.Fprintf(&b, "  %s %s\n", render.Visible(r.Selects()), render.Visible(r.Does()))
+		}
+	}
+	for i := range p.Waivers {
+		if slices.Contains(p.Waivers[i].Rules, id) {
+			fmt.Fprintf(&b, "  %s\n", render.Visible(p.Waivers[i].String()))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// explainRules prints the rules that select a number, starting with the one that judges it.
+func explainRules(w io.Writer, from, metric string, list []policy.Explanation, ignored bool) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, by %s\n", render.Visible(metric), render.Visible(from))
+	if ignored {
+		b.WriteString("  not judged: ignore.kernels of the policy has it\n")
+		list = nil
+	}
+	for _, judges := range []bool{true, false} {
+		for i := range list {
+			r := &list[i]
+			if (r.By == "") != judges {
+				continue
+			}
+			verb := "judged by"
+			if !judges {
+				verb = "not by"
+			}
+			of := ""
+			if r.Preset {
+				of = " of the preset"
+			}
+			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, render.Visible(r.Rule.Name()), of, render.Visible(r.Rule.Selects()),
+				render.Visible(r.Rule.Does()))
+			if !judges {
+				fmt.Fprintf(&b, "; rule %s comes later and selects it too", render.Visible(r.By))
+			}
+			b.WriteByte('\n')
+			for k := range r.Waivers {
+				fmt.Fprintf(&b, "    %s\n", render.Visible(r.Waivers[k].String()))
+			}
+		}
+	}
+	if len(list) == 0 && !ignored {
+		b.WriteString("  judged by no rule\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

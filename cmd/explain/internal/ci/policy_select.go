@@ -1,0 +1,139 @@
+package ci
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+func newPolicyTest(e *cmdenv.Env) *cobra.Command {
+	var f cmdenv.AnalysisFlags
+	var on []string
+	cmd := &cobra.Command{
+		Use:   "test POLICY --on FILES",
+		Short: "Say what each rule of a policy selects in a capture, and whether it can be judged",
+		Long: `test tries a policy on one capture, or several of one commit, and lists for each rule the numbers
+that it would judge, with their values. A number that several rules select is listed with the last
+one, which judges it.
+
+Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input that cannot be analysed,
+4 a rule selects nothing, or cannot be judged.`,
+		Example: `  explain policy test policy.yml --on report/report.json
+  explain policy test policy.yml --on 'captures/*.sqlite'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || len(on) == 0 {
+				return usage.Errorf("name a policy and a capture: explain policy test POLICY --on FILE")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := rulesfile.Policy(args[0])
+			if err != nil {
+				return err
+			}
+			inputs, err := input.Captures("--on", on)
+			if err != nil {
+				return err
+			}
+			opt := diff.Options{Version: e.Version, Policy: f.Follow(p)}
+			if opt.Today, err = e.Today(); err != nil {
+				return err
+			}
+			reports, err := f.Reports(cmd.Context(), e, inputs)
+			if err != nil {
+				return err
+			}
+			c, err := diff.Compare(reports, reports, opt) // gives the rows and names of an ordinary comparison
+			if err != nil {
+				return err
+			}
+			text, all := testedRules(opt.Policy, c)
+			if _, err := io.WriteString(e.Out, text); err != nil {
+				return err
+			}
+			if !all {
+				return cmdenv.Exit(cmdenv.Inconclusive)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringArrayVar(&on, "on", nil,
+		"test it on these `FILES`: traces, reports or folders (repeatable, commas, globs)")
+	f.Register(cmd)
+	return cmd
+}
+
+// testedRules lists what each rule selects in a comparison of a side with itself; all reports whether every rule that
+// is not optional can be judged.
+func testedRules(p *policy.Policy, c *comparison.Comparison) (text string, all bool) {
+	all = true
+	var b strings.Builder
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		fmt.Fprintf(&b, "rule %s: %s %s\n", render.Visible(r.Name()), render.Visible(r.Selects()), render.Visible(r.Does()))
+		if r.Level == comparison.LevelOff {
+			continue
+		}
+		found := 0
+		for k := range c.Gates {
+			if g := &c.Gates[k]; g.Rule == r.Name() && g.Threshold == r.Threshold() && g.Level == r.Level {
+				found++
+				if g.Checked() || g.Head != nil && g.Code == comparison.SameCapture {
+					fmt.Fprintf(&b, "  %-60s %s\n", render.Visible(gateName(c, g)), render.Visible(gateValue(g)))
+				} else {
+					all = false
+					fmt.Fprintf(&b, "  cannot be judged: %s\n", render.Visible(g.Reason))
+				}
+			}
+		}
+		switch {
+		case found > 0:
+		case r.Optional:
+			b.WriteString("  selects nothing here, which the rule allows (optional)\n")
+		default:
+			b.WriteString("  judges nothing: later rules judge all that it selects, or ignore.kernels has it\n")
+		}
+	}
+	return b.String(), all
+}
+
+// gateName returns the name of the number that a gate judges; kernels have their name in the tables.
+func gateName(c *comparison.Comparison, g *comparison.Gate) string {
+	kernel, ok := g.Labels["kernel"]
+	switch {
+	case len(g.Labels) == 0:
+		return g.Metric
+	case !ok:
+		return g.Metric + "{" + g.Labels.String() + "}"
+	}
+	for i := range c.Kernels {
+		if k := &c.Kernels[i]; k.HeadName != nil && *k.HeadName == kernel && k.HeadShort != nil {
+			return "kernel " + *k.HeadShort
+		}
+	}
+	return "kernel " + kernel
+}
+
+// gateValue returns the measured value of a gate in the metric's unit.
+func gateValue(g *comparison.Gate) string {
+	if g.Head == nil {
+		return g.Reason
+	}
+	facts, _ := policy.Facts(g.Metric, rulesfile.MetricFacts()) // none: the gate says so
+	return unit.Format(*g.Head, cmp.Or(facts.Unit, report.Count))
+}

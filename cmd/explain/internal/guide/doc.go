@@ -1,0 +1,191 @@
+package guide
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+func newDoc(e *cmdenv.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doc [NAME]",
+		Short: "Print a page of the documentation, or look up a name",
+		Long: `doc prints a page: a section of the report, with definitions, metrics, tables, limits and what to do
+about its findings; how diff tells a change from noise; and everything else about explain.
+
+Any other NAME that an output shows is looked up: a command, a metric with or without a statistic, a
+finding, a warning, a column, a class, a reason, an exit code, an environment variable, a CUDA call,
+a flag. Other words are searched in the text of all pages.`,
+		Example: `  explain doc                  the list of pages
+  explain doc idle             one of them
+  explain doc gpu_idle         a finding
+  explain doc unit.time.p50    a metric and its statistic
+  explain doc wide_interval    a reason
+  explain doc --fail-on        a flag
+  explain doc straggler        a word of the pages`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, p := range docs.Pages() {
+				names = append(names, p.Name+"\t"+p.Title)
+			}
+			names = slices.Concat(names, analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words())
+			slices.Sort(names)
+			return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return listPages(e.Out)
+			}
+			return explained(e.Out, cmd.Root(), strings.Join(args, " "))
+		},
+	}
+	cmd.AddCommand(newMetrics(e), newSchema(e))
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			if found, err := describeFlag(e.Out, cmd.Root(), unknown.GetSpecifiedName()); found {
+				return err
+			}
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
+	return cmd
+}
+
+// explained prints a documentation page, or explains a name: of a command, of anything shown in an output, of a flag.
+// For anything else it prints the passages that contain the words.
+func explained(w io.Writer, root *cobra.Command, name string) error {
+	if name == "mcp" {
+		name = "agents" // the page of the command
+	}
+	if page, ok := docs.ByName(name); ok {
+		_, err := io.WriteString(w, docs.Linked(page.Text))
+		return err
+	}
+	command := commandOf(root, name)
+	if command != nil {
+		_, err := fmt.Fprintf(w, "%s: %s\n\n%s\n  (command: explain help %s)\n", command.CommandPath(), command.Short, strings.TrimSpace(command.Long), name)
+		if err != nil {
+			return err
+		}
+	}
+	entries := docs.Find(name)
+	if len(entries) == 0 {
+		if found, err := describeFlag(w, root, name); found || command != nil {
+			return err
+		}
+		if text := docs.Example(name); text != "" {
+			_, err := io.WriteString(w, text)
+			return err
+		}
+		entries = docs.Search(name)
+	}
+	if len(entries) == 0 && command == nil {
+		if near := nearest(root, name); near != "" {
+			return usage.Errorf("no entry for %q; did you mean %q? (explain doc lists the pages)", name, near)
+		}
+		return usage.Errorf("no entry for %q; kernels and NVTX ranges have the names that the program gave them; explain doc lists the pages", name)
+	}
+	for _, found := range entries {
+		text := docs.Linked(strings.TrimRight(found.Text, "\n"))
+		if !strings.Contains(text, "\n") {
+			text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
+		}
+		if _, err := fmt.Fprintf(w, "%s\n  (explain doc %s)\n", text, found.Page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commandOf returns the command with a name such as "history check"; nil if there is none.
+func commandOf(root *cobra.Command, name string) *cobra.Command {
+	words := strings.Fields(strings.TrimPrefix(name, "explain "))
+	cmd, rest, err := root.Find(words)
+	if err != nil || cmd == root || len(rest) > 0 {
+		return nil
+	}
+	return cmd
+}
+
+// nearest returns the page, command, finding, metric or table word with the fewest edits from a name.
+func nearest(root *cobra.Command, name string) string {
+	var names []string
+	for _, p := range docs.Pages() {
+		names = append(names, p.Name)
+	}
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return help.Nearest(name, slices.Concat(names, analyze.FindingIDs(), cmdenv.MetricIDs(), docs.Words()))
+}
+
+// describeFlag writes the help of a flag, given with or without its dashes; commands with the same help text share one
+// entry.
+func describeFlag(w io.Writer, root *cobra.Command, name string) (found bool, err error) {
+	name = strings.TrimLeft(name, "-")
+	var texts []string
+	commands := map[string][]string{} // help text → commands that have it
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, f := range []*pflag.Flag{c.Flags().Lookup(name), c.PersistentFlags().Lookup(name)} {
+			if f == nil || f.Hidden {
+				continue
+			}
+			value, usage := pflag.UnquoteUsage(f)
+			text := strings.TrimSpace("--"+f.Name+" "+value) + "\n" + docs.Wrap(usage, 96, "  ")
+			if commands[text] == nil {
+				texts = append(texts, text)
+			}
+			commands[text] = append(commands[text], strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), root.Name())))
+			break
+		}
+		for _, child := range c.Commands() {
+			if !child.Hidden {
+				walk(child)
+			}
+		}
+	}
+	walk(root)
+	for _, text := range texts {
+		of := slices.DeleteFunc(commands[text], func(c string) bool { return c == "" }) // report is also the root
+		if len(of) == 0 {
+			of = []string{"COMMAND"}
+		}
+		if _, err := fmt.Fprintf(w, "%s  (flag of %s: explain help %s)\n", text, strings.Join(of, ", "), of[0]); err != nil {
+			return true, err
+		}
+	}
+	return len(texts) > 0, nil
+}
+
+// listPages writes common tasks with their commands, then the name and title of every page by group.
+func listPages(w io.Writer) error {
+	fmt.Fprintf(w, "I want to …\n  %s\n", strings.ReplaceAll(docs.TaskList(), "\n", "\n  "))
+	group := ""
+	for _, p := range docs.Pages() {
+		if p.Group != group {
+			if group != "" {
+				fmt.Fprintln(w)
+			}
+			group = p.Group
+			fmt.Fprintln(w, group)
+		}
+		if _, err := fmt.Fprintf(w, "  %-18s %s\n", p.Name, p.Title); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\nPipelines to copy: explain doc gitlab, jenkins, buildkite, same-runner\n")
+	return err
+}

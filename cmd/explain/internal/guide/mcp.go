@@ -1,0 +1,125 @@
+package guide
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/mcp"
+	"github.com/nsys-llm/explain/cmd/explain/internal/mergecmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+func newMCP(e *cmdenv.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp [DIR]",
+		Short: "Answer agents' questions about captures (Model Context Protocol)",
+		Long: `mcp is a Model Context Protocol server on standard input and output. Its tools only read, and only
+files below DIR, by default the current folder: they list captures, say where the time of one goes,
+what changed between two or over the nights of a history and why, and what a name means. If something
+cannot be known, the answer says why. Answers have at most 12,000 bytes.
+
+explain doc agents has the configurations of well-known agents.`,
+		Example: "  explain mcp\n  explain mcp captures/",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage.Errorf("one folder, got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := "."
+			if len(args) == 1 {
+				root = args[0]
+			}
+			if info, err := os.Stat(root); err != nil || !info.IsDir() {
+				return usage.Errorf("%s is not a folder", root)
+			}
+			s := mcp.Server{Source: captures{e}, Root: root, Version: e.Version}
+			return s.Serve(cmd.Context(), e.In, e.Out)
+		},
+	}
+}
+
+// captures reads the files that agents ask about.
+type captures struct{ e *cmdenv.Env }
+
+func (c captures) Report(ctx context.Context, path string) (*report.Report, error) {
+	if run := input.RunIn(path); len(run) > 0 {
+		mcp.Progress(ctx, "reading the captures of a run")
+		of := mergecmd.Run{Analysis: cmdenv.AnalysisFlags{Quiet: true}, Top: 30, Apart: true}
+		return of.Merged(ctx, c.e, run)
+	}
+	mcp.Progress(ctx, "reading "+filepath.Base(path))
+	in, err := input.Find(path)
+	if err != nil {
+		return nil, err
+	}
+	list, err := (&cmdenv.AnalysisFlags{Quiet: true}).Reports(ctx, c.e, []input.File{in})
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+func (c captures) History(ctx context.Context, path string) (*mcp.History, error) {
+	store, err := history.Open(ctx, path, history.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	day, err := c.e.Today()
+	if err != nil {
+		return nil, err
+	}
+	checks, err := store.Check(ctx, history.CheckOptions{Today: day, Causes: true})
+	if err != nil {
+		return nil, err
+	}
+	var said strings.Builder
+	if err := history.WriteCheck(&said, checks, render.TerminalOptions{}); err != nil {
+		return nil, err
+	}
+	h := &mcp.History{Said: said.String()}
+	for i := range checks.Changes {
+		f := &checks.Changes[i]
+		h.Changes = append(h.Changes, mcp.LevelChange{Number: f.Name(), Commit: f.After.Commit, Since: f.After.Time.Format(time.RFC3339), Ratio: f.Ratio,
+			Worse: f.Worse, Open: f.Open, Cause: f.Cause, Rows: f.Rows, Bisect: f.Bisect})
+	}
+	return h, nil
+}
+
+func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {
+	mcp.Progress(ctx, "reading both sides")
+	var all []input.File
+	for _, path := range append(append([]string{}, base...), head...) {
+		in, err := input.Find(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, in)
+	}
+	reports, err := (&cmdenv.AnalysisFlags{Quiet: true}).Reports(ctx, c.e, all)
+	if err != nil {
+		return nil, err
+	}
+	mcp.Progress(ctx, "comparing")
+	day, err := c.e.Today()
+	if err != nil {
+		return nil, err
+	}
+	reports = input.Named(all, reports)
+	return diff.Compare(reports[:len(base)], reports[len(base):],
+		diff.Options{Version: c.e.Version, Today: day, Top: diff.DefaultTop})
+}

@@ -1,0 +1,67 @@
+package look
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Flags that the code asks for by name are flags of report.
+func TestNamedFlagsExist(t *testing.T) {
+	fl := newReport(&cmdenv.Env{Getenv: os.Getenv}).Flags()
+	for _, name := range append(ofOneCapture, ofAnAnalysis...) {
+		if fl.Lookup(name) == nil {
+			t.Errorf("report has no flag --%s", name)
+		}
+	}
+}
+
+// Evidence is what its flag says; of a glob each match is one, and one that matches nothing is a mistake.
+func TestEvidenceFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.csv", "b.csv"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	glob := filepath.Join(dir, "*.csv")
+	got, err := (&reportFlags{ncu: []string{glob}, prometheus: []string{"metrics.prom"}, evidence: []string{"lost"}}).evidenceFiles()
+	want := []analyze.Evidence{
+		{Path: filepath.Join(dir, "a.csv"), Kind: analyze.EvidenceNCU, Pattern: glob},
+		{Path: filepath.Join(dir, "b.csv"), Kind: analyze.EvidenceNCU, Pattern: glob},
+		{Path: "metrics.prom", Kind: analyze.EvidencePrometheus}, {Path: "lost"},
+	}
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+	for _, wrong := range []string{"", filepath.Join(dir, "*.txt"), "[a-"} {
+		if list, err := (&reportFlags{serverLogs: []string{wrong}}).evidenceFiles(); err == nil {
+			t.Errorf("%q is %+v", wrong, list)
+		}
+	}
+}
+
+// A paired kernel is found by its position on either side; one that only a side has changed by nothing that is known.
+func TestChangesOfAStep(t *testing.T) {
+	at := func(n int64) *int64 { return &n }
+	s := &comparison.Step{Rows: []comparison.StepRow{
+		{Kind: comparison.RowPaired, BasePosition: at(0), HeadPosition: at(1), BaseKernel: 100, HeadKernel: 130},
+		{Kind: comparison.RowAdded, HeadPosition: at(0), HeadKernel: 50},
+	}}
+	base, head := changesOf(s, true), changesOf(s, false)
+	if len(base) != 1 || base[0] != 30 || len(head) != 1 || head[1] != 30 {
+		t.Errorf("base %v, head %v", base, head)
+	}
+	if changesOf(nil, true) != nil {
+		t.Error("there are changes without a step")
+	}
+}

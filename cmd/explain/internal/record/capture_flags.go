@@ -1,0 +1,172 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/bisectcmd"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/look"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/rulesfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// captureFlags are the flags of explain capture and of explain capture vllm.
+type captureFlags struct {
+	capturesession.Options
+	client  string // --client of the window, as one line
+	verbose bool
+	rules   rulesfile.Flags // for judging a pair
+	until   bisectcmd.Until
+}
+
+func (f *captureFlags) register(cmd *cobra.Command, out string) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.Out, "out", "o", "",
+		"write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
+	fl.StringVar(&f.Out, "output-dir", "", "the same as --out")
+	fl.BoolVar(&f.Force, "force", false, "replace the folder if it exists")
+	fl.BoolVar(&f.DryRun, "dry-run", false, "print the commands without running them")
+	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
+	fl.IntVar(&f.Repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")
+	fl.BoolVar(&f.Overhead, "overhead", false,
+		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
+	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
+	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "what nsys traces, a `LIST`")
+	fl.StringVar(&f.Graphs, "graph-trace", "node",
+		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
+	fl.StringArrayVar(&f.NsysArgs, "nsys-arg", nil, "pass `ARGUMENT` on to nsys, as --cuda-flush-interval=100 (repeatable)")
+	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
+	fl.BoolVar(&f.Host, "host", false,
+		"record what the host's threads do: switches of the scheduler, samples of CPUs, Python's functions where nsys can")
+	fl.BoolVar(&f.Counters, "gpu-metrics", false, "record counters of the GPUs: memory bandwidth, tensor cores, clocks")
+	fl.DurationVar(&f.Window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
+		"wait this `TIME` until the program is ready")
+	fl.StringVar(&f.client, "client", "",
+		"run this `COMMAND` while recording; it sends the load, and its end ends the recording")
+	fl.DurationVar(&f.Grace, "grace", 30*time.Second,
+		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
+	fl.StringVar(&f.Unit, "unit", "",
+		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.PhaseMap, "phase-map", "", cmdenv.PhaseMapHelp)
+	fl.StringVar(&f.KernelMap, "kernel-map", "", cmdenv.KernelMapHelp)
+	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
+	_ = cmd.MarkFlagFilename("phase-map", "json")
+	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
+	_ = fl.MarkHidden("output-dir")
+	_ = cmd.MarkFlagDirname("out")
+	cmdenv.Complete(cmd, "graph-trace", []string{"node", "graph"})
+}
+
+// runID returns the name of the run: the one that the user set, else one made from the time.
+func runID(e *cmdenv.Env, now time.Time) (string, error) {
+	id := e.Getenv("RUN_ID")
+	switch {
+	case id == "":
+		return now.Format("run_20060102_150405"), nil
+	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`).MatchString(id):
+		return "", usage.Errorf("RUN_ID=%q is not a folder name; use letters, digits, dots, dashes and underscores", id)
+	}
+	return id, nil
+}
+
+// prepare checks the flags, finds nsys, and chooses the output folder, before anything is started.
+func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesession.Session, error) {
+	r, err := f.session(cmd, e)
+	if err != nil {
+		return nil, err
+	}
+	if r.ID, err = runID(e, r.Began); err != nil {
+		return nil, err
+	}
+	if f.Out == "" {
+		if cmd.Flags().Changed("out") {
+			return nil, usage.Errorf("--out is empty; name a folder")
+		}
+		f.Out = filepath.Join("artifacts", r.ID)
+	}
+	if f.Repeat == 0 {
+		f.Repeat = 1
+		if f.Pair {
+			f.Repeat = 3
+		}
+		if f.until.On {
+			f.Repeat = bisectcmd.MostPairs
+		}
+	}
+	switch {
+	case !regexp.MustCompile(`^(node|graph)(:host-only|:host-and-device)?$`).MatchString(f.Graphs):
+		return nil, usage.Errorf("--graph-trace %s is unknown; it is node or graph, and in newer versions of nsys :host-only or :host-and-device behind it", f.Graphs)
+	case slices.ContainsFunc(f.NsysArgs, func(arg string) bool { return !strings.HasPrefix(arg, "-") }):
+		return nil, usage.Errorf("--nsys-arg %q is no argument of nsys; write --nsys-arg=--cuda-flush-interval=100", f.NsysArgs)
+	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.Trace):
+		return nil, usage.Errorf("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.Trace)
+	case f.Repeat < 1 || f.Repeat > 100:
+		return nil, usage.Errorf("--repeat is between 1 and 100, got %d", f.Repeat)
+	case f.Grace < 0 || f.Limit < 0:
+		return nil, usage.Errorf("a time cannot be negative")
+	case !f.Pair && (f.until.On || f.until.Cooldown != 0):
+		return nil, usage.Errorf("--until-decided and --cooldown are for a pair: add --pair")
+	case f.Pair && f.NoReport:
+		return nil, usage.Errorf("--pair compares reports: leave out --no-report")
+	case !f.Pair && (len(f.rules.FailOn) > 0 || f.rules.Policy != "" || f.rules.Noise != ""):
+		return nil, usage.Errorf("--fail-on, --policy and --noise judge a pair: add --pair")
+	}
+	if f.client != "" {
+		if f.Window.Client, err = capture.Words(f.client); err != nil {
+			return nil, usage.Errorf("--client: %w", err)
+		}
+	}
+	name := cmp.Or(f.Nsys, e.Getenv("NSYS"), "nsys")
+	if r.Tool, err = capture.FindNsys(cmd.Context(), name); err != nil {
+		if !f.DryRun {
+			return nil, err
+		}
+		r.Unusable = "nsys is not installed here"
+		if !capture.NotInstalled(err) {
+			r.Unusable = err.Error()
+		}
+		r.Tool = capture.Newest()
+	}
+	r.Options = f.Options
+	return r, nil
+}
+
+// session builds the session from the flags, with everything it uses besides files.
+func (f *captureFlags) session(cmd *cobra.Command, e *cmdenv.Env) (*capturesession.Session, error) {
+	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
+	f.Cooldown = f.until.Cooldown
+	f.FailOn, f.Policy, f.Noise = f.rules.FailOn, f.rules.Policy, f.rules.Noise
+	r := &capturesession.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
+	r.Say = func(text string) {
+		if !f.Quiet {
+			fmt.Fprintln(e.Err, render.Visible(text))
+		}
+	}
+	r.Progress = func() (func(string, int64), func()) {
+		bar := progress.New(e.Err, f.Quiet, f.verbose)
+		return bar.Update, bar.Stop
+	}
+	r.Compare = func(base, head []string) (*comparison.Comparison, error) {
+		return look.ComparePair(cmd, e, f.rules, f.Quiet, base, head)
+	}
+	var err error
+	r.Analysis, err = (&cmdenv.AnalysisFlags{
+		Unit: f.Unit, PhaseMap: f.PhaseMap, KernelMap: f.KernelMap, Quiet: f.Quiet, Verbose: f.verbose,
+	}).Options(e, 1)
+	return r, err
+}

@@ -1,0 +1,146 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/secret"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/analyze/report/wording"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+func newScrub(e *cmdenv.Env) *cobra.Command {
+	names, force := "keep", false
+	cmd := &cobra.Command{
+		Use:   "scrub IN.sqlite OUT.sqlite",
+		Short: "Write a copy of a capture that is safe to share",
+		Long: `A capture holds the whole environment of the process, host and user names, command lines and
+captured output. scrub copies only the tables, columns and metadata on a list, which is what explain
+reads. The report of the copy has the same numbers, except those read from payloads and from events of
+plugins, which can hold anything: power, NCCL's message sizes, Python's stacks. To check it, run
+"explain diff IN OUT": it says that every number is equal, and exits with 4 (same_capture), since a copy
+is no second capture.
+
+Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
+since reports are made of them; texts in them that look like an access token are replaced by [redacted].
+Ranges and threads can have any name, and scrub warns if one looks like a token, an e-mail address or
+a prompt. --names says how they are written:
+
+  keep     as they are (default)
+  hash     replaced by letters: equal names stay equal, and cannot be read. Step markers of engines,
+           PyTorch's own operators and words that say nothing of you stay, so that a comparison of
+           such copies decides as one of the captures does
+  REGEX    those that match as they are, all others as with hash: 'execute_context|forward|attn'
+
+IN is never changed. OUT appears whole or not at all; a file that is there stays, unless --force is given.`,
+		Example: "  explain scrub trace.sqlite shareable.sqlite\n  explain scrub --names 'execute_context' trace.sqlite shareable.sqlite",
+		Args:    cmdenv.Args(2, 2, "name the capture and the copy: explain scrub IN.sqlite OUT.sqlite"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names, force) },
+	}
+	cmd.Flags().StringVar(&names, "names", names, "names of ranges and threads: `HOW`, keep, hash or a REGEX of those to keep")
+	cmdenv.Force(cmd.Flags(), &force)
+	cmdenv.Complete(cmd, "names", []string{"keep", "hash"})
+	return cmd
+}
+
+func scrub(cmd *cobra.Command, e *cmdenv.Env, in, out, names string, force bool) error {
+	if from, err := os.Stat(in); err == nil {
+		if to, err := os.Stat(out); err == nil && os.SameFile(from, to) {
+			return usage.Errorf("%s is the capture itself: name another file", out)
+		}
+	}
+	over := atomicfile.Over{Force: force}
+	if err := atomicfile.Check(out, over); err != nil {
+		return err
+	}
+	var show func(string) string
+	how := "names of kernels and ranges are as they were"
+	switch names {
+	case "keep":
+	case "hash":
+		show, how = analyze.HideNames(nil), "names of ranges and threads are hidden"
+	default:
+		keep, err := regexp.Compile(names)
+		if err != nil {
+			return usage.Errorf("--names %q is neither keep nor hash, and no regular expression: %w", names, err)
+		}
+		show, how = analyze.HideNames(keep), "names of ranges and threads are hidden, but for "+names
+	}
+	bar := progress.New(e.Err, false, false)
+	var done analyze.Scrubbed
+	err := atomicfile.Path(out, over, func(name string) (err error) {
+		done, err = analyze.Scrub(cmd.Context(), in, name, show, analyze.Options{Getenv: e.Getenv, Progress: bar.Update})
+		return err
+	})
+	bar.Stop()
+	if err != nil {
+		return input.AsTyped(err, in)
+	}
+	for _, kind := range []secret.Kind{secret.Token, secret.Email, secret.Prompt} {
+		if n := done.Looks[kind]; n > 0 {
+			held := "looks"
+			if n > 1 {
+				held = "look"
+			}
+			fmt.Fprintf(e.Err, "Note: %s of ranges or threads %s like %s: read them before you share the copy, or hide them with --names hash\n",
+				wording.Count(n, "name"), held, kind.Article())
+		}
+	}
+	if atomicfile.Stdout(out) {
+		return nil
+	}
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n%s\n", render.Visible(out), done.Tables, unit.Int(done.Rows), render.Visible(how), leftBehind(&done))
+	return err
+}
+
+// leftBehind returns a line about the tables, columns and rows of a capture that are not in the copy.
+func leftBehind(done *analyze.Scrubbed) string {
+	var list []string
+	add := func(n int64, what string) {
+		if n > 0 {
+			list = append(list, wording.Count(n, what))
+		}
+	}
+	add(int64(len(done.LeftTables)), "table")
+	add(int64(done.LeftColumns), "column")
+	add(done.LeftRows, "row")
+	text := "Left behind: "
+	if len(list) == 0 {
+		text += "nothing"
+	}
+	text += strings.Join(list, ", ")
+	var named []string
+	codes := int64(0)
+	for _, t := range done.LeftTables {
+		if strings.HasPrefix(t, "ENUM_") {
+			codes++
+		} else {
+			named = append(named, t)
+		}
+	}
+	const most = 12
+	if len(named) > most {
+		named = append(named[:most], "…")
+	}
+	if codes > 0 {
+		named = append(named, wording.Count(codes, "list")+" of codes")
+	}
+	if len(named) > 0 {
+		text += " (" + render.Visible(strings.Join(named, ", ")) + ")"
+	}
+	if done.Redacted > 0 {
+		text += "; redacted in " + wording.Count(done.Redacted, "text")
+	}
+	return text
+}

@@ -1,0 +1,62 @@
+package diff_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// A budget is judged on every kind of step of the head, with and without a base: prefill steps of 5.055 ms do not pass a
+// limit of 2.5 ms because most of the time is in decode steps of 0.63 ms.
+func TestABudgetHoldsForEachKindOfStep(t *testing.T) {
+	head := one(reportOfFile(t, "../testdata/serving.sqlite", analyze.Options{}))
+	decode := []string{"", "batch=16,phase=decode", "batch=8,phase=decode"}
+	other := []string{"batch=1,phase=prefill,tokens=2048", "batch=1,phase=prefill,tokens=512", "batch=17,phase=mixed,tokens=512"}
+	for _, c := range []struct {
+		budget  string
+		judged  []string
+		failing []string
+	}{
+		{"{id: step, metric: unit.time.p50, max: 2.5ms}", append(slices.Clone(decode), other...), other[:1]},
+		{`{id: step, metric: unit.time.p50, labels: {phase: "*", batch: "*"}, max: 2.5ms}`, append(slices.Clone(decode), other...), other[:1]},
+		{"{id: step, metric: unit.time.p50, labels: {phase: decode}, max: 600us}", decode, decode[:1]}, // 628.8, 567.7, 537.8 µs
+		{"{id: step, metric: unit.time_per_output_token, max: 30us}", decode, decode[1:]},              // 19.6, 35.5, 67.2 µs
+	} {
+		p, err := policy.Read(strings.NewReader("version: 1\nbudgets:\n  - "+c.budget+"\n"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, err := diff.JudgeBudgets(head, diff.Options{Policy: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, err := diff.Compare(head, head, diff.Options{Policy: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if alone.Verdict != comparison.Fail {
+			t.Errorf("%s: %s without a base", c.budget, alone.Verdict)
+		}
+		slices.Sort(c.judged)
+		for name, got := range map[string]*comparison.Comparison{"without a base": alone, "with a base": both} {
+			judged := map[string]bool{} // and whether it failed
+			for _, g := range got.Gates {
+				judged[g.Labels.String()] = g.Verdict == comparison.Fail
+			}
+			if labels := slices.Sorted(maps.Keys(judged)); !slices.Equal(labels, c.judged) {
+				t.Errorf("%s %s: judged %q", c.budget, name, labels)
+			}
+			for labels, failed := range judged {
+				if failed != slices.Contains(c.failing, labels) {
+					t.Errorf("%s %s: {%s} fails: %v", c.budget, name, labels, failed)
+				}
+			}
+		}
+	}
+}
