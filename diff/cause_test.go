@@ -95,7 +95,7 @@ func TestStepsWithNewKernelsAreTheSameWorkAndMore(t *testing.T) {
 		t.Errorf("%s, %+v", c.Verdict, w)
 	}
 	says(t, c, "+50.0 % slower, 400 → 600 ms for the base's work: +10 ms kernel logging, new: 4 per unit; "+
-		"half of the units are of another kind, which do more than those of base, +100 % a unit")
+		"half of the units are of another kind, which run more kernels than those of base, +100 % a unit")
 }
 
 // TestClocksAreNamedWhereAllMoved by hand. A GPU at lower clocks makes every kind of step slower: decode and prefill

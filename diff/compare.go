@@ -175,6 +175,9 @@ func (x *comparer) compare() {
 	}
 	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.sides.Kind.Phase, pairing.Optional(
 		x.sides.Kind.Batch), pairing.Optional(x.sides.Kind.Tokens)
+	if k := x.sides.HeadKind(); k.Batch != x.sides.Kind.Batch {
+		c.Unit.HeadBatch = pairing.Optional(k.Batch)
+	}
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
 	x.sides.Work()

@@ -50,7 +50,7 @@ func (x *comparer) price() {
 	}
 	s.Step = row.Ratio
 	throughput := 1 / comparison.Value(row.Ratio)
-	if b, h := x.sides.Kind.Batch, x.Head.Captures[0].Kinds[x.sides.Main.Head[0]].Kind.Batch; b > 0 && h > 0 {
+	if b, h := x.sides.Kind.Batch, x.sides.HeadKind().Batch; b > 0 && h > 0 {
 		throughput *= float64(h) / float64(b)
 	}
 	s.Throughput = &throughput

@@ -53,6 +53,9 @@ func TestStudy(t *testing.T) {
 		if !strings.HasPrefix(got.Cause, "Study of "+s.About()+": "+c.says) {
 			t.Errorf("%s: %q", c.name, got.Cause)
 		}
+		if h := got.Unit.HeadBatch; (c.name == "batch") != (h != nil) || h != nil && (*h != 32 || got.Answer.Per != "decode step, batch 16 → 32") {
+			t.Errorf("%s: head's batch %v, per %q", c.name, h, got.Answer.Per)
+		}
 		if c.name == "GPU" && s.Fields[0] != (comparison.StudyField{Name: "gpu", Base: "A100", Head: "V100"}) {
 			t.Errorf("fields %+v", s.Fields)
 		}

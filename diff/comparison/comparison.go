@@ -107,11 +107,13 @@ type Side struct {
 
 // Unit is the unit of work that numbers are compared per.
 type Unit struct {
-	Kind   string `json:"kind"` // "kernel → graph" where the sides differ
-	Name   string `json:"name"`
-	Phase  string `json:"phase"`
-	Batch  *int64 `json:"batch"`
-	Tokens *int64 `json:"tokens"` // prompt tokens, rounded up to a power of two
+	Kind  string `json:"kind"` // "kernel → graph" where the sides differ
+	Name  string `json:"name"`
+	Phase string `json:"phase"`
+	Batch *int64 `json:"batch"`
+	// HeadBatch is the head's batch size where it differs from Batch, the base's: only in a study.
+	HeadBatch *int64 `json:"head_batch,omitempty"`
+	Tokens    *int64 `json:"tokens"` // prompt tokens, rounded up to a power of two
 	// BaseN and HeadN count the units behind the numbers, over all captures of a side.
 	BaseN int64 `json:"base_n"`
 	HeadN int64 `json:"head_n"`

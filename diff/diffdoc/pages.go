@@ -271,6 +271,9 @@ func sides(c *comparison.Comparison) []doc.Span {
 		if c.Unit.Batch != nil {
 			spans = append(spans, doc.Text(", batch "+unit.Int(comparison.Value(c.Unit.Batch))))
 		}
+		if c.Unit.HeadBatch != nil {
+			spans = append(spans, doc.Text(" → "+unit.Int(comparison.Value(c.Unit.HeadBatch))))
+		}
 		if c.Unit.Tokens != nil {
 			spans = append(spans, doc.Text(", "+unit.Int(comparison.Value(c.Unit.Tokens))+" prompt tokens"))
 		}

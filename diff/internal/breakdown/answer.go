@@ -152,11 +152,11 @@ func (x *Parts) number(lead *story) *comparison.Row {
 	switch {
 	case row.Metric == comparison.MetricWork:
 	case row.Kind == "" && lead.Parts != nil:
-		a.Per = perKind(lead.Chosen.Kind)
+		a.Per = x.perKind(lead.Chosen.Kind)
 	default:
 		for i := range x.Chosen.Kinds {
 			if x.Chosen.Kinds[i].Name.String() == row.Kind {
-				a.Per = perKind(x.Chosen.Kinds[i].Name)
+				a.Per = x.perKind(x.Chosen.Kinds[i].Name)
 			}
 		}
 	}
@@ -173,6 +173,14 @@ func resolution(c *comparison.Comparison, row *comparison.Row) *float64 {
 		}
 	}
 	return nil
+}
+
+// perKind describes a kind of unit, with both batch sizes if the head's is another: decode step, batch 16 → 32.
+func (x *Parts) perKind(k side.Kind) string {
+	if h := x.C.Unit.HeadBatch; h != nil && k == x.Chosen.Kind {
+		return strings.Replace(perKind(k), "batch "+unit.Int(k.Batch), "batch "+unit.Int(k.Batch)+" → "+unit.Int(*h), 1)
+	}
+	return perKind(k)
 }
 
 // perKind describes a kind of unit: decode step, batch 16.

@@ -233,7 +233,7 @@ func (x *Parts) newKinds() []*story {
 			change = ", " + unit.Change(*mean / *own - 1) + " a unit"
 			s.weight = float64(ran) * float64(n) / float64(all) * (*mean - *own)
 		}
-		s.what = what + ", which do " + more(h-b, "more", "less") + " than those of base" + change
+		s.what = what + ", which run " + more(h-b, "more", "fewer") + " kernels than those of base" + change
 		list = append(list, s)
 	}
 	return list

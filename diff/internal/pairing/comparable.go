@@ -335,13 +335,12 @@ func (x *Sides) Choose() bool {
 		}
 	}
 	if x.Main == nil {
-		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s",
-			KindsText(x.BaseKinds()), KindsText(x.HeadKinds()))
+		text := "no kind of unit occurs on both sides"
 		if x.Opt.Phase != "" || x.Opt.Batch != nil {
-			text = "no kind of unit has the requested phase and batch size " + strings.TrimPrefix(text,
-				"no kind of unit ")
+			text = "no kind of unit of the requested phase and batch size occurs on both sides"
 		}
-		x.Refuse(comparison.DifferentWork, text)
+		x.Refuse(comparison.DifferentWork, fmt.Sprintf("%s: base has %s; head has %s", text,
+			KindsText(x.BaseKinds()), KindsText(x.HeadKinds())))
 		return false
 	}
 	x.Kind = x.Main.Name
@@ -353,6 +352,9 @@ func (x *Sides) Choose() bool {
 	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews
 	return x.oneDevice()
 }
+
+// HeadKind returns the head's name for Main: another than Kind in a study of another batch size.
+func (x *Sides) HeadKind() side.Kind { return x.Head.Captures[0].Kinds[x.Main.Head[0]].Kind }
 
 // common reports whether every capture has units of the kind, with metrics.
 func (x *Sides) common(k *Kind) bool {

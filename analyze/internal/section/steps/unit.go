@@ -43,10 +43,10 @@ var Section = kit.Section{
 		report.Define("unit.count", report.Count, report.None, report.Noisy, report.Total, report.OfStep,
 			"units of work that the numbers are made from: complete, steady and of one kind").By(unitLabels...),
 		report.Define("unit.time", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
-			"time from the start of a unit's first work to the start of the next unit's (median; the summary is over "+
+			"step time: from the start of a unit's first work to the start of the next unit's (median; the summary is over "+
 				"the kept units)").Summarised().By(unitLabels...),
 		report.Define("unit.token_rate", report.PerSecond, report.Higher, report.Noisy, report.Level, report.OfStep,
-			"tokens of a unit, by its marker, over the median time of such units and the GPUs that run them together: "+
+			"tokens per second and GPU: tokens of a unit, by its marker, over the median time of such units and the GPUs that run them together: "+
 				"those on which they overlap in pairs and communicate").By("batch,phase", "batch,phase,tokens"),
 		report.Define("unit.mode_time", report.Nanoseconds, report.None, report.Noisy, report.PerUnit, report.OfStep,
 			"median time of the short and of the long units, if those of the main kind take two unlike times").By("mode"),

@@ -21,7 +21,7 @@ func TestExplained(t *testing.T) {
 		"gpu_idle":   "(explain doc gpu_time)",
 		"mcp":        "# Agents",
 		// What it means comes before how it is judged.
-		"unit.time.p50": "unit.time.p50\n  time from the start of a unit's first work",
+		"unit.time.p50": "unit.time.p50\n  step time: from the start of a unit's first work",
 	} {
 		var b strings.Builder
 		if err := explained(&b, root, name); err != nil || !strings.Contains(b.String(), want) {

@@ -48,7 +48,7 @@ Sides that differ on purpose (another GPU, tensor parallelism, batch size, engin
 --study FIELD, which shows the difference and gives no verdict.
 
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4
-inconclusive. A study exits with 0.`,
+inconclusive. A study exits with 0, or with 4 if its sides cannot be compared.`,
 		Example: `  explain diff base.sqlite head.sqlite
   explain diff base/report.json head/report.json --out comparison/
   explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json

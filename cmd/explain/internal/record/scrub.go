@@ -30,7 +30,7 @@ captured output. scrub copies only the tables, columns and metadata on a list, w
 reads. The report of the copy has the same numbers, except those read from payloads and from events of
 plugins, which can hold anything: power, NCCL's message sizes, Python's stacks. To check it, run
 "explain diff IN OUT": it says that every number is equal, and exits with 4 (same_capture), since a copy
-is no second capture.
+is no second capture. If --names hides names, diff warns of one session (one_session) and exits with 0.
 
 Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
 since reports are made of them; texts in them that look like an access token are replaced by [redacted].
