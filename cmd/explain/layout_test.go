@@ -335,6 +335,37 @@ func TestNoSQLiteBehindDiff(t *testing.T) {
 	}
 }
 
+// TestNoTemplates: templates call methods by name, so that the linker would keep every exported method of the program, which
+// makes it 3 MB larger. Cobra has setters that need templates.
+func TestNoTemplates(t *testing.T) {
+	t.Parallel()
+	for path, imports := range packageImports(t) {
+		for _, bad := range []string{"text/template", "html/template"} {
+			if slices.Contains(imports, bad) {
+				t.Errorf("%s imports %s: write pages with the markup of analyze/report/render", path, bad)
+			}
+		}
+	}
+	sources, err := filepath.Glob("../../cmd/explain/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms, err := filepath.Glob("../../cmd/explain/internal/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := regexp.MustCompile(`\.Set(Version|Usage|Help)Template\(`)
+	for _, name := range append(sources, rooms...) {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call := template.Find(source); call != nil {
+			t.Errorf("%s calls %s...), which links text/template: use the setter of a function", name, call)
+		}
+	}
+}
+
 // packageImports is, for each package of the module, what it imports directly, tests left out.
 func packageImports(t *testing.T) map[string][]string {
 	t.Helper()

@@ -39,7 +39,6 @@ nsys is installed, or a trace of PyTorch's profiler. It is never changed.
 Exit codes: 0 done, pass or warn; 1 a rule failed; 2 wrong usage; 3 input that cannot be analysed; 4
 inconclusive.`,
 		Args:          bareArgs,
-		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -47,7 +46,7 @@ inconclusive.`,
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.PersistentFlags().Var(help.Choice{Value: &e.Color, Of: cmdenv.Colours}, "color", "colour the output `WHEN`: auto, always, never")
 	cmdenv.Complete(cmd, "color", cmdenv.Colours)
-	cmd.SetVersionTemplate(versionLine())
+	addVersion(cmd, e)
 	help.Install(cmd, e.Width)
 	for _, g := range []struct {
 		title    string
@@ -66,7 +65,6 @@ inconclusive.`,
 	}
 	cmd.SetCompletionCommandGroupID("Help")
 	cmd.CompletionOptions.DisableNoDescFlag = true
-	cmd.AddCommand(newVersion(e))
 	return cmd
 }
 

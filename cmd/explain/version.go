@@ -12,16 +12,27 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
 )
 
-func newVersion(e *cmdenv.Env) *cobra.Command {
-	return &cobra.Command{
+// addVersion adds explain version and explain --version. Cobra's own flag would print its line through a template, and
+// the linker keeps every exported method of a program that can run templates.
+func addVersion(root *cobra.Command, e *cmdenv.Env) {
+	write := func(*cobra.Command, []string) error {
+		_, err := io.WriteString(e.Out, versionLine())
+		return err
+	}
+	root.AddCommand(&cobra.Command{
 		Use:    "version",
 		Short:  "Print the version",
 		Hidden: true, // --version says it
 		Args:   cmdenv.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(e.Out, versionLine())
-			return err
-		},
+		RunE:   write,
+	})
+	asked := root.Flags().Bool("version", false, "print the version")
+	report := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *asked {
+			return write(cmd, args)
+		}
+		return report(cmd, args)
 	}
 }
 

@@ -1,13 +1,12 @@
 package render
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the page's style and script
 	"encoding/base64"
-	"html/template"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,19 +19,11 @@ var (
 	pageCSS string
 	//go:embed page/page.js
 	pageJS string
-	//go:embed page/page.html
-	pageHTML string
 )
-
-// pageTemplate writes the page and its blocks.
-var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
-	"visible": Visible,
-	"right":   func(c doc.Column) bool { return c.Align == doc.Right },
-}).Parse(pageHTML))
 
 // HTMLOptions are the options of [HTML].
 type HTMLOptions struct {
-	Title     string // of the window, untrusted text; empty: the first heading
+	Title     string // of the window, untrusted text; empty: explain
 	NameLimit int    // longest name in characters, shortened in the middle, in full on demand; 0 means 64
 }
 
@@ -42,159 +33,138 @@ const defaultHTMLName = 64
 // security policy forbids anything else. All content is readable without scripts; the script adds sorting, searching
 // and a choice of colours.
 func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
-	if o.NameLimit == 0 {
-		o.NameLimit = defaultHTMLName
+	p := &page{
+		builder: &builder{},
+		limit:   cmp.Or(o.NameLimit, defaultHTMLName),
+		used:    map[markup]int{},
+		whole:   map[string]bool{},
 	}
-	p := &page{builder: &builder{}, limit: o.NameLimit}
-	title := o.Title
-	if title == "" {
-		title = "explain"
-	}
-	p.execute("page", struct {
-		*page
-		Title    string
-		Policy   template.HTMLAttr
-		Style    template.CSS
-		Script   template.JS
-		Contents []linkGroup
-		Parts    []part
-	}{
-		p, Visible(title),
-		template.HTMLAttr("content=\"default-src 'none'; style-src '" + hashOf(pageCSS) + "'; script-src '" +
-			hashOf(pageJS) +
-			"'; base-uri 'none'; form-action 'none'\""),
-		template.CSS(pageCSS), template.JS(pageJS), p.contents(d.Blocks), partsOf(d.Blocks),
-	})
-	if p.err != nil {
-		return p.err
-	}
+	p.put(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '` + hashOf(pageCSS) +
+		`'; script-src '` + hashOf(pageJS) + `'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>` + text(cmp.Or(o.Title, "explain")) + `</title>
+<style>` + markup(pageCSS) + `</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<nav aria-label="Contents">
+<details open><summary>Contents</summary>
+`)
+	p.contents(d.Blocks)
+	p.put(`</details>
+</nav>
+<main id="main">
+`)
+	p.parts(d.Blocks)
+	p.put(`</main>
+<script>` + markup(pageJS) + `</script>
+</body>
+</html>
+`)
 	_, err := io.WriteString(w, p.b.String())
 	return err
 }
 
-func hashOf(s string) string {
+func hashOf(s string) markup {
 	sum := sha256.Sum256([]byte(s))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+	return markup("sha256-" + base64.StdEncoding.EncodeToString(sum[:]))
 }
 
-// page is a page that is being written. Templates call its exported methods.
+// page is a page that is being written.
 type page struct {
-	*builder // current target of markup
-	limit    int
-	used     map[string]int  // ids of charts
-	whole    map[string]bool // names that the page already shows in full
-	err      error           // the first error of a template
+	*builder
+	limit int             // of characters of a name
+	used  map[markup]int  // ids of charts and tables
+	whole map[string]bool // names that the page already shows in full
 }
 
-// execute writes a template.
-func (p *page) execute(name string, data any) {
-	if err := pageTemplate.ExecuteTemplate(&p.b, name, data); err != nil && p.err == nil {
-		p.err = err
-	}
-}
-
-// capture returns what write writes, for a template to place.
-func (p *page) capture(write func()) markup {
-	outer := p.builder
-	defer func() { p.builder = outer }()
-	p.builder = &builder{}
-	write()
-	return p.markup()
-}
-
-// Blocks writes blocks, for templates.
-func (p *page) Blocks(list []doc.Block) markup { return p.capture(func() { p.blocks(list) }) }
-
-// Spans writes spans, for templates.
-func (p *page) Spans(list []doc.Span) markup { return p.capture(func() { p.spans(list) }) }
-
-// unique returns an id that no chart of the page has yet.
-func (p *page) unique(id string) string {
-	if p.used == nil {
-		p.used = map[string]int{}
-	}
+// unique returns an id that no chart and no table of the page has yet.
+func (p *page) unique(id markup) markup {
 	if p.used[id]++; p.used[id] > 1 {
-		return id + "-" + strconv.Itoa(p.used[id])
+		return id + "-" + num(p.used[id])
 	}
 	return id
 }
 
-// link links to a part of the page.
-type link struct {
-	ID, Text string
-	Below    bool // it is folded below the part before it
-}
-
-// linkGroup is a group of links.
-type linkGroup struct {
-	Title string // may be empty
-	Links []link
-}
-
-// contents returns links to the parts of the page, in the groups that their headings name.
-func (p *page) contents(blocks []doc.Block) []linkGroup {
-	list := []linkGroup{{}}
+// contents writes links to the parts of the page, in the groups that their headings name.
+func (p *page) contents(blocks []doc.Block) {
+	group, listing := "", false
+	link := func(of markup, id string, words []doc.Span) {
+		if !listing {
+			p.put("<ol>\n")
+			listing = true
+		}
+		p.put("<li" + of + "><a href=\"#" + anchor(id) + "\">" + p.plain(words) + "</a></li>\n")
+	}
+	end := func() {
+		if listing {
+			p.put("</ol>\n")
+			listing = false
+		}
+	}
 	for _, b := range blocks {
-		last := &list[len(list)-1]
-		if d, ok := b.(doc.Details); ok && d.ID != "" {
-			last.Links = append(last.Links, link{anchor(d.ID), p.plain(d.Summary), true})
+		switch b := b.(type) {
+		case doc.Details:
+			if b.ID != "" {
+				link(" class=\"below\"", b.ID, b.Summary)
+			}
+		case doc.Heading:
+			if b.Level != 2 || b.ID == "" {
+				continue
+			}
+			if b.Group != "" && b.Group != group {
+				end()
+				group = b.Group
+				p.put("<p class=\"group\">" + text(group) + "</p>\n")
+			}
+			link("", b.ID, b.Spans)
 		}
-		h, ok := b.(doc.Heading)
-		if !ok || h.Level != 2 || h.ID == "" {
-			continue
-		}
-		if h.Group != "" && h.Group != list[len(list)-1].Title {
-			list = append(list, linkGroup{Title: h.Group})
-		}
-		last = &list[len(list)-1]
-		last.Links = append(last.Links, link{anchor(h.ID), p.plain(h.Spans), false})
 	}
-	if len(list[0].Links) == 0 {
-		list = list[1:]
-	}
-	return list
+	end()
 }
 
-// plain is the text of spans without markup.
-func (p *page) plain(spans []doc.Span) string {
-	var b strings.Builder
+// plain is the text of spans without their style.
+func (p *page) plain(spans []doc.Span) (words markup) {
 	for _, s := range spans {
-		b.WriteString(wording.Shorten(Visible(s.Text), p.limit))
+		words += escape(wording.Shorten(Visible(s.Text), p.limit))
 	}
-	return b.String()
+	return words
 }
 
 // anchor keeps the characters that are allowed in an id.
-func anchor(id string) string {
-	return strings.Map(func(r rune) rune {
+func anchor(id string) markup {
+	return markup(strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (alnum(byte(r)) || r == '-' || r == '_' || r == '.') {
 			return r
 		}
 		return '-'
-	}, id)
+	}, id))
 }
 
-// part is a heading of level 1 or 2 with the blocks that follow it.
-type part struct {
-	IsHeader bool
-	LabelID  string // of its heading; empty: no heading
-	Blocks   []doc.Block
-}
-
-func partsOf(blocks []doc.Block) []part {
-	var list []part
+// parts writes each heading of level 1 or 2 with the blocks that follow it as a part of the page.
+func (p *page) parts(blocks []doc.Block) {
+	end := markup("")
 	for i, b := range blocks {
-		if h, ok := b.(doc.Heading); ok && h.Level == 1 {
-			list = append(list, part{IsHeader: true})
-		} else if ok && h.Level == 2 {
-			list = append(list, part{LabelID: anchor(h.ID)})
-		} else if i == 0 {
-			list = append(list, part{})
+		switch h, ok := b.(doc.Heading); {
+		case ok && h.Level == 1:
+			p.put(end + "<header>\n")
+			end = "</header>\n"
+		case ok && h.Level == 2:
+			p.put(end + "<section" + attr("aria-labelledby", anchor(h.ID)) + ">\n")
+			end = "</section>\n"
+		case i == 0:
+			p.put("<section>\n")
+			end = "</section>\n"
 		}
-		last := &list[len(list)-1]
-		last.Blocks = append(last.Blocks, b)
+		p.block(b)
 	}
-	return list
+	p.put(end)
 }
 
 func (p *page) blocks(list []doc.Block) {
@@ -203,48 +173,54 @@ func (p *page) blocks(list []doc.Block) {
 	}
 }
 
-// blockView is a block with the data for its template.
-type blockView struct {
-	*page
-	Block doc.Block
+// inside writes blocks between two tags.
+func (p *page) inside(open markup, blocks []doc.Block, end markup) {
+	p.put(open)
+	p.blocks(blocks)
+	p.put(end + "\n")
 }
 
+// around writes spans between two tags.
+func (p *page) around(open markup, spans []doc.Span, end markup) {
+	p.put(open)
+	p.spans(spans)
+	p.put(end)
+}
+
+var noteClasses = map[doc.NoteKind]markup{doc.Info: "info", doc.Caution: "caution", doc.Danger: "danger"}
+
 func (p *page) block(b doc.Block) {
-	view := blockView{p, b}
 	switch b := b.(type) {
 	case doc.Heading:
-		p.heading(b)
+		level := num(min(max(b.Level, 1), 6))
+		p.around("<h"+level+attr("id", anchor(b.ID))+">", b.Spans, "</h"+level+">\n")
 	case doc.Paragraph:
-		open, end := markup("<p>"), markup("</p>\n")
 		if slices.ContainsFunc(b.Spans, p.unfolds) { // a paragraph must not contain details
-			open, end = "<div class=\"p\">", "</div>\n"
+			p.around("<div class=\"p\">", b.Spans, "</div>\n")
+		} else {
+			p.around("<p>", b.Spans, "</p>\n")
 		}
-		p.put(open)
-		p.spans(b.Spans)
-		p.put(end)
 	case doc.List:
-		p.execute("list", view)
+		p.list(b)
 	case doc.Fields:
-		p.execute("fields", view)
+		p.put("<dl>\n")
+		for _, f := range b.Items {
+			p.around("<dt>"+text(f.Label)+"</dt><dd>", f.Value, "</dd>\n")
+		}
+		p.put("</dl>\n")
 	case doc.Beside:
-		p.execute("beside", view)
+		p.inside("<div class=\"beside\">", b.Blocks, "</div>")
 	case doc.Command:
-		p.execute("command", view)
+		p.put("<p class=\"command\"><code>" + text(b.Text) + "</code></p>\n")
 	case doc.Answer:
-		p.execute("answer", view)
+		p.around("<div class=\"p answer\">", b.Spans, "</div>\n")
 	case doc.Table:
 		p.table(b)
 	case doc.Details:
-		p.execute("details", struct {
-			blockView
-			ID string
-		}{view, anchor(b.ID)})
+		p.around("<details"+attr("id", anchor(b.ID))+"><summary>", b.Summary, "</summary>\n")
+		p.inside("", b.Blocks, "</details>")
 	case doc.Note:
-		kinds := map[doc.NoteKind]string{doc.Info: "info", doc.Caution: "caution", doc.Danger: "danger"}
-		p.execute("note", struct {
-			blockView
-			Class string
-		}{view, kinds[b.Kind]})
+		p.inside("<div class=\"note "+noteClasses[b.Kind]+"\" role=\"note\">\n", b.Blocks, "</div>")
 	case doc.Chart:
 		p.chart(b)
 	case doc.Timeline:
@@ -252,15 +228,17 @@ func (p *page) block(b doc.Block) {
 	}
 }
 
-func (p *page) heading(h doc.Heading) {
-	level := num(min(max(h.Level, 1), 6))
-	p.put("<h" + level)
-	if h.ID != "" {
-		p.put(" id=\"" + escape(anchor(h.ID)) + "\"")
+func (p *page) list(l doc.List) {
+	tag := markup("ul>\n")
+	if l.Ordered {
+		tag = "ol>\n"
 	}
-	p.put(">")
-	p.spans(h.Spans)
-	p.put("</h" + level + ">\n")
+	p.put("<" + tag)
+	for _, item := range l.Items {
+		p.around("<li>", item.Spans, "")
+		p.inside("", item.Blocks, "</li>")
+	}
+	p.put("</" + tag)
 }
 
 func (p *page) spans(spans []doc.Span) {
@@ -323,9 +301,6 @@ func (p *page) name(s, full string) {
 	if p.whole[full] { // shown in full elsewhere: the script copies it from there
 		p.put("<code class=\"name again\">" + escape(shortened) + "</code>")
 		return
-	}
-	if p.whole == nil {
-		p.whole = map[string]bool{}
 	}
 	p.whole[full] = true
 	p.put("<details class=\"name\"><summary><code>" + escape(shortened) + "</code></summary><code>" + escape(full) +

@@ -12,23 +12,24 @@ func (p *page) table(t doc.Table) {
 	if len(t.Columns) == 0 {
 		return
 	}
-	view := struct {
-		blockView
-		ID           string
-		Label, Class string
-		HasHead      bool
-		File         string
-		Rows, Foot   markup
-	}{blockView: blockView{p, t}, Label: "Table", Class: primaryClass(t.Columns)}
+	id, label := markup(""), "Table"
 	if t.ID != "" {
-		view.ID = p.unique("table-" + anchor(t.ID))
-		view.Label = "Table: " + strings.ReplaceAll(t.ID, "_", " ")
+		id = p.unique("table-" + anchor(t.ID))
+		label = "Table: " + strings.ReplaceAll(t.ID, "_", " ")
 	}
-	if dest, ok := safeDest(t.File); ok && t.File != "" {
-		view.File = dest
+	p.put("<div class=\"table\"" + attr("id", id) + "><div class=\"tools\">")
+	if dest, ok := safeDest(t.File); ok {
+		p.put("<a href=\"" + escape(dest) + "\">CSV</a>")
 	}
-	for _, c := range t.Columns {
-		view.HasHead = view.HasHead || c.Title != ""
+	p.put("</div>\n")
+	p.openTable(label, primaryClass(t.Columns))
+	p.put("\n")
+	if len(t.Caption) > 0 {
+		p.around("<caption>", t.Caption, "</caption>\n")
+	}
+	if slices.ContainsFunc(t.Columns, func(c doc.Column) bool { return c.Title != "" }) {
+		p.tableHead(t.Columns)
+		p.put("\n")
 	}
 	left := make([]markup, len(t.Columns))
 	for k := range t.Columns {
@@ -37,26 +38,49 @@ func (p *page) table(t doc.Table) {
 			left[k] = "<td class=\"l s\">" // it does not need the room that names have
 		}
 	}
-	view.Rows = p.capture(func() {
-		for i, row := range t.Rows {
-			id := ""
-			if i < len(t.RowIDs) {
-				id = anchor(t.RowIDs[i])
-			}
-			p.row(t.Columns, left, row, id, i)
+	p.put("<tbody>\n")
+	for i, row := range t.Rows {
+		id := ""
+		if i < len(t.RowIDs) {
+			id = t.RowIDs[i]
 		}
-	})
-	view.Foot = p.capture(func() {
+		p.row(t.Columns, left, row, id, i)
+	}
+	p.put("</tbody>\n")
+	if len(t.Foot) > 0 {
+		p.put("<tfoot>\n")
 		for _, row := range t.Foot {
 			p.row(t.Columns, left, row, "", -1)
 		}
-	})
-	p.execute("table", view)
+		p.put("</tfoot>\n")
+	}
+	p.put("</table></div></div>\n")
+}
+
+// openTable opens a table that scrolls if the window is too narrow for it.
+func (p *page) openTable(label string, class markup) {
+	p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + text(label) + "\"><table" +
+		attr("class", class) + ">")
+}
+
+func (p *page) tableHead(columns []doc.Column) {
+	p.put("<thead><tr>")
+	for _, c := range columns {
+		switch {
+		case c.Title == "":
+			p.put("<td></td>")
+		case c.Align == doc.Right:
+			p.put("<th scope=\"col\" class=\"r\">" + text(c.Title) + "</th>")
+		default:
+			p.put("<th scope=\"col\">" + text(c.Title) + "</th>")
+		}
+	}
+	p.put("</tr></thead>")
 }
 
 // primaryClass tells the style sheet how many columns of a table are visible at first: those before the columns marked
 // as detail, if these come last. Empty: all columns.
-func primaryClass(columns []doc.Column) string {
+func primaryClass(columns []doc.Column) markup {
 	n := len(columns)
 	for n > 0 && columns[n-1].Wide {
 		n--
@@ -66,7 +90,7 @@ func primaryClass(columns []doc.Column) string {
 		sides = "sides" // on a phone both are hidden in favour of their change
 	}
 	if n == len(columns) || n == 0 || n > maxPrimary {
-		return string(sides)
+		return sides
 	}
 	class := "p" + num(n)
 	if sides != "" {
@@ -75,7 +99,7 @@ func primaryClass(columns []doc.Column) string {
 	if n > 3 && columns[0].Align == doc.Left && columns[1].Align == doc.Left {
 		class += " t2" // on a phone its second text column makes room for numbers
 	}
-	return string(class)
+	return class
 }
 
 // maxPrimary is the largest number of primary columns for which the style sheet has a rule.
@@ -92,11 +116,7 @@ func long(cell doc.Cell) bool {
 
 // row writes a row. left has the opening tags of text cells; i is its index among the entries, -1 in the foot.
 func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id string, i int) {
-	p.put("<tr")
-	if id != "" {
-		p.put(" id=\"" + escape(id) + "\"")
-	}
-	p.put(">")
+	p.put("<tr" + attr("id", anchor(id)) + ">")
 	for k, c := range columns {
 		if c.Align == doc.Right { // most are numbers: the others have a class
 			p.put("<td>")

@@ -1,7 +1,7 @@
 package render
 
 import (
-	"html/template"
+	"html"
 	"math"
 	"strconv"
 	"strings"
@@ -9,17 +9,21 @@ import (
 
 // markup is HTML or SVG that is safe to put on a page. A constant of this package converts by itself; a string variable
 // does not compile, so that all text from outside must go through [text] or [escape].
-//
-// html/template does the same at run time and writes the page and its blocks (page/page.html). It does not write the
-// most frequent parts, which are cells, spans and the shapes of drawings: it takes about 20 times as long for the rows
-// of a large table.
-type markup = template.HTML
+type markup string
 
 // text makes any text visible, and safe in element content and in double-quoted attributes.
 func text(s string) markup { return escape(Visible(s)) }
 
 // escape is like text, for a string that is already visible.
-func escape(s string) markup { return markup(template.HTMLEscapeString(s)) }
+func escape(s string) markup { return markup(html.EscapeString(s)) }
+
+// attr is an attribute with its leading space; nothing if its value is empty.
+func attr(name, value markup) markup {
+	if value == "" {
+		return ""
+	}
+	return " " + name + "=\"" + value + "\""
+}
 
 // num writes a whole number.
 func num(n int) markup { return markup(strconv.Itoa(n)) }

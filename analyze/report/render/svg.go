@@ -25,14 +25,11 @@ func (p *page) chart(c doc.Chart) {
 	if points == 0 {
 		return
 	}
-	view := struct {
-		blockView
-		ID               string
-		Drawing, Numbers markup
-	}{blockView: blockView{p, c}, ID: p.unique("chart-" + anchor(c.ID))}
-	view.Drawing = p.capture(func() { p.draw(c) })
-	view.Numbers = p.capture(func() { p.numbers(c) })
-	p.execute("figure", view)
+	p.put("<figure class=\"chart\" id=\"" + p.unique("chart-"+anchor(c.ID)) + "\" data-kind=\"" + text(c.Kind) +
+		"\"><figcaption>" + text(c.Title) + "</figcaption>\n")
+	p.draw(c)
+	p.numbers(c)
+	p.put("</figure>\n")
 }
 
 func (p *page) draw(c doc.Chart) {
@@ -67,36 +64,27 @@ func (p *page) draw(c doc.Chart) {
 // maxNumbers bounds the rows of the table of a chart's numbers.
 const maxNumbers = 3000
 
-// numberHead is the header of one column of a chart's numbers.
-type numberHead struct {
-	Title string
-	Right bool
-}
-
 // numbers writes the chart's values as a table: for readers who cannot see the chart, and for copying.
 func (p *page) numbers(c doc.Chart) {
-	view := struct {
-		blockView
-		Head []numberHead
-		Rows markup
-	}{blockView: blockView{p, c}}
+	axis := doc.Column{Title: axisTitle(c)}
+	head, rows := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Align: doc.Right}}, p.numbersBySeries
 	if c.Kind == "flame" {
-		view.Head = []numberHead{{Title: "Box"}, {"Depth", true}, {"Start", true}, {"Total", true}, {"Self", true}}
+		head, rows = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self"), p.numbersOfFlame
 		if len(c.Series[0].Values) == changeValues {
-			view.Head = append(view.Head[:3], numberHead{"Width", true}, numberHead{"Base", true}, numberHead{"Head", true})
+			head = doc.Cols("Box", ">Depth", ">Start", ">Width", ">Base", ">Head")
 		}
-		view.Rows = p.capture(func() { p.numbersOfFlame(c) })
 	} else if sameLabels(c.Series) {
-		view.Head = []numberHead{{Title: Visible(axisTitle(c))}}
+		head, rows = []doc.Column{axis}, p.numbersByLabel
 		for _, s := range c.Series {
-			view.Head = append(view.Head, numberHead{wording.Shorten(Visible(s.Name), p.limit), true})
+			head = append(head, doc.Column{Title: wording.Shorten(Visible(s.Name), p.limit), Align: doc.Right})
 		}
-		view.Rows = p.capture(func() { p.numbersByLabel(c) })
-	} else {
-		view.Head = []numberHead{{Title: "Series"}, {Title: Visible(axisTitle(c))}, {"Value", true}}
-		view.Rows = p.capture(func() { p.numbersBySeries(c) })
 	}
-	p.execute("numbers", view)
+	p.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")
+	p.openTable("Numbers: "+c.Title, "")
+	p.tableHead(head)
+	p.put("<tbody>\n")
+	rows(c)
+	p.put("</tbody></table></div></details>\n")
 }
 
 // numbersOfFlame writes a row for each box.

@@ -46,7 +46,7 @@ func (p *page) timeline(t doc.Timeline) {
 		tops[i] = height
 		height += laneHeight(&t.Lanes[i])
 	}
-	p.put("<figure class=\"step\" id=\"" + escape(p.unique("step-"+anchor(t.ID))) + "\"><figcaption>" + text(t.Title) +
+	p.put("<figure class=\"step\" id=\"" + p.unique("step-"+anchor(t.ID)) + "\"><figcaption>" + text(t.Title) +
 		"</figcaption>\n<div class=\"wide\"><svg width=\"100%\" height=\"" + num(height) + "\" data-length=\"" + float(t.Length) +
 		"\" role=\"img\" aria-label=\"" + text(t.Title+": "+describeLanes(&t)) + "\">")
 	p.timelineAxis(&t, height)
