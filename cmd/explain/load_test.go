@@ -35,7 +35,7 @@ func TestLoadKeepsItsSchema(t *testing.T) {
 	}{
 		"closed":       {fakeserver.Script{Tokens: 3}, []string{"--num-requests", "5"}},
 		"open":         {fakeserver.Script{Tokens: 3}, []string{"--num-requests", "5", "--rate", "500", "--chat", "--slo-e2e", "1s", "--prompt-tokens", "5", "--output-tokens", "2"}},
-		"whole":        {fakeserver.Script{Tokens: 3, NoUsage: true}, []string{"--num-requests", "5", "--stream=false"}},
+		"no usage":     {fakeserver.Script{Tokens: 3, NoUsage: true}, []string{"--num-requests", "5"}},
 		"with faults":  {fakeserver.Script{Tokens: 3, Fault: "http_429", Every: 2}, []string{"--num-requests", "5", "--max-failures", "100%"}},
 		"one token":    {fakeserver.Script{Tokens: 1}, []string{"--num-requests", "1", "--warmup", "0"}},
 		"for a moment": {fakeserver.Script{Tokens: 1, TTFT: time.Millisecond}, []string{"--duration", "20ms", "--warmup", "0"}},

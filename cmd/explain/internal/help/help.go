@@ -22,13 +22,12 @@ var groups = []struct{ title, flags string }{
 	{"Evidence", "ncu server-log prometheus evidence gpu-price on"},
 	{"What is analysed", "unit window from to steady phase batch phase-map kernel-map min-share names no-nvtx-kernel-map " +
 		"no-kernel-percentiles nvtx-coverage-warn-threshold"},
-	{"Rules", "fail-on policy preset noise threshold tolerance policy-ref exit-on override-label max-failures " +
-		"fail-on-errors"},
+	{"Rules", "fail-on policy preset noise threshold tolerance policy-ref exit-on override-label max-failures"},
 	{"What would change", "speedup remove overlap host-free no-sync graph"},
 	{"GitHub", "comment comment-key report-url pull-request status allow-unsafe"},
 	{"Server", "url engine model dtype port health-timeout api-key-env cacert insecure"},
 	{"Requests", "load-mode dataset prompt-tokens output-tokens temperature seed num-requests duration rate concurrency " +
-		"warmup-requests timeout chat stream slo-ttft slo-tpot slo-e2e"},
+		"warmup-requests timeout chat slo-ttft slo-tpot slo-e2e"},
 	{"Recording", "mode delay nvtx ready ready-timeout warmup client trace graph-trace cuda-memory repeat pair overhead " +
 		"host gpu-metrics until-decided budget cooldown max-captures with-ncu ncu-kernels ncu-set " +
 		"nvtx-include profiler-path no-profiler nsys grace"},
@@ -46,7 +45,7 @@ const window = "unit window from to steady phase-map kernel-map"
 const rare = "nsys-arg environment artifact base-commit baseline-file baseline-artifact baseline-branch history-artifact history-branch history-repository " +
 	"comment comment-key pull-request status report-url allow-unsafe accept-by override-label comparison " +
 	"no-kernel-percentiles no-nvtx-kernel-map nvtx-coverage-warn-threshold threshold print-schema " +
-	"profiler-path nvtx-include ncu-kernels ncu-set dtype fail-on-errors health-timeout " +
+	"profiler-path nvtx-include ncu-kernels ncu-set dtype health-timeout " +
 	"ref ref-report time least link codeowners device min-share grace cooldown cuda-memory graph-trace nvtx"
 
 // Group is the title of the group that a flag stands in; empty for one that is in none.

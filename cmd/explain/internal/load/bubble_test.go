@@ -75,6 +75,9 @@ func driveCtx(t *testing.T, ctx context.Context, script fakeserver.Script, opt O
 		hs.Handler = srv
 		go func() { _ = hs.Serve(net); close(closed) }()
 		opt.dial = net.dial
+		if opt.HealthTimeout == 0 {
+			opt.HealthTimeout = DefaultHealthTimeout
+		}
 		start := time.Now()
 		res, err := Run(ctx, opt)
 		took := time.Since(start)

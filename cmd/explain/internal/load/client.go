@@ -11,7 +11,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,7 +24,6 @@ type client struct {
 	http   *http.Client
 	base   string // without /v1
 	path   string // of completions
-	stream bool
 	header http.Header
 	key    string // of the API; empty: none
 	sign   func() // called whenever the server sent something
@@ -43,8 +41,7 @@ func newClient(base string, opt *Options) *client {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	idle := maxConcurrency
-	c := &client{base: base, key: opt.APIKey, path: "/v1/completions", stream: !opt.NoStream, sign: func() {}, header: http.Header{
+	c := &client{base: base, key: opt.APIKey, path: "/v1/completions", sign: func() {}, header: http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"explain-load"},
 	}}
 	if opt.Chat {
@@ -58,7 +55,7 @@ func newClient(base string, opt *Options) *client {
 			DialContext: dial.timed, TLSHandshakeTimeout: connectTimeout,
 			TLSClientConfig:    &tls.Config{RootCAs: opt.Trust, InsecureSkipVerify: opt.Insecure}, // as the user asked
 			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
-			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTimeout,
+			DisableCompression: true, MaxIdleConns: maxConcurrency, MaxIdleConnsPerHost: maxConcurrency, IdleConnTimeout: idleTimeout,
 			MaxResponseHeaderBytes: 1 << 20, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
 		},
 		// The key and the prompt are for this server alone.
@@ -76,13 +73,8 @@ type outcome struct {
 	input, output    int64     // tokens by the server's own count; -1: not stated
 	failed           string    // kind of failure
 	detail           string    // what exactly went wrong, for a person at a terminal only: it may quote the server
-	gaps             *[]int64  // between tokens, ns
+	gaps             []int64   // between tokens, ns
 }
-
-var (
-	readBuffers = sync.Pool{New: func() any { return new(make([]byte, 8<<10)) }}
-	gapBuffers  = sync.Pool{New: func() any { return new(make([]int64, 0, 256)) }}
-)
 
 // do sends one request and reads its whole answer.
 func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o outcome) {
@@ -109,9 +101,6 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	if res.StatusCode != http.StatusOK {
 		return o.fail(loadfile.HTTPStatus(res.StatusCode), errorBody(res.Body))
 	}
-	if !c.stream {
-		return c.whole(ctx, o, res.Body)
-	}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer is of another type")
 	}
@@ -122,16 +111,13 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 var errTimeout = errors.New("timeout")
 
 func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arrival) outcome {
-	buf := readBuffers.Get().(*[]byte)
-	in := newEvents(r, *buf, func() time.Time {
+	in := newEvents(r, make([]byte, 8<<10), func() time.Time {
 		c.sign()
 		if conn == nil {
 			return time.Now()
 		}
 		return conn.last()
 	})
-	o.gaps = gapBuffers.Get().(*[]int64)
-	defer func() { *buf = in.buf; readBuffers.Put(buf) }()
 	finished := false
 	for {
 		data, err := in.next()
@@ -148,7 +134,7 @@ func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arr
 		}
 		if bytes.Equal(bytes.TrimSpace(data), done) {
 			o.end = in.at
-			in.drain()
+			_, _ = io.CopyN(io.Discard, r, 4<<10) // so that the connection can be used again
 			return o.answered()
 		}
 		e, ok := parseEvent(data)
@@ -168,40 +154,10 @@ func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arr
 		if o.events++; o.events == 1 {
 			o.first = in.at
 		} else {
-			*o.gaps = append(*o.gaps, int64(in.at.Sub(o.last)))
+			o.gaps = append(o.gaps, int64(in.at.Sub(o.last)))
 		}
 		o.last = in.at
 	}
-}
-
-// drain reads what follows the end of an answer, so that its connection can be used again.
-func (e *events) drain() {
-	if e.err == nil {
-		_, e.err = io.CopyN(io.Discard, e.r, 4<<10)
-	}
-}
-
-// maxAnswer bounds an answer in one piece.
-const maxAnswer = 64 << 20
-
-func (c *client) whole(ctx context.Context, o outcome, r io.Reader) outcome {
-	b, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
-	if err != nil {
-		return o.broken(ctx, err, loadfile.CutStream)
-	}
-	c.sign()
-	o.end = time.Now()
-	e, ok := parseEvent(b)
-	switch {
-	case !ok || len(b) > maxAnswer:
-		return o.fail(loadfile.BadStream, "the answer is not a JSON object")
-	case e.failed:
-		return o.fail(loadfile.ServerError, quoted(b))
-	case e.token:
-		o.events = 1
-	}
-	o.input, o.output = e.input, e.output
-	return o.answered()
 }
 
 // answered marks a request as completely answered.
@@ -280,9 +236,6 @@ func quoted(b []byte) string {
 
 // errorBody returns the beginning of an error response.
 func errorBody(r io.Reader) string {
-	b, err := io.ReadAll(io.LimitReader(r, 4<<10))
-	if err != nil && len(b) == 0 {
-		return ""
-	}
+	b, _ := io.ReadAll(io.LimitReader(r, 4<<10))
 	return quoted(b)
 }

@@ -12,32 +12,15 @@ import (
 )
 
 // Dataset is a list of prompts from a file.
-type Dataset struct {
-	list   []prompt
-	output int // overrides what the file says; 0: not
-}
-
-// Len is the number of prompts.
-func (d *Dataset) Len() int { return len(d.list) }
-
-func (d *Dataset) name() string { return "dataset" }
+type Dataset struct{ list []prompt }
 
 // at takes the prompts in the order of the file, again and again.
-func (d *Dataset) at(i int) prompt {
-	p := d.list[i%len(d.list)]
-	if d.output > 0 {
-		p.maxTokens = d.output
-	}
-	return p
-}
+func (d *Dataset) at(i int) prompt { return d.list[i%len(d.list)] }
 
-// Limits of a dataset.
-const (
-	maxDatasetBytes = 512 << 20
-	maxDatasetLine  = 16 << 20
-)
+// maxDataset bounds the file, in bytes.
+const maxDataset = 512 << 20
 
-// entry is one line of a dataset, or one conversation of ShareGPT's form.
+// entry is one prompt of a dataset, or one conversation of ShareGPT's form.
 type entry struct {
 	Prompt        *string         `json:"prompt"`
 	Messages      json.RawMessage `json:"messages"`
@@ -55,7 +38,7 @@ type turn struct {
 const bytesPerToken = 4
 
 // ReadDataset reads prompts from a file of JSON lines ({"prompt": "…"} or {"messages": […]}, with an optional
-// max_tokens) or of ShareGPT's form (a JSON list of {"conversations": […]}). Errors name the line, but repeat nothing
+// max_tokens) or of ShareGPT's form (a JSON list of {"conversations": […]}). Errors name the entry, but repeat nothing
 // of its content.
 func ReadDataset(path string) (*Dataset, error) {
 	f, err := os.Open(path)
@@ -71,82 +54,43 @@ func ReadDataset(path string) (*Dataset, error) {
 }
 
 func parseDataset(r io.Reader) (*Dataset, error) {
-	in := bufio.NewReaderSize(io.LimitReader(r, maxDatasetBytes+1), 1<<16)
-	head, err := in.Peek(512)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	file := &io.LimitedReader{R: r, N: maxDataset + 1}
+	d, err := parseEntries(bufio.NewReader(file))
+	if file.N <= 0 {
+		return nil, fmt.Errorf("is larger than %d MB", maxDataset>>20)
 	}
-	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(head, mark) {
-		head = head[len(mark):]
-		if _, err := in.Discard(len(mark)); err != nil {
-			return nil, err
-		}
-	}
-	if t := bytes.TrimLeft(head, " \t\r\n"); len(t) > 0 && t[0] == '[' {
-		return parseList(in)
-	}
-	return parseLines(in)
+	return d, err
 }
 
-func parseLines(in io.Reader) (*Dataset, error) {
-	d := &Dataset{}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 1<<16), maxDatasetLine)
-	read, n := 0, 0
-	for lines.Scan() {
-		n++
-		read += len(lines.Bytes()) + 1
-		if read > maxDatasetBytes {
-			return nil, fmt.Errorf("is larger than %d MB", maxDatasetBytes>>20)
-		}
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 {
-			continue
-		}
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("line %d is not a JSON object with a prompt or messages", n)
-		}
-		p, err := e.prompt()
-		if err != nil {
-			return nil, fmt.Errorf("line %d %w", n, err)
-		}
-		d.list = append(d.list, p)
+// parseEntries reads JSON objects, one after the other or in a list.
+func parseEntries(in *bufio.Reader) (*Dataset, error) {
+	const mark = "\ufeff"
+	head, _ := in.Peek(512)
+	head, marked := bytes.CutPrefix(head, []byte(mark))
+	if marked {
+		_, _ = in.Discard(len(mark))
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("line %d is longer than %d MB", n+1, maxDatasetLine>>20)
-	}
-	if len(d.list) == 0 && lines.Err() == nil {
-		return nil, errors.New("is empty")
-	}
-	return d, lines.Err()
-}
-
-func parseList(in io.Reader) (*Dataset, error) {
-	d := &Dataset{}
-	dec := json.NewDecoder(in)
-	if _, err := dec.Token(); err != nil {
-		return nil, errors.New("is not valid JSON")
+	list := bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte{'['})
+	d, dec := &Dataset{}, json.NewDecoder(in)
+	if list {
+		_, _ = dec.Token()
 	}
 	for n := 1; dec.More(); n++ {
 		var e entry
 		if err := dec.Decode(&e); err != nil {
-			return nil, fmt.Errorf("entry %d is not a JSON object with conversations, or the file was cut off", n)
-		}
-		if dec.InputOffset() > maxDatasetBytes {
-			return nil, fmt.Errorf("is larger than %d MB", maxDatasetBytes>>20)
+			return nil, fmt.Errorf("entry %d is not a JSON object with a prompt, messages or conversations, or the file was cut off", n)
 		}
 		p, err := e.prompt()
 		switch {
 		// ShareGPT has conversations that a model begins, or nobody
-		case errors.Is(err, errNoPrompt) && e.Conversations != nil:
+		case list && errors.Is(err, errNoPrompt) && e.Conversations != nil:
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("entry %d %w", n, err)
 		}
 		d.list = append(d.list, p)
 	}
-	if _, err := dec.Token(); err != nil {
+	if _, err := dec.Token(); list && err != nil || !list && !errors.Is(err, io.EOF) {
 		return nil, errors.New("was cut off")
 	}
 	if len(d.list) == 0 {

@@ -21,7 +21,7 @@ func TestDatasetForms(t *testing.T) {
 		"ShareGPT in lines":  {`{"conversations":[{"from":"system","value":"s"},{"from":"user","value":"q"}]}`, "q", defaultOutput, 1},
 	} {
 		d, err := parseDataset(strings.NewReader(c.text))
-		if err != nil || d.Len() != c.n || d.at(0).text != c.text0 || d.at(c.n).maxTokens != c.tokens {
+		if err != nil || len(d.list) != c.n || d.at(0).text != c.text0 || d.at(c.n).maxTokens != c.tokens {
 			t.Errorf("%s: %v %+v", name, err, d)
 		}
 	}
@@ -29,18 +29,19 @@ func TestDatasetForms(t *testing.T) {
 
 func TestDatasetsThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":         {"", "is empty"},
-		"blank":         {"\n \n", "is empty"},
-		"not JSON":      {"{\"prompt\":\"a\"}\nSECRET\n", "line 2 is not a JSON object"},
-		"no prompt":     {`{"question":"a"}`, "line 1 has no prompt"},
-		"empty prompt":  {`{"prompt":""}`, "line 1 has no prompt"},
-		"tokens":        {`{"prompt":"a","max_tokens":0}`, "line 1 has a max_tokens"},
-		"messages":      {`{"messages":"a"}`, "line 1 has messages that are not a list"},
+		"empty":         {"", "has no prompts"},
+		"blank":         {"\n \n", "has no prompts"},
+		"not JSON":      {"{\"prompt\":\"a\"}\nSECRET\n", "entry 2 is not a JSON object"},
+		"no prompt":     {`{"question":"a"}`, "entry 1 has no prompt"},
+		"empty prompt":  {`{"prompt":""}`, "entry 1 has no prompt"},
+		"tokens":        {`{"prompt":"a","max_tokens":0}`, "entry 1 has a max_tokens"},
+		"messages":      {`{"messages":"a"}`, "entry 1 has messages that are not a list"},
 		"list cut":      {`[{"conversations":[{"from":"human","value":"q"}]}`, "cut off"},
 		"list of text":  {`["SECRET"]`, "entry 1 is not"},
 		"empty list":    {`[]`, "has no prompts"},
 		"nobody speaks": {`[{"conversations":[]}]`, "has no prompts"},
-		"long line":     {`{"prompt":"` + strings.Repeat("x", maxDatasetLine) + `"}`, "longer than 16 MB"},
+		"a bracket":     {"{\"prompt\":\"a\"}\n]", "cut off"},
+		"prompt cut":    {`{"prompt":"SECR`, "or the file was cut off"},
 	} {
 		_, err := parseDataset(strings.NewReader(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
@@ -61,7 +62,7 @@ func FuzzDataset(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i := range d.Len() {
+		for i := range len(d.list) {
 			if p := d.at(i); p.text == "" || p.maxTokens < 1 || p.maxTokens > max(maxTokens, len(text)) {
 				t.Fatalf("%q: %+v", text, p)
 			}

@@ -35,6 +35,8 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case errors.Is(err, ErrNotHealthy):
+			return err
 		case isFinal(err):
 			return failf(ErrNotHealthy, "the server cannot be reached: %s", reason(err))
 		case err != nil:
@@ -44,10 +46,6 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 		case status == http.StatusNotFound && path == "/health":
 			path = "/v1/models"
 			continue
-		case status == http.StatusUnauthorized || status == http.StatusForbidden:
-			return failf(ErrNotHealthy,
-				"the server wants a key (HTTP %d for %s): name the environment variable that holds it with --api-key-env",
-				status, path)
 		default:
 			last = fmt.Sprintf("%s answers HTTP %d", path, status)
 		}
@@ -88,7 +86,7 @@ func reason(err error) string {
 	return "its answer is not HTTP, or it breaks the connection"
 }
 
-// get sends a GET request and reads its short answer.
+// get sends a GET request and reads its short answer. A server that wants a key is an error.
 func (c *client) get(ctx context.Context, path string, timeout time.Duration) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -102,6 +100,11 @@ func (c *client) get(ctx context.Context, path string, timeout time.Duration) (s
 		return 0, nil, err
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
+		return 0, nil, failf(ErrNotHealthy,
+			"the server wants a key (HTTP %d for %s): name the environment variable that holds it with --api-key-env",
+			res.StatusCode, path)
+	}
 	body, err = io.ReadAll(io.LimitReader(res.Body, 4<<20))
 	return res.StatusCode, body, err
 }
@@ -113,12 +116,10 @@ func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string,
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
+	case errors.Is(err, ErrNotHealthy):
+		return "", err
 	case err != nil:
 		return "", failf(ErrNotHealthy, "the server does not say which model it serves: %s; %s", reason(err), remedy)
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return "", failf(ErrNotHealthy,
-			"the server wants a key (HTTP %d for /v1/models): name the environment variable that holds it with --api-key-env",
-			status)
 	case status != http.StatusOK:
 		return "", failf(ErrNotHealthy,
 			"the server does not say which model it serves (/v1/models answers HTTP %d); %s", status, remedy)

@@ -58,11 +58,10 @@ const (
 
 // Options of a run.
 type Options struct {
-	URL      string // http://127.0.0.1:8000; a trailing /v1 is accepted; empty: DefaultURL
-	Model    string // empty: the first of /v1/models
-	Chat     bool   // /v1/chat/completions instead of /v1/completions
-	NoStream bool   // one answer per request, in one piece: no TTFT, no ITL
-	APIKey   string // sent as a bearer token; never written
+	URL    string // http://127.0.0.1:8000; a trailing /v1 is accepted; empty: DefaultURL
+	Model  string // empty: the first of /v1/models
+	Chat   bool   // /v1/chat/completions instead of /v1/completions
+	APIKey string // sent as a bearer token; never written
 
 	Mode    string   // prefill, decode, mixed; empty: DefaultMode, or as Dataset or the token counts below say
 	Dataset *Dataset // see ReadDataset
@@ -78,7 +77,7 @@ type Options struct {
 	Warmup      int           // requests before the measured ones
 
 	Timeout       time.Duration // of one request; 0: DefaultTimeout
-	HealthTimeout time.Duration // 0: DefaultHealthTimeout; negative: do not wait
+	HealthTimeout time.Duration // until the server is healthy; 0: do not wait
 	SLO           SLO
 	Trust         *x509.CertPool // authorities for the server's certificate; nil: those of this machine
 	Insecure      bool           // do not check the server's certificate
@@ -120,6 +119,12 @@ const (
 	maxTokens      = 1_000_000
 )
 
+// Check returns an error if a run with these options is impossible.
+func (o Options) Check() error {
+	_, err := o.fill()
+	return err
+}
+
 // fill sets defaults for zero values, refuses invalid options and returns the server's base URL.
 func (o *Options) fill() (base string, err error) {
 	bad := func(format string, args ...any) (string, error) { return "", failf(ErrUsage, format, args...) }
@@ -132,9 +137,6 @@ func (o *Options) fill() (base string, err error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	if o.HealthTimeout == 0 {
-		o.HealthTimeout = DefaultHealthTimeout
-	}
 	switch {
 	case o.Mode != "" && o.Dataset != nil, o.Mode != "" && o.PromptTokens > 0, o.Dataset != nil && o.PromptTokens > 0:
 		return bad("a mode, a dataset and a number of prompt tokens exclude each other: each says what the prompts are")
@@ -144,8 +146,6 @@ func (o *Options) fill() (base string, err error) {
 	switch {
 	case o.Mode != "" && !isMode(o.Mode):
 		return bad("mode %q is unknown; it is prefill, decode or mixed", o.Mode)
-	case o.Dataset != nil && o.Dataset.Len() == 0:
-		return bad("the dataset has no prompts")
 	case o.PromptTokens < 0 || o.PromptTokens > maxTokens || o.OutputTokens < 0 || o.OutputTokens > maxTokens:
 		return bad("a number of tokens is between 1 and %d", maxTokens)
 	case !(o.Rate >= 0 && o.Rate <= maxRate): // also refuses NaN
@@ -156,12 +156,10 @@ func (o *Options) fill() (base string, err error) {
 		return bad("a number of requests is between 1 and %d", maxRequests)
 	case o.Warmup < 0 || o.Warmup > maxRequests:
 		return bad("a number of warm-up requests is between 0 and %d", maxRequests)
-	case o.Duration < 0 || o.Timeout < 0:
+	case o.Duration < 0 || o.Timeout < 0 || o.HealthTimeout < 0:
 		return bad("a time is not negative")
 	case o.SLO.TTFT < 0 || o.SLO.TPOT < 0 || o.SLO.E2E < 0:
 		return bad("a limit on a latency is not negative")
-	case o.NoStream && (o.SLO.TTFT > 0 || o.SLO.TPOT > 0):
-		return bad("without streaming there is no time to first token, and no limit on it or on the time per token can be met")
 	case o.Requests == 0 && o.Duration == 0:
 		return bad("a load without an end: give a number of requests or a duration")
 	case !(o.Temperature >= 0 && o.Temperature <= math.MaxFloat32):

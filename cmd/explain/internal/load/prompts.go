@@ -16,10 +16,31 @@ type prompt struct {
 	ignoreEOS bool // generate maxTokens tokens, even past the end token
 }
 
-// prompts returns the prompt of each request.
-type prompts interface {
-	name() string
-	at(i int) prompt
+// prompt returns what the i-th request asks.
+func (o *Options) prompt(i int) (p prompt) {
+	switch {
+	case o.Dataset != nil:
+		p = o.Dataset.at(i)
+	case o.PromptTokens > 0:
+		p = prompt{text: randomWords(o.PromptTokens, o.Seed, i), maxTokens: defaultOutput, ignoreEOS: true}
+	default:
+		p = ofMode(o.Mode, i)
+	}
+	if o.OutputTokens > 0 {
+		p.maxTokens = o.OutputTokens
+	}
+	return p
+}
+
+// kind names where the prompts come from.
+func (o *Options) kind() string {
+	switch {
+	case o.Dataset != nil:
+		return "dataset"
+	case o.PromptTokens > 0:
+		return "synthetic"
+	}
+	return o.Mode
 }
 
 // Sizes of the modes, as profilemate's send_test_requests.py documents them.
@@ -36,24 +57,9 @@ const (
 
 func isMode(s string) bool { return s == "prefill" || s == "decode" || s == "mixed" }
 
-// mode is one of the documented request mixes.
-type mode struct {
-	kind   string
-	output int // overrides the mode's output tokens; 0: does not
-}
-
-func (m mode) name() string { return m.kind }
-
-func (m mode) at(i int) prompt {
-	p := m.shape(i)
-	if m.output > 0 {
-		p.maxTokens = m.output
-	}
-	return p
-}
-
-func (m mode) shape(i int) prompt {
-	switch m.kind {
+// ofMode returns the i-th prompt of a documented request mix.
+func ofMode(mode string, i int) prompt {
+	switch mode {
 	case "prefill":
 		return prompt{text: strings.Repeat(sentence, prefillLong), maxTokens: prefillTokens}
 	case "decode":
@@ -68,41 +74,24 @@ func (m mode) shape(i int) prompt {
 	return prompt{text: short, maxTokens: 50}
 }
 
-// synthetic prompts have about the wanted number of tokens. No two begin alike, so that no prefix cache serves them.
-// They consist of words that most vocabularies hold as one token; the result gives the server's own count.
-type synthetic struct {
-	tokens, output int
-	seed           uint64
-}
-
 // defaultOutput is the default number of output tokens to ask for.
 const defaultOutput = 128
 
-func (synthetic) name() string { return "synthetic" }
-
-func (s synthetic) at(i int) prompt {
-	random := rand.New(rand.NewPCG(s.seed, uint64(i)))
-	var b strings.Builder
-	for k := range s.tokens {
-		if k > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(words[random.IntN(len(words))])
+// randomWords is a prompt of about the wanted number of tokens. No two begin alike, so that no prefix cache serves them.
+// It consists of words that most vocabularies hold as one token; the result gives the server's own count.
+func randomWords(tokens int, seed uint64, i int) string {
+	random := rand.New(rand.NewPCG(seed, uint64(i)))
+	list := make([]string, tokens)
+	for k := range list {
+		list[k] = words[random.IntN(len(words))]
 	}
-	return prompt{text: b.String(), maxTokens: s.output, ignoreEOS: true}
+	return strings.Join(list, " ")
 }
 
 var words = strings.Fields(`the of and to in is that for it as was with be by on not he his but at are this have from or had an they which one you were
 her all she there would their we him been has when who will more no if out so said what up its about into than them can only other new some could
 time these two may then do first any my now such like our over man me even most made after also did many before must through back years where much
 your way well down should because each just those people how too little state good very make world still own see men work long get here between both`)
-
-// bodies builds the bodies of requests.
-type bodies struct {
-	prompts prompts
-	opt     *Options
-	model   string
-}
 
 // body of a request to /v1/completions or /v1/chat/completions. vLLM and SGLang understand ignore_eos.
 type body struct {
@@ -111,8 +100,8 @@ type body struct {
 	Messages      json.RawMessage `json:"messages,omitempty"`
 	MaxTokens     int             `json:"max_tokens"`
 	Temperature   float64         `json:"temperature"`
-	Stream        bool            `json:"stream,omitempty"`
-	StreamOptions *streamOptions  `json:"stream_options,omitempty"`
+	Stream        bool            `json:"stream"`
+	StreamOptions streamOptions   `json:"stream_options"`
 	IgnoreEOS     bool            `json:"ignore_eos,omitempty"`
 }
 
@@ -125,11 +114,13 @@ type message struct {
 	Content string `json:"content"`
 }
 
-func (b *bodies) at(i int) ([]byte, error) {
-	p := b.prompts.at(i)
-	v := body{Model: b.model, MaxTokens: p.maxTokens, Temperature: b.opt.Temperature, IgnoreEOS: p.ignoreEOS}
+// body returns the body of the i-th request.
+func (o *Options) body(model string, i int) ([]byte, error) {
+	p := o.prompt(i)
+	v := body{Model: model, MaxTokens: p.maxTokens, Temperature: o.Temperature, IgnoreEOS: p.ignoreEOS,
+		Stream: true, StreamOptions: streamOptions{true}}
 	switch {
-	case !b.opt.Chat:
+	case !o.Chat:
 		v.Prompt = &p.text
 	case p.messages != nil:
 		v.Messages = p.messages
@@ -140,9 +131,6 @@ func (b *bodies) at(i int) ([]byte, error) {
 		}
 		v.Messages = m
 	}
-	if !b.opt.NoStream {
-		v.Stream, v.StreamOptions = true, &streamOptions{true}
-	}
 	return json.Marshal(v)
 }
 
@@ -150,15 +138,13 @@ func (b *bodies) at(i int) ([]byte, error) {
 const fingerprinted = 1000
 
 // fingerprint hashes everything in the requests except the model: loads with equal fingerprints sent the same requests.
-func (b *bodies) fingerprint(h hash.Hash) error {
-	nameless := *b
-	nameless.model = ""
+func (o *Options) fingerprint(h hash.Hash) error {
 	n := fingerprinted
-	if b.opt.Requests > 0 {
-		n = min(n, b.opt.Requests)
+	if o.Requests > 0 {
+		n = min(n, o.Requests)
 	}
 	for i := range n {
-		text, err := nameless.at(i)
+		text, err := o.body("", i)
 		if err != nil {
 			return err
 		}

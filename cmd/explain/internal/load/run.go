@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,10 +32,10 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{opt: &opt, client: newClient(base, &opt), begun: time.Now()}
+	r := &runner{opt: &opt, client: newClient(base, &opt), begun: time.Now(), examples: map[string]string{}}
+	r.begin("wait", 0)
 	defer r.client.close()
-	stop := r.report()
-	defer stop()
+	defer r.report()()
 	return r.run(ctx)
 }
 
@@ -42,14 +43,13 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 type runner struct {
 	opt    *Options
 	client *client
-	bodies *bodies
+	model  string
 	begun  time.Time
 
-	stage              atomic.Pointer[string]
-	sent, done, failed atomic.Int64
-	inFlight           atomic.Int64
-	lastSign           atomic.Int64 // ns since begun: when the server last sent something
-	row                atomic.Int64 // connections that failed in a row
+	stage    atomic.Pointer[stage]
+	inFlight atomic.Int64
+	lastSign atomic.Int64 // ns since begun: when the server last sent something
+	row      atomic.Int64 // connections that failed in a row
 
 	mu       sync.Mutex
 	records  []loadfile.Record
@@ -57,36 +57,42 @@ type runner struct {
 	examples map[string]string
 }
 
+// stage is a part of a run: wait, warm-up or load.
+type stage struct {
+	name               string
+	total              int // requests; 0: unknown
+	sent, done, failed atomic.Int64
+}
+
+func (r *runner) begin(name string, total int) { r.stage.Store(&stage{name: name, total: total}) }
+
 func (r *runner) run(ctx context.Context) (*Result, error) {
 	opt := r.opt
-	r.at("wait")
 	if opt.HealthTimeout > 0 {
 		if err := r.client.waitHealthy(ctx, opt.HealthTimeout); err != nil {
 			return nil, err
 		}
 	}
-	model := opt.Model
-	if model == "" {
+	if r.model = opt.Model; r.model == "" {
 		var err error
-		if model, err = r.client.firstModel(ctx, opt.Timeout); err != nil {
+		if r.model, err = r.client.firstModel(ctx, opt.Timeout); err != nil {
 			return nil, err
 		}
 	}
-	r.bodies = &bodies{prompts: opt.prompts(), opt: opt, model: model}
 	workload, err := r.workload()
 	if err != nil {
 		return nil, err
 	}
 	r.client.sign = func() { r.lastSign.Store(int64(time.Since(r.begun))) }
 	if err := r.warmUp(ctx); err != nil {
-		return r.result(workload, model, err)
+		return r.result(workload, err)
 	}
 	if opt.BeforeLoad != nil {
 		if err := opt.BeforeLoad(ctx); err != nil {
 			return nil, err
 		}
 	}
-	r.at("load")
+	r.begin("load", opt.Requests)
 	stopped := r.load(ctx)
 	if opt.AfterLoad != nil {
 		opt.AfterLoad()
@@ -94,16 +100,16 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if len(r.records) == 0 && stopped == nil {
 		stopped = failf(ErrNothingSucceeded, "the duration was over before the first request was due")
 	}
-	return r.result(workload, model, stopped)
+	return r.result(workload, stopped)
 }
 
 // result returns what the records say; nil without records. stopped is why the run ended early.
-func (r *runner) result(workload loadfile.Workload, model string, stopped error) (*Result, error) {
+func (r *runner) result(workload loadfile.Workload, stopped error) (*Result, error) {
 	if len(r.records) == 0 {
 		return nil, stopped
 	}
 	res := &Result{Result: loadfile.Build(workload, r.opt.SLO.limits(), r.records, r.gaps), examples: r.examples}
-	res.Describe(r.opt.Version, model)
+	res.Describe(r.opt.Version, r.model)
 	if stopped != nil {
 		res.Complete, res.Stopped = false, stopCode(stopped)
 		return res, stopped
@@ -124,27 +130,11 @@ func stopCode(err error) string {
 	return "aborted"
 }
 
-func (o *Options) prompts() prompts {
-	switch {
-	case o.Dataset != nil:
-		d := *o.Dataset
-		d.output = o.OutputTokens
-		return &d
-	case o.PromptTokens > 0:
-		s := synthetic{tokens: o.PromptTokens, output: o.OutputTokens, seed: o.Seed}
-		if s.output == 0 {
-			s.output = defaultOutput
-		}
-		return s
-	}
-	return mode{kind: o.Mode, output: o.OutputTokens}
-}
-
 // workload describes the load. Its fingerprint covers prompts, how they are asked, and when.
 func (r *runner) workload() (loadfile.Workload, error) {
 	o := r.opt
 	w := loadfile.Workload{
-		API: "completions", Stream: !o.NoStream, Prompts: r.bodies.prompts.name(), Loop: "closed",
+		API: "completions", Stream: true, Prompts: o.kind(), Loop: "closed",
 		Warmup: int64(o.Warmup), Timeout: o.Timeout.Nanoseconds(), Temperature: o.Temperature, Seed: o.Seed,
 		Concurrency: positive(o.Concurrency), Requests: positive(o.Requests), Duration: positive(o.Duration),
 		PromptTokens: positive(o.PromptTokens), OutputTokens: positive(o.OutputTokens),
@@ -157,7 +147,7 @@ func (r *runner) workload() (loadfile.Workload, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %g %d %d %d %d\n", w.API, o.Rate, o.Concurrency, o.Requests, o.Duration, o.Seed)
-	if err := r.bodies.fingerprint(h); err != nil {
+	if err := o.fingerprint(h); err != nil {
 		return w, err
 	}
 	w.Fingerprint = hex.EncodeToString(h.Sum(nil)[:8])
@@ -176,165 +166,153 @@ func positive[T int | time.Duration](v T) *int64 {
 const warmupPrompts = 3 * maxRequests
 
 // warmUp sends requests that are not measured, as many at a time as the load may have in flight. If none succeeds there
-// is nothing to measure.
+// is nothing to measure, and the failed ones are the result.
 func (r *runner) warmUp(ctx context.Context) error {
 	n := r.opt.Warmup
 	if n == 0 {
 		return nil
 	}
-	r.at("warm-up")
-	var next, ok atomic.Int64
-	var wg sync.WaitGroup
+	r.begin("warm-up", n)
+	start := time.Now()
+	var ok atomic.Int64
+	err := side(ctx, min(n, max(1, r.opt.Concurrency)), func(ctx context.Context, i int) (bool, error) {
+		if i >= n {
+			return false, nil
+		}
+		body, err := r.opt.body(r.model, warmupPrompts+i)
+		if err != nil {
+			return false, err
+		}
+		o := r.ask(ctx, body)
+		if o.failed == "" {
+			ok.Add(1)
+			return true, nil
+		}
+		if o.failed != loadfile.Cancelled {
+			r.mu.Lock()
+			r.records = append(r.records,
+				loadfile.Record{First: -1, Last: -1, End: int64(time.Since(start)), Input: -1, Output: -1, Failed: o.failed})
+			r.mu.Unlock()
+		}
+		return ok.Load() > 0, nil // a server that hangs costs its time-out once, not n times
+	})
+	if ok.Load() == 0 {
+		return cmp.Or(err, failf(ErrNothingSucceeded, "the first request to the server failed%s", r.firstExample()))
+	}
+	clear(r.examples)
+	r.records = nil
+	return err
+}
+
+// side calls do with 0, 1, 2 and so on, as many at a time as wanted, until one of the calls returns false or an error,
+// or ctx ends.
+func side(ctx context.Context, wanted int, do func(ctx context.Context, i int) (more bool, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	start := time.Now()
-	for range min(n, max(1, r.opt.Concurrency)) {
-		wg.Go(func() {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range wanted {
+		all.Go(func() {
 			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				body, err := r.bodies.at(warmupPrompts + i)
+				more, err := do(ctx, int(next.Add(1))-1)
 				if err != nil {
 					cancel(err)
-					return
 				}
-				r.sent.Add(1)
-				o := r.client.do(ctx, r.opt.Timeout, body)
-				r.done.Add(1)
-				if o.gaps != nil {
-					recycle(o.gaps)
-				}
-				if o.failed == "" {
-					ok.Add(1)
-					continue
-				}
-				r.failed.Add(1)
-				r.example(o)
-				r.failedFirst(o.failed, time.Since(start))
-				if ok.Load() == 0 { // a server that hangs costs its time-out once, not n times
+				if !more {
 					return
 				}
 			}
 		})
 	}
-	wg.Wait()
-	if ok.Load() == 0 {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return failf(ErrNothingSucceeded, "the first request to the server failed%s", r.firstExample())
-	}
-	r.sent.Store(0)
-	r.done.Store(0)
-	r.failed.Store(0)
-	clear(r.examples)
-	r.records = nil
+	all.Wait()
 	return context.Cause(ctx)
 }
 
-// failedFirst records a failed request of the warm-up: if none succeeds, these are the result.
-func (r *runner) failedFirst(kind string, took time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if kind != loadfile.Cancelled {
-		r.records = append(r.records,
-			loadfile.Record{First: -1, Last: -1, End: int64(took), Input: -1, Output: -1, Failed: kind})
-	}
-}
-
 // load sends the measured requests and waits for all answers. It returns an error if it was cut short.
-func (r *runner) load(parent context.Context) error {
-	ctx, cancel := context.WithCancelCause(parent)
-	defer cancel(nil)
-	start := time.Now()
-	var wg sync.WaitGroup
+func (r *runner) load(ctx context.Context) error {
+	loop := r.closed
 	if r.opt.Rate > 0 {
-		r.open(ctx, cancel, start, &wg)
-	} else {
-		r.closed(ctx, cancel, start, &wg)
+		loop = r.open
 	}
-	wg.Wait()
-	if why := context.Cause(ctx); why != nil || r.row.Load() == 0 {
+	if why := loop(ctx, time.Now()); why != nil || r.row.Load() == 0 {
 		return why
 	}
 	// The last connections failed, but too few to end the load: check whether the server is still there.
-	if _, _, err := r.client.get(ctx, "/health", min(r.opt.Timeout, pollTimeout)); err != nil && parent.Err() == nil {
+	if _, _, err := r.client.get(ctx, "/health", min(r.opt.Timeout, pollTimeout)); err != nil && ctx.Err() == nil {
 		return failf(ErrServerGone, "the server is gone: the last connections failed, and %s; its log should say why",
 			reason(err))
 	}
-	return context.Cause(parent)
+	return context.Cause(ctx)
 }
 
 // open sends each request when it is due, regardless of earlier ones.
-func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, wg *sync.WaitGroup) {
-	limit := r.opt.Concurrency
-	if limit == 0 {
-		limit = maxConcurrency
-	}
-	places := make(chan struct{}, limit)
+func (r *runner) open(ctx context.Context, start time.Time) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	places := make(chan struct{}, cmp.Or(r.opt.Concurrency, maxConcurrency))
 	times := newArrivals(r.opt.Rate, r.opt.Seed)
 	for i := 0; r.opt.Requests == 0 || i < r.opt.Requests; i++ {
 		due := times.next()
-		if r.opt.Duration > 0 && due >= r.opt.Duration {
-			return
-		}
-		body, err := r.bodies.at(i) // before it is due: making a prompt takes time
+		body, err := r.opt.body(r.model, i) // before it is due: making a prompt takes time
 		if err != nil {
 			cancel(err)
-			return
 		}
-		if !sleepUntil(ctx, start.Add(due)) {
-			return
+		if r.opt.Duration > 0 && due >= r.opt.Duration || !sleepUntil(ctx, start.Add(due)) {
+			break
 		}
 		select {
-		case <-ctx.Done():
-			return
+		case <-ctx.Done(): // the next wait sees it
 		case places <- struct{}{}:
+			all.Go(func() {
+				if err := r.one(ctx, start, due, body); err != nil {
+					cancel(err)
+				}
+				<-places
+			})
 		}
-		wg.Go(func() {
-			r.one(ctx, cancel, start, due, body)
-			<-places
-		})
 	}
+	all.Wait()
+	return context.Cause(ctx)
 }
 
 // closed keeps the wanted number of requests in flight, and sends the next one after each answer.
-func (r *runner) closed(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, wg *sync.WaitGroup) {
-	var next atomic.Int64
-	for range r.opt.Concurrency {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if r.opt.Requests > 0 && i >= r.opt.Requests {
-					return
-				}
-				body, err := r.bodies.at(i) // before it is due, as in an open loop
-				if err != nil {
-					cancel(err)
-					return
-				}
-				due := time.Since(start)
-				if r.opt.Duration > 0 && due >= r.opt.Duration {
-					return
-				}
-				r.one(ctx, cancel, start, due, body)
-			}
-		})
-	}
+func (r *runner) closed(ctx context.Context, start time.Time) error {
+	return side(ctx, r.opt.Concurrency, func(ctx context.Context, i int) (bool, error) {
+		if r.opt.Requests > 0 && i >= r.opt.Requests {
+			return false, nil
+		}
+		body, err := r.opt.body(r.model, i) // before it is due, as in an open loop
+		due := time.Since(start)
+		if err != nil || r.opt.Duration > 0 && due >= r.opt.Duration {
+			return false, err
+		}
+		return true, r.one(ctx, start, due, body)
+	})
 }
 
-// one sends a request, records its outcome, and ends the load if the server is gone.
-func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, due time.Duration,
-	body []byte) {
-	r.sent.Add(1)
+// ask sends a request and counts it.
+func (r *runner) ask(ctx context.Context, body []byte) outcome {
+	s := r.stage.Load()
+	s.sent.Add(1)
+	o := r.client.do(ctx, r.opt.Timeout, body)
+	s.done.Add(1)
+	if o.failed != "" && o.failed != loadfile.Cancelled {
+		s.failed.Add(1)
+		r.mu.Lock()
+		if _, ok := r.examples[o.failed]; !ok {
+			r.examples[o.failed] = o.detail
+		}
+		r.mu.Unlock()
+	}
+	return o
+}
+
+// one sends a request and records its outcome. It returns an error if the server is gone.
+func (r *runner) one(ctx context.Context, start time.Time, due time.Duration, body []byte) error {
 	r.inFlight.Add(1)
 	sent := time.Now()
-	o := r.client.do(ctx, r.opt.Timeout, body)
-	if o.end.IsZero() {
-		o.end = time.Now()
-	}
+	o := r.ask(ctx, body)
 	flying := r.inFlight.Add(-1)
 	since := func(t time.Time) int64 {
 		if t.IsZero() {
@@ -344,37 +322,25 @@ func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start 
 	}
 	c := loadfile.Record{Due: int64(due), Sent: since(sent), First: since(o.first), Last: since(o.last),
 		End: since(o.end), Input: o.input, Output: o.output, ByUsage: o.output >= 0, Failed: o.failed}
-	if !c.ByUsage && r.client.stream {
+	if !c.ByUsage {
 		c.Output = o.events
 	}
 	r.mu.Lock()
 	r.records = append(r.records, c)
-	if o.failed == "" && o.gaps != nil {
-		r.gaps = append(r.gaps, *o.gaps...)
+	if o.failed == "" {
+		r.gaps = append(r.gaps, o.gaps...)
 	}
 	r.mu.Unlock()
-	if o.gaps != nil {
-		recycle(o.gaps)
-	}
-	r.done.Add(1)
-	if o.failed != "" && o.failed != loadfile.Cancelled {
-		r.failed.Add(1)
-		r.example(o)
-	}
 	if why := r.gone(o, flying); why != nil && r.more(start) {
-		cancel(why)
+		return why
 	}
-}
-
-func recycle(gaps *[]int64) {
-	*gaps = (*gaps)[:0]
-	gapBuffers.Put(gaps)
+	return nil
 }
 
 // more reports whether requests are left to send. If none are, those in flight may as well run out of time by
 // themselves.
 func (r *runner) more(start time.Time) bool {
-	return (r.opt.Requests == 0 || r.sent.Load() < int64(r.opt.Requests)) &&
+	return (r.opt.Requests == 0 || r.stage.Load().sent.Load() < int64(r.opt.Requests)) &&
 		(r.opt.Duration == 0 || time.Since(start) < r.opt.Duration)
 }
 
@@ -403,18 +369,6 @@ func (r *runner) gone(o outcome, inFlight int64) error {
 	return nil
 }
 
-// example keeps what went wrong first of each kind.
-func (r *runner) example(o outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.examples == nil {
-		r.examples = map[string]string{}
-	}
-	if _, ok := r.examples[o.failed]; !ok && o.failed != loadfile.Cancelled {
-		r.examples[o.failed] = o.detail
-	}
-}
-
 // firstExample says in brackets what went wrong; of several kinds the first by name.
 func (r *runner) firstExample() string {
 	r.mu.Lock()
@@ -428,8 +382,6 @@ func (r *runner) firstExample() string {
 	}
 	return " (" + kinds[0] + ": " + r.examples[kinds[0]] + ")"
 }
-
-func (r *runner) at(stage string) { r.stage.Store(&stage) }
 
 // report calls Progress until stop is called.
 func (r *runner) report() (stop func()) {
@@ -446,18 +398,9 @@ func (r *runner) report() (stop func()) {
 			case <-end:
 				return
 			case <-tick.C:
-				p := Progress{Sent: r.sent.Load(), Done: r.done.Load(), Failed: r.failed.Load(),
-					Elapsed: time.Since(r.begun)}
-				if s := r.stage.Load(); s != nil {
-					p.Stage = *s
-				}
-				switch p.Stage {
-				case "warm-up":
-					p.Total = int64(r.opt.Warmup)
-				case "load":
-					p.Total = int64(r.opt.Requests)
-				}
-				r.opt.Progress(p)
+				s := r.stage.Load()
+				r.opt.Progress(Progress{Stage: s.name, Sent: s.sent.Load(), Done: s.done.Load(), Failed: s.failed.Load(),
+					Total: int64(s.total), Elapsed: time.Since(r.begun)})
 			}
 		}
 	}()

@@ -339,17 +339,6 @@ func TestDurationEndsTheLoad(t *testing.T) {
 	}
 }
 
-func TestNonStreaming(t *testing.T) {
-	for _, chat := range []bool{false, true} {
-		drive(t, fakeserver.Script{TTFT: 30 * ms, Gap: 10 * ms}, Options{NoStream: true, Chat: chat, Requests: 4, Mode: "decode", OutputTokens: 3}, func(t *testing.T, r ran) {
-			l := r.res.Latency
-			if r.err != nil || l.TTFT != nil || l.ITL != nil || l.TPOT != nil || l.E2E.Summary.P50 != 50e6 || *r.res.Tokens.Output != 12 {
-				t.Errorf("%v %+v", r.err, l)
-			}
-		})
-	}
-}
-
 func TestTokensWithoutUsage(t *testing.T) {
 	drive(t, fakeserver.Script{NoUsage: true, Tokens: 5}, Options{Requests: 2}, func(t *testing.T, r ran) {
 		if r.res.Tokens.CountedBy != "events" || *r.res.Tokens.Output != 10 || r.res.Tokens.Input != nil || r.res.Rates.InputTokens != nil {
@@ -456,7 +445,7 @@ func TestOptionsThatCannotBeMeant(t *testing.T) {
 	for name, o := range map[string]Options{
 		"address": {URL: "::", Requests: 1}, "scheme": {URL: "ftp://x", Requests: 1}, "user": {URL: "http://u:p@x", Requests: 1}, "query": {URL: "http://x?a=b", Requests: 1},
 		"mode": {Mode: "fast", Requests: 1}, "both": {Mode: "mixed", PromptTokens: 3, Requests: 1}, "no end": {}, "rate": {Rate: math.NaN(), Requests: 1}, "negative": {Rate: -1, Requests: 1},
-		"concurrency": {Concurrency: -1, Requests: 1}, "slo": {NoStream: true, SLO: SLO{TTFT: 1}, Requests: 1}, "key": {APIKey: "a\nb", Requests: 1}, "temperature": {Temperature: -1, Requests: 1},
+		"concurrency": {Concurrency: -1, Requests: 1}, "slo": {SLO: SLO{TTFT: -1}, Requests: 1}, "key": {APIKey: "a\nb", Requests: 1}, "temperature": {Temperature: -1, Requests: 1},
 	} {
 		if _, err := Run(context.Background(), o); !errors.Is(err, ErrUsage) || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", name, err)

@@ -1,10 +1,12 @@
 package load
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -17,126 +19,81 @@ var errNotSSE = errors.New("not a stream of server-sent events")
 // events reads server-sent events: the data of each event, its lines joined. It skips comments and other fields; any
 // other line is an error, so that a server that streams garbage does not look slow.
 type events struct {
-	r          io.Reader
-	read       func() time.Time // called after each read that returned bytes; returns their arrival time
-	buf        []byte
-	start, end int
-	at         time.Time // when the bytes last read left the socket
-	err        error
-	joined     []byte
-	begun      bool // past the byte order mark that a stream may begin with
+	from  io.Reader
+	read  func() time.Time // called after each read that returned bytes; returns their arrival time
+	at    time.Time        // when the bytes last read left the socket
+	lines *bufio.Scanner
+	data  []byte
+	begun bool // past the byte order mark that a stream may begin with
 }
 
 func newEvents(r io.Reader, buf []byte, read func() time.Time) *events {
-	return &events{r: r, buf: buf, read: read}
+	e := &events{from: r, read: read}
+	e.lines = bufio.NewScanner(e)
+	e.lines.Buffer(buf, maxEvent)
+	e.lines.Split(splitLine)
+	return e
+}
+
+// Read reads the stream, and notes when its bytes arrived.
+func (e *events) Read(b []byte) (int, error) {
+	n, err := e.from.Read(b)
+	if n > 0 {
+		e.at = e.read()
+	}
+	return n, err
+}
+
+// splitLine finds the next line, which ends with LF, CRLF or CR. A CR at the end of what was read may be half of a
+// CRLF: only the next byte shows which.
+func splitLine(text []byte, atEnd bool) (length int, line []byte, err error) {
+	i := bytes.IndexAny(text, "\r\n")
+	if i < 0 || text[i] == '\r' && i+1 == len(text) && !atEnd {
+		return 0, nil, nil
+	}
+	if bytes.HasPrefix(text[i:], []byte("\r\n")) {
+		return i + 2, text[:i], nil
+	}
+	return i + 1, text[:i], nil
 }
 
 // next returns the data of the next event, valid until the next call, or io.EOF at the end of the stream. It drops an
 // event that the end of the stream cuts off, as the standard demands.
 func (e *events) next() ([]byte, error) {
-	var first []byte // the only data line of most events
-	have := 0
-	for {
-		line, err := e.line(&first)
-		if err != nil {
-			return nil, err
-		}
+	e.data = e.data[:0]
+	for have := false; e.lines.Scan(); {
+		line := e.lines.Bytes()
 		if !e.begun {
 			line, e.begun = bytes.TrimPrefix(line, []byte("\ufeff")), true
 		}
-		if len(line) == 0 {
-			switch {
-			case have == 1:
-				return first, nil
-			case have > 1:
-				return e.joined, nil
-			}
-			continue
-		}
-		if line[0] == ':' {
-			continue
-		}
 		field, value, _ := bytes.Cut(line, []byte{':'})
-		switch string(field) {
-		case "data":
-			value = bytes.TrimPrefix(value, []byte{' '})
-			switch have++; have {
-			case 1:
-				first = value
-			case 2:
-				e.joined = append(append(append(e.joined[:0], first...), '\n'), value...)
-			default:
-				e.joined = append(append(e.joined, '\n'), value...)
+		switch {
+		case len(line) == 0 && have:
+			return e.data, nil
+		case len(line) == 0, line[0] == ':':
+		case string(field) == "data":
+			if have {
+				e.data = append(e.data, '\n')
 			}
-			if len(e.joined) > maxEvent {
+			e.data, have = append(e.data, bytes.TrimPrefix(value, []byte{' '})...), true
+			if len(e.data) > maxEvent {
 				return nil, errNotSSE
 			}
-		case "event", "id", "retry":
-		default:
+		case !slices.Contains([]string{"event", "id", "retry"}, string(field)):
 			return nil, errNotSSE
 		}
 	}
-}
-
-// line returns the next line without its end: LF, CRLF or CR. keep is a slice of the buffer that must stay valid.
-func (e *events) line(keep *[]byte) ([]byte, error) {
-	scanned := e.start
-	for {
-		if i := bytes.IndexAny(e.buf[scanned:e.end], "\r\n"); i >= 0 {
-			i += scanned
-			// A CR at the end of the buffer may be half of a CRLF: only the next byte shows which.
-			if e.buf[i] == '\n' || i+1 < e.end || e.err != nil {
-				line := e.buf[e.start:i]
-				e.start = i + 1
-				if e.buf[i] == '\r' && e.start < e.end && e.buf[e.start] == '\n' {
-					e.start++
-				}
-				return line, nil
-			}
-			scanned = i
-		} else {
-			scanned = e.end
-		}
-		if e.err != nil {
-			return nil, e.err
-		}
-		if err := e.fill(&scanned, keep); err != nil {
-			return nil, err
-		}
+	switch err := e.lines.Err(); {
+	case err == nil:
+		return nil, io.EOF
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, errNotSSE
+	default:
+		return nil, err
 	}
 }
 
-// fill reads more bytes. It moves the kept part of the event along with the buffer.
-func (e *events) fill(scanned *int, keep *[]byte) error {
-	if e.start == e.end && *keep == nil {
-		e.start, e.end, *scanned = 0, 0, 0
-	}
-	if e.end == len(e.buf) {
-		from := e.start
-		if *keep != nil { // a copy, as the buffer moves; rare: an event over two reads with two lines
-			*keep = bytes.Clone(*keep)
-		}
-		n := copy(e.buf, e.buf[from:e.end])
-		e.start, e.end, *scanned = 0, n, *scanned-from
-		if n == len(e.buf) {
-			if n >= maxEvent {
-				return errNotSSE
-			}
-			bigger := make([]byte, 2*n)
-			copy(bigger, e.buf)
-			e.buf = bigger
-		}
-	}
-	n, err := e.r.Read(e.buf[e.end:])
-	e.end += n
-	if n > 0 {
-		e.at = e.read()
-	}
-	e.err = err
-	return nil
-}
-
-// event is the content of one event of a stream, or of one whole answer.
+// event is the content of one event of a stream.
 type event struct {
 	token         bool  // holds text of the answer
 	finished      bool  // states why the answer ended
@@ -148,7 +105,7 @@ type event struct {
 var done = []byte("[DONE]")
 
 // completion is the part of OpenAI's completion objects that a load needs: of /v1/completions (text) and of
-// /v1/chat/completions (message, or delta if streamed).
+// /v1/chat/completions (delta).
 type completion struct {
 	Object  string          `json:"object"`
 	Error   json.RawMessage `json:"error"`
@@ -162,11 +119,10 @@ type completion struct {
 type choice struct {
 	Text         string      `json:"text"`
 	Delta        chatMessage `json:"delta"`
-	Message      chatMessage `json:"message"`
 	FinishReason string      `json:"finish_reason"`
 }
 
-// chatMessage is a message or a piece of one. Reasoning has two names: vLLM's older and newer one.
+// chatMessage is a piece of a message. Reasoning has two names: vLLM's older and newer one.
 type chatMessage struct {
 	Content          string `json:"content"`
 	Reasoning        string `json:"reasoning"`
@@ -205,7 +161,7 @@ func parseEvent(data []byte) (e event, ok bool) {
 	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
-		e.token = e.token || choice.Text != "" || choice.Delta.hasText() || choice.Message.hasText()
+		e.token = e.token || choice.Text != "" || choice.Delta.hasText()
 		e.finished = e.finished || choice.FinishReason != ""
 	}
 	e.failed = len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error"
