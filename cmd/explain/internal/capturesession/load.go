@@ -21,7 +21,7 @@ func (s *Server) sender(r *Session, run *capture.Run) capture.Sender {
 		opt := load.Options{
 			URL: l.URL, Model: s.modelAsked(), APIKey: s.Key, Mode: s.LoadMode, Temperature: load.DefaultTemperature,
 			Seed: s.Seed, Rate: s.Rate, Concurrency: s.Concurrency, Requests: s.Requests, Warmup: s.Warmups,
-			HealthTimeout: -1, Version: r.Analysis.Version,
+			Version: r.Analysis.Version,
 		}
 		if s.Rate > 0 {
 			opt.Concurrency = 0
