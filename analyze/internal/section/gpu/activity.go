@@ -57,16 +57,14 @@ func (s *steps) of(t int64) int {
 	return s.last
 }
 
-func (s *steps) start(i int) int64 { return s.starts[i] }
-
 // spread adds the time of [from, to) to the steps that it lies in.
 func (s *steps) spread(from, to int64, add func(i int, ns int64)) {
 	from, to = max(from, s.window.Start), min(to, s.window.End)
 	if from >= to {
 		return
 	}
-	for i := s.of(from); i < s.n && s.start(i) < to; i++ {
-		if ns := min(to, s.start(i+1)) - max(from, s.start(i)); ns > 0 {
+	for i := s.of(from); i < s.n && s.starts[i] < to; i++ {
+		if ns := min(to, s.starts[i+1]) - max(from, s.starts[i]); ns > 0 {
 			add(i, ns)
 		}
 	}
@@ -93,19 +91,15 @@ func activity(in *kit.Input, out *kit.Output) {
 		if len(in.Timeline.Devices) > 0 {
 			use = report.F(busy[i])
 		}
-		phase := report.Null
-		if main[i] != "" {
-			phase = report.S(main[i])
-		}
 		t.Row(
-			kit.Int("start", s.start(i)), kit.Put("busy", use), kit.Int("launches", int64(launches[i])),
+			kit.Int("start", s.starts[i]), kit.Put("busy", use), kit.Int("launches", int64(launches[i])),
 			kit.Int("sync", int64(blocked[i])), kit.Int("copied", int64(copied[i])),
-			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", phase))
+			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", kit.OptionalCell(main[i])))
 	}
 	t.Add()
 	labels := make([]string, s.n)
 	for i := range labels {
-		labels[i] = strconv.FormatInt(s.start(i)-in.Span.Start, 10)
+		labels[i] = strconv.FormatInt(s.starts[i]-in.Span.Start, 10)
 	}
 	draw := func(id, title, unit string, series ...report.Series) {
 		some := false
@@ -221,7 +215,7 @@ func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
 			list = append(list, report.Series{Name: phase, Values: make([]float64, s.n)})
 		}
 		s.spread(u.Start, u.End, func(k int, ns int64) {
-			list[at].Values[k] += float64(ns) / float64(s.start(k+1)-s.start(k))
+			list[at].Values[k] += float64(ns) / float64(s.starts[k+1]-s.starts[k])
 		})
 	}
 	for k := range main {

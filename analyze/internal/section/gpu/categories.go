@@ -61,8 +61,8 @@ type kernelGroup struct {
 	name     string
 	count    int64
 	total    int64
-	names    int64 // distinct kernel names
-	top      int32 // the name with the most time, or trace.None
+	names    int64 // distinct kernel names; 0 if they are hidden
+	top      int32 // the name with the most time
 	topTotal int64
 }
 
@@ -75,12 +75,8 @@ func categories(in *kit.Input, out *kit.Output) {
 		return
 	}
 	times := in.KernelStats()
-	groupBy := func(of func(kind *kernelname.Info) string) []kernelGroup {
-		return groupKernels(in, times.Names, of)
-	}
-	list := groupBy(func(kind *kernelname.Info) string { return string(kind.Category) })
-	libraries := groupBy(func(kind *kernelname.Info) string { return kind.Library })
-
+	list := groupKernels(in, times.Names, func(kind *kernelname.Info) string { return string(kind.Category) })
+	libraries := groupKernels(in, times.Names, func(kind *kernelname.Info) string { return kind.Library })
 	all, unclear := hidden, hidden
 	chart := report.Chart{ID: "categories", Title: "Kernel time by category", Kind: "bar", Unit: report.Nanoseconds}
 	series := report.Series{Name: "kernel time"}
@@ -90,16 +86,16 @@ func categories(in *kit.Input, out *kit.Output) {
 		if !kernelname.Category(g.name).Named() {
 			unclear += g.total
 		}
-		emitGroup(out, "category", &g)
+		emitGroup(out, "category", g)
 		series.Labels, series.Values = append(series.Labels, g.name), append(series.Values, float64(g.total))
 	}
 	for _, g := range libraries {
-		emitGroup(out, "library", &g)
+		emitGroup(out, "library", g)
 	}
 	if graphs > 0 {
 		out.Status(report.Partial, hiddenKernels)
 		series.Labels, series.Values = append(series.Labels, insideGraphs), append(series.Values, float64(hidden))
-		whole := kernelGroup{name: insideGraphs, count: -1, total: hidden, top: trace.None}
+		whole := &kernelGroup{name: insideGraphs, total: hidden}
 		list, libraries = append(list, whole), append(libraries, whole)
 	}
 	groupsTable(out, in, "categories", "category", list, all)
@@ -126,27 +122,17 @@ func categories(in *kit.Input, out *kit.Output) {
 
 // unnamed says which kernels have no category, most time first.
 func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int64) {
-	var list []kit.Totals
-	var count int64
-	for _, e := range times {
-		if !in.Kinds[e.Key].Category.Named() {
-			list = append(list, e)
-			count += e.Count
-		}
-	}
-	slices.SortFunc(list, func(a, b kit.Totals) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total),
-			cmp.Compare(kernelName(in, int32(a.Key)), kernelName(in, int32(b.Key))))
-	})
-	out.Rows(count)
-	out.Int("kernel.unnamed_time", nil, total)
+	list, count := kit.Some(times, func(n int) bool { return !in.Kinds[n].Category.Named() }), int64(0)
 	t := out.Table("unnamed_kernels")
 	for _, e := range list {
+		count += e.Count
 		t.Row(
 			kit.Text("kernel_name", kernelName(in, int32(e.Key))), kit.Text("category", string(in.Kinds[e.Key].Category)),
 			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", stat.Ratio(e.Total, all)))
 	}
 	t.Cut(unnamedShown, "count", "total", "share").Add()
+	out.Rows(count)
+	out.Int("kernel.unnamed_time", nil, total)
 	if share := stat.Ratio(total, all); share == nil || *share < unnamedShare {
 		return
 	}
@@ -155,29 +141,23 @@ func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int6
 }
 
 // groupKernels adds up kernels by a property of their names, most time first.
-func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.Info) string) []kernelGroup {
-	index := map[string]int{}
-	var list []kernelGroup
+func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.Info) string) []*kernelGroup {
+	groups := kit.NewTally[string, kernelGroup]()
 	for _, e := range times {
-		n := e.Key
-		name := of(&in.Kinds[n])
-		at, ok := index[name]
-		if !ok {
-			at = len(list)
-			index[name] = at
-			list = append(list, kernelGroup{name: name, top: trace.None})
+		n := int32(e.Key)
+		g := groups.At(of(&in.Kinds[n]))
+		if g.names == 0 || e.Total > g.topTotal || e.Total == g.topTotal && kernelName(in, n) < kernelName(in, g.top) {
+			g.top, g.topTotal = n, e.Total
 		}
-		g := &list[at]
 		g.count, g.total, g.names = g.count+e.Count, g.total+e.Total, g.names+1
-		if g.top == trace.None || e.Total > g.topTotal || e.Total == g.topTotal &&
-			kernelName(in, int32(n)) < kernelName(in, g.top) {
-			g.top, g.topTotal = int32(n), e.Total
-		}
 	}
-	slices.SortFunc(list, func(a, b kernelGroup) int {
+	for i, g := range groups.Values {
+		g.name = groups.Keys[i]
+	}
+	slices.SortFunc(groups.Values, func(a, b *kernelGroup) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name))
 	})
-	return list
+	return groups.Values
 }
 
 func kernelName(in *kit.Input, n int32) string { return in.Trace.Kernels.Names[n].Name }
@@ -201,19 +181,15 @@ func groupColumns(column, heading string) []report.Column {
 	}
 }
 
-func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []kernelGroup, all int64) {
+func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []*kernelGroup, all int64) {
 	t := o.Table(id)
 	for _, g := range list {
-		count, mean, names, top := report.Null, report.Null, report.Null, report.Null
-		if g.count >= 0 {
-			count, names = report.I(g.count), report.I(g.names)
-			mean = kit.Cell(stat.Ratio(g.total, g.count))
-			top = report.S(in.Kinds[g.top].Display)
+		row := []kit.Field{kit.Text(column, g.name), kit.Int("total", g.total), kit.Maybe("share", stat.Ratio(g.total, all))}
+		if g.names > 0 {
+			row = append(row, kit.Int("count", g.count), kit.Maybe("mean", stat.Ratio(g.total, g.count)),
+				kit.Int("names", g.names), kit.Text("top_kernel", in.Kinds[g.top].Display))
 		}
-		t.Row(
-			kit.Text(column, g.name), kit.Put("count", count), kit.Int("total", g.total),
-			kit.Maybe("share", stat.Ratio(g.total, all)),
-			kit.Put("mean", mean), kit.Put("names", names), kit.Put("top_kernel", top))
+		t.Partial(row...)
 	}
 	t.Cut(-1).Add()
 }

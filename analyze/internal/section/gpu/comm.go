@@ -226,15 +226,10 @@ func commTable(in *kit.Input, out *kit.Output, groups []commGroup, uses map[comm
 			continue
 		}
 		u := uses[g]
-		mean, p50, p90, longest := report.Null, report.Null, report.Null, report.Null
-		if s := stat.Summarize(slices.Clone(u.durs)); s != nil {
-			mean, p50, p90, longest = report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Max))
-		}
-		t.Row(
+		t.Row(append(t.Stats(stat.Summarize(slices.Clone(u.durs))),
 			kit.Text("collective", g.collective), kit.Text("library", g.library),
 			kit.Int("count", int64(len(u.durs))), kit.Int("total", kit.Sum(u.durs)),
-			kit.Maybe("share", stat.Ratio(kit.Sum(u.durs), all)), kit.Put("mean", mean), kit.Put("p50", p50),
-			kit.Put("p90", p90), kit.Put("max", longest), kit.Int("exposed", kit.Sum(u.exposed)))
+			kit.Maybe("share", stat.Ratio(kit.Sum(u.durs), all)), kit.Int("exposed", kit.Sum(u.exposed)))...)
 	}
 	t.Cut(-1).Add()
 }
@@ -255,13 +250,12 @@ func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, wa
 				total += u.time[i]
 			}
 		}
-		wait := report.Null
+		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("total", total), kit.Int("busy", busy),
+			kit.Int("exposed", exposed), kit.Maybe("hidden", hidden)}
 		if waits != nil {
-			wait = report.I(waits[i])
+			row = append(row, kit.Int("wait", waits[i]))
 		}
-		t.Row(
-			kit.Int("device_id", int64(d.ID)), kit.Int("total", total), kit.Int("busy", busy),
-			kit.Int("exposed", exposed), kit.Maybe("hidden", hidden), kit.Put("wait", wait))
+		t.Partial(row...)
 	}
 	t.Cut(-1).Add()
 	if waits == nil {
@@ -341,15 +335,7 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 	if len(waits) == 0 {
 		return
 	}
-	most, least := 0, 0
-	for i, ns := range waits {
-		if ns > waits[most] {
-			most = i
-		}
-		if ns < waits[least] {
-			least = i
-		}
-	}
+	most, least := extremes(len(waits), func(i int) int64 { return waits[i] })
 	if float64(waits[most]-waits[least]) < commSkewShare*float64(in.Span.Len()) {
 		return
 	}

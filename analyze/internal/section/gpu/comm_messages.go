@@ -164,13 +164,10 @@ func messageTable(in *kit.Input, out *kit.Output, uses map[commSize]*traffic) {
 		return cmp.Or(cmp.Compare(uses[b].time, uses[a].time), cmp.Compare(a.collective, b.collective),
 			cmp.Compare(b.bytes, a.bytes), cmp.Compare(b.ranks, a.ranks))
 	}) {
-		u, ranks := uses[s], report.Null
-		if s.ranks > 0 {
-			ranks = report.I(s.ranks)
-		}
+		u := uses[s]
 		algorithm, bus := u.rates()
 		t.Row(
-			kit.Text("collective", s.collective), kit.Int("size", s.bytes), kit.Put("ranks", ranks),
+			kit.Text("collective", s.collective), kit.Int("size", s.bytes), kit.Put("ranks", kit.Known(s.ranks)),
 			kit.Int("count", u.calls), kit.Int("total", u.time),
 			kit.Float("mean", float64(u.time)/float64(u.calls)), kit.Maybe("algorithm", algorithm), kit.Maybe("bus", bus))
 	}

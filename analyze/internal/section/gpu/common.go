@@ -3,7 +3,6 @@ package gpu
 import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -18,15 +17,17 @@ func fromWork(o *kit.Output, rows int, columns ...string) {
 	}
 }
 
-// mainCause is the cause with the most time, the first if several are equal.
-func mainCause(ns [timeline.Causes]int64) int {
-	main := 0
-	for c := range ns {
-		if ns[c] > ns[main] {
-			main = c
+// extremes are the indexes of the largest and of the smallest of n > 0 values, of several the first.
+func extremes(n int, value func(i int) int64) (most, least int) {
+	for i := range n {
+		if value(i) > value(most) {
+			most = i
+		}
+		if value(i) < value(least) {
+			least = i
 		}
 	}
-	return main
+	return most, least
 }
 
 // hiddenKernels is why sections about kernels are partial if CUDA graphs were traced as a whole.

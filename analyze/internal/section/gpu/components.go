@@ -59,60 +59,47 @@ func components(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "no kernel starts in the window")
 		return
 	}
-	index := map[string]int{}
-	list := []componentTime{}
-	component := func(name string) int {
-		at, ok := index[name]
-		if !ok {
-			at = len(list)
-			index[name] = at
-			list = append(list, componentTime{name: name})
-		}
-		return at
-	}
-	byName := make([]int, len(in.Kinds))
+	all := kit.NewTally[string, componentTime]()
+	byName := make([]*componentTime, len(in.Kinds))
 	for n := range in.Kinds {
-		byName[n] = component(in.Kinds[n].Component)
+		byName[n] = all.At(in.Kinds[n].Component)
 	}
-	const none = -1
-	byRange := make([]int, len(in.Trace.Ranges.Names))
+	byRange := make([]*componentTime, len(in.Trace.Ranges.Names)) // nil: it names none
 	for n := range byRange {
-		byRange[n] = none
 		if c := kernelname.RangeComponent(in.Trace.Ranges.Names[n].Text); c != "" {
-			byRange[n] = component(c)
+			byRange[n] = all.At(c)
 		}
 	}
-	nearest := in.Contexts.Nearest(func(name int32) bool { return byRange[name] != none })
+	nearest := in.Contexts.Nearest(func(name int32) bool { return byRange[name] != nil })
 	var total, covered, coveredRows int64
 	for i := lo; i < hi; i++ {
-		dur, named, ranged := k.Dur(i), byName[k.Name(i)], none
+		dur, best := k.Dur(i), byName[k.Name(i)]
+		total += dur
+		best.byName += dur
+		best.byRows++
 		if in.NVTX != nil {
 			if n := nearest.Of(in.Calls.Kernel[i]); n != trace.None {
-				ranged = byRange[n]
+				best = byRange[n]
+				best.nvtx += dur
+				best.nvtxRows++
+				covered += dur
+				coveredRows++
 			}
 		}
-		total += dur
-		list[named].byName += dur
-		list[named].byRows++
-		best := named
-		if ranged != none {
-			best = ranged
-			list[ranged].nvtx += dur
-			list[ranged].nvtxRows++
-			covered += dur
-			coveredRows++
-		}
-		list[best].time += dur
-		list[best].count++
+		best.time += dur
+		best.count++
 	}
-	list = slices.DeleteFunc(list, func(c componentTime) bool { return c.count == 0 && c.byRows == 0 })
-	slices.SortFunc(list, func(a, b componentTime) int {
+	for i, c := range all.Values {
+		c.name = all.Keys[i]
+	}
+	list := slices.DeleteFunc(all.Values, func(c *componentTime) bool { return c.count == 0 && c.byRows == 0 })
+	slices.SortFunc(list, func(a, b *componentTime) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.byName, a.byName), cmp.Compare(a.name, b.name))
 	})
 	coverage := stat.Ratio(covered, total)
 	emitComponents(out, list, coverage, coveredRows > 0)
-	componentTable(in, out, list, total, covered, coveredRows > 0)
-	hidden, _ := wholeGraphs(in)
+	hidden, graphs := wholeGraphs(in)
+	componentTable(out, list, total, covered, hidden)
 	for _, c := range list {
 		if c.name == string(kernelname.CompAttention) && float64(c.time) > dominantAttention*float64(total+hidden) {
 			out.Find("attention_dominates",
@@ -132,7 +119,7 @@ func components(in *kit.Input, out *kit.Output) {
 		out.Note("Coverage is the share of the kernel time inside an NVTX range that names a component; the rest is classified by kernel name.")
 		out.Note("A range counts all kernels launched in it: norms, copies and collectives inside an attention module are attention by NVTX, and themselves by name.")
 	}
-	if _, graphs := wholeGraphs(in); graphs > 0 {
+	if graphs > 0 {
 		out.Status(report.Partial, hiddenKernels)
 	}
 }
@@ -140,7 +127,7 @@ func components(in *kit.Input, out *kit.Output) {
 // dominantAttention is profilemate's bound on the share of attention.
 const dominantAttention = 0.60
 
-func emitComponents(out *kit.Output, list []componentTime, coverage *float64, ranges bool) {
+func emitComponents(out *kit.Output, list []*componentTime, coverage *float64, ranges bool) {
 	for _, c := range list {
 		out.From(trace.RoleKernel, int(c.count), "start", "end", "demangledName", "shortName")
 		if ranges {
@@ -162,31 +149,22 @@ func emitComponents(out *kit.Output, list []componentTime, coverage *float64, ra
 	}
 }
 
-func componentTable(in *kit.Input, out *kit.Output, list []componentTime, total, covered int64, ranges bool) {
-	hidden, graphs := wholeGraphs(in)
+func componentTable(out *kit.Output, list []*componentTime, total, covered, hidden int64) {
 	t := out.Table("components")
 	all := total + hidden
-	nvtx := func(ns int64) report.Cell {
-		if !ranges {
-			return report.Null
-		}
-		return report.I(ns)
-	}
 	for _, c := range list {
-		t.Row(
-			kit.Text("component", c.name), kit.Int("total", c.time), kit.Maybe("share", stat.Ratio(c.time, all)),
-			kit.Int("count", c.count), kit.Put("by_nvtx", nvtx(c.nvtx)), kit.Int("by_name", c.byName))
+		row := []kit.Field{kit.Text("component", c.name), kit.Int("total", c.time), kit.Maybe("share", stat.Ratio(c.time, all)),
+			kit.Int("count", c.count), kit.Int("by_name", c.byName)}
+		if covered > 0 {
+			row = append(row, kit.Int("by_nvtx", c.nvtx))
+		}
+		t.Partial(row...)
 	}
-	if ranges && covered < total {
-		t.Row(
-			kit.Text("component", outsideRanges), kit.Put("total", report.Null), kit.Put("share", report.Null),
-			kit.Put("count", report.Null), kit.Int("by_nvtx", total-covered), kit.Put("by_name", report.Null))
+	if covered > 0 && covered < total {
+		t.Partial(kit.Text("component", outsideRanges), kit.Int("by_nvtx", total-covered))
 	}
-	if graphs > 0 {
-		t.Row(
-			kit.Text("component", insideGraphs), kit.Int("total", hidden),
-			kit.Maybe("share", stat.Ratio(hidden, all)), kit.Put("count", report.Null),
-			kit.Put("by_nvtx", report.Null), kit.Put("by_name", report.Null))
+	if hidden > 0 {
+		t.Partial(kit.Text("component", insideGraphs), kit.Int("total", hidden), kit.Maybe("share", stat.Ratio(hidden, all)))
 	}
 	t.Cut(-1).Add()
 }

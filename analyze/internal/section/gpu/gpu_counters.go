@@ -267,19 +267,24 @@ func (c *counted) eachUnit(device int32, phase string, visit func(u *workunit.Un
 	}
 }
 
-// units emits the counters within units, on the device with most of their time.
-func (c *counted) units() {
+// phases are the main kind, as "", and the phases of the units; none if there are no units.
+func (c *counted) phases() (list []string) {
 	x := c.in.Units
 	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
-		return
+		return nil
 	}
-	phases := []string{""}
+	list = append(list, "")
 	for _, g := range x.PhaseMains() {
-		if p := x.Groups[g].Phase; p != "" {
-			phases = append(phases, p)
+		if p := x.Groups[g].Phase; !slices.Contains(list, p) {
+			list = append(list, p)
 		}
 	}
-	for _, phase := range phases {
+	return list
+}
+
+// units emits the counters within units, on the device with most of their time.
+func (c *counted) units() {
+	for _, phase := range c.phases() {
 		device, most := int32(-1), int64(0)
 		for _, s := range c.list {
 			var time int64

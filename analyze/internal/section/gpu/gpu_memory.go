@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -80,7 +81,7 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 		}
 		d.rows++
 		d.pool, d.inUse = max(d.pool, a.PoolSize), max(d.inUse, a.PoolUsed)
-		inside, onDevice := a.Start >= in.Span.Start, a.Kind == kindDevice || a.Kind == kindArray
+		inside, onDevice := a.Start >= in.Span.Start, a.Kind == memDevice || a.Kind == memArray
 		at := place{a.Owner, a.Address, a.Device}
 		if !a.Free {
 			open[at] = len(list)
@@ -102,19 +103,14 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 		}
 		delete(open, at)
 		list[n].freed = a.Start
-		if list[n].Kind == kindDevice || list[n].Kind == kindArray {
+		if list[n].Kind == memDevice || list[n].Kind == memArray {
 			d.held -= list[n].Bytes
 			if inside {
 				d.growth -= list[n].Bytes
 			}
 		}
 	}
-	ids := make([]int32, 0, len(devices))
-	for id := range devices {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(devices)) {
 		d, l := devices[id], kit.Labels("device", strconv.Itoa(int(id)))
 		out.From(trace.RoleAlloc, d.rows, "start", "bytes", "memoryOperationType", "memKind", "address", "deviceId", "globalPid")
 		out.Int("gpu_memory.peak", l, d.peak)
@@ -130,35 +126,20 @@ func gpuMemory(in *kit.Input, out *kit.Output) {
 	allocationTable(in, out, list)
 }
 
-// Kinds of memory that are the device's own, by ENUM_CUDA_MEM_KIND.
-const (
-	kindDevice = 2
-	kindArray  = 3
-)
-
 func allocationTable(in *kit.Input, out *kit.Output, list []heldMemory) {
 	slices.SortStableFunc(list, func(a, b heldMemory) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	t := out.Table("allocations")
 	for i := range list[:min(len(list), in.Options.DetailRows)] {
 		a := &list[i]
-		pid, freed, pool := report.Null, report.Null, "no"
+		row := []kit.Field{kit.Int("device_id", int64(a.Device)), kit.Text("kind", kit.MemKinds[kit.MemKind(int(a.Kind))]),
+			kit.Int("bytes", a.Bytes), kit.Int("start", a.Start), kit.Text("pool", map[bool]string{false: "no", true: "yes"}[a.Pool != 0])}
 		if a.Owner != 0 {
-			pid = report.I(a.Owner >> 24 & 0xffffff)
+			row = append(row, kit.Int("pid", a.Owner>>24&0xffffff))
 		}
 		if a.freed != 0 {
-			freed = report.I(a.freed)
+			row = append(row, kit.Int("end", a.freed))
 		}
-		if a.Pool != 0 {
-			pool = "yes"
-		}
-		kind := "unknown"
-		if k := int(a.Kind); k >= 0 && k < len(allocKinds) {
-			kind = allocKinds[k]
-		}
-		t.Row(kit.Int("device_id", int64(a.Device)), kit.Put("pid", pid), kit.Text("kind", kind), kit.Int("bytes", a.Bytes),
-			kit.Int("start", a.Start), kit.Put("end", freed), kit.Text("pool", pool))
+		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "bytes").Add()
 }
-
-var allocKinds = []string{"pageable", "pinned", "device", "array", "managed", "device static", "managed static"}

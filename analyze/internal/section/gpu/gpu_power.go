@@ -1,7 +1,9 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -86,17 +88,12 @@ func power(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "the capture's plugin events state no power: capture with --enable=nvml_metrics")
 		return
 	}
-	devices := make([]int32, 0, len(byDevice))
-	for d := range byDevice {
-		devices = append(devices, d)
-	}
-	slices.Sort(devices)
 	out.From(trace.RoleGeneric, len(t.Power), "timestamp", "typeId", "data")
 	table := out.Table("gpu_power")
 	c := &counted{in: in, out: out}
-	for _, device := range devices {
+	for _, device := range slices.Sorted(maps.Keys(byDevice)) {
 		d := byDevice[device]
-		slices.SortStableFunc(d, func(a, b trace.Power) int { return int(min(max(a.At-b.At, -1), 1)) })
+		slices.SortStableFunc(d, func(a, b trace.Power) int { return cmp.Compare(a.At, b.At) })
 		l := func() report.Labels { return kit.Labels("device", strconv.Itoa(int(device))) }
 		var w weighted
 		from := 0
@@ -105,11 +102,8 @@ func power(in *kit.Input, out *kit.Output) {
 		energy := w.energy(in.Span.End-in.Span.Start, 1)
 		out.Metric("gpu.energy", l(), energy).N = int64(len(d))
 		unit := c.unitEnergy(device, d)
-		var most float64
-		for _, p := range d {
-			most = max(most, p.Watts)
-		}
-		table.Row(kit.Int("device_id", int64(device)), kit.Maybe("power", w.mean()), kit.Float("most", most),
+		most := slices.MaxFunc(d, func(a, b trace.Power) int { return cmp.Compare(a.Watts, b.Watts) }).Watts
+		table.Row(kit.Int("device_id", int64(device)), kit.Maybe("power", w.mean()), kit.Float("most", max(0, most)),
 			kit.Maybe("energy", energy), kit.Maybe("unit_energy", unit), kit.Int("samples", int64(len(d))))
 	}
 	table.Cut(-1).Add()
@@ -119,16 +113,7 @@ func power(in *kit.Input, out *kit.Output) {
 // decode. It returns that of the main kind.
 func (c *counted) unitEnergy(device int32, d drawn) (main *float64) {
 	x := c.in.Units
-	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
-		return nil
-	}
-	phases := []string{""}
-	for _, g := range x.PhaseMains() {
-		if p := x.Groups[g].Phase; p != "" && !slices.Contains(phases, p) {
-			phases = append(phases, p)
-		}
-	}
-	for _, phase := range phases {
+	for _, phase := range c.phases() {
 		var w weighted
 		var n, time, tokens int64
 		from, known := 0, true

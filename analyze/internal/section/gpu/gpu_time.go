@@ -267,15 +267,8 @@ func idleFinding(in *kit.Input, out *kit.Output, s *kit.Step) {
 
 func deviceImbalance(in *kit.Input, out *kit.Output) {
 	devices := in.Timeline.Devices
-	most, least := &devices[0], &devices[0]
-	for i := range devices {
-		if devices[i].Compute > most.Compute {
-			most = &devices[i]
-		}
-		if devices[i].Compute < least.Compute {
-			least = &devices[i]
-		}
-	}
+	first, last := extremes(len(devices), func(i int) int64 { return devices[i].Compute })
+	most, least := &devices[first], &devices[last]
 	if float64(most.Compute-least.Compute) < imbalance*float64(in.Span.Len()) {
 		return
 	}

@@ -86,7 +86,7 @@ func graphs(in *kit.Input, out *kit.Output) {
 	k, g := &in.Trace.Kernels, &in.Trace.Graphs
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	glo, ghi := g.Starting(in.Span.Start, in.Span.End)
-	launches, hasAPI := graphLaunches(in), in.Has(trace.RoleAPI)
+	launches, hasAPI := in.WindowCalls(func(n *trace.APIName) bool { return n.GraphLaunch }), in.Has(trace.RoleAPI)
 
 	nodes, nodeTime := nodeRuns(in, lo, hi)
 	whole := wholeRuns(in, glo, ghi)
@@ -94,8 +94,8 @@ func graphs(in *kit.Input, out *kit.Output) {
 	all := in.KernelStats().All.Total + wholeTime
 
 	if hasAPI {
-		out.From(trace.RoleAPI, launches, "start", "nameId")
-		out.Int("graph.launches", nil, int64(launches))
+		out.From(trace.RoleAPI, int(launches), "start", "nameId")
+		out.Int("graph.launches", nil, launches)
 	}
 	if in.Has(trace.RoleGraphMade) {
 		from, _ := slices.BinarySearch(in.Trace.GraphsMade, in.Span.Start)
@@ -154,17 +154,6 @@ func graphs(in *kit.Input, out *kit.Output) {
 		out.Note("Graphs were traced by node (--cuda-graph-trace=node): a graph has no id here, launches with the same kernels are taken for the same graph.")
 	}
 	graphFindings(in, out, float64(nodeTime+wholeTime), float64(wholeTime), float64(all), launches, lost)
-}
-
-// graphLaunches counts the graph launch calls in the window.
-func graphLaunches(in *kit.Input) (n int) {
-	api := &in.Trace.API
-	for _, e := range in.CallStats().Names {
-		if api.Names[e.Key].GraphLaunch {
-			n += int(e.Count)
-		}
-	}
-	return n
 }
 
 // nodeRuns gathers the kernels that ran inside graphs by launch. A launch on several devices is one run on each.
@@ -237,33 +226,22 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 	busy := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
 		func(i int) int64 { return runs[i].busy })
 	t := out.Table("graphs")
-	id := func(v int64) report.Cell {
-		if v < 0 {
-			return report.Null
-		}
-		return report.I(v)
-	}
-	for _, e := range spans.Rank(func(a, b int) int { return cmp.Compare(a, b) }) {
-		k, s := &index.Keys[e.Key], e.Summary
-		pid, hash, kernelTime := report.Null, report.Null, report.Null
-		if k.proc != trace.None {
-			pid = report.I(in.Trace.Procs[k.proc].PID)
-		}
+	for _, e := range spans.Rank(cmp.Compare) {
+		k := &index.Keys[e.Key]
+		row := append(t.Stats(e.Summary),
+			kit.Put("pid", in.PID(k.proc)), kit.Put("device_id", kit.Known(int64(k.device))), kit.Put("graph_id", kit.Known(k.graph)),
+			kit.Put("graph_exec_id", kit.Known(k.exec)), kit.Int("count", e.Count), kit.Int("total", e.Total))
 		if k.kernels >= 0 {
-			hash, kernelTime = report.S(fmt.Sprintf("%016x", k.signature)), report.I(busy.Of(e.Key).Sum())
+			row = append(row, kit.Text("signature", fmt.Sprintf("%016x", k.signature)),
+				kit.Int("kernel_time", busy.Of(e.Key).Sum()), kit.Int("kernels", int64(k.kernels)))
 		}
-		t.Row(
-			kit.Put("pid", pid), kit.Put("device_id", id(int64(k.device))), kit.Put("graph_id", id(k.graph)),
-			kit.Put("graph_exec_id", id(k.exec)), kit.Put("signature", hash), kit.Int("count", e.Count),
-			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
-			kit.Int("max", int64(s.Max)), kit.Put("kernel_time", kernelTime),
-			kit.Put("kernels", id(int64(k.kernels))))
+		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "kernel_time").Add()
 	return n
 }
 
-func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, launches int, lost bool) {
+func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, launches int64, lost bool) {
 	if all == 0 || lost {
 		return
 	}

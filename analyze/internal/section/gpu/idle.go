@@ -371,7 +371,8 @@ func idleFindings(in *kit.Input, out *kit.Output, found []deviceIdle) {
 	for i := range found {
 		if found[i].long > 0 {
 			d := &in.Timeline.Devices[i]
-			id, main := strconv.Itoa(int(d.ID)), mainCause(d.Cause)
+			id := strconv.Itoa(int(d.ID))
+			main, _ := extremes(timeline.Causes, func(c int) int64 { return d.Cause[c] })
 			out.Find("gpu_gaps", []report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
 				kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
 					timeline.CauseNames[main], "device", id)},

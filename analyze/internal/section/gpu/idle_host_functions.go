@@ -83,13 +83,10 @@ func hostFuncRows(in *kit.Input, out *kit.Output) {
 	}
 	groups := kit.Gather(nil, len(index.Keys), lo, hi, func(i int) int32 { return of[i-lo] }, f.Dur).Sort()
 	t := out.Table("host_functions")
-	for _, e := range groups.Rank(func(a, b int) int { return cmp.Compare(a, b) }) {
-		k, pid := &index.Keys[e.Key], report.Null
-		if k.proc != trace.None {
-			pid = report.I(in.Trace.Procs[k.proc].PID)
-		}
-		t.Row(kit.Int("device_id", int64(k.device)), kit.Put("pid", pid), kit.Put("function", kit.OptionalCell(k.name)),
-			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Int("max", int64(e.Summary.Max)))
+	for _, e := range groups.Rank(cmp.Compare) {
+		k := &index.Keys[e.Key]
+		t.Row(append(t.Stats(e.Summary), kit.Int("device_id", int64(k.device)), kit.Put("pid", in.PID(k.proc)),
+			kit.Put("function", kit.OptionalCell(k.name)), kit.Int("count", e.Count), kit.Int("total", e.Total))...)
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 }

@@ -126,7 +126,13 @@ func kernels(in *kit.Input, out *kit.Output) {
 	byDevice := kernelsPerDevice(in, out)
 
 	launched := launchConfigs(k, lo, hi)
-	devices := namesOnDevices(k, lo, hi)
+	devices := map[int32]int32{} // by name of the kernel: the only device, or -1
+	for _, e := range stats.OnDevices {
+		if _, seen := devices[e.Name]; seen {
+			e.Device = -1
+		}
+		devices[e.Name] = e.Device
+	}
 	t := out.Table("kernels")
 	measured := in.NcuMatch()
 	if measured != nil {
@@ -136,12 +142,12 @@ func kernels(in *kit.Input, out *kit.Output) {
 	if occupancy {
 		t.Columns = append(slices.Clone(t.Columns), occupancyColumn)
 	}
-	bytes := 0
+	room := kit.Budget{Names: maxKernelMetrics, Bytes: maxKernelNameBytes}
 	for n, e := range list {
 		name := k.Names[e.Key].Name
 		kind := &in.Kinds[e.Key]
 		share := stat.Ratio(e.Total, total)
-		if bytes += len(name); n < maxKernelMetrics && bytes <= maxKernelNameBytes {
+		if room.Take(name) {
 			l := kit.Labels("kernel", name)
 			out.Rows(e.Count)
 			m := out.Int("kernel.total_time", l, e.Total)
@@ -162,13 +168,9 @@ func kernels(in *kit.Input, out *kit.Output) {
 		if in.Options.Percentiles {
 			p50, p90, p99 = report.F(e.Summary.P50), report.F(e.Summary.P90), report.F(e.Summary.P99)
 		}
-		device := report.Null
-		if d := devices[e.Key]; d >= 0 {
-			device = report.I(int64(d))
-		}
 		row := []kit.Field{
 			kit.Text("kernel_name", name), kit.Text("short", kind.Display), kit.Text("category", string(kind.Category)),
-			kit.Put("weak", report.B(kind.Weak)), kit.Text("library", kind.Library), kit.Put("device_id", device),
+			kit.Put("weak", report.B(kind.Weak)), kit.Text("library", kind.Library), kit.Put("device_id", kit.Known(int64(devices[int32(e.Key)]))),
 			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", share),
 			kit.Float("mean", e.Summary.Mean),
 			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)),
@@ -391,25 +393,6 @@ func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 			kit.Put("p90", p90), kit.Maybe("share", stat.Ratio(e.Total, all)))
 	}
 	return t
-}
-
-// namesOnDevices is, by kernel name, the one device it ran on, or -1 if there were several.
-func namesOnDevices(k *trace.Kernels, lo, hi int) []int32 {
-	const unseen = -2
-	on := make([]int32, len(k.Names))
-	for i := range on {
-		on[i] = unseen
-	}
-	for i := lo; i < hi; i++ {
-		switch at := &on[k.Name(i)]; *at {
-		case unseen:
-			*at = k.Device(i)
-		case k.Device(i):
-		default:
-			*at = -1
-		}
-	}
-	return on
 }
 
 // launchConfig is how the kernels of one name were launched.

@@ -127,9 +127,8 @@ func memcpy(in *kit.Input, out *kit.Output) {
 	if hasSets {
 		setGroups(in, out, mlo, mhi)
 	}
-	calls := 0
+	calls := in.WindowCalls(func(n *trace.APIName) bool { return n.SyncCopy || n.AsyncCopy || n.Memset })
 	if in.Has(trace.RoleAPI) {
-		calls = copyCalls(in)
 		syncCopies(in, out)
 		if hasCopies || hasSets {
 			copyRules(in, out, lo, hi, mlo, mhi)
@@ -158,18 +157,6 @@ func memcpy(in *kit.Input, out *kit.Output) {
 	if hasCopies {
 		out.Note("A copy within a device reads and writes: its memory traffic is twice its bytes.")
 	}
-}
-
-// copyCalls counts the API calls in the window that ask for a copy or a memset.
-func copyCalls(in *kit.Input) (n int) {
-	api := &in.Trace.API
-	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	for i := lo; i < hi; i++ {
-		if name := &api.Names[api.Name(i)]; name.SyncCopy || name.AsyncCopy || name.Memset {
-			n++
-		}
-	}
-	return n
 }
 
 // amount sums up one group of copies or memsets.
@@ -355,8 +342,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 		emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
 	}
 	type group struct{ name, direction, kind int32 }
-	groups := kit.NewNumbering[group]()
-	var bytes, time []int64
+	groups := kit.NewTally[group, struct{ bytes, time int64 }]() // of the copies
 	keys := make([]int32, len(rows))
 	for at, i := range rows {
 		k := group{api.Name(i), -1, -1}
@@ -364,27 +350,22 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 		if ok {
 			k.direction, k.kind = int32(kit.Direction(c.Kind(int(row)))), int32(kit.CopySide(c, int(row)))
 		}
-		g := groups.Of(k)
-		if keys[at] = g; int(g) == len(bytes) {
-			bytes, time = append(bytes, 0), append(time, 0)
-		}
-		if ok {
-			bytes[g] += c.Bytes(int(row))
-			time[g] += c.Dur(int(row))
+		sum := groups.At(k)
+		if keys[at] = groups.Of(k); ok {
+			sum.bytes += c.Bytes(int(row))
+			sum.time += c.Dur(int(row))
 		}
 	}
 	t := out.Table("sync_copies")
 	list := kit.Gather(nil, len(groups.Keys), 0, len(rows), func(at int) int32 { return keys[at] },
-		func(at int) int64 { return api.Dur(rows[at]) }).Sort().Rank(func(a, b int) int { return cmp.Compare(a, b) })
+		func(at int) int64 { return api.Dur(rows[at]) }).Sort().Rank(cmp.Compare)
 	for _, e := range list {
-		k := groups.Keys[e.Key]
-		row := []kit.Field{
-			kit.Text("api_name", api.Names[k.name].Name), kit.Int("count", e.Count), kit.Int("total", e.Total),
-			kit.Float("mean", e.Summary.Mean), kit.Int("max", int64(e.Summary.Max)),
-		}
+		k, copies := groups.Keys[e.Key], groups.Values[e.Key]
+		row := append(t.Stats(e.Summary),
+			kit.Text("api_name", api.Names[k.name].Name), kit.Int("count", e.Count), kit.Int("total", e.Total))
 		if k.direction >= 0 {
 			row = append(row, kit.Text("direction", kit.Directions[k.direction]), kit.Text("kind", kit.MemKinds[k.kind]),
-				kit.Int("gpu", time[e.Key]), kit.Int("bytes", bytes[e.Key]))
+				kit.Int("gpu", copies.time), kit.Int("bytes", copies.bytes))
 		}
 		t.Partial(row...)
 	}

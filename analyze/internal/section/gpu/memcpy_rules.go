@@ -32,7 +32,7 @@ type ruleGroup struct {
 
 // ruleSum adds up a group. Copies of one call count its time once.
 type ruleSum struct {
-	group            int
+	ruleGroup
 	count, call, gpu int64
 	bytes, longest   int64
 	lastCall         int32
@@ -41,25 +41,20 @@ type ruleSum struct {
 // copyRules marks the rows whose API call matches one of the rules, and lists the worst places.
 func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 	api, c, m := &in.Trace.API, &in.Trace.Copies, &in.Trace.Sets
-	groups, where := kit.NewNumbering[ruleGroup](), kit.NewPlaces(in)
-	var sums []ruleSum
+	groups, where := kit.NewTally[ruleGroup, ruleSum](), kit.NewPlaces(in)
 	var total, count [copyRuleCount]int64
 	mark := func(rule int, w *trace.Work, i int, call int32, bytes int64, direction, kind int) {
 		g := ruleGroup{rule: int32(rule), name: api.Name(int(call)), direction: int32(direction), kind: int32(kind),
 			device: w.Device(i)}
 		g.rng, g.phase = where.Place(call)
-		k := groups.Of(g)
-		if int(k) == len(sums) {
-			sums = append(sums, ruleSum{group: int(k), lastCall: trace.None})
-		}
-		s := &sums[k]
+		s := groups.At(g)
 		s.gpu += w.Dur(i)
 		s.bytes += bytes
-		if s.lastCall == call {
+		if s.count > 0 && s.lastCall == call {
 			return
 		}
 		d := api.Dur(int(call))
-		s.lastCall = call
+		s.ruleGroup, s.lastCall = g, call
 		s.count++
 		s.call += d
 		s.longest = max(s.longest, d)
@@ -90,22 +85,22 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 			mark(ruleSyncMemset, &m.Work, i, call, m.Bytes(i), -1, k)
 		}
 	}
-	slices.SortStableFunc(sums, func(a, b ruleSum) int {
+	slices.SortStableFunc(groups.Values, func(a, b *ruleSum) int {
 		return cmp.Or(cmp.Compare(b.call, a.call), cmp.Compare(b.gpu, a.gpu))
 	})
 	t := out.Table("copy_rules")
-	for i := range sums {
-		s, g := &sums[i], &groups.Keys[sums[i].group]
-		dir := report.Null
-		if g.direction >= 0 {
-			dir = report.S(kit.Directions[g.direction])
-		}
-		t.Row(
-			kit.Text("rule", ruleNames[g.rule]), kit.Text("api_name", api.Names[g.name].Name),
-			kit.Put("direction", dir), kit.Text("kind", kit.MemKinds[g.kind]), kit.Int("device_id", int64(g.device)),
-			kit.Put("range_name", kit.RangeCell(g.rng)), kit.Put("phase", kit.OptionalCell(g.phase)),
+	for _, s := range groups.Values {
+		row := []kit.Field{
+			kit.Text("rule", ruleNames[s.rule]), kit.Text("api_name", api.Names[s.name].Name),
+			kit.Text("kind", kit.MemKinds[s.kind]), kit.Int("device_id", int64(s.device)),
+			kit.Put("range_name", kit.RangeCell(s.rng)), kit.Put("phase", kit.OptionalCell(s.phase)),
 			kit.Int("count", s.count), kit.Int("call", s.call), kit.Int("longest", s.longest),
-			kit.Int("gpu", s.gpu), kit.Int("bytes", s.bytes))
+			kit.Int("gpu", s.gpu), kit.Int("bytes", s.bytes),
+		}
+		if s.direction >= 0 {
+			row = append(row, kit.Text("direction", kit.Directions[s.direction]))
+		}
+		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "count", "call", "gpu", "bytes").Add()
 	for rule := range copyRuleCount {
@@ -173,4 +168,25 @@ func readBacks(in *kit.Input, out *kit.Output) {
 		"Each, of up to 64 bytes, is a .item(), .cpu() or .tolist() (or a condition on a GPU value) that waits for all launched work: keep the value on the GPU, or read it one step later.",
 		"Pinning does not help copies of this size.",
 	).At(s.ReadBackAt).OfIdle(s, s.ReadBackIdle(), kit.CauseReadBack)
+}
+
+// Numbers of kit.Directions and kit.MemKinds that rules look at.
+const (
+	copyHtoD, copyDtoH, copyDtoD    = 1, 2, 8
+	memPageable, memPinned          = 0, 1
+	memDevice, memArray, memManaged = 2, 3, 4
+)
+
+// sameDevice reports whether a copy stays on one device.
+func sameDevice(copyKind int) bool {
+	switch kit.Directions[kit.Direction(copyKind)] {
+	case "DtoD", "AtoA", "AtoD", "DtoA", "UVM_DtoD":
+		return true
+	}
+	return false
+}
+
+// pageable reports whether a copy touches pageable host memory.
+func pageable(c *trace.Copies, i int) bool {
+	return c.SrcKind(i) == memPageable || c.DstKind(i) == memPageable
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
-	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -52,10 +51,15 @@ const (
 	serialCopyHidden = 0.50 // of the copy time
 )
 
-// streamUse is the work of one stream of one process on one device.
+// streamKey is a stream of one process on one device.
+type streamKey struct {
+	proc   int32
+	stream int64
+}
+
+// streamUse is the work of one stream.
 type streamUse struct {
-	proc                    int32
-	stream                  int64
+	streamKey
 	kernels, graphs, copies int64
 	kernelTime, time        int64
 	busy                    kit.Covered
@@ -64,27 +68,16 @@ type streamUse struct {
 // streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: for each piece of
 // work the time until the end of the work that began before it, unless its own stream has the latest end, which covers
 // that time already.
-func streamsOf(in *kit.Input, d *timeline.Device) (list []streamUse, concurrent int64) {
-	type key struct {
-		proc   int32
-		stream int64
-	}
-	index := map[key]int{}
-	latest, latestEnd := -1, in.Span.Start // the stream whose work ends last so far
+func streamsOf(in *kit.Input, d *timeline.Device) (list []*streamUse, concurrent int64) {
+	streams := kit.NewTally[streamKey, streamUse]()
+	var latest *streamUse // whose work ends last so far
+	latestEnd := in.Span.Start
 	both := kit.Covered{Reached: in.Span.Start}
-	at, atKey := -1, key{}
 	for i := range d.Len() {
-		if k := (key{d.Proc(i), d.Stream(i)}); at < 0 || k != atKey {
-			var ok bool
-			if at, ok = index[k]; !ok {
-				at = len(list)
-				index[k] = at
-				list = append(list, streamUse{proc: k.proc, stream: k.stream,
-					busy: kit.Covered{Reached: in.Span.Start}})
-			}
-			atKey = k
+		u, from, to := streams.At(streamKey{d.Proc(i), d.Stream(i)}), d.Start(i), d.End(i)
+		if u.kernels+u.graphs+u.copies == 0 {
+			u.busy.Reached = in.Span.Start
 		}
-		u, from, to := &list[at], d.Start(i), d.End(i)
 		switch d.Kind(i) {
 		case timeline.KernelWork:
 			u.kernels++
@@ -97,14 +90,17 @@ func streamsOf(in *kit.Input, d *timeline.Device) (list []streamUse, concurrent 
 		u.time += to - from
 		start, end := max(from, in.Span.Start), min(to, in.Span.End)
 		u.busy.Add(start, end)
-		if at != latest {
+		if u != latest {
 			both.Add(start, min(end, latestEnd))
 		}
 		if end > latestEnd {
-			latest, latestEnd = at, end
+			latest, latestEnd = u, end
 		}
 	}
-	return list, both.Ns
+	for i, u := range streams.Values {
+		u.streamKey = streams.Keys[i]
+	}
+	return streams.Values, both.Ns
 }
 
 func streams(in *kit.Input, out *kit.Output) {
@@ -114,8 +110,7 @@ func streams(in *kit.Input, out *kit.Output) {
 	}
 	type row struct {
 		device *timeline.Device
-		streamUse
-		ns int64 // busy
+		*streamUse
 	}
 	var rows []row
 	for i := range in.Timeline.Devices {
@@ -130,7 +125,7 @@ func streams(in *kit.Input, out *kit.Output) {
 			out.Metric("stream.copy_hidden_ratio", l, stat.Ratio(copies-d.ExposedCopy, copies))
 		}
 		for _, u := range list {
-			rows = append(rows, row{d, u, u.busy.Ns})
+			rows = append(rows, row{d, u})
 		}
 	}
 	if len(rows) == 0 {
@@ -138,24 +133,16 @@ func streams(in *kit.Input, out *kit.Output) {
 		return
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc),
+		return cmp.Or(cmp.Compare(b.busy.Ns, a.busy.Ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc),
 			cmp.Compare(a.stream, b.stream))
 	})
 	t := out.Table("streams")
 	for _, r := range rows {
-		pid := report.Null
-		if r.proc != trace.None {
-			pid = report.I(in.Trace.Procs[r.proc].PID)
-		}
-		stream := report.Null
-		if r.stream >= 0 {
-			stream = report.I(r.stream)
-		}
 		t.Row(
-			kit.Int("device_id", int64(r.device.ID)), kit.Put("pid", pid), kit.Put("stream_id", stream),
+			kit.Int("device_id", int64(r.device.ID)), kit.Put("pid", in.PID(r.proc)), kit.Put("stream_id", kit.Known(r.stream)),
 			kit.Int("kernels", r.kernels), kit.Int("graphs", r.graphs), kit.Int("copies", r.copies),
-			kit.Int("kernel_time", r.kernelTime), kit.Int("total", r.time), kit.Int("busy", r.ns),
-			kit.Maybe("share", stat.Ratio(r.ns, in.Span.Len())))
+			kit.Int("kernel_time", r.kernelTime), kit.Int("total", r.time), kit.Int("busy", r.busy.Ns),
+			kit.Maybe("share", stat.Ratio(r.busy.Ns, in.Span.Len())))
 	}
 	t.Cut(in.Options.Top, "kernels", "graphs", "copies", "kernel_time", "total").Add()
 	out.Note("Copies include memsets. Work of several streams can only overlap if the GPU has room: two kernels that each fill the GPU run one after the other, whatever their streams.")

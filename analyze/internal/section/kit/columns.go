@@ -3,6 +3,7 @@ package kit
 import (
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -118,4 +119,21 @@ func Known(v int64) report.Cell {
 		return report.Null
 	}
 	return report.I(v)
+}
+
+// PID is the cell of a process's printed pid: two processes on different machines can share one.
+func (in *Input) PID(proc int32) report.Cell {
+	if proc == trace.None {
+		return report.Null
+	}
+	return report.I(in.Trace.Procs[proc].PID)
+}
+
+// Budget bounds how many names have metrics of their own, and the bytes of these names together.
+type Budget struct{ Names, Bytes int }
+
+// Take reports whether there is room for another name.
+func (b *Budget) Take(name string) bool {
+	b.Names, b.Bytes = b.Names-1, b.Bytes-len(name)
+	return b.Names >= 0 && b.Bytes >= 0
 }

@@ -224,23 +224,25 @@ func (t *Table) Cut(n int, sum ...string) *Table {
 	return t
 }
 
-func addUp(rows [][]report.Cell, column int) report.Cell {
-	var ints int64
-	var floats float64
-	isFloat := false
+// addUp is null if no row knows the value.
+func addUp(rows [][]report.Cell, column int) (sum report.Cell) {
 	for _, r := range rows {
 		c := r[column]
-		if v, ok := c.Int(); ok {
-			ints += v
-		} else if v, ok := c.Num(); ok {
-			floats += v
-			isFloat = true
+		x, whole := sum.Int()
+		y, too := c.Int()
+		switch {
+		case c.IsNull():
+		case sum.IsNull():
+			sum = c
+		case whole && too:
+			sum = report.I(x + y)
+		default:
+			a, _ := sum.Num()
+			b, _ := c.Num()
+			sum = report.F(a + b)
 		}
 	}
-	if isFloat {
-		return report.F(floats + float64(ints))
-	}
-	return report.I(ints)
+	return sum
 }
 
 // Add puts the table into the report.

@@ -51,3 +51,32 @@ func (t *Table) Partial(fields ...Field) {
 	}
 	t.Rows = append(t.Rows, row)
 }
+
+// Stats fills the columns of the table that are called by a statistic: mean, stddev, min, p50, p90, p99 and max; nil is
+// unknown.
+func (t *Table) Stats(s *report.Summary) []Field {
+	var list []Field
+	for _, c := range t.Columns {
+		of, ok := statistics[c.ID]
+		switch {
+		case !ok:
+		case s == nil:
+			list = append(list, Put(c.ID, report.Null))
+		case c.Kind == report.Int:
+			list = append(list, Int(c.ID, int64(of(s))))
+		default:
+			list = append(list, Float(c.ID, of(s)))
+		}
+	}
+	return list
+}
+
+var statistics = map[string]func(s *report.Summary) float64{
+	"mean":   func(s *report.Summary) float64 { return s.Mean },
+	"stddev": func(s *report.Summary) float64 { return s.Stddev },
+	"min":    func(s *report.Summary) float64 { return s.Min },
+	"p50":    func(s *report.Summary) float64 { return s.P50 },
+	"p90":    func(s *report.Summary) float64 { return s.P90 },
+	"p99":    func(s *report.Summary) float64 { return s.P99 },
+	"max":    func(s *report.Summary) float64 { return s.Max },
+}

@@ -264,16 +264,21 @@ func (in *Input) CallRows(chosen func(n *trace.APIName) bool) []int {
 	return list
 }
 
+// WindowCalls is how many API calls of the window have a chosen name.
+func (in *Input) WindowCalls(chosen func(n *trace.APIName) bool) (count int64) {
+	for _, e := range in.CallStats().Names {
+		if chosen(&in.Trace.API.Names[e.Key]) {
+			count += e.Count
+		}
+	}
+	return count
+}
+
 // CountCalls is how many API calls of the capture have a chosen name.
 func (in *Input) CountCalls(chosen func(n *trace.APIName) bool) (count int64) {
 	api, s := &in.Trace.API, in.CallStats()
 	if s.All.Count == int64(api.Len()) { // the window is the capture
-		for _, e := range s.Names {
-			if chosen(&api.Names[e.Key]) {
-				count += e.Count
-			}
-		}
-		return count
+		return in.WindowCalls(chosen)
 	}
 	names := make([]bool, len(api.Names))
 	for n := range names {
