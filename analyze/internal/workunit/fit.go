@@ -14,16 +14,19 @@ type fit struct {
 	// of the squared shares of the kinds that recur. It is the mean of that over time and over kernels, so that neither
 	// many short kernels nor a few long ones decide alone.
 	inside  float64
-	filled  float64 // share of the compute time from the first to the last start in units of kinds that recur
-	index   float64 // inside, for the whole capture
-	covered float64 // filled, for the whole capture
-	main    float64 // share of compute time in the largest kind
-	period  int     // kernels of that kind's most frequent form
-	units   int     // of that kind
-	example int32   // where a unit of that kind starts
-	idle    float64 // share of the idle time that is just before units
-	pause   float64 // idle time just before a unit, mean, ns
-	alike   []*fit  // other anchors of the same units
+	filled  float64  // share of the compute time from the first to the last start in units of kinds that recur
+	index   float64  // inside, for the whole capture
+	work    int64    // compute time from the first to the last start, and after it if that is a unit, ns
+	rest    [2]int64 // compute time before and after that, ns
+	longest int64    // compute time of the longest unit of a kind that recurs, ns
+	covered float64  // filled, for the whole capture
+	main    float64  // share of compute time in the largest kind
+	period  int      // kernels of that kind's most frequent form
+	units   int      // of that kind
+	example int32    // where a unit of that kind starts
+	idle    float64  // share of the idle time that is just before units
+	pause   float64  // idle time just before a unit, mean, ns
+	alike   []*fit   // other anchors of the same units
 	line    *line
 }
 
@@ -136,7 +139,8 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 			longest = max(longest, k.long)
 		}
 	}
-	part := float64(inside) / float64(whole(inside, [2]int64{before, after}, longest))
+	x.work, x.rest, x.longest = inside, [2]int64{before, after}, longest
+	part := float64(x.work) / float64(whole(x.work, x.rest, x.longest))
 	kernels := float64(last.lo - pos[0])
 	var most int64
 	for _, k := range kinds {
@@ -153,6 +157,13 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	}
 	x.covered, x.index = x.filled*part, x.inside*part*part
 	return x
+}
+
+// indexBeside is the index with ends of the capture as long as another fit may leave out: a step whose start is missing
+// once at an end must not lose to several steps taken for one, which leave out more.
+func (x *fit) indexBeside(other *fit) float64 {
+	part := float64(x.work) / float64(whole(x.work, x.rest, max(x.longest, other.longest)))
+	return x.inside * part * part
 }
 
 // near reports whether two stretches do nearly the same work: except for a tenth of the kernels, or two, and a tenth of

@@ -88,7 +88,7 @@ func (l *line) searchAll() (best *fit, others []*fit) {
 	for _, x := range believed[1:] { // of equals the shortest; of those about as long, the one whose units are most alike
 		shorter := 3*x.period <= 2*best.period
 		purer := 2*x.period < 3*best.period && x.inside > best.inside+equalIndex
-		if x.index >= believed[0].index-equalIndex && (shorter || purer) {
+		if x.indexBeside(believed[0]) >= believed[0].index-equalIndex && (shorter || purer) {
 			best = x
 		}
 	}
