@@ -35,7 +35,7 @@ func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 	}
 	now.Pull, now.Key, now.Head, now.Run = number, CleanKey(s.key), s.HeadSHA(), s.stamp().RunID
 	if now.Verdict == comparison.Fail || now.Verdict == comparison.Inconclusive {
-		l, why := s.accepted(ctx, number, a, now)
+		l, why := a.accepted(ctx, s, number, now)
 		switch {
 		case l != nil:
 			for _, leg := range legs {
@@ -55,7 +55,7 @@ func (s *Session) Accept(ctx context.Context, legs []Leg, a Acceptance) error {
 }
 
 // accepted is the label that accepts a verdict. If it is nil, the text says why; empty if there is no such label.
-func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *record) (*label, string) {
+func (a *Acceptance) accepted(ctx context.Context, s *Session, number int, now *record) (*label, string) {
 	l, err := s.client.label(ctx, number, a.Label)
 	switch {
 	case err != nil:
@@ -67,7 +67,7 @@ func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *r
 	case l.bot || strings.HasSuffix(l.By, "[bot]"):
 		return nil, "it counts only if a person set it, and " + l.By + " is an app"
 	}
-	if ok, why := s.may(ctx, l.By, a); !ok {
+	if ok, why := a.may(ctx, s, l.By); !ok {
 		return nil, l.By + " may not set it" + why
 	}
 	pull := s.Pull
@@ -94,7 +94,7 @@ func (s *Session) accepted(ctx context.Context, number int, a Acceptance, now *r
 var roles = []string{"read", "triage", "write", "maintain", "admin"}
 
 // may reports whether somebody may accept; why says who may.
-func (s *Session) may(ctx context.Context, login string, a Acceptance) (ok bool, why string) {
+func (a *Acceptance) may(ctx context.Context, s *Session, login string) (ok bool, why string) {
 	by := slices.DeleteFunc(slices.Clone(a.By), func(who string) bool { return strings.TrimSpace(who) == "" })
 	if len(by) == 0 {
 		by = []string{"write"}
@@ -107,7 +107,7 @@ func (s *Session) may(ctx context.Context, login string, a Acceptance) (ok bool,
 		case slices.Contains(roles, who):
 			ok, err = s.client.hasRole(ctx, login, who)
 		case strings.EqualFold(who, "CODEOWNERS"):
-			ok, err = s.owns(ctx, login, a.File)
+			ok, err = a.owns(ctx, s, login)
 		default:
 			ok, err = s.client.isOne(ctx, login, who)
 		}
@@ -124,7 +124,7 @@ func (s *Session) may(ctx context.Context, login string, a Acceptance) (ok bool,
 // hasRole reports whether somebody has a role in the repository, or one above it.
 func (c *client) hasRole(ctx context.Context, login, least string) (bool, error) {
 	level, _, err := c.api.Repositories.GetPermissionLevel(ctx, c.owner, c.repo, login)
-	if status(err) == http.StatusNotFound {
+	if refused(err).status == http.StatusNotFound {
 		return false, nil
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *client) isOne(ctx context.Context, login, who string) (bool, error) {
 	}
 	m, _, err := c.api.Teams.GetTeamMembershipBySlug(ctx, org, team, login)
 	switch {
-	case status(err) == http.StatusNotFound:
+	case refused(err).status == http.StatusNotFound:
 		return false, nil
 	case err != nil:
 		return false, c.trouble("read the members of "+oneLine(who, 80), "members: read (a token of the organisation's)", err)
@@ -150,8 +150,8 @@ func (c *client) isOne(ctx context.Context, login, who string) (bool, error) {
 	return m.GetState() == "active", nil
 }
 
-// owns reports whether somebody owns a file by the CODEOWNERS at the base.
-func (s *Session) owns(ctx context.Context, login, file string) (bool, error) {
+// owns reports whether somebody owns the file by the CODEOWNERS at the base.
+func (a *Acceptance) owns(ctx context.Context, s *Session, login string) (bool, error) {
 	ref, change := s.Base()
 	if !change || ref == "" {
 		return false, fmt.Errorf("the base, whose CODEOWNERS says who may, is not known")
@@ -161,7 +161,7 @@ func (s *Session) owns(ctx context.Context, login, file string) (bool, error) {
 		if err != nil {
 			continue
 		}
-		for _, owner := range gitfile.Owners(string(b), []string{file}) {
+		for _, owner := range gitfile.Owners(string(b), []string{a.File}) {
 			if ok, err := s.client.isOne(ctx, login, owner); ok || err != nil {
 				return ok, err
 			}

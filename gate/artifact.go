@@ -58,7 +58,7 @@ func (c *client) headArtifact(ctx context.Context, pull *Pull, name string) (int
 	}
 	for _, run := range list.WorkflowRuns { // the newest first
 		if run.GetHeadSHA() != pull.HeadSHA || run.GetID() == c.run.ID ||
-			run.GetHeadRepository().GetID() != pull.HeadRepoID {
+			run.GetHeadRepository().GetID() != pull.HeadRepo.ID {
 			continue
 		}
 		files, err := c.runArtifact(ctx, run.GetID(), name)
@@ -77,44 +77,42 @@ func (c *client) download(ctx context.Context, a *github.Artifact) ([]File, erro
 	}
 	doing := fmt.Sprintf("download artifact %d", a.GetID())
 	where, resp, err := c.api.Actions.DownloadArtifact(ctx, c.owner, c.repo, a.GetID(), 3)
-	if err != nil {
-		if resp == nil || resp.Response == nil {
-			return nil, c.trouble(doing, needArtifacts, err)
-		}
-		switch resp.StatusCode {
-		case http.StatusGone, http.StatusNotFound:
-			return nil, &unusable{id: a.GetID(), why: "it has expired or was deleted"}
-		}
-		return nil, &trouble{Doing: doing, Status: resp.StatusCode,
-			Said: fmt.Sprintf("GitHub says %d", resp.StatusCode), Remedy: c.remedy(resp.StatusCode, needArtifacts)}
+	switch code := refused(err).status; {
+	case code == http.StatusGone || code == http.StatusNotFound:
+		return nil, &unusable{id: a.GetID(), why: "it has expired or was deleted"}
+	case err != nil && resp != nil: // a redirect is expected
+		return nil, fmt.Errorf("cannot %s: GitHub says %d", doing, resp.StatusCode)
+	case err != nil:
+		return nil, c.trouble(doing, needArtifacts, err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil || storageRedirect(c.api.BaseURL.Scheme)(req, nil) != nil {
-		return nil, &trouble{Doing: doing, Said: "GitHub names a storage address that is not https"}
+		return nil, fmt.Errorf("cannot %s: GitHub names a storage address that is not https", doing)
 	}
-	blob, err := c.bare.Do(req)
-	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			return nil, context.Canceled
-		}
-		return nil, &trouble{Doing: doing, Said: "its storage: " + oneLine(errNetwork(err).Error(), 200)}
-	}
-	defer blob.Body.Close()
-	switch blob.StatusCode {
-	case http.StatusOK:
-	case http.StatusGone, http.StatusNotFound:
+	b, err := stored(c.bare, req)
+	switch code := refused(err).status; {
+	case code == http.StatusGone || code == http.StatusNotFound:
 		return nil, &unusable{id: a.GetID(), why: "its storage no longer has it"}
-	default:
-		return nil, &trouble{Doing: doing, Status: blob.StatusCode,
-			Said: fmt.Sprintf("its storage says %d", blob.StatusCode)}
-	}
-	b, err := io.ReadAll(io.LimitReader(blob.Body, maxZip+1))
-	if err != nil {
-		return nil, &trouble{Doing: doing, Said: "its storage: " + oneLine(errNetwork(err).Error(), 200)}
+	case errors.Is(err, context.Canceled):
+		return nil, context.Canceled
+	case code != 0 && !refused(err).later:
+		return nil, fmt.Errorf("cannot %s: its storage says %d", doing, code)
+	case err != nil:
+		return nil, fmt.Errorf("cannot %s: its storage: %s", doing, oneLine(errNetwork(err).Error(), 200))
 	}
 	files, err := readZip(b)
 	if err != nil {
 		return nil, &unusable{id: a.GetID(), why: err.Error()}
 	}
 	return files, nil
+}
+
+// stored fetches what a storage host holds, up to one byte over the limit of a zip.
+func stored(from *http.Client, req *http.Request) ([]byte, error) {
+	blob, err := from.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Body.Close()
+	return io.ReadAll(io.LimitReader(blob.Body, maxZip+1))
 }

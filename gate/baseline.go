@@ -98,9 +98,9 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 	s := &search{c: c, q: q, page: 1}
 	if q.HeadSHA != "" {
 		var err error
-		if s.mergeBase, err = c.mergeBase(ctx, q); err != nil {
+		if s.mergeBase, err = mergeBase(ctx, c, q); err != nil {
 			why := c.trouble("find the merge base", "contents: read", err)
-			if asLimited(err) != nil || errors.Is(err, context.Canceled) {
+			if refused(err).later || errors.Is(err, context.Canceled) {
 				return nil, why
 			}
 			s.warn(why.Error())
@@ -127,7 +127,7 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 	}
 	warnings := strings.Join(s.result.Warnings, "; ")
 	if s.damaged {
-		return nil, &trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: warnings}
+		return nil, fmt.Errorf("cannot use any artifact %s: %s", oneLine(q.Artifact, 80), warnings)
 	}
 	none := fmt.Sprintf("no artifact %s from a run on %s of this repository", oneLine(q.Artifact, 80),
 		oneLine(q.Branch, 80))
@@ -144,24 +144,24 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 		none += "; there is one of that name from " + strings.Join(s.elsewhere, ", ") +
 			": was the branch renamed? baseline-branch names another"
 	}
-	return c.none(ctx, q, none, len(s.expired)+len(s.elsewhere) > 0)
+	return s.none(ctx, none, len(s.expired)+len(s.elsewhere) > 0)
 }
 
 // none is the error that there is no baseline: it says what exists instead, and whether there could be one.
-func (c *client) none(ctx context.Context, q baselineQuery, why string, had bool) (*Baseline, error) {
+func (s *search) none(ctx context.Context, why string, had bool) (*Baseline, error) {
 	e := &NoBaseline{Reason: why}
 	if !had {
-		ran, err := c.everRan(ctx, q.Branch)
+		ran, err := s.c.everRan(ctx, s.q.Branch)
 		if err != nil {
 			return nil, err
 		}
 		if e.NeverRan = !ran; e.NeverRan {
-			e.Reason += "; the workflow has never run there: its first run on " + oneLine(q.Branch, 80) +
+			e.Reason += "; the workflow has never run there: its first run on " + oneLine(s.q.Branch, 80) +
 				" makes the baseline"
 			return nil, e
 		}
 	}
-	names, err := c.artifactNames(ctx, q.Branch)
+	names, err := s.artifactNames(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -176,16 +176,16 @@ func (c *client) none(ctx context.Context, q baselineQuery, why string, had bool
 // maxNames bounds how many artifacts are named if none is the one that was asked for.
 const maxNames = 8
 
-// artifactNames are the sorted names among the newest artifacts that a branch of this repository, not of a fork, left.
-func (c *client) artifactNames(ctx context.Context, branch string) ([]string, error) {
-	list, _, err := c.api.Actions.ListArtifacts(ctx, c.owner, c.repo, &github.ListOptions{PerPage: perPage})
+// artifactNames are the sorted names among the newest artifacts that the branch of this repository, not of a fork, left.
+func (s *search) artifactNames(ctx context.Context) ([]string, error) {
+	list, _, err := s.c.api.Actions.ListArtifacts(ctx, s.c.owner, s.c.repo, &github.ListOptions{PerPage: perPage})
 	if err != nil {
-		return nil, c.trouble("list artifacts", needArtifacts, err)
+		return nil, s.c.trouble("list artifacts", needArtifacts, err)
 	}
 	var names []string
 	for _, a := range list.Artifacts {
 		name := oneLine(a.GetName(), 80)
-		if run := a.GetWorkflowRun(); run.GetHeadBranch() == branch && ofRepository(run) && !a.GetExpired() &&
+		if run := a.GetWorkflowRun(); run.GetHeadBranch() == s.q.Branch && ofRepository(run) && !a.GetExpired() &&
 			!slices.Contains(names, name) && len(names) < maxNames {
 			names = append(names, name)
 		}
@@ -207,7 +207,7 @@ func (c *client) everRan(ctx context.Context, branch string) (bool, error) {
 	list, _, err := c.api.Actions.ListWorkflowRunsByFileName(ctx, c.owner, c.repo, c.run.WorkflowFile,
 		&github.ListWorkflowRunsOptions{Branch: branch, Status: "completed",
 			ListOptions: github.ListOptions{PerPage: perPage}})
-	if status(err) == http.StatusNotFound {
+	if refused(err).status == http.StatusNotFound {
 		return false, nil // the workflow is new with this change
 	}
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		if s.tried++; s.tried > maxAttempts {
 			return false, nil
 		}
-		files, event, err := s.c.use(ctx, cand.artifact)
+		files, event, err := use(ctx, s.c, cand.artifact)
 		var no *unusable
 		if errors.As(err, &no) {
 			s.warn(no.Error())
@@ -281,7 +281,7 @@ func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
 }
 
 // mergeBase is the commit at which the head left the branch.
-func (c *client) mergeBase(ctx context.Context, q baselineQuery) (string, error) {
+func mergeBase(ctx context.Context, c *client, q baselineQuery) (string, error) {
 	comparison, _, err := c.api.Repositories.CompareCommits(ctx, c.owner, c.repo, q.Branch, q.HeadSHA,
 		&github.ListOptions{PerPage: 1})
 	if err != nil {
@@ -365,10 +365,10 @@ func (s *search) rank(ctx context.Context) error {
 }
 
 // use checks the run that left an artifact, and fetches it; event is what started that run.
-func (c *client) use(ctx context.Context, a *github.Artifact) (files []File, event string, err error) {
+func use(ctx context.Context, c *client, a *github.Artifact) (files []File, event string, err error) {
 	id := a.GetWorkflowRun().GetID()
 	run, _, err := c.api.Actions.GetWorkflowRunByID(ctx, c.owner, c.repo, id)
-	if status(err) == http.StatusNotFound {
+	if refused(err).status == http.StatusNotFound {
 		return nil, "", &unusable{id: a.GetID(), why: "its run is gone", untrusted: true}
 	}
 	if err != nil {

@@ -13,22 +13,7 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// clientOptions of a client. The zero value talks to GitHub without a token.
-type clientOptions struct {
-	Token     string            // goes to the API's host and to no other
-	Transport http.RoundTripper // nil: http.DefaultTransport
-
-	// Sleep waits between tries; nil: real time. Tests record what was asked for.
-	Sleep func(ctx context.Context, d time.Duration) error
-	// Now is the time that rate-limit resets are compared with; nil: time.Now.
-	Now func() time.Time
-	// Jitter is in [0, 1); nil: random.
-	Jitter func() float64
-	// Notice gets every wait and every skipped item, as one line without a newline; nil: they are dropped.
-	Notice func(string)
-}
-
-// Client talks to the API of one repository. It is not for use by several goroutines at once.
+// client talks to the API of one repository. It is not for use by several goroutines at once.
 type client struct {
 	owner, repo string
 	run         *Run
@@ -40,11 +25,14 @@ type client struct {
 	login       string       // of the token's owner; empty until it was asked for
 }
 
-// requestTimeout bounds one request, answer included.
-const requestTimeout = 2 * time.Minute
+// inRealTime are tries whose waits take real time.
+func inRealTime(notice func(string)) *tries {
+	return &tries{sleep: sleep, now: time.Now, jitter: rand.Float64, notice: notice}
+}
 
-// New makes a client for the repository of the run. An API URL that is not http(s), or holds credentials, is an error.
-func newClient(run *Run, o clientOptions) (*client, error) {
+// newClient makes a client for the repository of the run. The token goes to the API's host and to no other. An API URL
+// that is not http(s), or holds credentials, is an error.
+func newClient(run *Run, token string, next http.RoundTripper, t *tries) (*client, error) {
 	base, err := parseBase(strings.TrimSuffix(run.APIURL, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("the API's address %w", err)
@@ -52,36 +40,19 @@ func newClient(run *Run, o clientOptions) (*client, error) {
 	if !isRepository(run.Repository) {
 		return nil, errors.New("the repository is not owner/name")
 	}
-	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New(
 			"the token holds blanks, newlines or other characters that no token has: check how the secret was stored")
 	}
-	if o.Transport == nil {
-		o.Transport = http.DefaultTransport
-	}
-	if o.Sleep == nil {
-		o.Sleep = sleep
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Jitter == nil {
-		o.Jitter = rand.Float64
-	}
-	if o.Notice == nil {
-		o.Notice = func(string) {}
-	}
-	t := &tries{sleep: o.Sleep, now: o.Now, jitter: o.Jitter, notice: o.Notice}
-	c := &client{run: run, token: o.Token, tries: t, graphql: graphqlURL(base)}
+	c := &client{run: run, token: token, tries: t, graphql: graphqlURL(base)}
 	c.owner, c.repo, _ = strings.Cut(run.Repository, "/")
 	c.api = github.NewClient(&http.Client{
-		Transport:     &transport{next: o.Transport, tries: t, api: base, token: o.Token},
+		Transport:     &transport{next: next, tries: t, api: base, token: token},
 		CheckRedirect: sameOriginOnly(base),
 	})
 	base.Path += "/" // go-github resolves paths against it, and panics without the slash
 	c.api.BaseURL = base
-	c.bare = &http.Client{Transport: &transport{next: o.Transport, tries: t},
-		CheckRedirect: storageRedirect(base.Scheme)}
+	c.bare = &http.Client{Transport: &transport{next: next, tries: t}, CheckRedirect: storageRedirect(base.Scheme)}
 	return c, nil
 }
 
@@ -123,14 +94,49 @@ func storageRedirect(scheme string) func(*http.Request, []*http.Request) error {
 	}
 }
 
-// sleep waits in real time, or until the context ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// trouble says what GitHub or the network refused, in one line that holds no token and no signed address; the error of
+// an ended context stays as it is. permission is what the request needs, as a workflow writes it: the text names it if
+// that is the likely reason.
+func (c *client) trouble(doing, permission string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return context.Canceled
 	}
+	r := refused(err)
+	if r.said == "" {
+		r.said = oneLine(errNetwork(err).Error(), 200)
+	}
+	if c.token != "" {
+		r.said = strings.ReplaceAll(r.said, c.token, "***")
+	}
+	r.said = strings.TrimSpace(r.said)
+	// the job cannot change who may write to a locked conversation
+	if remedy := c.remedy(r.status, permission); remedy != "" && !r.later && !strings.Contains(r.said, "is locked") {
+		r.said += "; " + remedy
+	}
+	return fmt.Errorf("cannot %s: %s", doing, r.said)
+}
+
+// remedy says what to change if the token lacks a permission.
+func (c *client) remedy(status int, permission string) string {
+	write := strings.HasSuffix(permission, ": write")
+	switch {
+	case status == http.StatusUnauthorized && c.token == "":
+		return "no token was given: pass ${{ github.token }}"
+	case status == http.StatusUnauthorized:
+		return "the token is not valid (any more)"
+	case status != http.StatusForbidden && status != http.StatusNotFound:
+		return ""
+	case write && c.run.ofFork():
+		return "the pull request comes from a fork, whose token can only read, whatever the workflow says: let a second workflow on workflow_run comment (explain gate comment)"
+	case status == http.StatusNotFound && !write:
+		return "it does not exist, or the job lacks `permissions: " + permission + "`"
+	case permission != "":
+		return "the job needs `permissions: " + permission + "`"
+	}
+	return ""
+}
+
+// ofFork says whether the token of this run is a fork's: read-only, whatever the workflow asks for.
+func (r *Run) ofFork() bool {
+	return r.Pull != nil && r.Pull.Fork && strings.HasPrefix(r.Event, "pull_request") && r.Event != "pull_request_target"
 }

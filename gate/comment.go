@@ -64,7 +64,6 @@ type posted struct {
 	ID     int64  // 0 if there is no comment
 	URL    string // of the comment; empty if there is none
 	Reason string // one line for the log and the summary; empty for created, updated and unchanged
-	Shrunk bool   // the text was rendered again, smaller
 }
 
 // opens says whether the mode wants a comment if there is none yet.

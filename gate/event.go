@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,8 +25,11 @@ type payload struct {
 	Before      string       `json:"before"`
 	After       string       `json:"after"`
 	PullRequest *pullPayload `json:"pull_request"`
-	Repository  repoPayload  `json:"repository"`
-	Issue       *struct {
+	Repository  struct {
+		Repo
+		DefaultBranch string `json:"default_branch"`
+	} `json:"repository"`
+	Issue *struct {
 		Number      int              `json:"number"`
 		PullRequest *json.RawMessage `json:"pull_request"`
 	} `json:"issue"`
@@ -35,14 +39,7 @@ type payload struct {
 		BaseSHA string `json:"base_sha"`
 		BaseRef string `json:"base_ref"`
 	} `json:"merge_group"`
-	WorkflowRun *struct {
-		ID             int64       `json:"id"`
-		RunAttempt     int         `json:"run_attempt"`
-		Event          string      `json:"event"`
-		HeadSHA        string      `json:"head_sha"`
-		HeadBranch     string      `json:"head_branch"`
-		HeadRepository repoPayload `json:"head_repository"`
-	} `json:"workflow_run"`
+	WorkflowRun *Trigger `json:"workflow_run"`
 }
 
 type pullPayload struct {
@@ -53,15 +50,9 @@ type pullPayload struct {
 }
 
 type branchPayload struct {
-	SHA  string      `json:"sha"`
-	Ref  string      `json:"ref"`
-	Repo repoPayload `json:"repo"`
-}
-
-type repoPayload struct {
-	ID            int64  `json:"id"`
-	FullName      string `json:"full_name"`
-	DefaultBranch string `json:"default_branch"`
+	SHA  string `json:"sha"`
+	Ref  string `json:"ref"`
+	Repo Repo   `json:"repo"`
 }
 
 // readEvent fills in what the payload of the event says. Missing fields stay empty; the others must be what GitHub
@@ -79,21 +70,17 @@ func (r *Run) readEvent(from io.Reader) error {
 		return fmt.Errorf("is not the JSON that GitHub writes: %w", err)
 	}
 	r.Action, r.DefaultBranch = p.Action, p.Repository.DefaultBranch
-	if w := p.WorkflowRun; w != nil {
-		t := &Trigger{RunID: w.ID, Attempt: w.RunAttempt, Event: w.Event, HeadSHA: w.HeadSHA, HeadRef: w.HeadBranch,
-			HeadRepo: w.HeadRepository.FullName, HeadRepoID: w.HeadRepository.ID}
-		if t.Attempt == 0 {
-			t.Attempt = 1
-		}
+	if t := p.WorkflowRun; t != nil {
+		t.Attempt = cmp.Or(t.Attempt, 1)
 		if t.RunID < 1 || t.Attempt < 1 {
 			return errors.New("workflow_run has no id")
 		}
 		r.Trigger = t
 		return errors.Join(validCommits("workflow_run.head_sha", t.HeadSHA),
-			validRepo("workflow_run.head_repository", t.HeadRepo))
+			validRepo("workflow_run.head_repository", t.HeadRepo.Name))
 	}
 	if p.PullRequest != nil {
-		if r.Pull, err = p.PullRequest.pull(p.Number, p.Repository); err != nil {
+		if r.Pull, err = p.PullRequest.pull(p.Number, p.Repository.Repo); err != nil {
 			return err
 		}
 		r.Number = r.Pull.Number
@@ -126,30 +113,23 @@ func (r *Run) readEvent(from io.Reader) error {
 var queueRef = pattern.New(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]+$`)
 
 // pull is the pull request of a payload. number and repo come from the event and stand in for fields that it lacks.
-func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
-	out := &Pull{Number: p.Number, HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo.FullName,
-		HeadRepoID: p.Head.Repo.ID,
-		BaseSHA:    p.Base.SHA, BaseRef: p.Base.Ref, MergeSHA: p.MergeCommitSHA}
-	if out.Number == 0 {
-		out.Number = number
-	}
+func (p *pullPayload) pull(number int, repo Repo) (*Pull, error) {
+	out := &Pull{Number: cmp.Or(p.Number, number), HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo,
+		BaseSHA: p.Base.SHA, BaseRef: p.Base.Ref, MergeSHA: p.MergeCommitSHA,
+		Fork: !p.Head.Repo.is(cmp.Or(p.Base.Repo, repo))}
 	if out.Number < 1 {
 		return nil, errors.New("pull_request has no number")
 	}
-	if p.Base.Repo.ID != 0 || p.Base.Repo.FullName != "" {
-		repo = p.Base.Repo
-	}
-	out.Fork = !sameRepo(p.Head.Repo, repo)
 	return out, errors.Join(validCommits("pull_request", out.HeadSHA, out.BaseSHA, out.MergeSHA),
-		validRepo("pull_request.head.repo", out.HeadRepo))
+		validRepo("pull_request.head.repo", out.HeadRepo.Name))
 }
 
-// sameRepo compares by id if both have one, else by name. Unknown repositories are never the same.
-func sameRepo(a, b repoPayload) bool {
-	if a.ID != 0 && b.ID != 0 {
-		return a.ID == b.ID
+// is compares two repositories by id if both have one, else by name. Unknown repositories are never the same.
+func (r Repo) is(other Repo) bool {
+	if r.ID != 0 && other.ID != 0 {
+		return r.ID == other.ID
 	}
-	return a.FullName != "" && strings.EqualFold(a.FullName, b.FullName)
+	return r.Name != "" && strings.EqualFold(r.Name, other.Name)
 }
 
 func validCommits(what string, commits ...string) error {

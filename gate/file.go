@@ -21,7 +21,7 @@ func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte,
 	file, folder, _, err := c.api.Repositories.GetContents(ctx, c.owner, c.repo, name,
 		&github.RepositoryContentGetOptions{Ref: ref})
 	switch {
-	case status(err) == http.StatusNotFound:
+	case refused(err).status == http.StatusNotFound:
 		// A 404 can also mean that the commit does not exist, or that the token may not read it.
 		if _, _, err := c.api.Repositories.GetCommit(ctx, c.owner, c.repo, ref,
 			&github.ListOptions{PerPage: 1}); err != nil {
@@ -32,25 +32,23 @@ func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte,
 		return nil, c.trouble("read "+shown, "contents: read", err)
 	case folder != nil || file.GetType() != "file":
 		return nil, fmt.Errorf("%s is not a file", shown)
-	case file.GetSize() > limit:
-		return nil, fmt.Errorf("%s has %d bytes, more than %d", shown, file.GetSize(), limit)
 	}
-	if file.GetEncoding() == "none" { // over 1 MB GitHub leaves the text out
-		b, _, err := c.api.Git.GetBlobRaw(ctx, c.owner, c.repo, file.GetSHA())
-		if err != nil {
+	size, text := file.GetSize(), []byte(nil)
+	switch {
+	case size > limit:
+	case file.GetEncoding() == "none": // over 1 MB GitHub leaves the text out
+		if text, _, err = c.api.Git.GetBlobRaw(ctx, c.owner, c.repo, file.GetSHA()); err != nil {
 			return nil, c.trouble("read "+shown, "contents: read", err)
 		}
-		if len(b) > limit {
-			return nil, fmt.Errorf("%s has %d bytes, more than %d", shown, len(b), limit)
+	default:
+		content, err := file.GetContent()
+		if err != nil {
+			return nil, fmt.Errorf("%s: GitHub's answer cannot be read: %w", shown, err)
 		}
-		return b, nil
+		text = []byte(content)
 	}
-	text, err := file.GetContent()
-	if err != nil {
-		return nil, fmt.Errorf("%s: GitHub's answer cannot be read: %w", shown, err)
+	if size = max(size, len(text)); size > limit {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", shown, size, limit)
 	}
-	if len(text) > limit {
-		return nil, fmt.Errorf("%s has %d bytes, more than %d", shown, len(text), limit)
-	}
-	return []byte(text), nil
+	return text, nil
 }

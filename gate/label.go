@@ -33,7 +33,7 @@ func (c *client) label(ctx context.Context, number int, name string) (*label, er
 		for _, l := range list {
 			if strings.EqualFold(l.GetName(), name) {
 				found := &label{Name: l.GetName()}
-				c.labelledBy(ctx, number, found)
+				found.labelledBy(ctx, c, number)
 				return found, nil
 			}
 		}
@@ -46,7 +46,7 @@ func (c *client) label(ctx context.Context, number int, name string) (*label, er
 
 // labelledBy fills in who set a label last. Events come oldest first, so it reads the last pages, backwards. If no
 // event names the person, the label counts for nothing.
-func (c *client) labelledBy(ctx context.Context, number int, l *label) {
+func (l *label) labelledBy(ctx context.Context, c *client, number int) {
 	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
 		&github.ListOptions{PerPage: perPage})
 	if err != nil {

@@ -26,13 +26,28 @@ const (
 type stepLog struct {
 	action      *githubactions.Action
 	getenv      func(string) string
+	say         func(string) // writes a line to the log of the step
 	annotations int
 }
 
 // newStepLog writes commands to w, which must be the standard output of the step.
-func newStepLog(w io.Writer, getenv func(string) string) *stepLog {
+func newStepLog(w io.Writer, getenv func(string) string, say func(string)) *stepLog {
 	return &stepLog{action: githubactions.New(githubactions.WithWriter(w), githubactions.WithGetenv(getenv)),
-		getenv: getenv}
+		getenv: getenv, say: say}
+}
+
+// output sets an output, and says if it could not.
+func (l *stepLog) output(name, value string) {
+	if err := l.Output(name, value); err != nil {
+		l.say("output " + name + ": " + err.Error())
+	}
+}
+
+// summary appends to the summary, and says if it could not.
+func (l *stepLog) summary(markdown string) {
+	if err := l.Summary(markdown); err != nil {
+		l.say("summary: " + err.Error())
+	}
 }
 
 // Mask asks the runner to hide a secret in everything that follows. Call it before anything else.
@@ -94,13 +109,13 @@ func (l *stepLog) appendable(variable string) (size int64, err error) {
 }
 
 // level of an annotation.
-type level string
+type level func(a *githubactions.Action, format string, args ...any)
 
 // Levels.
-const (
-	noticeLevel  level = "notice"
-	warningLevel level = "warning"
-	failureLevel level = "error"
+var (
+	noticeLevel  level = (*githubactions.Action).Noticef
+	warningLevel level = (*githubactions.Action).Warningf
+	failureLevel level = (*githubactions.Action).Errorf
 )
 
 // Annotate writes an annotation and reports whether it did: only the first three are written. Title and text are one
@@ -113,16 +128,7 @@ func (l *stepLog) Annotate(at level, title, text string) bool {
 	l.annotations++
 	a := l.action.WithFieldsMap(map[string]string{"title": oneLine(title, 200)})
 	text = strings.ReplaceAll(oneLine(text, 1000), "##[", "## [") // a command of the runner's older kind, see Defuse
-	return guard(func() {
-		switch at {
-		case failureLevel:
-			a.Errorf("%s", text)
-		case warningLevel:
-			a.Warningf("%s", text)
-		default:
-			a.Noticef("%s", text)
-		}
-	}) == nil
+	return guard(func() { at(a, "%s", text) }) == nil
 }
 
 // guard turns the package's panics on failed writes into errors.

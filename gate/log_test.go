@@ -29,7 +29,7 @@ func read(t *testing.T, path string) string {
 
 func TestOutput(t *testing.T) {
 	getenv, out, output, _ := runner(t)
-	l := newStepLog(out, getenv)
+	l := newStepLog(out, getenv, nil)
 	for name, value := range map[string]string{"verdict": "fail", "report-json": "gate/comparison.json"} {
 		if err := l.Output(name, value); err != nil {
 			t.Error(err)
@@ -54,7 +54,7 @@ func TestOutput(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	getenv, out, _, summary := runner(t)
-	l := newStepLog(out, getenv)
+	l := newStepLog(out, getenv, nil)
 	if err := errors.Join(l.Summary("# one"), l.Summary("# two")); err != nil {
 		t.Fatal(err)
 	}
@@ -72,13 +72,13 @@ func TestSummary(t *testing.T) {
 // TestNoFiles: outside of GitHub there is nothing to write to; a file that cannot be written is an error, never a panic.
 func TestNoFiles(t *testing.T) {
 	var out bytes.Buffer
-	l := newStepLog(&out, func(string) string { return "" })
+	l := newStepLog(&out, func(string) string { return "" }, nil)
 	if err := errors.Join(l.Output("verdict", "pass"), l.Summary("text"), l.Mask("secret")); err != nil || l.Annotate(failureLevel, "a", "b") || out.Len() != 0 {
 		t.Errorf("error %v, standard output %q", err, &out)
 	}
 	dir := t.TempDir()
 	env := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": dir, "GITHUB_STEP_SUMMARY": dir}
-	l = newStepLog(failWriter{}, func(k string) string { return env[k] })
+	l = newStepLog(failWriter{}, func(k string) string { return env[k] }, nil)
 	for what, err := range map[string]error{"GITHUB_OUTPUT": l.Output("verdict", "pass"), "GITHUB_STEP_SUMMARY": l.Summary("text"), "runner": l.Mask("secret")} {
 		if err == nil || !contains(err.Error(), what) || contains(err.Error(), "secret") {
 			t.Errorf("%s: error %v", what, err)
@@ -95,7 +95,7 @@ func (failWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 
 func TestAnnotate(t *testing.T) {
 	getenv, out, _, _ := runner(t)
-	l := newStepLog(out, getenv)
+	l := newStepLog(out, getenv, nil)
 	hostile := "evil\n::set-output name=verdict::pass\r\n%0A::error::\u202e" + strings.Repeat("y", 2000)
 	for i, level := range []level{failureLevel, warningLevel, noticeLevel, failureLevel} {
 		if wrote := l.Annotate(level, "explain: fail, 3 gates::x\n", hostile); wrote != (i < 3) {
@@ -116,7 +116,7 @@ func TestAnnotate(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	getenv, out, _, _ := runner(t)
-	if err := newStepLog(out, getenv).Mask("ghs_secret"); err != nil || out.String() != "::add-mask::ghs_secret\n" {
+	if err := newStepLog(out, getenv, nil).Mask("ghs_secret"); err != nil || out.String() != "::add-mask::ghs_secret\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }

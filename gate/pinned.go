@@ -105,26 +105,34 @@ func (p *Pinned) File(dir string) (string, error) {
 
 // readAt reads a file at a ref: from GitHub, which knows every commit, or by git, which knows those of the checkout.
 func readAt(ctx context.Context, s *Session, path, ref string) ([]byte, error) {
+	var refused error
 	if s != nil {
-		b, err := s.File(ctx, path, ref, maxPinned)
+		b, err := fileOf(ctx, s, path, ref)
 		if err == nil || errors.Is(err, ErrNotFound) {
 			return b, err
 		}
 		s.Say(path + " could not be read from GitHub, trying git: " + err.Error())
-		if b, err2 := gitfile.Show(ctx, path, ref, maxPinned); err2 == nil || errors.Is(err2, gitfile.ErrNotFound) {
-			return asGitHub(b, err2)
-		}
-		return nil, err
+		refused = err
 	}
-	return asGitHub(gitfile.Show(ctx, path, ref, maxPinned))
-}
-
-// asGitHub turns git's error for a missing file into GitHub's.
-func asGitHub(b []byte, err error) ([]byte, error) {
-	if errors.Is(err, gitfile.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
+	b, err := gitfile.Show(ctx, path, ref, maxPinned)
+	if err != nil && !errors.Is(err, ErrNotFound) && refused != nil {
+		return nil, refused
 	}
 	return b, err
+}
+
+// fileOf reads a file of the repository at a ref. name is a path as the step sees it. The error
+// is [ErrNotFound] if the ref has no such file.
+func fileOf(ctx context.Context, s *Session, name, ref string) ([]byte, error) {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	rel, err := filepath.Rel(s.Run.Workspace, full)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return nil, fmt.Errorf("%s is not in the checkout", name)
+	}
+	return s.client.file(ctx, filepath.ToSlash(rel), ref, maxPinned)
 }
 
 // readHere reads a file of the change that is judged: as git has it at the commit that started the pull request's job,
@@ -139,7 +147,7 @@ func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
 	b, err := limit.Text.ReadFile(path)
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if errors.Is(err, os.ErrNotExist) && s != nil && s.HeadSHA() != "" {
-		return s.File(ctx, path, s.HeadSHA(), maxPinned)
+		return fileOf(ctx, s, path, s.HeadSHA())
 	}
 	return b, err
 }

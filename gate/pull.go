@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v62/github"
+
+	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
 // Errors of findPull, File and runArtifact; the text says more.
 var (
 	errNoPull    = errors.New("no open pull request")
 	errHeadMoved = errors.New("the pull request has moved on")
-	ErrNotFound  = errors.New("not found")
+	ErrNotFound  = gitfile.ErrNotFound
 )
 
 const needPulls = "pull-requests: read"
@@ -30,19 +32,18 @@ func (c *client) pull(ctx context.Context, number int) (*Pull, error) {
 // livePull checks a pull request from the API as a payload is checked.
 func livePull(p *github.PullRequest) (*Pull, error) {
 	branch := func(b *github.PullRequestBranch) branchPayload {
-		return branchPayload{SHA: b.GetSHA(), Ref: b.GetRef(),
-			Repo: repoPayload{ID: b.GetRepo().GetID(), FullName: b.GetRepo().GetFullName()}}
+		return branchPayload{b.GetSHA(), b.GetRef(), Repo{b.GetRepo().GetID(), b.GetRepo().GetFullName()}}
 	}
 	in := pullPayload{Number: p.GetNumber(), MergeCommitSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()),
 		Base: branch(p.GetBase())}
-	return in.pull(p.GetNumber(), repoPayload{})
+	return in.pull(p.GetNumber(), Repo{})
 }
 
 // findPulls finds the open pull requests that a run was for, by head repository, branch and commit: the payload of
 // workflow_run names none for forks. The error is errNoPull if there is none, errHeadMoved if its head is another
 // commit by now. A number other than 0 picks one of several with the same head; it cannot pick any other.
 func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull, error) {
-	owner, _, ok := strings.Cut(t.HeadRepo, "/")
+	owner, _, ok := strings.Cut(t.HeadRepo.Name, "/")
 	if !ok || t.HeadRef == "" || !commit().MatchString(t.HeadSHA) {
 		return nil, fmt.Errorf("%w: the run names no head (was the fork deleted?)", errNoPull)
 	}
@@ -57,9 +58,7 @@ func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull,
 		}
 		for _, p := range list {
 			pull, err := livePull(p)
-			if err != nil || pull.HeadRef != t.HeadRef ||
-				!sameRepo(repoPayload{ID: pull.HeadRepoID, FullName: pull.HeadRepo},
-					repoPayload{ID: t.HeadRepoID, FullName: t.HeadRepo}) {
+			if err != nil || pull.HeadRef != t.HeadRef || !pull.HeadRepo.is(t.HeadRepo) {
 				continue
 			}
 			switch {
@@ -81,7 +80,7 @@ func (c *client) findPulls(ctx context.Context, t Trigger, number int) ([]*Pull,
 		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", errHeadMoved, moved,
 			short(t.HeadSHA))
 	}
-	return nil, fmt.Errorf("%w with head %s of %s", errNoPull, short(t.HeadSHA), oneLine(t.HeadRepo, 200))
+	return nil, fmt.Errorf("%w with head %s of %s", errNoPull, short(t.HeadSHA), oneLine(t.HeadRepo.Name, 200))
 }
 
 const needStatuses = "statuses: write"

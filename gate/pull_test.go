@@ -13,7 +13,7 @@ func contains(s, part string) bool { return strings.Contains(s, part) }
 
 func TestFindPull(t *testing.T) {
 	mallory := gatetest.Pull{Number: 7, HeadSHA: sha("a"), HeadRef: "main", HeadRepo: "mallory/llm", HeadRepoID: 666, BaseSHA: sha("b")}
-	trigger := Trigger{RunID: 9, HeadSHA: sha("a"), HeadRef: "main", HeadRepo: "mallory/llm", HeadRepoID: 666}
+	trigger := Trigger{RunID: 9, HeadSHA: sha("a"), HeadRef: "main", HeadRepo: Repo{666, "mallory/llm"}}
 	edit := func(change func(*gatetest.Pull)) gatetest.Pull { p := mallory; change(&p); return p }
 	for name, c := range map[string]struct {
 		pulls   []gatetest.Pull
@@ -30,7 +30,7 @@ func TestFindPull(t *testing.T) {
 		"two_with_the_same_head":            {pulls: []gatetest.Pull{mallory, edit(func(p *gatetest.Pull) { p.Number, p.BaseRef = 8, "release" })}},
 		"the_second_of_two":                 {pulls: []gatetest.Pull{mallory, edit(func(p *gatetest.Pull) { p.Number, p.BaseRef = 8, "release" })}, number: 8},
 		"a_number_that_is_not_its_own":      {pulls: []gatetest.Pull{mallory, {Number: 8, HeadSHA: sha("c"), HeadRef: "victim"}}, number: 8, want: errNoPull},
-		"deleted_fork":                      {pulls: []gatetest.Pull{mallory}, trigger: func(t Trigger) Trigger { t.HeadRepo = ""; return t }, want: errNoPull},
+		"deleted_fork":                      {pulls: []gatetest.Pull{mallory}, trigger: func(t Trigger) Trigger { t.HeadRepo.Name = ""; return t }, want: errNoPull},
 		"forbidden":                         {pulls: []gatetest.Pull{mallory}, denied: []string{"pull-requests: read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFindPull(t *testing.T) {
 func TestPull(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a"), HeadRef: "x", HeadRepo: "mallory/llm", HeadRepoID: 666, BaseSHA: sha("b"), MergeSHA: sha("c")}, {Number: 8, HeadSHA: "not a commit"}}})
 	p, err := s.client.pull(context.Background(), 7)
-	if want := (Pull{7, sha("a"), "x", "mallory/llm", 666, sha("b"), "main", sha("c"), true}); err != nil || *p != want {
+	if want := (Pull{7, sha("a"), "x", Repo{666, "mallory/llm"}, sha("b"), "main", sha("c"), true}); err != nil || *p != want {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, number := range []int{8, 9} {

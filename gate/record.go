@@ -180,7 +180,7 @@ func (c *client) seen(ctx context.Context, pull *Pull, key string, at time.Time)
 	} else {
 		for _, run := range runs.WorkflowRuns {
 			sha := run.GetHeadSHA()
-			if sameRepo(repoPayload{ID: run.GetHeadRepository().GetID()}, repoPayload{ID: pull.HeadRepoID}) &&
+			if id := run.GetHeadRepository().GetID(); id != 0 && id == pull.HeadRepo.ID &&
 				commit().MatchString(sha) && !slices.Contains(heads, sha) && len(heads) < maxHeads {
 				heads = append(heads, sha)
 			}

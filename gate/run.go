@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -47,26 +48,30 @@ type Run struct {
 
 // Pull is a pull request at one moment.
 type Pull struct {
-	Number     int
-	HeadSHA    string
-	HeadRef    string // branch name: free text of its author
-	HeadRepo   string // owner/name; empty when the fork was deleted
-	HeadRepoID int64
-	BaseSHA    string // tip of the base branch at that moment, not the merge base
-	BaseRef    string
-	MergeSHA   string // test merge commit; empty while GitHub has not made one
-	Fork       bool   // the head is another repository, or one that was deleted
+	Number   int
+	HeadSHA  string
+	HeadRef  string // branch name: free text of its author
+	HeadRepo Repo   // empty when the fork was deleted
+	BaseSHA  string // tip of the base branch at that moment, not the merge base
+	BaseRef  string
+	MergeSHA string // test merge commit; empty while GitHub has not made one
+	Fork     bool   // the head is another repository, or one that was deleted
+}
+
+// Repo is a repository; the zero value is an unknown one.
+type Repo struct {
+	ID   int64  `json:"id"`
+	Name string `json:"full_name"` // owner/name
 }
 
 // Trigger is the run that started a workflow_run.
 type Trigger struct {
-	RunID      int64
-	Attempt    int
-	Event      string // event of that run: the fork pattern wants pull_request
-	HeadSHA    string
-	HeadRef    string
-	HeadRepo   string // owner/name
-	HeadRepoID int64
+	RunID    int64  `json:"id"`
+	Attempt  int    `json:"run_attempt"`
+	Event    string `json:"event"` // event of that run: the fork pattern wants pull_request
+	HeadSHA  string `json:"head_sha"`
+	HeadRef  string `json:"head_branch"`
+	HeadRepo Repo   `json:"head_repository"`
 }
 
 // Push is what the payload of a push or of a merge group says.
@@ -238,4 +243,20 @@ func (r *Run) RunURL(id int64) string {
 // newer says whether s was made by a later run than o: run ids of a repository only grow.
 func (s stamp) newer(o stamp) bool {
 	return s.RunID > o.RunID || s.RunID == o.RunID && s.Attempt > o.Attempt
+}
+
+// inWorkspace is the path of a file in a folder, relative to the workspace, for later steps; empty without a folder.
+func (r *Run) inWorkspace(folder, name string) string {
+	if folder == "" {
+		return ""
+	}
+	path := filepath.Join(folder, name)
+	if full, err := filepath.Abs(path); err == nil {
+		path = full
+		rel, err := filepath.Rel(r.Workspace, full)
+		if err == nil && r.Workspace != "" && !strings.HasPrefix(rel, "..") {
+			path = rel
+		}
+	}
+	return filepath.ToSlash(path)
 }

@@ -40,27 +40,27 @@ func TestReadRun(t *testing.T) {
 			payload: `{"action":"labeled","number":7,"pull_request":{"number":7,"merge_commit_sha":"` + c + `","head":{"sha":"` + a + `","ref":"x","repo":{"id":1,"full_name":"octo/llm"}},
 				"base":{"sha":"` + b + `","ref":"main","repo":{"id":1,"full_name":"octo/llm"}}},"repository":{"id":1,"full_name":"octo/llm"}}`,
 			want: func(r *Run) {
-				r.Action, r.Number, r.Pull = "labeled", 7, &Pull{7, a, "x", "octo/llm", 1, b, "main", c, false}
+				r.Action, r.Number, r.Pull = "labeled", 7, &Pull{7, a, "x", Repo{1, "octo/llm"}, b, "main", c, false}
 			},
 			head: a, stamp: stamp{a, 500, 2},
 		},
 		"of_a_fork": {
 			event:   "pull_request",
 			payload: `{"pull_request":{"number":7,"head":{"sha":"` + a + `","ref":"main","repo":{"id":2,"full_name":"mallory/llm"}},"base":{"sha":"` + b + `","ref":"main","repo":{"id":1,"full_name":"octo/llm"}}}}`,
-			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", "mallory/llm", 2, b, "main", "", true} },
+			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", Repo{2, "mallory/llm"}, b, "main", "", true} },
 			head:    a, stamp: stamp{a, 500, 2},
 		},
 		"of_a_deleted_fork": {
 			event:   "pull_request_target",
 			payload: `{"number":7,"pull_request":{"head":{"sha":"` + a + `","ref":"main","repo":null},"base":{"sha":"` + b + `","ref":"main"}},"repository":{"id":1,"full_name":"octo/llm"}}`,
-			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", "", 0, b, "main", "", true} },
+			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", Repo{}, b, "main", "", true} },
 			head:    a, stamp: stamp{a, 500, 2},
 		},
 		"workflow_run": {
 			event:   "workflow_run",
 			payload: `{"action":"completed","workflow_run":{"id":400,"run_attempt":3,"event":"pull_request","head_sha":"` + a + `","head_branch":"main","head_repository":{"id":2,"full_name":"mallory/llm"},"conclusion":"failure","pull_requests":[]}}`,
 			want: func(r *Run) {
-				r.Action, r.Trigger = "completed", &Trigger{400, 3, "pull_request", a, "main", "mallory/llm", 2}
+				r.Action, r.Trigger = "completed", &Trigger{400, 3, "pull_request", a, "main", Repo{2, "mallory/llm"}}
 			},
 			head: a, stamp: stamp{a, 400, 3},
 		},
@@ -176,7 +176,7 @@ func TestNewRefuses(t *testing.T) {
 		{"https://api.example", "octo/llm?x=", "", "owner/name"},
 		{"https://api.example", "octo/llm", "ghs_secret\nX-Evil: 1", "the token holds"},
 	} {
-		_, err := newClient(&Run{APIURL: tc.api, Repository: tc.repository}, clientOptions{Token: tc.token})
+		_, err := newClient(&Run{APIURL: tc.api, Repository: tc.repository}, tc.token, nil, inRealTime(nil))
 		if err == nil || !contains(err.Error(), tc.want) || contains(err.Error(), "ghs_") || contains(err.Error(), "x:y") {
 			t.Errorf("%+v: error %v", tc, err)
 		}
@@ -197,7 +197,7 @@ func FuzzEvent(f *testing.F) {
 		if h := r.HeadSHA(); h != "" && !commit().MatchString(h) {
 			t.Errorf("head %q", h)
 		}
-		if r.Number < 0 || r.Pull != nil && (r.Pull.Number != r.Number || r.Pull.HeadRepo != "" && !isRepository(r.Pull.HeadRepo)) {
+		if r.Number < 0 || r.Pull != nil && (r.Pull.Number != r.Number || r.Pull.HeadRepo.Name != "" && !isRepository(r.Pull.HeadRepo.Name)) {
 			t.Errorf("%+v", r)
 		}
 		if m := (marker{key: "k", stamp: r.stamp()}).String(); strings.ContainsAny(m, "\r\n") {

@@ -40,13 +40,13 @@ type stage struct {
 // pullRun is a run of pull request 7 of the repository itself.
 func pullRun() *Run {
 	return &Run{Repository: "octo/llm", Event: "pull_request", ID: 500, Attempt: 1, Number: 7, WorkflowFile: "gate.yml", SHA: sha("d"), ServerURL: "https://github.example",
-		Pull: &Pull{Number: 7, HeadSHA: sha("a"), HeadRef: "faster", HeadRepo: "octo/llm", HeadRepoID: 1, BaseSHA: sha("b"), BaseRef: "main"}}
+		Pull: &Pull{Number: 7, HeadSHA: sha("a"), HeadRef: "faster", HeadRepo: Repo{1, "octo/llm"}, BaseSHA: sha("b"), BaseRef: "main"}}
 }
 
 // forkRun is the same of a fork.
 func forkRun() *Run {
 	r := pullRun()
-	r.Pull.HeadRepo, r.Pull.HeadRepoID, r.Pull.Fork = "mallory/llm", 666, true
+	r.Pull.HeadRepo, r.Pull.Fork = Repo{666, "mallory/llm"}, true
 	return r
 }
 
@@ -58,12 +58,11 @@ func open(t *testing.T, run *Run, s gatetest.Scenario) *stage {
 	t.Cleanup(server.Close)
 	run.APIURL = server.URL + s.Prefix
 	var err error
-	st.client, err = newClient(run, clientOptions{
-		Token:  token,
-		Sleep:  func(_ context.Context, d time.Duration) error { st.waits = append(st.waits, d.String()); return nil },
-		Now:    func() time.Time { return time.Unix(1_800_000_000, 0) },
-		Jitter: func() float64 { return 0.5 },
-		Notice: func(s string) { st.notices = append(st.notices, s) },
+	st.client, err = newClient(run, token, http.DefaultTransport, &tries{
+		sleep:  func(_ context.Context, d time.Duration) error { st.waits = append(st.waits, d.String()); return nil },
+		now:    func() time.Time { return time.Unix(1_800_000_000, 0) },
+		jitter: func() float64 { return 0.5 },
+		notice: func(s string) { st.notices = append(st.notices, s) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func (s *stage) say(format string, args ...interface{}) { fmt.Fprintf(&s.out, fo
 func (s *stage) upsert(w comment) posted {
 	s.t.Helper()
 	p := s.client.upsert(context.Background(), 7, w)
-	s.say("%s comment %d %s shrunk=%t", p.Action, p.ID, p.URL, p.Shrunk)
+	s.say("%s comment %d %s", p.Action, p.ID, p.URL)
 	if p.Reason != "" {
 		s.say("reason: %s", p.Reason)
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -41,19 +43,15 @@ type SessionOptions struct {
 //
 // Telling a result never fails: the log and the summary say what GitHub refused, and the verdict stands.
 type Session struct {
-	Run    *Run
-	Number int    // of the pull request; 0 if there is none
-	Pull   *Pull  // nil if there is none, or GitHub does not show it
-	Title  string // of the comment; empty for the only one of its job
+	subject
+	Title string // of the comment; empty for the only one of its job
 
 	o      SessionOptions
 	client *client
 	log    *stepLog
 	key    string
 	token  bool
-
-	measured int64              // the run that measured this head, if its measurements are judged again; 0: this one
-	worst    comparison.Verdict // verdict told so far, over the pull requests with one head
+	worst  comparison.Verdict // verdict told so far, over the pull requests with one head
 }
 
 // Open reads what started the workflow, without a request to GitHub. Outside of GitHub Actions the error is
@@ -63,10 +61,8 @@ func Open(o SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Run: run, Number: o.Number, Title: o.Key, o: o, key: o.Key, log: newStepLog(o.Out, o.Getenv)}
-	if s.Number == 0 {
-		s.Number = run.Number
-	}
+	s := &Session{subject: subject{Run: run, Number: cmp.Or(o.Number, run.Number)}, Title: o.Key, o: o, key: o.Key,
+		log: newStepLog(o.Out, o.Getenv, o.Say)}
 	if s.key == "" {
 		s.Title = legName(o.Getenv("EXPLAIN_MATRIX"))
 		parts := []string{run.Workflow, run.Job, s.Title, run.Step}
@@ -126,7 +122,7 @@ func (s *Session) Connect(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.client, err = newClient(s.Run, clientOptions{Token: token, Notice: s.o.Say}); err != nil {
+	if s.client, err = newClient(s.Run, token, http.DefaultTransport, inRealTime(s.o.Say)); err != nil {
 		return err
 	}
 	if s.Pull = s.Run.Pull; s.Pull == nil && s.Number != 0 {
@@ -137,68 +133,11 @@ func (s *Session) Connect(ctx context.Context) error {
 	return nil
 }
 
-// HeadSHA is the commit that was measured; empty if it is not known.
-func (s *Session) HeadSHA() string {
-	if sha := s.Run.HeadSHA(); sha != "" || s.Pull == nil {
-		return sha
-	}
-	return s.Pull.HeadSHA
-}
-
-// Base is the ref at which deciding files are read: the commit, or the branch, at the base of the change. If no change
-// is judged (a schedule, or the push that begins a repository), the checkout decides. If GitHub does not name the base
-// of a change, ref is empty.
-func (s *Session) Base() (ref string, change bool) {
-	r := s.Run
-	branch, onBranch := strings.CutPrefix(r.Ref, "refs/heads/")
-	aside := onBranch && r.DefaultBranch != "" && branch != r.DefaultBranch
-	switch {
-	case s.Pull != nil:
-		return s.Pull.BaseSHA, true
-	case s.Number != 0 || r.Trigger != nil:
-		return "", true
-	case r.Event == "merge_group":
-		return r.Push.before(), true
-	case aside: // anybody who may push there could change the rules one commit earlier
-		return r.DefaultBranch, true
-	case r.Push != nil && r.Push.Before != "":
-		return r.Push.Before, true
-	}
-	return "", false
-}
-
-func (p *Push) before() string {
-	if p == nil {
-		return ""
-	}
-	return p.Before
-}
-
-// BaseBranch is the branch to compare with: the base of the pull request, or the branch of the run. It is empty if the
-// event has neither.
-func (s *Session) BaseBranch() string {
-	switch {
-	case s.Pull != nil:
-		return s.Pull.BaseRef
-	case s.Run.Push != nil:
-		return s.Run.Push.Ref
-	case s.Number != 0 || s.Run.Trigger != nil:
-		return ""
-	}
-	if branch, ok := strings.CutPrefix(s.Run.Ref, "refs/heads/"); ok {
-		return branch
-	}
-	return ""
-}
-
-// Baseline finds the artifact of a branch that is nearest to the head: see [client.Baseline]. If there is none, the
+// Baseline finds the artifact of a branch that is nearest to the head: see [client.baseline]. If there is none, the
 // error is [NoBaseline], which says whether there could have been one.
 func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Baseline, error) {
-	q := baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.HeadSHA()}
-	if _, change := s.Base(); !change {
-		q.Again = true
-	}
-	return s.client.baseline(ctx, q)
+	_, change := s.Base()
+	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.HeadSHA(), Again: !change})
 }
 
 // Evidence finds the newest artifact of a name that a run on a branch left: evidence beside a baseline, such as a
@@ -226,20 +165,6 @@ func (s *Session) NeverRan(ctx context.Context, branch string) (bool, error) {
 	return !ran, err
 }
 
-// File reads a file of the repository at a ref, of at most limit bytes. name is a path as the step sees it. The error
-// is [ErrNotFound] if the ref has no such file.
-func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte, error) {
-	full, err := filepath.Abs(name)
-	if err != nil {
-		return nil, err
-	}
-	rel, err := filepath.Rel(s.Run.Workspace, full)
-	if err != nil || strings.HasPrefix(rel, "..") {
-		return nil, fmt.Errorf("%s is not in the checkout", name)
-	}
-	return s.client.file(ctx, filepath.ToSlash(rel), ref, limit)
-}
-
 // Finished finds the pull requests of the run that triggered this one: several can have one head. If there is nothing
 // to judge, it returns none and the log says why. The event must be workflow_run.
 func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
@@ -256,9 +181,6 @@ func (s *Session) Finished(ctx context.Context) ([]*Pull, error) {
 	}
 	return pulls, err
 }
-
-// On switches the session to a pull request: one of those with the head that was measured.
-func (s *Session) On(pull *Pull) { s.Pull, s.Number = pull, pull.Number }
 
 // Measured fetches the report.json files of the run that triggered this one, or, if it left none, of the newest run of
 // this pull request's head: a label changes nothing that is measured. The author of the change may have written them.
@@ -314,7 +236,7 @@ func (s *Session) FailedJob(ctx context.Context) (name, url string) {
 func (s *Session) Say(line string) { s.o.Say(line) }
 
 // Reads tries one request of each kind that a gate reads; the error names the permissions that the token lacks.
-func (s *Session) Reads(ctx context.Context) error {
+func Reads(ctx context.Context, s *Session) error {
 	c, one := s.client, github.ListOptions{PerPage: 1}
 	_, _, contents := c.api.Repositories.ListCommits(ctx, c.owner, c.repo, &github.CommitsListOptions{ListOptions: one})
 	_, _, pulls := c.api.PullRequests.List(ctx, c.owner, c.repo, &github.PullRequestListOptions{ListOptions: one})

@@ -69,7 +69,7 @@ func TestSessionReadsThePullRequest(t *testing.T) {
 	if s.key != "performance-gate-h100-decode-prefill" {
 		t.Errorf("key %q", s.key)
 	}
-	if _, err := s.File(context.Background(), "/elsewhere/policy.yml", "main", 10); err == nil ||
+	if _, err := fileOf(context.Background(), s, "/elsewhere/policy.yml", "main"); err == nil ||
 		!strings.Contains(err.Error(), "not in the checkout") {
 		t.Errorf("a file outside of the checkout: %v", err)
 	}

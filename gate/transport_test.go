@@ -51,9 +51,9 @@ func reply(status int, body string, header ...string) *http.Response {
 // clientOf is a client of https://api.example that is answered from a list and never waits.
 func clientOf(t *testing.T, a http.RoundTripper, waits *[]time.Duration) *client {
 	t.Helper()
-	c, err := newClient(&Run{APIURL: "https://api.example", Repository: "octo/llm", ID: 1}, clientOptions{Token: token, Transport: a, Jitter: func() float64 { return 0 },
-		Now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
-		Sleep: func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil }})
+	c, err := newClient(&Run{APIURL: "https://api.example", Repository: "octo/llm", ID: 1}, token, a, &tries{jitter: func() float64 { return 0 }, notice: func(string) {},
+		now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
+		sleep: func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func TestJitter(t *testing.T) {
 		var got []time.Duration
 		tr := &tries{jitter: func() float64 { return j }, notice: func(string) {}, sleep: func(_ context.Context, d time.Duration) error { got = append(got, d); return nil }}
 		for try := 1; try <= maxTries; try++ {
-			if again := tr.wait(context.Background(), &limited{status: 500}, try); again != (try < maxTries) {
+			if again := tr.wait(context.Background(), &refusal{status: 500}, try); again != (try < maxTries) {
 				t.Errorf("try %d: %t", try, again)
 			}
 		}
-		tr.wait(context.Background(), &limited{status: 429, asked: 7 * time.Second}, 1)
+		tr.wait(context.Background(), &refusal{status: 429, asked: 7 * time.Second}, 1)
 		s := float64(time.Second)
 		want := []time.Duration{time.Duration((0.5 + j) * s), time.Duration((0.5 + j) * 2 * s), time.Duration((7 + j) * s)}
 		for i := range want {
@@ -207,7 +207,7 @@ func TestRealTransport(t *testing.T) {
 	defer srv.Close()
 	run := pullRun()
 	run.APIURL = srv.URL
-	c, err := newClient(run, clientOptions{Token: token, Transport: &dropFirst{}, Sleep: func(ctx context.Context, _ time.Duration) error { return sleep(ctx, 0) }})
+	c, err := newClient(run, token, &dropFirst{}, &tries{jitter: func() float64 { return 0 }, notice: func(string) {}, now: time.Now, sleep: func(ctx context.Context, _ time.Duration) error { return sleep(ctx, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}

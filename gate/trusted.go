@@ -31,7 +31,7 @@ func (r *Run) CheckTrusted() error {
 	case r.Event == "pull_request_target":
 		return errors.New("pull_request_target without a pull request in its payload: it is unknown whether the checkout " +
 			"is the base branch's")
-	case r.Event == "workflow_run" && r.Trigger != nil && !strings.EqualFold(r.Trigger.HeadRepo, r.Repository):
+	case r.Event == "workflow_run" && r.Trigger != nil && !strings.EqualFold(r.Trigger.HeadRepo.Name, r.Repository):
 		theirs = []string{r.Trigger.HeadSHA}
 	default:
 		return nil

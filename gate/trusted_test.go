@@ -51,7 +51,7 @@ func TestCheckTrusted(t *testing.T) {
 			}
 			r := &Run{Event: c.event, Repository: "octo/llm", Workspace: dir, SHA: run}
 			if c.event == "workflow_run" {
-				r.Trigger = &Trigger{HeadSHA: head, HeadRepo: "mallory/llm"}
+				r.Trigger = &Trigger{HeadSHA: head, HeadRepo: Repo{Name: "mallory/llm"}}
 			} else {
 				r.Pull = &Pull{HeadSHA: head, BaseSHA: base, MergeSHA: merge}
 			}
@@ -78,7 +78,7 @@ func TestCheckTrusted(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(own, ".git", "HEAD"), []byte(head), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&Run{Event: "workflow_run", Repository: "octo/llm", Workspace: own, Trigger: &Trigger{HeadSHA: head, HeadRepo: "Octo/LLM"}}).CheckTrusted(); err != nil {
+	if err := (&Run{Event: "workflow_run", Repository: "octo/llm", Workspace: own, Trigger: &Trigger{HeadSHA: head, HeadRepo: Repo{Name: "Octo/LLM"}}}).CheckTrusted(); err != nil {
 		t.Errorf("own commit: %v", err)
 	}
 }

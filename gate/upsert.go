@@ -54,7 +54,7 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	for try := 1; ; try++ {
 		mine, err := u.list(ctx)
 		if err != nil {
-			return refused(err)
+			return notPosted(err)
 		}
 		if len(mine) == 0 {
 			if !w.opens() {
@@ -70,7 +70,7 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	}
 }
 
-func refused(err error) posted { return posted{Action: commentRefused, Reason: err.Error()} }
+func notPosted(err error) posted { return posted{Action: commentRefused, Reason: err.Error()} }
 
 // body is the text with its marker, rendered once for each limit.
 func (u *upsert) body() string {
@@ -138,7 +138,7 @@ func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool)
 // runs cannot be read, the pull request says whose head is the newest.
 func (u *upsert) happened(ctx context.Context, s stamp) bool {
 	run, _, err := u.c.api.Actions.GetWorkflowRunByID(ctx, u.c.owner, u.c.repo, s.RunID)
-	switch status(err) {
+	switch refused(err).status {
 	case http.StatusNotFound:
 		return false
 	case http.StatusForbidden, http.StatusUnauthorized:
@@ -154,26 +154,26 @@ func (u *upsert) edit(ctx context.Context, f found) (p posted, gone bool) {
 		text, m, _ := readMarker(u.body())
 		m.stamp.Attempt = f.stamp.Attempt // attempts of one run succeed each other
 		if text == f.text && m.String() == f.marker.String() {
-			return posted{Action: commentUnchanged, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
+			return posted{Action: commentUnchanged, ID: f.id, URL: f.url}, false
 		}
 		_, _, err := u.c.api.Issues.EditComment(ctx, u.c.owner, u.c.repo, f.id,
 			&github.IssueComment{Body: github.String(u.body())})
 		switch {
 		case err == nil:
-			return posted{Action: commentUpdated, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
-		case status(err) == http.StatusUnprocessableEntity && u.shrink():
+			return posted{Action: commentUpdated, ID: f.id, URL: f.url}, false
+		case refused(err).status == http.StatusUnprocessableEntity && u.shrink():
 			continue
 		}
-		p = refused(u.c.trouble(fmt.Sprintf("update the comment on #%d", u.number), needComments, err))
+		p = notPosted(u.c.trouble(fmt.Sprintf("update the comment on #%d", u.number), needComments, err))
 		p.ID, p.URL = f.id, f.url
-		return p, status(err) == http.StatusNotFound
+		return p, refused(err).status == http.StatusNotFound
 	}
 }
 
 // remove deletes a duplicate of our comment. A 404 means that another job has already deleted it.
 func (u *upsert) remove(ctx context.Context, id int64) {
 	_, err := u.c.api.Issues.DeleteComment(ctx, u.c.owner, u.c.repo, id)
-	if err != nil && status(err) != http.StatusNotFound {
+	if err != nil && refused(err).status != http.StatusNotFound {
 		u.c.tries.notice(u.c.trouble("delete a duplicate comment", needComments, err).Error())
 	}
 }
@@ -188,20 +188,17 @@ func (u *upsert) create(ctx context.Context) posted {
 			if login := made.GetUser().GetLogin(); login != "" {
 				u.c.login = login
 			}
-			return u.converge(ctx,
-				posted{Action: commentCreated, ID: made.GetID(), URL: made.GetHTMLURL(),
-					Shrunk: u.limit < CommentLimit})
+			return u.converge(ctx, posted{Action: commentCreated, ID: made.GetID(), URL: made.GetHTMLURL()})
 		}
-		if status(err) == http.StatusUnprocessableEntity && u.shrink() {
+		if refused(err).status == http.StatusUnprocessableEntity && u.shrink() {
 			continue
 		}
-		why := asLimited(err)
-		if why == nil || !u.c.tries.wait(ctx, why, try) {
-			return refused(u.c.trouble(fmt.Sprintf("comment on #%d", u.number), needComments, err))
+		if why := refused(err); !why.later || !u.c.tries.wait(ctx, &why, try) {
+			return notPosted(u.c.trouble(fmt.Sprintf("comment on #%d", u.number), needComments, err))
 		}
 		mine, err := u.list(ctx)
 		if err != nil {
-			return refused(err)
+			return notPosted(err)
 		}
 		if len(mine) > 0 { // ours after all, or that of a concurrent job
 			p, _ := u.update(ctx, mine)
@@ -220,14 +217,7 @@ func (u *upsert) converge(ctx context.Context, made posted) posted {
 	if err != nil || len(mine) == 0 || mine[0].id >= made.ID {
 		return made
 	}
-	keep := mine[0]
-	if keep.stamp.newer(u.want.Stamp) && u.happened(ctx, keep.stamp) {
-		u.remove(ctx, made.ID)
-		return posted{Action: commentStale, ID: keep.id, URL: keep.url,
-			Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", keep.stamp.RunID,
-				keep.stamp.Attempt)}
-	}
-	p, gone := u.edit(ctx, keep)
+	p, gone := u.update(ctx, mine[:1])
 	if gone || p.Action == commentRefused {
 		return made
 	}
@@ -252,9 +242,11 @@ const actionsBot = "github-actions[bot]"
 // is assumed to be that of GITHUB_TOKEN.
 func (c *client) whoami(ctx context.Context) string {
 	isApp := strings.HasPrefix(c.token, "ghs_") // no user is behind it
-	req, err := c.api.NewRequest(http.MethodPost, c.graphql, viewerQuery{"{viewer{login}}"})
+	req, err := c.api.NewRequest(http.MethodPost, c.graphql, map[string]string{"query": "{viewer{login}}"})
 	if err == nil {
-		var answer viewerAnswer
+		var answer struct {
+			Data struct{ Viewer struct{ Login string } }
+		}
 		if _, err = c.api.Do(repeatable(ctx), req, &answer); err == nil && answer.Data.Viewer.Login != "" {
 			login := answer.Data.Viewer.Login
 			if isApp && !strings.HasSuffix(login, "[bot]") {
@@ -269,16 +261,4 @@ func (c *client) whoami(ctx context.Context) string {
 		}
 	}
 	return actionsBot
-}
-
-type viewerQuery struct {
-	Query string `json:"query"`
-}
-
-type viewerAnswer struct {
-	Data struct {
-		Viewer struct {
-			Login string `json:"login"`
-		} `json:"viewer"`
-	} `json:"data"`
 }

@@ -132,5 +132,5 @@ func reads(ctx context.Context, e *cmdenv.Env) error {
 	if err != nil || s == nil {
 		return err
 	}
-	return s.Reads(ctx)
+	return gate.Reads(ctx, s)
 }
