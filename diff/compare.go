@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -47,9 +46,6 @@ func (o *Options) fill() error {
 	}
 	if len(o.Rules) > 0 {
 		o.Policy = o.Policy.With(o.Rules)
-	}
-	if err := o.Policy.Validate(); err != nil {
-		return fmt.Errorf("diff: policy: %w", err)
 	}
 	if len(o.Policy.Waivers) > 0 && o.Today.IsZero() {
 		return errors.New("diff: the policy has waivers, and Options.Today does not say which of them have expired")

@@ -399,7 +399,7 @@ var mends = []struct{ why, with, file, old, without string }{
 	{"D6, a label for another head", "", "../../gate/accept.go", "if ok, why := seen.covers(now); !ok {", "if ok, why := seen.covers(now); !ok && why == \"\" {"},
 	{"D6, a label before any verdict", "", "../../gate/accept.go", "	case seen == nil:\n", "	case seen == nil && l != nil:\n		return l, \"\"\n	case seen == nil:\n"},
 	{"D6, a label by an app", "", "../../gate/accept.go", "case l.bot || strings.HasSuffix(l.By, \"[bot]\"):", "case l.bot && l.By == \"\":"},
-	{"D6, a label by who may not", "", "../../gate/accept.go", "if ok, why := s.may(ctx, l.By, a); !ok {", "if ok, why := s.may(ctx, l.By, a); !ok && why == \"\" {"},
+	{"D6, a label by who may not", "", "../../gate/accept.go", "if ok, why := a.may(ctx, s, l.By); !ok {", "if ok, why := a.may(ctx, s, l.By); !ok && why == \"\" {"},
 	{"D6, a check of another app", "", "../../gate/record.go", "if app == \"\" || !c.wroteIt(", "if app == \"\" || false && !c.wroteIt("},
 	{"D7, the comment over a matrix", "", "internal/ci/comment.go", "case s != nil && code != cmdenv.OK:", "case s != nil && code > 99:"},
 	{"D13, a success of another base", "", "internal/ci/gate.go", "	s.Pending(cmd.Context())\n", ""},

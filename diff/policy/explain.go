@@ -38,10 +38,8 @@ type Explanation struct {
 // the change and for the budget. subject is a metric (unit.time.p50, gpu.idle_ratio{device=0}), or the name of a
 // kernel, which means its time per unit. metric is the metric that was found. A metric without labels stands for any
 // labels: then a rule judges what later ones do not select. ignored says that no rule judges this kernel.
-func (p *Policy) Explain(
-	subject string,
-	known []MetricFacts,
-) (metric string, list []Explanation, ignored bool, err error) {
+func (p *Policy) Explain(subject string, known []MetricFacts) (
+	metric string, list []Explanation, ignored bool, err error) {
 	asked, err := p.asked(subject, known)
 	if err != nil {
 		return "", nil, false, err
@@ -56,7 +54,7 @@ func (p *Policy) Explain(
 				w := &p.Waivers[k]
 				names := w.Match.Compile()
 				if slices.Contains(w.Rules, v.ID) &&
-					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(&comparison.Gate{Labels: asked.Labels})) {
+					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(asked.Labels)) {
 					e.Waivers = append(e.Waivers, *w)
 				}
 			}
@@ -107,7 +105,7 @@ func (p *Policy) asked(subject string, known []MetricFacts) (Rule, error) {
 	if len(labels) == 0 {
 		return r, nil
 	}
-	return r, r.checkLabels(facts)
+	return r, facts.checkLabels(&r)
 }
 
 // sameNumber reports whether two metrics are the same number: the value of a metric of the unit of work is its median.
@@ -213,11 +211,7 @@ func (p *Policy) Summary() string {
 	parts = append(parts, wording.Count(int64(p.Changes()), "rule"), wording.Count(int64(p.Budgets()), "budget"))
 	if n := len(p.Waivers); n > 0 {
 		first := slices.MinFunc(p.Waivers, func(a, b Waiver) int { return a.Expires.Compare(b.Expires) })
-		parts = append(
-			parts,
-			fmt.Sprintf("%s (the first ends on %s)", wording.Count(n, "waiver"),
-				first.Expires.Format(time.DateOnly)),
-		)
+		parts = append(parts, fmt.Sprintf("%s (the first ends on %s)", wording.Count(n, "waiver"), first.Expires.Format(time.DateOnly)))
 	}
 	if n := len(p.IgnoreKernels); n > 0 {
 		parts = append(parts, wording.Count(n, "pattern")+" of ignored kernels")
@@ -226,11 +220,7 @@ func (p *Policy) Summary() string {
 		parts = append(parts, "unit "+p.Unit)
 	}
 	s := &p.Stats
-	parts = append(
-		parts,
-		fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
-			wording.Count(s.MinCaptures, "capture")),
-	)
+	parts = append(parts, fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR, wording.Count(s.MinCaptures, "capture")))
 	if s.Floor > 0 {
 		parts = append(parts, fmt.Sprintf("noise floor of the unit's time %.3g %%", 100*s.Floor))
 	}

@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // Within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is
@@ -42,16 +41,11 @@ func (r *Rule) Takes(l report.Labels, also ...string) bool {
 	if len(r.Labels) == 0 && len(l) != 1 {
 		return false
 	}
-	for _, key := range naming {
-		if v, ok := l[key]; ok {
-			m := r.names
-			if m == nil {
-				m = new(r.Match.Compile())
-			}
-			return m.matches(v) || key == kernelLabel && anyOf(also, m.matches)
-		}
+	m := r.names
+	if m == nil {
+		m = new(r.Match.Compile())
 	}
-	return false
+	return m.Covers(l, also...)
 }
 
 // kernelLabel names a kernel, which goes by several names: the full one and the one that tables show.
@@ -92,11 +86,11 @@ func wild(l report.Labels) bool {
 	return false
 }
 
-// Covers reports whether a match is of what a gate judged. also are further names of its kernel, and those of the
+// Covers reports whether a match is of what these labels name. also are further names of its kernel, and those of the
 // kernel that it replaced: any will do.
-func (m *nameMatch) Covers(g *comparison.Gate, also ...string) bool {
+func (m *nameMatch) Covers(l report.Labels, also ...string) bool {
 	for _, key := range naming {
-		if v, ok := g.Labels[key]; ok {
+		if v, ok := l[key]; ok {
 			return m.matches(v) || key == kernelLabel && anyOf(also, m.matches)
 		}
 	}

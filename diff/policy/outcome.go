@@ -18,16 +18,9 @@ func (p *Policy) Counts(g *comparison.Gate, onInconclusive comparison.Verdict) c
 			if g.Class == comparison.Regressed { // for certain; only how much is not
 				v = comparison.Worse(v, comparison.Inconclusive)
 			}
-		case comparison.DifferentWork,
-			comparison.NoUnit,
-			comparison.EmptySide,
-			comparison.EnvironmentMismatch,
-			comparison.GraphCaptureMismatch,
-			comparison.LowCoverage,
-			comparison.SameCapture,
-			comparison.IncompleteCapture,
-			comparison.HighOverhead,
-			comparison.FailedRequests:
+		case comparison.DifferentWork, comparison.NoUnit, comparison.EmptySide, comparison.EnvironmentMismatch,
+			comparison.GraphCaptureMismatch, comparison.LowCoverage, comparison.SameCapture,
+			comparison.IncompleteCapture, comparison.HighOverhead, comparison.FailedRequests:
 			v = p.Stats.OnNotComparable
 		case comparison.MissingMetric, comparison.MissingKind, comparison.NothingMatched:
 			v = p.Stats.OnMissing
@@ -73,16 +66,12 @@ func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 // Info describes the policy by which a comparison was judged.
 func (p *Policy) Info() comparison.PolicyInfo {
 	i := comparison.PolicyInfo{
-		Preset: p.Preset, Unit: p.Unit, Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
+		Preset: p.Preset, Unit: cmp.Or(p.Unit, "auto"), Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
 		OnInconclusive: p.Stats.OnInconclusive, OnNotComparable: p.Stats.OnNotComparable, OnMissing: p.Stats.OnMissing,
 		OnMissingBaseline: cmp.Or(p.Stats.OnMissingBaseline, comparison.Inconclusive),
-		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{},
-			p.IgnoreKernels...),
+		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{}, p.IgnoreKernels...),
 		Hard: append([]string{}, p.Environment.Hard...), Soft: append([]string{}, p.Environment.Soft...),
 		Residue: append([]string{}, p.Environment.Residue...),
-	}
-	if i.Unit == "" {
-		i.Unit = "auto"
 	}
 	return i
 }

@@ -38,7 +38,7 @@ func ParseFailOn(text string) (Rule, error) {
 		return fail("%w", err)
 	}
 	for _, part := range strings.Split(limits, ",") {
-		if err := r.limit(strings.TrimSpace(part)); err != nil {
+		if err := addLimit(&r, strings.TrimSpace(part)); err != nil {
 			return fail("%w", err)
 		}
 	}
@@ -50,21 +50,15 @@ func ParseFailOn(text string) (Rule, error) {
 
 // cutSubject splits a rule at the colon behind the subject; label values may hold others.
 func cutSubject(text string) (subject, limits string, ok bool) {
-	if open := strings.IndexByte(text, '{'); open >= 0 && open < indexOr(text, ':') {
-		end := strings.LastIndex(text, "}:")
-		if end < open {
-			return "", "", false
-		}
-		return text[:end+1], text[end+2:], true
+	open := strings.IndexAny(text, "{:")
+	if open < 0 || text[open] == ':' {
+		return strings.Cut(text, ":")
 	}
-	return strings.Cut(text, ":")
-}
-
-func indexOr(s string, c byte) int {
-	if i := strings.IndexByte(s, c); i >= 0 {
-		return i
+	end := strings.LastIndex(text, "}:")
+	if end < open {
+		return "", "", false
 	}
-	return len(s)
+	return text[:end+1], text[end+2:], true
 }
 
 // parseSubject reads metric{key=value,key=value}. A value ends at a comma that is followed by key=, so that kernel
@@ -106,8 +100,8 @@ func parseSubject(s string) (metric string, labels report.Labels, err error) {
 
 var labelKey = regexp.MustCompile(`(?:^|,)\s*([a-z_]+)=`)
 
-// limit reads one part behind the colon: +3%, -5%, ±2%, +200us, <=15%, >=0.9, warn, off.
-func (r *Rule) limit(s string) error {
+// addLimit reads one part behind the colon: +3%, -5%, ±2%, +200us, <=15%, >=0.9, warn, off.
+func addLimit(r *Rule, s string) error {
 	switch s {
 	case comparison.LevelWarn, comparison.LevelOff, comparison.LevelError:
 		r.Level = s
@@ -117,7 +111,7 @@ func (r *Rule) limit(s string) error {
 	}
 	for _, op := range []string{"<=", ">=", "<", ">", "≤", "≥"} {
 		if rest, ok := strings.CutPrefix(s, op); ok {
-			return r.budget(op, rest)
+			return addBound(r, op, rest)
 		}
 	}
 	direction, rest := "", s
@@ -155,7 +149,7 @@ func (r *Rule) limit(s string) error {
 	return nil
 }
 
-func (r *Rule) budget(op, text string) error {
+func addBound(r *Rule, op, text string) error {
 	q, err := unit.Parse(text)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -135,79 +134,23 @@ var defaultPolicy = sync.OnceValues(func() (*Policy, error) {
 })
 
 // Budgets counts the rules that need no base.
-func (p *Policy) Budgets() int {
-	n := 0
-	for i := range p.Rules {
-		if p.Rules[i].Budgeted() && p.Rules[i].Level != comparison.LevelOff {
-			n++
-		}
-	}
-	return n
-}
+func (p *Policy) Budgets() int { return p.count(true) }
 
 // Changes counts the rules that need a base.
-func (p *Policy) Changes() int {
+func (p *Policy) Changes() int { return p.count(false) }
+
+func (p *Policy) count(budgets bool) int {
 	n := 0
 	for i := range p.Rules {
-		if !p.Rules[i].Budgeted() && p.Rules[i].Level != comparison.LevelOff {
+		if p.Rules[i].Budgeted() == budgets && p.Rules[i].Level != comparison.LevelOff {
 			n++
 		}
 	}
 	return n
-}
-
-// Validate reports statements that are wrong in every policy.
-func (p *Policy) Validate() error {
-	s := &p.Stats
-	switch {
-	case !share(s.Alpha) || !share(s.FDR):
-		return fmt.Errorf("alpha %v and fdr %v: expected probabilities above 0 and below 0.5", s.Alpha, s.FDR)
-	case s.MinCaptures < 1 || s.MinCaptures > maxMinCaptures:
-		return fmt.Errorf("min_captures %d: expected 1 to %d", s.MinCaptures, maxMinCaptures)
-	case !(s.MaxOverhead >= 0 && s.MaxOverhead < 100):
-		return fmt.Errorf("max_overhead %v: expected a share such as 10%%", s.MaxOverhead)
-	case !(s.Floor >= 0 && s.Floor <= MostFloor):
-		return fmt.Errorf("floor %v: expected a share such as 3%%, of 15%% at most: a larger one hides the changes that "+
-			"rules look for", s.Floor)
-	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) ||
-		s.OnMissingBaseline != "" && !outcome(s.OnMissingBaseline):
-		return errors.New("inconclusive, not_comparable and missing each mean one of pass, warn, fail, inconclusive")
-	case s.OnMissing == comparison.Pass:
-		return errors.New("on_missing cannot be pass: a gate that matched nothing never passes")
-	case !(p.MinShare >= 0 && p.MinShare < 1):
-		return fmt.Errorf("min_share %v: expected a share from 0 to below 1", p.MinShare)
-	}
-	if err := validUnit(p.Unit); err != nil {
-		return err
-	}
-	for i := range p.Rules {
-		if err := p.Rules[i].Validate(); err != nil {
-			return fmt.Errorf("rule %s: %w", p.Rules[i].Name(), err)
-		}
-	}
-	for i := range p.Waivers {
-		if w := &p.Waivers[i]; w.Reason == "" || w.Expires.IsZero() {
-			return fmt.Errorf("waiver of %s: needs a reason and a date on which it expires", list(w.Rules))
-		}
-	}
-	return nil
 }
 
 // maxMinCaptures bounds what a policy can ask for: nobody records more a side.
 const maxMinCaptures = 100
-
-// share of a probability that a test can go by.
-func share(v float64) bool { return v > 0 && v < 0.5 }
-
-// outcome reports whether a policy may map an open answer to v.
-func outcome(v comparison.Verdict) bool {
-	switch v {
-	case comparison.Pass, comparison.Warn, comparison.Fail, comparison.Inconclusive:
-		return true
-	case comparison.Error:
-	}
-	return false
-}
 
 // validUnit checks a unit of work as --unit takes it. Its expression is checked against the capture by the analysis.
 func validUnit(s string) error {

@@ -38,7 +38,7 @@ func Read(r io.Reader, known []MetricFacts, open ...func(name string) ([]byte, e
 		return nil, errors.New(
 			"policy has neither rules nor budgets; add some, or name a preset: " + list(PresetNames()))
 	}
-	return p, p.Validate()
+	return p, nil
 }
 
 // Words for what stands in for an answer.
@@ -188,23 +188,16 @@ var statsFields = []field[Stats]{
 	{"min_captures", func(d *policyDoc, n ast.Node, s *Stats) {
 		s.MinCaptures = int(*d.wholeOf(n, "min_captures", maxMinCaptures))
 	}, ""},
-	shareField("floor", func(s *Stats) *float64 { return &s.Floor }),
-	shareField("max_overhead", func(s *Stats) *float64 { return &s.MaxOverhead }),
+	{"floor", func(d *policyDoc, n ast.Node, s *Stats) {
+		if s.Floor = d.share(n, "floor"); s.Floor > MostFloor {
+			d.fail(n, "floor %v: expected a share such as 3%%, of 15%% at most: a larger one hides the changes that rules look for", s.Floor)
+		}
+	}, ""},
+	{"max_overhead", func(d *policyDoc, n ast.Node, s *Stats) { s.MaxOverhead = d.share(n, "max_overhead") }, ""},
 	outcomeField("on_inconclusive", func(s *Stats) *comparison.Verdict { return &s.OnInconclusive }, outcomes),
 	outcomeField("on_not_comparable", func(s *Stats) *comparison.Verdict { return &s.OnNotComparable }, outcomes),
 	outcomeField("on_missing", func(s *Stats) *comparison.Verdict { return &s.OnMissing }, outcomes[1:]),
 	outcomeField("on_missing_baseline", func(s *Stats) *comparison.Verdict { return &s.OnMissingBaseline }, outcomes),
-}
-
-// shareField is a key with a share above 0.
-func shareField(name string, of func(s *Stats) *float64) field[Stats] {
-	return field[Stats]{name, func(d *policyDoc, n ast.Node, s *Stats) {
-		q := d.quantity(n, name)
-		if d.err == nil && (q.Unit != report.Ratio || !(q.Value > 0 && q.Value < 100)) {
-			d.fail(n, "%s %s is not a share above 0%%; write one such as 10%%", name, Cut(d.text(n, name)))
-		}
-		*of(s) = q.Value
-	}, ""}
 }
 
 // outcomeField is a key that says what stands in for an answer.
@@ -298,8 +291,9 @@ func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
 		}, ""},
 		{"when", func(d *policyDoc, n ast.Node, r *ruleNode) {
 			r.When = d.pairs(n, "when")
+			names := environmentFields()
 			for name := range r.When {
-				if names := environmentFields(); !slices.Contains(names, name) && d.err == nil {
+				if !slices.Contains(names, name) {
 					d.fail(n, "when: no field %q of the environment; it is one of %s", Cut(name), list(names))
 				}
 			}
@@ -397,9 +391,8 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 	if milder != nil && r.Rel == nil && r.Abs == nil { // it only warns
 		r.Rel, r.Abs, r.AbsUnit, r.Direction, r.Level, r.Milder = milder.Rel, milder.Abs, milder.AbsUnit, milder.Direction, comparison.LevelWarn, nil
 	}
-	if structure := ok && s.Value == comparison.MetricStructure; r.Level != comparison.LevelOff && r.Rel == nil &&
-		r.Abs == nil &&
-		!structure {
+	structure := ok && s.Value == comparison.MetricStructure
+	if r.Level != comparison.LevelOff && r.Rel == nil && r.Abs == nil && !structure {
 		d.fail(n, "a rule states no limit; write regress: {rel: 3%%, abs: 200us} or one of them, or level: off")
 	}
 	d.resolve(n, f, r.limits, &r.Rule)
@@ -410,7 +403,7 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 	m.Rel, m.Abs, m.AbsUnit, m.Level, m.Milder = milder.Rel, milder.Abs, milder.AbsUnit, comparison.LevelWarn, nil
 	r.Milder = &m
 	if facts, err := Facts(m.Metric, d.known); err == nil {
-		if err := m.checkLimits(facts); err != nil {
+		if err := facts.checkLimits(&m); err != nil {
 			d.fail(r.limits, "warn: %w", err)
 		}
 	}

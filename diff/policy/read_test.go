@@ -186,6 +186,7 @@ func TestPolicyRefuses(t *testing.T) {
 		rule + "stats: {alpha: 5us}":                                                                                             "expected a probability",
 		rule + "stats: {fdr: 0}":                                                                                                 "expected a probability",
 		rule + "stats: {min_captures: 0}":                                                                                        "expected a whole number from 1 to 100",
+		rule + "stats: {floor: 20%}":                                                                                             "line 4, column 16: floor 0.2: expected a share such as 3%, of 15% at most",
 		rule + "stats: {max_overhead: 10}":                                                                                       "is not a share above 0%; write one such as 10%",
 		rule + "stats: {on_missing: pass}":                                                                                       `on_missing "pass" is not one of warn, fail, inconclusive`,
 		rule + "stats: {on_inconclusive: ignore}":                                                                                "is not one of pass, warn, fail, inconclusive",
@@ -239,8 +240,10 @@ func FuzzReadPolicy(f *testing.F) {
 		if len(p.Rules) == 0 {
 			t.Fatal("no rules and no error")
 		}
-		if err := p.Validate(); err != nil {
-			t.Fatalf("a policy that was read is not valid: %v", err)
+		for i := range p.Rules {
+			if err := p.Rules[i].Validate(); err != nil {
+				t.Fatalf("a rule that was read is not valid: %v", err)
+			}
 		}
 		if _, err := diff.Compare(difftest.Side(), difftest.Side(), diff.Options{Policy: p, Today: difftest.Day("2026-01-01")}); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 	default:
 		r.Metric = text
 		if d.known == nil {
-			r.direct(MetricFacts{})
+			(&MetricFacts{}).direct(r)
 			break
 		}
 		facts, err := Facts(r.Metric, d.known)
@@ -42,21 +42,15 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 			d.fail(at, "%w", err)
 			return
 		}
-		r.Labels = r.anyLabels(facts)
-		if err := r.checkLabels(facts); err != nil {
-			if labels, ok := f["labels"]; ok {
-				at = labels
-			}
+		switch what, err := facts.take(r); {
+		case err == nil:
+		case what == "limits":
+			d.fail(limits, "%w", err)
+		case f[what] != nil:
+			d.fail(f[what], "%w", err)
+		default:
 			d.fail(at, "%w", err)
 		}
-		if err := r.checkMatch(); err != nil {
-			d.fail(f["match"], "%w", err)
-		}
-		if err := r.checkLimits(facts); err != nil {
-			d.fail(limits, "%w", err)
-		}
-		r.direct(facts)
-		r.scale = facts.Scale
 	}
 	if d.err == nil {
 		if err := r.Validate(); err != nil {
@@ -103,20 +97,10 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 		for _, id := range ids {
 			v := *r
 			v.Metric = id
-			v.Labels = v.anyLabels(facts)
-			err := v.checkLabels(facts)
-			if err == nil {
-				err = v.checkMatch()
-			}
-			if err == nil {
-				err = v.checkLimits(facts)
-			}
-			if err != nil {
+			if _, err := facts.take(&v); err != nil {
 				last = err
 				continue
 			}
-			v.direct(facts)
-			v.scale = facts.Scale
 			r.of = append(r.of, v)
 		}
 	}
@@ -168,8 +152,26 @@ func Facts(metric string, known []MetricFacts) (MetricFacts, error) {
 	return MetricFacts{}, fmt.Errorf("no metric %s; explain doc metrics lists them", Cut(id))
 }
 
+// take fills in what the metric says of a rule that leaves it out: labels, direction, scale. The error says what does
+// not fit, and what is its key in a policy file: labels, match, or limits for any of those that bound a number.
+func (m *MetricFacts) take(r *Rule) (what string, err error) {
+	r.Labels = m.anyLabels(r)
+	if err := m.checkLabels(r); err != nil {
+		return "labels", err
+	}
+	if err := checkMatch(r); err != nil {
+		return "match", err
+	}
+	if err := m.checkLimits(r); err != nil {
+		return "limits", err
+	}
+	m.direct(r)
+	r.scale = m.Scale
+	return "", nil
+}
+
 // direct fills in the direction that is bad for the metric, where the rule does not say.
-func (r *Rule) direct(m MetricFacts) {
+func (m *MetricFacts) direct(r *Rule) {
 	if r.Direction == "" && (r.Rel != nil || r.Abs != nil) {
 		r.Direction = Up
 		if m.Better == report.Higher {
@@ -181,7 +183,7 @@ func (r *Rule) direct(m MetricFacts) {
 // anyLabels are the labels of a rule. Without any, a rule with a match is meant with every value of a label that names
 // something, and a metric that has no unlabelled form with every value of its first label: of a kernel rather than of a
 // category.
-func (r *Rule) anyLabels(m MetricFacts) report.Labels {
+func (m *MetricFacts) anyLabels(r *Rule) report.Labels {
 	if len(r.Labels) > 0 || r.Match.Empty() && slices.Contains(m.Labels, "") {
 		return r.Labels
 	}
@@ -205,7 +207,7 @@ func (r *Rule) anyLabels(m MetricFacts) report.Labels {
 }
 
 // checkMatch reports a match that has no label to look at.
-func (r *Rule) checkMatch() error {
+func checkMatch(r *Rule) error {
 	if r.Match.Empty() || r.Metric == comparison.MetricStructure {
 		return nil
 	}

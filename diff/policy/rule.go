@@ -174,29 +174,26 @@ type MetricFacts struct {
 // Check holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
 func Check(rules []Rule, known []MetricFacts) error {
 	for i := range rules {
-		if err := rules[i].check(known); err != nil {
-			return fmt.Errorf("rule %q: %w", rules[i].Name(), err)
+		r := &rules[i]
+		if r.Metric == comparison.MetricStructure {
+			continue
+		}
+		m, err := Facts(r.Metric, known)
+		if err == nil {
+			err = m.checkLabels(r)
+		}
+		if err == nil {
+			err = m.checkLimits(r)
+		}
+		if err != nil {
+			return fmt.Errorf("rule %q: %w", r.Name(), err)
 		}
 	}
 	return nil
 }
 
-func (r *Rule) check(known []MetricFacts) error {
-	if r.Metric == comparison.MetricStructure {
-		return nil
-	}
-	m, err := Facts(r.Metric, known)
-	if err != nil {
-		return err
-	}
-	if err := r.checkLabels(m); err != nil {
-		return err
-	}
-	return r.checkLimits(m)
-}
-
 // checkLabels reports labels that the metric does not come with.
-func (r *Rule) checkLabels(m MetricFacts) error {
+func (m *MetricFacts) checkLabels(r *Rule) error {
 	if len(r.Labels) > 0 || r.Match.Empty() {
 		if keys := r.Labels.Keys(); !slices.Contains(sortedSets(m.Labels), keys) {
 			return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, labelSets(m.Labels), orNone(keys))
@@ -207,7 +204,7 @@ func (r *Rule) checkLabels(m MetricFacts) error {
 
 // checkLimits reports thresholds in another unit than the metric's, statistics that it does not have, and changes of
 // what only says how long somebody recorded.
-func (r *Rule) checkLimits(m MetricFacts) error {
+func (m *MetricFacts) checkLimits(r *Rule) error {
 	_, stat := SplitStat(r.Metric)
 	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !Fits(r.AbsUnit, m.Unit) {
 		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,

@@ -13,35 +13,23 @@ import (
 // of a unit of the base.
 func ThresholdRules(percent float64, base []*report.Report) []Rule {
 	rel := func() *float64 { return new(percent / 100) }
+	slower := func(id string, labels report.Labels) Rule {
+		return Rule{ID: id, Metric: "unit.time.mean", Labels: labels, Level: comparison.LevelError, Rel: rel(), Direction: Up}
+	}
 	var rules []Rule
 	for _, name := range []string{"prefill", "decode"} {
 		if phase, ok := phaseOf(base, name); ok {
-			rules = append(
-				rules,
-				Rule{ID: name, Metric: "unit.time.mean", Labels: report.Labels{"phase": phase},
-					Level: comparison.LevelError, Rel: rel(), Direction: Up},
-			)
+			rules = append(rules, slower(name, report.Labels{"phase": phase}))
 		}
 	}
 	if len(rules) == 0 {
-		rules = append(
-			rules,
-			Rule{ID: "step", Metric: "unit.time.mean", Labels: report.Labels{},
-				Level: comparison.LevelError, Rel: rel(), Direction: Up},
-		)
+		rules = append(rules, slower("step", report.Labels{}))
 	}
-	rules = append(
-		rules,
-		Rule{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{},
-			Level: comparison.LevelError, Abs: rel(), AbsUnit: report.Ratio, Direction: Down,
-			Optional: true},
-	)
+	rules = append(rules, Rule{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{}, Level: comparison.LevelError,
+		Abs: rel(), AbsUnit: report.Ratio, Direction: Down, Optional: true})
 	if top := topKernel(base); top != "" {
-		rules = append(rules, Rule{
-			ID: "top kernel", Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "*"},
-			Match: Match{Regex: "^" + regexp.QuoteMeta(top) + "$"},
-			Level: comparison.LevelError, Rel: rel(), Direction: Up, Optional: true,
-		})
+		rules = append(rules, Rule{ID: "top kernel", Metric: KernelTime, Labels: report.Labels{"kernel": "*"},
+			Match: Match{Regex: "^" + regexp.QuoteMeta(top) + "$"}, Level: comparison.LevelError, Rel: rel(), Direction: Up, Optional: true})
 	}
 	return rules
 }

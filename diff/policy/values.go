@@ -18,7 +18,11 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 	var of []*Rule
 	bind(d, n, "a waiver", &w, []field[Waiver]{
 		{"rule", func(d *policyDoc, n ast.Node, w *Waiver) {
-			for _, n := range d.several(n, "rule") {
+			several := []ast.Node{n}
+			if _, ok := n.(*ast.SequenceNode); ok {
+				several = d.items(n, "rule")
+			}
+			for _, n := range several {
 				id, r := d.ruleOf(n, rules)
 				w.Rules, of = append(w.Rules, id), append(of, r)
 			}
@@ -49,14 +53,6 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 	return w
 }
 
-// several are the items of a list, or the one that stands in its place.
-func (d *policyDoc) several(n ast.Node, what string) []ast.Node {
-	if _, ok := n.(*ast.SequenceNode); ok {
-		return d.items(n, what)
-	}
-	return []ast.Node{n}
-}
-
 // ruleOf finds the rule or budget that a waiver names.
 func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
 	id = d.text(n, "rule")
@@ -69,13 +65,11 @@ func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
 	if of != nil {
 		return id, of
 	}
-	if near := nearestWord(id, ids); near != "" {
-		d.fail(n, "no rule or budget has the id %q; did you mean %q?", Cut(id), near)
-	} else if text, _ := PresetText(defaultPreset); strings.Contains(text, "{id: "+id+",") {
-		d.fail(n, "no rule or budget has the id %q; the preset has it: add the line \"preset: %s\"", Cut(id), defaultPreset)
-	} else {
-		d.fail(n, "no rule or budget has the id %q", Cut(id))
+	hint := meant(id, ids)
+	if text, _ := PresetText(defaultPreset); hint == "" && strings.Contains(text, "{id: "+id+",") {
+		hint = "; the preset has it: add the line \"preset: " + defaultPreset + "\""
 	}
+	d.fail(n, "no rule or budget has the id %q%s", Cut(id), hint)
 	return id, nil
 }
 
@@ -89,23 +83,18 @@ func (d *policyDoc) ceiling(n ast.Node, of *Rule) *Ceiling {
 	if d.err != nil {
 		return c
 	}
-	unit := ""
-	for _, m := range d.known {
-		if id, _ := SplitStat(of.Metric); m.ID == id {
-			unit = m.Unit
-		}
-	}
+	facts, _ := Facts(of.Metric, d.known) // a pattern, or no list of metrics: any unit will do
 	switch {
 	case of.Metric == comparison.MetricStructure:
 		d.fail(n, "findings of structure have no size that a ceiling could bound; leave it out")
-	case !c.Relative && unit != "" && unit != q.Unit:
-		d.fail(n, "rule %s judges %s, and the ceiling %s is in %s", of.ID, unit, Cut(text), q.Unit)
+	case !c.Relative && facts.Unit != "" && facts.Unit != q.Unit:
+		d.fail(n, "rule %s judges %s, and the ceiling %s is in %s", of.ID, facts.Unit, Cut(text), q.Unit)
 	}
 	return c
 }
 
 // plain is text without line breaks and control characters, of at most most bytes.
-func (d *policyDoc) plain(n ast.Node, what string, most int) string {
+func (d *values) plain(n ast.Node, what string, most int) string {
 	s := d.text(n, what)
 	switch {
 	case d.err != nil:
@@ -118,7 +107,7 @@ func (d *policyDoc) plain(n ast.Node, what string, most int) string {
 }
 
 // wholeOf reads a whole number from 1 to most.
-func (d *policyDoc) wholeOf(n ast.Node, what string, most int64) *int64 {
+func (d *values) wholeOf(n ast.Node, what string, most int64) *int64 {
 	s := d.text(n, what)
 	v, err := strconv.ParseInt(s, 10, 64)
 	if d.err == nil && (err != nil || v < 1 || v > most) {
@@ -128,16 +117,25 @@ func (d *policyDoc) wholeOf(n ast.Node, what string, most int64) *int64 {
 }
 
 // probability reads 0.05 or 5%.
-func (d *policyDoc) probability(n ast.Node, what string) float64 {
+func (d *values) probability(n ast.Node, what string) float64 {
 	q := d.quantity(n, what)
-	if d.err == nil && (q.Unit != report.Count && q.Unit != report.Ratio || !share(q.Value)) {
+	if d.err == nil && (q.Unit != report.Count && q.Unit != report.Ratio || !(q.Value > 0 && q.Value < 0.5)) {
 		d.fail(n, "%s %q: expected a probability above 0 and below 0.5, such as 0.05", what, Cut(d.text(n, what)))
 	}
 	return q.Value
 }
 
+// share reads a share above 0.
+func (d *values) share(n ast.Node, what string) float64 {
+	q := d.quantity(n, what)
+	if d.err == nil && (q.Unit != report.Ratio || !(q.Value > 0 && q.Value < 100)) {
+		d.fail(n, "%s %s is not a share above 0%%; write one such as 10%%", what, Cut(d.text(n, what)))
+	}
+	return q.Value
+}
+
 // quantity reads a value with its unit, which is not negative.
-func (d *policyDoc) quantity(n ast.Node, what string) unit.Quantity {
+func (d *values) quantity(n ast.Node, what string) unit.Quantity {
 	s := d.text(n, what)
 	if d.err != nil {
 		return unit.Quantity{}

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,22 +24,25 @@ const (
 	maxExpanded    = 5000 // metrics that all patterns of metrics mean together
 )
 
-// policyDoc reads values out of a YAML tree, and remembers the first thing that is wrong, with its place.
-//
-// Why not decode into structs: errors of values (a unit, a metric, a level) need the line and the column just as errors
-// of keys do, and anchors, tags and merge keys have no business in a policy.
+// policyDoc reads a policy file.
 type policyDoc struct {
+	values
 	known    []MetricFacts
 	expanded int             // metrics that patterns mean
 	ids      map[string]bool // of rules and budgets
 	open     func(name string) ([]byte, error)
 	folder   string // of the file, from that of the first one
 	extended int    // files that lead here
-	err      error
 }
 
+// values reads values out of a YAML tree, and remembers the first thing that is wrong, with its place.
+//
+// Why not decode into structs: errors of values (a unit, a metric, a level) need the line and the column just as errors
+// of keys do, and anchors, tags and merge keys have no business in a policy.
+type values struct{ err error }
+
 // fail records an error at a node unless there is one already.
-func (d *policyDoc) fail(n ast.Node, format string, args ...interface{}) {
+func (d *values) fail(n ast.Node, format string, args ...interface{}) {
 	if d.err == nil {
 		d.err = placed(n, fmt.Errorf(format, args...))
 	}
@@ -112,8 +117,9 @@ func shallow(b []byte) error {
 	return nil
 }
 
-// fields are the values of a mapping by key. what names the mapping in errors, as in "a rule".
-func (d *policyDoc) fields(n ast.Node, what string, keys ...string) map[string]ast.Node {
+// fields are the values of a mapping by key, which is one of keys; without keys it is any. what names the mapping in
+// errors, as in "a rule".
+func (d *values) fields(n ast.Node, what string, keys ...string) map[string]ast.Node {
 	var values []*ast.MappingValueNode
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -121,7 +127,7 @@ func (d *policyDoc) fields(n ast.Node, what string, keys ...string) map[string]a
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{m}
 	default:
-		d.fail(n, "%s is expected to be a mapping with %s", what, list(keys))
+		d.fail(n, "%s is expected to be a mapping%s", what, strings.TrimSuffix(" with "+list(keys), " with "))
 		return nil
 	}
 	out := make(map[string]ast.Node, len(values))
@@ -130,15 +136,11 @@ func (d *policyDoc) fields(n ast.Node, what string, keys ...string) map[string]a
 		switch _, twice := out[key]; {
 		case d.err != nil:
 			return nil
-		case !slices.Contains(keys, key):
-			if near := nearestWord(key, keys); near != "" {
-				d.fail(v.Key, "unknown key %q; did you mean %q?", Cut(key), near)
-			} else {
-				d.fail(v.Key, "unknown key %q; %s has %s", Cut(key), what, list(keys))
-			}
+		case len(keys) > 0 && !slices.Contains(keys, key):
+			d.fail(v.Key, "unknown key %q%s", Cut(key), cmp.Or(meant(key, keys), "; "+what+" has "+list(keys)))
 			return nil
 		case twice:
-			d.fail(v.Key, "key %q is there twice", key)
+			d.fail(v.Key, "key %q is there twice", Cut(key))
 			return nil
 		}
 		out[key] = v.Value
@@ -146,30 +148,17 @@ func (d *policyDoc) fields(n ast.Node, what string, keys ...string) map[string]a
 	return out
 }
 
-// pairs are the keys and values of a mapping of text to text, in the order of the file.
-func (d *policyDoc) pairs(n ast.Node, what string) map[string]string {
-	var values []*ast.MappingValueNode
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		values = m.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{m}
-	default:
-		d.fail(n, "%s is expected to be a mapping", what)
-		return nil
-	}
-	out := make(map[string]string, len(values))
-	for _, v := range values {
-		key := d.key(v.Key)
-		if _, twice := out[key]; twice {
-			d.fail(v.Key, "key %q is there twice", Cut(key))
-		}
-		out[key] = d.text(v.Value, key)
+// pairs are the keys and values of a mapping of text to text.
+func (d *values) pairs(n ast.Node, what string) map[string]string {
+	f := d.fields(n, what)
+	out := make(map[string]string, len(f))
+	for _, key := range slices.Sorted(maps.Keys(f)) {
+		out[key] = d.text(f[key], key)
 	}
 	return out
 }
 
-func (d *policyDoc) key(n ast.MapKeyNode) string {
+func (d *values) key(n ast.MapKeyNode) string {
 	if s, ok := n.(*ast.StringNode); ok {
 		return s.Value
 	}
@@ -181,7 +170,7 @@ func (d *policyDoc) key(n ast.MapKeyNode) string {
 }
 
 // text is a scalar as it is written; what names it in errors.
-func (d *policyDoc) text(n ast.Node, what string) string {
+func (d *values) text(n ast.Node, what string) string {
 	var s string
 	switch v := n.(type) {
 	case *ast.StringNode:
@@ -204,7 +193,7 @@ func (d *policyDoc) text(n ast.Node, what string) string {
 }
 
 // items are the entries of a list.
-func (d *policyDoc) items(n ast.Node, what string) []ast.Node {
+func (d *values) items(n ast.Node, what string) []ast.Node {
 	s, ok := n.(*ast.SequenceNode)
 	switch {
 	case !ok:
@@ -218,16 +207,12 @@ func (d *policyDoc) items(n ast.Node, what string) []ast.Node {
 }
 
 // word is a scalar that is one of several words.
-func (d *policyDoc) word(n ast.Node, what string, words ...string) string {
+func (d *values) word(n ast.Node, what string, words ...string) string {
 	s := d.text(n, what)
 	if d.err != nil || slices.Contains(words, s) {
 		return s
 	}
-	if near := nearestWord(s, words); near != "" {
-		d.fail(n, "%s %q is not one of %s; did you mean %q?", what, Cut(s), strings.Join(words, ", "), near)
-	} else {
-		d.fail(n, "%s %q is not one of %s", what, Cut(s), strings.Join(words, ", "))
-	}
+	d.fail(n, "%s %q is not one of %s%s", what, Cut(s), list(words), meant(s, words))
 	return ""
 }
 
@@ -240,6 +225,15 @@ func Cut(s string) string {
 		return string(r[:most]) + "…"
 	}
 	return s
+}
+
+// meant asks whether a word was meant that is like s; empty if there is none.
+func meant(s string, words []string) string {
+	near := nearestWord(s, words)
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", near)
 }
 
 // nearestWord is the one with the fewest edits to s, if few are enough; else empty.

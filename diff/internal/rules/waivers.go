@@ -27,7 +27,7 @@ func (j *judge) waive() []comparison.WaiverUse {
 		covered, applied, exceeded, open := 0, int64(0), false, false
 		for k := range j.c.Gates {
 			g := &j.c.Gates[k]
-			if !slices.Contains(w.Rules, g.Rule) || !w.Match.Empty() && !names.Covers(g, j.rulings[k].also...) {
+			if !slices.Contains(w.Rules, g.Rule) || !w.Match.Empty() && !names.Covers(g.Labels, j.rulings[k].also...) {
 				continue
 			}
 			covered++
