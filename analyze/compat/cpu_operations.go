@@ -48,45 +48,38 @@ const schedulingShare = 0.10
 func cpuOperations(in *kit.Input, out *kit.Output) {
 	const name, summary = "cpu_operations_timing.csv", "cpu_timing_summary.json"
 	d := evidence.Of[*session.Data](in.Evidence)
-	t := out.Table("cpu_operations")
-	total := map[string]float64{}
-	switch {
-	case len(d.Operations) > 0:
-		byName := func(a, b session.Operation) int {
-			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Phase, b.Phase))
-		}
-		for _, o := range slices.SortedFunc(maps.Keys(d.Operations), byName) {
-			s := d.Operations[o]
-			fromSession(out, s.N(), name, "operation", "duration_ms", "context")
-			phase := report.Null
-			if o.Phase != "" {
-				phase = report.S(o.Phase)
-				distribution(out, "cpu.op_time", kit.Labels("operation", o.Name, "phase", o.Phase), s)
-			} else {
-				total[o.Name] = s.Sum()
-				distribution(out, "cpu.op_time", kit.Labels("operation", o.Name), s)
-				out.Float("cpu.op_total", kit.Labels("operation", o.Name), s.Sum())
-			}
-			t.Partial(append(sampleFields(s),
-				kit.Text("what", o.Name), kit.Put("step_phase", phase), kit.Int("calls", s.N()),
-				kit.Float("total", s.Sum()))...)
-		}
-		fromSession(out, d.Rows[name], name, "operation", "duration_ms")
-	case len(d.Summaries.Operations) > 0:
-		out.Status(report.Partial, "the session has only "+summary+": counts and means")
-		out.Note("A summary states means: the value of `cpu.op_time` is the mean here.")
-		for _, o := range slices.Sorted(maps.Keys(d.Summaries.Operations)) {
-			s := d.Summaries.Operations[o]
-			fromSession(out, s.N, summary, "count", "mean_ms")
-			total[o] = s.Sum
-			out.Metric("cpu.op_time", kit.Labels("operation", o), s.Mean())
-			out.Float("cpu.op_total", kit.Labels("operation", o), s.Sum)
-			t.Partial(kit.Text("what", o), kit.Int("calls", s.N), kit.Float("total", s.Sum),
-				kit.Maybe("mean", s.Mean()))
-		}
-	default:
+	if len(d.Operations) == 0 {
 		sessionLacks(out, d, name, summary)
 		return
+	}
+	source := []string{name, "operation", "duration_ms", "context"}
+	if d.Rows[name] == 0 {
+		source = []string{summary, "count", "mean_ms"}
+		statedOnly(out, summary, "counts and means", "cpu.op_time")
+	}
+	t := out.Table("cpu_operations")
+	total := map[string]float64{}
+	byName := func(a, b session.Operation) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Phase, b.Phase))
+	}
+	for _, o := range slices.SortedFunc(maps.Keys(d.Operations), byName) {
+		s, l := d.Operations[o], kit.Labels("operation", o.Name)
+		fromSession(out, s.N(), source...)
+		if o.Phase != "" {
+			l["phase"] = o.Phase
+		} else {
+			total[o.Name] = s.Sum()
+		}
+		distribution(out, "cpu.op_time", l, s)
+		if o.Phase == "" {
+			out.Float("cpu.op_total", l, s.Sum())
+		}
+		t.Partial(append(sampleFields(t, s),
+			kit.Text("what", o.Name), kit.Put("step_phase", kit.OptionalCell(o.Phase)), kit.Int("calls", s.N()),
+			kit.Float("total", s.Sum()))...)
+	}
+	if d.Rows[name] > 0 {
+		fromSession(out, d.Rows[name], name, "operation", "duration_ms")
 	}
 	t.Add()
 	filesTogether(out, d, name)

@@ -40,50 +40,37 @@ var EncoderDecoder = kit.Section{
 func encoderDecoder(in *kit.Input, out *kit.Output) {
 	const name, summary = "encoder_decoder_timing.csv", "encoder_decoder_summary.json"
 	d := evidence.Of[*session.Data](in.Evidence)
-	sums := map[string]float64{}
-	for c, s := range d.Components {
-		sums[c] = s.Sum()
-	}
-	stated := len(sums) == 0
-	if stated {
-		for c, s := range d.Summaries.Components {
-			sums[c] = s.Sum
-		}
-	}
 	if d.ModelType != "" && d.ModelType != "unknown" {
 		out.Note("The session takes the model for " + map[string]string{"encoder_decoder": "an encoder and a decoder",
 			"decoder_only": "a decoder alone"}[d.ModelType] + ".")
 	}
-	if len(sums) == 0 {
+	if len(d.Components) == 0 {
 		sessionLacks(out, d, name, summary)
 		return
 	}
-	if stated {
-		out.Status(report.Partial, "the session has only "+summary+": counts and means")
-		out.Note("A summary states means: the value of `encdec.time` is the mean here.")
+	source, both := []string{name, "component", "duration_ms"}, 0.0
+	if d.Rows[name] == 0 {
+		source = []string{summary, "count", "total_ms"}
+		statedOnly(out, summary, "counts and means", "encdec.time")
+	}
+	for _, c := range []string{"encoder", "decoder"} {
+		if s := d.Components[c]; s != nil {
+			both += s.Sum()
+		}
 	}
 	t := out.Table("encoder_decoder")
 	for _, c := range []string{"encoder", "decoder", "cross_attention", "other"} {
-		sum, ok := sums[c]
-		if !ok {
+		s := d.Components[c]
+		if s == nil {
 			continue
 		}
-		share := stat.Ratio(sum, sums["encoder"]+sums["decoder"])
-		l := kit.Labels("component", c)
-		row := []kit.Field{kit.Text("part", c), kit.Float("total", sum), kit.Maybe("share", share)}
-		if s := d.Components[c]; s != nil {
-			fromSession(out, s.N(), name, "component", "duration_ms")
-			distribution(out, "encdec.time", l, s)
-			row = append(append(row, kit.Int("passes", s.N())), sampleFields(s)...)
-		} else {
-			s := d.Summaries.Components[c]
-			fromSession(out, s.N, summary, "count", "total_ms")
-			out.Metric("encdec.time", l, s.Mean())
-			row = append(row, kit.Int("passes", s.N), kit.Maybe("mean", s.Mean()))
-		}
-		out.Float("encdec.total_time", l, sum)
+		share, l := stat.Ratio(s.Sum(), both), kit.Labels("component", c)
+		fromSession(out, s.N(), source...)
+		distribution(out, "encdec.time", l, s)
+		out.Float("encdec.total_time", l, s.Sum())
 		out.Metric("encdec.share", l, share)
-		t.Partial(row...)
+		t.Partial(append(sampleFields(t, s), kit.Text("part", c), kit.Float("total", s.Sum()), kit.Maybe("share", share),
+			kit.Int("passes", s.N()))...)
 	}
 	t.Add()
 	filesTogether(out, d, name)

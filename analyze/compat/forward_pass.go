@@ -56,26 +56,30 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 	const name, summary = "forward_pass_timing.csv", "forward_pass_summary.json"
 	d := evidence.Of[*session.Data](in.Evidence)
 	all := &d.AllForward
-	switch {
-	case all.Time.N() > 0:
-	case len(d.Summaries.Forward) > 0:
-		forwardStated(d, out, summary)
-		return
-	default:
+	if all.Time.N() == 0 {
 		sessionLacks(out, d, name, summary)
 		return
 	}
+	stated, source := all.Time.Stated(), []string{name, "phase", "num_tokens", "forward_time_ms"}
+	if stated {
+		source = []string{summary, "count", "mean_ms"}
+		statedOnly(out, summary, "counts and means, no distributions and no tokens", "forward.time")
+	}
 	t := out.Table("forward_passes")
-	emit := func(labels report.Labels, f *session.Forward) *float64 {
+	emit := func(labels report.Labels, f *session.Forward) (row []kit.Field) {
 		n := f.Time.N()
-		fromSession(out, n, name, "phase", "num_tokens", "forward_time_ms")
+		fromSession(out, n, source...)
 		distribution(out, "forward.time", labels, &f.Time)
 		out.Float("forward.total_time", labels, f.Time.Sum())
 		out.Int("forward.count", labels, n)
-		out.Int("forward.tokens", labels, f.Tokens)
-		rate := stat.Ratio(float64(f.Tokens)*1e9, f.Time.Sum())
-		out.Metric("forward.token_rate", labels, rate)
-		return rate
+		row = append(sampleFields(t, &f.Time), kit.Int("passes", n), kit.Float("total", f.Time.Sum()))
+		if !stated {
+			rate := stat.Ratio(float64(f.Tokens)*1e9, f.Time.Sum())
+			out.Int("forward.tokens", labels, f.Tokens)
+			out.Metric("forward.token_rate", labels, rate)
+			row = append(row, kit.Int("tokens", f.Tokens), kit.Maybe("throughput", rate))
+		}
+		return row
 	}
 	emit(nil, all)
 	for _, p := range sessionPhases {
@@ -83,12 +87,10 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 		if f == nil {
 			continue
 		}
-		rate := emit(kit.Labels("phase", p), f)
+		row := emit(kit.Labels("phase", p), f)
 		share := stat.Ratio(f.Time.Sum(), all.Time.Sum())
 		out.Metric("forward.time_share", kit.Labels("phase", p), share)
-		t.Row(append(sampleFields(&f.Time),
-			kit.Text("pass_phase", p), kit.Int("passes", f.Time.N()), kit.Int("tokens", f.Tokens),
-			kit.Float("total", f.Time.Sum()), kit.Maybe("share", share), kit.Maybe("throughput", rate))...)
+		t.Partial(append(row, kit.Text("pass_phase", p), kit.Maybe("share", share))...)
 		if p == "prefill" && share != nil && *share > forwardPrefill {
 			out.Find("prefill_heavy",
 				[]report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
@@ -99,6 +101,7 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 	t.Add()
 	filesTogether(out, d, name)
 	switch {
+	case stated:
 	case d.CUDAEvents != nil && *d.CUDAEvents:
 		out.Note("metadata.json says that times were taken with CUDA events: GPU time of a step, with its gaps.")
 	default:
@@ -106,31 +109,4 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 	}
 	linesChart(out, "forward_throughput", "Tokens per second of forward time, over time", report.PerSecond,
 		overTime("tokens per second", &d.Throughput))
-}
-
-// forwardStated shows the counts and means of the summary if the table is missing.
-func forwardStated(d *session.Data, out *kit.Output, summary string) {
-	out.Status(report.Partial, "the session has only "+summary+": counts and means, no distributions and no tokens")
-	t := out.Table("forward_passes")
-	total := 0.0
-	for _, s := range d.Summaries.Forward {
-		total += s.Sum
-	}
-	for _, p := range sessionPhases {
-		s := d.Summaries.Forward[p]
-		if s == nil {
-			continue
-		}
-		l := kit.Labels("phase", p)
-		fromSession(out, s.N, summary, "count", "mean_ms")
-		out.Metric("forward.time", l, s.Mean())
-		out.Int("forward.count", l, s.N)
-		out.Float("forward.total_time", l, s.Sum)
-		share := stat.Ratio(s.Sum, total)
-		out.Metric("forward.time_share", l, share)
-		t.Partial(kit.Text("pass_phase", p), kit.Int("passes", s.N), kit.Float("total", s.Sum),
-			kit.Maybe("share", share), kit.Maybe("mean", s.Mean()))
-	}
-	t.Add()
-	out.Note("A summary states means: the value of `forward.time` is the mean here.")
 }

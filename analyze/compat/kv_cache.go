@@ -79,17 +79,17 @@ func kvCache(in *kit.Input, out *kit.Output) {
 		distribution(out, "kv.block_lifetime", nil, &c.Lifetime)
 		distribution(out, "kv.block_idle", nil, &c.Idle)
 		t := out.Table("kv_evictions")
-		t.Partial(append(sampleFields(&c.Lifetime), kit.Text("what", "from allocation to eviction"),
+		t.Partial(append(sampleFields(t, &c.Lifetime), kit.Text("what", "from allocation to eviction"),
 			kit.Int("blocks", c.Evictions))...)
-		t.Partial(append(sampleFields(&c.Idle), kit.Text("what", "from last use to eviction"),
+		t.Partial(append(sampleFields(t, &c.Idle), kit.Text("what", "from last use to eviction"),
 			kit.Int("blocks", c.Evictions))...)
 		t.Add()
 	case s.Cached:
 		fromSession(out, 1, summary, "Total evictions", "Avg block lifetime", "Avg idle before eviction")
 		out.Int("kv.evictions", nil, s.Evictions)
-		if s.Lifetime.N > 0 {
-			out.Metric("kv.block_lifetime", nil, s.Lifetime.Mean())
-			out.Metric("kv.block_idle", nil, s.Age.Mean())
+		if c.Lifetime.Stated() {
+			distribution(out, "kv.block_lifetime", nil, &c.Lifetime)
+			distribution(out, "kv.block_idle", nil, &c.Idle)
 			out.Note("kv_cache_summary.txt states means: the values of `kv.block_lifetime` and `kv.block_idle` are means here.")
 		}
 	}

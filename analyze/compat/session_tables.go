@@ -10,9 +10,9 @@ import (
 
 // Helpers that the sections on profiler sessions share.
 
-// fromSession sets the source of a metric to one of a session's files and its columns.
-func fromSession(o *kit.Output, rows int64, name string, columns ...string) {
-	o.FromEvidence(session.Kind, int(rows), append([]string{name}, columns...)...)
+// fromSession sets the source of a metric: one of the session's files, and its columns.
+func fromSession(o *kit.Output, rows int64, source ...string) {
+	o.FromEvidence(session.Kind, int(rows), source...)
 }
 
 // sessionLacks says why the files give nothing to show.
@@ -27,10 +27,15 @@ func sessionLacks(o *kit.Output, d *session.Data, names ...string) {
 	o.Status(report.Unavailable, "the session has no file for this")
 }
 
-// Distribution emits a metric whose value is the median, with the summary of the sample.
+// distribution emits a metric whose value is the median, with the summary of the sample; of a sample that is only
+// stated, the mean.
 func distribution(o *kit.Output, id string, labels report.Labels, s *session.Sample) {
 	d := s.Summary()
-	if d == nil {
+	switch {
+	case s.Stated():
+		o.Metric(id, labels, s.Mean())
+		return
+	case d == nil:
 		return
 	}
 	m := o.Float(id, labels, d.P50)
@@ -67,16 +72,18 @@ func linesChart(o *kit.Output, id, title, unit string, list ...report.Series) {
 	}
 }
 
-// sampleFields are mean, p50, p90, p99 and max; empty if there is no sample, and then the row is partial.
-func sampleFields(s *session.Sample) []kit.Field {
-	d := s.Summary()
-	if d == nil {
-		return nil
+// sampleFields are mean, p50, p90, p99 and max; of a sample that is only stated, the mean.
+func sampleFields(t *kit.Table, s *session.Sample) []kit.Field {
+	if s.Stated() {
+		return []kit.Field{kit.Maybe("mean", s.Mean())}
 	}
-	return []kit.Field{
-		kit.Float("mean", d.Mean), kit.Float("p50", d.P50), kit.Float("p90", d.P90), kit.Float("p99", d.P99),
-		kit.Float("max", d.Max),
-	}
+	return t.Stats(s.Summary())
+}
+
+// statedOnly says that the section has only a summary, whose means stand in place of medians.
+func statedOnly(o *kit.Output, summary, lacks, id string) {
+	o.Status(report.Partial, "the session has only "+summary+": "+lacks)
+	o.Note("A summary states means: the value of `" + id + "` is the mean here.")
 }
 
 // sampleCols are the columns of sampleFields for times.

@@ -43,11 +43,12 @@ type MoE struct {
 	Pairs     []Pair // by layer, then experts
 
 	byIndex map[int]*Layer
-	hits    int64 // entries of all Hits
-	lost    int64 // rows beyond a bound
-	open    struct {
-		layer, token, top float64
-		any               bool
+	hits    int64    // entries of all Hits
+	lost    int64    // rows beyond a bound
+	open    struct { // the token whose rows are read
+		layer *Layer
+		token int64
+		top   float64
 	}
 }
 
@@ -78,31 +79,30 @@ func (m *MoE) layer(index int) *Layer {
 	return l
 }
 
-// layerOf reads the layer of a row: a small whole number, or -1 if profilemate did not find it. The bool is false if
-// the cell is not a number; the layer is nil if it is beyond the bounds.
-func (m *MoE) layerOf(r *row) (*Layer, bool) {
-	v, ok := r.num(0)
-	if !ok || v != float64(int64(v)) || v < -1 || v > 1e9 {
-		return nil, false
+// layerOf reads the layer of a row: a small whole number, or -1 if profilemate did not find it; nil if it is beyond the
+// bounds.
+func (m *MoE) layerOf(r *row) *Layer {
+	v := r.layer()
+	if v > 1e9 {
+		r.failed = true
 	}
-	return m.layer(int(v)), true
+	if r.failed {
+		return nil
+	}
+	return m.layer(int(v))
 }
 
-func (d *Data) takeActivations(r *row) bool {
+func takeActivations(d *Data, r *row) {
 	m := &d.MoE
-	l, ok1 := m.layerOf(r)
-	expert, ok2 := r.count(1)
-	n, ok3 := r.count(2)
-	if !ok1 || !ok2 || !ok3 {
-		return false
-	}
+	expert, n := r.count(1), r.count(2)
+	l := m.layerOf(r)
 	if l == nil {
-		return true
+		return
 	}
 	if grow := expert + 1 - int64(len(l.Hits)); grow > 0 {
 		if expert >= maxExperts || m.hits+grow > maxHits {
 			m.lost++
-			return true
+			return
 		}
 		l.Hits = append(l.Hits, make([]int64, grow)...)
 		m.hits += grow
@@ -112,76 +112,56 @@ func (d *Data) takeActivations(r *row) bool {
 	}
 	l.Hits[expert] += n
 	l.Counted += n
-	return true
 }
 
-func (d *Data) takePair(r *row) bool {
+func takePair(d *Data, r *row) {
 	m := &d.MoE
-	layer, ok0 := r.num(0)
-	a, ok1 := r.count(1)
-	b, ok2 := r.count(2)
-	n, ok3 := r.count(3)
-	if !ok0 || !ok1 || !ok2 || !ok3 || layer != float64(int64(layer)) {
-		return false
-	}
-	if layer < -1 || layer > maxLayer || max(a, b) >= maxExperts || len(m.Pairs) >= maxPairs {
+	layer, a, b, n := r.layer(), r.count(1), r.count(2), r.count(3)
+	switch {
+	case r.failed:
+	case layer > maxLayer || max(a, b) >= maxExperts || len(m.Pairs) >= maxPairs:
 		m.lost++
-		return true
+	default:
+		m.Pairs = append(m.Pairs, Pair{int32(layer), int32(min(a, b)), int32(max(a, b)), n})
 	}
-	m.Pairs = append(m.Pairs, Pair{int32(layer), int32(min(a, b)), int32(max(a, b)), n})
-	return true
 }
 
-func (d *Data) takeWeight(r *row) bool {
+func takeWeight(d *Data, r *row) {
 	m := &d.MoE
-	l, ok1 := m.layerOf(r)
-	token, ok2 := r.count(1)
-	w, ok3 := r.amount(3)
-	if _, ok := r.count(2); !ok || !ok1 || !ok2 || !ok3 || w > 1.001 {
-		return false
-	}
+	token, _, w := r.count(1), r.count(2), r.amount(3, 1.001)
+	l := m.layerOf(r)
 	if l == nil {
-		return true
+		return
 	}
 	m.Weight.add(w)
 	l.Weight.add(w)
 	o := &m.open
-	if o.any && (o.layer != float64(l.Index) || o.token != float64(token)) {
+	if o.layer != l || o.token != token {
 		m.closeToken()
 	}
-	if !o.any || w > o.top {
-		o.top = w
-	}
-	o.any, o.layer, o.token = true, float64(l.Index), float64(token)
-	return true
+	o.layer, o.token, o.top = l, token, max(o.top, w)
 }
 
 // closeToken records the largest weight of the token whose rows have ended.
 func (m *MoE) closeToken() {
-	if o := &m.open; o.any {
+	if o := &m.open; o.layer != nil {
 		m.TopWeight.add(o.top)
-		m.byIndex[int(o.layer)].TopWeight.add(o.top)
-		o.any = false
+		o.layer.TopWeight.add(o.top)
+		o.layer, o.top = nil, 0
 	}
 }
 
-func (d *Data) takeImbalance(r *row) bool {
+func takeImbalance(d *Data, r *row) {
 	m := &d.MoE
-	l, ok0 := m.layerOf(r)
-	at, ok1 := r.seconds(1)
-	spread, ok2 := r.amount(2)
-	ratio, ok3 := r.amount(3)
-	if !ok0 || !ok1 || !ok2 || !ok3 || ratio > maxRatio {
-		return false
-	}
+	at, spread, ratio := r.seconds(1), r.amount(2, maxRatio), r.amount(3, maxRatio)
+	l := m.layerOf(r)
 	if l == nil {
-		return true
+		return
 	}
 	l.Spread.add(spread)
 	l.Imbalance.add(ratio)
 	m.Imbalance.add(ratio)
 	m.OverTime.add(at, ratio, 1)
-	return true
 }
 
 // finish sorts the tables, and adds up pairs that several files list.

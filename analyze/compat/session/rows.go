@@ -22,6 +22,7 @@ const maxLine = 64 << 10
 type row struct {
 	fields [][]byte
 	at     []int // by column of the form: index into fields, -1 if the file lacks the column
+	failed bool  // a column that was asked for does not hold what it should: the row is not understood
 }
 
 // text is the field of a column; nil if the file lacks it.
@@ -64,19 +65,34 @@ func plain(s []byte) (float64, bool) {
 	return float64(n) / scale, len(s) > 1 || !point
 }
 
-// amount is a number that cannot be negative.
-func (r *row) amount(column int) (float64, bool) {
+// amount is a number from 0 to most.
+func (r *row) amount(column int, most float64) float64 {
 	v, ok := r.num(column)
-	return v, ok && v >= 0
+	r.failed = r.failed || !ok || v < 0 || v > most
+	return v
 }
 
 // maxCount bounds a count, so that sums of them stay exact.
 const maxCount = 1 << 40
 
 // count is a whole number that cannot be negative.
-func (r *row) count(column int) (int64, bool) {
-	v, ok := r.amount(column)
-	return int64(v), ok && v == math.Trunc(v) && v <= maxCount
+func (r *row) count(column int) int64 {
+	n, ok := r.knownCount(column)
+	r.failed = r.failed || !ok
+	return n
+}
+
+// knownCount is a count that may be missing.
+func (r *row) knownCount(column int) (int64, bool) {
+	v, ok := r.num(column)
+	return int64(v), ok && v >= 0 && v == math.Trunc(v) && v <= maxCount
+}
+
+// layer is the number of a layer, in the first column: -1 stands for one that profilemate did not find.
+func (r *row) layer() float64 {
+	v, ok := r.num(0)
+	r.failed = r.failed || !ok || v != math.Trunc(v) || v < -1
+	return v
 }
 
 // Bounds of a point in time (a century, in seconds) and of a duration (a century, in nanoseconds).
@@ -86,17 +102,20 @@ const (
 )
 
 // seconds is a point in time.
-func (r *row) seconds(column int) (float64, bool) {
-	v, ok := r.amount(column)
-	return v, ok && v <= maxSeconds
+func (r *row) seconds(column int) float64 { return r.amount(column, maxSeconds) }
+
+// optionalSeconds is nil if the field is empty.
+func (r *row) optionalSeconds(column int) *float64 {
+	if len(r.text(column)) == 0 {
+		return nil
+	}
+	return new(r.seconds(column))
 }
 
 // duration is a column in units of scale ns, as whole nanoseconds. The files have three decimals of a millisecond or of
 // a second, so that nothing is rounded.
-func (r *row) duration(column int, scale float64) (float64, bool) {
-	v, ok := r.amount(column)
-	v = math.Round(v * scale)
-	return v, ok && v <= maxNs
+func (r *row) duration(column int, scale float64) float64 {
+	return math.Round(r.amount(column, maxNs/scale) * scale)
 }
 
 // roundNs is a difference of two points in time, which have three decimals of a second, in nanoseconds.
@@ -145,7 +164,7 @@ type ending struct {
 
 // eachRow reads the rows under the header and counts the verdicts of take. A field with a line break is not understood:
 // no file of a session has one.
-func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) bool) (ending, error) {
+func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row)) (ending, error) {
 	src, err := in.Open()
 	if err != nil {
 		return ending{}, err
@@ -185,10 +204,14 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) boo
 			continue
 		}
 		r.fields = split(r.fields[:0], line)
-		if short = len(r.fields) < width; len(r.fields) == width && take(&r) {
-			in.Tally.Understood++
-		} else {
+		short, r.failed = len(r.fields) < width, len(r.fields) != width
+		if !r.failed {
+			take(&r)
+		}
+		if r.failed {
 			in.Tally.Unknown++
+		} else {
+			in.Tally.Understood++
 		}
 	}
 	end.cut = short || l.cut && in.Tally.Records > 0
@@ -234,35 +257,35 @@ type form struct {
 	name string // the file that profilemate writes
 	// columns by name, in the order in which take asks for them: "a|b" is called one or the other, "a?" may be missing.
 	columns []string
-	take    func(d *Data, r *row) bool
+	take    func(d *Data, r *row)
 }
 
 // forms of a session's CSV files. No two have all required columns in common.
 var forms = []*form{
 	{"forward_pass_timing.csv", []string{"timestamp_sec", "phase", "num_tokens", "forward_time_ms|duration_ms",
-		"batch_size?"}, (*Data).takeForward},
+		"batch_size?"}, takeForward},
 	{"cpu_operations_timing.csv", []string{"timestamp_sec", "operation", "duration_ms", "context?"},
-		(*Data).takeOperation},
-	{"encoder_decoder_timing.csv", []string{"timestamp_sec", "component", "duration_ms"}, (*Data).takeComponent},
+		takeOperation},
+	{"encoder_decoder_timing.csv", []string{"timestamp_sec", "component", "duration_ms"}, takeComponent},
 	{"batch_utilization.csv", []string{"timestamp_sec", "num_seqs", "max_num_seqs", "num_tokens", "max_tokens",
-		"phase?", "running_queue_len?", "waiting_queue_len?"}, (*Data).takeBatch},
+		"phase?", "running_queue_len?", "waiting_queue_len?"}, takeBatch},
 	{"preemption_events.csv", []string{"timestamp_sec", "request_id", "event", "reason?", "running_time_sec?"},
-		(*Data).takeEvent},
+		takeEvent},
 	{"request_lifecycle.csv", []string{"request_id", "started_sec", "preempted_sec", "resumed_sec", "finished_sec",
-		"total_time_sec?", "preemption_delay_sec?"}, (*Data).takeRequest},
-	{"kv_cache_usage.csv", []string{"timestamp_sec", "usage_pct", "num_blocks?", "total_blocks?"}, (*Data).takeUsage},
-	{"kv_cache_evictions.csv", []string{"timestamp_sec", "lifetime_sec", "idle_sec"}, (*Data).takeEviction},
+		"total_time_sec?", "preemption_delay_sec?"}, takeRequest},
+	{"kv_cache_usage.csv", []string{"timestamp_sec", "usage_pct", "num_blocks?", "total_blocks?"}, takeUsage},
+	{"kv_cache_evictions.csv", []string{"timestamp_sec", "lifetime_sec", "idle_sec"}, takeEviction},
 	{"cuda_graph_captures.csv", []string{"runtime_mode", "num_tokens", "capture_time_sec|capture_time", "num_reqs?",
-		"uniform?", "has_lora?"}, (*Data).takeCapture},
+		"uniform?", "has_lora?"}, takeCapture},
 	{"cuda_graph_usage.csv", []string{"runtime_mode", "num_tokens", "replay_count", "num_reqs?", "uniform?",
-		"has_lora?"}, (*Data).takeReplays},
-	{"cuda_graph_timeline.csv", []string{"timestamp_sec", "descriptor", "duration_ms"}, (*Data).takeReplay},
-	{"moe_expert_activations.csv", []string{"layer_idx", "expert_id", "activation_count"}, (*Data).takeActivations},
+		"has_lora?"}, takeReplays},
+	{"cuda_graph_timeline.csv", []string{"timestamp_sec", "descriptor", "duration_ms"}, takeReplay},
+	{"moe_expert_activations.csv", []string{"layer_idx", "expert_id", "activation_count"}, takeActivations},
 	{"moe_expert_coselection.csv", []string{"layer_idx", "expert_id_1", "expert_id_2", "coselection_count"},
-		(*Data).takePair},
-	{"moe_routing_weights_hist.csv", []string{"layer_idx", "token_idx", "expert_id", "weight"}, (*Data).takeWeight},
+		takePair},
+	{"moe_routing_weights_hist.csv", []string{"layer_idx", "token_idx", "expert_id", "weight"}, takeWeight},
 	{"moe_load_imbalance.csv", []string{"layer_idx", "timestamp_sec", "std_dev", "max_min_ratio"},
-		(*Data).takeImbalance},
+		takeImbalance},
 }
 
 // places says where in a header the columns of the form are, -1 for optional ones that are missing; nil if the header

@@ -59,6 +59,12 @@ func (s *Sample) N() int64 { return s.n }
 // Sum of all values.
 func (s *Sample) Sum() float64 { return s.sum }
 
+// Stated reports whether only the number and the sum of the values are known, as a summary states them.
+func (s *Sample) Stated() bool { return s.n > 0 && len(s.values) == 0 }
+
+// state adds values of which only the number and the sum are known.
+func (s *Sample) state(x *Stated) { s.n, s.sum = s.n+x.N, s.sum+x.Sum }
+
 // Mean of all values, nil if there is none.
 func (s *Sample) Mean() *float64 {
 	if s.n == 0 {
@@ -70,7 +76,7 @@ func (s *Sample) Mean() *float64 {
 // Thinned reports whether the percentiles use only a part of the values.
 func (s *Sample) Thinned() bool { return s.stride > 1 }
 
-// Summary describes the values, nil if there is none.
+// Summary describes the values, nil if there is none or if they are only stated.
 func (s *Sample) Summary() *report.Summary {
 	d := stat.Summarize(slices.Clone(s.values))
 	if d == nil || !s.Thinned() {

@@ -6,6 +6,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		}
 		if f := formOf(head); f != nil {
 			in.Tally.Format = f.name
-			end, err := eachRow(ctx, in, f, func(r *row) bool { return f.take(d, r) })
+			end, err := eachRow(ctx, in, f, func(r *row) { f.take(d, r) })
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", in.Name, err)
 			}
@@ -72,7 +73,33 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	d.Requests.finish()
 	d.Graphs.finish()
 	d.MoE.finish()
+	d.fillIn()
 	return d, nil
+}
+
+// fillIn takes what a summary states for tables that are missing.
+func (d *Data) fillIn() {
+	s := &d.Summaries
+	if d.AllForward.Time.N() == 0 {
+		for _, phase := range slices.Sorted(maps.Keys(s.Forward)) { // sorted, since the order changes how sums round
+			entry(&d.Forward, phase).Time.state(s.Forward[phase])
+			d.AllForward.Time.state(s.Forward[phase])
+		}
+	}
+	if len(d.Operations) == 0 {
+		for name, x := range s.Operations {
+			entry(&d.Operations, Operation{Name: name}).state(x)
+		}
+	}
+	if len(d.Components) == 0 {
+		for name, x := range s.Components {
+			entry(&d.Components, name).state(x)
+		}
+	}
+	if d.Cache.Evictions == 0 {
+		d.Cache.Lifetime.state(&s.Lifetime)
+		d.Cache.Idle.state(&s.Age)
+	}
 }
 
 func (d *Data) note(name string, end ending) {

@@ -1,0 +1,355 @@
+package session
+
+import "hash/maphash"
+
+// The tables of a session: what each is taken for. The engine's work step by step, the KV cache, CUDA graphs, requests.
+
+const (
+	nsPerMs = 1e6
+	nsPerS  = 1e9
+)
+
+// Forward are the forward passes of one phase.
+type Forward struct {
+	Time   Sample // ns
+	Tokens int64
+}
+
+// Steps are forward passes by phase, and CPU operations and parts of the model by name.
+type Steps struct {
+	Forward    map[string]*Forward
+	AllForward Forward
+	Throughput Series // tokens per second of forward time
+
+	Operations map[Operation]*Sample // ns
+	Components map[string]*Sample    // ns
+	ModelType  string                // of typeWords, empty if not stated
+	CUDAEvents *bool                 // whether forward times were taken with CUDA events, nil if not stated
+}
+
+// Operation is a CPU operation, and its phase if that is known.
+type Operation struct{ Name, Phase string }
+
+// entry is the value under a key, created if missing.
+func entry[K comparable, V any](m *map[K]*V, key K) *V {
+	v := (*m)[key]
+	if v == nil {
+		if *m == nil {
+			*m = map[K]*V{}
+		}
+		v = new(V)
+		(*m)[key] = v
+	}
+	return v
+}
+
+func takeForward(d *Data, r *row) {
+	at, tokens, ns := r.seconds(0), r.count(2), r.duration(3, nsPerMs)
+	if r.failed {
+		return
+	}
+	for _, f := range []*Forward{&d.AllForward, entry(&d.Forward, word(phaseWords, r.text(1)))} {
+		f.Time.add(ns)
+		f.Tokens += tokens
+	}
+	d.Throughput.add(at, float64(tokens), ns/nsPerS)
+}
+
+func takeOperation(d *Data, r *row) {
+	ns := r.duration(2, nsPerMs)
+	if r.failed {
+		return
+	}
+	name := word(operationWords, r.text(1))
+	entry(&d.Operations, Operation{Name: name}).add(ns)
+	if p := contextPhase(r.text(3)); p != "" {
+		entry(&d.Operations, Operation{name, p}).add(ns)
+	}
+}
+
+func takeComponent(d *Data, r *row) {
+	if ns := r.duration(2, nsPerMs); !r.failed {
+		entry(&d.Components, word(componentWords, r.text(1))).add(ns)
+	}
+}
+
+// Batches are the decisions of the scheduler.
+type Batches struct {
+	Steps        int64
+	Seqs, Tokens map[string]*Sample // utilisation by phase, "" for all: 0..1 of max_num_seqs, of max_num_batched_tokens
+	Under        int64              // steps with a token utilisation below underUtilised
+	Running      Sample             // requests
+	Waiting      Sample
+	Queued       int64 // steps at which some request waited
+	MaxSeqs      Limit
+	MaxTokens    Limit
+
+	SeqsOverTime, TokensOverTime, RunningOverTime, WaitingOverTime Series
+}
+
+// underUtilised is profilemate's bound, 0..1, below which a batch uses too little of its step.
+const underUtilised = 0.5
+
+// Limit is a setting that every row repeats.
+type Limit struct {
+	value int64
+	mixed bool
+}
+
+func (l *Limit) add(v int64) {
+	l.mixed = l.mixed || l.value > 0 && v != l.value
+	l.value = v
+}
+
+// Value is the setting, nil if it is not stated or if rows disagree.
+func (l *Limit) Value() *int64 {
+	if l.value <= 0 || l.mixed {
+		return nil
+	}
+	return &l.value
+}
+
+func takeBatch(d *Data, r *row) {
+	at, seqs, tokens := r.seconds(0), r.count(1), r.count(3)
+	if r.failed {
+		return
+	}
+	b := &d.Batches
+	b.Steps++
+	phase := word(phaseWords, r.text(5))
+	use := func(by *map[string]*Sample, over *Series, limit *Limit, column int, n int64) (float64, bool) {
+		most, ok := r.knownCount(column)
+		if !ok || most == 0 { // the scheduler's limit was not found: unknown, not 0
+			return 0, false
+		}
+		limit.add(most)
+		u := float64(n) / float64(most)
+		entry(by, "").add(u)
+		entry(by, phase).add(u)
+		over.add(at, u, 1)
+		return u, true
+	}
+	use(&b.Seqs, &b.SeqsOverTime, &b.MaxSeqs, 2, seqs)
+	if u, ok := use(&b.Tokens, &b.TokensOverTime, &b.MaxTokens, 4, tokens); ok && u < underUtilised {
+		b.Under++
+	}
+	if n, ok := r.knownCount(6); ok {
+		b.Running.add(float64(n))
+		b.RunningOverTime.add(at, float64(n), 1)
+	}
+	if n, ok := r.knownCount(7); ok {
+		b.Waiting.add(float64(n))
+		b.WaitingOverTime.add(at, float64(n), 1)
+		if n > 0 {
+			b.Queued++
+		}
+	}
+}
+
+// Cache is the KV cache over time.
+type Cache struct {
+	Usage     Sample // 0..1
+	OverTime  Series
+	Blocks    Limit // in the pool
+	Used      int64 // most blocks in use at once
+	Evictions int64
+	Lifetime  Sample // ns from allocation to eviction
+	Idle      Sample // ns from last use to eviction
+}
+
+func takeUsage(d *Data, r *row) {
+	at, percent := r.seconds(0), r.amount(1, 100.5)
+	if r.failed {
+		return
+	}
+	c := &d.Cache
+	c.Usage.add(percent / 100)
+	c.OverTime.add(at, percent/100, 1)
+	if total, ok := r.knownCount(3); ok && total > 0 {
+		c.Blocks.add(total)
+		if used, ok := r.knownCount(2); ok && used <= total {
+			c.Used = max(c.Used, used)
+		}
+	}
+}
+
+func takeEviction(d *Data, r *row) {
+	lifetime, idle := r.duration(1, nsPerS), r.duration(2, nsPerS)
+	if r.failed {
+		return
+	}
+	d.Cache.Evictions++
+	d.Cache.Lifetime.add(lifetime)
+	d.Cache.Idle.add(idle)
+}
+
+// Graph is a captured CUDA graph, or one piece of it.
+type Graph struct {
+	Captured   bool
+	CapturedAt float64 // seconds after the session's start
+	Replays    int64
+	Time       Stated // ns of its replays, with the wait for the GPU
+}
+
+// Graphs are the CUDA graphs of a session, by the batch that they were captured for.
+type Graphs struct {
+	ByBatch map[Batch]*Graph
+	ByMode  map[string]*Sample // ns of replays
+	lost    int64              // rows beyond maxGraphs
+	counted bool               // replays come from cuda_graph_usage.csv
+}
+
+// maxGraphs bounds the distinct batches; vLLM captures about seventy sizes.
+const maxGraphs = 4096
+
+// graph finds the graph of a batch, nil beyond maxGraphs.
+func (g *Graphs) graph(b Batch) *Graph {
+	if g.ByBatch[b] == nil && len(g.ByBatch) >= maxGraphs {
+		g.lost++
+		return nil
+	}
+	return entry(&g.ByBatch, b)
+}
+
+// batch reads the columns that captures and usage share, from the third on the optional ones.
+func (r *row) batch() Batch {
+	b := Batch{Mode: enumWord(modeWords, r.text(0)), Tokens: whole(string(r.text(1))), Reqs: whole(string(r.text(3)))}
+	b.Uniform, b.LoRA = string(r.text(4)) == "True", string(r.text(5)) == "True"
+	return b
+}
+
+func takeCapture(d *Data, r *row) {
+	at := r.seconds(2)
+	if r.failed {
+		return
+	}
+	if g := d.Graphs.graph(r.batch()); g != nil {
+		g.Captured, g.CapturedAt = true, at
+	}
+}
+
+func takeReplays(d *Data, r *row) {
+	n := r.count(2)
+	if r.failed {
+		return
+	}
+	d.Graphs.counted = true
+	if g := d.Graphs.graph(r.batch()); g != nil {
+		g.Replays += n
+	}
+}
+
+func takeReplay(d *Data, r *row) {
+	ns := r.duration(2, nsPerMs)
+	b, ok := descriptor(r.text(1))
+	if r.failed = r.failed || !ok; r.failed {
+		return
+	}
+	entry(&d.Graphs.ByMode, b.Mode).add(ns)
+	if g := d.Graphs.graph(b); g != nil {
+		g.Time.N++
+		g.Time.Sum += ns
+	}
+}
+
+// finish counts the replays of the timeline if no table does.
+func (g *Graphs) finish() {
+	if g.counted {
+		return
+	}
+	for _, e := range g.ByBatch {
+		e.Replays = e.Time.N
+	}
+}
+
+// Requests holds preemptions and the lifetimes of requests.
+type Requests struct {
+	Preempted int64
+	Reasons   map[string]*int64
+	RunTime   Sample // ns from a request's start to its preemption
+	Delay     Sample // ns from a preemption to the resumption, of events
+	Started   int64  // requests seen from their start, of events and of request_lifecycle.csv, whichever has more
+	TotalTime Sample // ns of request_lifecycle.csv
+
+	listedStart   int64  // of them, those with a start
+	listedPreempt int64  // of them, those that were preempted
+	listedDelay   Sample // ns; one per request, of its last preemption
+	eventStart    int64
+	waiting       map[uint64]float64 // seconds at which a request was preempted, by the hash of its id
+	lost          int64              // preemptions beyond maxWaiting
+}
+
+// maxWaiting bounds the requests that wait for their resumption at once.
+const maxWaiting = 1 << 18
+
+// idHash changes with every run of the program: hashes are only compared, never stored.
+var idHash = maphash.MakeSeed()
+
+func takeEvent(d *Data, r *row) {
+	at := r.seconds(0)
+	if r.failed {
+		return
+	}
+	q, id := &d.Requests, maphash.Bytes(idHash, r.text(1))
+	switch string(r.text(2)) {
+	case "preempted":
+		q.Preempted++
+		if reason := r.text(3); len(reason) > 0 {
+			*entry(&q.Reasons, enumWord(reasonWords, reason))++
+		}
+		if ns := r.duration(4, nsPerS); !r.failed && ns > 0 {
+			q.RunTime.add(ns)
+		}
+		r.failed = false // the time is optional
+		if len(q.waiting) >= maxWaiting {
+			q.lost++
+			return
+		}
+		if q.waiting == nil {
+			q.waiting = map[uint64]float64{}
+		}
+		q.waiting[id] = at
+	case "resumed":
+		if from, ok := q.waiting[id]; ok && at >= from {
+			q.Delay.add(roundNs(at - from))
+		}
+		delete(q.waiting, id)
+	case "started":
+		q.eventStart++
+	case "finished", "evicted":
+		delete(q.waiting, id)
+	default:
+		r.failed = true
+	}
+}
+
+func takeRequest(d *Data, r *row) {
+	q := &d.Requests
+	started, preempted, resumed, finished := r.optionalSeconds(1), r.optionalSeconds(2), r.optionalSeconds(3), r.optionalSeconds(4)
+	if r.failed {
+		return
+	}
+	if started != nil {
+		q.listedStart++
+	}
+	if preempted != nil {
+		q.listedPreempt++
+	}
+	if preempted != nil && resumed != nil && *resumed >= *preempted {
+		q.listedDelay.add(roundNs(*resumed - *preempted))
+	}
+	if started != nil && finished != nil && *finished >= *started {
+		q.TotalTime.add(roundNs(*finished - *started))
+	}
+}
+
+// finish fills in the values that either of the two files can give.
+func (q *Requests) finish() {
+	q.Started = max(q.eventStart, q.listedStart)
+	if q.Delay.N() == 0 {
+		q.Delay = q.listedDelay
+	}
+	if q.Preempted == 0 {
+		q.Preempted = q.listedPreempt
+	}
+}
