@@ -1,13 +1,21 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/timeline"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var Model = kit.Section{
@@ -78,4 +86,185 @@ func model(in *kit.Input, out *kit.Output) {
 		return
 	}
 	modelUse(in, out, m, device)
+}
+
+// stepUse sums up steps of one phase, or of one batch size of it. A step has one unit on each device.
+type stepUse struct {
+	phase  string
+	batch  int64 // -1: the whole phase
+	units  int64
+	time   int64 // ns
+	tokens float64
+	flops  float64
+}
+
+// modelUse compares the steps whose marker states their work with the peaks of all devices that did work: the model is
+// assumed to be spread over all of them.
+func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peaks.Device) {
+	dtype := map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32,
+		"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}[m.TorchType]
+	peak := device.Flops(dtype)
+	n := float64(len(in.Timeline.Devices))
+	all, _ := m.Parameters()
+	t := out.Table("model_use")
+	uses := usesOf(in, m)
+	share := func(u *stepUse, each, peak float64) float64 { return each / (float64(u.time) / 1e9 * peak * n) }
+	flopsOf := func(u *stepUse) *float64 {
+		if peak == nil {
+			return nil
+		}
+		return new(share(u, u.flops, *peak))
+	}
+	bandwidthOf := func(u *stepUse) *float64 {
+		size := m.BytesOf()
+		if size <= 0 || m.Experts > 0 || device.Bandwidth <= 0 {
+			return nil
+		}
+		return new(share(u, all*size*float64(u.units), device.Bandwidth))
+	}
+	most := 0.0
+	for i := range uses {
+		for _, v := range []*float64{flopsOf(&uses[i]), bandwidthOf(&uses[i])} {
+			if v != nil {
+				most = max(most, *v)
+			}
+		}
+	}
+	if most > 1 {
+		out.Warn("config_mismatch", "config.json does not fit this capture: the steps would use "+unit.Percent(most)+
+			" of what the GPU can do. No share of its peaks is given. (Another model, or a model that is spread over more GPUs than were captured.)")
+	}
+	for i := range uses {
+		u := &uses[i]
+		l, batch := kit.Labels("phase", u.phase), report.Null
+		if u.batch >= 0 {
+			l["batch"], batch = strconv.FormatInt(u.batch, 10), report.I(u.batch)
+		}
+		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
+		out.With(trace.RoleNVTX, "text", "textId")
+		flops, bandwidth := flopsOf(u), bandwidthOf(u)
+		if flops != nil {
+			out.Metric("model.flops_utilization", l, believed(flops, most)).N = u.units
+		}
+		if bandwidth != nil {
+			out.Metric("model.bandwidth_utilization", l, believed(bandwidth, most)).N = u.units
+		}
+		each := float64(u.units)
+		t.Row(kit.Text("phase", u.phase), kit.Put("batch", batch), kit.Int("steps", u.units),
+			kit.Float("tokens", u.tokens/each),
+			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each), kit.Maybe("flops", believed(flops, most)),
+			kit.Maybe("bandwidth", believed(bandwidth, most)))
+	}
+	t.Cut(in.Options.Top, "steps").Add()
+	modelNCU(in, out, m)
+}
+
+// believed is a share of a peak, or unknown if the largest share of its kind exceeds 1.
+func believed(share *float64, most float64) *float64 {
+	if most > 1 {
+		return nil
+	}
+	return share
+}
+
+// usesOf adds up the kept units by phase, and by phase and batch, the phases with most time first.
+func usesOf(in *kit.Input, m *modelconfig.Model) []stepUse {
+	var list []stepUse
+	add := func(phase string, batch int64, u *workunit.Unit, tokens, flops float64) {
+		at := slices.IndexFunc(list, func(x stepUse) bool { return x.phase == phase && x.batch == batch })
+		if at < 0 {
+			at = len(list)
+			list = append(list, stepUse{phase: phase, batch: batch})
+		}
+		x := &list[at]
+		x.units, x.time, x.tokens, x.flops = x.units+1, x.time+u.Time(), x.tokens+tokens, x.flops+flops
+	}
+	for i := range in.Units.Units {
+		u := &in.Units.Units[i]
+		phase, batch, tokens, flops := stepCost(in, m, u)
+		if flops <= 0 || u.Time() <= 0 {
+			continue
+		}
+		add(phase, -1, u, tokens, flops)
+		if batch > 0 {
+			add(phase, batch, u, tokens, flops)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b stepUse) int {
+		return cmp.Or(cmp.Compare(min(a.batch, 0), min(b.batch, 0)), cmp.Compare(b.time, a.time),
+			cmp.Compare(a.phase, b.phase), cmp.Compare(a.batch, b.batch))
+	})
+	return list
+}
+
+// stepCost is the FLOP of a kept unit's step, by its marker; 0 if the marker does not state how many tokens.
+func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase string, batch int64, tokens,
+	flops float64) {
+	decode, prompt, prompts, ok := in.StepTokens(u)
+	if !ok {
+		return "", -1, 0, 0
+	}
+	g := &in.Units.Groups[u.Group]
+	return g.Phase, g.Batch, float64(decode + prompt), m.StepFLOPs(decode, prompt, prompts)
+}
+
+// modelNCU compares the formulas with the FLOP that Nsight Compute counted for the kernels in the steps, if it did.
+func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
+	match := in.NcuMatch()
+	if match == nil || len(in.Units.Of) != len(in.Units.Timeline.Devices) {
+		return
+	}
+	counted := make([]float64, len(in.Trace.Kernels.Names)) // FLOP of a launch; -1: not counted
+	for i, name := range in.Trace.Kernels.Names {
+		counted[i] = -1
+		if at, ok := match.Index(name.Name); ok {
+			if k := &in.Evidence.NCU.Kernels[at]; k.Flops != nil && len(k.Launches) > 0 {
+				counted[i] = *k.Flops / float64(len(k.Launches))
+			}
+		}
+	}
+	type sums struct {
+		formula, measured float64
+		time, known, rows int64
+	}
+	phases, order := map[string]*sums{}, []string{}
+	of := make([]*sums, len(in.Units.Units))
+	for i := range in.Units.Units {
+		phase, _, _, flops := stepCost(in, m, &in.Units.Units[i])
+		if flops <= 0 {
+			continue
+		}
+		if phases[phase] == nil {
+			phases[phase], order = &sums{}, append(order, phase)
+		}
+		of[i] = phases[phase]
+		of[i].formula += flops / float64(len(in.Timeline.Devices))
+	}
+	for d := range in.Units.Timeline.Devices {
+		device := &in.Units.Timeline.Devices[d]
+		members := in.Units.Of[d].Walk()
+		for i := range device.Len() {
+			u := members.Of(i)
+			if u == trace.None || of[u] == nil || device.Kind(i) != timeline.KernelWork || device.Class(i) != timeline.Compute {
+				continue
+			}
+			s, dur := of[u], device.End(i)-device.Start(i)
+			s.time += dur
+			if flops := counted[in.Trace.Kernels.Name(device.Row(i))]; flops >= 0 {
+				s.measured, s.known, s.rows = s.measured+flops, s.known+dur, s.rows+1
+			}
+		}
+	}
+	slices.Sort(order)
+	for _, phase := range order {
+		s := phases[phase]
+		if s.rows == 0 {
+			continue
+		}
+		out.FromEvidence(file.NCU, int(s.rows), "sm__sass_thread_inst_executed_op_*_pred_on.sum", "sm__ops_path_tensor_*.sum")
+		out.With(trace.RoleKernel, "start", "end")
+		ratio := s.measured / s.formula
+		out.Float("model.ncu_flops_ratio", kit.Labels("phase", phase), ratio).N = s.rows
+		out.Metric("model.ncu_coverage", kit.Labels("phase", phase), stat.Ratio(s.known, s.time))
+	}
 }

@@ -1,8 +1,11 @@
 package gpu
 
 import (
+	"cmp"
 	"sort"
+	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -122,4 +125,102 @@ const minTime = -1 << 63
 type deviceGap struct {
 	device *timeline.Device
 	timeline.Gap
+}
+
+// waiter waits for a host function: a stream, or the launch of a graph with a host node. The other field is trace.None.
+type waiter struct {
+	proc, device int32
+	stream, corr int64
+}
+
+// heldWork is the time in which the host ran functions that something waited for; empty if the capture lacks it.
+type heldWork map[waiter]interval.Set
+
+func newHeldWork(t *trace.Trace) heldWork {
+	held, f := heldWork{}, &t.HostFuncs
+	for i := range f.Len() {
+		at := waiter{f.Proc(i), f.Device(i), f.Stream(i), int64(trace.None)}
+		keys := []waiter{at}
+		if corr := f.Corr(i); corr >= 0 {
+			at.stream, at.corr = int64(trace.None), corr
+			keys = append(keys, at)
+		}
+		for _, k := range keys {
+			set := held[k]
+			set.Add(f.Start(i), f.End(i))
+			held[k] = set
+		}
+	}
+	return held
+}
+
+// within is how much of a gap, after the end of the call that launched the next work, that work was held.
+func (h heldWork) within(d *timeline.Device, g *timeline.Gap) int64 {
+	if len(h) == 0 || g.Next == trace.None {
+		return 0
+	}
+	next := int(g.Next)
+	at := waiter{d.Proc(next), d.ID, d.Stream(next), int64(trace.None)}
+	launched := g.End - g.Cause[timeline.CauseDependency] - g.Cause[timeline.CauseUnknown]
+	list := h[at].Clip(launched, g.End)
+	at.stream, at.corr = int64(trace.None), d.Work(next).Corr
+	return interval.Of(append(list, h[at].Clip(launched, g.End)...)).Len()
+}
+
+var hostFuncTable = report.Table{ID: "host_functions", Title: "Host functions of streams", File: "host_functions.csv",
+	Merge: report.Leave, Columns: []report.Column{
+		kit.IDCol("device_id", "GPU"),
+		kit.IDCol("pid", "PID"),
+		kit.NameCol("function", "Function"),
+		kit.CountCol("count", "Count"),
+		kit.NsCol("total", "Total", "total_ms"),
+		kit.NsCol("max", "Max", "max_ms"),
+	}}
+
+// hostFuncRows shows the host functions that start in the window, by device, process and name.
+func hostFuncRows(in *kit.Input, out *kit.Output) {
+	type key struct {
+		device, proc int32
+		name         string
+	}
+	f := &in.Trace.HostFuncs
+	lo, hi := f.Starting(in.Span.Start, in.Span.End)
+	if lo == hi {
+		return
+	}
+	index := kit.NewNumbering[key]()
+	of := make([]int32, hi-lo)
+	for i := range of {
+		k := key{f.Device(lo + i), f.Proc(lo + i), ""}
+		if k.proc != trace.None {
+			k.name = in.Trace.HostFuncNames[trace.HostFunc{Global: in.Trace.Procs[k.proc].Global, Corr: f.Corr(lo + i)}]
+		}
+		of[i] = index.Of(k)
+	}
+	groups := kit.Gather(nil, len(index.Keys), lo, hi, func(i int) int32 { return of[i-lo] }, f.Dur).Sort()
+	t := out.Table("host_functions")
+	for _, e := range groups.Rank(cmp.Compare) {
+		k := &index.Keys[e.Key]
+		t.Row(append(t.Stats(e.Summary), kit.Int("device_id", int64(k.device)), kit.Put("pid", in.PID(k.proc)),
+			kit.Put("function", kit.OptionalCell(k.name)), kit.Int("count", e.Count), kit.Int("total", e.Total))...)
+	}
+	t.Cut(in.Options.Top, "count", "total").Add()
+}
+
+// hostFuncShare is the share of the window, 0..1, held by host functions from which it is a finding.
+const hostFuncShare = 0.01
+
+func hostFuncFinding(in *kit.Input, out *kit.Output, found []deviceIdle) {
+	for i := range found {
+		if float64(found[i].held) < hostFuncShare*float64(in.Span.Len()) {
+			continue
+		}
+		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
+		out.Find("host_functions",
+			[]report.MetricRef{kit.Ref("idle.host_function_time", "device", id),
+				kit.Ref("gpu.idle_cause_time", "cause", "dependency", "device", id)},
+			"cudaLaunchHostFunc and host nodes of graphs stop their stream until the host has run the function, on a thread of the driver that other functions wait for too.",
+			"Keep such functions short, or wait on the host for an event instead. The table of host functions says which they are, where the capture has their names.")
+		return
+	}
 }
