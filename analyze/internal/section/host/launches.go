@@ -169,11 +169,8 @@ func launches(in *kit.Input, out *kit.Output) {
 	t := out.Table("launches")
 	for _, e := range list {
 		r := emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
-		s := e.Summary
-		t.Row(
-			kit.Text("api_name", api.Names[e.Key].Name), kit.Int("count", e.Count), kit.Maybe("rate", r),
-			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
-			kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Int("max", int64(s.Max)))
+		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", api.Names[e.Key].Name), kit.Int("count", e.Count),
+			kit.Maybe("rate", r), kit.Int("total", e.Total))...)
 	}
 	t.Cut(-1).Add()
 	launchErrors(in, out, lo, hi, calls)
@@ -213,16 +210,10 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 	}
 	type failure struct{ name, code int32 }
 	api := &in.Trace.API
-	failures := kit.NewNumbering[failure]()
-	var counts []int64
-	var total int64
+	failures, total := kit.NewTally[failure, int64](), int64(0)
 	for i := lo; i < hi; i++ {
 		if code := api.Return(i); code != 0 && api.Names[api.Name(i)].Launch {
-			n := failures.Of(failure{api.Name(i), code})
-			if int(n) == len(counts) {
-				counts = append(counts, 0)
-			}
-			counts[n]++
+			*failures.At(failure{api.Name(i), code})++
 			total++
 		}
 	}
@@ -233,7 +224,7 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 	}
 	t := out.Table("launch_errors")
 	for n, f := range failures.Keys {
-		t.Row(kit.Text("api_name", api.Names[f.name].Name), kit.Int("code", int64(f.code)), kit.Int("count", counts[n]))
+		t.Row(kit.Text("api_name", api.Names[f.name].Name), kit.Int("code", int64(f.code)), kit.Int("count", *failures.Values[n]))
 	}
 	t.Cut(in.Options.Top, "count").Add()
 	out.Find("launch_errors", []report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},

@@ -71,11 +71,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 			kit.Text("api_name", api.Names[paths.Keys[p].B].Name), kit.Int("kernels", calls[p]),
 			kit.Maybe("api_mean", stat.Ratio(callTime[p], calls[p])), kit.Int("queued", int64(queued.Of(p).Len())),
 		}
-		if s := queued.Of(p).Summary(); s != nil {
-			row = append(row, kit.Float("mean", s.Mean), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
-				kit.Int("min", int64(s.Min)), kit.Int("max", int64(s.Max)))
-		}
-		t.Partial(row...)
+		t.Row(append(row, t.Stats(queued.Of(p).Summary())...)...)
 	}
 	t.Cut(in.Options.Top, "kernels", "queued").Add()
 	emit := func(l report.Labels, waits stat.Merged) *report.Metric {
@@ -107,18 +103,15 @@ func apiCalls(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleAPI, calls, "start", "end", "nameId")
 	t := out.Table("cuda_api")
 	for n, e := range stats.Names {
-		s, name := e.Summary, api.Names[e.Key].Name
+		name := api.Names[e.Key].Name
 		if n < maxAPIMetrics {
 			l := kit.Labels("api", name)
 			out.Rows(e.Count)
-			out.Int("api.time", l, e.Total).Summary = s
+			out.Int("api.time", l, e.Total).Summary = e.Summary
 			out.Int("api.count", l, e.Count)
 		}
-		t.Row(
-			kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
-			kit.Maybe("share", stat.Ratio(e.Total, total)), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
-			kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Int("min", int64(s.Min)),
-			kit.Int("max", int64(s.Max)))
+		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Maybe("share", stat.Ratio(e.Total, total)))...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	out.Rows(int64(calls))

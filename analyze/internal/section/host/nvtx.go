@@ -11,7 +11,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -161,18 +160,11 @@ type rangeNames struct {
 }
 
 func nameRanges(r *trace.Ranges) *rangeNames {
-	n := &rangeNames{of: make([]int32, len(r.Names))}
-	index := make(map[string]int32, len(r.Names))
+	texts, of := kit.NewNumbering[string](), make([]int32, len(r.Names))
 	for i := range r.Names {
-		at, ok := index[r.Names[i].Text]
-		if !ok {
-			at = int32(len(n.texts))
-			index[r.Names[i].Text] = at
-			n.texts = append(n.texts, r.Names[i].Text)
-		}
-		n.of[i] = at
+		of[i] = texts.Of(r.Names[i].Text)
 	}
-	return n
+	return &rangeNames{texts.Keys, of}
 }
 
 // rangeTotal is the totals of the ranges of one name, in one process or in all.
@@ -263,23 +255,20 @@ func nested(in *kit.Input) bool {
 }
 
 func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
-	procs := kit.NewNumbering[kit.Pair]() // name, process
-	var list []rangeTotal
-	part := func(text, proc int32) *rangeTotal {
-		at := procs.Of(kit.Pair{A: text, B: proc})
-		if int(at) == len(list) {
-			list = append(list, rangeTotal{text: text, proc: proc})
-		}
-		return &list[at]
-	}
+	procs := kit.NewTally[kit.Pair, rangeTotal]() // name, process
 	for _, x := range onThreads(in, names) {
-		part(x.text, in.ProcOf(x.thread)).add(&rangeTotal{count: x.count, sum: x.sum, wall: x.wall})
+		procs.At(kit.Pair{A: x.text, B: in.ProcOf(x.thread)}).add(&rangeTotal{count: x.count, sum: x.sum, wall: x.wall})
 	}
 	if in.NVTX != nil {
 		for _, x := range in.NVTX.Ranges {
-			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs,
+			procs.At(kit.Pair{A: names.of[x.Name], B: x.Proc}).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs,
 				kernels: x.SelfCount})
 		}
+	}
+	list := make([]rangeTotal, len(procs.Keys))
+	for i, k := range procs.Keys {
+		list[i] = *procs.Values[i]
+		list[i].text, list[i].proc = k.A, k.B
 	}
 	slices.SortFunc(list, func(a, b rangeTotal) int {
 		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc))

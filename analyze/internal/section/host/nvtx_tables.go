@@ -16,26 +16,15 @@ func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []range
 	t := out.Table("nvtx_ranges")
 	for i := range list {
 		e := &list[i]
-		gpu, self, share, kernels := report.Null, report.Null, report.Null, report.Null
+		row := append(t.Stats(summaries[e.text]), kit.Text("range_name", names.texts[e.text]), kit.Int("count", e.count),
+			kit.Int("wall", e.wall), kit.Int("sum", e.sum))
 		if mapped {
-			gpu, self, kernels = report.I(e.gpu), report.I(e.self), report.I(e.pairs)
-			share = kit.Cell(stat.Ratio(e.self, in.NVTX.Total))
+			row = append(row, kit.Int("gpu", e.gpu), kit.Int("self", e.self), kit.Int("kernels", e.pairs),
+				kit.Maybe("self_share", stat.Ratio(e.self, in.NVTX.Total)))
 		}
-		mean, least, p50, most := report.Null, report.Null, report.Null, report.Null
-		if s := summaries[e.text]; s != nil {
-			mean, least, p50, most = report.F(s.Mean), report.I(int64(s.Min)), report.F(s.P50), report.I(int64(s.Max))
-		}
-		t.Row(
-			kit.Text("range_name", names.texts[e.text]), kit.Int("count", e.count), kit.Put("gpu", gpu),
-			kit.Put("self", self), kit.Put("self_share", share), kit.Put("kernels", kernels),
-			kit.Int("wall", e.wall), kit.Int("sum", e.sum), kit.Put("mean", mean), kit.Put("min", least),
-			kit.Put("p50", p50), kit.Put("max", most))
+		t.Partial(row...)
 	}
-	sums := []string{"count", "wall", "sum"}
-	if mapped {
-		sums = append(sums, "gpu", "self", "self_share", "kernels")
-	}
-	t.Cut(in.Options.Top, sums...).Add()
+	t.Cut(in.Options.Top, "count", "wall", "sum", "gpu", "self", "self_share", "kernels").Add()
 }
 
 // rangeInstances writes the longest single ranges, longest first, under their original names.
@@ -52,29 +41,27 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 		out.Note("The names of single ranges could not be read again from the file; their canonical names are shown instead.")
 	}
 	for n, i := range rows {
-		pid, tid, global := report.Null, report.Null, report.Null
+		row := []kit.Field{kit.Text("range_name", texts[n]), kit.Int("start", r.Start(i)), kit.Int("end", r.End(i)),
+			kit.Int("duration", r.Dur(i)), kit.Put("open", report.B(r.Open(i)))}
 		if th := r.Thread(i); th != trace.None {
 			thread := &in.Trace.Threads[th]
-			pid, tid, global = report.I(in.Trace.Procs[thread.Proc].PID), report.I(thread.TID), report.I(thread.Global)
+			row = append(row, kit.Put("pid", in.PID(thread.Proc)), kit.Int("tid", thread.TID), kit.Int("thread_id", thread.Global))
 		}
-		t.Row(
-			kit.Text("range_name", texts[n]), kit.Int("start", r.Start(i)), kit.Int("end", r.End(i)),
-			kit.Int("duration", r.Dur(i)), kit.Put("pid", pid), kit.Put("tid", tid),
-			kit.Put("thread_id", global), kit.Put("open", report.B(r.Open(i))))
+		t.Partial(row...)
 	}
 	t.AttachDetails(hi - lo)
 }
 
 func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal) {
 	fromAttribution(in, out, 0)
-	bytes, shown := 0, 0
+	room := kit.Budget{Names: maxRangeMetrics, Bytes: maxRangeNameBytes}
 	for i := range list {
 		e := &list[i]
 		if e.pairs == 0 {
 			continue
 		}
 		text := names.texts[e.text]
-		if bytes, shown = bytes+len(text), shown+1; bytes > maxRangeNameBytes || shown > maxRangeMetrics {
+		if !room.Take(text) {
 			return
 		}
 		l := kit.Labels("range", text)
@@ -91,20 +78,19 @@ func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []
 	byWall := slices.Clone(list)
 	slices.SortStableFunc(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
 	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
-	bytes, shown := 0, 0
+	room := kit.Budget{Names: maxRangeWalls, Bytes: maxRangeNameBytes}
 	for i := range byWall {
 		e := &byWall[i]
 		if e.count == 0 {
 			continue
 		}
 		text := names.texts[e.text]
-		if bytes, shown = bytes+len(text), shown+1; bytes > maxRangeNameBytes || shown > maxRangeWalls {
+		if !room.Take(text) {
 			return
 		}
 		l := kit.Labels("range", text)
 		out.Rows(e.count)
-		m := out.Int("nvtx.wall_time", l, e.wall)
-		m.Summary = summaries[e.text]
+		out.Int("nvtx.wall_time", l, e.wall).Summary = summaries[e.text]
 		out.Int("nvtx.count", l, e.count)
 	}
 }
@@ -112,14 +98,14 @@ func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []
 func rangePidMetrics(in *kit.Input, out *kit.Output, names *rangeNames, parts []rangeTotal, mapped bool) {
 	list := slices.Clone(parts)
 	rankRanges(list, names)
-	bytes, shown := 0, 0
+	room := kit.Budget{Names: maxRangePidMetrics, Bytes: maxRangeNameBytes}
 	for i := range list {
 		e := &list[i]
 		if e.proc == trace.None {
 			continue
 		}
 		text := names.texts[e.text]
-		if bytes, shown = bytes+len(text), shown+1; bytes > maxRangeNameBytes || shown > maxRangePidMetrics {
+		if !room.Take(text) {
 			return
 		}
 		l := kit.Labels("pid", pidText(in, e.proc), "range", text)

@@ -80,9 +80,7 @@ func overview(in *kit.Input, out *kit.Output) {
 		names = append(names, s.Name)
 	}
 	for _, name := range t.LeftOut {
-		rows.Row(
-			kit.Text("table", name), kit.Text("role", "not read"), kit.Put("rows", report.Null),
-			kit.Put("skipped", report.Null))
+		rows.Partial(kit.Text("table", name), kit.Text("role", "not read"))
 	}
 	rows.Add()
 
@@ -124,51 +122,38 @@ func graphTrace(in *kit.Input) string {
 	case in.Trace.GraphNodes > 0:
 		return "kernel by kernel (node)"
 	}
-	for i := range in.Trace.API.Names {
-		if in.Trace.API.Names[i].GraphLaunch {
-			return in.Trace.Meta.GraphTrace
-		}
+	if launchesGraph(in.Trace) {
+		return in.Trace.Meta.GraphTrace
 	}
 	return "no graph was launched"
 }
 
 func windowTable(in *kit.Input, out *kit.Output) {
-	t := out.Table("window")
-	captured := report.Null
-	if d := in.Trace.Meta.CaptureStop - in.Trace.Meta.CaptureStart; d > 0 {
-		captured = report.I(d)
-	}
-	w := &in.Window
+	t, w := out.Table("window"), &in.Window
 	t.Row(
 		kit.Text("mode", w.Mode), kit.Int("start", w.Start), kit.Int("end", w.End), kit.Int("length", w.Length),
-		kit.Put("captured", captured), kit.Text("why", w.Why))
+		kit.Put("captured", stated(in.Trace.Meta.CaptureStop-in.Trace.Meta.CaptureStart)), kit.Text("why", w.Why))
 	t.Add()
 }
 
 func devicesTable(in *kit.Input, out *kit.Output) {
 	t := out.Table("devices")
-	index := map[int32]int{}
-	for i := range in.Timeline.Devices {
-		index[in.Timeline.Devices[i].ID] = i
-	}
-	counts, times := make([]int64, len(index)), make([]int64, len(index))
-	ran := in.KernelStats()
+	kernels, ran := kit.NewTally[int32, kit.Crossed](), in.KernelStats() // by device
 	for _, c := range ran.Cells {
-		d := index[ran.Places[c.B].B]
-		counts[d] += c.Count
-		times[d] += c.Total
+		d := kernels.At(ran.Places[c.B].B)
+		d.Count, d.Total = d.Count+c.Count, d.Total+c.Total
 	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		a := in.Trace.GPU(d.ID)
-		busy := d.Busy()
+		busy, ran := d.Busy(), kernels.At(d.ID)
 		t.Row(
-			kit.Int("device_id", int64(d.ID)), kit.Put("name", statedText(a.Name)),
-			kit.Put("chip", statedText(a.Chip)), kit.Put("compute_capability", statedText(capability(&a))),
-			kit.Put("sm_count", statedInt(a.SMs)), kit.Put("memory_bytes", statedInt(a.MemoryBytes)),
-			kit.Put("memory_bandwidth_bytes_per_s", statedRate(a.MemoryBandwidth)),
-			kit.Put("clock_hz", statedRate(a.ClockHz)), kit.Text("pids", pidsOn(in, i)),
-			kit.Int("kernels", counts[i]), kit.Int("kernel_time", times[i]), kit.Int("busy", busy),
+			kit.Int("device_id", int64(d.ID)), kit.Put("name", kit.OptionalCell(a.Name)),
+			kit.Put("chip", kit.OptionalCell(a.Chip)), kit.Put("compute_capability", kit.OptionalCell(capability(&a))),
+			kit.Put("sm_count", stated(a.SMs)), kit.Put("memory_bytes", stated(a.MemoryBytes)),
+			kit.Put("memory_bandwidth_bytes_per_s", stated(a.MemoryBandwidth)),
+			kit.Put("clock_hz", stated(a.ClockHz)), kit.Text("pids", pidsOn(in, i)),
+			kit.Int("kernels", ran.Count), kit.Int("kernel_time", ran.Total), kit.Int("busy", busy),
 			kit.Maybe("busy_ratio", stat.Ratio(busy, in.Span.Len())))
 	}
 	t.Cut(kit.MaxDevices, "kernels", "kernel_time", "busy").Add()
@@ -203,23 +188,10 @@ func capability(a *trace.GPUInfo) string {
 	return strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10)
 }
 
-func statedText(s string) report.Cell {
-	if s == "" {
-		return report.Null
-	}
-	return report.S(s)
-}
-
-func statedInt(v int64) report.Cell {
+// stated is a number that the capture states; 0 stands for none.
+func stated(v int64) report.Cell {
 	if v <= 0 {
 		return report.Null
 	}
 	return report.I(v)
-}
-
-func statedRate(v int64) report.Cell {
-	if v <= 0 {
-		return report.Null
-	}
-	return report.F(float64(v))
 }

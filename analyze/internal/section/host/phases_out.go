@@ -82,7 +82,7 @@ func (x *phaseSums) unseen() []string {
 	return names
 }
 
-func (x *phaseSums) wallTotal(list []phaseSum) (sum int64) {
+func wallTotal(list []phaseSum) (sum int64) {
 	for i := range list {
 		sum += list[i].wall
 	}
@@ -105,28 +105,20 @@ func (x *phaseSums) attributedTo(s *phaseSum, list []phaseSum) int64 {
 
 func (x *phaseSums) table(out *kit.Output, list []phaseSum, mapped bool) {
 	t := out.Table("phases")
-	wall := x.wallTotal(list)
+	wall := wallTotal(list)
 	for i := range list {
 		s := &list[i]
-		gpu, share, attributed, kernels, p50 := report.Null, report.Null, report.Null, report.Null, report.Null
+		row := []kit.Field{kit.Text("phase", x.name(s.phase)), kit.Int("ranges", s.ranges), kit.Put("launches", x.launches(s)),
+			kit.Int("wall", s.wall), kit.Maybe("wall_share", stat.Ratio(s.wall, wall))}
 		if mapped {
-			gpu, kernels, share = report.I(s.gpu), report.I(s.kernels), kit.Cell(stat.Ratio(s.gpu, x.total))
-			attributed = kit.Cell(stat.Ratio(x.attributedTo(s, list), x.attributed))
-			if sum := x.durs.Of(int(s.phase)).Summary(); sum != nil {
-				p50 = report.F(sum.P50)
-			}
+			row = append(append(row, t.Stats(x.durs.Of(int(s.phase)).Summary())...), kit.Int("gpu", s.gpu), kit.Int("kernels", s.kernels),
+				kit.Maybe("gpu_share", stat.Ratio(s.gpu, x.total)),
+				kit.Maybe("attributed_share", stat.Ratio(x.attributedTo(s, list), x.attributed)))
 		}
-		t.Row(
-			kit.Text("phase", x.name(s.phase)), kit.Int("ranges", s.ranges), kit.Put("gpu", gpu),
-			kit.Put("gpu_share", share), kit.Put("attributed_share", attributed), kit.Put("kernels", kernels),
-			kit.Put("p50", p50), kit.Put("launches", x.launches(s)), kit.Int("wall", s.wall),
-			kit.Maybe("wall_share", stat.Ratio(s.wall, wall)))
+		t.Partial(row...)
 	}
-	sums := []string{"ranges", "launches", "wall", "wall_share"}
-	if mapped {
-		sums = append(sums, "gpu", "gpu_share", "attributed_share", "kernels")
-	}
-	t.Cut(max(x.in.Options.Top, maxPhaseMetrics), sums...).Add()
+	t.Cut(max(x.in.Options.Top, maxPhaseMetrics), "ranges", "launches", "wall", "wall_share", "gpu", "gpu_share",
+		"attributed_share", "kernels").Add()
 }
 
 // launches are unknown if the capture has no API calls, or does not say on which thread they ran.
@@ -151,34 +143,26 @@ func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
 		for i := range own {
 			total += own[i].gpu
 		}
-		pid := report.Null
-		if p < len(x.in.Trace.Procs) {
-			pid = report.I(x.in.Trace.Procs[p].PID)
-		}
 		for i := range own {
 			s := &own[i]
 			if s.empty() {
 				continue
 			}
-			gpu, share, kernels := report.Null, report.Null, report.Null
-			if mapped {
-				gpu, share, kernels = report.I(s.gpu), kit.Cell(stat.Ratio(s.gpu, total)), report.I(s.kernels)
+			row := []kit.Field{kit.Text("phase", x.name(s.phase)), kit.Put("launches", x.launches(s)), kit.Int("wall", s.wall)}
+			if p < len(x.in.Trace.Procs) {
+				row = append(row, kit.Put("pid", x.in.PID(int32(p))))
 			}
-			t.Row(
-				kit.Put("pid", pid), kit.Text("phase", x.name(s.phase)), kit.Put("gpu", gpu),
-				kit.Put("share", share), kit.Put("kernels", kernels), kit.Put("launches", x.launches(s)),
-				kit.Int("wall", s.wall))
+			if mapped {
+				row = append(row, kit.Int("gpu", s.gpu), kit.Maybe("share", stat.Ratio(s.gpu, total)), kit.Int("kernels", s.kernels))
+			}
+			t.Partial(row...)
 		}
 	}
-	sums := []string{"launches", "wall"}
-	if mapped {
-		sums = append(sums, "gpu", "kernels")
-	}
-	t.Cut(max(2*x.in.Options.Top, maxPhaseMetrics), sums...).Add()
+	t.Cut(max(2*x.in.Options.Top, maxPhaseMetrics), "launches", "wall", "gpu", "kernels").Add()
 }
 
 func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
-	wall := x.wallTotal(list)
+	wall := wallTotal(list)
 	fromRanges := func(rows int64) {
 		out.From(trace.RoleNVTX, int(rows), "start", "end", "text", "textId", "globalTid")
 	}
@@ -229,7 +213,7 @@ func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 }
 
 func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
-	wall := x.wallTotal(list)
+	wall := wallTotal(list)
 	share := func(part, whole int64) float64 { return float64(part) / float64(max(whole, 1)) }
 	if top := list[0]; mapped && top.phase < x.rest() && share(top.gpu, x.attributed) >= dominantPhase {
 		name := x.name(top.phase)

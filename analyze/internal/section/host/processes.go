@@ -224,14 +224,6 @@ func procBusy(in *kit.Input, all []procSum) {
 	}
 }
 
-// pidCell is the printed pid: two processes on different machines can share one, and then both have a row.
-func pidCell(in *kit.Input, proc int32) report.Cell {
-	if proc == trace.None {
-		return report.Null
-	}
-	return report.I(in.Trace.Procs[proc].PID)
-}
-
 // sharedDevices finds devices on which more than one process took a large part of the kernel time.
 func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 	ran := in.KernelStats()
@@ -276,36 +268,28 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 	if mapped {
 		coverage = coverageByProc(in)
 	}
-	where := func(ok bool, c report.Cell) report.Cell {
-		if ok {
-			return c
-		}
-		return report.Null
-	}
-	kernels, api := in.Has(trace.RoleKernel), in.Has(trace.RoleAPI)
 	for i := range list {
 		s := &list[i]
-		name, machine, covered := report.Null, report.Null, report.Null
+		row := []kit.Field{kit.Put("pid", in.PID(s.proc)), kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
+			kit.Int("busy", s.busy), kit.Text("devices", deviceList(s.devices))}
 		if s.proc != trace.None {
 			p := &in.Trace.Procs[s.proc]
-			if p.Name != "" {
-				name = report.S(p.Name)
-			}
-			machine = report.S(strconv.FormatInt(p.Global>>48, 16))
+			row = append(row, kit.Put("process_name", kit.OptionalCell(p.Name)), kit.Text("machine", strconv.FormatInt(p.Global>>48, 16)))
+		}
+		if in.Has(trace.RoleKernel) {
+			row = append(row, kit.Int("kernel_time", s.kernelNs), kit.Int("kernels", s.kernels))
+		}
+		if in.Has(trace.RoleAPI) {
+			row = append(row, kit.Int("launches", s.launches), kit.Int("launch_time", s.launchNs), kit.Int("syncs", s.syncs),
+				kit.Int("sync_time", s.syncNs))
+		}
+		if in.Has(trace.RoleNVTX) {
+			row = append(row, kit.Int("ranges", s.ranges))
 		}
 		if mapped {
-			covered = kit.Cell(coverage[orLast(s.proc, len(in.Trace.Procs))].ratio())
+			row = append(row, kit.Maybe("coverage", coverage[orLast(s.proc, len(in.Trace.Procs))].ratio()))
 		}
-		t.Row(
-			kit.Put("pid", pidCell(in, s.proc)), kit.Put("process_name", name), kit.Put("machine", machine),
-			kit.Put("kernel_time", where(kernels, report.I(s.kernelNs))),
-			kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
-			kit.Put("kernels", where(kernels, report.I(s.kernels))), kit.Int("busy", s.busy),
-			kit.Text("devices", deviceList(s.devices)), kit.Put("launches", where(api, report.I(s.launches))),
-			kit.Put("launch_time", where(api, report.I(s.launchNs))),
-			kit.Put("syncs", where(api, report.I(s.syncs))),
-			kit.Put("sync_time", where(api, report.I(s.syncNs))),
-			kit.Put("ranges", where(in.Has(trace.RoleNVTX), report.I(s.ranges))), kit.Put("coverage", covered))
+		t.Partial(row...)
 	}
 	t.Cut(max(in.Options.Top, kit.MaxProcMetrics), "kernel_time", "share", "kernels", "busy", "launches", "launch_time",
 		"syncs", "sync_time", "ranges").Add()
@@ -336,14 +320,10 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 	})
 	row := func(e *kit.Crossed) {
 		p := &procs[of(e)]
-		device := report.Null
-		if d := places[e.B].B; d >= 0 {
-			device = report.I(int64(d))
-		}
 		t.Row(
-			kit.Put("pid", pidCell(in, p.proc)), kit.Int("pid_total", p.kernelNs),
+			kit.Put("pid", in.PID(p.proc)), kit.Int("pid_total", p.kernelNs),
 			kit.Maybe("pid_share", stat.Ratio(p.kernelNs, total)), kit.Text("kernel_name", k.Names[e.A].Name),
-			kit.Put("device_id", device), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Put("device_id", kit.Known(int64(places[e.B].B))), kit.Int("count", e.Count), kit.Int("total", e.Total),
 			kit.Float("mean", float64(e.Total)/float64(e.Count)),
 			kit.Maybe("share_of_pid", stat.Ratio(e.Total, p.kernelNs)),
 			kit.Maybe("share", stat.Ratio(e.Total, total)))
@@ -371,31 +351,28 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 func syncByPid(in *kit.Input, out *kit.Output) {
 	t := out.Table("sync_by_pid")
 	api := &in.Trace.API
-	index := kit.NewNumbering[kit.Pair]() // name and process
-	var list []kit.Crossed
+	calls := kit.NewTally[kit.Pair, kit.Crossed]() // by name and process
 	for _, c := range in.CallStats().Cells {
 		if !api.Names[c.A].Sync {
 			continue
 		}
-		at := index.Of(kit.Pair{A: c.A, B: int32(orLast(in.ProcOf(c.B), len(in.Trace.Procs)))})
-		if int(at) == len(list) {
-			list = append(list, kit.Crossed{A: c.A, B: index.Keys[at].B})
-		}
-		list[at].Count += c.Count
-		list[at].Total += c.Total
+		e := calls.At(kit.Pair{A: c.A, B: int32(orLast(in.ProcOf(c.B), len(in.Trace.Procs)))})
+		e.Count, e.Total = e.Count+c.Count, e.Total+c.Total
 	}
-	slices.SortFunc(list, func(a, b kit.Crossed) int {
+	for i, k := range calls.Keys {
+		calls.Values[i].A, calls.Values[i].B = k.A, k.B
+	}
+	slices.SortFunc(calls.Values, func(a, b *kit.Crossed) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
 			cmp.Compare(api.Names[a.A].Name, api.Names[b.A].Name), cmp.Compare(a.B, b.B))
 	})
-	for i := range list {
-		e := &list[i]
+	for _, e := range calls.Values {
 		proc := e.B
 		if int(proc) == len(in.Trace.Procs) {
 			proc = trace.None
 		}
 		t.Row(
-			kit.Put("pid", pidCell(in, proc)), kit.Text("api_name", api.Names[e.A].Name),
+			kit.Put("pid", in.PID(proc)), kit.Text("api_name", api.Names[e.A].Name),
 			kit.Int("count", e.Count), kit.Int("total", e.Total),
 			kit.Float("mean", float64(e.Total)/float64(e.Count)))
 	}
@@ -415,19 +392,13 @@ func rangesByPid(in *kit.Input, out *kit.Output) {
 	rankRanges(list, names)
 	for i := range list {
 		e := &list[i]
-		gpu, self, kernels, covered := report.Null, report.Null, report.Null, report.Null
+		row := []kit.Field{kit.Put("pid", in.PID(e.proc)), kit.Text("range_name", names.texts[e.text]),
+			kit.Int("count", e.count), kit.Int("wall", e.wall)}
 		if mapped {
-			gpu, self, kernels = report.I(e.gpu), report.I(e.self), report.I(e.kernels)
-			covered = kit.Cell(coverage[orLast(e.proc, len(in.Trace.Procs))].ratio())
+			row = append(row, kit.Int("gpu", e.gpu), kit.Int("self", e.self), kit.Int("kernels", e.kernels),
+				kit.Maybe("coverage", coverage[orLast(e.proc, len(in.Trace.Procs))].ratio()))
 		}
-		t.Row(
-			kit.Put("pid", pidCell(in, e.proc)), kit.Text("range_name", names.texts[e.text]),
-			kit.Int("count", e.count), kit.Int("wall", e.wall), kit.Put("gpu", gpu), kit.Put("self", self),
-			kit.Put("kernels", kernels), kit.Put("coverage", covered))
+		t.Partial(row...)
 	}
-	sums := []string{"count", "wall"}
-	if mapped {
-		sums = append(sums, "gpu", "self", "kernels")
-	}
-	t.Cut(2*in.Options.Top, sums...).Add()
+	t.Cut(2*in.Options.Top, "count", "wall", "gpu", "self", "kernels").Add()
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
-
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/analyze/report/wording"
 )
@@ -79,13 +78,6 @@ const (
 	longestMeanNs = 10e9
 )
 
-// checks collects the results of the checks: a row for each, and a warning if it matters.
-type checks struct {
-	in    *kit.Input
-	out   *kit.Output
-	table *kit.Table
-}
-
 // measured is the count of a check: events or nanoseconds, and their share of all.
 type measured struct {
 	count, time, share report.Cell
@@ -99,93 +91,105 @@ func timed(ns int64, share *float64) measured {
 	return measured{time: report.I(ns), share: kit.Cell(share)}
 }
 
-func (c *checks) row(check, result string, m measured) {
-	c.table.Row(
-		kit.Text("check", check), kit.Text("result", result), kit.Put("count", m.count), kit.Put("time", m.time),
-		kit.Put("share", m.share))
+// checked is what became of a check, with a warning if it matters.
+type checked struct {
+	result string
+	measured
+	code, warning string
 }
 
-// passed adds a check that found no problem.
-func (c *checks) passed(check string, m measured) { c.row(check, "ok", m) }
+// passed is a check that found no problem.
+func passed(m measured) *checked { return &checked{result: "ok", measured: m} }
 
-// unchecked adds a check that could not be made.
-func (c *checks) unchecked(check, why string) { c.row(check, "not checked: "+why, measured{}) }
+// unchecked is a check that could not be made.
+func unchecked(why string) *checked { return &checked{result: "not checked: " + why} }
 
-// failed adds a check with a warning.
-func (c *checks) failed(check string, m measured, code, text string) {
-	c.row(check, "warning", m)
-	c.out.Warn(code, text)
-}
+// failed is a check with a warning.
+func failed(m measured, code, text string) *checked { return &checked{"warning", m, code, text} }
 
-// that adds a check that fails if bad is true.
-func (c *checks) that(bad bool, check string, m measured, code, text string) {
+// that is a check that fails if bad is true.
+func that(bad bool, m measured, code, text string) *checked {
 	if bad {
-		c.failed(check, m, code, text)
-	} else {
-		c.passed(check, m)
+		return failed(m, code, text)
 	}
+	return passed(m)
+}
+
+// checks are in the order of the table: those that matter most to other numbers first. A check that does not apply to a
+// capture returns nil.
+var checks = []struct {
+	name string
+	make func(in *kit.Input, out *kit.Output) *checked
+}{
+	{"GPU work of the launch calls was captured", checkGPUWork},
+	{"kernels have their launch call", checkLaunchCalls},
+	{"launch calls have their kernel", checkLostKernels},
+	{"launches of CUDA graphs have GPU time", checkGraphLaunches},
+	{"units of work have all their events", checkUnits},
+	{"nsys reports no problem", checkMessages},
+	{"kernels inside CUDA graphs are visible", checkGraphs},
+	{"rows have sound times", checkRows},
+	{"copies have plausible sizes, kinds and rates", checkCopies},
+	{"no single gap dominates the window", checkWindow},
+	{"times are in nanoseconds", checkTimeUnit},
+	{"process ids are plausible", checkPIDs},
+	{"the profiler itself took little time", checkOverhead},
+	{"kernels name their process", checkProcesses},
+	{"kernels name their device", checkDevices},
+	{"kernels have names", checkKernelNames},
+	{"NVTX ranges were closed", checkOpenRanges},
 }
 
 func formatCount(n int64) string   { return units.Format(float64(n), report.Count) }
 func formatRatio(v float64) string { return units.Format(v, report.Ratio) }
 func formatTime(ns int64) string   { return units.Format(float64(ns), report.Nanoseconds) }
 
-// quality makes the checks, those that matter most to other numbers first.
 func quality(in *kit.Input, out *kit.Output) {
-	c := &checks{in, out, out.Table("quality")}
-	c.gpuActivity()
-	c.cutTrace()
-	c.lostKernels()
-	c.hiddenLaunches()
-	lossy := c.incompleteUnits()
-	c.messages(lossy)
-	c.hiddenKernels()
-	c.skippedRows()
-	c.oddCopies()
-	c.window()
-	c.timeUnit()
-	c.pids()
-	c.overhead()
-	c.unknowns()
-	c.openRanges()
-	c.names()
-	c.table.Add()
+	t := out.Table("quality")
+	for _, c := range checks {
+		x := c.make(in, out)
+		if x == nil {
+			continue
+		}
+		t.Row(kit.Text("check", c.name), kit.Text("result", x.result), kit.Put("count", x.count), kit.Put("time", x.time),
+			kit.Put("share", x.share))
+		if x.code != "" {
+			out.Warn(x.code, x.warning)
+		}
+	}
+	t.Add()
+	privateNames(in, out)
 	if !in.RanKernels() && in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) == 0 {
 		hostOnly(in, out)
 	}
 }
 
-// gpuActivity tells "not captured" from "no GPU work".
-func (c *checks) gpuActivity() {
-	const check = "GPU work of the launch calls was captured"
-	t := c.in.Trace
-	if len(c.in.Timeline.Devices) == 0 && t.Kernels.Len() == 0 && !c.in.Has(trace.RoleAPI) {
-		c.failed(check, measured{}, "no_gpu_work",
+// checkGPUWork tells "not captured" from "no GPU work".
+func checkGPUWork(in *kit.Input, out *kit.Output) *checked {
+	t := in.Trace
+	if len(in.Timeline.Devices) == 0 && t.Kernels.Len() == 0 && !in.Has(trace.RoleAPI) {
+		return failed(measured{}, "no_gpu_work",
 			"The capture holds no GPU work and no CUDA call. Trace the process that uses the GPU, with --trace=cuda,nvtx and while it works.")
-		return
 	}
-	launches := c.in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
-	if launches == 0 && !c.in.RanKernels() {
-		c.failed(check, measured{}, "no_kernels", "No kernel ran in this capture, only "+
-			c.otherWork()+": capture while the workload computes, with --trace=cuda,nvtx. How well the GPU was used is unknown.")
-		return
+	launches := in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
+	if launches == 0 && !in.RanKernels() {
+		return failed(measured{}, "no_kernels", "No kernel ran in this capture, only "+
+			otherWork(in)+": capture while the workload computes, with --trace=cuda,nvtx. How well the GPU was used is unknown.")
 	}
-	if !c.in.Has(trace.RoleAPI) {
-		c.unchecked(check, "no API calls")
-		return
+	if !in.Has(trace.RoleAPI) {
+		return unchecked("no API calls")
 	}
-	if !c.in.CallsHaveNames() {
-		c.failed(check, measured{}, "no_strings", "The names of the API calls are missing: "+kit.NoCallNames+". Launches and blocking calls are unknown.")
-		return
+	if !in.CallsHaveNames() {
+		return failed(measured{}, "no_strings", "The names of the API calls are missing: "+kit.NoCallNames+". Launches and blocking calls are unknown.")
 	}
-	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil),
+	return that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, counted(launches, nil),
 		"gpu_activity_missing",
 		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")
 }
 
 // otherWork counts the activity of a capture without kernels.
-func (c *checks) otherWork() string {
-	t := c.in.Trace
+func otherWork(in *kit.Input) string {
+	t := in.Trace
 	var parts []string
 	for _, x := range []struct {
 		n    int
@@ -201,26 +205,29 @@ func (c *checks) otherWork() string {
 	return strings.Join(parts, "")
 }
 
-// incompleteUnits counts the steps that miss events, and reports whether any loss was measured. A gap in the ids that
-// join calls and kernels is not a loss: most calls that nsys does not record also take one.
-func (c *checks) incompleteUnits() bool {
-	const check = "units of work have all their events"
-	n, of := c.in.Units.Incomplete()
-	if has := &c.in.Trace.Has; of == 0 || !c.in.Has(trace.RoleAPI) || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
-		c.unchecked(check, "no units whose kernels and calls can be joined")
-		return false
+// checkUnits counts the steps that miss events. A gap in the ids that join calls and kernels is not a loss: most calls
+// that nsys does not record also take one.
+func checkUnits(in *kit.Input, out *kit.Output) *checked {
+	n, of := in.Units.Incomplete()
+	if of == 0 || !in.Has(trace.RoleAPI) || !joins(in) {
+		return unchecked("no units whose kernels and calls can be joined")
 	}
 	ratio := stat.Ratio(n, of)
-	c.out.From(trace.RoleAPI, c.in.Trace.API.Len(), "correlationId", "nameId")
-	c.out.With(trace.RoleKernel, "correlationId", "globalPid")
-	c.out.Metric("quality.incomplete_units", nil, ratio)
+	out.From(trace.RoleAPI, in.Trace.API.Len(), "correlationId", "nameId")
+	out.With(trace.RoleKernel, "correlationId", "globalPid")
+	out.Metric("quality.incomplete_units", nil, ratio)
 	what := "they are left out"
 	if *ratio > workunit.MostIncomplete {
 		what = "counts, busy times and launches are lower bounds. Record a shorter time, or trace less"
 	}
-	c.that(n > 0, check, counted(n, ratio), "incomplete_units", formatCount(n)+" of "+formatCount(of)+
+	return that(n > 0, counted(n, ratio), "incomplete_units", formatCount(n)+" of "+formatCount(of)+
 		" units of work ("+formatRatio(*ratio)+") miss events, launches without their kernel or kernels without their call: "+what+".")
-	return n > 0
+}
+
+// joins reports whether the export says which call launched a kernel.
+func joins(in *kit.Input) bool {
+	has := &in.Trace.Has
+	return has.KernelCorrelation && has.APICorrelation && has.KernelPID
 }
 
 // doubted lists the subjects of nsys' own messages.
@@ -232,14 +239,12 @@ var doubted = []struct{ code, what string }{
 	{"nvtx_incomplete", "NVTX events may be missing"},
 }
 
-// messages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive it:
+// checkMessages notes nsys' messages about its own work. nsys writes them for most captures of programs that outlive it:
 // only missing events are evidence of loss.
-func (c *checks) messages(lossy bool) {
-	const check = "nsys reports no problem"
-	list := c.in.Trace.Diagnostics
+func checkMessages(in *kit.Input, out *kit.Output) *checked {
+	list := in.Trace.Diagnostics
 	if len(list) == 0 {
-		c.unchecked(check, "no messages of nsys in the export")
-		return
+		return unchecked("no messages of nsys in the export")
 	}
 	counts := map[string]int64{}
 	var errors, lost int64
@@ -256,57 +261,50 @@ func (c *checks) messages(lossy bool) {
 			said = append(said, m.what)
 		}
 	}
-	c.out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
+	out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
 		Rows: int64(len(list))})
-	c.out.Int("quality.lost_data_messages", nil, lost)
+	out.Int("quality.lost_data_messages", nil, lost)
 	if lost == 0 && errors == 0 {
-		c.passed(check, counted(0, nil))
-		return
+		return passed(counted(0, nil))
 	}
-	c.row(check, "warning", counted(lost+errors, nil))
 	if lost > 0 {
 		measured := "no unit of work misses any"
-		switch {
-		case lossy:
+		switch n, _ := in.Units.Incomplete(); {
+		case n > 0 && in.Has(trace.RoleAPI) && joins(in):
 			measured = "some are missing"
-		case len(c.in.Units.Units) == 0:
+		case len(in.Units.Units) == 0:
 			measured = "there is no unit of work to check"
 		}
-		c.out.Warn("lost_data", "nsys says ("+wording.Count(lost, "message")+") that "+strings.Join(said, ", ")+": "+measured+".")
+		out.Warn("lost_data", "nsys says ("+wording.Count(lost, "message")+") that "+strings.Join(said, ", ")+": "+measured+".")
 	}
 	if errors > 0 {
-		c.out.Warn("nsys_errors", "nsys recorded "+wording.Count(errors, "error")+" that explain does not know: look at the diagnostics summary in the Nsight Systems window.")
+		out.Warn("nsys_errors", "nsys recorded "+wording.Count(errors, "error")+" that explain does not know: look at the diagnostics summary in the Nsight Systems window.")
 	}
+	return &checked{result: "warning", measured: counted(lost+errors, nil)}
 }
 
 // severityError is nsys' number of an error: 1 is information, 2 a warning.
 const severityError = 3
 
-// cutTrace counts kernels whose launch is missing, as in a capture that starts in the middle.
-func (c *checks) cutTrace() {
-	const check = "kernels have their launch call"
-	in := c.in
+// checkLaunchCalls counts kernels whose launch is missing, as in a capture that starts in the middle.
+func checkLaunchCalls(in *kit.Input, out *kit.Output) *checked {
 	k, has := &in.Trace.Kernels, &in.Trace.Has
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	switch {
 	case hi == lo:
-		c.unchecked(check, "no kernels")
-		return
+		return unchecked("no kernels")
 	case !in.Has(trace.RoleAPI):
-		c.failed(check, measured{}, "no_api_calls",
+		return failed(measured{}, "no_api_calls",
 			"The capture has kernels and no API calls ("+in.Lack(trace.RoleAPI)+"): launches, idle causes and NVTX attribution are unknown.")
-		return
 	case !has.KernelCorrelation || !has.APICorrelation:
-		c.failed(check, measured{}, "no_correlation",
+		return failed(measured{}, "no_correlation",
 			"The export has no correlationId: kernels cannot be joined to the calls that launched them, so idle causes and "+
 				"NVTX attribution are unknown.")
-		return
 	case !has.KernelPID:
-		c.failed(check, measured{}, "no_process_column",
+		return failed(measured{}, "no_process_column",
 			"The export does not say which process a kernel belongs to (no "+
 				"globalPid in "+in.Table(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so "+
 				"idle causes and NVTX attribution are unknown.")
-		return
 	}
 	var missing int64
 	for i := lo; i < hi; i++ {
@@ -315,29 +313,27 @@ func (c *checks) cutTrace() {
 		}
 	}
 	ratio := stat.Ratio(missing, int64(hi-lo))
-	c.out.From(trace.RoleKernel, hi-lo, "correlationId", "globalPid")
-	c.out.With(trace.RoleAPI, "globalTid")
-	c.out.Metric("quality.unjoined_kernels", nil, ratio)
-	c.that(*ratio >= unjoinedWarn, check, counted(missing, ratio), "unjoined_kernels",
+	out.From(trace.RoleKernel, hi-lo, "correlationId", "globalPid")
+	out.With(trace.RoleAPI, "globalTid")
+	out.Metric("quality.unjoined_kernels", nil, ratio)
+	return that(*ratio >= unjoinedWarn, counted(missing, ratio), "unjoined_kernels",
 		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it was cut out of a longer one, or API rows were lost. They count in all GPU times, but not in NVTX coverage, phases and idle causes.")
 }
 
-func (c *checks) skippedRows() {
-	const check = "rows have sound times"
-	if m := &c.in.Trace.Meta; m.Cut {
-		c.out.Warn("cut_file", "The file is cut off: the profiler was stopped while it wrote. The part before is read.")
+func checkRows(in *kit.Input, out *kit.Output) *checked {
+	if m := &in.Trace.Meta; m.Cut {
+		out.Warn("cut_file", "The file is cut off: the profiler was stopped while it wrote. The part before is read.")
 	}
-	if m := &c.in.Trace.Meta; m.Resolution > 1 {
-		c.out.Warn("coarse_times", "Times are whole multiples of "+formatCount(m.Resolution)+" ns: a single duration may be off by as much.")
+	if m := &in.Trace.Meta; m.Resolution > 1 {
+		out.Warn("coarse_times", "Times are whole multiples of "+formatCount(m.Resolution)+" ns: a single duration may be off by as much.")
 	}
-	if m := &c.in.Trace.Meta; m.Loose > 0 {
-		c.out.Warn("loose_json", formatCount(m.Loose)+" places of the file are not valid JSON or repeat a key: NaN counts "+
+	if m := &in.Trace.Meta; m.Loose > 0 {
+		out.Warn("loose_json", formatCount(m.Loose)+" places of the file are not valid JSON or repeat a key: NaN counts "+
 			"as unknown, and the last value of a repeated key counts.")
 	}
-	tables := c.in.Trace.Tables
+	tables := in.Trace.Tables
 	if len(tables) == 0 {
-		c.unchecked(check, "no event tables")
-		return
+		return unchecked("no event tables")
 	}
 	var skipped, rows int64
 	var names []string
@@ -346,35 +342,32 @@ func (c *checks) skippedRows() {
 		rows += t.Rows
 		names = append(names, t.Name)
 	}
-	c.out.Source(report.Source{Tables: names, Columns: []string{"start", "end"}, Rows: rows})
-	c.out.Int("quality.skipped_rows", nil, skipped)
+	out.Source(report.Source{Tables: names, Columns: []string{"start", "end"}, Rows: rows})
+	out.Int("quality.skipped_rows", nil, skipped)
 	if skipped == 0 {
-		c.passed(check, counted(0, nil))
-		return
+		return passed(counted(0, nil))
 	}
-	c.row(check, "warning", counted(skipped, stat.Ratio(skipped, rows)))
 	for _, t := range tables {
 		if t.Skipped > 0 {
-			c.out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, end before they start, or lie days away from the rest of the capture. No sum includes them.")
+			out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, end before they start, or lie days away from the rest of the capture. No sum includes them.")
 		}
 	}
+	return &checked{result: "warning", measured: counted(skipped, stat.Ratio(skipped, rows))}
 }
 
-// oddCopies counts copies and memsets with values that no hardware can reach.
-func (c *checks) oddCopies() {
-	const check = "copies have plausible sizes, kinds and rates"
+// checkCopies counts copies and memsets with values that no hardware can reach.
+func checkCopies(in *kit.Input, out *kit.Output) *checked {
 	var odd, rows int64
-	for _, t := range c.in.Trace.Tables {
+	for _, t := range in.Trace.Tables {
 		if t.Role == trace.RoleMemcpy || t.Role == trace.RoleMemset {
 			odd += t.Odd
 			rows += t.Rows
 		}
 	}
 	if rows == 0 {
-		c.unchecked(check, "no copies and no memsets")
-		return
+		return unchecked("no copies and no memsets")
 	}
-	c.that(odd > 0, check, counted(odd, stat.Ratio(odd, rows)), "impossible_copies",
+	return that(odd > 0, counted(odd, stat.Ratio(odd, rows)), "impossible_copies",
 		formatCount(odd)+" of "+formatCount(rows)+" copies and memsets have impossible values: a size below 0 or above 4 "+
 			"TiB (it counts as 0 bytes), a kind that explain does not know, or more bytes than any link or memory moves in "+
 			"their time. Bytes and throughput of copies are wrong by as much.")

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
@@ -10,15 +11,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// lostKernels counts launches whose kernel is missing, which happens when buffers ran full, whether nsys reports it or
+// checkLostKernels counts launches whose kernel is missing, which happens when buffers ran full, whether nsys reports it or
 // not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
-func (c *checks) lostKernels() {
-	const check = "launch calls have their kernel"
-	in := c.in
-	api, has := &in.Trace.API, &in.Trace.Has
-	if in.Trace.Kernels.Len() == 0 || api.Len() == 0 || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
-		c.unchecked(check, "kernels and calls cannot be joined")
-		return
+func checkLostKernels(in *kit.Input, out *kit.Output) *checked {
+	api := &in.Trace.API
+	if in.Trace.Kernels.Len() == 0 || api.Len() == 0 || !joins(in) {
+		return unchecked("kernels and calls cannot be joined")
 	}
 	ran := make([]bool, api.Len())
 	for _, call := range in.Calls.Kernel {
@@ -31,7 +29,7 @@ func (c *checks) lostKernels() {
 	if in.Window.Mode == "capture" {
 		lo = 0 // the first launch comes before the first kernel
 	}
-	c.launches(lo, hi, false, func(i int) {
+	eachLaunch(in, lo, hi, false, func(i int) {
 		switch {
 		case ran[i]:
 			seen++
@@ -42,30 +40,29 @@ func (c *checks) lostKernels() {
 		}
 	})
 	if seen == 0 {
-		c.unchecked(check, "no launch of a kernel")
-		return
+		return unchecked("no launch of a kernel")
 	}
 	all := seen + lost
 	ratio := stat.Ratio(lost, all)
-	c.out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
-	c.out.With(trace.RoleKernel, "correlationId", "globalPid")
-	c.out.Metric("quality.lost_kernels", nil, ratio)
-	c.that(*ratio >= lostWarn, check, counted(lost, ratio), "lost_kernels",
+	out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
+	out.With(trace.RoleKernel, "correlationId", "globalPid")
+	out.Metric("quality.lost_kernels", nil, ratio)
+	return that(*ratio >= lostWarn, counted(lost, ratio), "lost_kernels",
 		formatCount(lost)+" of "+formatCount(all)+" launch calls ("+formatRatio(*ratio)+") have no kernel in the capture: "+
 			"kernels were lost, and counts and busy times are lower bounds. Record a shorter time, or trace less.")
 }
 
-// hiddenKernels warns of CUDA graphs traced as a whole.
+// checkGraphs warns of CUDA graphs traced as a whole.
 // launches calls do for each launch of lo to hi that ran, of kernels or of graphs, except those while a stream is
 // captured into a graph, and those that failed.
-func (c *checks) launches(lo, hi int, graphs bool, do func(call int)) {
-	api := &c.in.Trace.API
+func eachLaunch(in *kit.Input, lo, hi int, graphs bool, do func(call int)) {
+	api := &in.Trace.API
 	begins, ends := make([]bool, len(api.Names)), make([]bool, len(api.Names)) // by name: the capture of a graph
 	for n := range api.Names {
 		begins[n] = strings.Contains(api.Names[n].Name, "StreamBeginCapture")
 		ends[n] = strings.Contains(api.Names[n].Name, "StreamEndCapture")
 	}
-	capturing := make([]bool, len(c.in.Trace.Threads)+1) // by thread, the last for calls that name none
+	capturing := make([]bool, len(in.Trace.Threads)+1) // by thread, the last for calls that name none
 	for i := lo; i < hi; i++ {
 		name, th := api.Name(i), api.Thread(i)
 		if th == trace.None {
@@ -82,20 +79,18 @@ func (c *checks) launches(lo, hi int, graphs bool, do func(call int)) {
 	}
 }
 
-// hiddenLaunches counts launches of CUDA graphs under which no GPU time was recorded, which tracing by hardware causes:
+// checkGraphLaunches counts launches of CUDA graphs under which no GPU time was recorded, which tracing by hardware causes:
 // the steps that they ran are missing from the capture. The last two may still be running when it stops.
-func (c *checks) hiddenLaunches() {
-	const check = "launches of CUDA graphs have GPU time"
-	t := c.in.Trace
+func checkGraphLaunches(in *kit.Input, out *kit.Output) *checked {
+	t := in.Trace
 	if !launchesGraph(t) {
-		return
+		return nil
 	}
-	if has := &t.Has; !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
-		c.unchecked(check, "kernels and calls cannot be joined")
-		return
+	if !joins(in) {
+		return unchecked("kernels and calls cannot be joined")
 	}
 	ran := make([]bool, t.API.Len())
-	for _, calls := range [][]int32{c.in.Calls.Kernel, c.in.Calls.Copy, c.in.Calls.Set, c.in.Calls.Graph} {
+	for _, calls := range [][]int32{in.Calls.Kernel, in.Calls.Copy, in.Calls.Set, in.Calls.Graph} {
 		for _, call := range calls {
 			if call != trace.None {
 				ran[call] = true
@@ -103,7 +98,7 @@ func (c *checks) hiddenLaunches() {
 		}
 	}
 	var all, hidden, last int64 // last: in a row at the end
-	c.launches(0, t.API.Len(), true, func(i int) {
+	eachLaunch(in, 0, t.API.Len(), true, func(i int) {
 		all++
 		last++
 		if hidden++; ran[i] {
@@ -112,16 +107,16 @@ func (c *checks) hiddenLaunches() {
 		}
 	})
 	if all == 0 {
-		return
+		return nil
 	}
 	if last <= 2 && last < all {
 		hidden -= last
 	}
 	ratio := stat.Ratio(hidden, all)
-	c.out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
-	c.out.With(trace.RoleKernel, "correlationId", "globalPid")
-	c.out.Metric("quality.hidden_graph_launches", nil, ratio)
-	c.that(*ratio >= hiddenWarn, check, counted(hidden, ratio), "hidden_graph_launches",
+	out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
+	out.With(trace.RoleKernel, "correlationId", "globalPid")
+	out.Metric("quality.hidden_graph_launches", nil, ratio)
+	return that(*ratio >= hiddenWarn, counted(hidden, ratio), "hidden_graph_launches",
 		formatCount(hidden)+" of "+formatCount(all)+" launches of CUDA graphs ("+formatRatio(*ratio)+") have no GPU time under them: "+
 			"the work they ran, usually decode steps, is missing from the capture and from every number. "+
 			"Capture again with --trace cuda-sw,nvtx,osrt (nsys 2025.6 or later) or --graph-trace graph.")
@@ -131,19 +126,17 @@ func (c *checks) hiddenLaunches() {
 // none.
 const hiddenWarn = 0.02
 
-func (c *checks) hiddenKernels() {
-	const check = "kernels inside CUDA graphs are visible"
-	t := c.in.Trace
+func checkGraphs(in *kit.Input, out *kit.Output) *checked {
+	t := in.Trace
 	if t.Graphs.Len() == 0 {
 		switch {
 		case t.GraphNodes == 0 && launchesGraph(t):
-			c.unchecked(check, "graphs were launched and left no rows")
-		case t.GraphNodes == 0 && !c.in.Has(trace.RoleAPI):
-			c.unchecked(check, "no API calls")
+			return unchecked("graphs were launched and left no rows")
+		case t.GraphNodes == 0 && !in.Has(trace.RoleAPI):
+			return unchecked("no API calls")
 		default:
-			c.passed(check, counted(0, nil))
+			return passed(counted(0, nil))
 		}
-		return
 	}
 	whole := kit.Total(0, t.Graphs.Len(), t.Graphs.Dur)
 	kernels := kit.Total(0, t.Kernels.Len(), t.Kernels.Dur)
@@ -152,17 +145,12 @@ func (c *checks) hiddenKernels() {
 	if ratio != nil {
 		text = ", " + formatRatio(*ratio) + " of the GPU time of kernels and graphs,"
 	}
-	c.failed(check, counted(int64(t.Graphs.Len()), ratio), "graph_trace",
+	return failed(counted(int64(t.Graphs.Len()), ratio), "graph_trace",
 		formatCount(int64(t.Graphs.Len()))+" launches of CUDA graphs"+text+" were traced as a whole: no table shows the kernels inside. Capture with --cuda-graph-trace=node to see them (at more overhead), and compare only captures of the same mode.")
 }
 
 func launchesGraph(t *trace.Trace) bool {
-	for i := range t.API.Names {
-		if t.API.Names[i].GraphLaunch {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.API.Names, func(n trace.APIName) bool { return n.GraphLaunch })
 }
 
 // hostPlaceShare is the share, 0..1, of a capture without kernels from which a range or a call is named.

@@ -10,7 +10,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/timeline"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
-	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
@@ -23,37 +22,30 @@ func flagTime(ns int64) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// timeUnit makes sure that the times are nanoseconds, as far as sizes can tell.
-func (c *checks) timeUnit() {
-	const check = "times are in nanoseconds"
-	in := c.in
+// checkTimeUnit makes sure that the times are nanoseconds, as far as sizes can tell.
+func checkTimeUnit(in *kit.Input, out *kit.Output) *checked {
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	if len(in.Timeline.Devices) == 0 {
-		c.unchecked(check, "no GPU work")
-		return
+		return unchecked("no GPU work")
 	}
 	if !in.RanKernels() {
-		c.unchecked(check, "no kernels")
-		return
+		return unchecked("no kernels")
 	}
 	if hi > lo {
 		mean := float64(in.KernelStats().All.Total) / float64(hi-lo)
 		if mean < shortestMean || mean > longestMeanNs {
-			c.failed(check, measured{}, "time_unit",
+			return failed(measured{}, "time_unit",
 				"A kernel takes "+formatTime(int64(mean))+" on average, which is not plausible: the times of this file may not "+
 					"be in nanoseconds. All times in this report assume that they are.")
-			return
 		}
 	}
-	c.that(float64(in.Span.Len()) < uncheckable, check, timed(in.Span.Len(), nil), "time_unit",
+	return that(float64(in.Span.Len()) < uncheckable, timed(in.Span.Len(), nil), "time_unit",
 		"The time unit could not be checked: the window is only "+formatTime(in.Span.Len())+" long if times are in nanoseconds, as this report assumes.")
 }
 
-// pids are nsys-llm-explainer's checks of the process ids.
-func (c *checks) pids() {
-	const check = "process ids are plausible"
-	in := c.in
+// checkPIDs are nsys-llm-explainer's checks of the process ids.
+func checkPIDs(in *kit.Input, out *kit.Output) *checked {
 	t := in.Trace
 	lo, hi := t.Kernels.Starting(in.Span.Start, in.Span.End)
 	var known, zero, large int64
@@ -73,14 +65,13 @@ func (c *checks) pids() {
 		}
 	}
 	if known == 0 {
-		c.unchecked(check, "no kernel names a process")
-		return
+		return unchecked("no kernel names a process")
 	}
 	apiProcs, rangeProcs := procsOf(in, t.API.Len(), t.API.Thread), procsOf(in, t.Ranges.Len(), t.Ranges.Thread)
 	bad := false
 	warn := func(code, text string) {
 		bad = true
-		c.out.Warn(code, text)
+		out.Warn(code, text)
 	}
 	zeros, larges := *stat.Ratio(zero, known), *stat.Ratio(large, known)
 	switch {
@@ -115,7 +106,7 @@ func (c *checks) pids() {
 	if bad {
 		result = "warning"
 	}
-	c.row(check, result, counted(zero+large, stat.Ratio(zero+large, known)))
+	return &checked{result: result, measured: counted(zero+large, stat.Ratio(zero+large, known))}
 }
 
 // sharedTime is the time in the window in which a kernel of one process runs beside an earlier one of another process.
@@ -166,14 +157,11 @@ func countTrue(set []bool) int {
 	return n
 }
 
-// overhead reports the cost that the profiler states.
-func (c *checks) overhead() {
-	const check = "the profiler itself took little time"
-	in := c.in
+// checkOverhead reports the cost that the profiler states.
+func checkOverhead(in *kit.Input, out *kit.Output) *checked {
 	list := in.Trace.Overhead
 	if len(list) == 0 {
-		c.unchecked(check, "the export does not say")
-		return
+		return unchecked("the export does not say")
 	}
 	var total int64
 	rows := 0
@@ -186,86 +174,89 @@ func (c *checks) overhead() {
 		spans = append(spans, interval.Interval{Start: list[i].Start, End: list[i].End})
 	}
 	ratio := stat.Ratio(interval.Of(spans).Within(in.Span.Start, in.Span.End), in.Span.Len())
-	c.out.Source(report.Source{Tables: []string{in.Table(trace.RoleOverhead)}, Columns: []string{"start", "end"},
-		Rows: int64(rows)})
-	c.out.Int("quality.profiler_overhead", nil, total)
-	c.out.Metric("quality.profiler_overhead_ratio", nil, ratio)
+	out.From(trace.RoleOverhead, rows, "start", "end")
+	out.Int("quality.profiler_overhead", nil, total)
+	out.Metric("quality.profiler_overhead_ratio", nil, ratio)
 	if ratio == nil {
-		c.unchecked(check, "the window has no length")
-		return
+		return unchecked("the window has no length")
 	}
-	c.that(*ratio >= overheadWarn, check, timed(total, ratio), "profiler_overhead",
+	return that(*ratio >= overheadWarn, timed(total, ratio), "profiler_overhead",
 		"Profiler overhead covers "+formatRatio(*ratio)+" of the window: durations of API calls and idle time around it are not the program's own. Trace less (--trace=cuda,nvtx), or capture a shorter time.")
 }
 
-// unknowns counts kernels that lack the fields by which sections group.
-func (c *checks) unknowns() {
-	in := c.in
-	k, has := &in.Trace.Kernels, &in.Trace.Has
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	if hi == lo {
-		c.unchecked("kernels name their process, device and function", "no kernels")
-		return
-	}
-	var noProc, noDevice, noName int64
-	for i := lo; i < hi; i++ {
-		if k.Proc(i) == trace.None {
-			noProc++
-		}
-		if k.Device(i) < 0 {
-			noDevice++
-		}
-		if strings.HasPrefix(k.Names[k.Name(i)].Name, "#") {
-			noName++
+// lacking counts the kernels of the window that lack something, and says how many they are of all.
+func lacking(in *kit.Input, lacks func(name int32, place kit.Pair) bool) (rows int, m measured, of string) {
+	stats, n := in.KernelStats(), int64(0)
+	for _, c := range stats.Cells {
+		if lacks(c.A, stats.Places[c.B]) {
+			n += c.Count
 		}
 	}
-	all := int64(hi - lo)
-	part := func(n int64) measured { return counted(n, stat.Ratio(n, all)) }
-	if has.KernelPID {
-		c.out.From(trace.RoleKernel, hi-lo, "globalPid")
-		c.out.Int("quality.unknown_process", nil, noProc)
-		c.that(noProc > 0, "kernels name their process", part(noProc), "unknown_process",
-			formatCount(noProc)+" of "+formatCount(all)+" kernels name no process: they count in all GPU times, and in no number by process, range or phase.")
-	} else {
-		c.unchecked("kernels name their process", "the export has no such column")
-	}
-	if has.KernelDevice {
-		c.out.From(trace.RoleKernel, hi-lo, "deviceId")
-		c.out.Int("quality.unknown_device", nil, noDevice)
-		c.that(noDevice > 0, "kernels name their device", part(noDevice), "unknown_device",
-			formatCount(noDevice)+" of "+formatCount(all)+" kernels name no device: they are shown as device -1.")
-	} else {
-		c.failed("kernels name their device", measured{}, "unknown_device",
-			"The export does not say on which device a kernel ran: all of them are shown as device -1, as if there were only one.")
-	}
-	c.that(noName > 0, "kernels have names", part(noName), "unknown_name",
-		formatCount(noName)+" of "+formatCount(all)+" kernels have a name that is missing from the export's strings: they are shown by the number of the name. Export the .nsys-rep again.")
+	all := stats.All.Count
+	return int(all), counted(n, stat.Ratio(n, all)), formatCount(n) + " of " + formatCount(all) + " kernels "
 }
 
-func (c *checks) openRanges() {
-	const check = "NVTX ranges were closed"
-	in := c.in
+func checkProcesses(in *kit.Input, out *kit.Output) *checked {
+	rows, m, of := lacking(in, func(_ int32, place kit.Pair) bool { return place.A == trace.None })
+	switch n, _ := m.count.Int(); {
+	case rows == 0:
+		return unchecked("no kernels")
+	case !in.Trace.Has.KernelPID:
+		return unchecked("the export has no such column")
+	default:
+		out.From(trace.RoleKernel, rows, "globalPid")
+		out.Int("quality.unknown_process", nil, n)
+		return that(n > 0, m, "unknown_process",
+			of+"name no process: they count in all GPU times, and in no number by process, range or phase.")
+	}
+}
+
+func checkDevices(in *kit.Input, out *kit.Output) *checked {
+	rows, m, of := lacking(in, func(_ int32, place kit.Pair) bool { return place.B < 0 })
+	switch n, _ := m.count.Int(); {
+	case rows == 0:
+		return unchecked("no kernels")
+	case !in.Trace.Has.KernelDevice:
+		return failed(measured{}, "unknown_device",
+			"The export does not say on which device a kernel ran: all of them are shown as device -1, as if there were only one.")
+	default:
+		out.From(trace.RoleKernel, rows, "deviceId")
+		out.Int("quality.unknown_device", nil, n)
+		return that(n > 0, m, "unknown_device", of+"name no device: they are shown as device -1.")
+	}
+}
+
+func checkKernelNames(in *kit.Input, out *kit.Output) *checked {
+	rows, m, of := lacking(in, func(name int32, _ kit.Pair) bool { return strings.HasPrefix(in.Trace.Kernels.Names[name].Name, "#") })
+	if rows == 0 {
+		return unchecked("no kernels")
+	}
+	n, _ := m.count.Int()
+	return that(n > 0, m, "unknown_name",
+		of+"have a name that is missing from the export's strings: they are shown by the number of the name. Export the .nsys-rep again.")
+}
+
+func checkOpenRanges(in *kit.Input, out *kit.Output) *checked {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
 	if hi == lo {
-		c.unchecked(check, "no ranges")
-		return
+		return unchecked("no ranges")
 	}
 	open := int64(in.OpenRanges())
-	c.out.From(trace.RoleNVTX, hi-lo, "end")
-	c.out.Int("quality.open_ranges", nil, open)
+	out.From(trace.RoleNVTX, hi-lo, "end")
+	out.Int("quality.open_ranges", nil, open)
 	result := "ok"
 	if open > 0 {
 		result = "ok: the capture stopped inside them"
 	}
-	c.row(check, result, counted(open, stat.Ratio(open, int64(hi-lo))))
+	return &checked{result: result, measured: counted(open, stat.Ratio(open, int64(hi-lo)))}
 }
 
-// names warns of ranges whose names may not be meant for every reader of the report. Ranges that only differ in
+// privateNames warns of ranges whose names may not be meant for every reader of the report. Ranges that only differ in
 // counters count once.
-func (c *checks) names() {
+func privateNames(in *kit.Input, out *kit.Output) {
 	count, total := map[secret.Kind]int64{}, int64(0)
-	for _, n := range c.in.Trace.Ranges.Names {
+	for _, n := range in.Trace.Ranges.Names {
 		if kind := secret.Of(n.Text); kind != secret.None {
 			count[kind]++
 			total++
@@ -280,16 +271,13 @@ func (c *checks) names() {
 			kinds = append(kinds, formatCount(count[k])+" like "+k.Article())
 		}
 	}
-	c.out.Warn("private_names", "Names of NVTX ranges that look private: "+strings.Join(kinds, ", ")+". Read them before you share this report, or report on a copy: explain scrub --names hash. Texts that look like a token are replaced by "+secret.Redacted+".")
+	out.Warn("private_names", "Names of NVTX ranges that look private: "+strings.Join(kinds, ", ")+". Read them before you share this report, or report on a copy: explain scrub --names hash. Texts that look like a token are replaced by "+secret.Redacted+".")
 }
 
-// window finds one long time without work, which makes totals over the window an average of two different parts.
-func (c *checks) window() {
-	const check = "no single gap dominates the window"
-	in := c.in
+// checkWindow finds one long time without work, which makes totals over the window an average of two different parts.
+func checkWindow(in *kit.Input, out *kit.Output) *checked {
 	if len(in.Timeline.Devices) == 0 || in.Span.Len() <= 0 {
-		c.unchecked(check, "no GPU work")
-		return
+		return unchecked("no GPU work")
 	}
 	// Activity of all devices: its length, the number of gaps, and how much of it comes before the longest gap.
 	var longest interval.Interval
@@ -309,14 +297,14 @@ func (c *checks) window() {
 	})
 	gap(in.Span.End)
 	ratio := stat.Ratio(longest.Len(), in.Span.Len())
-	c.out.From(trace.RoleKernel, stretches, "start", "end")
+	out.From(trace.RoleKernel, stretches, "start", "end")
 	for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
 		if in.Has(r) {
-			c.out.With(r)
+			out.With(r)
 		}
 	}
-	c.out.Int("quality.longest_gap", nil, longest.Len())
-	c.out.Metric("quality.longest_gap_ratio", nil, ratio)
+	out.Int("quality.longest_gap", nil, longest.Len())
+	out.Metric("quality.longest_gap_ratio", nil, ratio)
 	from, to := longest.Start-in.Span.Start, longest.End-in.Span.Start
 	part, narrow := "load or warm-up before it", "--from "+flagTime(to)
 	if before > busy-before {
@@ -331,7 +319,7 @@ func (c *checks) window() {
 			narrow = strings.Replace(narrow, "narrow it with ", "narrow it with "+flags+" or ", 1)
 		}
 	}
-	c.that(*ratio > kit.GapWarn, check, timed(longest.Len(), ratio), "window_gap",
+	return that(*ratio > kit.GapWarn, timed(longest.Len(), ratio), "window_gap",
 		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+
 			", from "+formatTime(from)+" to "+formatTime(to)+" after its start)"+narrow+
 			". The window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both"+ofSteady(in)+".")

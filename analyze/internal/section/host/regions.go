@@ -109,29 +109,24 @@ func regions(in *kit.Input, out *kit.Output) {
 		return
 	}
 	t, k := out.Table("regions"), out.Table("region_kernels")
-	text := func(name int32) report.Cell {
-		if name < 0 {
-			return report.Null
-		}
-		return report.S(names.texts[name])
-	}
-	bytes := 0
+	room := kit.Budget{Names: maxRegions, Bytes: maxRegionBytes}
 	for i := range list {
 		r := &list[i]
-		if bytes += len(names.texts[r.name]); i >= maxRegions || bytes > maxRegionBytes {
+		if !room.Take(names.texts[r.name]) {
 			break
 		}
-		pid, device := report.Null, report.Null
+		row := []kit.Field{kit.Text("region", names.texts[r.name]), kit.Int("depth", r.depth), kit.Int("total", r.time),
+			kit.Maybe("share", stat.Ratio(r.time, in.NVTX.Total)), kit.Int("kernels", r.count)}
+		if r.parent >= 0 {
+			row = append(row, kit.Text("parent", names.texts[r.parent]))
+		}
 		if !r.procs {
-			pid = pidCell(in, r.proc)
+			row = append(row, kit.Put("pid", in.PID(r.proc)))
 		}
 		if !r.devices {
-			device = report.I(int64(r.device))
+			row = append(row, kit.Int("device_id", int64(r.device)))
 		}
-		t.Row(
-			kit.Put("region", text(r.name)), kit.Put("parent", text(r.parent)), kit.Int("depth", r.depth),
-			kit.Put("pid", pid), kit.Put("device_id", device), kit.Int("total", r.time),
-			kit.Maybe("share", stat.Ratio(r.time, in.NVTX.Total)), kit.Int("kernels", r.count))
+		t.Partial(row...)
 		if i < maxRegionLists {
 			regionKernels(in, k, names.texts[r.name], r)
 		}
@@ -378,27 +373,19 @@ func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
 		name string
 		regionWork
 	}
-	byText := map[string]*entry{} // kernels that differ only in parts that a short name omits
+	byText := kit.NewTally[string, entry]() // kernels that differ only in parts that a short name omits
 	for k, w := range r.kernels {
 		text := wholeGraph
 		if k >= 0 {
 			text = in.Kinds[k].Display
 		}
-		e := byText[text]
-		if e == nil {
-			e = &entry{name: text}
-			byText[text] = e
-		}
-		e.time, e.count = e.time+w.time, e.count+w.count
+		e := byText.At(text)
+		e.name, e.time, e.count = text, e.time+w.time, e.count+w.count
 	}
-	list := make([]*entry, 0, len(byText))
-	for _, e := range byText {
-		list = append(list, e)
-	}
-	slices.SortFunc(list, func(a, b *entry) int {
+	slices.SortFunc(byText.Values, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name))
 	})
-	for _, e := range list[:min(len(list), maxRegionKernels)] {
+	for _, e := range byText.Values[:min(len(byText.Values), maxRegionKernels)] {
 		t.Row(
 			kit.Text("region", name), kit.Text("kernel", e.name), kit.Int("total", e.time),
 			kit.Maybe("share", stat.Ratio(e.time, r.time)), kit.Int("count", e.count))

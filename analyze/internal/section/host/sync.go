@@ -146,13 +146,9 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 	for _, e := range list {
 		name := api.Names[e.Key].Name
 		emit(kit.Labels("api", name), e.Count, e.Total, e.Summary)
-		s, w := e.Summary, &blocked.apis[e.Key]
-		t.Row(
-			kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
-			kit.Float("mean", s.Mean), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
-			kit.Int("min", int64(s.Min)), kit.Int("max", int64(s.Max)),
-			kit.Maybe("share", stat.Ratio(w.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())),
-			kit.Maybe("gpu_busy", stat.Ratio(w.busy, w.held)))
+		w := &blocked.apis[e.Key]
+		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Maybe("share", w.share(in)), kit.Maybe("gpu_busy", stat.Ratio(w.busy, w.held)))...)
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 	waited := whileBlocked(in, out)
@@ -226,12 +222,12 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	g := kit.Gather(nil, len(places.Keys), 0, len(rows), func(at int) int32 { return keys[at] },
 		func(at int) int64 { return api.Dur(rows[at]) }).Sort()
 	t := out.Table("sync_by_range")
-	for _, e := range g.Rank(func(a, b int) int { return cmp.Compare(a, b) }) {
+	for _, e := range g.Rank(cmp.Compare) {
 		p := &places.Keys[e.Key]
-		t.Row(
+		t.Row(append(t.Stats(e.Summary),
 			kit.Put("range_name", kit.RangeCell(p.rng)), kit.Put("within", kit.OptionalCell(p.within)),
 			kit.Put("phase", kit.OptionalCell(p.phase)), kit.Text("api_name", p.api), kit.Int("count", e.Count),
-			kit.Int("total", e.Total), kit.Float("mean", e.Summary.Mean), kit.Int("max", int64(e.Summary.Max)))
+			kit.Int("total", e.Total))...)
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
@@ -281,15 +277,13 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 	}
 	t := out.Table("waits")
 	for _, e := range kit.Some(in.CallStats().Names, func(name int) bool { return kinds[name] != "" }) {
-		n, s := &api.Names[e.Key], e.Summary
+		n := &api.Names[e.Key]
 		out.From(trace.RoleAPI, int(e.Count), "start", "end", "nameId")
 		l := kit.Labels("api", n.Name)
-		out.Int("wait.time", l, e.Total).Summary = s
+		out.Int("wait.time", l, e.Total).Summary = e.Summary
 		out.Int("wait.count", l, e.Count)
-		t.Row(
-			kit.Text("api_name", n.Name), kit.Text("kind", kinds[e.Key]), kit.Int("count", e.Count),
-			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
-			kit.Float("p90", s.P90), kit.Int("max", int64(s.Max)))
+		t.Row(append(t.Stats(e.Summary), kit.Text("api_name", n.Name), kit.Text("kind", kinds[e.Key]),
+			kit.Int("count", e.Count), kit.Int("total", e.Total))...)
 		if kinds[e.Key] == "allocates" && len(evidence) < 4 {
 			evidence = append(evidence, kit.Ref("wait.time", "api", n.Name))
 		}

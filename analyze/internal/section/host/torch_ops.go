@@ -106,28 +106,19 @@ func torchOps(in *kit.Input, out *kit.Output) {
 		o := &list[i]
 		all.calls, all.inner = all.calls+o.calls, all.inner+o.inner
 		all.self.time, all.self.count = all.self.time+o.self.time, all.self.count+o.self.count
-		gpu, self, share, kernels := report.Null, report.Null, report.Null, report.Null
-		if mapped {
-			gpu, self, kernels = report.I(o.gpu.time), report.I(o.self.time), report.I(o.self.count)
-			share = kit.Cell(stat.Ratio(o.self.time, in.NVTX.Total))
-		}
 		row := []kit.Field{
-			kit.Text("operator", names.texts[o.name]), kit.Int("calls", o.calls), kit.Put("gpu", gpu),
-			kit.Put("self", self), kit.Put("share", share), kit.Put("kernels", kernels), kit.Int("host", o.host),
+			kit.Text("operator", names.texts[o.name]), kit.Int("calls", o.calls), kit.Int("host", o.host),
 			kit.Int("host_self", o.inner), kit.Maybe("mean", stat.Ratio(o.sum, o.calls))}
+		if mapped {
+			row = append(row, kit.Int("gpu", o.gpu.time), kit.Int("self", o.self.time), kit.Int("kernels", o.self.count),
+				kit.Maybe("share", stat.Ratio(o.self.time, in.NVTX.Total)))
+		}
 		if calls != nil && calls.backward != nil {
 			row = append(row, kit.Int("backward", calls.backward[o.name]))
 		}
-		t.Row(row...)
+		t.Partial(row...)
 	}
-	sums := []string{"calls", "host_self"}
-	if mapped {
-		sums = append(sums, "self", "share", "kernels")
-	}
-	if calls != nil && calls.backward != nil {
-		sums = append(sums, "backward")
-	}
-	t.Cut(in.Options.Top, sums...).Add()
+	t.Cut(in.Options.Top, "calls", "host_self", "self", "share", "kernels", "backward").Add()
 	if calls != nil && len(in.Trace.Ranges.Sizes) > 0 {
 		calls.sizedTable(in, out, names)
 	}
@@ -162,23 +153,15 @@ func torchOps(in *kit.Input, out *kit.Output) {
 // nameOps are the operators among the names of ranges: of is -1 for a range that is not one. It is not ok if no range
 // is an operator of ATen, for then ranges of the same form belong to another library.
 func nameOps(r *trace.Ranges) (names *rangeNames, ok bool) {
-	names = &rangeNames{of: make([]int32, len(r.Names))}
-	index := map[string]int32{}
+	ops, of := kit.NewNumbering[string](), make([]int32, len(r.Names))
 	for i := range r.Names {
 		op, is := kernelname.Operator(r.Names[i].Text)
-		if !is {
-			names.of[i] = -1
-			continue
+		if of[i] = -1; is {
+			of[i] = ops.Of(op)
 		}
-		ok = ok || strings.HasPrefix(op, "aten::")
-		at, known := index[op]
-		if !known {
-			at = int32(len(names.texts))
-			index[op], names.texts = at, append(names.texts, op)
-		}
-		names.of[i] = at
+		ok = ok || is && strings.HasPrefix(op, "aten::")
 	}
-	return names, ok
+	return &rangeNames{ops.Keys, of}, ok
 }
 
 // hostOps are the operators by number, with their ranges that start in the window.
