@@ -100,7 +100,11 @@ func (p *page) contents(blocks []doc.Block) {
 			p.put("<ol>\n")
 			listing = true
 		}
-		p.put("<li" + of + "><a href=\"#" + anchor(id) + "\">" + p.plain(words) + "</a></li>\n")
+		p.put("<li" + of + "><a href=\"#" + anchor(id) + "\">")
+		for _, s := range words {
+			p.put(text(p.short(s.Text)))
+		}
+		p.put("</a></li>\n")
 	}
 	end := func() {
 		if listing {
@@ -127,14 +131,6 @@ func (p *page) contents(blocks []doc.Block) {
 		}
 	}
 	end()
-}
-
-// plain is the text of spans without their style.
-func (p *page) plain(spans []doc.Span) (words markup) {
-	for _, s := range spans {
-		words += escape(wording.Shorten(Visible(s.Text), p.limit))
-	}
-	return words
 }
 
 // anchor keeps the characters that are allowed in an id.
@@ -222,9 +218,9 @@ func (p *page) block(b doc.Block) {
 	case doc.Note:
 		p.inside("<div class=\"note "+noteClasses[b.Kind]+"\" role=\"note\">\n", b.Blocks, "</div>")
 	case doc.Chart:
-		p.chart(b)
+		chart(p, b)
 	case doc.Timeline:
-		p.timeline(b)
+		drawTimeline(p, &b)
 	}
 }
 

@@ -127,31 +127,27 @@ func (p *page) row(columns []doc.Column, left []markup, row []doc.Cell, id strin
 			p.spans(row[k])
 		}
 		if i >= 0 && i < len(c.Bars) && c.Bars[i] != 0 {
-			p.cellBar(c.Bars[i], c.Bars, k >= len(row) || len(row[k]) == 0)
+			p.put(cellBar(c.Bars[i], c.Bars, k >= len(row) || len(row[k]) == 0))
 		}
 	}
 	p.put("\n") // the next row or cell ends this one
 }
 
-// cellBar draws a bar: from the left, or to both sides of the middle if the column has negative values. It is thin
-// below a number, and as high as a line if it is alone.
-func (p *page) cellBar(v float64, column []float64, alone bool) {
-	class := markup("cb")
+// cellBar is a bar: from the left, or to both sides of the middle if the column has negative values. It is thin below a
+// number, and as high as a line if it is alone; the style sheet sets its height.
+func cellBar(v float64, column []float64, alone bool) markup {
+	class, at, way := markup("cb"), markup(""), markup("")
 	if alone {
 		class += " wide"
 	}
-	from, way := 0.0, markup("")
 	v = math.Max(-1, math.Min(v, 1))
-	if slices.ContainsFunc(column, func(b float64) bool { return b < 0 }) || alone {
-		from, v, way = 0.5, v/2, " class=\"bad\""
+	if alone || slices.ContainsFunc(column, func(b float64) bool { return b < 0 }) {
+		from := 0.5 + min(v, 0)/2
+		at, way = percent(from, 1), "bad"
 		if v < 0 {
-			from, v, way = 0.5+v, -v, " class=\"good\""
+			way = "good"
 		}
+		v = math.Abs(v) / 2
 	}
-	at := markup("")
-	if from > 0 {
-		at = " x=\"" + percent(from, 1) + "\""
-	}
-	p.put("<svg class=\"" + class + "\" aria-hidden=\"true\"><rect" + at + " width=\"" + percent(v, 1) + "\"" + way +
-		"/></svg>") // the style sheet sets the height
+	return shape("svg", shape("rect", "", "x", at, "width", percent(v, 1), "class", way), "class", class, "aria-hidden", "true")
 }

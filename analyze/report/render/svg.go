@@ -2,6 +2,7 @@ package render
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -16,169 +17,197 @@ import (
 // svgScale is the side of the square in which stretched paths are drawn.
 const svgScale = 1000.0
 
+// drawings draw each kind of chart.
+var drawings = map[string]func(figure){
+	"bar": bars, "stacked": stacked, "histogram": histogram, "strip": strip, "line": lines, "scatter": lines,
+	"heat": heat, "flame": flame, "deltas": deltas, "dots": dots, "forest": forest, "trend": trend, "multiples": multiples,
+}
+
+// figure is a chart that is being drawn on a page.
+type figure struct {
+	*page
+	doc.Chart
+}
+
 // chart draws one chart with its legend and its numbers.
-func (p *page) chart(c doc.Chart) {
-	points := 0
-	for _, s := range c.Series {
-		points += len(s.Values)
-	}
-	if points == 0 {
+func chart(p *page, c doc.Chart) {
+	f := figure{p, c}
+	if !slices.ContainsFunc(c.Series, func(s doc.Series) bool { return len(s.Values) > 0 }) {
 		return
 	}
 	p.put("<figure class=\"chart\" id=\"" + p.unique("chart-"+anchor(c.ID)) + "\" data-kind=\"" + text(c.Kind) +
 		"\"><figcaption>" + text(c.Title) + "</figcaption>\n")
-	p.draw(c)
-	p.numbers(c)
-	p.put("</figure>\n")
-}
-
-func (p *page) draw(c doc.Chart) {
-	switch c.Kind {
-	case "bar":
-		p.bars(c)
-	case "stacked":
-		p.stacked(c)
-	case "histogram":
-		p.histogram(c)
-	case "strip":
-		p.strip(c)
-	case "line", "scatter":
-		p.lines(c)
-	case "heat":
-		p.heat(c)
-	case "flame":
-		p.flame(c)
-	case "deltas":
-		p.deltas(c)
-	case "dots":
-		p.dots(c)
-	case "forest":
-		p.forest(c)
-	case "trend":
-		p.trend(c)
-	case "multiples":
-		p.multiples(c)
+	if draw := drawings[c.Kind]; draw != nil {
+		draw(f)
 	}
+	numbers(f)
+	p.put("</figure>\n")
 }
 
 // maxNumbers bounds the rows of the table of a chart's numbers.
 const maxNumbers = 3000
 
 // numbers writes the chart's values as a table: for readers who cannot see the chart, and for copying.
-func (p *page) numbers(c doc.Chart) {
-	axis := doc.Column{Title: axisTitle(c)}
-	head, rows := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Align: doc.Right}}, p.numbersBySeries
-	if c.Kind == "flame" {
-		head, rows = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self"), p.numbersOfFlame
-		if len(c.Series[0].Values) == changeValues {
+func numbers(f figure) {
+	axis := doc.Column{Title: axisTitle(f)}
+	head, rows := []doc.Column{{Title: "Series"}, axis, {Title: "Value", Align: doc.Right}}, numbersBySeries
+	if f.Kind == "flame" {
+		head, rows = doc.Cols("Box", ">Depth", ">Start", ">Total", ">Self"), numbersOfFlame
+		if len(f.Series[0].Values) == changeValues {
 			head = doc.Cols("Box", ">Depth", ">Start", ">Width", ">Base", ">Head")
 		}
-	} else if sameLabels(c.Series) {
-		head, rows = []doc.Column{axis}, p.numbersByLabel
-		for _, s := range c.Series {
-			head = append(head, doc.Column{Title: wording.Shorten(Visible(s.Name), p.limit), Align: doc.Right})
+	} else if sameLabels(f.Series) {
+		head, rows = []doc.Column{axis}, numbersByLabel
+		for _, s := range f.Series {
+			head = append(head, doc.Column{Title: f.short(s.Name), Align: doc.Right})
 		}
 	}
-	p.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")
-	p.openTable("Numbers: "+c.Title, "")
-	p.tableHead(head)
-	p.put("<tbody>\n")
-	rows(c)
-	p.put("</tbody></table></div></details>\n")
+	f.put("<details class=\"numbers\"><summary>Numbers of this chart</summary>")
+	f.openTable("Numbers: "+f.Title, "")
+	f.tableHead(head)
+	f.put("<tbody>\n")
+	rows(f)
+	f.put("</tbody></table></div></details>\n")
 }
 
 // numbersOfFlame writes a row for each box.
-func (p *page) numbersOfFlame(c doc.Chart) {
-	for _, s := range c.Series[:min(len(c.Series), maxNumbers)] {
-		p.put("<tr><td>" + text(wording.Shorten(Visible(s.Name), p.limit)))
+func numbersOfFlame(f figure) {
+	for _, s := range f.Series[:min(len(f.Series), maxNumbers)] {
+		f.put("<tr><td>" + text(f.short(s.Name)))
 		for i, v := range s.Values {
-			u := c.Unit
+			u := f.Unit
 			if i == 0 {
 				u = report.Count
 			}
-			p.value(u, v)
+			f.put(number(u, v))
 		}
-		p.put("\n")
+		f.put("\n")
 	}
 }
 
-func (p *page) numbersByLabel(c doc.Chart) {
-	labels := c.Series[0].Labels
+func numbersByLabel(f figure) {
+	labels := f.Series[0].Labels
 	for i, l := range labels[:min(len(labels), maxNumbers)] {
-		p.put("<tr><td>" + text(p.xText(c, l)))
-		for _, s := range c.Series {
-			p.value(c.Unit, s.Values[i])
+		f.put("<tr><td>" + text(f.xText(l)))
+		for _, s := range f.Series {
+			f.put(number(f.Unit, s.Values[i]))
 		}
-		p.put("\n")
+		f.put("\n")
 	}
 }
 
-func (p *page) numbersBySeries(c doc.Chart) {
+func numbersBySeries(f figure) {
 	n := 0
-	for _, s := range c.Series {
+	for _, s := range f.Series {
 		for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
 			if n++; n > maxNumbers {
 				return
 			}
-			p.put("<tr><td>" + text(wording.Shorten(Visible(s.Name), p.limit)) + "<td>" + text(p.xText(c, l)))
-			p.value(c.Unit, s.Values[i])
-			p.put("\n")
+			f.put("<tr><td>" + text(f.short(s.Name)) + "<td>" + text(f.xText(l)) + number(f.Unit, s.Values[i]) + "\n")
 		}
 	}
 }
 
-func (p *page) value(u string, v float64) {
+// number is a cell with a value that a script can read.
+func number(u string, v float64) markup {
 	if math.IsNaN(v) {
-		p.put("<td>unknown")
-		return
+		return "<td>unknown"
 	}
-	p.put("<td><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" + text(unit.Format(v, u)) + "</data>")
+	return "<td><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" + text(unit.Format(v, u)) + "</data>"
 }
 
-func axisTitle(c doc.Chart) string {
-	if c.XTitle != "" {
-		return c.XTitle
+func axisTitle(f figure) string {
+	if f.XTitle != "" {
+		return f.XTitle
 	}
-	if c.XUnit == report.Nanoseconds {
+	if f.XUnit == report.Nanoseconds {
 		return "Time"
 	}
 	return "Part"
 }
 
 func sameLabels(list []doc.Series) bool {
-	for _, s := range list[1:] {
-		if len(s.Labels) != len(list[0].Labels) {
-			return false
-		}
-		for i, l := range s.Labels {
-			if l != list[0].Labels[i] {
-				return false
-			}
-		}
-	}
 	for _, s := range list {
-		if len(s.Values) != len(s.Labels) {
+		if len(s.Values) != len(s.Labels) || !slices.Equal(s.Labels, list[0].Labels) {
 			return false
 		}
 	}
 	return true
 }
 
+// short makes a name visible, and shortens it to what the page shows of names.
+func (p *page) short(name string) string { return wording.Shorten(Visible(name), p.limit) }
+
 // xText formats a label: with its unit if the chart's labels are numbers.
-func (p *page) xText(c doc.Chart, label string) string {
-	if c.XUnit != "" {
+func (f figure) xText(label string) string {
+	if f.XUnit != "" {
 		if v, err := strconv.ParseFloat(label, 64); err == nil {
-			return unit.Format(v, c.XUnit)
+			return unit.Format(v, f.XUnit)
 		}
 	}
-	return wording.Shorten(Visible(label), p.limit)
+	return f.short(label)
 }
 
-// mark states the series and the value that a shape shows, so that drawings can be checked against the numbers.
-func mark(series, value int) markup { return " data-m=\"" + num(series) + "." + num(value) + "\"" }
+// shape is an element of a drawing: its attributes by name and value, of which empty ones are left out, and its content.
+func shape(name, inside markup, attributes ...markup) markup {
+	var b builder
+	b.put("<" + name)
+	for i := 0; i < len(attributes); i += 2 {
+		b.put(attr(attributes[i], attributes[i+1]))
+	}
+	if inside == "" {
+		b.put("/>")
+	} else {
+		b.put(">" + inside + "</" + name + ">")
+	}
+	return b.markup()
+}
+
+// rule is a vertical line through a row.
+func rule(at, class, height markup, attributes ...markup) markup {
+	return shape("line", "", append(attributes, "x1", at, "x2", at, "y2", height, "class", class)...)
+}
+
+// mark names the series and the value that a shape shows, so that drawings can be checked against the numbers.
+func mark(series, value int) markup { return num(series) + "." + num(value) }
 
 // tip is the text shown when a pointer is over a shape.
 func tip(s string) markup { return "<title>" + escape(s) + "</title>" }
+
+// muted writes a sentence about a drawing below it.
+func (f figure) muted(words string) { f.put("<p class=\"muted\">" + text(words) + "</p>\n") }
+
+// openRows opens the rows of a chart.
+func (f figure) openRows(class markup) { f.put("<div class=\"bars" + class + "\">\n") }
+
+// closeRows closes the rows of a chart, below their axis.
+func (f figure) closeRows() { f.put("</div>\n") }
+
+// barHeight is the height of a bar, in pixels.
+const barHeight = 16
+
+// openRow opens the drawing of one row. The label has a line of its own, so that long labels have room on narrow
+// screens.
+func (f figure) openRow(label markup, height int, describe string) {
+	f.put("<div class=\"bar\"><span class=\"barlabel\">" + label + "</span><svg width=\"100%\" height=\"" + num(height) +
+		"\" role=\"img\" aria-label=\"" + text(describe) + "\"><rect width=\"100%\" height=\"100%\" rx=\"2\" class=\"track\"/>")
+}
+
+func (f figure) closeRow(value string) {
+	f.put("</svg><span class=\"barvalue\">" + text(value) + "</span></div>\n")
+}
+
+// axisRow writes an axis below the rows of a chart.
+func (f figure) axisRow(x axis, u string) {
+	f.put("<div class=\"bar\" aria-hidden=\"true\"><span></span>")
+	f.xTicks(x, u)
+	f.put("<span></span></div>\n")
+}
+
+// rowName is the label of a row. It may be a name from the capture, and is shown literally.
+func (f figure) rowName(label string) markup {
+	return "<span title=\"" + text(label) + "\">" + text(f.short(label)) + "</span>"
+}
 
 // legend explains the colours if there are several names; of gives the colour of the i-th name, as in the drawing.
 func (p *page) legend(names []string, of func(i int, name string) markup) {
@@ -187,16 +216,16 @@ func (p *page) legend(names []string, of func(i int, name string) markup) {
 	}
 }
 
-// legendOf writes a legend for any number of names.
+// legendOf writes a legend for any number of names. Names of one colour share an entry: a launch call delays a step both
+// on the path and as idle time.
 func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 	if len(names) == 0 {
 		return
 	}
-	p.put("<ul class=\"legend\">")
 	var colours []markup
-	said := map[markup]markup{} // names of one colour share an entry: a launch call delays a step both on the path and as idle time
+	said := map[markup]markup{}
 	for i, n := range names {
-		colour, name := of(i, n), text(wording.Shorten(Visible(n), p.limit))
+		colour, name := of(i, n), text(p.short(n))
 		if before, ok := said[colour]; ok {
 			name = before + ", " + name
 		} else {
@@ -204,9 +233,31 @@ func (p *page) legendOf(names []string, of func(i int, name string) markup) {
 		}
 		said[colour] = name
 	}
+	p.put("<ul class=\"legend\">")
 	for _, colour := range colours {
 		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" " +
 			"height=\"12\" rx=\"2\" class=\"" + colour + "\"/></svg>" + said[colour] + "</li>")
 	}
 	p.put("</ul>\n")
+}
+
+// byStyle finds the series of a chart whose styles say what each is.
+func byStyle(f figure) map[string]*doc.Series {
+	of := map[string]*doc.Series{}
+	for i := range f.Series {
+		of[f.Series[i].Style] = &f.Series[i]
+	}
+	return of
+}
+
+// everyValue is every known value of a chart.
+func everyValue(f figure) (list []float64) {
+	for _, s := range f.Series {
+		for _, v := range s.Values {
+			if !math.IsNaN(v) {
+				list = append(list, v)
+			}
+		}
+	}
+	return list
 }

@@ -116,59 +116,68 @@ func tickTexts(u string, values []float64) []string {
 	return list
 }
 
+// notZero says that an axis does not start at zero; empty if it does.
+func (a axis) notZero(u string) string {
+	if a.low <= 0 {
+		return ""
+	}
+	return "The axis starts at " + unit.Format(a.low, u) + ", not at zero."
+}
+
+// between is an axis whose ends are given, with a share of its length left free at each.
+func between(low, high, free float64) axis {
+	if low == high {
+		high++
+	}
+	room := (high - low) * free
+	return axis{low: low - room, high: high + room}
+}
+
+// edge is the share of an axis that is left free at each end, so that no dot is cut off.
+const edge = 0.01
+
 const plotHeight = 180
 
-// Room for a limit's name, in pixels.
-const (
-	limitRow   = 13
-	limitWidth = 120
-)
-
-// frame opens a plot of standard height.
-func (p *page) frame(y axis, yUnit, describe string) { p.plot(y, yUnit, plotHeight, "img", describe) }
-
-// stretched draws in a square of [svgScale] that is stretched to its area.
-func (p *page) stretched(draw func()) {
-	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">")
-	draw()
-	p.put("</svg>")
+// stretched is a drawing in a square of [svgScale] that is stretched to its area.
+func stretched(inside markup) markup {
+	return shape("svg", inside, "width", "100%", "height", "100%", "viewBox", "0 0 1000 1000", "preserveAspectRatio", "none")
 }
 
 // plot draws the vertical axis of a plot and opens its area; the caller draws inside and closes it. role is img, or
 // group if it contains links, because an image hides them from screen readers.
-func (p *page) plot(y axis, yUnit string, height int, role markup, describe string) {
-	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(height) + "\" aria-hidden=\"true\">")
-	var grid builder
+func (f figure) plot(y axis, yUnit string, height int, role markup, describe string) {
+	var left, grid builder
 	ticks := y.ticks()
 	texts := tickTexts(yUnit, ticks)
 	for i, v := range ticks {
 		at := (1 - y.at(v)) * float64(height)
-		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), float64(height)-1)) + "\" text-anchor=\"end\">" +
-			text(texts[i]) + "</text><line data-tick=\"" + float(v) + "\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\"/>")
-		grid.put("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
+		left.put(shape("text", text(texts[i]), "x", "68", "y", short(min(max(at+4, 10), float64(height)-1)), "text-anchor", "end") +
+			shape("line", "", "data-tick", float(v), "y1", short(at), "y2", short(at)))
+		grid.put(shape("line", "", "x1", "0", "x2", "100%", "y1", short(at), "y2", short(at), "class", "grid"))
 	}
-	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(height) + "\" role=\"" + role + "\" aria-label=\"" +
+	f.put("<div class=\"plot\">" +
+		shape("svg", left.markup(), "class", "yaxis", "width", "72", "height", num(height), "aria-hidden", "true") +
+		"<svg class=\"area\" width=\"100%\" height=\"" + num(height) + "\" role=\"" + role + "\" aria-label=\"" +
 		text(describe) + "\">" + grid.markup())
 }
 
 // xTicks writes the ticks of a horizontal axis below the drawing.
-func (p *page) xTicks(x axis, u string) {
-	p.put("<svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+func (f figure) xTicks(x axis, u string) {
 	ticks := x.ticks()
-	for i, t := range tickTexts(u, ticks) {
-		at := x.at(ticks[i])
-		p.put("<text x=\"" + percent(at, 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(at) + "\">" + text(t) + "</text>")
+	at := make([]float64, len(ticks))
+	for i, v := range ticks {
+		at[i] = x.at(v)
 	}
-	p.put("</svg>")
+	f.xTexts(at, tickTexts(u, ticks), anchorAt)
 }
 
-func (p *page) closeFrame(c doc.Chart, x axis) {
-	p.put("</svg>")
-	p.xTicks(x, c.XUnit)
-	p.put("</div>\n")
-	if c.XTitle != "" {
-		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
+// xTexts writes texts below the drawing at places from 0 to 1, aligned by what align says of their place.
+func (f figure) xTexts(at []float64, texts []string, align func(at float64) markup) {
+	f.put("<svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	for i, t := range texts {
+		f.put(shape("text", text(t), "x", percent(at[i], 1), "y", "13", "text-anchor", align(at[i])))
 	}
+	f.put("</svg>")
 }
 
 // anchorAt is the alignment of a text below an axis, such that it is not cut off at the ends.
@@ -180,6 +189,14 @@ func anchorAt(place float64) markup {
 		return "end"
 	}
 	return "middle"
+}
+
+// closePlot ends a plot below its horizontal axis, whose title it writes.
+func (f figure) closePlot(title string) {
+	f.put("</div>\n")
+	if title != "" {
+		f.put("<p class=\"muted axis\">" + text(title) + "</p>\n")
+	}
 }
 
 // xs returns the labels of a series as numbers or, if they are not numbers, their indexes.
@@ -196,128 +213,8 @@ func xs(s doc.Series) []float64 {
 	return list
 }
 
-// lines draws line and scatter charts. A scatter's lines are limits: they are drawn alike and named where they end. Its
-// points are numbered, because there may be more of them than colours.
-func (p *page) lines(c doc.Chart) {
-	log := c.Kind == "scatter"
-	var allX, allY []float64
-	var names []string
-	var classes []markup
-	limits := 0
-	for _, s := range c.Series {
-		allX, allY = append(allX, xs(s)...), append(allY, s.Values...)
-		if isLimit(log, s) {
-			limits++
-			continue
-		}
-		if !log {
-			names, classes = append(names, s.Name), append(classes, ownColour(len(names), s.Name))
-			continue
-		}
-		name, class := strconv.Itoa(len(names)+1)+" "+s.Name, colour(len(names)) // kernels, regardless of their names
-		if own, ok := fixed[s.Category]; ok {
-			if class = own + " box"; !slices.Contains(classes, class) {
-				name = "limited by " + s.Category + ": " + name
-			}
-		}
-		names, classes = append(names, name), append(classes, class)
-	}
-	x, y := newAxis(log, allX), newAxis(log, allY)
-	if !log {
-		x = axis{low: allX[0], high: allX[0]}
-		for _, v := range allX {
-			x.low, x.high = min(x.low, v), max(x.high, v)
-		}
-		if x.low == x.high {
-			x.high++
-		}
-		room := (x.high - x.low) * dotsEdge // so that no dot is cut off
-		x.low, x.high = x.low-room, x.high+room
-		room = (y.high - y.low) * 2 * dotsEdge
-		if y.high += room; y.low > 0 {
-			y.low -= room
-		}
-	} else if limits > 0 {
-		y.high *= 2 // room for the names of limits
-	}
-	p.frame(y, c.Unit,
-		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
-	nth := 0
-	var labelled []float64 // heights at which limits are named
-	for n, s := range c.Series {
-		at := xs(s)
-		if isLimit(log, s) {
-			p.path(n, "limit", at, s.Values, x, y)
-			if last := len(at) - 1; last >= 0 {
-				level, beside := y.at(s.Values[last]), 0
-				for _, other := range labelled {
-					if math.Abs(level-other)*plotHeight < limitRow {
-						beside++ // two limits of similar height: their names are side by side
-					}
-				}
-				labelled = append(labelled, level)
-				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" dx=\"" + num(-limitWidth*beside) +
-					"\" y=\"" + percent(1-level, 1) + "\" dy=\"-4\" text-anchor=\"end\">" +
-					text(wording.Shorten(Visible(s.Name), 24)) + "</text>")
-			}
-			continue
-		}
-		k := nth
-		nth++
-		style := s.Style
-		if style == "" {
-			style = map[bool]string{true: "points", false: "line"}[log]
-		}
-		if style == "line" && len(at) > 1 {
-			p.path(n, "s"+num(k%palette), at, s.Values, x, y)
-			continue
-		}
-		for i, v := range s.Values {
-			label := ""
-			if i < len(s.Labels) {
-				label = p.xText(c, s.Labels[i])
-			}
-			radius, more := markup("4"), ""
-			if s.Share > 0 {
-				radius = short(3 + 15*math.Sqrt(min(s.Share, 1)))
-			}
-			if s.Note != "" {
-				more = "; " + strings.TrimPrefix(s.Note, ", ")
-			}
-			p.put("<circle" + mark(n, i) + " cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
-				"\" r=\"" + radius + "\" class=\"" + classes[k] + "\">" +
-				tip(wording.Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)+more) + "</circle>")
-			if log {
-				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) +
-					"\" dx=\"7\" dy=\"12\">" + num(k+1) + "</text>")
-			}
-		}
-	}
-	p.closeFrame(c, x)
-	if !log && y.low > 0 {
-		p.put("<p class=\"muted\">" + text("The axis starts at "+unit.Format(y.low, c.Unit)+", not at zero.") + "</p>\n")
-	}
-	of := func(i int, _ string) markup { return classes[i] }
-	if log {
-		p.legendOf(names, of)
-		return
-	}
-	p.legend(names, of)
-}
-
-// isLimit reports whether a line is a limit, not data.
-func isLimit(log bool, s doc.Series) bool { return s.Style == "limit" || log && s.Style == "line" }
-
-// ownColour is the colour of a series that explain named: the fixed colour of its name, if it has one.
-func ownColour(i int, name string) markup {
-	if class, ok := fixed[name]; ok {
-		return class
-	}
-	return colour(i)
-}
-
-// path draws a line through values at their positions.
-func (p *page) path(series int, class markup, at, values []float64, x, y axis) {
+// path is a line through values at their positions.
+func path(series int, class markup, at, values []float64, x, y axis) markup {
 	var b builder
 	for i, v := range values {
 		if i > 0 {
@@ -325,65 +222,166 @@ func (p *page) path(series int, class markup, at, values []float64, x, y axis) {
 		}
 		b.put(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
 	}
-	p.stretched(func() {
-		p.put("<polyline data-s=\"" + num(series) + "\" points=\"" + b.markup() + "\" class=\"path " + class +
-			"\" vector-effect=\"non-scaling-stroke\"/>")
-	})
+	return stretched(shape("polyline", "", "data-s", num(series), "points", b.markup(), "class", "path "+class,
+		"vector-effect", "non-scaling-stroke"))
+}
+
+// lines draws line and scatter charts. A scatter's lines are limits: they are drawn alike and named where they end. Its
+// points are numbered, because there may be more of them than colours.
+func lines(f figure) {
+	log := f.Kind == "scatter"
+	var allX []float64
+	for _, s := range f.Series {
+		allX = append(allX, xs(s)...)
+	}
+	names, classes := lineNames(f, log)
+	x, y := newAxis(log, allX), newAxis(log, everyValue(f))
+	if !log {
+		x = between(slices.Min(allX), slices.Max(allX), edge)
+		room := (y.high - y.low) * 2 * edge
+		if y.high += room; y.low > 0 {
+			y.low -= room
+		}
+	} else if len(names) < len(f.Series) {
+		y.high *= 2 // room for the names of limits
+	}
+	f.plot(y, f.Unit, plotHeight, "img",
+		f.Title+": "+strconv.Itoa(len(allX))+" points of "+strconv.Itoa(len(f.Series))+" series; the numbers follow")
+	nth := 0
+	var limits []float64 // heights at which limits are named
+	for n, s := range f.Series {
+		at := xs(s)
+		if isLimit(log, s) {
+			f.put(path(n, "limit", at, s.Values, x, y))
+			if last := len(at) - 1; last >= 0 {
+				level := y.at(s.Values[last])
+				f.put(limitName(s.Name, x.at(at[last]), level, limits))
+				limits = append(limits, level)
+			}
+			continue
+		}
+		k := nth
+		nth++
+		if !log && s.Style != "points" && len(at) > 1 {
+			f.put(path(n, "s"+num(k%palette), at, s.Values, x, y))
+			continue
+		}
+		radius, more := markup("4"), ""
+		if s.Share > 0 {
+			radius = short(3 + 15*math.Sqrt(min(s.Share, 1)))
+		}
+		if s.Note != "" {
+			more = "; " + strings.TrimPrefix(s.Note, ", ")
+		}
+		for i, v := range s.Values {
+			label := ""
+			if i < len(s.Labels) {
+				label = f.xText(s.Labels[i])
+			}
+			left, top := percent(x.at(at[i]), 1), percent(1-y.at(v), 1)
+			words := wording.Shorten(Visible(s.Name), 200) + ": " + label + ", " + unit.Format(v, f.Unit) + more
+			f.put(shape("circle", tip(words), "data-m", mark(n, i), "cx", left, "cy", top, "r", radius, "class", classes[k]))
+			if log {
+				f.put(shape("text", num(k+1), "x", left, "y", top, "dx", "7", "dy", "12"))
+			}
+		}
+	}
+	f.put("</svg>")
+	f.xTicks(x, f.XUnit)
+	f.closePlot(f.XTitle)
+	of := func(i int, _ string) markup { return classes[i] }
+	if log {
+		f.legendOf(names, of)
+		return
+	}
+	if words := y.notZero(f.Unit); words != "" {
+		f.muted(words)
+	}
+	f.legend(names, of)
+}
+
+// lineNames are the names and the colours of the series that are no limits.
+func lineNames(f figure, log bool) (names []string, classes []markup) {
+	for _, s := range f.Series {
+		name, class := s.Name, colour(len(names))
+		switch own, ok := fixed[s.Category]; {
+		case isLimit(log, s):
+			continue
+		case !log:
+			class = fixedOr(s.Name, class)
+		case ok:
+			class, name = own+" box", strconv.Itoa(len(names)+1)+" "+name
+			if !slices.Contains(classes, class) {
+				name = "limited by " + s.Category + ": " + name
+			}
+		default: // kernels, regardless of their names
+			name = strconv.Itoa(len(names)+1) + " " + name
+		}
+		names, classes = append(names, name), append(classes, class)
+	}
+	return names, classes
+}
+
+// isLimit reports whether a line is a limit, not data.
+func isLimit(log bool, s doc.Series) bool { return s.Style == "limit" || log && s.Style == "line" }
+
+// Room for a limit's name, in pixels.
+const (
+	limitRow   = 13
+	limitWidth = 120
+)
+
+// limitName is the name of a limit where it ends, beside the names of others of similar height.
+func limitName(name string, at, level float64, others []float64) markup {
+	beside := 0
+	for _, other := range others {
+		if math.Abs(level-other)*plotHeight < limitRow {
+			beside++
+		}
+	}
+	return shape("text", text(wording.Shorten(Visible(name), 24)), "class", "limit", "x", percent(at, 1),
+		"dx", num(-limitWidth*beside), "y", percent(1-level, 1), "dy", "-4", "text-anchor", "end")
 }
 
 // histogram draws columns of equal width, one per bin, regardless of the bins' widths. Several series are drawn over
 // each other, each as shares of its own sum.
-func (p *page) histogram(c doc.Chart) {
+func histogram(f figure) {
 	var names []string
 	most, bins := 0.0, 0
-	several := len(c.Series) > 1
-	sums := make([]float64, len(c.Series))
-	for k, s := range c.Series {
+	yUnit, sums := f.Unit, make([]float64, len(f.Series))
+	for k, s := range f.Series {
 		names = append(names, s.Name)
 		bins = max(bins, min(len(s.Values), len(s.Labels)))
 		sums[k] = 1
-		if several {
-			sums[k] = 0
-			for _, v := range s.Values {
-				sums[k] += v
-			}
+		if len(f.Series) > 1 {
+			yUnit, sums[k] = report.Ratio, max(sum(s.Values), 1)
 		}
 		for _, v := range s.Values {
-			most = max(most, v/max(sums[k], 1))
+			most = max(most, v/sums[k])
 		}
 	}
-	yUnit := c.Unit
-	if several {
-		yUnit = report.Ratio
-	}
 	y := newAxis(false, []float64{0, most})
-	p.frame(y, yUnit, c.Title+": "+strconv.Itoa(bins)+" bins; the numbers follow")
-	for k, s := range c.Series {
-		for i := range min(len(s.Values), len(s.Labels)) {
-			v := s.Values[i]
+	f.plot(y, yUnit, plotHeight, "img", f.Title+": "+strconv.Itoa(bins)+" bins; the numbers follow")
+	for k, s := range f.Series {
+		for i, v := range s.Values[:min(len(s.Values), len(s.Labels))] {
 			if v <= 0 {
 				continue
 			}
-			h := y.at(v / max(sums[k], 1))
-			p.put("<rect" + mark(k, i) + " x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) +
-				"\" width=\"" + percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
-				tip(Visible(s.Name)+", from "+p.xText(c, s.Labels[i])+": "+unit.Format(v, c.Unit)) + "</rect>")
+			h := y.at(v / sums[k])
+			words := Visible(s.Name) + ", from " + f.xText(s.Labels[i]) + ": " + unit.Format(v, f.Unit)
+			f.put(shape("rect", tip(words), "data-m", mark(k, i), "x", percent(float64(i), float64(bins)), "y", percent(1-h, 1),
+				"width", percent(0.94, float64(bins)), "height", percent(h, 1), "class", colour(k)+" over"))
 		}
 	}
-	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	f.put("</svg>")
 	step := max(1, (bins+5)/6)
-	var edges []float64
-	for i, v := range xs(c.Series[0])[:min(bins, len(c.Series[0].Labels))] {
+	var edges, at []float64
+	for i, v := range xs(f.Series[0])[:min(bins, len(f.Series[0].Labels))] {
 		if i%step == 0 {
-			edges = append(edges, v)
+			edges, at = append(edges, v), append(at, float64(i)/float64(bins))
 		}
 	}
-	for i, t := range tickTexts(c.XUnit, edges) {
-		p.put("<text x=\"" + percent(float64(i*step), float64(bins)) + "\" y=\"13\">" + text(t) + "</text>")
-	}
-	p.put("</svg></div>\n")
-	if c.XTitle != "" {
-		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
-	}
-	p.legend(names, seriesColour)
+	f.xTexts(at, tickTexts(f.XUnit, edges), func(float64) markup { return "" })
+	f.closePlot(f.XTitle)
+	f.legend(names, seriesColour)
 }

@@ -36,16 +36,32 @@ const grey = 6
 
 func colour(i int) markup { return "c" + num(i%palette) }
 
-// partColour is the colour of the i-th part of a whole: its fixed one, or the next of the palette.
-func partColour(i int, name string) markup {
+// fixedOr is the fixed colour of a name, or another if it has none.
+func fixedOr(name string, other markup) markup {
 	if class, ok := fixed[name]; ok {
 		return class
 	}
+	return other
+}
+
+// partColour is the colour of the i-th part of a whole: its fixed one, or the next of the palette.
+func partColour(i int, name string) markup {
 	if i >= grey {
 		i++
 	}
-	return colour(i)
+	return fixedOr(name, colour(i))
 }
 
 // seriesColour is the colour of the i-th series, regardless of its name.
 func seriesColour(i int, _ string) markup { return colour(i) }
+
+// sideColour is the colour of a side of a comparison; other rows take the next of the palette.
+func sideColour(i int, side string) markup {
+	switch side {
+	case "base":
+		return "side-base"
+	case "head":
+		return "side-head"
+	}
+	return colour(i)
+}

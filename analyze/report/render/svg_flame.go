@@ -16,65 +16,55 @@ const (
 )
 
 // flame draws an icicle chart: a box hangs below the box that contains it.
-func (p *page) flame(c doc.Chart) {
+func flame(f figure) {
 	const row = 20
 	depth, whole, change := 0.0, 0.0, false
-	for _, s := range c.Series {
+	used := map[string]bool{} // categories
+	for _, s := range f.Series {
 		if n := len(s.Values); n == flameValues || n == changeValues {
 			depth, whole = max(depth, s.Values[0]), max(whole, s.Values[1]+s.Values[2])
 			change = change || n == changeValues
+		}
+		if _, ok := fixed[s.Category]; ok {
+			used[s.Category] = true
 		}
 	}
 	class := markup("flame")
 	if change {
 		class += " change"
 	}
-	height := num((int(depth) + 1) * row)
-	p.put("<svg class=\"" + class + "\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title) +
-		"\">")
-	for i, s := range c.Series {
+	f.put("<svg class=\"" + class + "\" width=\"100%\" height=\"" + num((int(depth)+1)*row) + "\" role=\"img\" aria-label=\"" +
+		text(f.Title) + "\">")
+	for i, s := range f.Series {
 		if n := len(s.Values); n != flameValues && n != changeValues || s.Values[2] <= 0 {
 			continue
 		}
-		d, start, total := s.Values[0], s.Values[1], s.Values[2]
-		name := Visible(s.Name)
+		start, total, name := s.Values[1], s.Values[2], Visible(s.Name)
 		colour, words := flameColour(s), ""
 		if len(s.Values) == changeValues {
 			base, head := s.Values[3], s.Values[4]
 			colour = changeColour((head - base) / whole)
-			words = unit.Delta(head-base, c.Unit) + ", " + unit.Format(base, c.Unit) + " → " + unit.Format(head, c.Unit)
+			words = unit.Delta(head-base, f.Unit) + ", " + unit.Format(base, f.Unit) + " → " + unit.Format(head, f.Unit)
 		} else {
-			words = unit.Format(total, c.Unit) + ", of its own " + unit.Format(s.Values[3], c.Unit)
+			words = unit.Format(total, f.Unit) + ", of its own " + unit.Format(s.Values[3], f.Unit)
 		}
-		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + percent(total, whole) +
-			"\" height=\"" + num(row-1) + "\"><rect" + mark(i, 2) + " width=\"100%\" height=\"100%\" class=\"" +
-			colour + " box\">" + tip(name+": "+words) + "</rect>")
+		box := shape("rect", tip(name+": "+words), "data-m", mark(i, 2), "width", "100%", "height", "100%", "class", colour+" box")
 		if label := fitting(name, total/whole); label != "" {
 			class := markup("")
 			if float64(len([]rune(label))) > phoneRoom*total/whole && total < whole/4 {
-				class = " class=\"roomy\""
+				class = "roomy"
 			}
-			p.put("<text" + class + " x=\"4\" y=\"14\">" + text(label) + "</text>")
+			box += shape("text", text(label), "class", class, "x", "4", "y", "14")
 		}
-		p.put("</svg>")
+		f.put(shape("svg", box, "x", percent(start, whole), "y", num(int(s.Values[0])*row), "width", percent(total, whole),
+			"height", num(row-1)))
 	}
-	p.put("</svg>\n")
+	f.put("</svg>\n")
 	if change {
-		p.legend(changeLegend[:], func(i int, _ string) markup { return changeClasses[i] })
+		f.legend(changeLegend[:], func(i int, _ string) markup { return changeClasses[i] })
 		return
 	}
-	p.legend(flameCategories(c), partColour)
-}
-
-// flameCategories are the names of the colours in a flame.
-func flameCategories(c doc.Chart) []string {
-	used := map[string]bool{}
-	for _, s := range c.Series {
-		if _, ok := fixed[s.Category]; ok {
-			used[s.Category] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(used))
+	f.legend(slices.Sorted(maps.Keys(used)), partColour)
 }
 
 // phoneRoom is how many characters fit into a drawing on a phone.

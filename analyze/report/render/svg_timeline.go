@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -30,96 +29,83 @@ const (
 	longAxis   = 10_000.0
 )
 
-// timeline draws lanes below each other, with their axis on top. Positions are percentages, so that it can be read at
+// timeline is the drawing of a timeline.
+type timeline struct {
+	*page
+	*doc.Timeline
+	least float64 // the smallest length of marks that are drawn individually
+}
+
+// drawTimeline draws lanes below each other, with their axis on top. Positions are percentages, so that it can be read at
 // any width and the script can widen it.
-func (p *page) timeline(t doc.Timeline) {
-	marks := 0
-	for i := range t.Lanes {
-		marks += len(t.Lanes[i].Marks)
+func drawTimeline(p *page, d *doc.Timeline) {
+	var lengths []float64
+	for i := range d.Lanes {
+		for k := range d.Lanes[i].Marks {
+			lengths = append(lengths, d.Lanes[i].Marks[k].Length)
+		}
 	}
-	if !(t.Length > 0) || marks == 0 {
+	if !(d.Length > 0) || len(lengths) == 0 {
 		return
 	}
-	least := leastShown(&t)
-	height, tops := axisRow, make([]int, len(t.Lanes))
-	for i := range t.Lanes {
-		tops[i] = height
-		height += laneHeight(&t.Lanes[i])
+	t := timeline{p, d, leastMark * d.Length}
+	if len(lengths) > mostMarks {
+		slices.Sort(lengths)
+		t.least = max(t.least, lengths[len(lengths)-1-mostMarks])
 	}
-	p.put("<figure class=\"step\" id=\"" + p.unique("step-"+anchor(t.ID)) + "\"><figcaption>" + text(t.Title) +
-		"</figcaption>\n<div class=\"wide\"><svg width=\"100%\" height=\"" + num(height) + "\" data-length=\"" + float(t.Length) +
-		"\" role=\"img\" aria-label=\"" + text(t.Title+": "+describeLanes(&t)) + "\">")
-	p.timelineAxis(&t, height)
-	for i := range t.Lanes {
-		p.lane(&t, &t.Lanes[i], tops[i], least)
+	height := axisRow
+	var words []string
+	for i := range d.Lanes {
+		l := &d.Lanes[i]
+		height += laneHeight(l)
+		if len(l.Joins) == 0 {
+			words = append(words, Visible(l.Title)+", "+strconv.Itoa(len(l.Marks)))
+		}
+	}
+	p.put("<figure class=\"step\" id=\"" + p.unique("step-"+anchor(d.ID)) + "\"><figcaption>" + text(d.Title) +
+		"</figcaption>\n<div class=\"wide\"><svg width=\"100%\" height=\"" + num(height) + "\" data-length=\"" + float(d.Length) +
+		"\" role=\"img\" aria-label=\"" + text(d.Title+": lanes with their marks: "+strings.Join(words, "; ")+
+		"; from 0 to "+unit.Format(d.Length, d.Unit)) + "\">")
+	t.axis(height)
+	top := axisRow
+	for i := range d.Lanes {
+		t.lane(&d.Lanes[i], top)
+		top += laneHeight(&d.Lanes[i])
 	}
 	p.put("</svg></div>\n")
-	p.labelList(&t)
-	p.legend(t.Legend, partColour)
-	if len(t.Note) > 0 {
-		p.put("<p class=\"muted\">")
-		p.spans(t.Note)
-		p.put("</p>\n")
+	t.labelList()
+	p.legend(d.Legend, partColour)
+	if len(d.Note) > 0 {
+		p.around("<p class=\"muted\">", d.Note, "</p>\n")
 	}
 	p.put("</figure>\n")
 }
 
-// leastShown is the smallest length of marks that are drawn individually.
-func leastShown(t *doc.Timeline) float64 {
-	var lengths []float64
-	for i := range t.Lanes {
-		for k := range t.Lanes[i].Marks {
-			lengths = append(lengths, t.Lanes[i].Marks[k].Length)
+// labelled are the marks of a lane with a label; those beyond the bound have none.
+func labelled(l *doc.Lane) (list []*doc.Mark) {
+	for i := range l.Marks {
+		if l.Marks[i].Label != "" && len(list) < maxLabels {
+			list = append(list, &l.Marks[i])
 		}
 	}
-	least := leastMark * t.Length
-	if len(lengths) > mostMarks {
-		slices.SortFunc(lengths, func(a, b float64) int { return cmp.Compare(b, a) })
-		least = max(least, lengths[mostMarks])
-	}
-	return least
+	return list
 }
 
 func laneHeight(l *doc.Lane) int {
 	if len(l.Joins) > 0 {
 		return joinRow
 	}
-	h := laneHead + max(l.Rows, 1)*laneRow + 4
-	if slices.ContainsFunc(l.Marks, func(m doc.Mark) bool { return m.Label != "" }) {
-		h += labelRow * labelLines(l)
-	}
-	return h
+	return laneHead + max(l.Rows, 1)*laneRow + 4 + labelRow*len(labelled(l))
 }
 
-// labelLines is the number of labels of a lane; each has its own line.
-func labelLines(l *doc.Lane) (n int) {
-	for i := range l.Marks {
-		if l.Marks[i].Label != "" {
-			n++
-		}
-	}
-	return min(n, maxLabels)
-}
+// at is a place on the axis.
+func (t timeline) at(v float64) markup { return percent(v, t.Length) }
 
-func describeLanes(t *doc.Timeline) string {
-	words := make([]string, 0, len(t.Lanes))
-	for i := range t.Lanes {
-		if l := &t.Lanes[i]; len(l.Joins) == 0 {
-			words = append(words, Visible(l.Title)+", "+strconv.Itoa(len(l.Marks)))
-		}
-	}
-	return "lanes with their marks: " + strings.Join(words, "; ") + "; from 0 to " + unit.Format(t.Length, t.Unit)
-}
-
-func (p *page) timelineAxis(t *doc.Timeline, height int) {
-	x := axis{low: 0, high: t.Length}
-	ticks := x.ticks()
+func (t timeline) axis(height int) {
+	ticks := axis{low: 0, high: t.Length}.ticks()
 	texts := tickTexts(t.Unit, ticks)
 	for i, v := range ticks {
-		at := percent(v, t.Length)
-		p.put("<line class=\"grid\" x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + num(axisRow-4) + "\" y2=\"" + num(height) +
-			"\"/>")
-		anchor, class := markup("middle"), markup(" class=\"tick\"")
+		anchor, class := markup("middle"), markup("tick")
 		if v == 0 {
 			texts[i] = "0"
 		}
@@ -130,55 +116,54 @@ func (p *page) timelineAxis(t *doc.Timeline, height int) {
 			anchor = "end"
 		}
 		if i%2 == 1 {
-			class = " class=\"tick roomy\""
+			class = "tick roomy"
 		}
-		p.put("<text" + class + " x=\"" + at + "\" y=\"11\" text-anchor=\"" + anchor + "\">" + text(texts[i]) + "</text>")
+		t.put(rule(t.at(v), "grid", num(height), "y1", num(axisRow-4)) +
+			shape("text", text(texts[i]), "class", class, "x", t.at(v), "y", "11", "text-anchor", anchor))
 	}
 }
 
-func (p *page) lane(t *doc.Timeline, l *doc.Lane, top int, least float64) {
+func (t timeline) lane(l *doc.Lane, top int) {
 	if len(l.Joins) > 0 {
-		p.put("<g class=\"join\">")
+		t.put("<g class=\"join\">")
 		for _, j := range l.Joins {
-			p.put("<line x1=\"" + percent(j.From, t.Length) + "\" y1=\"" + num(top) + "\" x2=\"" + percent(j.To, t.Length) +
-				"\" y2=\"" + num(top+joinRow) + "\"/>")
+			t.put(shape("line", "", "x1", t.at(j.From), "y1", num(top), "x2", t.at(j.To), "y2", num(top+joinRow)))
 		}
-		p.put("</g>")
+		t.put("</g>")
 		return
 	}
-	p.put("<text class=\"lane\" x=\"0\" y=\"" + num(top+12) + "\">" + text(wording.Shorten(Visible(l.Title), p.limit)) + "</text>")
+	t.put(shape("text", text(t.short(l.Title)), "class", "lane", "x", "0", "y", num(top+12)))
 	small := map[markup]*builder{}
 	var colours []markup
 	for i := range l.Marks {
 		m := &l.Marks[i]
 		class := markColour(m.Colour)
-		y := top + laneHead + m.Row*laneRow
-		if m.Length < least {
-			if small[class] == nil {
-				small[class] = &builder{}
-				colours = append(colours, class)
-			}
-			width := short(max(m.Length/t.Length*longAxis, 0.1)) // its own length: many of them would look like much
-			small[class].put("M" + num(int(math.Round(m.Start/t.Length*longAxis))) + " " + num(y-top-laneHead) + "h" + width + "v" +
-				num(laneRow-2) + "h-" + width + "z")
+		if m.Length >= t.least {
+			t.mark(m, top+laneHead+m.Row*laneRow, class)
 			continue
 		}
-		p.mark(t, m, y, class)
+		if small[class] == nil {
+			small[class] = &builder{}
+			colours = append(colours, class)
+		}
+		width := short(max(m.Length/t.Length*longAxis, 0.1)) // its own length: many of them would look like much
+		small[class].put("M" + num(int(math.Round(m.Start/t.Length*longAxis))) + " " + num(m.Row*laneRow) + "h" + width + "v" +
+			num(laneRow-2) + "h-" + width + "z")
 	}
 	height := max(l.Rows, 1) * laneRow
 	for _, class := range colours {
-		p.put("<svg y=\"" + num(top+laneHead) + "\" width=\"100%\" height=\"" + num(height) + "\" viewBox=\"0 0 10000 " +
-			num(height) + "\" preserveAspectRatio=\"none\"><path class=\"" + class + "\" d=\"" + small[class].markup() + "\"/></svg>")
+		t.put(shape("svg", shape("path", "", "class", class, "d", small[class].markup()), "y", num(top+laneHead), "width", "100%",
+			"height", num(height), "viewBox", "0 0 10000 "+num(height), "preserveAspectRatio", "none"))
 	}
-	p.labels(t, l, top+laneHead+height)
+	t.labels(l, top+laneHead+height)
 }
 
 // mark draws an individual mark, with the text shown when a pointer is over it.
-func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
+func (t timeline) mark(m *doc.Mark, y int, class markup) {
 	name := wording.Shorten(Visible(m.Name), markName)
 	words := unit.Format(m.Length, t.Unit) + " at " + unit.Format(m.Start, t.Unit) + ", " + unit.Percent(m.Length/t.Length)
 	if m.Text != "" {
-		words += "; " + m.Text
+		words += "; " + Visible(m.Text)
 	}
 	if name != "" {
 		words = name + ": " + words
@@ -186,24 +171,21 @@ func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 	if m.Length >= edgedMark*t.Length {
 		class += " edge"
 	}
-	p.put("<rect x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
-		"\" class=\"" + class + "\">" + tip(words) + "</rect>") // the style sheet sets the height
+	left, width := t.at(m.Start), t.at(m.Length) // the style sheet sets the height
+	t.put(shape("rect", tip(words), "x", left, "y", num(y), "width", width, "class", class))
 	if m.Length >= namedMark*t.Length && name != "" {
-		p.put("<svg x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
-			"\" height=\"" + num(laneRow-2) + "\"><text class=\"in roomy\" x=\"3\" y=\"12\">" + escape(wording.Shorten(name, 36)) +
-			"</text></svg>")
+		t.put(shape("svg", shape("text", escape(wording.Shorten(name, 36)), "class", "in roomy", "x", "3", "y", "12"),
+			"x", left, "y", num(y), "width", width, "height", num(laneRow-2)))
 	}
 }
 
 // labels draws the labels below their lane, one per line, with a stroke up to their marks.
-func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
+func (t timeline) labels(l *doc.Lane, y int) {
 	var left, right []*doc.Mark // marks with a stroke to the left or right
-	for i := range l.Marks {
-		switch m := &l.Marks[i]; {
-		case m.Label == "" || len(left)+len(right) == maxLabels:
-		case (m.Start+m.Length/2)/t.Length > labelShare*float64(len([]rune(m.Label))):
+	for _, m := range labelled(l) {
+		if (m.Start+m.Length/2)/t.Length > labelShare*float64(len([]rune(m.Label))) {
 			left = append(left, m)
-		default:
+		} else {
 			right = append(right, m)
 		}
 	}
@@ -211,32 +193,27 @@ func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
 	slices.Reverse(right)
 	var texts builder
 	for n, m := range append(right, left...) {
-		at, anchor, away := percent(m.Start+m.Length/2, t.Length), markup("start"), markup("4")
+		at, anchor, away := t.at(m.Start+m.Length/2), markup("start"), markup("4")
 		if n >= len(right) {
 			anchor, away = "end", "-4"
 		}
 		line := num(y + 12 + n*labelRow)
-		p.put("<line class=\"lead\" x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + num(y-2) + "\" y2=\"" + line + "\"/>")
-		texts.put("<text class=\"label\" x=\"" + at + "\" dx=\"" + away + "\" y=\"" + line + "\" text-anchor=\"" + anchor +
-			"\">" + text(m.Label) + "</text>")
+		t.put(rule(at, "lead", line, "y1", num(y-2)))
+		texts.put(shape("text", text(m.Label), "class", "label", "x", at, "dx", away, "y", line, "text-anchor", anchor))
 	}
-	p.put(texts.markup())
+	t.put(texts.markup())
 }
 
 // labelList writes the labels as a list, for windows too narrow to draw them.
-func (p *page) labelList(t *doc.Timeline) {
+func (t timeline) labelList() {
 	var b builder
 	for i := range t.Lanes {
-		n := 0
-		for k := range t.Lanes[i].Marks {
-			if m := &t.Lanes[i].Marks[k]; m.Label != "" && n < maxLabels {
-				b.put("<li>" + text(m.Label) + "</li>")
-				n++
-			}
+		for _, m := range labelled(&t.Lanes[i]) {
+			b.put("<li>" + text(m.Label) + "</li>")
 		}
 	}
 	if list := b.markup(); list != "" {
-		p.put("<ul class=\"labels\">" + list + "</ul>\n")
+		t.put("<ul class=\"labels\">" + list + "</ul>\n")
 	}
 }
 
@@ -248,8 +225,5 @@ func markColour(name string) markup {
 	case "bad":
 		return "bad"
 	}
-	if class, ok := fixed[name]; ok {
-		return class
-	}
-	return "range"
+	return fixedOr(name, "range")
 }
