@@ -33,7 +33,7 @@ func clockText(b []byte) (clock int64, year bool, rest []byte, ok bool) {
 	if part[0] < 1 || part[0] > 12 || part[1] < 1 || part[1] > 31 || part[2] > 23 || part[3] > 59 || part[4] > 60 {
 		return NoClock, false, b, false
 	}
-	clock = dayNumber(y, part[0], part[1])*86400 + part[2]*3600 + part[3]*60 + part[4]
+	clock = seconds(int(y), int(part[0]), int(part[1])) + part[2]*3600 + part[3]*60 + part[4]
 	b = b[14:]
 	if len(b) > 1 && (b[0] == '.' || b[0] == ',') && isDigit(b[1]) {
 		for b = b[1:]; len(b) > 0 && isDigit(b[0]); b = b[1:] {
@@ -53,13 +53,9 @@ func fixed(b []byte) (v int64, ok bool) {
 	return v, true
 }
 
-// dayNumber is the day since 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is their
-// last.
-func dayNumber(year, month, day int64) int64 {
-	if month < 3 {
-		year, month = year-1, month+12
-	}
-	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
+// seconds is the start of a day, in seconds since 1970.
+func seconds(year, month, day int) int64 {
+	return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC).Unix()
 }
 
 // calendar keeps the times of one file in order. Timestamps without a year start again in January. Libraries write
@@ -100,10 +96,7 @@ func (c *calendar) at(clock int64, year bool) int64 {
 // translate adds to a time the year that brings it closest to the time before, or removes its year.
 func (c *calendar) translate(clock int64) int64 {
 	t := time.Unix(clock, 0).UTC()
-	in := func(year int) int64 {
-		return dayNumber(int64(year), int64(t.Month()), int64(t.Day()))*86400 +
-			int64(t.Hour()*3600+t.Minute()*60+t.Second())
-	}
+	in := func(year int) int64 { return t.AddDate(year-t.Year(), 0, 0).Unix() }
 	if !c.year {
 		return in(leapYear)
 	}

@@ -78,8 +78,10 @@ func numberOf(m []byte, key string) float64 {
 	return math.NaN()
 }
 
-func setFirst(p *int64, v int64) {
-	if *p == 0 && v > 0 {
+// setFirst keeps the first value that is stated.
+func setFirst[T comparable](p *T, v T) {
+	var none T
+	if *p == none {
 		*p = v
 	}
 }
@@ -87,12 +89,6 @@ func setFirst(p *int64, v int64) {
 // setLeast keeps the smallest: each engine or rank states its own number, and the smallest counts.
 func setLeast(p *int64, v int64) {
 	if v > 0 && (*p == 0 || v < *p) {
-		*p = v
-	}
-}
-
-func setText(p *string, v string) {
-	if *p == "" {
 		*p = v
 	}
 }
@@ -212,3 +208,12 @@ func percent(v float64) float64 { return math.Round(v*1e6) / 1e8 }
 
 // gib is a size that was printed in GiB, in bytes.
 func gib(v float64) float64 { return v * (1 << 30) }
+
+// keep appends to a list of bounded length; false if it is full.
+func keep[T any](list *[]T, v T, most int) bool {
+	if len(*list) >= most {
+		return false
+	}
+	*list = append(*list, v)
+	return true
+}

@@ -2,8 +2,8 @@ package serverlog
 
 import (
 	"bytes"
-	"unicode/utf16"
-	"unicode/utf8"
+	"encoding/json"
+	"slices"
 )
 
 // messageKeys are the fields of a JSON log record that hold the program's output, the most specific first.
@@ -15,46 +15,63 @@ var lineKeys = []string{`"log"`, `"MESSAGE"`, `"textPayload"`, `"line"`}
 // maxDrivers bounds the log drivers that wrapped a line one after the other: Loki behind Docker are two.
 const maxDrivers = 4
 
-// driverLine unwraps the program's line from a line of a log driver, into scratch.
-func driverLine(line, scratch []byte) ([]byte, bool) {
-	for _, k := range messageKeys {
-		if _, found := jsonField(line, k); found {
-			return nil, false
+// program is a line as the program wrote it: without what log drivers wrapped around it.
+func program(line []byte) []byte {
+	for range maxDrivers {
+		inner, ok := driverLine(skipSpace(line))
+		if !ok {
+			break
 		}
+		line = inner
 	}
-	for _, k := range lineKeys {
-		if raw, found := jsonField(line, k); found {
-			return bytes.TrimRight(unescape(raw, scratch), "\r\n"), true
-		}
+	return line
+}
+
+// driverLine unwraps the program's line from a line of a log driver.
+func driverLine(line []byte) ([]byte, bool) {
+	if len(line) == 0 || line[0] != '{' {
+		return nil, false
 	}
-	return nil, false
+	if _, found := anyField(line, messageKeys); found {
+		return nil, false
+	}
+	raw, found := anyField(line, lineKeys)
+	return bytes.TrimRight(unescape(raw), "\r\n"), found
 }
 
 // timeKeys are the fields that hold the time of a record.
 var timeKeys = []string{`"timestamp"`, `"time"`, `"asctime"`, `"@timestamp"`, `"ts"`}
 
-// jsonRecord takes the message out of a line that is a JSON object, as JSON formatters write them, into scratch. The
-// rest of the object is not checked.
-func jsonRecord(line, scratch []byte) (msg []byte, clock int64, year, ok bool) {
-	for _, k := range messageKeys {
-		if raw, found := jsonField(line, k); found {
-			msg, ok = unescape(raw, scratch), true
-			break
-		}
-	}
+// jsonRecord takes the message out of a line that is a JSON object, as JSON formatters write them. The rest of the
+// object is not checked.
+func jsonRecord(line []byte) (msg []byte, clock int64, year, ok bool) {
 	clock = NoClock
+	if len(line) == 0 || line[0] != '{' {
+		return nil, clock, false, false
+	}
+	raw, ok := anyField(line, messageKeys)
 	if !ok {
 		return nil, clock, false, false
 	}
 	for _, k := range timeKeys {
-		if raw, found := jsonField(line, k); found {
-			if c, y, _, good := clockText(raw); good {
+		if text, found := jsonField(line, k); found {
+			if c, y, _, good := clockText(text); good {
 				clock, year = c, y
 				break
 			}
 		}
 	}
-	return msg, clock, year, true
+	return unescape(raw), clock, year, true
+}
+
+// anyField is the first of some fields that the object has.
+func anyField(line []byte, keys []string) (raw []byte, found bool) {
+	for _, k := range keys {
+		if raw, found = jsonField(line, k); found {
+			break
+		}
+	}
+	return raw, found
 }
 
 // jsonField is the raw text of a string field, without its quotes.
@@ -83,64 +100,11 @@ func jsonField(line []byte, quoted string) ([]byte, bool) {
 	return nil, false
 }
 
-// unescape resolves the escapes of a JSON string.
-func unescape(raw, scratch []byte) []byte {
-	out := scratch[:0]
-	var high rune
-	for i := 0; i < len(raw); i++ {
-		c := raw[i]
-		if c != '\\' || i+1 == len(raw) {
-			out = append(out, c)
-			continue
-		}
-		i++
-		switch c = raw[i]; c {
-		case 'n':
-			out = append(out, '\n')
-		case 't':
-			out = append(out, '\t')
-		case 'r':
-			out = append(out, '\r')
-		case 'b', 'f':
-			out = append(out, ' ')
-		case 'u':
-			r, good := hex4(raw[i+1:])
-			if !good {
-				out = append(out, '?')
-				continue
-			}
-			i += 4
-			switch {
-			case utf16.IsSurrogate(r) && high == 0:
-				high = r
-				continue
-			case high != 0:
-				r, high = utf16.DecodeRune(high, r), 0
-			}
-			out = utf8.AppendRune(out, r)
-		default:
-			out = append(out, c)
-		}
+// unescape resolves the escapes of a JSON string. What breaks JSON's rules stays as it is.
+func unescape(raw []byte) []byte {
+	var s string
+	if bytes.IndexByte(raw, '\\') < 0 || json.Unmarshal(slices.Concat([]byte{'"'}, raw, []byte{'"'}), &s) != nil {
+		return raw
 	}
-	return out
-}
-
-func hex4(b []byte) (rune, bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range b[:4] {
-		switch {
-		case isDigit(c):
-			r = r<<4 | rune(c-'0')
-		case c >= 'a' && c <= 'f':
-			r = r<<4 | rune(c-'a'+10)
-		case c >= 'A' && c <= 'F':
-			r = r<<4 | rune(c-'A'+10)
-		default:
-			return 0, false
-		}
-	}
-	return r, true
+	return []byte(s)
 }

@@ -15,10 +15,10 @@ const lmdeployStats = "Avg thr (in/out): "
 //	(running/waiting): 45 / 5, KV cache: 21.6%, Prefix cache hit rate: 12.5%,
 //
 // Requests that wait at the server for an engine also wait: they are added to those that wait in the engine.
-func (r *reader) lmdeploy(m []byte, engine int32) bool {
+func lmdeploy(r *reader, m message) bool {
 	s := newSample()
 	good, waiting := true, 0.0
-	for part := range bytes.SplitSeq(m, []byte(", ")) {
+	for part := range bytes.SplitSeq(m.text, []byte(", ")) {
 		key, text, ok := bytes.Cut(part, []byte(": "))
 		if !ok {
 			continue
@@ -41,12 +41,10 @@ func (r *reader) lmdeploy(m []byte, engine int32) bool {
 		}
 	}
 	if s.Waiting = waiting; !good || !(s.Prompt >= 0) || !(s.Running >= 0) {
-		r.d.malformed++
-		return false
+		return r.broken()
 	}
-	s.Engine = engine
-	setText(&r.start.Engine, lmdeployEngine)
-	r.sample(s)
+	setFirst(&r.start.Engine, lmdeployEngine)
+	r.sample(s, m.engine)
 	return true
 }
 

@@ -2,13 +2,52 @@ package serverlog
 
 import (
 	"bytes"
+	"cmp"
 	"math"
+	"slices"
 )
 
+// message is the text of a record.
+type message struct {
+	text   []byte
+	rest   []byte // behind what its form begins with
+	engine int32  // that its header names; -1 unknown
+}
+
+// form is one form of message. Forms are recognised only by how messages begin, so that text of clients, which stands
+// inside messages, is never mistaken for one. read is false for a message that is not of the form after all.
+type form struct {
+	begins string
+	read   func(r *reader, m message) bool
+}
+
+var forms = []form{
+	{"Iteration(", iteration},
+	{"Avg prompt throughput: ", stats},
+	{lmdeployStats, lmdeploy},
+	{"Received request ", func(r *reader, m message) bool { return r.d.Requests.received(requestID(m.rest), r.last) }},
+	{"Added request ", func(r *reader, m message) bool { return r.d.Requests.added(requestID(m.rest), r.last, r.steps) }},
+	{"Finished request ", finished},
+	{"Aborted request ", aborted},
+	{"Aborted request(s) ", aborted},
+	{"Prefill batch", func(r *reader, m message) bool { return batch(r, m, true) }},
+	{"Decode batch", func(r *reader, m message) bool { return batch(r, m, false) }},
+	{"Prefix cache hit rate: GPU: ", prefixHits},
+	{"Decode out of memory happened", retracted},
+	{"KV cache pool is full. Retract", retracted},
+	{"Sequence group ", preempted},
+	{"scheduled_new_reqs", scheduled},
+	{"KV Transfer metrics: ", transfers},
+	{"SpecDecoding metrics: ", spec},
+	{"Speculative metrics: ", spec},
+	{"MFU: ", mfu},
+	{"MFU details: ", func(r *reader, m message) bool { return r.d.Details.mfuLine(m.rest) || r.broken() }},
+	{"EPLB step", balance},
+	{"[EPLB] ", balance},
+	{"The server is fired up", func(r *reader, _ message) bool { return r.ready() }},
+}
+
 // message takes one record of the engine that its header names. False: its form is not known.
-//
-// Forms are recognised only by how messages begin, so that text of clients, which stands inside messages, is never
-// mistaken for one.
 func (r *reader) message(m []byte, engine int32) bool {
 	if len(m) == 0 {
 		return false
@@ -17,234 +56,167 @@ func (r *reader) message(m []byte, engine int32) bool {
 		if v, rest, ok := digits(rest); ok && hasPrefix(rest, ": ") {
 			return r.message(rest[2:], int32(min(v, math.MaxInt32)))
 		}
-	} else if isDigit(m[0]) {
-		if _, rest, ok := digits(m); ok && hasPrefix(rest, " Engines Aggregated: ") {
-			return r.message(rest[len(" Engines Aggregated: "):], -1)
+	} else if _, rest, ok := digits(m); ok {
+		if rest, ok = cutPrefix(rest, " Engines Aggregated: "); ok {
+			return r.message(rest, -1)
 		}
 	}
-	switch m[0] {
-	case 'I':
-		if rest, ok := cutPrefix(m, "Iteration("); ok {
-			return r.iteration(rest)
-		}
-	case 'A':
-		if hasPrefix(m, "Avg prompt throughput: ") {
-			return r.stats(m, engine)
-		}
-		if hasPrefix(m, lmdeployStats) {
-			return r.lmdeploy(m, engine)
-		}
-		if rest, ok := cutPrefix(m, "Added request "); ok {
-			r.d.Requests.added(requestID(rest), r.last, r.steps)
-			return true
-		}
-		for _, p := range []string{"Aborted request ", "Aborted request(s) "} {
-			if rest, ok := cutPrefix(m, p); ok {
-				r.d.Requests.finished(requestID(rest), r.last, true)
-				return true
-			}
-		}
-	case 'R':
-		if rest, ok := cutPrefix(m, "Received request "); ok {
-			r.d.Requests.received(requestID(rest), r.last)
-			return true
-		}
-	case 'F':
-		if rest, ok := cutPrefix(m, "Finished request "); ok {
-			r.d.Requests.finished(requestID(rest), r.last, false)
-			return true
-		}
-	case 'P':
-		if rest, ok := cutPrefix(m, "Prefill batch"); ok {
-			return r.batch(rest, true, engine)
-		}
-		if hasPrefix(m, "Prefix cache hit rate: GPU: ") {
-			return r.prefixHits(m)
-		}
-	case 'D':
-		if rest, ok := cutPrefix(m, "Decode batch"); ok {
-			return r.batch(rest, false, engine)
-		}
-		if hasPrefix(m, "Decode out of memory happened") {
-			return r.retracted(m)
-		}
-	case 's':
-		if hasPrefix(m, "scheduled_new_reqs") {
-			return r.scheduled(m)
-		}
-	case 'K':
-		if rest, ok := cutPrefix(m, "KV Transfer metrics: "); ok {
-			return r.transfers(rest)
-		}
-		if hasPrefix(m, "KV cache pool is full. Retract") {
-			return r.retracted(m)
-		}
-	case 'S':
-		if hasPrefix(m, "SpecDecoding metrics: ") || hasPrefix(m, "Speculative metrics: ") {
-			return r.spec(m)
-		}
-		if hasPrefix(m, "Starting vLLM API server") {
-			r.start.ready = true
-		}
-		if hasPrefix(m, "Sequence group ") && bytes.Contains(m[:min(len(m), 300)], []byte(" is preempted by ")) {
-			return r.preempted(m)
-		}
-	case 'M':
-		if rest, ok := cutPrefix(m, "MFU: "); ok {
-			return r.mfu(rest, engine)
-		}
-		if rest, ok := cutPrefix(m, "MFU details: "); ok {
-			if !r.d.Details.mfuLine(rest) {
-				r.d.malformed++
-				return false
-			}
-			return true
-		}
-	case 'E', '[':
-		if hasPrefix(m, "EPLB step") || hasPrefix(m, "[EPLB] ") {
-			return r.balance(m)
-		}
-	case 'T':
-		if hasPrefix(m, "The server is fired up") {
-			r.ready()
-			return true
+	for i := range forms {
+		if rest, ok := cutPrefix(m, forms[i].begins); ok {
+			return forms[i].read(r, message{m, rest, engine})
 		}
 	}
+	r.start.ready = r.start.ready || hasPrefix(m, "Starting vLLM API server")
 	return r.graphs(m) || r.name(m)
+}
+
+// broken counts a message that ends in the middle of its form.
+func (r *reader) broken() bool {
+	r.d.malformed++
+	return false
 }
 
 // name recognises the program, and reads the lines it writes while it starts. A program that says its name again was
 // started again.
 func (r *reader) name(m []byte) bool {
 	begins := hasPrefix(m, "vLLM API server version ") || hasPrefix(m, "server_args=ServerArgs(")
-	if at := bytes.Index(m[:min(len(m), 200)], []byte("  version ")); at >= 0 && isBanner(m) {
-		begins = true
-		m = append([]byte("vLLM API server version "), m[at+len("  version "):]...)
-	} else if at := bytes.Index(m[:min(len(m), 200)], []byte("  model   ")); at >= 0 && isBanner(m) {
-		if id := ModelID(string(bytes.TrimSpace(m[at+len("  model   "):]))); id != "" {
-			r.start.Model = id
-			return true
+	if head := m[:min(len(m), 200)]; bytes.Contains(m, []byte("█")) || bytes.Contains(m, []byte("▄")) { // vLLM's name in blocks
+		if _, ok := after(head, "  version "); ok {
+			rest, _ := after(m, "  version ")
+			begins, m = true, slices.Concat([]byte("vLLM API server version "), rest)
+		} else if _, ok := after(head, "  model   "); ok {
+			rest, _ := after(m, "  model   ")
+			id := ModelID(string(bytes.TrimSpace(rest)))
+			r.start.Model = cmp.Or(id, r.start.Model)
+			return id != ""
 		}
-		return false
 	}
 	if begins {
-		r.d.Events.end()
-		r.start.Stopped, r.d.Events.Stopped = r.d.Events.Stopped, false
-	}
-	if begins && r.start.named {
-		r.start = newStart()
-		r.d.Starts = append(r.d.Starts, r.start)
-		r.start.first = r.last
+		r.stopped()
+		if r.start.named {
+			r.begin()
+			r.start.first = r.last
+		}
 	}
 	return r.start.startLine(m)
 }
 
-// isBanner reports whether a line draws vLLM's name in blocks.
-func isBanner(m []byte) bool {
-	return bytes.Contains(m, []byte("█")) || bytes.Contains(m, []byte("▄"))
+// begin opens a start of the server.
+func (r *reader) begin() {
+	r.start = newStart()
+	r.d.Starts = append(r.d.Starts, r.start)
 }
 
-func (r *reader) iteration(rest []byte) bool {
-	row, ok := parseIteration(rest)
+// stopped closes the open start.
+func (r *reader) stopped() {
+	r.d.Events.end()
+	r.start.Stopped, r.d.Events.Stopped = r.d.Events.Stopped, false
+}
+
+func iteration(r *reader, m message) bool {
+	row, ok := parseIteration(m.rest)
 	if !ok {
-		r.d.malformed++
-		return false
+		return r.broken()
 	}
-	if row.Generation > 0 {
-		r.steps++
-	}
-	row.Line, r.start.ready = narrow(r.line), true
-	r.d.Iterations.add(row, r.last, r.d.Year)
+	r.start.ready = true
+	r.step(row)
 	return true
 }
 
-func (r *reader) stats(m []byte, engine int32) bool {
-	s, preempted, ok := parseStats(m)
-	if !ok {
-		r.d.malformed++
-		return false
+// step adds an iteration.
+func (r *reader) step(row Iteration) {
+	if row.Generation > 0 {
+		r.steps++
 	}
-	s.Engine = engine
-	r.sample(s)
+	row.Line = narrow(r.line)
+	r.d.Iterations.add(row, r.last, r.d.Year)
+}
+
+func finished(r *reader, m message) bool {
+	return r.d.Requests.finished(requestID(m.rest), r.last, false)
+}
+func aborted(r *reader, m message) bool {
+	return r.d.Requests.finished(requestID(m.rest), r.last, true)
+}
+
+func stats(r *reader, m message) bool {
+	s, preempted, ok := parseStats(m.text)
+	if !ok {
+		return r.broken()
+	}
+	r.sample(s, m.engine)
 	if preempted >= 0 {
 		r.d.preempt(preempted)
 	}
 	return true
 }
 
-func (r *reader) batch(rest []byte, prefill bool, engine int32) bool {
-	s, ok := parseBatch(rest, prefill)
+func batch(r *reader, m message, prefill bool) bool {
+	s, ok := parseBatch(m.rest, prefill)
 	if !ok {
-		r.d.malformed++
-		return false
+		return r.broken()
 	}
-	s.Engine = engine
-	if r.start.Engine == "" {
-		r.start.Engine = "SGLang"
-	}
-	r.sample(s)
+	setFirst(&r.start.Engine, "SGLang")
+	r.sample(s, m.engine)
 	return true
 }
 
 // sample keeps one line of statistics.
-func (r *reader) sample(s Sample) {
+func (r *reader) sample(s Sample, engine int32) {
 	r.start.ready = true
-	if len(r.d.Samples) == maxSamples {
+	s.Clock, s.Line, s.Start, s.Engine = r.last, r.line, r.d.current(), engine
+	if !keep(&r.d.Samples, s, maxSamples) {
 		r.d.DroppedSamples++
-		return
 	}
-	s.Clock, s.Line, s.Start = r.last, r.line, r.d.current()
-	r.d.Samples = append(r.d.Samples, s)
+}
+
+// latest is the last sample, if it is of the open start and lacks a value; else nil.
+func (r *reader) latest(value func(*Sample) float64) *Sample {
+	if n := len(r.d.Samples); n > 0 && r.d.Samples[n-1].Start == r.d.current() && math.IsNaN(value(&r.d.Samples[n-1])) {
+		return &r.d.Samples[n-1]
+	}
+	return nil
 }
 
 // prefixHits takes the line that vLLM V0 logs directly after its statistics.
-func (r *reader) prefixHits(m []byte) bool {
-	v, ok := numberAfter(m, "GPU: ")
-	if !ok {
-		return false
+func prefixHits(r *reader, m message) bool {
+	v, _, ok := decimal(m.rest)
+	if s := r.latest(func(s *Sample) float64 { return s.PrefixHits }); ok && s != nil {
+		s.PrefixHits = percent(v)
 	}
-	if n := len(r.d.Samples); n > 0 && math.IsNaN(r.d.Samples[n-1].PrefixHits) &&
-		r.d.Samples[n-1].Start == r.d.current() {
-		r.d.Samples[n-1].PrefixHits = percent(v)
-	}
-	return true
+	return ok
 }
 
 // mfu takes the line that some versions log directly after their statistics.
-func (r *reader) mfu(rest []byte, engine int32) bool {
-	flops, bytes, ok := parseMFU(rest)
+func mfu(r *reader, m message) bool {
+	flops, bytes, ok := parseMFU(m.rest)
 	if !ok {
-		r.d.malformed++
-		return false
+		return r.broken()
 	}
-	if n := len(r.d.Samples); n > 0 && math.IsNaN(r.d.Samples[n-1].Flops) && r.d.Samples[n-1].Engine == engine &&
-		r.d.Samples[n-1].Start == r.d.current() {
-		r.d.Samples[n-1].Flops, r.d.Samples[n-1].Bytes = flops, bytes
+	if s := r.latest(func(s *Sample) float64 { return s.Flops }); s != nil && s.Engine == m.engine {
+		s.Flops, s.Bytes = flops, bytes
 		return true
 	}
 	s := newSample()
-	s.Flops, s.Bytes, s.Engine = flops, bytes, engine
-	r.sample(s)
+	s.Flops, s.Bytes = flops, bytes
+	r.sample(s, m.engine)
 	return true
 }
 
-func (r *reader) spec(m []byte) bool {
-	s, ok := parseSpec(m)
+func spec(r *reader, m message) bool {
+	s, ok := parseSpec(m.text)
 	if !ok {
-		r.d.malformed++
-		return false
+		return r.broken()
 	}
-	if len(r.d.Specs) < maxSpecs {
-		r.d.Specs = append(r.d.Specs, s)
-	} else {
+	if !keep(&r.d.Specs, s, maxSpecs) {
 		r.d.DroppedSamples++
 	}
 	return true
 }
 
 // retracted takes SGLang's line about a preemption: "… #retracted_reqs: 2, #new_token_ratio: 0.6 -> 0.9".
-func (r *reader) retracted(m []byte) bool {
-	v, ok := wholeAfter(m, "#retracted_reqs: ")
+func retracted(r *reader, m message) bool {
+	v, ok := wholeAfter(m.text, "#retracted_reqs: ")
 	if !ok {
 		v = 1
 	}
@@ -252,15 +224,17 @@ func (r *reader) retracted(m []byte) bool {
 	return true
 }
 
-// preempted takes vLLM V0's warning, which it writes at every fiftieth preemption with their count: "…
+// preempted takes vLLM V0's warning, which it writes at every fiftieth preemption with their count: "… is preempted by …
 // total_num_cumulative_preemption=51".
-func (r *reader) preempted(m []byte) bool {
-	v, ok := wholeAfter(m, "total_num_cumulative_preemption=")
-	if !ok {
-		r.d.preempt(1)
-		return true
+func preempted(r *reader, m message) bool {
+	if !bytes.Contains(m.text[:min(len(m.text), 300)], []byte(" is preempted by ")) {
+		return false
 	}
-	if v > r.start.preempted {
+	v, ok := wholeAfter(m.text, "total_num_cumulative_preemption=")
+	switch {
+	case !ok:
+		r.d.preempt(1)
+	case v > r.start.preempted:
 		r.d.preempt(v - r.start.preempted)
 		r.start.preempted = v
 	}
@@ -269,21 +243,17 @@ func (r *reader) preempted(m []byte) bool {
 
 // balance takes how evenly experts are loaded: average over maximum tokens of an expert's rank. Steps without tokens
 // are counted apart.
-func (r *reader) balance(m []byte) bool {
-	v, ok := numberAfter(m, "alancedness: ")
+func balance(r *reader, m message) bool {
+	v, ok := numberAfter(m.text, "alancedness: ")
 	if !ok {
-		if v, ok = numberAfter(m, "balancedness="); !ok {
-			return false
-		}
+		v, ok = numberAfter(m.text, "balancedness=")
 	}
-	if tokens, ok := numberAfter(m, "max_tokens="); ok && tokens == 0 {
+	if tokens, states := numberAfter(m.text, "max_tokens="); ok && states && tokens == 0 {
 		r.d.IdleBalances++
-		return true
+	} else if ok && v <= 1 {
+		keep(&r.d.Balances, v, maxSpecs)
 	}
-	if len(r.d.Balances) < maxSpecs && v <= 1 {
-		r.d.Balances = append(r.d.Balances, v)
-	}
-	return true
+	return ok
 }
 
 // graphs takes CUDA graph statistics: a header, the captured graphs, and a table, one record per line or all in one.

@@ -21,7 +21,6 @@ const (
 // reader is the state of reading one file.
 type reader struct {
 	d     *Data
-	file  string
 	start *Start
 	cal   calendar
 	line  int64
@@ -29,12 +28,9 @@ type reader struct {
 	table bool  // inside a table of CUDA graph statistics
 	steps int64 // iterations that generated so far
 	vllm  bool  // a line was written by vLLM's own formatter
-	json  []byte
 	msg   []byte
 
 	trtClock int64 // of the last sample of TensorRT-LLM
-
-	drivers int // log drivers whose lines are being read, one inside the other
 }
 
 // readFile reads one log to its end. Damage ends it early, with a warning.
@@ -44,8 +40,8 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	defer f.Close()
-	r := &reader{d: d, file: in.Name, last: NoClock, trtClock: NoClock, start: newStart()}
-	d.Starts = append(d.Starts, r.start)
+	r := &reader{d: d, last: NoClock, trtClock: NoClock}
+	r.begin()
 	l := file.NewLines(f)
 	for {
 		line, cut, ok := l.Next()
@@ -68,8 +64,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 			return ctx.Err()
 		}
 	}
-	d.Events.end()
-	r.start.Stopped, d.Events.Stopped = d.Events.Stopped, false
+	r.stopped()
 	if l.Err != nil {
 		d.damaged = append(d.damaged, in.Name)
 	}
@@ -93,30 +88,18 @@ func (r *reader) format() string {
 
 // read takes the values of one line.
 func (r *reader) read(line []byte) verdict {
+	line = program(line)
 	body := skipSpace(line)
 	if len(body) == 0 {
 		return known
 	}
-	if body[0] == '{' {
-		if inner, ok := driverLine(body, r.json); ok && r.drivers < maxDrivers {
-			r.json = nil // the line stands in it, and may itself be JSON
-			r.drivers++
-			verdict := r.read(inner)
-			r.drivers--
-			if r.json == nil {
-				r.json = inner[:0]
-			}
-			return verdict
+	if msg, clock, year, ok := jsonRecord(body); ok {
+		msg, more, _ := bytes.Cut(msg, []byte("\n"))
+		defer r.tableLines(more)
+		if h, rest, ok := findHeader(msg); ok {
+			return r.record(h, rest, msg[:len(msg)-len(rest)])
 		}
-		if msg, clock, year, ok := jsonRecord(body, r.json); ok {
-			r.json = msg[:0]
-			msg, more, _ := bytes.Cut(msg, []byte("\n"))
-			defer r.tableLines(more)
-			if h, rest, ok := findHeader(msg); ok {
-				return r.record(h, rest, msg[:len(msg)-len(rest)])
-			}
-			return r.record(header{clock: clock, year: year}, msg, nil)
-		}
+		return r.record(header{clock: clock, year: year}, msg, nil)
 	}
 	h, msg, ok := findHeader(line)
 	if !ok {
@@ -153,13 +136,7 @@ func (r *reader) plain(msg []byte) []byte {
 
 // record takes a log record: its header, its message, and the text before them.
 func (r *reader) record(h header, msg, prefix []byte) verdict {
-	clock := r.cal.at(h.clock, h.year)
-	if clock != NoClock {
-		r.last, r.d.Year = clock, r.cal.year
-		if r.start.first == NoClock {
-			r.start.first = clock
-		}
-	}
+	clock := r.at(h.clock, h.year)
 	r.vllm = r.vllm || h.vllm
 	r.start.rank = h.tags
 	m := r.plain(msg)
@@ -182,14 +159,25 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 	return known
 }
 
+// at is the time of a record, from which on the clock of the file continues; NoClock if it states none.
+func (r *reader) at(clock int64, year bool) int64 {
+	if clock = r.cal.at(clock, year); clock != NoClock {
+		r.last, r.d.Year = clock, r.cal.year
+		if r.start.first == NoClock {
+			r.start.first = clock
+		}
+	}
+	return clock
+}
+
 // engineOf is the number of a line's engine: EngineCore_DP1, DP1 in SGLang's tags, or Engine 001 in LMDeploy's; -1 if
 // unknown.
 func engineOf(h header, prefix []byte) int32 {
-	if v, ok := wholeAfter(h.tags, "Engine "); ok && v < 1<<16 {
-		return int32(v)
-	}
-	for _, b := range [][]byte{h.tags, prefix} {
-		if v, ok := wholeAfter(b, "DP"); ok && v < 1<<16 {
+	for _, in := range []struct {
+		text []byte
+		key  string
+	}{{h.tags, "Engine "}, {h.tags, "DP"}, {prefix, "DP"}} {
+		if v, ok := wholeAfter(in.text, in.key); ok && v < 1<<16 {
 			return int32(v)
 		}
 	}
@@ -205,15 +193,14 @@ func (r *reader) server(m []byte) verdict {
 		}
 		return understood
 	}
-	if r.start.Engine != "SGLang" && (hasPrefix(m, "Application startup complete") || hasPrefix(m, "Uvicorn running on")) {
-		r.ready()
+	if r.start.Engine != "SGLang" && (hasPrefix(m, "Application startup complete") || hasPrefix(m, "Uvicorn running on")) && r.ready() {
 		return understood
 	}
 	return known
 }
 
 // ready records that the server accepts requests from here on.
-func (r *reader) ready() {
+func (r *reader) ready() bool {
 	r.start.ready = true
 	if r.start.first != NoClock && r.last != NoClock && math.IsNaN(r.start.Ready) {
 		r.start.Ready = float64(r.last - r.start.first)
@@ -221,6 +208,7 @@ func (r *reader) ready() {
 	for i := len(r.d.Samples) - 1; i >= 0 && r.d.Samples[i].Start == r.d.current(); i-- {
 		r.d.Samples[i].early = true
 	}
+	return true
 }
 
 // bare takes a line without a header: a continuation, a line of another library, or a message whose formatter is not
@@ -237,10 +225,10 @@ func (r *reader) bare(line []byte) verdict {
 	}
 	reach := m[:min(len(m), headReach)]
 	if rest, ok := trtMessage(m, reach); ok {
-		return r.trt(rest)
+		return trt(r, rest)
 	}
 	if t, ok := tgiRequest(m, reach); ok {
-		return r.tgi(t)
+		return tgi(r, t)
 	}
 	if r.tgiEvent(m, reach) {
 		return understood

@@ -2,6 +2,7 @@ package serverlog
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -38,9 +39,16 @@ func requestID(b []byte) []byte {
 	return bytes.TrimRight(id, ".")
 }
 
+// find is the request with this id, or with the one that it is without the suffix of newer versions; -1 if there is
+// none.
 func (r *Requests) find(id []byte) int32 {
 	if i, ok := r.byID[string(id)]; ok {
 		return i
+	}
+	if base, ok := withoutSuffix(id); ok {
+		if i, ok := r.byID[string(base)]; ok {
+			return i
+		}
 	}
 	return -1
 }
@@ -61,22 +69,18 @@ func (r *Requests) add(id []byte) int32 {
 	return i
 }
 
-func (r *Requests) received(id []byte, clock int64) {
+func (r *Requests) received(id []byte, clock int64) bool {
 	r.Received++
 	if i := r.add(id); i >= 0 {
 		r.List[i].Received = clock
 	}
+	return true
 }
 
 // added matches the line of the engine, whose ids end in a random suffix in newer versions, to the server's.
-func (r *Requests) added(id []byte, clock, steps int64) {
+func (r *Requests) added(id []byte, clock, steps int64) bool {
 	r.Added++
 	i := r.find(id)
-	if i < 0 {
-		if base, ok := withoutSuffix(id); ok {
-			i = r.find(base)
-		}
-	}
 	if i >= 0 && r.List[i].Received != NoClock && r.List[i].Added == NoClock {
 		r.Matched++
 	} else {
@@ -85,6 +89,7 @@ func (r *Requests) added(id []byte, clock, steps int64) {
 	if i >= 0 {
 		r.List[i].Added, r.List[i].steps = clock, steps
 	}
+	return true
 }
 
 // withoutSuffix is an id without the eight hexadecimal digits that newer versions put behind it.
@@ -101,18 +106,12 @@ func withoutSuffix(id []byte) ([]byte, bool) {
 	return id[:n], true
 }
 
-func (r *Requests) finished(id []byte, clock int64, aborted bool) {
-	i := r.find(id)
-	if i < 0 {
-		if base, ok := withoutSuffix(id); ok {
-			i = r.find(base)
-		}
+func (r *Requests) finished(id []byte, clock int64, aborted bool) bool {
+	if i := r.find(id); i >= 0 && r.List[i].Finished == NoClock {
+		r.List[i].Finished, r.List[i].Aborted = clock, aborted
+		r.close(i)
 	}
-	if i < 0 || r.List[i].Finished != NoClock {
-		return
-	}
-	r.List[i].Finished, r.List[i].Aborted = clock, aborted
-	r.close(i)
+	return true
 }
 
 // openReach is how many open requests are searched for one that finishes: requests end roughly in the order in which
@@ -120,11 +119,8 @@ func (r *Requests) finished(id []byte, clock int64, aborted bool) {
 const openReach = 1024
 
 func (r *Requests) close(i int32) {
-	for k, o := range r.open[:min(len(r.open), openReach)] {
-		if o == i {
-			r.open = append(r.open[:k], r.open[k+1:]...)
-			return
-		}
+	if k := slices.Index(r.open[:min(len(r.open), openReach)], i); k >= 0 {
+		r.open = slices.Delete(r.open, k, k+1)
 	}
 }
 

@@ -55,6 +55,38 @@ func newSample() Sample {
 		Pools: [Pools]float64{n, n, n}}
 }
 
+// stated is a number that a line of statistics may state.
+type stated struct {
+	name string
+	to   *float64
+	as   float64 // what it is multiplied by; share: it is printed in percent
+}
+
+// share marks numbers that are printed in percent.
+const share = -1
+
+// take reads "name: number, name: number, …" into list; others counts numbers of other names.
+func take(b []byte, list []stated, other func(name string, v float64, text []byte)) {
+	for part := range bytes.SplitSeq(b, []byte(", ")) {
+		name, text, ok := bytes.Cut(part, []byte(": "))
+		v, rest, good := decimal(text)
+		if !ok || !good {
+			continue
+		}
+		at := slices.IndexFunc(list, func(s stated) bool { return s.name == string(name) })
+		switch {
+		case at < 0:
+			if other != nil {
+				other(string(name), v, text)
+			}
+		case list[at].as != share:
+			*list[at].to = v * list[at].as
+		case hasPrefix(rest, "%"):
+			*list[at].to = percent(v)
+		}
+	}
+}
+
 // parseStats reads vLLM's line of statistics, of all versions:
 //
 //	Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 15.5 tokens/s, Running: 1 reqs, Swapped: 0 reqs,
@@ -63,46 +95,20 @@ func newSample() Sample {
 //	hit rate: 0.0%, External prefix cache hit rate: 1.2%, MFU: 405.0 TF/s/GPU 269.3 GB/s/GPU
 func parseStats(b []byte) (s Sample, preempted int64, ok bool) {
 	s, preempted = newSample(), -1
-	for len(b) > 0 {
-		var part []byte
-		part, b, _ = bytes.Cut(b, []byte(", "))
-		colon := bytes.Index(part, []byte(": "))
-		if colon < 0 {
-			continue
-		}
-		text := part[colon+2:]
-		v, rest, good := decimal(text)
-		if !good {
-			continue
-		}
-		share := len(rest) > 0 && rest[0] == '%'
-		switch key := string(part[:colon]); {
-		case key == "Avg prompt throughput":
-			s.Prompt = v
-		case key == "Avg generation throughput":
-			s.Generation = v
-		case key == "Running":
-			s.Running = v
-		case key == "Waiting", key == "Pending":
-			s.Waiting = v
-		case key == "Deferred":
-			s.Deferred = v
-		case key == "Preemptions":
+	take(b, []stated{
+		{"Avg prompt throughput", &s.Prompt, 1}, {"Avg generation throughput", &s.Generation, 1},
+		{"Running", &s.Running, 1}, {"Waiting", &s.Waiting, 1}, {"Pending", &s.Waiting, 1}, {"Deferred", &s.Deferred, 1},
+		{"GPU KV cache usage", &s.Usage, share}, {"CPU KV cache usage", &s.CPUUsage, share},
+		{"Prefix cache hit rate", &s.PrefixHits, share}, {"External prefix cache hit rate", &s.ExternalHits, share},
+		{"MM cache hit rate", &s.MediaHits, share},
+	}, func(name string, v float64, text []byte) {
+		switch name {
+		case "Preemptions":
 			preempted = int64(v)
-		case key == "GPU KV cache usage" && share:
-			s.Usage = percent(v)
-		case key == "CPU KV cache usage" && share:
-			s.CPUUsage = percent(v)
-		case key == "Prefix cache hit rate" && share:
-			s.PrefixHits = percent(v)
-		case key == "External prefix cache hit rate" && share:
-			s.ExternalHits = percent(v)
-		case key == "MM cache hit rate" && share:
-			s.MediaHits = percent(v)
-		case key == "MFU":
+		case "MFU":
 			s.Flops, s.Bytes, _ = parseMFU(text)
 		}
-	}
+	})
 	return s, preempted, !math.IsNaN(s.Prompt) && !math.IsNaN(s.Generation)
 }
 
@@ -133,56 +139,29 @@ func parseMFU(b []byte) (flops, bytes float64, ok bool) {
 func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 	s = newSample()
 	s.Prefilling = prefill
-	b = bytes.TrimLeft(b, "., ")
-	for len(b) > 0 {
-		var part []byte
-		part, b, _ = bytes.Cut(b, []byte(", "))
-		colon := bytes.Index(part, []byte(": "))
-		if colon < 0 {
-			continue
+	written := math.NaN()
+	take(bytes.TrimLeft(b, "., "), []stated{
+		{"#running-req", &s.Running, 1}, {"#queue-req", &s.Waiting, 1}, {"#new-token", &s.NewTokens, 1},
+		{"#cached-token", &s.CachedTokens, 1}, {"cache hit rate", &s.PrefixHits, share},
+		{"gen throughput (token/s)", &s.Generation, 1}, {"input throughput (token/s)", &s.Prompt, 1},
+		{"accept len", &s.AcceptLength, 1}, {"accept rate", &s.AcceptRate, 1},
+		{"est. decode TFLOPS/s (per GPU)", &s.Flops, 1e12}, {"est. read BW (GB/s per GPU)", &s.Bytes, 1e9},
+		{"est. write BW (GB/s per GPU)", &written, 1e9},
+	}, func(name string, v float64, _ []byte) {
+		if name != "mamba usage" && !strings.HasSuffix(name, "token usage") {
+			return
 		}
-		key, text := part[:colon], part[colon+2:]
-		v, rest, good := decimal(text)
-		if !good {
-			continue
-		}
-		switch k := string(key); {
-		case k == "#running-req":
-			s.Running, ok = v, true
-		case k == "#queue-req":
-			s.Waiting = v
-		case k == "#new-token":
-			s.NewTokens = v
-		case k == "#cached-token":
-			s.CachedTokens = v
-		case k == "cache hit rate" && len(rest) > 0 && rest[0] == '%':
-			s.PrefixHits = percent(v)
-		case k == "mamba usage", bytes.HasSuffix(key, []byte("token usage")):
-			for p, name := range PoolNames {
-				if hasPrefix(key, name) {
-					s.Pools[p] = v
-				}
+		for p, pool := range PoolNames {
+			if strings.HasPrefix(name, pool) {
+				s.Pools[p] = v
 			}
-			if !(s.Usage >= v) {
-				s.Usage = v
-			}
-		case k == "gen throughput (token/s)":
-			s.Generation = v
-		case k == "input throughput (token/s)":
-			s.Prompt = v
-		case k == "accept len":
-			s.AcceptLength = v
-		case k == "accept rate":
-			s.AcceptRate = v
-		case k == "est. decode TFLOPS/s (per GPU)":
-			s.Flops = v * 1e12
-		case k == "est. read BW (GB/s per GPU)":
-			s.Bytes = v * 1e9
-		case k == "est. write BW (GB/s per GPU)":
-			s.Bytes += v * 1e9
 		}
+		most(&s.Usage, v)
+	})
+	if !math.IsNaN(written) {
+		s.Bytes += written
 	}
-	return s, ok
+	return s, !math.IsNaN(s.Running)
 }
 
 // Spec is the speculative decoding between two lines of statistics.
@@ -253,16 +232,13 @@ type Transfers struct {
 
 // scheduled takes a debug line of vLLM's scheduler, "scheduled_new_reqs=1, scheduled_cached_reqs=7,
 // num_batched_tokens=519, max_num_batched_tokens=8192".
-func (r *reader) scheduled(m []byte) bool {
-	tokens, _, ok := digits(value(m, "num_batched_tokens"))
-	most, _, okMost := digits(value(m, "max_num_batched_tokens"))
+func scheduled(r *reader, m message) bool {
+	tokens, _, ok := digits(value(m.text, "num_batched_tokens"))
+	most, _, okMost := digits(value(m.text, "max_num_batched_tokens"))
 	if !ok || !okMost || most == 0 {
-		r.d.malformed++
-		return false
+		return r.broken()
 	}
-	if len(r.d.Batches) < maxBatches {
-		r.d.Batches = append(r.d.Batches, Batch{Tokens: narrow(tokens), Most: narrow(most)})
-	}
+	keep(&r.d.Batches, Batch{Tokens: narrow(tokens), Most: narrow(most)}, maxBatches)
 	return true
 }
 
@@ -270,13 +246,12 @@ func (r *reader) scheduled(m []byte) bool {
 //
 //	Num successful transfers=4, Avg xfer time (ms)=2.5, P90 xfer time (ms)=3.1, Avg post time (ms)=0.4, P90 post time
 //	(ms)=0.6, Avg MB per transfer=12.5, Throughput (MB/s)=5000.0, Avg number of descriptors=64.0
-func (r *reader) transfers(m []byte) bool {
-	n, ok := wholeAfter(m, "Num successful transfers=")
-	millis, timed := numberAfter(m, "Avg xfer time (ms)=")
-	size, sized := numberAfter(m, "Avg MB per transfer=")
+func transfers(r *reader, m message) bool {
+	n, ok := wholeAfter(m.rest, "Num successful transfers=")
+	millis, timed := numberAfter(m.rest, "Avg xfer time (ms)=")
+	size, sized := numberAfter(m.rest, "Avg MB per transfer=")
 	if !ok || n > maxTransfers || n > 0 && (!timed || !sized) {
-		r.d.malformed++
-		return false
+		return r.broken()
 	}
 	t := &r.d.Transfers
 	t.Lines++
@@ -380,26 +355,14 @@ func (d *Data) steady() {
 			continue
 		}
 		k := key{s.Start, s.Engine}
-		busy := !s.early && (s.Running > 0 || s.Waiting > 0)
-		switch {
-		case !s.sglang():
-			s.Steady = busy && busyBefore[k]
-			busyBefore[k] = busy
-		case s.Prefilling:
+		if s.Prefilling {
 			s.Steady = !s.early && s.Running > 0
-			if s.Running == 0 {
-				busyBefore[k] = false
-			}
-		default:
-			s.Steady = busy && busyBefore[k]
-			busyBefore[k] = busy
+			busyBefore[k] = busyBefore[k] && s.Running != 0
+			continue
 		}
+		busy := !s.early && (s.Running > 0 || s.Waiting > 0)
+		s.Steady, busyBefore[k] = busy && busyBefore[k], busy
 	}
-}
-
-// sglang reports whether the sample is of one of SGLang's batches.
-func (s *Sample) sglang() bool {
-	return s.Prefilling || !math.IsNaN(s.Generation) && math.IsNaN(s.Prompt)
 }
 
 // Ready reports whether the server took requests when the line was written.

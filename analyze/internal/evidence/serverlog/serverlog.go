@@ -92,21 +92,9 @@ func anyLine(l *file.Lines) bool {
 }
 
 func isLine(line []byte) bool {
-	for range maxDrivers {
-		body := skipSpace(line)
-		if len(body) == 0 || body[0] != '{' {
-			break
-		}
-		inner, ok := driverLine(body, nil)
-		if !ok {
-			break
-		}
-		line = inner
-	}
-	if body := skipSpace(line); len(body) > 0 && body[0] == '{' {
-		if msg, _, _, ok := jsonRecord(body, nil); ok {
-			line = msg
-		}
+	line = program(line)
+	if msg, _, _, ok := jsonRecord(skipSpace(line)); ok {
+		line = msg
 	}
 	h, msg, ok := findHeader(line)
 	if ok && (h.vllm && h.clock != NoClock || hasPrefix(h.tags, " TP") || hasPrefix(h.tags, " DP")) {

@@ -203,9 +203,9 @@ func (s *Start) startLine(m []byte) (ok bool) {
 		setFirst(&s.MaxBatchedTokens, wholeOf(m, "max_num_batched_tokens="))
 		s.ChunkedPrefill = "yes"
 	case hasPrefix(m, "Resolved architecture: "):
-		setText(&s.Architecture, architecture(m[len("Resolved architecture: "):]))
+		setFirst(&s.Architecture, architecture(m[len("Resolved architecture: "):]))
 	case hasPrefix(m, "Starting to load model "):
-		setText(&s.Model, ModelID(string(bytes.TrimRight(m[len("Starting to load model "):], ". "))))
+		setFirst(&s.Model, ModelID(string(bytes.TrimRight(m[len("Starting to load model "):], ". "))))
 	case hasPrefix(m, "GPU KV cache size: "):
 		setLeast(&s.KVTokens, wholeOf(m, "GPU KV cache size: "))
 	case hasPrefix(m, "Maximum concurrency for "):
@@ -241,7 +241,7 @@ func (s *Start) startLine(m []byte) (ok bool) {
 		if _, says := bytes.CutSuffix(name, []byte(" attention")); !says && backend == "TRITON" { // of experts
 			return false
 		}
-		setText(&s.AttentionBackend, backend)
+		setFirst(&s.AttentionBackend, backend)
 		return backend != ""
 	default:
 		return s.sglangLine(m)
@@ -266,7 +266,7 @@ func (s *Start) sglangLine(m []byte) bool {
 			add(&r.kvBytes, sum)
 		}
 		if rest, ok := after(m, "dtype: "); ok {
-			setText(&s.KVDType, dtype(string(until(rest, ","))))
+			setFirst(&s.KVDType, dtype(string(until(rest, ","))))
 		}
 	case hasPrefix(m, "Load weight end."):
 		if v := numberOf(m, "elapsed="); v > 0 {
@@ -274,7 +274,7 @@ func (s *Start) sglangLine(m []byte) bool {
 		}
 		most(&s.WeightBytes, gib(numberOf(m, "mem usage=")))
 		if rest, ok := after(m, "type="); ok {
-			setText(&s.Architecture, architecture(until(rest, ",")))
+			setFirst(&s.Architecture, architecture(until(rest, ",")))
 		}
 		if rest, ok := after(m, "dtype="); ok {
 			if d := dtype(string(until(rest, ","))); d != "" && (s.DType == "" || s.DType == "auto") {
@@ -282,7 +282,7 @@ func (s *Start) sglangLine(m []byte) bool {
 			}
 		}
 		if rest, ok := after(m, "quant="); ok {
-			setText(&s.Quantization, quantization(string(until(rest, ","))))
+			setFirst(&s.Quantization, quantization(string(until(rest, ","))))
 		}
 	case hasPrefix(m, "Capture ") && bytes.Contains(m, []byte(" end.")):
 		v := numberOf(m, "elapsed=")
@@ -294,7 +294,7 @@ func (s *Start) sglangLine(m []byte) bool {
 		add(&r.graphBytes, gib(numberOf(m, "mem usage=")))
 	case hasPrefix(m, "Attention backend not"):
 		if rest, ok := after(m, "Use "); ok {
-			setText(&s.AttentionBackend, attentionBackend(string(until(rest, " "))))
+			setFirst(&s.AttentionBackend, attentionBackend(string(until(rest, " "))))
 		}
 	default:
 		return false
@@ -324,8 +324,8 @@ func (s *Start) config(m []byte) bool {
 	if d := dtype(text(field(m, "dtype"))); d != "" {
 		s.DType = d
 	}
-	setText(&s.Quantization, quantization(text(field(m, "quantization"))))
-	setText(&s.KVDType, dtype(text(field(m, "kv_cache_dtype"))))
+	setFirst(&s.Quantization, quantization(text(field(m, "quantization"))))
+	setFirst(&s.KVDType, dtype(text(field(m, "kv_cache_dtype"))))
 	set(&s.MaxModelLen, "max_seq_len")
 	set(&s.TP, "tensor_parallel_size")
 	set(&s.PP, "pipeline_parallel_size")
@@ -346,7 +346,7 @@ func (s *Start) config(m []byte) bool {
 
 // args reads the arguments that differ from the default, as a Python dict, or all of them, as a Namespace.
 func (s *Start) args(m []byte) {
-	setText(&s.Model, ModelID(text(field(m, "model"))))
+	setFirst(&s.Model, ModelID(text(field(m, "model"))))
 	setFirst(&s.MaxModelLen, whole(field(m, "max_model_len")))
 	setFirst(&s.MaxNumSeqs, whole(field(m, "max_num_seqs")))
 	setFirst(&s.MaxBatchedTokens, whole(field(m, "max_num_batched_tokens")))
@@ -360,11 +360,11 @@ func (s *Start) args(m []byte) {
 // serverArgs reads SGLang's arguments.
 func (s *Start) serverArgs(m []byte) {
 	s.Engine, s.named, s.server = "SGLang", true, true
-	setText(&s.Model, ModelID(text(field(m, "model_path"))))
+	setFirst(&s.Model, ModelID(text(field(m, "model_path"))))
 	if d := dtype(text(field(m, "dtype"))); d != "auto" {
-		setText(&s.DType, d)
+		setFirst(&s.DType, d)
 	}
-	setText(&s.Quantization, quantization(text(field(m, "quantization"))))
+	setFirst(&s.Quantization, quantization(text(field(m, "quantization"))))
 	setFirst(&s.MaxModelLen, whole(field(m, "context_length")))
 	setFirst(&s.MaxNumSeqs, whole(field(m, "max_running_requests")))
 	setFirst(&s.MaxBatchedTokens, whole(field(m, "chunked_prefill_size")))
@@ -372,13 +372,13 @@ func (s *Start) serverArgs(m []byte) {
 	setFirst(&s.PP, max(whole(field(m, "pp_size")), whole(field(m, "pipeline_parallel_size"))))
 	setFirst(&s.DP, max(whole(field(m, "dp_size")), whole(field(m, "data_parallel_size"))))
 	s.EP = s.EP || whole(field(m, "ep_size")) > 1
-	setText(&s.AttentionBackend, attentionBackend(text(field(m, "attention_backend"))))
+	setFirst(&s.AttentionBackend, attentionBackend(text(field(m, "attention_backend"))))
 	if s.PrefixCaching == "" {
 		s.PrefixCaching = map[string]string{"True": "no", "False": "yes"}[string(field(m, "disable_radix_cache"))]
 	}
-	setText(&s.SpecMethod, specMethod(text(field(m, "speculative_algorithm"))))
+	setFirst(&s.SpecMethod, specMethod(text(field(m, "speculative_algorithm"))))
 	setFirst(&s.SpecTokens, whole(field(m, "speculative_num_draft_tokens")))
-	setText(&s.Version, version(field(m, "version")))
+	setFirst(&s.Version, version(field(m, "version")))
 }
 
 func (s *Start) speculative(m []byte) {
@@ -387,7 +387,7 @@ func (s *Start) speculative(m []byte) {
 		return
 	}
 	rest = until(rest, ")")
-	setText(&s.SpecMethod, specMethod(text(field(rest, "method"))))
+	setFirst(&s.SpecMethod, specMethod(text(field(rest, "method"))))
 	setFirst(&s.SpecTokens, whole(field(rest, "num_spec_tokens")))
 }
 
@@ -406,5 +406,5 @@ func (s *Start) graphSizes(list []byte) {
 
 func (s *Start) version(engine string, v []byte) {
 	s.Engine, s.named = engine, true
-	setText(&s.Version, version(v))
+	setFirst(&s.Version, version(v))
 }

@@ -79,7 +79,7 @@ func (r *reader) tgiEvent(m, reach []byte) bool {
 	default:
 		return false
 	}
-	setText(&r.start.Engine, tgiEngine)
+	setFirst(&r.start.Engine, tgiEngine)
 	return true
 }
 
@@ -110,20 +110,12 @@ func tgiLine(m, reach []byte) bool {
 }
 
 // tgi takes a request of the router.
-func (r *reader) tgi(t Timed) verdict {
-	setText(&r.start.Engine, tgiEngine)
+func tgi(r *reader, t Timed) verdict {
+	setFirst(&r.start.Engine, tgiEngine)
 	r.start.ready = true
-	if t.Clock != NoClock {
-		t.Clock = r.cal.at(t.Clock, true)
-		r.last, r.d.Year = t.Clock, r.cal.year
-		if r.start.first == NoClock {
-			r.start.first = t.Clock
-		}
-	}
-	if q := &r.d.Requests; len(q.Timed) < maxRequests {
-		q.Timed = append(q.Timed, t)
-	} else {
-		q.Dropped++
+	t.Clock = r.at(t.Clock, true)
+	if !keep(&r.d.Requests.Timed, t, maxRequests) {
+		r.d.Requests.Dropped++
 	}
 	return understood
 }

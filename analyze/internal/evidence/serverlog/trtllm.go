@@ -29,18 +29,16 @@ func trtMessage(m, reach []byte) ([]byte, bool) {
 }
 
 // trt takes the text that trtMessage found.
-func (r *reader) trt(m []byte) verdict {
-	var ok bool
+func trt(r *reader, m []byte) verdict {
+	read := trtIteration
 	if m[0] == '{' {
-		ok = r.trtCounts(m)
-	} else {
-		ok = r.trtIteration(m)
+		read = trtCounts
 	}
-	if !ok {
-		r.d.malformed++
+	if !read(r, m) {
+		r.broken()
 		return known
 	}
-	setText(&r.start.Engine, trtEngine)
+	setFirst(&r.start.Engine, trtEngine)
 	return understood
 }
 
@@ -50,7 +48,7 @@ func (r *reader) trt(m []byte) verdict {
 //	iter = 7, global_rank = 0, rank = 0, num_scheduled_requests = 16, kv_cache_util = 0.125, currank_total_requests = 3/40,
 //	host_step_time = 12.5ms, prev_device_step_time = 11.25ms, timestamp = 2026-08-17 03:22:44, states =
 //	{'num_ctx_requests': 1, 'num_ctx_tokens': 512, 'num_generation_tokens': 15, 'cached_kv_tokens': 2048}
-func (r *reader) trtIteration(m []byte) bool {
+func trtIteration(r *reader, m []byte) bool {
 	if rank := value(m, "global_rank"); rank != nil && whole(until(rank, ",")) != 0 {
 		return true
 	}
@@ -63,27 +61,18 @@ func (r *reader) trtIteration(m []byte) bool {
 		return v
 	}
 	if c, year, _, good := clockText(value(m, "timestamp")); good {
-		r.last = r.cal.at(c, year)
-		r.d.Year = r.cal.year
-		if r.start.first == NoClock {
-			r.start.first = r.last
-		}
+		r.at(c, year)
 	}
 	if micros, good := thousandths(value(m, "prev_device_step_time")); good {
 		r.d.Iterations.deviceOf(iter-1, micros)
 	}
 	scheduled, context := count("num_scheduled_requests"), count("num_ctx_requests")
-	row := Iteration{Index: narrow(iter), Line: narrow(r.line), Context: short(context),
-		ContextTokens: narrow(count("num_ctx_tokens")), Generation: short(max(0, scheduled-context)),
-		Tokens: narrow(count("num_generation_tokens"))}
+	row := Iteration{Index: narrow(iter), Context: short(context), ContextTokens: narrow(count("num_ctx_tokens")),
+		Generation: short(max(0, scheduled-context)), Tokens: narrow(count("num_generation_tokens"))}
 	if row.micros, ok = thousandths(value(m, "host_step_time")); !ok {
 		return false
 	}
-	if row.Generation > 0 {
-		r.steps++
-	}
-	r.d.Iterations.add(row, r.last, r.d.Year)
-
+	r.step(row)
 	s := newSample()
 	s.Running = float64(scheduled)
 	if v, _, good := decimal(value(m, "kv_cache_util")); good && v <= 1 {
@@ -99,11 +88,11 @@ func (r *reader) trtSample(s Sample) {
 		return
 	}
 	r.trtClock = r.last
-	r.sample(s)
+	r.sample(s, -1)
 }
 
 // trtCounts takes the C++ runtime's statistics of an iteration, which have no time.
-func (r *reader) trtCounts(m []byte) bool {
+func trtCounts(r *reader, m []byte) bool {
 	var x struct {
 		Active    *float64 `json:"Active Request Count"`
 		Scheduled *float64 `json:"Scheduled Requests"`
@@ -130,21 +119,20 @@ func (r *reader) trtCounts(m []byte) bool {
 
 // value is the text after "key = ", "key: " or "'key': "; nil if the key is not there as a whole word.
 func value(m []byte, key string) []byte {
-	for at := 0; ; {
-		i := bytes.Index(m[at:], []byte(key))
+	for before := byte(' '); ; {
+		i := bytes.Index(m, []byte(key))
 		if i < 0 {
 			return nil
 		}
-		i += at
-		at = i + len(key)
-		if i > 0 && (m[i-1] == '_' || isAlnum(m[i-1])) {
-			continue
+		if i > 0 {
+			before = m[i-1]
 		}
-		rest := bytes.TrimPrefix(m[at:], []byte("'"))
-		rest = skipSpace(rest)
-		if len(rest) > 0 && (rest[0] == '=' || rest[0] == ':') {
+		m = m[i+len(key):]
+		if rest := skipSpace(bytes.TrimPrefix(m, []byte("'"))); before != '_' && !isAlnum(before) && len(rest) > 0 &&
+			(rest[0] == '=' || rest[0] == ':') {
 			return skipSpace(rest[1:])
 		}
+		before = key[len(key)-1]
 	}
 }
 
