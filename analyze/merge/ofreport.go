@@ -65,12 +65,9 @@ func withoutRanges(r *report.Report) bool {
 }
 
 // sameOtherwise refuses a report of a capture that is also there with another window: its events would count twice.
-func (f *fold) sameOtherwise() error {
-	if f.reports == 0 {
-		return nil
-	}
+func (list captures) sameOtherwise() error {
 	first := map[string]*captureFold{} // by session and processes
-	for _, c := range f.captures {
+	for _, c := range list {
 		if c.identity.SessionStart == nil || c.identity.Processes == nil {
 			continue
 		}
@@ -88,24 +85,17 @@ func (f *fold) sameOtherwise() error {
 
 // unknownTotals lists what is unknown about a run if only the reports of some captures are there.
 func (s *rankSection) unknownTotals() {
-	n, all := int64(len(s.ranks)), len(s.f.captures)
 	for _, id := range []string{"ranks.count", "ranks.missing", "ranks.clocks", "ranks.collectives", "ranks.unmatched",
 		"rank.collective_time", "rank.wait_time", "rank.transfer_time"} {
-		s.put(id, nil, nil, n)
+		s.put(id, nil, nil, int64(len(s.ranks)))
 	}
 	s.section.Status = report.Partial
-	s.section.Reason = fmt.Sprintf("%d of %d captures are there as reports, which hold neither ranks nor collectives", s.f.reports, all)
-	s.warn("missing_ranks", s.section.Reason+": who waits for whom is known only for the others. explain partial keeps "+
-		"what merge needs of a trace.")
-	s.section.Notes = append(s.section.Notes,
-		"Percentiles over events are unknown, because a report does not hold the single durations; counts, times, minima "+
-			"and maxima are exact.")
-	for _, t := range s.f.tables {
-		if t.cut > 0 {
-			s.section.Notes = append(s.section.Notes,
-				"A report names only its longest kernels, calls and ranges: the rest is in the row of others here too, and "+
-					"tables may have had more rows than they say.")
-			break
-		}
+	s.section.Reason = fmt.Sprintf("%d of %d captures are there as reports, which hold neither ranks nor collectives",
+		s.f.captures.reports(), len(s.f.captures))
+	s.warn("missing_ranks", "%s: who waits for whom is known only for the others. explain partial keeps what merge needs of a trace.",
+		s.section.Reason)
+	s.note("Percentiles over events are unknown, because a report does not hold the single durations; counts, times, minima and maxima are exact.")
+	if s.f.sections.cut() {
+		s.note("A report names only its longest kernels, calls and ranges: the rest is in the row of others here too, and tables may have had more rows than they say.")
 	}
 }

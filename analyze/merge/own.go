@@ -27,24 +27,13 @@ type Step struct {
 	Mean float64 `json:"mean"`
 }
 
-// eachOut reports, for each rank and each GPU, what is not about collectives.
-func (s *rankSection) eachOut() {
-	s.bubbles()
-	s.experts()
-	s.energy()
-}
-
 // bubbles reports, for each rank, the time in which its GPUs only send and receive.
 func (s *rankSection) bubbles() {
-	type gpu struct {
-		capture int
-		device  int64
-	}
-	users := map[gpu]map[int]bool{} // ranks
+	users := map[deviceKey]map[int]bool{} // ranks
 	for m := range s.members {
 		at := s.of[m]
 		if d := s.members[m].Device; d >= 0 {
-			k := gpu{s.ranks[at].capture, d}
+			k := deviceKey{s.ranks[at].capture, d}
 			if users[k] == nil {
 				users[k] = map[int]bool{}
 			}
@@ -76,11 +65,11 @@ func (s *rankSection) bubbles() {
 		s.ranks[i].bubble = &times[i]
 		all += times[i]
 	}
-	if complete && s.f.reports == 0 {
+	if complete && s.f.captures.reports() == 0 {
 		s.int("rank.bubble_time", nil, all, int64(len(s.ranks)))
 	}
 	most, worst := 0.0, -1
-	shown := s.shownFirst(maxRankMetrics)
+	shown := s.shown(maxRankMetrics)
 	for i := range s.ranks {
 		r := &s.ranks[i]
 		if r.bubble == nil {
@@ -96,26 +85,21 @@ func (s *rankSection) bubbles() {
 			s.put("rank.bubble_ratio", l, &share, devices[i])
 		}
 	}
-	if worst >= 0 && most >= highShare && shown[worst] {
-		s.bubbleFinding(&s.ranks[worst], most)
+	if worst < 0 || most < highShare || !shown[worst] {
+		return
 	}
-}
-
-func (s *rankSection) bubbleFinding(r *rank, share float64) {
 	severity := report.Medium
-	if share >= 3*highShare {
+	if most >= 3*highShare {
 		severity = report.High
 	}
+	r := &s.ranks[worst]
 	window := s.f.captures[r.capture].window.Length
 	l := report.Labels{"rank": r.label}
-	s.findings = append(s.findings, report.Finding{ID: "rank_bubbles", Severity: severity,
-		Title: fmt.Sprintf("Rank %s only waits for its neighbours in the pipeline for %s of its time", r.label,
-			unit.Format(share, report.Ratio)),
-		Evidence: []report.MetricRef{{ID: "rank.bubble_ratio", Labels: l}, {ID: "rank.bubble_time", Labels: l}},
-		Advice: []string{
-			"More micro-batches fill a pipeline: with m of them and p stages, (p - 1) / (m + p - 1) of the time is bubble at best.",
-			"Compare the step times of the ranks: a stage with more layers, the embedding or the head makes the others wait.",
-		}, Doc: "ranks", Worth: &report.Worth{Time: min(int64(share*float64(window)), window), Of: window}})
+	s.find("rank_bubbles", severity, fmt.Sprintf("Rank %s only waits for its neighbours in the pipeline for %s of its time",
+		r.label, unit.Format(most, report.Ratio)),
+		[]report.MetricRef{{ID: "rank.bubble_ratio", Labels: l}, {ID: "rank.bubble_time", Labels: l}}, int64(most*float64(window)), window,
+		"More micro-batches fill a pipeline: with m of them and p stages, (p - 1) / (m + p - 1) of the time is bubble at best.",
+		"Compare the step times of the ranks: a stage with more layers, the embedding or the head makes the others wait.")
 }
 
 // experts compares the time of the experts' kernels between ranks.
@@ -136,10 +120,10 @@ func (s *rankSection) experts() {
 			most, worst = *x, i
 		}
 	}
-	if n < 2 || n < int64(len(s.ranks)) || s.f.reports > 0 || sum == 0 {
+	if n < 2 || n < int64(len(s.ranks)) || s.f.captures.reports() > 0 || sum == 0 {
 		return
 	}
-	shown := s.shownFirst(maxRankMetrics)
+	shown := s.shown(maxRankMetrics)
 	for i := range s.ranks {
 		if shown[i] {
 			s.int("rank.expert_time", report.Labels{"rank": s.ranks[i].label}, *s.ranks[i].experts, 1)
@@ -157,32 +141,32 @@ func (s *rankSection) experts() {
 	if lost >= highShare*float64(window) {
 		severity = report.High
 	}
-	s.findings = append(s.findings, report.Finding{ID: "rank_experts", Severity: severity,
-		Title: fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", s.ranks[worst].label,
-			unit.Format(ratio, report.Ratio)),
-		Evidence: []report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}},
-		Advice: []string{
-			"Replicate the experts that most tokens go to, or place them anew (expert parallel load balancing).",
-			"Compare with the tokens that each expert got, if the server logs them: explain doc expert_load.",
-		}, Doc: "ranks", Worth: &report.Worth{Time: min(int64(math.Round(lost)), window), Of: window}})
+	s.find("rank_experts", severity, fmt.Sprintf("Experts are uneven: rank %s spends %s of the mean in theirs", s.ranks[worst].label,
+		unit.Format(ratio, report.Ratio)),
+		[]report.MetricRef{{ID: "ranks.expert_imbalance", Labels: report.Labels{}}}, int64(math.Round(lost)), window,
+		"Replicate the experts that most tokens go to, or place them anew (expert parallel load balancing).",
+		"Compare with the tokens that each expert got, if the server logs them: explain doc expert_load.")
 }
 
 // energy adds up the energy of the GPUs. Every capture of a host measures all GPUs of that host, so each GPU counts
 // once, with its largest value.
 func (s *rankSection) energy() {
-	energy := map[string]*float64{}
-	var keys []string
+	type gpu struct {
+		host   string
+		device int64
+	}
+	energy := map[gpu]*float64{}
+	var keys []gpu
 	highest, n := 0.0, int64(0)
 	for at, c := range s.f.captures {
 		for _, d := range slices.Sorted(maps.Keys(c.own.Energy)) {
-			v := c.own.Energy[d]
-			key := fmt.Sprintf("%s %d", cmp.Or(c.Host, fmt.Sprintf("capture %d", at)), d)
-			old, seen := energy[key]
+			k := gpu{cmp.Or(c.Host, fmt.Sprintf("capture %d", at)), d}
+			old, seen := energy[k]
 			if !seen {
-				keys = append(keys, key)
+				keys = append(keys, k)
 			}
-			if !seen || old == nil || v != nil && *v > *old {
-				energy[key] = v
+			if v := c.own.Energy[d]; !seen || old == nil || v != nil && *v > *old {
+				energy[k] = v
 			}
 		}
 		for _, w := range c.own.Power {
@@ -193,16 +177,15 @@ func (s *rankSection) energy() {
 	if n > 0 {
 		s.put("ranks.power", nil, &highest, n)
 	}
-	if len(keys) == 0 {
-		return
-	}
-	var sum float64
+	sum := new(float64)
 	for _, k := range keys {
 		if energy[k] == nil {
-			s.put("ranks.energy", nil, nil, int64(len(keys)))
-			return
+			sum = nil
+			break
 		}
-		sum += *energy[k]
+		*sum += *energy[k]
 	}
-	s.put("ranks.energy", nil, &sum, int64(len(keys)))
+	if len(keys) > 0 {
+		s.put("ranks.energy", nil, sum, int64(len(keys)))
+	}
 }

@@ -44,11 +44,11 @@ func indexes(name string) map[string]int64 {
 // rankProfiles numbers profiles by the first of these that all their names state and that differs between them: the
 // rank; the tensor-parallel index; the data-, pipeline- and tensor-parallel indexes, of which the first varies most
 // slowly, as vLLM and Megatron number ranks.
-func (f *fold) rankProfiles() {
-	var list [][]*ranks.Track
+func (list captures) rankProfiles() {
+	var profiles [][]*ranks.Track
 	var of []map[string]int64
 	size := map[string]int64{}
-	for _, c := range f.captures {
+	for _, c := range list {
 		var tracks []*ranks.Track
 		for _, t := range c.tracks {
 			if t.From == fromProfileName && t.Rank < 0 {
@@ -63,14 +63,14 @@ func (f *fold) rankProfiles() {
 		for kind, v := range stated {
 			size[kind] = max(size[kind], v+1)
 		}
-		list, of = append(list, tracks), append(of, stated)
+		profiles, of = append(profiles, tracks), append(of, stated)
 	}
 	for _, kinds := range [][]string{{"rank"}, {"tp"}, {"dp", "pp", "tp"}} {
 		numbers, ok := numbersOf(of, kinds, size)
 		if !ok {
 			continue
 		}
-		for i, tracks := range list {
+		for i, tracks := range profiles {
 			for _, t := range tracks {
 				t.Rank, t.From = numbers[i], "name"
 			}

@@ -30,7 +30,7 @@ func TestRanksOfProfileNames(t *testing.T) {
 			c.NamesRank()
 			f.captures = append(f.captures, &captureFold{Head: Head{Name: n}, tracks: c.Tracks})
 		}
-		f.rankProfiles()
+		f.captures.rankProfiles()
 		var got []int64
 		for _, c := range f.captures {
 			got = append(got, c.tracks[0].Rank)

@@ -14,26 +14,21 @@ import (
 // report makes the report of the captures that were added.
 func (f *fold) report() *report.Report {
 	x := f.study()
-	first := map[int]int{} // by capture: the place of its first rank
+	first := make([]int, len(f.captures)) // by capture: the place of its first rank, those with none last
+	for i := range first {
+		first[i] = len(x.ranks)
+	}
 	for i := len(x.ranks) - 1; i >= 0; i-- {
 		first[x.ranks[i].capture] = i
 	}
-	renumbered := f.devices.settle(func(a, b int) int {
-		i, ok1 := first[a]
-		k, ok2 := first[b]
-		if !ok1 || !ok2 {
-			return cmp.Compare(b2i(ok2), b2i(ok1))
-		}
-		return cmp.Compare(i, k)
-	})
+	renumbered := f.devices.settle(func(a, b int) int { return cmp.Compare(first[a], first[b]) })
 	s := f.rankReport(x)
 	r := &report.Report{Schema: report.SchemaID,
 		Tool:     report.Tool{Name: "explain", Version: cmp.Or(f.opt.Version, "devel")},
-		Evidence: []report.EvidenceFile{}, Trace: f.provenance(), Capture: f.identity(), Environment: f.environment(),
-		Window: f.window(x), Unit: f.unit(), Metrics: f.merged(), Sections: []report.Section{s.section},
+		Evidence: []report.EvidenceFile{}, Trace: f.provenance(), Capture: f.captures.identity(), Environment: f.environment(),
+		Window: f.captures.window(x), Unit: f.unit(), Sections: append([]report.Section{s.section}, f.sections.report(f)...),
+		Metrics:  slices.Concat(s.metrics, f.metrics.merged(len(f.captures), f.counts, f.sampled), f.unitMetrics()),
 		Findings: s.findings, Warnings: append(s.warnings, f.warnings...)}
-	r.Metrics = append(append(s.metrics, r.Metrics...), f.unitMetrics()...)
-	r.Sections = append(r.Sections, f.mergedSections()...)
 	if renumbered {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "devices_renumbered", Section: "ranks",
 			Text: "Several captures use the same GPU numbers: this report renumbers GPUs in the order of ranks."})
@@ -46,13 +41,6 @@ func (f *fold) report() *report.Report {
 	return r
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // provenance names the run: the capture itself if there is one.
 func (f *fold) provenance() report.Provenance {
 	p := report.Provenance{Name: fmt.Sprintf("run of %d captures", len(f.captures)), Kind: mergedKind, Bytes: f.bytes,
@@ -60,33 +48,31 @@ func (f *fold) provenance() report.Provenance {
 	if len(f.captures) == 1 {
 		p.Name = f.captures[0].Name
 	}
-	if p.Tables == nil {
-		p.Tables = []report.TableCount{}
-	}
 	slices.SortFunc(p.Tables, func(a, b report.TableCount) int { return cmp.Compare(a.Name, b.Name) })
-	p.ExporterVersion = common(f.captures, func(e *report.Environment) *string { return e.ExporterVersion })
-	p.SchemaVersion = common(f.captures, func(e *report.Environment) *string { return e.SchemaVersion })
+	p.ExporterVersion = f.captures.common(exporterVersion)
+	p.SchemaVersion = f.captures.common(schemaVersion)
 	return p
 }
 
+func exporterVersion(e *report.Environment) **string { return &e.ExporterVersion }
+func schemaVersion(e *report.Environment) **string   { return &e.SchemaVersion }
+
 // common returns the text that all captures state; nil if they differ or one has none.
-func common(list []*captureFold, of func(*report.Environment) *string) *string {
-	var value *string
-	for i, c := range list {
-		v := of(&c.environ)
-		if v == nil || i > 0 && (value == nil || *v != *value) {
+func (list captures) common(of func(*report.Environment) **string) *string {
+	value := *of(&list[0].environ)
+	for _, c := range list {
+		if v := *of(&c.environ); v == nil || value == nil || *v != *value {
 			return nil
 		}
-		value = v
 	}
 	return value
 }
 
 // identity returns the identity of the run: a hash over those of its captures, in the order of their keys.
-func (f *fold) identity() report.Capture {
+func (list captures) identity() report.Capture {
 	join := func(what string, of func(*report.Capture) *string, once bool) *string {
 		parts := []string{what}
-		for _, c := range f.captures {
+		for _, c := range list {
 			v := of(&c.identity)
 			if v == nil {
 				return nil
@@ -114,46 +100,44 @@ func (f *fold) identity() report.Capture {
 func (f *fold) environment() report.Environment {
 	e := report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
 	var differ []string
-	text := func(name string, of func(*report.Environment) *string) *string {
-		v := common(f.captures, of)
-		if v == nil {
-			seen := map[string]bool{}
-			for _, c := range f.captures {
-				if x := of(&c.environ); x != nil {
-					seen[*x] = true
-				}
-			}
-			if len(seen) > 1 {
-				differ = append(differ, name)
+	for _, field := range []struct {
+		name string // empty: captures may differ in it
+		of   func(*report.Environment) **string
+	}{
+		{"who recorded", func(e *report.Environment) **string { return &e.Source }},
+		{"the tracing of CUDA graphs", func(e *report.Environment) **string { return &e.GraphTrace }},
+		{"model", func(e *report.Environment) **string { return &e.Model }},
+		{"dtype", func(e *report.Environment) **string { return &e.DType }},
+		{"quantization", func(e *report.Environment) **string { return &e.Quantization }},
+		{"parallelism", func(e *report.Environment) **string { return &e.Parallelism }},
+		{"driver", func(e *report.Environment) **string { return &e.Driver }},
+		{"CUDA", func(e *report.Environment) **string { return &e.CUDA }},
+		{"the nsys that captured", func(e *report.Environment) **string { return &e.CaptureVersion }},
+		{"operating system", func(e *report.Environment) **string { return &e.OS }},
+		{"CPU", func(e *report.Environment) **string { return &e.CPU }},
+		{"", exporterVersion}, {"", schemaVersion},
+	} {
+		value := f.captures.common(field.of)
+		*field.of(&e) = value
+		seen := map[string]bool{}
+		for _, c := range f.captures {
+			if x := *field.of(&c.environ); x != nil {
+				seen[*x] = true
 			}
 		}
-		return v
+		if len(seen) > 1 && field.name != "" {
+			differ = append(differ, field.name)
+		}
 	}
-	e.Source = text("who recorded", func(e *report.Environment) *string { return e.Source })
-	e.GraphTrace = text("the tracing of CUDA graphs", func(e *report.Environment) *string { return e.GraphTrace })
-	e.Model = text("model", func(e *report.Environment) *string { return e.Model })
-	e.DType = text("dtype", func(e *report.Environment) *string { return e.DType })
-	e.Quantization = text("quantization", func(e *report.Environment) *string { return e.Quantization })
-	e.Parallelism = text("parallelism", func(e *report.Environment) *string { return e.Parallelism })
-	e.Driver = text("driver", func(e *report.Environment) *string { return e.Driver })
-	e.CUDA = text("CUDA", func(e *report.Environment) *string { return e.CUDA })
-	e.CaptureVersion = text("the nsys that captured", func(e *report.Environment) *string { return e.CaptureVersion })
-	e.OS = text("operating system", func(e *report.Environment) *string { return e.OS })
-	e.CPU = text("CPU", func(e *report.Environment) *string { return e.CPU })
-	e.ExporterVersion = common(f.captures, func(e *report.Environment) *string { return e.ExporterVersion })
-	e.SchemaVersion = common(f.captures, func(e *report.Environment) *string { return e.SchemaVersion })
 	for at, c := range f.captures {
 		for _, g := range c.environ.GPUs {
 			g.Device = int(f.devices.number(deviceKey{at, int64(g.Device)}))
 			e.GPUs = append(e.GPUs, g)
 		}
-		for _, s := range c.environ.TraceSet {
-			if !slices.Contains(e.TraceSet, s) {
-				e.TraceSet = append(e.TraceSet, s)
-			}
-		}
+		e.TraceSet = append(e.TraceSet, c.environ.TraceSet...)
 	}
 	slices.Sort(e.TraceSet)
+	e.TraceSet = slices.Compact(e.TraceSet)
 	slices.SortStableFunc(e.GPUs, func(a, b report.GPU) int { return cmp.Compare(a.Device, b.Device) })
 	if len(differ) > 0 {
 		f.warnings = append(f.warnings, report.Warning{Code: "mixed_environment", Section: "ranks",
@@ -164,14 +148,14 @@ func (f *fold) environment() report.Environment {
 
 // window is from the first start to the last end, on the clock of the first rank if the others could be compared with
 // it.
-func (f *fold) window(x *runFold) report.Window {
-	if len(f.captures) == 1 {
-		return f.captures[0].window
+func (list captures) window(x *runFold) report.Window {
+	if len(list) == 1 {
+		return list[0].window
 	}
 	start, end := int64(math.MaxInt64), int64(math.MinInt64)
 	base := int64(math.MaxInt64)
 	tied := true
-	for _, c := range f.captures {
+	for _, c := range list {
 		base, tied = min(base, c.Session), tied && c.Session > 0
 	}
 	clocks := map[int]*ranks.Clock{} // by capture
@@ -179,7 +163,7 @@ func (f *fold) window(x *runFold) report.Window {
 		clocks[x.ranks[x.of[m]].capture] = x.aligned.Clock(m)
 	}
 	longest, compared := int64(0), true
-	for at, c := range f.captures {
+	for at, c := range list {
 		if c.window.Length > 0 && tied {
 			from, to := c.window.Start+c.Session-base, c.window.End+c.Session-base
 			if k := clocks[at]; k != nil && k.Known {
@@ -202,108 +186,4 @@ func (f *fold) window(x *runFold) report.Window {
 		w = report.Window{End: longest, Length: longest, Mode: "merged", Why: "the longest window of the captures: not all say when their session began"}
 	}
 	return w
-}
-
-// merged returns the merged metrics of the captures.
-func (f *fold) merged() []report.Metric {
-	var list []report.Metric
-	for _, key := range f.order {
-		x := f.metrics[key]
-		m := x.m
-		if x.rule.How == report.HowDevice {
-			n := f.devices.number(x.of)
-			if n >= maxDevices && !f.named[n] {
-				continue
-			}
-			m.Labels = m.Labels.Clone()
-			m.Labels["device"] = fmt.Sprint(n)
-		}
-		m.N, m.Value = x.n, f.value(x)
-		m.Coverage = f.coverage(&m)
-		if keep, ok := f.eventsOf(&m, &x.rule); ok {
-			all, coarse := f.counts.together(x.rule.Events, keep, nil)
-			m.Summary = all.Summary()
-			if m.Summary != nil && x.rule.How == report.HowMedian {
-				m.Value, m.N = &m.Summary.P50, m.Summary.N
-			}
-			if coarse {
-				exactMean(&m)
-				m.Source.Query = "percentiles from log-spaced counts: within 1 %"
-			}
-		}
-		if x.rule.How == report.HowMedian && m.Summary == nil {
-			if !f.counts.missing {
-				continue
-			}
-			m.Value = nil
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
-// coverage is the share of captures (0 to 1) that have the table behind a metric; nil if all have it.
-func (f *fold) coverage(m *report.Metric) *float64 {
-	if len(m.Source.Tables) == 0 {
-		return m.Coverage
-	}
-	n := f.rows[m.Source.Tables[0]]
-	if n == len(f.captures) || n == 0 {
-		return m.Coverage
-	}
-	v := float64(n) / float64(len(f.captures))
-	return &v
-}
-
-// mergedSections returns the sections for which something was merged.
-func (f *fold) mergedSections() []report.Section {
-	var list []report.Section
-	var left []string
-	for _, s := range f.sections {
-		s.Tables, s.Charts, s.Notes = []report.Table{}, []report.Chart{}, []string{}
-		s.Status, s.Reason = f.statusOf(s.ID)
-		s.Coverage = nil
-		if s.ID == unitSection {
-			s.Tables = append(s.Tables, f.unitTables()...)
-			s.Derivation = "The numbers of a step are those of the capture in which it takes longest, just as a report of one capture shows its slowest device."
-		} else {
-			for _, id := range f.tableIDs[s.ID] {
-				s.Tables = append(s.Tables, f.tables[id].finish(f))
-			}
-			s.Derivation = "Counts and times are added up over captures; device times are of each GPU, session by session. Percentiles are of all events together."
-		}
-		if len(s.Tables) == 0 {
-			left = append(left, s.Title)
-			continue
-		}
-		if note := f.opt.Rules.leftOf(s.ID); note != "" {
-			s.Notes = append(s.Notes, note)
-		}
-		list = append(list, s)
-	}
-	if len(left) > 0 && len(list) > 0 {
-		list[0].Notes = append(list[0].Notes, "In the captures' own reports alone: "+strings.Join(left, ", ")+".")
-	}
-	return list
-}
-
-// statusOf is the status of a section of the run: that of the captures if all agree, else partial, with the number of
-// captures that have it.
-func (f *fold) statusOf(id string) (report.Status, string) {
-	status, why := f.status[id].n, f.status[id].why
-	good := status[report.OK] + status[report.Partial]
-	switch {
-	case status[report.OK] == len(f.captures):
-		return report.OK, ""
-	case len(status) == 1 && good == 0:
-		for s := range status {
-			return s, why
-		}
-	case good == 0:
-		return report.Unavailable, why
-	}
-	if good == len(f.captures) {
-		return report.Partial, why
-	}
-	return report.Partial, fmt.Sprintf("%d of %d captures: %s", good, len(f.captures), why)
 }

@@ -17,14 +17,14 @@ type Declared struct {
 // Rules are what the sections declare about merging: for each metric, and for the columns of each table.
 type Rules struct {
 	metrics map[string]report.Merge
-	left    map[string][]string // by section: metrics that a run does not have, in the order of their declaration
-	pids    map[string]bool     // sections with metrics of single processes, which a run does not have
-	tables  map[string]*tableRule
+	left    map[string][]string                // by section: metrics that a run does not have, in the order of their declaration
+	pids    map[string]bool                    // sections with metrics of single processes, which a run does not have
+	tables  map[string]map[string]report.Merge // by section and id, those that are merged: the rules of their columns
 }
 
 // NewRules reads what sections declare.
 func NewRules(sections []Declared) *Rules {
-	r := &Rules{metrics: map[string]report.Merge{}, left: map[string][]string{}, pids: map[string]bool{}, tables: map[string]*tableRule{}}
+	r := &Rules{metrics: map[string]report.Merge{}, left: map[string][]string{}, pids: map[string]bool{}, tables: map[string]map[string]report.Merge{}}
 	for _, s := range sections {
 		for i := range s.Metrics {
 			d := &s.Metrics[i]
@@ -37,7 +37,11 @@ func NewRules(sections []Declared) *Rules {
 		}
 		for i := range s.Tables {
 			if t := &s.Tables[i]; t.Merge.How != report.HowLeave {
-				r.tables[s.Section+"/"+t.ID] = newTableRule(t)
+				columns := map[string]report.Merge{}
+				for _, c := range t.Columns {
+					columns[c.ID] = c.Merge
+				}
+				r.tables[s.Section+"/"+t.ID] = columns
 			}
 		}
 	}
@@ -77,52 +81,6 @@ func has(family, key string, labels report.Labels) bool {
 		}
 	}
 	return true
-}
-
-// eventsOf returns which counted events the summary of a metric covers; ok is false if it has none. A metric without
-// labels covers all events for which the metric also occurs with labels.
-func (f *fold) eventsOf(m *report.Metric, rule *report.Merge) (keep func(key string) bool, ok bool) {
-	if rule.Events == "" || rule.Sets != nil && !slices.Contains(rule.Sets, m.Labels.Keys()) {
-		return nil, false
-	}
-	if len(m.Labels) > 0 || rule.How == report.HowMedian {
-		return func(key string) bool { return has(rule.Events, key, m.Labels) }, true
-	}
-	if f.sampled {
-		return func(string) bool { return true }, true
-	}
-	seen := f.seen[m.ID]
-	return func(key string) bool {
-		return slices.ContainsFunc(seen, func(l report.Labels) bool { return has(rule.Events, key, l) })
-	}, true
-}
-
-// tableRule says how rows of a table are merged: those with equal keys become one.
-type tableRule struct {
-	columns map[string]report.Merge
-	keys    []string // key columns
-	sums    []string
-	device  string // column that names the GPU of a row; empty: rows cover all GPUs
-	lead    string // sorted by this column, largest first; empty: by the keys
-}
-
-func newTableRule(t *report.Table) *tableRule {
-	r := &tableRule{columns: map[string]report.Merge{}}
-	for _, c := range t.Columns {
-		r.columns[c.ID] = c.Merge
-		switch c.Merge.How {
-		case report.HowKey:
-			r.keys = append(r.keys, c.ID)
-		case report.HowSum:
-			r.sums = append(r.sums, c.ID)
-		case report.HowDevice:
-			r.keys, r.device = append(r.keys, c.ID), c.ID
-		}
-		if c.Merge.Lead {
-			r.lead = c.ID
-		}
-	}
-	return r
 }
 
 // leftOf lists the metrics of a section that only the captures' own reports have; empty: none.

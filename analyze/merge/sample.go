@@ -56,7 +56,7 @@ func (c *Capture) sample() *Capture {
 		for k := range s.Tables {
 			id := s.ID + "/" + s.Tables[k].ID
 			if slices.Contains(sampleTables, id) && c.rules != nil && c.rules.tables[id] != nil {
-				tables = append(tables, c.rules.tables[id].cut(s.Tables[k], sampleRows))
+				tables = append(tables, cut(c.rules.tables[id], s.Tables[k], sampleRows))
 			}
 		}
 		s.Tables = append([]report.Table{}, tables...)
@@ -90,20 +90,16 @@ func sampleCounts(list []Counts) (out []Counts) {
 }
 
 // cut keeps the first rows of a table, and sums up the others.
-func (r *tableRule) cut(t report.Table, n int) report.Table {
+func cut(columns map[string]report.Merge, t report.Table, n int) report.Table {
 	if len(t.Rows) <= n+1 {
 		return t
 	}
-	f := newTableFold(r, &t)
+	f := newTableFold(nil, columns, &t)
 	f.cut = 1
-	var rest []*rowFold
-	for _, cells := range t.Rows[n:] {
-		rest = append(rest, &rowFold{cells: cells})
-	}
 	if !t.Others {
 		t.TotalRows = int64(len(t.Rows))
 	}
-	t.Rows, t.Others = append(slices.Clone(t.Rows[:n]), f.othersOf(rest)), true
+	t.Rows, t.Others = append(slices.Clone(t.Rows[:n]), f.othersOf(t.Rows[n:])), true
 	return t
 }
 

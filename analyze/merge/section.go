@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/merge/ranks"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -101,15 +102,20 @@ var source = report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL", "MPI_O
 // rankSection builds the section on ranks.
 type rankSection struct {
 	*runFold
-	f        *fold
+	output
+	f     *fold
+	named string // GPUs beyond maxDevices, in words
+}
+
+// output is what a section says, as far as it is known.
+type output struct {
 	section  report.Section
 	metrics  []report.Metric
 	findings []report.Finding
 	warnings []report.Warning
-	named    string // GPUs beyond maxDevices, in words
 }
 
-func (s *rankSection) put(id string, l report.Labels, v *float64, n int64) *report.Metric {
+func (s *output) put(id string, l report.Labels, v *float64, n int64) *report.Metric {
 	at := slices.IndexFunc(Metrics, func(d report.MetricDef) bool { return d.ID == id })
 	d := &Metrics[at]
 	if l == nil {
@@ -122,31 +128,56 @@ func (s *rankSection) put(id string, l report.Labels, v *float64, n int64) *repo
 	return &s.metrics[len(s.metrics)-1]
 }
 
-func (s *rankSection) int(id string, l report.Labels, v, n int64) *report.Metric {
-	x := float64(v)
-	return s.put(id, l, &x, n)
+func (s *output) int(id string, l report.Labels, v, n int64) { s.put(id, l, new(float64(v)), n) }
+
+func (s *output) warn(code, format string, args ...any) {
+	s.warnings = append(s.warnings, report.Warning{Code: code, Section: "ranks", Text: fmt.Sprintf(format, args...)})
 }
 
-func (s *rankSection) warn(code, text string) {
-	s.warnings = append(s.warnings, report.Warning{Code: code, Section: "ranks", Text: text})
+func (s *output) note(format string, args ...any) {
+	s.section.Notes = append(s.section.Notes, fmt.Sprintf(format, args...))
+}
+
+// find adds a finding that is worth ns of a window.
+func (s *output) find(id string, severity report.Severity, title string, evidence []report.MetricRef, ns, window int64, advice ...string) {
+	s.findings = append(s.findings, report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence,
+		Advice: advice, Doc: "ranks", Worth: &report.Worth{Time: min(ns, window), Of: window}})
+}
+
+// table adds a table with at least so many rows in all.
+func (s *output) table(id, title, file string, columns []report.Column, rows [][]report.Cell, total int) {
+	s.section.Tables = append(s.section.Tables, report.Table{ID: id, Title: title, File: file, Columns: columns, Rows: rows,
+		TotalRows: int64(max(total, len(rows)))})
+}
+
+func column(id, title string, kind report.Kind, unit string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: kind, Unit: unit}
+}
+
+// wide is a column that narrow formats leave out.
+func wide(id, title string, kind report.Kind, unit string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: kind, Unit: unit, Wide: true}
 }
 
 // rankReport returns the section on ranks.
 func (f *fold) rankReport(x *runFold) *rankSection {
-	s := &rankSection{runFold: x, f: f, section: report.Section{ID: "ranks", Title: "Ranks", Group: report.GroupRanks, Status: report.OK,
+	s := &rankSection{runFold: x, f: f, output: output{section: report.Section{ID: "ranks", Title: "Ranks",
+		Group: report.GroupRanks, Status: report.OK,
 		Derivation: "Collectives of all ranks are matched by communicator and order, or by order and kind where 95 % overlap. " +
 			"Waiting is what a rank takes beyond the shortest of all for the same collective; transfer is the rest. " +
 			"Clocks of one host are tied by when sessions began, those of others by the ends of matched collectives, or by messages.",
-		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{}}}
+		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{}}}}
 	s.totals()
-	s.eachOut()
+	s.bubbles()
+	s.experts()
+	s.energy()
 	s.ranksOut()
 	s.clocksOut()
 	s.stepsOut()
 	s.rolesOut()
 	s.heat()
 	s.chainsOut()
-	s.find()
+	s.straggler()
 	s.gpus()
 	if s.f.sampled {
 		s.sampledNotes()
@@ -156,7 +187,7 @@ func (f *fold) rankReport(x *runFold) *rankSection {
 
 func (s *rankSection) totals() {
 	n := int64(len(s.ranks))
-	if s.f.reports > 0 {
+	if s.f.captures.reports() > 0 {
 		s.unknownTotals()
 		return
 	}
@@ -165,14 +196,18 @@ func (s *rankSection) totals() {
 		missing := max(0, s.world-n)
 		s.int("ranks.missing", nil, missing, n)
 		if missing > 0 {
-			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, s.missing(s.world))
-			s.warn("missing_ranks", fmt.Sprintf("%d of %d ranks were merged; no capture of %s. All that follows is of those ranks.",
-				n, s.world, s.missing(s.world)))
+			which := s.missing(s.world)
+			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, which)
+			s.warn("missing_ranks", "%d of %d ranks were merged; no capture of %s. All that follows is of those ranks.", n, s.world, which)
 		}
 	} else {
 		s.put("ranks.missing", nil, nil, n)
-		if gaps := s.missing(s.highest()); gaps != "" && gaps != "rank 0" { // names may count from 1
-			s.warn("missing_ranks", fmt.Sprintf("No capture of %s was merged, perhaps of more: nothing says how many ranks there are. All that follows is of those that were.", gaps))
+		highest := int64(-1)
+		for i := range s.ranks {
+			highest = max(highest, s.ranks[i].number)
+		}
+		if gaps := s.missing(highest); gaps != "" && gaps != "rank 0" { // names may count from 1
+			s.warn("missing_ranks", "No capture of %s was merged, perhaps of more: nothing says how many ranks there are. All that follows is of those that were.", gaps)
 		}
 	}
 	s.int("ranks.clocks", nil, int64(len(s.aligned.Clocks)), n)
@@ -188,8 +223,12 @@ func (s *rankSection) totals() {
 		s.int("ranks.end_spread_p99", nil, s.result.SpreadP99, s.result.Compared)
 	}
 	var all ranks.Rank
+	unknown := 0
 	for i := range s.ranks {
-		all = plus(all, s.ranks[i].sum)
+		all.Add(&s.ranks[i].sum, 1)
+		if s.ranks[i].number < 0 {
+			unknown++
+		}
 	}
 	s.int("rank.collective_time", nil, all.Time, all.N)
 	s.int("rank.wait_time", nil, all.Wait, all.N)
@@ -199,64 +238,46 @@ func (s *rankSection) totals() {
 		s.section.Status, s.section.Reason = report.Partial, "the collectives of the ranks could not be matched: they differ in kind or number, or do not overlap in time"
 		s.warn("unmatched_collectives", "The collectives of the ranks could not be matched, so who waits for whom is unknown.")
 	case s.result.Collectives == 0:
-		s.section.Notes = append(s.section.Notes, "No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
+		s.note("No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
 	case len(s.alone) > 0:
-		s.warn("unmatched_collectives", fmt.Sprintf("No collective of rank %s could be matched with those of others.", s.ranksNamed(s.alone)))
-	}
-	unknown := 0
-	for i := range s.ranks {
-		if s.ranks[i].number < 0 {
-			unknown++
-		}
+		s.warn("unmatched_collectives", "No collective of rank %s could be matched with those of others.", s.ranksNamed(s.alone))
 	}
 	if unknown > 0 {
-		s.section.Notes = append(s.section.Notes, fmt.Sprintf("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown))
+		s.note("The rank of %d processes is unknown: they are named after their file and pid. --rank REGEX reads it from file names.", unknown)
 	}
-}
-
-// highest returns the highest number of a rank; -1 if none is known.
-func (s *rankSection) highest() int64 {
-	most := int64(-1)
-	for i := range s.ranks {
-		most = max(most, s.ranks[i].number)
-	}
-	return most
 }
 
 // missing names the ranks below a number without a capture, only the first ten if there are many; "" if there are none.
-func (s *rankSection) missing(below int64) string {
+func (x *runFold) missing(below int64) string {
 	have := map[int64]bool{}
-	for i := range s.ranks {
-		have[s.ranks[i].number] = true
+	for i := range x.ranks {
+		have[x.ranks[i].number] = true
 	}
-	text, n := "", 0
-	for r := int64(0); r < below; r++ {
+	var list []string
+	n := 0
+	for r := range max(0, below) {
 		if have[r] {
 			continue
 		}
-		if n++; n > 10 {
-			continue
+		if n++; n <= 10 {
+			list = append(list, strconv.FormatInt(r, 10))
 		}
-		if text != "" {
-			text += ", "
-		}
-		text += strconv.FormatInt(r, 10)
 	}
-	if n == 0 {
+	text := strings.Join(list, ", ")
+	switch {
+	case n == 0:
 		return ""
-	}
-	if n > 10 {
-		text += fmt.Sprintf(" and %d more", n-10)
-	}
-	if n == 1 {
+	case n == 1:
 		return "rank " + text
+	case n > 10:
+		text += fmt.Sprintf(" and %d more", n-10)
 	}
 	return "ranks " + text
 }
 
 // heldUp reports how long ranks wait for others, if all clocks are known.
 func (s *rankSection) heldUp() {
-	if s.f.reports > 0 || len(s.ranks) < 2 || s.result.Collectives == 0 && len(s.chains) == 0 {
+	if s.f.captures.reports() > 0 || len(s.ranks) < 2 || s.result.Collectives == 0 && len(s.chains) == 0 {
 		return
 	}
 	var waited, first *float64

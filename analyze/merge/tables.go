@@ -9,36 +9,48 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// tableFold merges one table.
+// tableFold merges one table: rows with equal keys become one. Until it is finished, a cell that names a GPU holds its
+// place in the list of the run, and one that is a mean the sum of values times weights.
 type tableFold struct {
-	rule  *tableRule
-	table report.Table // of the first capture, without rows
-	at    map[string]int
-	rows  []*rowFold
-	rules []report.Merge // of columns
-	place map[string]int
+	devices *devices
+	table   report.Table   // of the first capture, without rows
+	rules   []report.Merge // of columns
+	keys    []int          // columns that identify rows
+	sums    []int
+	device  int // column that names the GPU of a row; -1: rows cover all GPUs
+	lead    int // column by which rows are sorted, largest first; -1: by the keys
+	at      map[string]*rowFold
+	rows    []*rowFold
 	// Captures whose tables are cut: their number, their "(others)" rows, and the largest row total of one.
 	cut   int
-	rest  []*rowFold
+	rest  [][]report.Cell
 	total int64
 }
 
 type rowFold struct {
-	device  deviceKey
-	one     map[int]deviceKey // by column that describes one GPU
 	key     string
 	cells   []report.Cell
 	biggest int64 // largest first sum in one capture: text cells come from that capture
-	weights map[int]float64
-	seen    int // number of cut tables that list it
+	seen    int   // number of cut tables that list it
 }
 
-func newTableFold(rule *tableRule, t *report.Table) *tableFold {
-	f := &tableFold{rule: rule, table: *t, at: map[string]int{}, place: map[string]int{}}
+func newTableFold(d *devices, columns map[string]report.Merge, t *report.Table) *tableFold {
+	f := &tableFold{devices: d, table: *t, device: -1, lead: -1, at: map[string]*rowFold{}}
 	f.table.Rows, f.table.TotalRows, f.table.Others = nil, 0, false
 	for i, c := range t.Columns {
-		f.place[c.ID] = i
-		f.rules = append(f.rules, rule.columns[c.ID])
+		rule := columns[c.ID]
+		f.rules = append(f.rules, rule)
+		switch rule.How {
+		case report.HowKey:
+			f.keys = append(f.keys, i)
+		case report.HowDevice:
+			f.keys, f.device = append(f.keys, i), i
+		case report.HowSum:
+			f.sums = append(f.sums, i)
+		}
+		if rule.Lead {
+			f.lead = i
+		}
 	}
 	return f
 }
@@ -47,13 +59,13 @@ func newTableFold(rule *tableRule, t *report.Table) *tableFold {
 func (f *tableFold) add(capture int, t *report.Table) {
 	from := make([]int, len(f.table.Columns))
 	for i, c := range f.table.Columns {
-		from[i] = slices.IndexFunc(t.Columns, func(x report.Column) bool { return x.ID == c.ID })
+		from[i] = t.Column(c.ID)
 	}
-	listed, seen := len(t.Rows), 0
-	if t.Others && listed > 0 {
-		listed, seen = listed-1, 1
+	listed, seen := t.Entries(), 0
+	if listed < len(t.Rows) {
+		seen = 1
 		f.cut++
-		if f.rule.device != "" { // no two captures share a row
+		if f.device >= 0 { // no two captures share a row
 			f.total += t.TotalRows - int64(listed)
 		} else {
 			f.total = max(f.total, t.TotalRows)
@@ -67,82 +79,68 @@ func (f *tableFold) add(capture int, t *report.Table) {
 			}
 		}
 		if n < listed {
-			f.row(capture, row, seen)
+			f.row(capture, &rowFold{cells: row, seen: seen})
 		} else {
-			f.rest = append(f.rest, &rowFold{cells: row})
+			f.rest = append(f.rest, row)
 		}
 	}
 }
 
-func (f *tableFold) row(capture int, cells []report.Cell, seen int) {
-	r := &rowFold{cells: cells, seen: seen}
-	var key strings.Builder
-	for _, id := range f.rule.keys {
-		c := f.cell(cells, id)
-		if id == f.rule.device {
-			device, _ := c.Int()
-			r.device = deviceKey{capture, device}
-			key.WriteString(r.device.String())
+func (f *tableFold) row(capture int, r *rowFold) {
+	if len(f.sums) > 0 {
+		r.biggest, _ = r.cells[f.sums[0]].Int()
+	}
+	for i, rule := range f.rules {
+		switch rule.How {
+		case report.HowMean:
+			v, ok1 := r.cells[i].Num()
+			w, ok2 := f.cell(r.cells, rule.Over).Num()
+			if r.cells[i] = report.Null; ok1 && ok2 {
+				r.cells[i] = report.F(v * w)
+			}
+		case report.HowDevice, report.HowOneDevice:
+			device, ok := r.cells[i].Int()
+			at, known := f.devices.at[deviceKey{capture, device}]
+			if r.cells[i] = report.Null; ok && known {
+				r.cells[i] = report.I(at)
+			}
 		}
-		s, _ := c.Str()
+	}
+	var key strings.Builder
+	for _, i := range f.keys {
+		if at, ok := r.cells[i].Int(); ok && i == f.device {
+			key.WriteString(f.devices.list[at].String())
+		}
+		s, _ := r.cells[i].Str()
 		key.WriteString(s)
 		key.WriteByte(0)
 	}
 	r.key = key.String()
-	if len(f.rule.sums) > 0 {
-		r.biggest, _ = f.cell(cells, f.rule.sums[0]).Int()
-	}
-	for i := range cells {
-		switch rule := f.rules[i]; rule.How {
-		case report.HowMean: // weighted by its weight
-			v, ok1 := cells[i].Num()
-			w, ok2 := f.cell(cells, rule.Over).Num()
-			if ok1 && ok2 {
-				r.weigh(i, v*w)
-			}
-		case report.HowOneDevice:
-			if device, ok := cells[i].Int(); ok {
-				if r.one == nil {
-					r.one = map[int]deviceKey{}
-				}
-				r.one[i] = deviceKey{capture, device}
-			}
-		}
-	}
-	at, ok := f.at[r.key]
-	if !ok {
-		f.at[r.key] = len(f.rows)
+	x := f.at[r.key]
+	if x == nil {
+		f.at[r.key] = r
 		f.rows = append(f.rows, r)
 		return
 	}
-	f.rows[at].seen += seen
-	f.rows[at].merge(f, r)
+	x.seen += r.seen
+	f.merge(x, r)
 }
 
-func (r *rowFold) weigh(column int, v float64) {
-	if r.weights == nil {
-		r.weights = map[int]float64{}
-	}
-	r.weights[column] += v
-}
-
+// cell is that of a column by its id; null if there is none.
 func (f *tableFold) cell(cells []report.Cell, id string) report.Cell {
-	at, ok := f.place[id]
-	if !ok {
-		return report.Null
+	if at := f.table.Column(id); at >= 0 {
+		return cells[at]
 	}
-	return cells[at]
+	return report.Null
 }
 
-func (r *rowFold) merge(f *tableFold, x *rowFold) {
-	for i, v := range x.weights {
-		r.weigh(i, v)
-	}
+// merge adds another row of the same keys.
+func (f *tableFold) merge(r, x *rowFold) {
 	larger := x.biggest > r.biggest
 	r.biggest = max(r.biggest, x.biggest)
 	for i, rule := range f.rules {
 		switch rule.How {
-		case report.HowSum:
+		case report.HowSum, report.HowMean:
 			r.cells[i] = addCells(r.cells[i], x.cells[i])
 		case report.HowMax:
 			r.cells[i] = pick(r.cells[i], x.cells[i], 1)
@@ -152,11 +150,6 @@ func (r *rowFold) merge(f *tableFold, x *rowFold) {
 			if larger {
 				r.cells[i] = x.cells[i]
 			}
-		case report.HowOneDevice:
-			if of, ok := x.one[i]; !ok || r.one[i] != of {
-				delete(r.one, i)
-			}
-		case report.HowKey, report.HowDevice:
 		default: // other values, unless derived in finish, are known only if all captures agree
 			if !r.cells[i].Equal(x.cells[i]) {
 				r.cells[i] = report.Null
@@ -194,160 +187,155 @@ func pick(a, b report.Cell, sign int) report.Cell {
 // finish computes derived columns, sorts the rows, and keeps the first rows of a ranked table. The "(others)" of one
 // capture go into those of the run, because nobody knows which rows they hold.
 func (f *tableFold) finish(run *fold) report.Table {
-	t := f.table
-	r := f.rule
-	if len(run.captures) > 1 {
-		for i, rule := range f.rules {
-			if rule.How == report.HowLeave {
-				for _, row := range f.rows {
-					row.cells[i] = report.Null
-				}
-			}
-		}
-	}
 	f.shares()
 	for _, row := range f.rows {
 		for i, rule := range f.rules {
-			switch rule.How {
-			case report.HowRatio:
-				row.cells[i] = f.ratio(row, i)
-			case report.HowMean:
-				if w, ok := f.cell(row.cells, rule.Over).Num(); ok && w > 0 && row.weights != nil {
-					row.cells[i] = report.F(row.weights[i] / w)
-				}
-			case report.HowPercentile:
-				row.cells[i] = f.percentile(row, i, run.counts)
-			case report.HowDevice:
-				row.cells[i] = report.I(run.devices.number(row.device))
-			case report.HowOneDevice:
+			if rule.How == report.HowLeave && len(run.captures) > 1 {
 				row.cells[i] = report.Null
-				if of, ok := row.one[i]; ok {
-					row.cells[i] = report.I(run.devices.number(of))
-				}
 			}
+			row.cells[i] = f.derived(row.cells, i, run.counts)
 		}
 	}
-	f.rows = slices.DeleteFunc(f.rows, func(row *rowFold) bool {
-		return r.device != "" && run.devices.number(row.device) >= maxDevices
-	})
-	slices.SortStableFunc(f.rows, func(a, b *rowFold) int {
-		v, _ := f.cell(a.cells, r.lead).Num()
-		w, _ := f.cell(b.cells, r.lead).Num()
-		x, _ := f.cell(a.cells, r.device).Int()
-		y, _ := f.cell(b.cells, r.device).Int()
-		return cmp.Or(cmp.Compare(w, v), cmp.Compare(x, y), cmp.Compare(a.key, b.key))
-	})
-	rows, rest := f.rows, f.rest
-	t.Rows, t.TotalRows = [][]report.Cell{}, max(int64(len(rows)), f.total)
-	if r.device != "" {
-		rest, t.TotalRows = nil, int64(len(rows))+f.total
-	} else if f.cut > 0 {
-		rows = nil
-		for _, row := range f.rows {
-			if row.seen == f.cut {
-				rows = append(rows, row)
-			} else {
-				rest = append(rest, row)
-			}
+	number := func(row *rowFold) int64 {
+		if f.device < 0 {
+			return 0
 		}
+		n, _ := row.cells[f.device].Int()
+		return n
+	}
+	f.rows = slices.DeleteFunc(f.rows, func(row *rowFold) bool { return number(row) >= maxDevices })
+	most := func(row *rowFold) (v float64) {
+		if f.lead >= 0 {
+			v, _ = row.cells[f.lead].Num()
+		}
+		return v
+	}
+	slices.SortStableFunc(f.rows, func(a, b *rowFold) int {
+		return cmp.Or(cmp.Compare(most(b), most(a)), cmp.Compare(number(a), number(b)), cmp.Compare(a.key, b.key))
+	})
+	t := f.table
+	var rows [][]report.Cell
+	rest := f.rest
+	for _, row := range f.rows {
+		if f.device < 0 && row.seen < f.cut {
+			rest = append(rest, row.cells)
+		} else {
+			rows = append(rows, row.cells)
+		}
+	}
+	t.TotalRows = max(int64(len(f.rows)), f.total)
+	if f.device >= 0 {
+		rest, t.TotalRows = nil, int64(len(f.rows))+f.total
 	}
 	top := min(run.opt.Top, len(rows))
-	if len(rest) == 0 && len(rows) <= run.opt.Top+1 || len(r.sums) == 0 {
+	if len(rest) == 0 && len(rows) <= run.opt.Top+1 || len(f.sums) == 0 {
 		top = len(rows)
 	}
-	for _, row := range rows[:top] {
-		t.Rows = append(t.Rows, row.cells)
-	}
+	t.Rows = append([][]report.Cell{}, rows[:top]...)
 	if rest = append(rest, rows[top:]...); len(rest) > 0 {
 		t.Others = true
 		t.Rows = append(t.Rows, f.othersOf(rest))
 	}
-	for i, c := range t.Columns { // JSON does not distinguish 24 from 24.0
-		if c.Kind == report.Float {
-			for _, row := range t.Rows {
-				if v, ok := row[i].Int(); ok {
-					row[i] = report.F(float64(v))
-				}
-			}
-		}
-	}
 	return t
 }
 
-// ratio divides one column by another; rates are per second.
-func (f *tableFold) ratio(row *rowFold, column int) report.Cell {
-	a, ok1 := f.cell(row.cells, f.rules[column].Of).Num()
-	b, ok2 := f.cell(row.cells, f.rules[column].Over).Num()
-	switch unit := f.table.Columns[column].Unit; {
-	case !ok1 || !ok2 || b <= 0:
-		return row.cells[column]
-	case unit == report.PerSecond || unit == report.BytesPerSec:
-		return report.F(a / b * 1e9)
+// derived is the final value of a cell.
+func (f *tableFold) derived(cells []report.Cell, column int, counts *countsFold) report.Cell {
+	rule, cell := f.rules[column], cells[column]
+	over, weighed := f.cell(cells, rule.Over).Num()
+	switch rule.How {
+	case report.HowRatio:
+		v, ok := f.cell(cells, rule.Of).Num()
+		if !ok || !weighed || over <= 0 {
+			return cell
+		}
+		v /= over
+		if u := f.table.Columns[column].Unit; u == report.PerSecond || u == report.BytesPerSec {
+			v *= 1e9
+		}
+		return report.F(v)
+	case report.HowMean:
+		if v, ok := cell.Num(); ok && weighed && over > 0 {
+			return report.F(v / over)
+		}
+		return report.Null
+	case report.HowPercentile:
+		return f.percentile(cells, column, counts)
+	case report.HowDevice, report.HowOneDevice:
+		if at, ok := cell.Int(); ok {
+			return report.I(f.devices.numbers[at])
+		}
 	}
-	return report.F(a / b)
+	return cell
 }
 
 // percentile returns a percentile over the counted events whose name is the first key of the row.
-func (f *tableFold) percentile(row *rowFold, column int, counts *countsFold) report.Cell {
+func (f *tableFold) percentile(cells []report.Cell, column int, counts *countsFold) report.Cell {
 	if counts.missing {
 		return report.Null
 	}
-	name, ok := f.cell(row.cells, firstOf(f.rule.keys)).Str()
+	if len(f.keys) == 0 {
+		return cells[column]
+	}
+	name, ok := cells[f.keys[0]].Str()
 	rule := f.rules[column]
-	s := counts.summary(rule.Events, func(string) bool { return ok }, []string{name})
-	switch {
+	events := counts.of[[2]string{rule.Events, name}]
+	if !ok || events == nil {
+		return cells[column]
+	}
+	switch s := events.Summary(); {
 	case s == nil:
-		return row.cells[column]
+		return cells[column]
 	case rule.At < 0.9:
 		return report.F(s.P50)
 	case rule.At < 0.99:
 		return report.F(s.P90)
+	default:
+		return report.F(s.P99)
 	}
-	return report.F(s.P99)
 }
 
 // shares sets each row's share of the sum of a column, those of "(others)" included.
 func (f *tableFold) shares() {
+	var all [][]report.Cell
+	for _, row := range f.rows {
+		all = append(all, row.cells)
+	}
+	all = append(all, f.rest...)
 	for i, rule := range f.rules {
 		if rule.How != report.HowPart {
 			continue
 		}
-		all, whole := 0.0, true
-		for _, row := range f.rows {
-			v, _ := f.cell(row.cells, rule.Over).Num()
-			all += v
+		sum, whole := 0.0, true
+		for n, cells := range all {
+			v, ok := f.cell(cells, rule.Over).Num()
+			sum, whole = sum+v, whole && (ok || n < len(f.rows))
 		}
-		for _, row := range f.rest {
-			v, ok := f.cell(row.cells, rule.Over).Num()
-			all, whole = all+v, whole && ok
-		}
-		for _, list := range [][]*rowFold{f.rest, f.rows} {
-			for _, row := range list {
-				switch v, ok := f.cell(row.cells, rule.Over).Num(); {
-				case !whole:
-					row.cells[i] = report.Null
-				case ok && all > 0:
-					row.cells[i] = report.F(v / all)
-				}
+		for _, cells := range all {
+			switch v, ok := f.cell(cells, rule.Over).Num(); {
+			case !whole:
+				cells[i] = report.Null
+			case ok && sum > 0:
+				cells[i] = report.F(v / sum)
 			}
 		}
 	}
 }
 
 // othersOf sums up rows in one row. If captures cut their tables, a sum that one capture lacks is unknown.
-func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
+func (f *tableFold) othersOf(rest [][]report.Cell) []report.Cell {
 	last := make([]report.Cell, len(f.table.Columns))
-	if at, ok := f.place[firstOf(f.rule.keys)]; ok {
-		last[at] = report.S(others)
+	if len(f.keys) > 0 {
+		last[f.keys[0]] = report.S(others)
 	}
-	for n, row := range rest {
+	for n, cells := range rest {
 		for i, rule := range f.rules {
 			switch {
 			case rule.How != report.HowSum && rule.How != report.HowPart:
-			case n > 0 && f.cut > 0 && (last[i].IsNull() || row.cells[i].IsNull()):
+			case n > 0 && f.cut > 0 && (last[i].IsNull() || cells[i].IsNull()):
 				last[i] = report.Null
 			default:
-				last[i] = addCells(last[i], row.cells[i])
+				last[i] = addCells(last[i], cells[i])
 			}
 		}
 	}
@@ -357,24 +345,18 @@ func (f *tableFold) othersOf(rest []*rowFold) []report.Cell {
 // others is the name of the row that sums up what a table leaves out.
 const others = "(others)"
 
-func firstOf(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
-}
-
 // countsFold merges the counts of events.
 type countsFold struct {
-	of     map[[2]string]stat.Counted
-	coarse map[[2]string]bool
-	keys   map[string][]string // by family, in the order in which they came
+	of   map[[2]string]*counted // by family and key
+	keys [][2]string            // in the order in which they came
 	// missing: a capture has no counts, so nothing is known of all events together.
 	missing bool
 }
 
-func newCountsFold() *countsFold {
-	return &countsFold{of: map[[2]string]stat.Counted{}, coarse: map[[2]string]bool{}, keys: map[string][]string{}}
+// counted are durations as values with counts; coarse ones are log-spaced bins.
+type counted struct {
+	stat.Counted
+	coarse bool
 }
 
 // maxMerged is how many distinct values of merged counts are kept; beyond that, counts use log-spaced bins.
@@ -384,39 +366,26 @@ func (f *countsFold) add(list []Counts) {
 	for i := range list {
 		c := &list[i]
 		k := [2]string{c.Family, c.Key}
-		if _, ok := f.of[k]; !ok {
-			f.keys[c.Family] = append(f.keys[c.Family], c.Key)
+		x := f.of[k]
+		if x == nil {
+			x = &counted{}
+			f.of[k] = x
+			f.keys = append(f.keys, k)
 		}
-		all := f.of[k].Merge(c.Of)
-		f.coarse[k] = f.coarse[k] || c.Coarse
-		if len(all.Values) > maxMerged {
-			f.coarse[k], all = true, all.Coarse()
+		x.Counted, x.coarse = x.Merge(c.Of), x.coarse || c.Coarse
+		if len(x.Values) > maxMerged {
+			x.Counted, x.coarse = x.Coarse(), true
 		}
-		f.of[k] = all
 	}
 }
 
-// summary describes the events of a family whose keys keep accepts; nil if there are none. If only is set, no other
-// keys are considered.
-func (f *countsFold) summary(family string, keep func(string) bool, only []string) *report.Summary {
-	all, _ := f.together(family, keep, only)
-	return all.Summary()
-}
-
-func (f *countsFold) together(family string, keep func(string) bool, only []string) (all stat.Counted, coarse bool) {
-	if f.missing {
-		return all, false
-	}
-	keys := only
-	if keys == nil {
-		keys = f.keys[family]
-	}
-	for _, key := range keys {
-		if keep(key) {
-			k := [2]string{family, key}
-			all = all.Merge(f.of[k])
-			coarse = coarse || f.coarse[k]
+// together are the events of a family whose keys keep accepts.
+func (f *countsFold) together(family string, keep func(string) bool) (all counted) {
+	for _, k := range f.keys {
+		if !f.missing && k[0] == family && keep(k[1]) {
+			x := f.of[k]
+			all = counted{all.Merge(x.Counted), all.coarse || x.coarse}
 		}
 	}
-	return all, coarse
+	return all
 }

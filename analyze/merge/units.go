@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,16 +16,17 @@ type unitsFold struct {
 	lead    int     // capture whose main kind is the slowest
 	longest float64 // its median, ns; 0: none yet
 	best    map[string]*bestUnit
-	order   []string
+	order   []*bestUnit
 	carried []carriedMetric
-	tables  []report.Table // of the lead
-	metrics []report.Metric
+	tables  []report.Table  // of the lead
+	metrics []report.Metric // of the lead: those without a phase
 }
 
 // bestUnit is a kind of step, in the capture in which it is slowest.
 type bestUnit struct {
 	group   report.UnitGroup
 	id      string // in the run
+	at      int    // in the order of the run
 	capture int
 	p50     float64
 	row     []report.Cell
@@ -32,33 +34,44 @@ type bestUnit struct {
 	metrics []report.Metric
 }
 
-type carriedMetric struct {
-	of deviceKey
-	m  report.Metric
+func kindKey(g *report.UnitGroup) string {
+	return fmt.Sprintf("%s\x00%d\x00%d\x00%s", g.Phase, whole(g.Batch), whole(g.Tokens), g.Signature)
 }
 
-func kindKey(g *report.UnitGroup) string {
-	number := func(v *int64) int64 {
-		if v == nil {
-			return -1
-		}
-		return *v
+func whole(v *int64) int64 {
+	if v == nil {
+		return -1
 	}
-	return fmt.Sprintf("%s\x00%d\x00%d\x00%s", g.Phase, number(g.Batch), number(g.Tokens), g.Signature)
+	return *v
 }
 
 func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *Rules) {
-	table := report.NewIndex(r).Table(unitSection, "unit_groups")
-	ofStep := func(m *report.Metric) bool { return rules.of(m).How == report.HowStep }
+	var whole []report.Metric
+	ofKind := map[string][]report.Metric{} // by the id of the kind
+	for _, m := range r.Metrics {
+		device, single := m.Labels["device"]
+		switch {
+		case rules.of(&m).How != report.HowStep:
+		case single:
+			of := deviceKey{capture: at}
+			if _, err := fmt.Sscanf(device, "%d", &of.device); err == nil {
+				u.carried = append(u.carried, carriedMetric{of, m})
+			}
+		case m.Labels["phase"] == "":
+			whole = append(whole, m)
+		default:
+			ofKind[m.Group] = append(ofKind[m.Group], m)
+		}
+	}
+	x := report.NewIndex(r)
 	for i := range r.Unit.Groups {
 		g := &r.Unit.Groups[i]
 		key := kindKey(g)
 		b := u.best[key]
 		if b == nil {
-			b = &bestUnit{group: *g, capture: -1}
+			b = &bestUnit{group: *g, at: len(u.order), capture: -1}
 			b.group.Count = 0
-			u.best[key] = b
-			u.order = append(u.order, key)
+			u.best[key], u.order = b, append(u.order, b)
 		}
 		b.group.Count += g.Count
 		step := steps[g.ID]
@@ -66,27 +79,14 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 		if b.capture < 0 || step.P50 > b.p50 {
 			b.capture, b.p50 = at, step.P50
 			b.group.Device, b.group.Kernels = g.Device, g.Kernels
-			b.row = kindRow(table, g)
-			b.metrics = nil
-			for k := range r.Metrics {
-				m := &r.Metrics[k]
-				if _, device := m.Labels["device"]; m.Group == g.ID && !device && ofStep(m) && m.Labels["phase"] != "" {
-					b.metrics = append(b.metrics, *m)
-				}
-			}
+			b.row, b.metrics = kindRow(x.Table(unitSection, "unit_groups"), g), ofKind[g.ID]
 		}
 		if g.Main && (u.longest == 0 || step.P50 > u.longest) {
-			u.lead, u.longest = at, step.P50
-			u.takeLead(r, ofStep)
-		}
-	}
-	for k := range r.Metrics {
-		m := &r.Metrics[k]
-		if device, ok := m.Labels["device"]; ok && ofStep(m) {
-			var of deviceKey
-			if _, err := fmt.Sscanf(device, "%d", &of.device); err == nil {
-				of.capture = at
-				u.carried = append(u.carried, carriedMetric{of, *m})
+			u.lead, u.longest, u.metrics, u.tables = at, step.P50, whole, nil
+			for i := range r.Sections {
+				if r.Sections[i].ID == unitSection {
+					u.tables = r.Sections[i].Tables
+				}
 			}
 		}
 	}
@@ -94,49 +94,19 @@ func (u *unitsFold) add(at int, r *report.Report, steps map[string]Step, rules *
 
 // kindRow returns the row of a kind in a table of kinds; nil if it has none.
 func kindRow(t *report.Table, g *report.UnitGroup) []report.Cell {
-	if t == nil {
-		return nil
-	}
-	want := map[string]report.Cell{"phase": report.S(g.Phase), "signature": report.S(g.Signature)}
-	for id, v := range map[string]*int64{"batch": g.Batch, "tokens": g.Tokens} {
-		if want[id] = report.Null; v != nil {
-			want[id] = report.I(*v)
-		}
-	}
-	for _, row := range t.Rows {
-		same := true
-		for i, c := range t.Columns {
-			w, ok := want[c.ID]
-			same = same && (!ok || w.Equal(row[i]))
-		}
-		if same {
-			return row
+	for i := range t.Len() {
+		if t.Str(i, "phase") == g.Phase && t.Str(i, "signature") == g.Signature && t.Whole(i, "batch") == whole(g.Batch) &&
+			t.Whole(i, "tokens") == whole(g.Tokens) {
+			return t.Rows[i]
 		}
 	}
 	return nil
 }
 
-// takeLead takes the slowest capture's tables, and its metrics that have no phase.
-func (u *unitsFold) takeLead(r *report.Report, ofStep func(m *report.Metric) bool) {
-	u.metrics, u.tables = nil, nil
-	for k := range r.Metrics {
-		m := &r.Metrics[k]
-		if _, device := m.Labels["device"]; !device && m.Labels["phase"] == "" && ofStep(m) {
-			u.metrics = append(u.metrics, *m)
-		}
-	}
-	for i := range r.Sections {
-		if r.Sections[i].ID == unitSection {
-			u.tables = slices.Clone(r.Sections[i].Tables)
-		}
-	}
-}
-
 // settle gives kinds their ids in the run: those of the first capture, with a number added if two share one.
 func (u *unitsFold) settle() {
 	taken := map[string]bool{}
-	for _, key := range u.order {
-		b := u.best[key]
+	for _, b := range u.order {
 		b.id = b.group.ID
 		for n := 2; taken[b.id]; n++ {
 			b.id = fmt.Sprintf("%s #%d", b.group.ID, n)
@@ -156,20 +126,19 @@ func (f *fold) unit() report.Unit {
 	out := report.Unit{Kind: lead.unit.Kind, Name: lead.unit.Name, Why: lead.unit.Why, Coverage: lead.unit.Coverage,
 		Anchors: lead.unit.Anchors, Groups: []report.UnitGroup{}}
 	out.Trimmed.Rule = lead.unit.Trimmed.Rule
-	main := mainKind(&lead.unit)
-	place := map[string]int64{}
-	for _, key := range u.order {
-		b := u.best[key]
+	for _, b := range u.order {
 		g := b.group
-		g.ID, g.Main = b.id, key == main
+		g.ID, g.Main = b.id, false
 		if g.Device != nil {
 			at := f.devices.number(deviceKey{b.capture, *g.Device})
 			g.Device = &at
 		}
-		place[key] = int64(len(out.Groups))
 		out.Groups = append(out.Groups, g)
 	}
-	out.Series = f.series(place)
+	if main := slices.IndexFunc(lead.unit.Groups, func(g report.UnitGroup) bool { return g.Main }); main >= 0 {
+		out.Groups[u.best[kindKey(&lead.unit.Groups[main])].at].Main = true
+	}
+	out.Series = f.series()
 	least := 1.0
 	for _, c := range f.captures {
 		out.Trimmed.Cut += c.unit.Trimmed.Cut
@@ -185,32 +154,20 @@ func (f *fold) unit() report.Unit {
 	return out
 }
 
-func mainKind(u *report.Unit) string {
-	for i := range u.Groups {
-		if u.Groups[i].Main {
-			return kindKey(&u.Groups[i])
-		}
-	}
-	return ""
-}
-
 // series returns the units of all captures, each on the clock of its session.
-func (f *fold) series(place map[string]int64) *report.UnitSeries {
+func (f *fold) series() *report.UnitSeries {
 	var points []report.UnitPoint
 	for at, c := range f.captures {
 		for _, p := range c.units {
 			if p.Group >= 0 {
-				p.Group = place[kindKey(&c.unit.Groups[p.Group])]
+				p.Group = int64(f.units.best[kindKey(&c.unit.Groups[p.Group])].at)
 			}
 			p.Device = f.devices.number(deviceKey{at, p.Device})
 			points = append(points, p)
 		}
 	}
 	slices.SortStableFunc(points, func(a, b report.UnitPoint) int {
-		if a.Device != b.Device {
-			return int(min(1, max(-1, a.Device-b.Device)))
-		}
-		return int(min(1, max(-1, a.Process-b.Process)))
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Process, b.Process))
 	})
 	if len(points) == 0 {
 		return nil
@@ -236,8 +193,7 @@ func (f *fold) unitMetrics() []report.Metric {
 	for _, m := range u.metrics {
 		put(u.lead, m)
 	}
-	for _, key := range u.order {
-		b := u.best[key]
+	for _, b := range u.order {
 		for _, m := range b.metrics {
 			put(b.capture, m)
 		}
@@ -245,8 +201,7 @@ func (f *fold) unitMetrics() []report.Metric {
 	for _, c := range u.carried {
 		if n := f.devices.number(c.of); n < maxDevices {
 			m := c.m
-			m.Labels = m.Labels.Clone()
-			m.Labels["device"] = fmt.Sprint(n)
+			m.Labels = onDevice(m.Labels, n)
 			put(c.of.capture, m)
 		}
 	}
@@ -265,50 +220,48 @@ func (f *fold) groupIn(capture int, id string) string {
 }
 
 // unitTables returns the tables of the slowest capture, with the kinds of all captures.
-func (f *fold) unitTables() []report.Table {
-	u := &f.units
-	var out []report.Table
-	for _, t := range u.tables {
+func (f *fold) unitTables() (out []report.Table) {
+	for _, t := range f.units.tables {
 		if t.ID == "unit_groups" {
 			t.Rows, t.Others = f.kindRows(&t), false
 			t.TotalRows = int64(len(t.Rows))
 		}
-		if t.ID == "units" {
-			continue // the series has it
+		if t.ID != "units" { // the series has them
+			out = append(out, t)
 		}
-		out = append(out, t)
 	}
 	return out
 }
 
 func (f *fold) kindRows(t *report.Table) [][]report.Cell {
-	u := &f.units
 	all := 0.0
-	for _, b := range u.best {
+	for _, b := range f.units.order {
 		all += b.time
 	}
 	rows := [][]report.Cell{}
-	for _, key := range u.order {
-		b := u.best[key]
+	for _, b := range f.units.order {
 		if len(b.row) != len(t.Columns) {
 			continue
 		}
 		row := slices.Clone(b.row)
 		for i, c := range t.Columns {
-			switch c.ID {
-			case "units":
+			d, ok := row[i].Int()
+			switch {
+			case c.ID == "units":
 				row[i] = report.I(b.group.Count)
-			case "device_id":
-				if d, ok := row[i].Int(); ok {
-					row[i] = report.I(f.devices.number(deviceKey{b.capture, d}))
-				}
-			case "share":
-				if all > 0 {
-					row[i] = report.F(b.time / all)
-				}
+			case c.ID == "device_id" && ok:
+				row[i] = report.I(f.devices.number(deviceKey{b.capture, d}))
+			case c.ID == "share" && all > 0:
+				row[i] = report.F(b.time / all)
 			}
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// carriedMetric is a metric of a single GPU.
+type carriedMetric struct {
+	of deviceKey
+	m  report.Metric
 }

@@ -19,18 +19,14 @@ const (
 	maxCauses = 8
 )
 
-// find reports the rank at which the waiting begins. If clocks could not be compared, that is the one that comes last.
-func (s *rankSection) find() {
-	if len(s.ranks) < 2 {
-		return
-	}
-	for i := range s.aligned.Clocks {
-		if !s.aligned.Clocks[i].Known {
-			s.findLast()
-			return
-		}
-	}
-	if len(s.chains) > 0 {
+// straggler reports the rank at which the waiting begins. If clocks could not be compared, that is the one that comes
+// last.
+func (s *rankSection) straggler() {
+	switch {
+	case len(s.ranks) < 2:
+	case slices.ContainsFunc(s.aligned.Clocks, func(c ranks.Clock) bool { return !c.Known }):
+		s.findLast()
+	case len(s.chains) > 0:
 		s.findFirst(&s.chains[0])
 	}
 }
@@ -92,8 +88,7 @@ func (s *rankSection) findFirst(c *chain) {
 	if residual := s.residual(); residual > 0 {
 		advice = append(advice, fmt.Sprintf("Clocks are off by up to %s: waits shorter than three times that are not counted.", unit.Format(residual, report.Nanoseconds)))
 	}
-	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
-		Evidence: evidence, Advice: append(advice, reasonsOf(c)), Doc: "ranks", Worth: &report.Worth{Time: min(c.Time, window), Of: window}})
+	s.find("rank_straggler", severity, title, evidence, c.Time, window, append(advice, reasonsOf(c))...)
 }
 
 // residual is the largest error of the clocks of the run, in ns; 0 if all captures are of one session.
@@ -109,10 +104,10 @@ func (s *rankSection) residual() float64 {
 }
 
 // ranksNamed lists ranks by their labels, only the first three if there are many.
-func (s *rankSection) ranksNamed(list []int) string {
+func (x *runFold) ranksNamed(list []int) string {
 	names := make([]string, 0, len(list))
 	for _, i := range list[:min(len(list), 3)] {
-		names = append(names, s.ranks[i].label)
+		names = append(names, x.ranks[i].label)
 	}
 	text := strings.Join(names, ", ")
 	if n := len(list) - 3; n > 0 {
@@ -190,11 +185,9 @@ func (s *rankSection) findLast() {
 		evidence = append(evidence, report.MetricRef{ID: "rank.cause_time",
 			Labels: report.Labels{"rank": r.label, "cause": c.Act}})
 	}
-	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
-		Evidence: evidence, Advice: []string{
-			"Look at the report of this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
-			usualReasons,
-		}, Doc: "ranks", Worth: &report.Worth{Time: min(r.sum.Blame, window), Of: window}})
+	s.find("rank_straggler", severity, title, evidence, r.sum.Blame, window,
+		"Look at the report of this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
+		usualReasons)
 }
 
 // because describes what a late rank did longer than others, and by how much each time.

@@ -119,8 +119,8 @@ func (st *study) chains(sets []Set) []Chain {
 func (x *chains) off(a, b int) int64 {
 	m, o := &x.Members[a], &x.Members[b]
 	switch {
-	case m.clock != o.clock:
-		return int64(math.Max(x.Clocks[m.clock].P99, x.Clocks[o.clock].P99))
+	case m.Clock != o.Clock:
+		return int64(math.Max(x.Clocks[m.Clock].P99, x.Clocks[o.Clock].P99))
 	case m.Shift == o.Shift:
 		return 0
 	}
@@ -355,7 +355,7 @@ func (x *chains) tell(i int, w *wait, counts float64, dues map[pair]*due) {
 		if u == nil {
 			continue
 		}
-		u.cause(x.nameOf(s.act), s.time*counts)
+		addCause(&u.causes, x.nameOf(s.act), s.time*counts)
 		if slices.ContainsFunc(shares[:k], func(o share) bool { return o.member == s.member }) {
 			continue // counted with the first of them
 		}
@@ -384,16 +384,6 @@ func (x *chains) nameOf(act int32) string {
 		return ""
 	}
 	return x.names[act]
-}
-
-func (u *due) cause(act string, ns float64) {
-	for i := range u.causes {
-		if u.causes[i].Act == act {
-			u.causes[i].Time += ns
-			return
-		}
-	}
-	u.causes = append(u.causes, Cause{act, ns})
 }
 
 func (x *chains) chain(p pair, u *due) Chain {

@@ -50,10 +50,10 @@ func Align(members []Member, sets []Set) *Aligned {
 	a := &Aligned{Members: members}
 	for i := range members {
 		m := &members[i]
-		for len(a.Clocks) <= m.clock {
+		for len(a.Clocks) <= m.Clock {
 			a.Clocks = append(a.Clocks, Clock{Host: m.Host})
 		}
-		a.Clocks[m.clock].Members++
+		a.Clocks[m.Clock].Members++
 	}
 	if len(a.Clocks) == 0 {
 		return a
@@ -84,7 +84,7 @@ func (a *Aligned) compare(s *Set, points map[int][]point) {
 	own := map[int][]int{} // members by clock
 	var known []int
 	for k, m := range s.Members {
-		at := a.Members[m].clock
+		at := a.Members[m].Clock
 		if a.Clocks[at].Known {
 			known = append(known, k)
 		} else if a.Clocks[at].N == 0 {
@@ -130,18 +130,18 @@ const maxPoints = 4096
 func (a *Aligned) Start(member int, call int32) int64 {
 	m := &a.Members[member]
 	t := m.start(call)
-	return t - a.Clocks[m.clock].Line.At(t)
+	return t - a.Clocks[m.Clock].Line.At(t)
 }
 
 // End returns the end of a member's call on the first clock, in ns.
 func (a *Aligned) End(member int, call int32) int64 {
 	m := &a.Members[member]
 	t := m.end(call)
-	return t - a.Clocks[m.clock].Line.At(t)
+	return t - a.Clocks[m.Clock].Line.At(t)
 }
 
 // Clock returns the clock of a member.
-func (a *Aligned) Clock(member int) *Clock { return &a.Clocks[a.Members[member].clock] }
+func (a *Aligned) Clock(member int) *Clock { return &a.Clocks[a.Members[member].Clock] }
 
 // point is the difference of two clocks at a time, in ns.
 type point struct{ at, diff int64 }

@@ -13,7 +13,7 @@ type Member struct {
 	Host  string // members of one host share a clock; empty: a clock of its own
 	Shift int64  // ns added to its times: when its session began, relative to the first one
 
-	clock int
+	Clock int // place of its clock in [Aligned.Clocks]; set by [Match]
 }
 
 // Set is the matched collectives of some ranks: the n-th calls of all members are one collective.
@@ -70,7 +70,7 @@ func numberClocks(members []Member) {
 		if m.Host != "" {
 			hosts[m.Host] = at
 		}
-		m.clock = at
+		m.Clock = at
 	}
 }
 
@@ -158,7 +158,7 @@ func together(members []Member, list []line) []Set {
 	var sets []Set
 	for seeds := 0; len(list) > 1 && seeds < maxSeeds; seeds++ {
 		seed := list[0]
-		g := group{members: members, seed: seed, clocks: map[int]Line{members[seed.member].clock: {}}, hi: len(seed.calls)}
+		g := group{members: members, seed: seed, clocks: map[int]Line{members[seed.member].Clock: {}}, hi: len(seed.calls)}
 		g.take(seed, 0)
 		var others, rest []line
 		for _, l := range list[1:] {
@@ -231,7 +231,7 @@ func (g *group) find(l line) bool {
 		}
 		return l.number(at) - g.seed.number(middle), true
 	}
-	if clock, known := g.clocks[b.clock]; known {
+	if clock, known := g.clocks[b.Clock]; known {
 		for _, at := range []int{near, near - 1, near + 1, near - 2} {
 			if by, ok := shift(at); ok && g.join(l, by) {
 				return true
@@ -261,7 +261,7 @@ func (g *group) find(l line) bool {
 func (g *group) near(l *line) (middle, at int) {
 	a, b := &g.members[g.seed.member], &g.members[l.member]
 	middle = len(g.seed.calls) / 2
-	clock := g.clocks[b.clock] // clocks of other hosts as they are, if not yet compared
+	clock := g.clocks[b.Clock] // clocks of other hosts as they are, if not yet compared
 	end := a.end(g.seed.calls[middle])
 	end += clock.At(end)
 	at, _ = slices.BinarySearchFunc(l.calls, end, func(c int32, t int64) int { return cmp.Compare(b.end(c), t) })
@@ -297,7 +297,7 @@ func (g *group) guess(l *line, middle, near int) Line {
 // byTime joins a line in which calls are missing: each call of the seed gets the call of its kind that overlaps it and
 // ends nearest to it.
 func (g *group) byTime(l line, clock Line) bool {
-	_, known := g.clocks[g.members[l.member].clock]
+	_, known := g.clocks[g.members[l.member].Clock]
 	calls, points := g.meet(&l, clock)
 	if !known && len(points) > 0 {
 		clock = fit(points)
@@ -319,7 +319,7 @@ func (g *group) byTime(l line, clock Line) bool {
 		}
 		g.lo, g.hi = lo, hi
 	}
-	g.clocks[g.members[l.member].clock] = clock
+	g.clocks[g.members[l.member].Clock] = clock
 	g.lines = append(g.lines, joined{l.member, calls})
 	return true
 }
@@ -403,7 +403,7 @@ func (g *group) join(l line, shift int) bool {
 		return false
 	}
 	a, b := &g.members[g.seed.member], &g.members[l.member]
-	clock, known := g.clocks[b.clock]
+	clock, known := g.clocks[b.Clock]
 	if !known {
 		clock = fit(g.points(&l, shift))
 	}
@@ -426,7 +426,7 @@ func (g *group) join(l line, shift int) bool {
 	if float64(both) < overlapping*float64(n) || l.track == nil && float64(n) < common*float64(len(g.seed.calls)) || n < min(stretch, len(l.calls)) {
 		return false
 	}
-	g.clocks[b.clock] = clock
+	g.clocks[b.Clock] = clock
 	g.take(l, shift)
 	if l.track == nil { // samples may have gaps anywhere
 		g.lo, g.hi = lo, hi

@@ -41,7 +41,7 @@ func (a *Aligned) byMessages() (found bool) {
 			continue
 		}
 		l.recvs = calls[c][c.to]
-		one, to := a.Members[c.one].clock, a.Members[c.to].clock
+		one, to := a.Members[c.one].Clock, a.Members[c.to].Clock
 		switch {
 		case a.Clocks[one].Known && !a.Clocks[to].Known:
 			links[to] = append(links[to], l)
@@ -104,7 +104,7 @@ func (a *Aligned) tie(at int, links []link) bool {
 func (a *Aligned) bounds(at int, links []link, by int) (upper, lower []point) {
 	for _, l := range links {
 		for k, s := range l.sends {
-			if a.Members[l.to].clock == at {
+			if a.Members[l.to].Clock == at {
 				if r := k + by; r >= 0 && r < len(l.recvs) {
 					end := a.Members[l.to].end(l.recvs[r])
 					upper = append(upper, point{end, end - a.Start(l.from, s)})

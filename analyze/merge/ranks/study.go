@@ -194,7 +194,7 @@ func (st *study) set(s *Set) {
 	st.Collectives += scaled(int64(studied), st.weightOf(s, 0, own[0].N))
 	for k := range own {
 		m, weight := s.Members[k], st.weightOf(s, k, own[k].N)
-		st.Ranks[m].add(&own[k], weight)
+		st.Ranks[m].Add(&own[k], weight)
 		if own[k].Told > 0 && st.excess[m] == nil {
 			st.excess[m] = map[int]float64{}
 		}
@@ -214,10 +214,15 @@ func (st *study) weightOf(s *Set, k int, n int64) float64 {
 	return float64(t.Total[t.comm(int(s.Calls[k][at]))]) / float64(n)
 }
 
-func scaled(v int64, by float64) int64 { return int64(math.Round(float64(v) * by)) }
+func scaled(v int64, by float64) int64 {
+	if by == 1 {
+		return v
+	}
+	return int64(math.Round(float64(v) * by))
+}
 
-// add adds the sums of one member in one set, times the weight of its collectives.
-func (r *Rank) add(x *Rank, weight float64) {
+// Add adds the sums of collectives, each of which stands for so many.
+func (r *Rank) Add(x *Rank, weight float64) {
 	r.N += scaled(x.N, weight)
 	r.Wait += scaled(x.Wait, weight)
 	r.Transfer += scaled(x.Transfer, weight)
@@ -227,6 +232,20 @@ func (r *Rank) add(x *Rank, weight float64) {
 	r.Blame += scaled(x.Blame, weight)
 	r.Told += scaled(x.Told, weight)
 	r.Worst = max(r.Worst, x.Worst)
+	for _, c := range x.Causes {
+		addCause(&r.Causes, c.Act, c.Time*weight)
+	}
+	slices.SortStableFunc(r.Causes, func(a, b Cause) int { return cmp.Compare(b.Time, a.Time) })
+}
+
+// addCause adds time to the cause of that activity.
+func addCause(list *[]Cause, act string, ns float64) {
+	at := slices.IndexFunc(*list, func(c Cause) bool { return c.Act == act })
+	if at < 0 {
+		at = len(*list)
+		*list = append(*list, Cause{Act: act})
+	}
+	(*list)[at].Time += ns
 }
 
 // warm adds lateness to the heat map.

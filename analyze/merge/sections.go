@@ -1,0 +1,114 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// sectionsFold merges the sections of captures, in the order of the first report that has them.
+type sectionsFold []*sectionFold
+
+// sectionFold is a section with the tables that are merged, and what captures state about it.
+type sectionFold struct {
+	report.Section // without tables
+	status         map[report.Status]int
+	why            string // the first reason
+	merged         []*tableFold
+}
+
+func (f *sectionsFold) add(run *fold, at int, s *report.Section) {
+	var x *sectionFold
+	for _, o := range *f {
+		if o.ID == s.ID {
+			x = o
+		}
+	}
+	if x == nil {
+		x = &sectionFold{Section: *s, status: map[report.Status]int{}}
+		x.Tables, x.Charts, x.Notes, x.Coverage = []report.Table{}, []report.Chart{}, []string{}, nil
+		*f = append(*f, x)
+	}
+	x.status[s.Status]++
+	x.why = cmp.Or(x.why, s.Reason)
+	for i := range s.Tables {
+		t := &s.Tables[i]
+		rule := run.opt.Rules.tables[s.ID+"/"+t.ID]
+		if rule == nil || s.ID == unitSection {
+			continue
+		}
+		var of *tableFold
+		for _, o := range x.merged {
+			if o.table.ID == t.ID {
+				of = o
+			}
+		}
+		if of == nil {
+			of = newTableFold(&run.devices, rule, t)
+			x.merged = append(x.merged, of)
+		}
+		of.add(at, t)
+	}
+}
+
+// cut reports whether a capture's table is cut.
+func (f sectionsFold) cut() bool {
+	for _, s := range f {
+		for _, t := range s.merged {
+			if t.cut > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// report returns the sections for which something was merged.
+func (f sectionsFold) report(run *fold) (list []report.Section) {
+	var left []string
+	for _, x := range f {
+		s := x.Section
+		s.Status, s.Reason = x.statusOf(len(run.captures))
+		s.Derivation = "Counts and times are added up over captures; device times are of each GPU, session by session. Percentiles are of all events together."
+		if s.ID == unitSection {
+			s.Tables = append(s.Tables, run.unitTables()...)
+			s.Derivation = "The numbers of a step are those of the capture in which it takes longest, just as a report of one capture shows its slowest device."
+		}
+		for _, t := range x.merged {
+			s.Tables = append(s.Tables, t.finish(run))
+		}
+		if len(s.Tables) == 0 {
+			left = append(left, s.Title)
+			continue
+		}
+		if note := run.opt.Rules.leftOf(s.ID); note != "" {
+			s.Notes = append(s.Notes, note)
+		}
+		list = append(list, s)
+	}
+	if len(left) > 0 && len(list) > 0 {
+		list[0].Notes = append(list[0].Notes, "In the captures' own reports alone: "+strings.Join(left, ", ")+".")
+	}
+	return list
+}
+
+// statusOf is the status of a section of the run: that of the captures if all agree, else partial, with the number of
+// captures that have it.
+func (x *sectionFold) statusOf(captures int) (report.Status, string) {
+	good := x.status[report.OK] + x.status[report.Partial]
+	switch {
+	case x.status[report.OK] == captures:
+		return report.OK, ""
+	case len(x.status) == 1 && good == 0:
+		for s := range x.status {
+			return s, x.why
+		}
+	case good == 0:
+		return report.Unavailable, x.why
+	case good == captures:
+		return report.Partial, x.why
+	}
+	return report.Partial, fmt.Sprintf("%d of %d captures: %s", good, captures, x.why)
+}
