@@ -45,8 +45,8 @@ type child struct {
 	// left is closed when the program that nsys runs has ended while nsys still runs. It is nil if watchProgram was not
 	// called.
 	left   chan struct{}
-	seen   atomic.Bool            // the program was seen below the child
-	when   atomic.Pointer[string] // why the child is needed now, as in "before it was ready"
+	seen   atomic.Bool // the program was seen below the child
+	ready  atomic.Bool // it has been ready, and is under load
 	record *record
 	book   *book
 }
@@ -56,7 +56,7 @@ type book struct {
 	mu      sync.Mutex
 	records []*record
 	dir     string // of the logs
-	env     []string
+	say     func(string)
 	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are found.
 	// The number of the child and a dot follow.
 	marker string
@@ -73,12 +73,12 @@ const keepEnviron = "SPT_NOENV=1"
 // recordsFile is where the records are kept, in the folder of the logs.
 const recordsFile = "children.json"
 
-func newBook(dir string, environ []string) (*book, error) {
+func newBook(dir string, say func(string)) (*book, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	me := thisProcess()
-	b := &book{dir: dir, env: append(slices.Clone(environ), keepEnviron),
+	b := &book{dir: dir, say: say,
 		marker: fmt.Sprintf("%s=%d-%d-%d-", markerName, me.PID, me.Start, time.Now().UnixNano())}
 	// a resumed capture already has records
 	if text, err := os.ReadFile(filepath.Join(dir, recordsFile)); err == nil {
@@ -113,7 +113,7 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	defer out.Close()
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Stdout, c.cmd.Stderr = out, out
-	c.cmd.Env = slices.Concat(b.env, env, []string{marker})
+	c.cmd.Env = slices.Concat(os.Environ(), []string{keepEnviron}, env, []string{marker})
 	if err := start(c.cmd); err != nil {
 		var not *exec.Error
 		if errors.As(err, &not) || errors.Is(err, os.ErrNotExist) {
@@ -334,4 +334,114 @@ func (b *book) sweep() {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// endProgram ends the programs under nsys but not nsys, which completes the recording once they are gone: if
+// interrupted, nsys waits for daemons of the program, and the recording is lost. After a second interrupt it kills the
+// programs and gives nsys little time. If no program was ever seen under nsys, it stops the child instead.
+func (c *child) endProgram(hard context.Context, grace, complete time.Duration) {
+	asked := map[int]bool{}
+	grown, twice := time.After(grace), hard.Done()
+	for force := false; c.running(); {
+		left := remaining(c.cmd.Process.Pid)
+		if len(left) == 0 && (c.seen.Load() || force) {
+			break
+		}
+		if len(left) > 0 {
+			c.seen.Store(true)
+		}
+		for _, p := range left {
+			if force {
+				killProcess(p.pid)
+			} else if !asked[p.pid] {
+				asked[p.pid] = true
+				terminate(p.pid)
+			}
+		}
+		select {
+		case <-grown:
+			force = true
+		case <-twice:
+			force, twice = true, nil
+		case <-c.ended:
+		case <-time.After(pollEvery):
+		}
+	}
+	if !c.seen.Load() {
+		defer context.AfterFunc(hard, c.kill)()
+		c.stop(grace)
+		return
+	}
+	for limit, said := complete, "; once more to give up"; ; {
+		if twice = hard.Done(); hard.Err() != nil {
+			limit, said, twice = min(complete, giveUpLimit), "", nil
+		}
+		c.within(deathDelay)
+		if !c.running() {
+			return
+		}
+		c.book.say(fmt.Sprintf("Waiting at most %s for nsys to complete the recording%s", limit, said))
+		select {
+		case <-twice:
+			continue
+		case <-c.ended:
+		case <-time.After(limit):
+		}
+		break
+	}
+	c.stop(min(grace, giveUpLimit))
+}
+
+// watched runs work, and cancels it, with the reason, if the child ends first.
+func (c *child) watched(parent context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-c.ended:
+		case <-c.left:
+		case <-ctx.Done():
+			return
+		}
+		cancel(c.gone())
+	}()
+	err := work(ctx)
+	var gone *goneError
+	if err == nil && parent.Err() == nil && !c.running() && c.code() != 0 {
+		return c.gone()
+	}
+	if err == nil || errors.As(err, &gone) || parent.Err() != nil {
+		return err
+	}
+	// A dying server breaks its connections before it is gone: wait for the real reason.
+	select {
+	case <-c.ended:
+		return c.gone()
+	case <-c.left:
+		return c.gone()
+	case <-time.After(2 * deathDelay):
+	}
+	return err
+}
+
+// deathDelay is the time that a process with broken connections may take to end, and nsys to notice.
+const deathDelay = time.Second
+
+// goneError means that a child ended too soon.
+type goneError struct{ error }
+
+func (e *goneError) Unwrap() error { return e.error }
+
+// gone describes how a child, or the program that nsys runs in it, ended, and what it was needed for.
+func (c *child) gone() error {
+	when := "before it was ready"
+	if c.ready.Load() {
+		when = "while the load was sent"
+	}
+	if c.running() {
+		err := fmt.Errorf("%s ended, but processes that it started are still running: %s (%s)", c.name,
+			list(remaining(c.cmd.Process.Pid)), when)
+		return &goneError{withWords(err, c.log)}
+	}
+	return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)}
 }

@@ -12,7 +12,7 @@ import (
 
 // Trace selects what nsys records.
 type Trace struct {
-	Trace       string   // --trace: cuda,nvtx,osrt
+	Kinds       string   // --trace: cuda,nvtx,osrt
 	Graphs      string   // --cuda-graph-trace: node or graph
 	GraphsAsked bool     // the user set Graphs: an nsys without the flag is an error
 	Memory      bool     // --cuda-memory-usage
@@ -25,7 +25,7 @@ type Trace struct {
 // base returns the flags that profile and launch share. It leaves out flags that the installed version lacks, with a
 // note.
 func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) {
-	traced := t.Trace
+	traced := t.Kinds
 	if t.Host && n.lists(command, pythonGIL) && !strings.Contains(traced, pythonGIL) {
 		traced += "," + pythonGIL
 	}

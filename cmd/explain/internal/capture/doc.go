@@ -9,7 +9,8 @@
 //	window        which part of a run is recorded: all of it, a delay and a duration, an NVTX range, or from a trigger on
 //	importer      Debian's nsys leaves a raw stream, which QdstrmImporter turns into a report
 //	run           one capture from the first command to the export
-//	server        an inference server: its command, health, metrics
+//	phase         one run of a server or program, with its load: recorded, tracked, unprofiled, or under Nsight Compute
+//	server        an inference server: its command, port, metrics
 //	ncu           Nsight Compute on the kernels that matter
 //	folder        the output folder, whole or not at all
 //	redact        what must not stand in the files about a capture

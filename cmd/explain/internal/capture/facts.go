@@ -21,16 +21,13 @@ import (
 // Facts is the content of the files about a capture. They contain nothing else: the environment of the process is never
 // copied.
 type Facts struct {
+	*Job
 	RunID   string
 	Version string // of explain
 	When    time.Time
-	Nsys    *Nsys
-	NCU     string // version line; empty: not used
-	Program []string
-	Server  *Server       // nil: no server was started by explain
+	NCU     string        // version line; empty: not used
 	Config  yaml.MapSlice // every option with its resolved value
 	Load    yaml.MapSlice // load that was sent; empty: explain sent none
-	Reader  func(string) string
 }
 
 // shownVariables are the environment variables that env.json may show.
@@ -103,7 +100,7 @@ print(json.dumps(out))`
 
 var cudaVersion = pattern.New(`CUDA Version:\s*([0-9.]+)`)
 
-func (f *Facts) machine(ctx context.Context) *machine {
+func (f *Facts) machine(ctx context.Context, getenv func(string) string) *machine {
 	m := &machine{OS: known(runtime.GOOS + "/" + runtime.GOARCH), Explain: known(f.Version), NCU: known(f.NCU),
 		Variables: map[string]string{}}
 	if f.Nsys != nil {
@@ -120,7 +117,7 @@ func (f *Facts) machine(ctx context.Context) *machine {
 		}
 	}
 	python := "python3"
-	if venv := f.Reader("VLLM_VENV"); venv != "" {
+	if venv := getenv("VLLM_VENV"); venv != "" {
 		python = filepath.Join(venv, "bin", "python")
 	}
 	var packages map[string]string
@@ -129,7 +126,7 @@ func (f *Facts) machine(ctx context.Context) *machine {
 		m.VLLM, m.SGLang, m.Python = known(packages["vllm"]), known(packages["sglang"]), known(packages["python"])
 	}
 	for _, name := range shownVariables {
-		if v := safeValue(f.Reader(name)); v != "" {
+		if v := safeValue(getenv(name)); v != "" {
 			m.Variables[name] = v
 		}
 	}
@@ -146,7 +143,7 @@ func NCUVersion(ctx context.Context, path string) string {
 
 // WriteFacts writes metadata.txt, env.json, inputs.yaml, config.yaml and cmd.txt.
 func (r *Run) WriteFacts(ctx context.Context, f *Facts) error {
-	m := f.machine(ctx)
+	m, commands := f.machine(ctx, r.getenv), r.book.copies()
 	env, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
@@ -163,8 +160,8 @@ func (r *Run) WriteFacts(ctx context.Context, f *Facts) error {
 		name string
 		text []byte
 	}{
-		{"env.json", append(env, '\n')}, {"inputs.yaml", inputs}, {"config.yaml", config}, {"cmd.txt", r.commands(f)},
-		{"metadata.txt", r.metadata(f, m)},
+		{"env.json", append(env, '\n')}, {"inputs.yaml", inputs}, {"config.yaml", config}, {"cmd.txt", f.commands(commands)},
+		{"metadata.txt", f.metadata(m, commands, r)},
 	} {
 		if err := os.WriteFile(filepath.Join(r.Dir, file.name), file.text, 0o644); err != nil {
 			return DiskFull(r.Dir, err)
@@ -184,18 +181,18 @@ func (f *Facts) inputs() yaml.MapSlice {
 }
 
 // commands returns cmd.txt: the program, then each command that was run, in order.
-func (r *Run) commands(f *Facts) []byte {
+func (f *Facts) commands(run []record) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# The program\n%s\n\n# What was run, in this order; secrets are replaced by %s\n",
 		Shell(f.Program), Redacted)
-	for _, rec := range r.book.copies() {
+	for _, rec := range run {
 		fmt.Fprintf(&b, "%s\n", Shell(rec.Command))
 	}
 	return b.Bytes()
 }
 
 // metadata returns metadata.txt: one "key: value" a line.
-func (r *Run) metadata(f *Facts, m *machine) []byte {
+func (f *Facts) metadata(m *machine, run []record, r *Run) []byte {
 	var b bytes.Buffer
 	line := func(key string, value *string) {
 		text := "unknown"
@@ -228,7 +225,7 @@ func (r *Run) metadata(f *Facts, m *machine) []byte {
 		fmt.Fprintf(&b, "note: %s\n", RedactText(n))
 	}
 	b.WriteString("\n# Commands, with how each ended. trace.*, logs/ and evidence/ hold what the programs wrote, secrets included: do not publish them.\n")
-	for _, rec := range r.book.copies() {
+	for _, rec := range run {
 		how := "not started"
 		switch {
 		case rec.Signal != "":

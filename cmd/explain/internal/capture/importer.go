@@ -69,3 +69,9 @@ func captured(dir string) (report, stream string) {
 	}
 	return "", ""
 }
+
+// recorded reports whether nsys left anything in a folder.
+func recorded(dir string) bool {
+	report, stream := captured(dir)
+	return report+stream != ""
+}

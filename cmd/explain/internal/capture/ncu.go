@@ -2,7 +2,6 @@ package capture
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -51,38 +50,40 @@ var errNoKernels = errors.New("no kernels were profiled")
 
 // MeasureKernels starts the server under Nsight Compute, without CUDA graphs, and leaves ncu/raw.csv. If no kernel
 // was measured inside the NVTX ranges, it tries again without them.
-func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Kernels, send Sender) error {
+func (r *Run) MeasureKernels(j *Job, k Kernels) error {
 	dir := filepath.Join(r.Dir, "ncu")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	r.say("Starting the server again, to measure kernels with Nsight Compute (slow)")
 	log := filepath.Join(dir, "raw.csv")
-	p := phase{
-		name: "ncu", job: j, server: s, prefix: k.Command(log), env: s.Env(),
-		requests: kernelRequests, send: send,
-	}
-	err := r.measure(ctx, hard, &p, log)
+	slow := *j
+	slow.Server = j.Server.Eager()
+	err := r.measure(&slow, "ncu", &k, log)
 	if errors.Is(err, errNoKernels) && k.NVTX != "" {
-		r.note(fmt.Sprintf("Nsight Compute measured no kernel inside the NVTX ranges %s: measured again without them",
+		r.Note(fmt.Sprintf("Nsight Compute measured no kernel inside the NVTX ranges %s: measured again without them",
 			k.NVTX))
 		k.NVTX = ""
-		p.name, p.prefix = "ncu-again", k.Command(log)
 		if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		err = r.measure(ctx, hard, &p, log)
+		err = r.measure(&slow, "ncu-again", &k, log)
 	}
 	if errors.Is(err, errNoKernels) {
-		r.note("Nsight Compute measured no kernel: the report is of the trace alone")
+		r.Note("Nsight Compute measured no kernel: the report is of the trace alone")
 		return os.RemoveAll(dir)
 	}
 	return err
 }
 
-// measure runs a phase under Nsight Compute, which writes into log. It returns errNoKernels if none was measured.
-func (r *Run) measure(ctx, hard context.Context, p *phase, log string) error {
-	if err := r.plain(ctx, hard, p); err != nil {
+// measure runs the server under Nsight Compute, which writes into log. It returns errNoKernels if none was measured.
+func (r *Run) measure(j *Job, name string, k *Kernels, log string) error {
+	p, err := r.phase(j, name, 0)
+	if err != nil {
+		return err
+	}
+	p.profiler, p.load.Requests = k.Command(log), kernelRequests
+	if err := r.plain(p); err != nil {
 		return err
 	}
 	head, err := readHead(log)

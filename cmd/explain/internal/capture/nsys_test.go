@@ -31,12 +31,12 @@ func TestHostAsksForPython(t *testing.T) {
 		t    Trace
 		want string
 	}{
-		{newer, Trace{Trace: "cuda,nvtx,osrt", Host: true},
+		{newer, Trace{Kinds: "cuda,nvtx,osrt", Host: true},
 			"--trace=cuda,nvtx,osrt,python-gil --python-sampling=true --python-sampling-frequency=100"},
-		{newer, Trace{Trace: "cuda,python-gil", Host: true},
+		{newer, Trace{Kinds: "cuda,python-gil", Host: true},
 			"--trace=cuda,python-gil --python-sampling=true --python-sampling-frequency=100"},
-		{newer, Trace{Trace: "cuda,nvtx,osrt"}, "--trace=cuda,nvtx,osrt"},
-		{older, Trace{Trace: "cuda,nvtx,osrt", Host: true}, "--trace=cuda,nvtx,osrt"},
+		{newer, Trace{Kinds: "cuda,nvtx,osrt"}, "--trace=cuda,nvtx,osrt"},
+		{older, Trace{Kinds: "cuda,nvtx,osrt", Host: true}, "--trace=cuda,nvtx,osrt"},
 	} {
 		args, _, err := x.t.base(x.n, "profile")
 		if got := strings.Join(args, " "); err != nil || got != x.want {

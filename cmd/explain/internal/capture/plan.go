@@ -8,13 +8,14 @@ type Step struct {
 	Argv []string
 }
 
-// Plan returns the steps that Profile would run, or Serve if server is not nil.
-func Plan(j *Job, s *Server, port int, dir string) ([]Step, error) {
+// Plan returns the steps that Profile would run, with a server on this port.
+func Plan(j *Job, port int, dir string) ([]Step, error) {
 	out := base(dir)
 	var steps []Step
 	var notes []string
 	add := func(argv ...string) { steps = append(steps, Step{Argv: argv}) }
 	say := func(note string) { steps = append(steps, Step{Note: note}) }
+	s, p := j.Server, j.target(port)
 	if s == nil && !j.Window.Triggered() {
 		argv, more, err := profileCommand(j.Nsys, &j.Trace, &j.Window, out, j.Program)
 		if err != nil {
@@ -23,21 +24,17 @@ func Plan(j *Job, s *Server, port int, dir string) ([]Step, error) {
 		notes = more
 		add(argv...)
 	} else {
-		program, ready := j.Program, j.Window.Ready
-		if s != nil {
-			program, ready = s.Command(port, false), address(port)+"/health"
-			if env := s.Env(); len(env) > 0 {
-				say("with " + strings.Join(env, " ") + " in the environment:")
-			}
+		if len(p.env) > 0 {
+			say("with " + strings.Join(p.env, " ") + " in the environment:")
 		}
-		argv, more, err := launchCommand(j.Nsys, &j.Trace, "explain", program)
+		argv, more, err := launchCommand(j.Nsys, &j.Trace, "explain", p.argv)
 		if err != nil {
 			return nil, err
 		}
 		start, again := startCommand(j.Nsys, &j.Trace, "explain", out)
 		notes = append(more, again...)
 		steps = append(steps, Step{Argv: argv, Note: "in the background"})
-		say("wait until " + RedactText(ready) + " is ready")
+		say("wait until " + RedactText(p.ready) + " is ready")
 		if s != nil && len(j.Window.Client) == 0 {
 			say("send the warm-up requests")
 		} else if j.Window.Warmup > 0 {

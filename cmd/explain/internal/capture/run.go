@@ -39,7 +39,8 @@ type Job struct {
 	Trace   Trace
 	Window  Window
 	Program []string
-	Env     []string      // added to the environment of the program
+	Server  *Server       // started instead of Program; nil: none
+	Send    Sender        // sends the load to Server, if the window has no client
 	Grace   time.Duration // between an interrupt, SIGTERM and SIGKILL
 	Limit   time.Duration // for the whole run of the program; 0: none
 }
@@ -52,30 +53,28 @@ type Run struct {
 	// Program is the error of a program that failed although its recording is complete.
 	Program error
 	book    *book
-	soft    context.Context // ends when the user interrupts
+	soft    context.Context // ends when the user interrupts: the recording ends, and what there is is exported
+	hard    context.Context // ends when the user gives up
 	grace   time.Duration   // of the job: how long a step may still take after an interrupt
 	getenv  func(string) string
 	say     func(string)
 }
 
-// NewRun begins a capture into a folder that exists. say prints a line for the user, getenv reads the environment, and
-// environ is the environment of the children.
-func NewRun(dir string, environ []string, getenv func(string) string, say func(string)) (*Run, error) {
+// NewRun begins a capture into a folder that exists. say prints a line for the user, and getenv reads the environment.
+func NewRun(soft, hard context.Context, dir string, getenv func(string) string, say func(string)) (*Run, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBook(filepath.Join(full, "logs"), environ)
+	b, err := newBook(filepath.Join(full, "logs"), say)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Dir: full, book: b, soft: context.Background(), getenv: getenv, say: say}, nil
+	return &Run{Dir: full, book: b, soft: soft, hard: hard, getenv: getenv, say: say}, nil
 }
 
-// Note prints a note for the user and adds it to metadata.txt, once.
-func (r *Run) Note(text string) { r.note(text) }
-
-func (r *Run) note(list ...string) {
+// Note prints notes for the user and adds them to metadata.txt, each once.
+func (r *Run) Note(list ...string) {
 	for _, n := range list {
 		if !slices.Contains(r.Notes, n) {
 			r.Notes = append(r.Notes, n)
@@ -100,50 +99,44 @@ func (r *Run) Close() error {
 	return os.WriteFile(filepath.Join(r.book.dir, recordsFile), append(b, '\n'), 0o600)
 }
 
-// Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, it ends the
-// recording and exports what there is; when hard ends, it gives up.
-func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
-	r.soft, r.grace = ctx, j.Grace
-	if j.Window.Triggered() {
-		old, err := notYet(ctx, j.Window.Ready)
-		if err != nil {
-			return err
-		}
-		return r.session(ctx, hard, j, r.triggered(j, old))
+// Profile runs the job's server or program under nsys as the window says and exports the trace.
+func (r *Run) Profile(j *Job) error {
+	r.grace = j.Grace
+	if j.Server != nil || j.Window.Triggered() {
+		return r.session(j)
 	}
 	argv, notes, err := profileCommand(j.Nsys, &j.Trace, &j.Window, base(r.Dir), j.Program)
 	if err != nil {
 		return err
 	}
-	r.note(notes...)
+	r.Note(notes...)
 	r.say("Recording " + j.Window.describe() + ": " + Shell(j.Program))
-	c, err := r.book.run("nsys-profile", argv, j.Env...)
+	c, err := r.book.run("nsys-profile", argv)
 	if err != nil {
 		return err
 	}
 	defer c.kill()
-	if err := r.wait(ctx, hard, c, j); err != nil {
+	if err := r.wait(c, j); err != nil {
 		return err
 	}
-	if err := hard.Err(); err != nil {
-		return context.Cause(hard)
+	if r.hard.Err() != nil {
+		return context.Cause(r.hard)
 	}
-	report, stream := captured(r.Dir)
-	if report == "" && stream == "" {
-		return r.full(r.nothingLeft(c, j))
+	if !recorded(r.Dir) {
+		return r.full(j.nothingLeft(c, r.Interrupted))
 	}
 	// nsys ends the program then
 	timed := j.Window.Duration > 0 && time.Since(c.start) >= j.Window.Delay+j.Window.Duration
 	if c.code() != 0 && !r.Interrupted && !timed {
 		r.Program = c.failureOf("the program")
-		r.note(r.Program.Error() + " (its trace is kept)")
+		r.Note(r.Program.Error() + " (its trace is kept)")
 	}
-	return r.export(hard, j.Nsys)
+	return r.export(j.Nsys)
 }
 
 // wait waits for the end of a program under nsys profile. It returns an error if the program or nsys exceeded its
 // limit.
-func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
+func (r *Run) wait(c *child, j *Job) error {
 	var over, late <-chan time.Time
 	if j.Limit > 0 {
 		over = time.After(j.Limit)
@@ -166,91 +159,22 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 			c.stop(min(j.Grace, giveUpLimit))
 			return limit.Late("nsys", complete)
 		case <-over:
-			r.endProgram(hard, c, j.Grace, complete)
+			c.endProgram(r.hard, j.Grace, complete)
 			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
 				j.Limit)
-		case <-ctx.Done():
+		case <-r.soft.Done():
 			r.Interrupted = true
 			r.say("Interrupted: ending the recording; once more to give up")
-			r.endProgram(hard, c, j.Grace, complete)
+			c.endProgram(r.hard, j.Grace, complete)
 			return nil
 		}
 	}
 }
 
-// endProgram ends the programs under nsys but not nsys, which completes the recording once they are gone: if
-// interrupted, nsys waits for daemons of the program, and the recording is lost. After a second interrupt it kills the
-// programs and gives nsys little time. If no program was ever seen under nsys, it stops the child instead.
-func (r *Run) endProgram(hard context.Context, c *child, grace, complete time.Duration) {
-	asked := map[int]bool{}
-	grown, twice := time.After(grace), hard.Done()
-	for force := false; c.running(); {
-		left := remaining(c.cmd.Process.Pid)
-		if len(left) == 0 && (c.seen.Load() || force) {
-			break
-		}
-		if len(left) > 0 {
-			c.seen.Store(true)
-		}
-		for _, p := range left {
-			if force {
-				killProcess(p.pid)
-			} else if !asked[p.pid] {
-				asked[p.pid] = true
-				terminate(p.pid)
-			}
-		}
-		select {
-		case <-grown:
-			force = true
-		case <-twice:
-			force, twice = true, nil
-		case <-c.ended:
-		case <-time.After(pollEvery):
-		}
-	}
-	if !c.seen.Load() {
-		r.stopUnless(hard, c, grace)
-		return
-	}
-	for limit, said := complete, "; once more to give up"; ; {
-		if twice = hard.Done(); hard.Err() != nil {
-			limit, said, twice = min(complete, giveUpLimit), "", nil
-		}
-		c.within(deathDelay)
-		if !c.running() {
-			return
-		}
-		r.say(fmt.Sprintf("Waiting at most %s for nsys to complete the recording%s", limit, said))
-		select {
-		case <-twice:
-			continue
-		case <-c.ended:
-		case <-time.After(limit):
-		}
-		break
-	}
-	c.stop(min(grace, giveUpLimit))
-}
-
-// stopUnless stops a child, and kills it at once after a second interrupt.
-func (r *Run) stopUnless(hard context.Context, c *child, grace time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-hard.Done():
-			c.kill()
-		case <-done:
-		}
-	}()
-	c.stop(grace)
-	close(done)
-}
-
 // nothingLeft explains why nsys left no report.
-func (r *Run) nothingLeft(c *child, j *Job) error {
+func (j *Job) nothingLeft(c *child, interrupted bool) error {
 	switch {
-	case r.Interrupted:
+	case interrupted:
 		return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
 	case c.code() != 0:
 		return c.failure()
@@ -263,166 +187,97 @@ func (r *Run) nothingLeft(c *child, j *Job) error {
 	return errors.New("nsys ended without leaving a report: see its log")
 }
 
-// during runs while a program runs in a session of nsys: open starts the recording, shut ends it.
-type during func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error
-
-// triggered waits until the program is ready, then records while the client runs, or for the duration.
-func (r *Run) triggered(j *Job, old os.FileInfo) during {
-	w := &j.Window
-	return func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
-		r.say("Waiting until " + RedactText(w.Ready) + " is ready")
-		if err := waitReady(ctx, c, w.Ready, old, w.ReadyTimeout); err != nil {
-			return err
-		}
-		if err := sleep(ctx, c, w.Warmup); err != nil {
-			return err
-		}
-		if err := open(ctx); err != nil {
-			return err
-		}
-		r.say("Recording " + w.describe())
-		if len(w.Client) > 0 {
-			if err := r.client(ctx, w.Client); err != nil {
-				return err
-			}
-			return shut()
-		}
-		if err := sleep(ctx, c, w.Duration); err != nil {
-			return err
-		}
-		return shut()
+// session runs the server or the program under nsys launch, where nothing is recorded until nsys start, and exports what
+// was recorded while it was loaded.
+func (r *Run) session(j *Job) error {
+	port, what, during := 0, RedactText(j.Window.Ready), j.Window.describe()
+	if j.Server != nil {
+		port, what, during = j.Server.Port, "the server", "while the load is sent"
 	}
-}
-
-// clientLimit bounds a client that does not end.
-const clientLimit = 24 * time.Hour
-
-// client runs the user's own load generator.
-func (r *Run) client(ctx context.Context, argv []string, env ...string) error {
-	return r.book.tool(ctx, "client", argv, clientLimit, env...)
-}
-
-// session runs a program under nsys launch, if nothing is recorded until nsys start, and exports what was recorded.
-func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
-	r.soft, r.grace = ctx, j.Grace
-	session := fmt.Sprintf("explain-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
-	argv, notes, err := launchCommand(j.Nsys, &j.Trace, session, j.Program)
+	p, err := r.phase(j, "server", port)
 	if err != nil {
 		return err
 	}
-	r.note(notes...)
-	start, notes := startCommand(j.Nsys, &j.Trace, session, base(r.Dir))
-	r.note(notes...)
-	r.say("Starting " + Shell(j.Program))
-	c, err := r.book.run("server", argv, j.Env...)
+	if p.load.Dir = filepath.Join(r.Dir, "evidence"); j.Server != nil {
+		if err := os.MkdirAll(p.load.Dir, 0o755); err != nil {
+			return err
+		}
+	}
+	j.Program = p.argv
+	session := fmt.Sprintf("explain-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
+	argv, notes, err := launchCommand(j.Nsys, &j.Trace, session, p.argv)
+	if err != nil {
+		return err
+	}
+	start, more := startCommand(j.Nsys, &j.Trace, session, base(r.Dir))
+	r.Note(append(notes, more...)...)
+	r.say("Starting " + Shell(p.argv))
+	c, err := r.book.run(p.name, argv, p.env...)
 	if err != nil {
 		return err
 	}
 	defer c.kill()
 	c.watchProgram()
 	opened, closed := false, false
-	open := func(ctx context.Context) error {
+	p.load.Open = func(ctx context.Context) error {
+		r.metrics(ctx, j.Server, p.load.URL, "metrics_before.prom")
 		opened = true
-		return r.book.tool(ctx, "nsys-start", start, limit.Wait(startLimit))
+		if err := r.book.tool(ctx, "nsys-start", start, limit.Wait(startLimit)); err != nil {
+			return err
+		}
+		r.say("Recording " + during)
+		return nil
 	}
 	shut := func() error {
 		if closed || !opened {
 			return nil
 		}
 		closed = true
-		return r.step(extended(hard, giveUpLimit), "nsys-stop", "nsys to end the recording", stopCommand(j.Nsys, session), stopLimit)
+		return r.step(extended(r.hard, giveUpLimit), "nsys-stop", "nsys to end the recording", stopCommand(j.Nsys, session), stopLimit)
 	}
-	err = r.watched(ctx, c, func(ctx context.Context) error { return work(ctx, c, open, shut) })
-	if ctx.Err() != nil && hard.Err() == nil {
+	p.load.Shut = func() error {
+		if closed {
+			return nil
+		}
+		err := shut()
+		r.metrics(r.soft, j.Server, p.load.URL, "metrics_after.prom")
+		return err
+	}
+	r.say("Waiting until " + what + " is ready")
+	err = c.drive(r.soft, p)
+	if r.soft.Err() != nil && r.hard.Err() == nil {
 		r.Interrupted = true
 		if !opened {
 			c.stop(j.Grace)
 			return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
 		}
 		r.say("Interrupted: ending the recording; once more to give up")
-		if err = shut(); err != nil {
-			if report, stream := captured(r.Dir); report+stream == "" {
-				err = fmt.Errorf("%w before anything was recorded", ErrInterrupted)
-			}
+		if err = shut(); err != nil && !recorded(r.Dir) {
+			err = fmt.Errorf("%w before anything was recorded", ErrInterrupted)
 		}
 	}
 	if err != nil {
 		_ = shut() // keep what was recorded until then
-		r.endSession(hard, j, c, session)
-		return err
 	}
-	r.endSession(hard, j, c, session)
-	if err := hard.Err(); err != nil {
-		return context.Cause(hard)
+	r.endSession(j, c, session)
+	switch {
+	case err != nil:
+		return err
+	case r.hard.Err() != nil:
+		return context.Cause(r.hard)
 	}
 	if c.code() != 0 && c.record.Sent == "" && c.code() != 128+int(syscall.SIGTERM) {
-		r.note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
+		r.Note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
 	}
-	if report, stream := captured(r.Dir); report == "" && stream == "" {
+	if !recorded(r.Dir) {
 		return r.full(withWords(errors.New("nsys left no report of the window: see logs/nsys-stop.log"),
 			filepath.Join(r.book.dir, "nsys-stop.log")))
 	}
-	return r.export(hard, j.Nsys)
-}
-
-// watched runs work, and cancels it, with the reason, if the child ends first.
-func (r *Run) watched(parent context.Context, c *child, work func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(parent)
-	defer cancel(nil)
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-c.ended:
-			cancel(c.gone())
-		case <-c.left:
-			cancel(c.gone())
-		case <-done:
-		}
-	}()
-	err := work(ctx)
-	var gone *goneError
-	if err == nil && parent.Err() == nil && !c.running() && c.code() != 0 {
-		return c.gone()
-	}
-	if err == nil || errors.As(err, &gone) || parent.Err() != nil {
-		return err
-	}
-	// A dying server breaks its connections before it is gone: wait for the real reason.
-	select {
-	case <-c.ended:
-		return c.gone()
-	case <-c.left:
-		return c.gone()
-	case <-time.After(2 * deathDelay):
-	}
-	return err
-}
-
-// deathDelay is the time that a process with broken connections may take to end, and nsys to notice.
-const deathDelay = time.Second
-
-// goneError means that a child ended too soon.
-type goneError struct{ error }
-
-func (e *goneError) Unwrap() error { return e.error }
-
-// gone describes how a child, or the program that nsys runs in it, ended, and what it was needed for.
-func (c *child) gone() error {
-	when := "before it was ready"
-	if w := c.when.Load(); w != nil {
-		when = *w
-	}
-	if c.running() {
-		err := fmt.Errorf("%s ended, but processes that it started are still running: %s (%s)", c.name,
-			list(remaining(c.cmd.Process.Pid)), when)
-		return &goneError{withWords(err, c.log)}
-	}
-	return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)}
+	return r.export(j.Nsys)
 }
 
 // endSession ends the program and the session: it asks first, since a server has files to write, and then uses force.
-func (r *Run) endSession(hard context.Context, j *Job, c *child, session string) {
+func (r *Run) endSession(j *Job, c *child, session string) {
 	if c.running() {
 		limit := min(shutdownLimit, max(j.Grace, time.Second)*2)
 		argv := shutdownCommand(j.Nsys, session)
@@ -431,26 +286,25 @@ func (r *Run) endSession(hard context.Context, j *Job, c *child, session string)
 		}
 	}
 	if c.running() {
-		r.note("the server did not end when it was asked to, and was ended by force")
+		r.Note("the server did not end when it was asked to, and was ended by force")
 	}
-	r.endProgram(hard, c, j.Grace, j.Grace)
+	c.endProgram(r.hard, j.Grace, j.Grace)
 	c.kill()
 }
 
 // Resume exports what was recorded, unless that is done already.
-func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
-	report, stream := captured(r.Dir)
+func (r *Run) Resume(find func() (*Nsys, error)) error {
 	exported := slices.ContainsFunc(r.book.records, func(rec *record) bool {
 		return rec.Name == exportName && rec.ExitCode != nil && *rec.ExitCode == 0
 	})
-	if report+stream == "" || exported && r.checkSQLite() == nil {
-		return r.checkSQLite()
+	if err := checkSQLite(r.SQLite()); !recorded(r.Dir) || exported && err == nil {
+		return err
 	}
 	n, err := find()
 	if err != nil {
 		return err
 	}
-	return r.export(hard, n)
+	return r.export(n)
 }
 
 // missingLibrary is how the system says that a program lacks one.
@@ -465,8 +319,8 @@ func extended(ctx context.Context, by time.Duration) context.Context {
 
 // step runs one of the steps after a recording, which is kept even if they fail. After an interrupt it says what it
 // waits for, and how long.
-func (r *Run) step(hard context.Context, name, what string, argv []string, usual time.Duration) error {
-	tool, cancel := context.WithCancelCause(hard)
+func (r *Run) step(ctx context.Context, name, what string, argv []string, usual time.Duration) error {
+	tool, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	most, interrupted := r.grace, "Interrupted: w"
 	if r.soft.Err() != nil {
@@ -487,7 +341,7 @@ func (r *Run) step(hard context.Context, name, what string, argv []string, usual
 const exportName = "nsys-export"
 
 // export turns what nsys recorded into trace.nsys-rep and trace.sqlite.
-func (r *Run) export(hard context.Context, n *Nsys) error {
+func (r *Run) export(n *Nsys) error {
 	report, stream := captured(r.Dir)
 	if report == "" {
 		importer := findImporter(n.Path, r.getenv)
@@ -497,7 +351,7 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 		report = base(r.Dir) + ".nsys-rep"
 		r.say("Importing the raw stream")
 		argv := []string{importer, "--input-file", stream, "--output-file", report, "--force-overwrite"}
-		if err := r.step(hard, "importer", "the raw stream to be imported", argv, importLimit); err != nil {
+		if err := r.step(r.hard, "importer", "the raw stream to be imported", argv, importLimit); err != nil {
 			os.Remove(report) // half a report would pass for a recording
 			if lib := missingLibrary().FindStringSubmatch(err.Error()); lib != nil {
 				err = fmt.Errorf("%w: install the library %s, or continue on a machine that has it", err, lib[1])
@@ -513,16 +367,16 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 	}
 	want := base(r.Dir) + filepath.Ext(report)
 	if report != want {
-		r.note("nsys left several reports, and the first one is analysed: " + filepath.Base(report))
+		r.Note("nsys left several reports, and the first one is analysed: " + filepath.Base(report))
 		if err := os.Rename(report, want); err != nil {
 			return err
 		}
 	}
 	r.say("Exporting " + filepath.Base(want))
-	if err := r.step(hard, exportName, "the export", exportCommand(n, want, r.SQLite()), exportLimit); err != nil {
+	if err := r.step(r.hard, exportName, "the export", exportCommand(n, want, r.SQLite()), exportLimit); err != nil {
 		return r.full(err)
 	}
-	if err := r.checkSQLite(); err != nil {
+	if err := checkSQLite(r.SQLite()); err != nil {
 		return r.full(err)
 	}
 	for _, p := range []string{want, r.SQLite()} { // both hold the environment of the program
@@ -534,9 +388,9 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 }
 
 // checkSQLite makes sure that the export is there.
-func (r *Run) checkSQLite() error {
+func checkSQLite(path string) error {
 	head := make([]byte, 15)
-	f, err := os.Open(r.SQLite())
+	f, err := os.Open(path)
 	if err != nil {
 		return errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log")
 	}

@@ -56,14 +56,14 @@ const (
 )
 
 // Planned returns a run of Nsight Compute over n kernels that are not known yet.
-func Planned(n int) Kernels {
-	return Kernels{Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * n)}
+func (k Kernels) Planned(n int) *Kernels {
+	k.Names, k.Skip, k.Count = "KERNELS", skipLaunches, int64(perKernel*n)
+	return &k
 }
 
-// ToMeasure returns a run of Nsight Compute over the kernels with the most time, at most top of them. It leaves out
-// collectives: ncu runs a kernel several times, and a collective on one rank alone would wait forever. ok is false if
-// no kernel is left.
-func ToMeasure(list []Target, top int) (k Kernels, ok bool) {
+// Choose sets the kernels with the most time, at most top of them. It leaves out collectives: ncu runs a kernel several
+// times, and a collective on one rank alone would wait forever. It returns false if no kernel is left.
+func (k *Kernels) Choose(list []Target, top int) bool {
 	var names []string
 	launches := int64(0)
 	for _, t := range list {
@@ -75,7 +75,7 @@ func ToMeasure(list []Target, top int) (k Kernels, ok bool) {
 	k.Names = "^(" + strings.Join(names, "|") + ")$"
 	k.Count = min(int64(perKernel*len(names)), launches)
 	k.Skip = min(skipLaunches, (launches-k.Count)/2)
-	return k, len(names) > 0
+	return len(names) > 0
 }
 
 // cast matches a cast before a number, which only some versions print.
@@ -136,11 +136,10 @@ func TargetsYAML(list []Target) string {
 
 // NCUCommand returns the ncu command as one line for a shell; empty if there is nothing to measure.
 func NCUCommand(list []Target) string {
-	k, ok := ToMeasure(list, len(list))
-	if !ok {
+	k := Kernels{NCU: "ncu", Set: "full"}
+	if !k.Choose(list, len(list)) {
 		return ""
 	}
-	k.NCU, k.Set = "ncu", "full"
 	words := k.Command("ncu.csv")
 	for i, word := range words {
 		if strings.HasPrefix(word, "regex:") {

@@ -72,11 +72,7 @@ func (w *Window) describe() string {
 // pollEvery is the interval between checks for readiness.
 const pollEvery = 200 * time.Millisecond
 
-// underLoad is what a ready server is needed for.
-var underLoad = "while the load was sent"
-
-// waitReady waits until the address answers, or until the file exists and is not old. It returns at once if the program
-// ends.
+// waitReady waits until the address answers, or until the file exists and is not old.
 func waitReady(ctx context.Context, c *child, ready string, old os.FileInfo, limit time.Duration) error {
 	if limit == 0 {
 		limit = DefaultReadyTimeout
@@ -89,17 +85,13 @@ func waitReady(ctx context.Context, c *child, ready string, old os.FileInfo, lim
 	for {
 		ok, said, err := isReady(ctx, ready, old)
 		if ok || err != nil {
-			c.when.Store(&underLoad)
+			c.ready.Store(true)
 			return err
 		}
 		last = said
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-c.ended:
-			return c.gone()
-		case <-c.left:
-			return c.gone()
 		case <-deadline.C:
 			return withWords(fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log",
 				c.name, limit, last), c.log)
@@ -160,18 +152,11 @@ func notYet(ctx context.Context, ready string) (old os.FileInfo, err error) {
 // direct sends requests to servers of this machine, without any proxy.
 var direct = &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 
-func sleep(ctx context.Context, c *child, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-c.ended:
-		return c.gone()
 	}
 }

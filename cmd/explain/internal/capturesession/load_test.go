@@ -19,8 +19,8 @@ func TestLoadIsWholeWhereTheRecordingIsNot(t *testing.T) {
 	ts := httptest.NewServer(fakeserver.New(fakeserver.Script{Tokens: 2}))
 	defer ts.Close()
 	dir := t.TempDir()
-	s := &Server{Requests: 3, Concurrency: 1, LoadMode: load.DefaultMode}
-	err := s.sender(&Session{}, nil)(t.Context(), &capture.Load{
+	s := &Server{Load: load.Options{Requests: 3, Concurrency: 1}}
+	err := s.sender(nil, "test")(t.Context(), &capture.Load{
 		URL: ts.URL, Dir: dir, Open: func(context.Context) error { return nil }, Shut: func() error { return capture.ErrInterrupted },
 	})
 	if !errors.Is(err, capture.ErrInterrupted) {

@@ -21,15 +21,10 @@ func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
 	if !r.Overhead || run.Interrupted || r.soft.Err() != nil {
 		return
 	}
-	var server *capture.Server
-	var send capture.Sender
-	if r.Server != nil {
-		server, send = r.Server.engine(), r.Server.sender(r, run)
-	}
-	err := run.Unprofiled(r.soft, r.hard, job, server, send)
+	err := run.Unprofiled(job)
 	var o *report.Overhead
 	if err == nil {
-		o, err = overheadOf(run, r.Server != nil && len(r.Window.Client) == 0)
+		o, err = overheadOf(run, r.Of != nil && len(r.Window.Client) == 0)
 	}
 	if err == nil {
 		err = atomicfile.File(filepath.Join(run.Dir, capture.OverheadFile), atomicfile.Any, func(w io.Writer) error {
@@ -48,7 +43,7 @@ func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
 	var o *report.Overhead
 	if own {
 		var e2e [2]report.Summary
-		for i, path := range []string{filepath.Join(run.Dir, "evidence", "load.json"), run.OverheadLoad()} {
+		for i, path := range []string{filepath.Join(run.Dir, "evidence", "load.json"), filepath.Join(run.Dir, capture.OverheadLoad)} {
 			f, err := os.Open(path)
 			if err != nil {
 				return nil, fmt.Errorf("a load has no result: %w", err)

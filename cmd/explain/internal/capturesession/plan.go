@@ -1,6 +1,7 @@
 package capturesession
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,25 +14,20 @@ import (
 func (r *Session) plan(programs [][]string) error {
 	var b strings.Builder
 	if r.Unusable != "" {
-		b.WriteString("# " + render.Visible(r.Unusable) + ": these are the commands for nsys " + r.Tool.Version + "\n")
+		b.WriteString("# " + render.Visible(r.Unusable) + ": these are the commands for nsys " + r.Nsys.Version + "\n")
 	} else {
-		b.WriteString("# nsys " + r.Tool.Version + "\n")
+		b.WriteString("# nsys " + r.Nsys.Version + "\n")
 	}
-	if r.Server != nil && r.Server.Port == 0 {
+	if r.Of != nil && r.Of.Port == 0 {
 		b.WriteString("# each port is replaced by a free one\n")
 	}
 	for side, program := range programs {
-		job := r.job(program)
-		var server *capture.Server
-		port := 0
-		if r.Server != nil {
-			server = r.Server.engine()
-			if port = server.Port; port == 0 {
-				port = 8000
-			}
+		port := 8000
+		if r.Of != nil {
+			port = cmp.Or(r.Of.Port, port)
 		}
 		dir := filepath.Join(r.Out, r.subfolder(side, 1))
-		steps, err := capture.Plan(job, server, port, dir)
+		steps, err := capture.Plan(r.job(program), port, dir)
 		if err != nil {
 			return err
 		}
@@ -48,16 +44,16 @@ func (r *Session) plan(programs [][]string) error {
 		if r.Overhead {
 			b.WriteString("# the same load once more, without nsys\n")
 		}
-		if r.Server != nil {
-			for _, line := range r.Server.plan(dir) {
+		if r.Of != nil {
+			for _, line := range r.Of.plan(dir) {
 				b.WriteString(render.Visible(line) + "\n")
 			}
 		}
 		if !r.NoReport {
 			var evidence []string
 			switch {
-			case r.Server != nil:
-				evidence = r.Server.evidence(r)
+			case r.Of != nil:
+				evidence = r.Of.evidence(len(r.Window.Client) > 0)
 			case r.Window.Triggered():
 				b.WriteString("# with --server-log " +
 					render.Visible(capture.Shell([]string{filepath.Join(dir, "logs", "server.log")})) +
@@ -77,7 +73,7 @@ func (r *Session) plan(programs [][]string) error {
 }
 
 // diffCommand is what compares the captures of a pair.
-func (r *Session) diffCommand() []string {
+func (r *Options) diffCommand() []string {
 	sides := r.sides()
 	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","),
 		"--out", filepath.Join(r.Out, "comparison")}

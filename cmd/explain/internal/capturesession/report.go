@@ -24,7 +24,7 @@ var besideTrace = []struct{ pattern, flag, kind string }{
 }
 
 // reportCommand returns the explain report command that does what analyse does, with these files of evidence.
-func (r *Session) reportCommand(dir string, evidence []string) []string {
+func (r *Options) reportCommand(dir string, evidence []string) []string {
 	argv := []string{"explain", "report", filepath.Join(dir, "trace.sqlite")}
 	for _, b := range besideTrace {
 		for _, name := range evidence {
@@ -97,10 +97,9 @@ func (r *Session) report(run *capture.Run) (*analyze.Result, error) {
 
 // facts returns what is written about a capture.
 func (r *Session) facts(job *capture.Job) *capture.Facts {
-	f := &capture.Facts{RunID: r.ID, Version: r.Analysis.Version, When: r.Began, Nsys: r.Tool, Program: job.Program,
-		Reader: r.Getenv}
+	f := &capture.Facts{Job: job, RunID: r.ID, Version: r.Analysis.Version, When: r.Began}
 	f.Config = yaml.MapSlice{
-		{Key: "trace", Value: r.Trace},
+		{Key: "trace", Value: r.Trace.Kinds},
 		{Key: "graph_trace", Value: job.Trace.Graphs},
 		{Key: "cuda_memory", Value: job.Trace.Memory},
 		{Key: "fork_trace", Value: job.Trace.Forks},
@@ -120,8 +119,8 @@ func (r *Session) facts(job *capture.Job) *capture.Facts {
 		{Key: "phase_map", Value: r.PhaseMap},
 		{Key: "kernel_map", Value: r.KernelMap},
 	}
-	if r.Server != nil {
-		r.Server.facts(r, f)
+	if r.Of != nil {
+		r.Of.facts(f)
 	}
 	return f
 }

@@ -28,7 +28,7 @@ func (r *Session) Resume(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
-	r.Nsys = cmp.Or(r.Nsys, status.Nsys)
+	r.NsysName = cmp.Or(r.NsysName, status.Nsys)
 	r.Unit, r.NoReport = cmp.Or(r.Unit, status.Unit), r.NoReport || status.NoReport
 	r.Analysis.Unit = r.Unit
 	if r.Out, err = r.resumeTo(dir, status.Out, found); err != nil {
@@ -75,15 +75,15 @@ func (r *Session) resumeTo(dir, name string, found []string) (string, error) {
 
 // finish exports and analyses one capture, as far as that has not been done.
 func (r *Session) finish(ctx context.Context, dir string) (err error) {
-	run, err := capture.NewRun(dir, os.Environ(), r.Getenv, r.Say)
+	run, err := capture.NewRun(context.Background(), ctx, dir, r.Getenv, r.Say)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	find := func() (*capture.Nsys, error) {
-		return capture.FindNsys(ctx, cmp.Or(r.Nsys, r.Getenv("NSYS"), "nsys"))
+		return capture.FindNsys(ctx, cmp.Or(r.NsysName, r.Getenv("NSYS"), "nsys"))
 	}
-	if err := run.Resume(ctx, find); err != nil {
+	if err := run.Resume(find); err != nil {
 		return err
 	}
 	if !r.NoReport {

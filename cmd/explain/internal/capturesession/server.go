@@ -1,41 +1,31 @@
 package capturesession
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/atomicfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
 // Server is an inference server to capture, the load that is sent to it, and what is measured beside the trace.
 type Server struct {
-	Engine, Model, DType string
-	Mode                 string // of explain capture vllm, for config.yaml
-	Port                 int    // 0: a free one
-	Extra                []string
-	Venv                 string // holds the engine; empty: the one on the path
-
-	Requests, Concurrency, Warmups int
-	Rate                           float64 // requests per second; 0: Concurrency at a time
-	LoadMode, Dataset              string
-	Seed                           uint64
-	Key                            string // of the server's API
-
-	Measure                          bool // kernels with Nsight Compute
-	NCU, NCUVersion, NCUSet, NCUNVTX string
-	NCUTop                           int    // how many
-	Profiler                         string // folder of profilemate's sitecustomize.py; empty: experts are not tracked
-}
-
-// engine is the server as package capture runs it.
-func (s *Server) engine() *capture.Server {
-	return &capture.Server{Engine: s.Engine, Model: s.Model, DType: s.DType, Port: s.Port, Extra: s.Extra, Venv: s.Venv}
+	capture.Server
+	Mode       string // of explain capture vllm, for config.yaml
+	Load       load.Options
+	Measure    bool            // the kernels with most time, with Nsight Compute
+	Top        int             // how many
+	Kernels    capture.Kernels // how they are measured
+	NCUVersion string
+	Profiler   string // folder of profilemate's sitecustomize.py; empty: experts are not tracked
 }
 
 // plan lists the runs of the server after the recording. Which kernels are measured is known only then.
@@ -43,22 +33,21 @@ func (s *Server) plan(dir string) (lines []string) {
 	if s.Profiler != "" {
 		lines = append(lines,
 			"# with PYTHONPATH="+s.Profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:",
-			capture.Shell(s.engine().Command(8002, false)))
+			capture.Shell(s.Command(8002)))
 	}
 	if s.Measure {
-		k := capture.Planned(s.NCUTop)
-		k.NCU, k.Set, k.NVTX = s.NCU, s.NCUSet, s.NCUNVTX
+		k := s.Kernels.Planned(s.Top)
 		lines = append(lines,
-			fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps, if there are any:", s.NCUTop),
-			capture.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.engine().Command(8001, true)...)))
+			fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps, if there are any:", s.Top),
+			capture.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.Eager().Command(8001)...)))
 	}
 	return lines
 }
 
 // evidence returns the files beside the trace that become evidence for its report, if the server provides them.
-func (s *Server) evidence(r *Session) []string {
+func (s *Server) evidence(client bool) []string {
 	names := []string{"logs/server.log", "evidence/metrics_after.prom", "evidence/metrics_before.prom"}
-	if len(r.Window.Client) == 0 {
+	if !client {
 		names = append(names, "evidence/load.json")
 	}
 	if s.Profiler != "" {
@@ -70,44 +59,20 @@ func (s *Server) evidence(r *Session) []string {
 	return names
 }
 
-// record makes one capture of a server with all its runs.
-func (s *Server) record(r *Session, run *capture.Run, job *capture.Job) (*analyze.Result, error) {
-	server, send := s.engine(), s.sender(r, run)
-	if err := run.Serve(r.soft, r.hard, job, server, send); err != nil {
-		return nil, err
-	}
-	r.measureOverhead(run, job)
-	if s.Profiler != "" && !run.Interrupted {
-		if err := run.Track(r.soft, r.hard, job, server, s.Profiler, send); err != nil {
-			return nil, err
-		}
-	}
-	if r.NoReport {
-		return nil, nil
-	}
-	if s.Measure && !run.Interrupted {
-		if err := s.kernels(r, run, job, send); err != nil {
-			return nil, err
-		}
-	}
-	return r.report(run)
-}
-
 // markerPrefix matches the constant beginning of a unit's name; capital N and M stand for numbers.
 var markerPrefix = regexp.MustCompile(`^([a-z_]{3,}|[A-Z][A-Za-z]*[a-z]|[A-Z]{3,})`)
 
 // kernels measures the kernels with most time.
-func (s *Server) kernels(r *Session, run *capture.Run, job *capture.Job, send capture.Sender) error {
+func (r *Session) kernels(run *capture.Run, job *capture.Job) error {
 	r.Say("Finding the kernels with most time")
 	res, err := r.analyse(r.hard, run)
 	if err != nil {
 		return err
 	}
-	k, ok := capture.ToMeasure(capture.Targets(res.Report), s.NCUTop)
-	if !ok {
+	k := r.Of.Kernels
+	if !k.Choose(capture.Targets(res.Report), r.Of.Top) {
 		return errors.New("the trace holds no kernels for Nsight Compute to measure: did the server run on the GPU?")
 	}
-	k.NCU, k.Set, k.NVTX = s.NCU, s.NCUSet, s.NCUNVTX
 	switch u := res.Report.Unit; {
 	case k.NVTX == "none":
 		k.NVTX = ""
@@ -116,16 +81,12 @@ func (s *Server) kernels(r *Session, run *capture.Run, job *capture.Job, send ca
 			k.NVTX = "regex:" + prefix + ".*/"
 		}
 	}
-	return run.MeasureKernels(r.soft, r.hard, job, s.engine(), k, send)
+	return run.MeasureKernels(job, k)
 }
 
 // facts adds what is known of the server and the load.
-func (s *Server) facts(r *Session, f *capture.Facts) {
-	f.Server, f.NCU = s.engine(), s.NCUVersion
-	loadMode := s.LoadMode
-	if loadMode == "" && s.Dataset == "" {
-		loadMode = load.DefaultMode
-	}
+func (s *Server) facts(f *capture.Facts) {
+	f.NCU = s.NCUVersion
 	f.Config = append(f.Config, yaml.MapSlice{
 		{Key: "engine", Value: s.Engine},
 		{Key: "model", Value: capture.RedactText(s.Model)},
@@ -134,25 +95,79 @@ func (s *Server) facts(r *Session, f *capture.Facts) {
 		{Key: "port", Value: s.Port},
 		{Key: "server_arguments", Value: shell(s.Extra)},
 		{Key: "ncu", Value: s.Measure},
-		{Key: "ncu_kernels", Value: s.NCUTop},
-		{Key: "ncu_set", Value: s.NCUSet},
-		{Key: "nvtx_include", Value: s.NCUNVTX},
+		{Key: "ncu_kernels", Value: s.Top},
+		{Key: "ncu_set", Value: s.Kernels.Set},
+		{Key: "nvtx_include", Value: s.Kernels.NVTX},
 		{Key: "expert_tracking", Value: s.Profiler != ""},
 	}...)
-	if len(r.Window.Client) > 0 {
+	if len(f.Window.Client) > 0 {
 		return
 	}
-	dataset := ""
-	if s.Dataset != "" {
-		dataset = filepath.Base(s.Dataset)
+	l, mode, dataset := &s.Load, s.Load.Mode, ""
+	if l.Dataset != nil {
+		dataset = l.Dataset.Name
+	} else if mode == "" {
+		mode = load.DefaultMode
 	}
 	f.Load = yaml.MapSlice{
-		{Key: "requests", Value: s.Requests},
-		{Key: "concurrency", Value: s.Concurrency},
-		{Key: "rate", Value: s.Rate},
-		{Key: "mode", Value: loadMode},
+		{Key: "requests", Value: l.Requests},
+		{Key: "concurrency", Value: l.Concurrency},
+		{Key: "rate", Value: l.Rate},
+		{Key: "mode", Value: mode},
 		{Key: "dataset", Value: dataset},
-		{Key: "warmup_requests", Value: s.Warmups},
-		{Key: "seed", Value: s.Seed},
+		{Key: "warmup_requests", Value: l.Warmup},
+		{Key: "seed", Value: l.Seed},
 	}
+}
+
+// sender sends the load with explain's own generator.
+func (s *Server) sender(run *capture.Run, version string) capture.Sender {
+	return func(ctx context.Context, l *capture.Load) error {
+		opt := s.Load
+		opt.URL, opt.Model, opt.Version = l.URL, s.modelAsked(), version
+		if l.Requests > 0 {
+			opt.Requests, opt.Warmup = l.Requests, 0
+		}
+		var shut error
+		opt.BeforeLoad = l.Open
+		opt.AfterLoad = func() { shut = l.Shut() }
+		res, err := load.Run(ctx, opt)
+		if err == nil {
+			err = shut
+		}
+		if err != nil && !errors.Is(err, capture.ErrInterrupted) {
+			return fmt.Errorf("the load failed: %w", err)
+		}
+		if l.Dir == "" || res == nil || res.Counts.Succeeded == 0 {
+			return err
+		}
+		if !res.Complete {
+			res.Stopped = "interrupted"
+		}
+		if c := res.Counts; c.Failed > 0 {
+			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
+		}
+		return cmp.Or(atomicfile.File(filepath.Join(l.Dir, "load.json"), atomicfile.Any, res.Write), err)
+	}
+}
+
+// Argument is the value of a flag of the server; empty: it is not there.
+func (s *Server) Argument(flag string) string {
+	for i, a := range s.Extra {
+		if value, ok := strings.CutPrefix(a, flag+"="); ok {
+			return value
+		}
+		if a == flag && i+1 < len(s.Extra) {
+			return s.Extra[i+1]
+		}
+	}
+	return ""
+}
+
+// modelAsked is the model's name in requests: empty if the server may call it otherwise, and is asked.
+func (s *Server) modelAsked() string {
+	if s.Argument("--served-model-name") != "" {
+		return ""
+	}
+	return s.Model
 }

@@ -26,25 +26,18 @@ import (
 
 // Options are what the command line says of a capture.
 type Options struct {
+	capture.Job          // of each capture, but for its program
 	Out           string // the folder
 	Force         bool   // replace it where it exists
 	DryRun        bool   // print the commands without running them
 	NoReport      bool   // export the trace and do not analyse it
 	Quiet         bool
-	Repeat        int      // captures of each program, at least 1
-	Pair          bool     // base and head in turns, compared
-	Overhead      bool     // measure what profiling costs
-	Nsys          string   // the program; empty: $NSYS, else nsys
-	Trace, Graphs string   // nsys --trace and --cuda-graph-trace
-	NsysArgs      []string // passed on
-	GraphsAsked   bool     // Graphs is the user's, not the default
-	Memory        bool     // nsys --cuda-memory-usage
-	Host          bool     // scheduler, CPU samples, Python
-	Counters      bool     // of the GPUs
-	Window        capture.Window
-	Grace, Limit  time.Duration // before a process is killed; of a program, 0 is none
-	Unit          string        // --unit of the analysis
-	PhaseMap      string        // a file, and so is the next
+	Repeat        int    // captures of each program, at least 1
+	Pair          bool   // base and head in turns, compared
+	Overhead      bool   // measure what profiling costs
+	NsysName      string // the program; empty: $NSYS, else nsys
+	Unit          string // --unit of the analysis
+	PhaseMap      string // a file, and so is the next
 	KernelMap     string
 	FailOn        []string      // rules by which a pair is judged
 	Policy, Noise string        // files, for a pair
@@ -54,10 +47,9 @@ type Options struct {
 // Session is one call of explain capture.
 type Session struct {
 	Options
-	Server   *Server // nil: explain capture -- COMMAND
+	Of       *Server // the server to start; nil: explain capture -- COMMAND
 	ID       string  // of the run
 	Began    time.Time
-	Tool     *capture.Nsys
 	Unusable string // why the plan assumes another nsys than the installed one; empty: it does not
 	Analysis analyze.Options
 
@@ -77,16 +69,11 @@ type Session struct {
 }
 
 // job is what one capture runs.
-func (r *Session) job(program []string) *capture.Job {
-	return &capture.Job{
-		Nsys: r.Tool,
-		Trace: capture.Trace{Trace: r.Trace, Graphs: r.Graphs, GraphsAsked: r.GraphsAsked,
-			Memory: r.Memory, Host: r.Host, Counters: r.Counters, More: r.NsysArgs, Forks: r.Window.Triggered() || r.Server != nil},
-		Window:  r.Window,
-		Program: program,
-		Grace:   r.Grace,
-		Limit:   r.Limit,
-	}
+func (r *Options) job(program []string) *capture.Job {
+	j := r.Job
+	j.Program = program
+	j.Trace.Forks = j.Server != nil || j.Window.Triggered()
+	return &j
 }
 
 // Run makes every capture of the call, into one folder. The comparison is that of a pair, whose verdict the caller
@@ -144,7 +131,7 @@ func (r *Session) Run(ctx context.Context, programs [][]string) (*comparison.Com
 
 // nsysNamed returns the requested nsys, with an absolute path if it has one; empty: the one on PATH.
 func (r *Session) nsysNamed() string {
-	name := cmp.Or(r.Nsys, r.Getenv("NSYS"))
+	name := cmp.Or(r.NsysName, r.Getenv("NSYS"))
 	if full, err := filepath.Abs(name); err == nil && strings.ContainsRune(name, filepath.Separator) {
 		return full
 	}
@@ -228,10 +215,10 @@ func (r *Session) cool() {
 }
 
 // several reports whether the call makes more than one capture, each in a folder of its own.
-func (r *Session) several() bool { return r.Pair || r.Repeat > 1 }
+func (r *Options) several() bool { return r.Pair || r.Repeat > 1 }
 
 // subfolder of one capture among several: run-2, base-1, head-3; the folder itself if there is only one.
-func (r *Session) subfolder(side, i int) string {
+func (r *Options) subfolder(side, i int) string {
 	switch {
 	case r.Pair:
 		return []string{"base", "head"}[side] + "-" + strconv.Itoa(i)
@@ -244,11 +231,14 @@ func (r *Session) subfolder(side, i int) string {
 // one makes one capture: record, export, facts, analysis. If the capture fails it still writes the facts that are
 // known.
 func (r *Session) one(dir string, program []string) error {
-	run, err := capture.NewRun(dir, os.Environ(), r.Getenv, r.Say)
+	run, err := capture.NewRun(r.soft, r.hard, dir, r.Getenv, r.Say)
 	if err != nil {
 		return err
 	}
 	job := r.job(program)
+	if r.Of != nil {
+		job.Send = r.Of.sender(run, r.Analysis.Version)
+	}
 	res, err := r.record(run, job)
 	if e := run.Close(); err == nil {
 		err = e
@@ -270,17 +260,25 @@ func (r *Session) one(dir string, program []string) error {
 	return nil
 }
 
-// record runs the capture and analyses it; the result is nil with --no-report.
+// record makes one capture with all its runs, and analyses it; the result is nil with --no-report.
 func (r *Session) record(run *capture.Run, job *capture.Job) (*analyze.Result, error) {
-	if r.Server != nil {
-		return r.Server.record(r, run, job)
-	}
-	if err := run.Profile(r.soft, r.hard, job); err != nil {
+	if err := run.Profile(job); err != nil {
 		return nil, err
 	}
 	r.measureOverhead(run, job)
+	s := r.Of
+	if s != nil && s.Profiler != "" && !run.Interrupted {
+		if err := run.Track(job, s.Profiler); err != nil {
+			return nil, err
+		}
+	}
 	if r.NoReport {
 		return nil, nil
+	}
+	if s != nil && s.Measure && !run.Interrupted {
+		if err := r.kernels(run, job); err != nil {
+			return nil, err
+		}
 	}
 	return r.report(run)
 }
@@ -296,7 +294,7 @@ func (r *Session) compare() (*comparison.Comparison, error) {
 }
 
 // sides are the folders of a pair's captures.
-func (r *Session) sides() (sides [2][]string) {
+func (r *Options) sides() (sides [2][]string) {
 	for side := range sides {
 		for i := 1; i <= r.Repeat; i++ {
 			sides[side] = append(sides[side], filepath.Join(r.Out, r.subfolder(side, i)))
@@ -341,10 +339,10 @@ func (r *Session) programsFailed() error {
 }
 
 // nothingAdvice returns what to change if nothing was recorded.
-func (r *Session) nothingAdvice() string {
+func (r *Options) nothingAdvice() string {
 	switch {
-	case !strings.Contains(","+r.Trace, ",cuda"): // or cuda-sw, cuda-hw
-		return "--trace " + r.Trace + " records no CUDA; add cuda to it"
+	case !strings.Contains(","+r.Trace.Kinds, ",cuda"): // or cuda-sw, cuda-hw
+		return "--trace " + r.Trace.Kinds + " records no CUDA; add cuda to it"
 	case r.Server != nil:
 		return "did the server use the GPU? See logs/server.log, and whether its worker processes are traced (nsys 2022.4 or later)"
 	case r.Window.Triggered(), r.Window.Delay > 0, r.Window.Duration > 0:

@@ -12,7 +12,10 @@ import (
 )
 
 // Dataset is a list of prompts from a file.
-type Dataset struct{ list []prompt }
+type Dataset struct {
+	Name string // of the file
+	list []prompt
+}
 
 // at takes the prompts in the order of the file, again and again.
 func (d *Dataset) at(i int) prompt { return d.list[i%len(d.list)] }
@@ -50,6 +53,7 @@ func ReadDataset(path string) (*Dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset %s: %w", filepath.Base(path), err)
 	}
+	d.Name = filepath.Base(path)
 	return d, nil
 }
 

@@ -40,36 +40,41 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&f.Out, "output-dir", "", "the same as --out")
 	fl.BoolVar(&f.Force, "force", false, "replace the folder if it exists")
 	fl.BoolVar(&f.DryRun, "dry-run", false, "print the commands without running them")
-	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
 	fl.IntVar(&f.Repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")
 	fl.BoolVar(&f.Overhead, "overhead", false,
 		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
-	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
-	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "what nsys traces, a `LIST`")
-	fl.StringVar(&f.Graphs, "graph-trace", "node",
+	f.registerReport(cmd, "one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.Trace.Kinds, "trace", "cuda,nvtx,osrt", "what nsys traces, a `LIST`")
+	fl.StringVar(&f.Trace.Graphs, "graph-trace", "node",
 		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
-	fl.StringArrayVar(&f.NsysArgs, "nsys-arg", nil, "pass `ARGUMENT` on to nsys, as --cuda-flush-interval=100 (repeatable)")
-	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
-	fl.BoolVar(&f.Host, "host", false,
+	fl.StringArrayVar(&f.Trace.More, "nsys-arg", nil, "pass `ARGUMENT` on to nsys, as --cuda-flush-interval=100 (repeatable)")
+	fl.BoolVar(&f.Trace.Memory, "cuda-memory", false, "record the use of GPU memory")
+	fl.BoolVar(&f.Trace.Host, "host", false,
 		"record what the host's threads do: switches of the scheduler, samples of CPUs, Python's functions where nsys can")
-	fl.BoolVar(&f.Counters, "gpu-metrics", false, "record counters of the GPUs: memory bandwidth, tensor cores, clocks")
+	fl.BoolVar(&f.Trace.Counters, "gpu-metrics", false, "record counters of the GPUs: memory bandwidth, tensor cores, clocks")
 	fl.DurationVar(&f.Window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
 		"wait this `TIME` until the program is ready")
 	fl.StringVar(&f.client, "client", "",
 		"run this `COMMAND` while recording; it sends the load, and its end ends the recording")
 	fl.DurationVar(&f.Grace, "grace", 30*time.Second,
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
-	fl.StringVar(&f.Unit, "unit", "",
-		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
+	_ = fl.MarkHidden("output-dir")
+	cmdenv.Complete(cmd, "graph-trace", []string{"node", "graph"})
+}
+
+// registerReport adds the flags of what follows a recording, which capture resume has too.
+func (f *captureFlags) registerReport(cmd *cobra.Command, unit string) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.NsysName, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
+	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
+	fl.StringVar(&f.Unit, "unit", "", unit)
 	fl.StringVar(&f.PhaseMap, "phase-map", "", cmdenv.PhaseMapHelp)
 	fl.StringVar(&f.KernelMap, "kernel-map", "", cmdenv.KernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
+	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
-	_ = fl.MarkHidden("output-dir")
-	_ = cmd.MarkFlagDirname("out")
-	cmdenv.Complete(cmd, "graph-trace", []string{"node", "graph"})
 }
 
 // runID returns the name of the run: the one that the user set, else one made from the time.
@@ -109,12 +114,12 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		}
 	}
 	switch {
-	case !regexp.MustCompile(`^(node|graph)(:host-only|:host-and-device)?$`).MatchString(f.Graphs):
-		return nil, usage.Errorf("--graph-trace %s is unknown; it is node or graph, and in newer versions of nsys :host-only or :host-and-device behind it", f.Graphs)
-	case slices.ContainsFunc(f.NsysArgs, func(arg string) bool { return !strings.HasPrefix(arg, "-") }):
-		return nil, usage.Errorf("--nsys-arg %q is no argument of nsys; write --nsys-arg=--cuda-flush-interval=100", f.NsysArgs)
-	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.Trace):
-		return nil, usage.Errorf("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.Trace)
+	case !regexp.MustCompile(`^(node|graph)(:host-only|:host-and-device)?$`).MatchString(f.Trace.Graphs):
+		return nil, usage.Errorf("--graph-trace %s is unknown; it is node or graph, and in newer versions of nsys :host-only or :host-and-device behind it", f.Trace.Graphs)
+	case slices.ContainsFunc(f.Trace.More, func(arg string) bool { return !strings.HasPrefix(arg, "-") }):
+		return nil, usage.Errorf("--nsys-arg %q is no argument of nsys; write --nsys-arg=--cuda-flush-interval=100", f.Trace.More)
+	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.Trace.Kinds):
+		return nil, usage.Errorf("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.Trace.Kinds)
 	case f.Repeat < 1 || f.Repeat > 100:
 		return nil, usage.Errorf("--repeat is between 1 and 100, got %d", f.Repeat)
 	case f.Grace < 0 || f.Limit < 0:
@@ -131,8 +136,8 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 			return nil, usage.Errorf("--client: %w", err)
 		}
 	}
-	name := cmp.Or(f.Nsys, e.Getenv("NSYS"), "nsys")
-	if r.Tool, err = capture.FindNsys(cmd.Context(), name); err != nil {
+	name := cmp.Or(f.NsysName, e.Getenv("NSYS"), "nsys")
+	if f.Nsys, err = capture.FindNsys(cmd.Context(), name); err != nil {
 		if !f.DryRun {
 			return nil, err
 		}
@@ -140,7 +145,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 		if !capture.NotInstalled(err) {
 			r.Unusable = err.Error()
 		}
-		r.Tool = capture.Newest()
+		f.Nsys = capture.Newest()
 	}
 	r.Options = f.Options
 	return r, nil
@@ -148,7 +153,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *cmdenv.Env) (*capturesessi
 
 // session builds the session from the flags, with everything it uses besides files.
 func (f *captureFlags) session(cmd *cobra.Command, e *cmdenv.Env) (*capturesession.Session, error) {
-	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
+	f.Trace.GraphsAsked = cmd.Flags().Changed("graph-trace")
 	f.Cooldown = f.until.Cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.FailOn, f.rules.Policy, f.rules.Noise
 	r := &capturesession.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}

@@ -28,15 +28,6 @@ importer, a full disk, a broken nsys. If resume fails, DIR.failed stays unchange
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.Out, "out", "o", "", "move it to this `DIR` (default: the folder that the capture was to write)")
-	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
-	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
-	fl.StringVar(&f.Unit, "unit", "", "define one step of the work by this `UNIT` (default: as in the capture's command)")
-	fl.StringVar(&f.PhaseMap, "phase-map", "", cmdenv.PhaseMapHelp)
-	fl.StringVar(&f.KernelMap, "kernel-map", "", cmdenv.KernelMapHelp)
-	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the progress of the analysis on standard error")
-	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.MarkFlagFilename("phase-map", "json")
-	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
+	f.registerReport(cmd, "define one step of the work by this `UNIT` (default: as in the capture's command)")
 	return cmd
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capturesession"
 	"github.com/nsys-llm/explain/cmd/explain/internal/cmdenv"
-	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
@@ -70,82 +69,74 @@ environment if no flag says otherwise; the API key of a server from VLLM_API_KEY
 // serverFlags are the flags of explain capture vllm.
 type serverFlags struct {
 	captureFlags
-	capturesession.Server
+	server  capturesession.Server
+	load    requestFlags
 	withNCU bool
 }
 
-func (s *serverFlags) register(cmd *cobra.Command, out string) {
-	fl := cmd.Flags()
+func (f *serverFlags) register(cmd *cobra.Command, out string) {
+	fl, s := cmd.Flags(), &f.server
 	fl.SortFlags = false
 	fl.StringVar(&s.Model, "model", "", "serve this `MODEL` (default $MODEL)")
 	fl.StringVar(&s.Mode, "mode", modeQuick, "how much to measure, a `MODE`: "+strings.Join(captureModes, ", "))
 	fl.StringVar(&s.Engine, "engine", capture.VLLM, "start this `ENGINE`: vllm or sglang")
 	fl.StringVar(&s.DType, "dtype", "", "data `TYPE` of the weights (default $DTYPE, else as the engine decides)")
 	fl.IntVar(&s.Port, "port", 0, "`PORT` of the server (default: a free one)")
-	fl.IntVar(&s.Requests, "num-requests", load.DefaultRequests, "record `N` requests")
-	fl.IntVar(&s.Concurrency, "concurrency", load.DefaultConcurrency, "keep `N` requests in flight")
-	fl.Float64Var(&s.Rate, "rate", 0, "send `R` requests per second at random times, instead of --concurrency")
-	fl.StringVar(&s.LoadMode, "load-mode", "",
-		"the requests: `MODE` is prefill (long prompts), decode (long answers) or mixed (default mixed)")
-	fl.StringVar(&s.Dataset, "dataset", "", "send the prompts in this `FILE`, see explain load")
-	fl.Uint64Var(&s.Seed, "seed", load.DefaultSeed, "`NUMBER` from which arrival times and random prompts are drawn")
-	fl.IntVar(&s.Warmups, "warmup-requests", load.DefaultWarmup, "send `N` requests before the recording")
-	fl.BoolVar(&s.withNCU, "with-ncu", false, "measure kernels with Nsight Compute in any mode")
-	fl.StringVar(&s.NCU, "ncu", "", "run this `PROGRAM` (default: $NCU, else ncu)")
-	fl.IntVar(&s.NCUTop, "ncu-kernels", 5, "measure the `N` kernels with most time")
-	fl.StringVar(&s.NCUSet, "ncu-set", "full", "measure this `SET` of Nsight Compute's sections")
-	fl.StringVar(&s.NCUNVTX, "nvtx-include", "",
+	f.load.register(cmd)
+	fl.BoolVar(&f.withNCU, "with-ncu", false, "measure kernels with Nsight Compute in any mode")
+	fl.StringVar(&s.Kernels.NCU, "ncu", "", "run this `PROGRAM` (default: $NCU, else ncu)")
+	fl.IntVar(&s.Top, "ncu-kernels", 5, "measure the `N` kernels with most time")
+	fl.StringVar(&s.Kernels.Set, "ncu-set", "full", "measure this `SET` of Nsight Compute's sections")
+	fl.StringVar(&s.Kernels.NVTX, "nvtx-include", "",
 		"measure inside these NVTX `RANGES` only, as ncu takes them (default: the steps of the server; none: everywhere)")
 	fl.StringVar(&s.Profiler, "profiler-path", "",
 		"track experts with the sitecustomize.py in this `DIR` of profilemate")
-	s.captureFlags.register(cmd, out)
+	f.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
 	cmdenv.Complete(cmd, "mode", captureModes)
 	cmdenv.Complete(cmd, "engine", []string{capture.VLLM, capture.SGLang})
 }
 
-func (s *serverFlags) measures() bool {
-	return s.withNCU || s.Mode == modeFull || s.Mode == modeDeep
-}
-
-func (s *serverFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
-	s.Extra, s.Venv, s.Key = args, e.Getenv("VLLM_VENV"), e.Getenv("VLLM_API_KEY")
-	if key := capturesession.Argument(args, "--api-key"); key != "" {
-		s.Key = key
-	}
+func (f *serverFlags) run(cmd *cobra.Command, e *cmdenv.Env, args []string) error {
+	s := &f.server
+	s.Extra, s.Venv = args, e.Getenv("VLLM_VENV")
+	f.load.APIKey = cmp.Or(s.Argument("--api-key"), e.Getenv("VLLM_API_KEY"))
 	s.Model, s.DType = cmp.Or(s.Model, e.Getenv("MODEL")), cmp.Or(s.DType, e.Getenv("DTYPE"))
-	s.NCU = cmp.Or(s.NCU, e.Getenv("NCU"), "ncu")
-	if err := s.check(); err != nil {
+	s.Kernels.NCU = cmp.Or(s.Kernels.NCU, e.Getenv("NCU"), "ncu")
+	f.applyMode(cmd)
+	err := f.check()
+	if err == nil {
+		err = f.load.complete(cmd)
+	}
+	if err != nil {
 		return err
 	}
-	s.applyMode(cmd)
 	if s.Mode == modeMoE || s.Profiler != "" { // before any GPU time is spent
-		var err error
 		if s.Profiler, err = capture.Profiler(s.Profiler, e.Getenv("PYTHONPATH")); err != nil {
 			return usage.Error{Err: err}
 		}
 	}
-	s.Measure = s.measures()
-	r, err := s.prepare(cmd, e)
+	s.Load, f.Server = f.load.Options, &s.Server
+	r, err := f.prepare(cmd, e)
 	if err != nil {
 		return err
 	}
-	if s.Measure && !s.DryRun {
-		if s.NCU, err = capture.FindNCU(s.NCU); err != nil {
+	if s.Measure && !f.DryRun {
+		if s.Kernels.NCU, err = capture.FindNCU(s.Kernels.NCU); err != nil {
 			return err
 		}
-		s.NCUVersion = capture.NCUVersion(cmd.Context(), s.NCU)
+		s.NCUVersion = capture.NCUVersion(cmd.Context(), s.Kernels.NCU)
 	}
 	if s.Mode == modeMoE && s.Profiler == "" {
 		r.Say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path or in PYTHONPATH")
 	}
-	r.Server = &s.Server
+	r.Of = s
 	return runCaptures(cmd, r, [][]string{nil})
 }
 
 // check returns a usage error for flags that do not fit together, before any work.
-func (s *serverFlags) check() error {
-	switch {
+func (f *serverFlags) check() error {
+	switch s := &f.server; {
 	case s.Model == "":
 		return usage.Errorf("name the model: --model MODEL, or the variable MODEL")
 	case !slices.Contains(captureModes, s.Mode):
@@ -154,33 +145,23 @@ func (s *serverFlags) check() error {
 		return usage.Errorf("--engine %s is unknown; it is vllm or sglang", s.Engine)
 	case s.Port < 0 || s.Port > 65535:
 		return usage.Errorf("--port is between 1 and 65535, got %d", s.Port)
-	case s.Requests < 1 || s.Warmups < 0 || s.Concurrency < 1:
-		return usage.Errorf("--num-requests and --concurrency are at least 1, --warmup-requests at least 0")
-	case !(s.Rate >= 0):
-		return usage.Errorf("--rate cannot be negative")
-	case s.LoadMode != "" && s.Dataset != "":
-		return usage.Errorf("--load-mode and --dataset exclude each other: each says what the requests are")
-	case s.LoadMode != "" && !slices.Contains([]string{"prefill", "decode", "mixed"}, s.LoadMode):
-		return usage.Errorf("--load-mode %s is unknown; it is prefill, decode or mixed", s.LoadMode)
-	case s.measures() && s.NoReport:
+	case s.Measure && f.NoReport:
 		return usage.Errorf("Nsight Compute measures the kernels that the report finds: leave out --no-report, or measure nothing with it")
-	case s.NCUTop < 1 || s.NCUTop > 50:
-		return usage.Errorf("--ncu-kernels is between 1 and 50, got %d", s.NCUTop)
+	case s.Top < 1 || s.Top > 50:
+		return usage.Errorf("--ncu-kernels is between 1 and 50, got %d", s.Top)
 	}
 	return nil
 }
 
 // applyMode sets the flags that --mode implies and that were not given.
-func (s *serverFlags) applyMode(cmd *cobra.Command) {
-	switch s.Mode {
-	case modeLight:
-		if !cmd.Flags().Changed("trace") {
-			s.Trace = "cuda,nvtx"
-		}
-		if !cmd.Flags().Changed("graph-trace") {
-			s.Graphs = "graph"
-		}
-	case modeDeep:
-		s.Memory = true
+func (f *serverFlags) applyMode(cmd *cobra.Command) {
+	mode := f.server.Mode
+	f.server.Measure = f.withNCU || mode == modeFull || mode == modeDeep
+	f.Trace.Memory = f.Trace.Memory || mode == modeDeep
+	if mode == modeLight && !cmd.Flags().Changed("trace") {
+		f.Trace.Kinds = "cuda,nvtx"
+	}
+	if mode == modeLight && !cmd.Flags().Changed("graph-trace") {
+		f.Trace.Graphs = "graph"
 	}
 }

@@ -237,8 +237,15 @@ func (f *loadFlags) run(cmd *cobra.Command, e *cmdenv.Env) error {
 	if interrupted {
 		err = interruptedText(res, path)
 	}
-	if werr := f.print(e, res, path); werr != nil {
-		return werr
+	printed := make(chan error, 1)
+	go func() { printed <- f.print(e, res, path) }()
+	select {
+	case werr := <-printed:
+		if werr != nil {
+			return werr
+		}
+	case <-hard.Done(): // nobody reads what is printed
+		return load.ErrInterrupted
 	}
 	if err == nil && res.Counts.FailedMoreThan(f.tolerated) {
 		return cmdenv.Exit(cmdenv.Fail)

@@ -40,18 +40,21 @@ func TestModes(t *testing.T) {
 		if err := cmd.ParseFlags(append([]string{"--model", "m"}, strings.Fields(x.args)...)); err != nil {
 			t.Fatal(err)
 		}
+		s.applyMode(cmd)
 		if err := s.check(); err != nil {
 			t.Errorf("%s: %v", x.args, err)
 		}
-		s.applyMode(cmd)
-		if s.Trace != x.trace || s.Graphs != x.graphs || s.Memory != x.memory || s.measures() != x.measures {
-			t.Errorf("%s: %s %s %t %t", x.args, s.Trace, s.Graphs, s.Memory, s.measures())
+		if got := s.Trace; got.Kinds != x.trace || got.Graphs != x.graphs || got.Memory != x.memory || s.server.Measure != x.measures {
+			t.Errorf("%s: %s %s %t %t", x.args, got.Kinds, got.Graphs, got.Memory, s.server.Measure)
 		}
 	}
-	for _, wrong := range []serverFlags{{}, func() (s serverFlags) { s.Model, s.Mode = "m", "slow"; return s }(),
-		func() (s serverFlags) { s.Model, s.Mode, s.Engine = "m", modeQuick, "tgi"; return s }()} {
+	for _, wrong := range []serverFlags{{}, func() (s serverFlags) { s.server.Model, s.server.Mode = "m", "slow"; return s }(),
+		func() (s serverFlags) {
+			s.server.Model, s.server.Mode, s.server.Engine = "m", modeQuick, "tgi"
+			return s
+		}()} {
 		if err := wrong.check(); err == nil {
-			t.Errorf("%s %s is accepted", wrong.Mode, wrong.Engine)
+			t.Errorf("%s %s is accepted", wrong.server.Mode, wrong.server.Engine)
 		}
 	}
 }

@@ -1,0 +1,186 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// phase is one run of the server or the program, from its start to its end, with the load between.
+type phase struct {
+	name     string        // of its log: logs/NAME.log
+	argv     []string      // without the profiler
+	profiler []string      // another profiler's command, put before argv; empty: none
+	env      []string      // added to the environment
+	ready    string        // address or file that says when it can be used
+	old      os.FileInfo   // the file that an earlier run left there
+	limit    time.Duration // until it is ready
+	warmup   time.Duration // after ready
+	load     Load
+	send     Sender
+}
+
+// target describes a run of the job's server on a port, or of its program.
+func (j *Job) target(port int) *phase {
+	w := &j.Window
+	p := &phase{argv: j.Program, ready: w.Ready, limit: w.ReadyTimeout, warmup: w.Warmup, send: j.Send}
+	p.load.Open, p.load.Shut = func(context.Context) error { return nil }, func() error { return nil }
+	if s := j.Server; s != nil {
+		p.load.URL, p.load.Model = address(port), s.Model
+		p.argv, p.env, p.ready = s.Command(port), s.Env(), p.load.URL+"/health"
+	}
+	return p
+}
+
+// phase prepares a run: it makes sure that its port is free, and that nothing says yet that it is ready.
+func (r *Run) phase(j *Job, name string, port int) (p *phase, err error) {
+	if j.Server != nil {
+		if port, err = FreePort(port); err != nil {
+			return nil, err
+		}
+	}
+	p = j.target(port)
+	p.name = name
+	switch {
+	case len(j.Window.Client) > 0:
+		p.send = r.book.client(j.Window.Client)
+	case j.Server == nil:
+		p.send = func(ctx context.Context, l *Load) error {
+			if err := l.Open(ctx); err != nil {
+				return err
+			}
+			return sleep(ctx, j.Window.Duration)
+		}
+	}
+	p.old, err = notYet(r.soft, p.ready)
+	return p, err
+}
+
+// drive waits until the program of a phase is ready, and sends the load.
+func (c *child) drive(soft context.Context, p *phase) error {
+	return c.watched(soft, func(ctx context.Context) error {
+		if err := waitReady(ctx, c, p.ready, p.old, p.limit); err != nil {
+			return err
+		}
+		if err := sleep(ctx, p.warmup); err != nil {
+			return err
+		}
+		if err := p.send(ctx, &p.load); err != nil {
+			return err
+		}
+		return p.load.Shut()
+	})
+}
+
+// plain runs a phase without nsys.
+func (r *Run) plain(p *phase) error {
+	c, err := r.book.run(p.name, slices.Concat(p.profiler, p.argv), p.env...)
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	err = c.drive(r.soft, p)
+	if r.hard.Err() != nil {
+		return context.Cause(r.hard)
+	}
+	if len(p.profiler) > 0 { // end the program first: the profiler writes its results once it is gone
+		for _, pid := range tree(c.cmd.Process.Pid, c.marker) {
+			terminate(pid)
+		}
+		c.within(r.grace)
+	}
+	c.stop(r.grace)
+	return err
+}
+
+// clientLimit bounds a client that does not end.
+const clientLimit = 24 * time.Hour
+
+// client sends the load with the user's own program, which finds a server that explain started in EXPLAIN_URL and
+// EXPLAIN_MODEL.
+func (b *book) client(argv []string) Sender {
+	return func(ctx context.Context, l *Load) error {
+		if err := l.Open(ctx); err != nil {
+			return err
+		}
+		var env []string
+		if l.URL != "" {
+			env = []string{"EXPLAIN_URL=" + l.URL, "EXPLAIN_MODEL=" + l.Model}
+		}
+		return b.tool(ctx, "client", argv, clientLimit, env...)
+	}
+}
+
+// trackRequests is the number of requests of a run with expert tracking, as profile_vllm.sh sends.
+const trackRequests = 100
+
+// Track starts the server a second time, without nsys, with profilemate's sitecustomize.py on its path, and sends load
+// to it. Its session files are left in evidence/session.
+func (r *Run) Track(j *Job, profiler string) error {
+	path, err := filepath.Abs(profiler)
+	if err != nil {
+		return err
+	}
+	session := filepath.Join(r.Dir, "evidence", "session")
+	if err := os.MkdirAll(session, 0o755); err != nil {
+		return err
+	}
+	if old := r.getenv("PYTHONPATH"); old != "" {
+		path += string(os.PathListSeparator) + old
+	}
+	p, err := r.phase(j, "tracking", 0)
+	if err != nil {
+		return err
+	}
+	p.load.Requests = trackRequests
+	p.env = append(p.env, "PYTHONPATH="+path, "VLLM_ENABLE_PROFILING=1", "VLLM_PROFILING_DIR="+session)
+	r.say("Starting the server again, to track its experts")
+	if err := r.plain(p); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(session); err != nil || len(entries) == 0 {
+		r.Note("the profiler left no session files: does its sitecustomize.py fit this version of the engine?")
+		return os.RemoveAll(session)
+	}
+	return nil
+}
+
+const overheadDir = "overhead"
+
+// Unprofiled runs the same load once more, without nsys, and leaves what the sender measured in overhead/.
+func (r *Run) Unprofiled(j *Job) error {
+	p, err := r.phase(j, "unprofiled", 0)
+	if err != nil {
+		return err
+	}
+	what := "program"
+	if j.Server != nil {
+		what = "server"
+	}
+	r.say("Starting the " + what + " again, without nsys, to measure what profiling costs")
+	p.load.Dir = filepath.Join(r.Dir, overheadDir)
+	if err := os.MkdirAll(p.load.Dir, 0o755); err != nil {
+		return err
+	}
+	return r.plain(p)
+}
+
+// OverheadLoad is the file in the folder of a capture where Unprofiled leaves the result of explain's own load.
+const OverheadLoad = overheadDir + "/load.json"
+
+// ClientTimes returns how long the client ran while nsys recorded, and without nsys.
+func (r *Run) ClientTimes() (profiled, plain time.Duration, err error) {
+	var times []time.Duration
+	for _, rec := range r.book.copies() {
+		if rec.Name == "client" && rec.ExitCode != nil && *rec.ExitCode == 0 {
+			times = append(times, time.Duration(rec.Seconds*float64(time.Second)))
+		}
+	}
+	if len(times) < 2 {
+		return 0, 0, errors.New("the client did not run twice")
+	}
+	return times[0], times[len(times)-1], nil
+}
