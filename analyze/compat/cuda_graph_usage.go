@@ -2,6 +2,7 @@ package compat
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -53,6 +54,9 @@ var CUDAGraphUsage = kit.Section{
 // cudagraphUnused is the share of graphs that were never replayed, 0..1, from which the section reports a finding.
 const cudagraphUnused = 0.5
 
+// graphSums are the graphs of one mode, or of all.
+type graphSums struct{ captured, used, replays int64 }
+
 func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 	const captures, usage, timeline = "cuda_graph_captures.csv", "cuda_graph_usage.csv", "cuda_graph_timeline.csv"
 	d := evidence.Of[*session.Data](in.Evidence)
@@ -65,62 +69,54 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		*session.Graph
 	}
 	var list []entry
-	captured, replays, used := map[string]int64{}, map[string]int64{}, int64(0)
+	var all graphSums
+	modes := kit.NewTally[string, graphSums]()
 	for b, g := range d.Graphs.ByBatch {
 		list = append(list, entry{b, g})
-		replays[b.Mode] += g.Replays
-		if g.Captured {
-			captured[b.Mode]++
-			if g.Replays > 0 {
-				used++
+		for _, x := range []*graphSums{&all, modes.At(b.Mode)} {
+			x.replays += g.Replays
+			if g.Captured {
+				x.captured++
+			}
+			if g.Captured && g.Replays > 0 {
+				x.used++
 			}
 		}
 	}
-	flag := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
-	}
 	slices.SortFunc(list, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(b.Replays, a.Replays), cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Tokens, b.Tokens),
-			cmp.Compare(a.Reqs, b.Reqs),
-			cmp.Compare(flag(a.Uniform), flag(b.Uniform)), cmp.Compare(flag(a.LoRA), flag(b.LoRA)))
+			cmp.Compare(a.Reqs, b.Reqs), cmp.Compare(fmt.Sprint(a.Uniform, a.LoRA), fmt.Sprint(b.Uniform, b.LoRA)))
 	})
 	t := out.Table("cudagraphs")
 	for _, e := range list {
-		at := report.Null
-		if e.Captured {
-			at = report.F(e.CapturedAt * 1e9)
-		}
-		t.Row(
+		row := []kit.Field{
 			kit.Text("mode", e.Mode), kit.Put("padded_tokens", kit.Known(e.Tokens)),
 			kit.Put("reqs", kit.Known(e.Reqs)), kit.Put("uniform", report.B(e.Uniform)),
 			kit.Put("lora", report.B(e.LoRA)), kit.Put("captured", report.B(e.Captured)),
-			kit.Int("replays", e.Replays), kit.Maybe("share", stat.Ratio(e.Replays, replays[e.Mode])),
-			kit.Maybe("mean", e.Time.Mean()), kit.Put("captured_at", at))
+			kit.Int("replays", e.Replays), kit.Maybe("share", stat.Ratio(e.Replays, modes.At(e.Mode).replays)),
+			kit.Maybe("mean", e.Time.Mean())}
+		if e.Captured {
+			row = append(row, kit.Float("captured_at", e.CapturedAt*1e9))
+		}
+		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "replays").Add()
 
-	var sumCaptured, sumReplays int64
-	for _, n := range captured {
-		sumCaptured += n
-	}
-	for _, n := range replays {
-		sumReplays += n
-	}
+	sorted := slices.Sorted(slices.Values(modes.Keys))
 	if d.Had[captures] > 0 {
 		fromSession(out, d.Rows[captures], captures, "runtime_mode", "num_tokens")
-		out.Int("cudagraph.captured", nil, sumCaptured)
-		for _, mode := range slices.Sorted(maps.Keys(captured)) {
-			out.Int("cudagraph.captured", kit.Labels("mode", mode), captured[mode])
+		out.Int("cudagraph.captured", nil, all.captured)
+		for _, mode := range sorted {
+			if n := modes.At(mode).captured; n > 0 {
+				out.Int("cudagraph.captured", kit.Labels("mode", mode), n)
+			}
 		}
 	}
 	if d.Had[usage]+d.Had[timeline] > 0 {
 		fromSession(out, d.Rows[usage]+d.Rows[timeline], usage, "runtime_mode", "replay_count")
-		out.Int("cudagraph.replays", nil, sumReplays)
-		for _, mode := range slices.Sorted(maps.Keys(replays)) {
-			out.Int("cudagraph.replays", kit.Labels("mode", mode), replays[mode])
+		out.Int("cudagraph.replays", nil, all.replays)
+		for _, mode := range sorted {
+			out.Int("cudagraph.replays", kit.Labels("mode", mode), modes.At(mode).replays)
 		}
 	}
 	for _, mode := range slices.Sorted(maps.Keys(d.Graphs.ByMode)) {
@@ -130,12 +126,12 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 	}
 	filesTogether(out, d, usage)
 	out.Note("profilemate waits for the GPU after every replay, so that replays take longer while it watches, and a step cannot overlap the next one.")
-	if sumCaptured > 0 && d.Had[usage]+d.Had[timeline] > 0 {
-		unused := stat.Ratio(sumCaptured-used, sumCaptured)
+	if all.captured > 0 && d.Had[usage]+d.Had[timeline] > 0 {
+		unused := stat.Ratio(all.captured-all.used, all.captured)
 		fromSession(out, d.Rows[captures], captures, "num_tokens")
 		out.Metric("cudagraph.unused", nil, unused)
 		switch {
-		case sumReplays == 0:
+		case all.replays == 0:
 			out.Find("cudagraphs_never_run",
 				[]report.MetricRef{kit.Ref("cudagraph.captured"), kit.Ref("cudagraph.replays")},
 				"The steps ran without graphs: their batch sizes are above the largest captured one, or something in them forbids graphs (cascade attention, a LoRA that was not captured). The server's log says which mode each step chose, with --cudagraph-metrics.")

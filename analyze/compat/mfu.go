@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -146,16 +147,7 @@ var peakType = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, 
 
 // mfuDevice is the device of the run: the one that env.json names, else that of the trace if all its devices are alike.
 func mfuDevice(in *kit.Input) (string, *peaks.Device) {
-	name := evidence.Of[*perfopt.Data](in.Evidence).GPU
-	if name == "" && !in.NoTrace {
-		for i := range in.Timeline.Devices {
-			n := in.Trace.GPU(in.Timeline.Devices[i].ID).Name
-			if i > 0 && n != name {
-				return "", nil
-			}
-			name = n
-		}
-	}
+	name := cmp.Or(evidence.Of[*perfopt.Data](in.Evidence).GPU, in.GPUName())
 	return name, peaks.Lookup(name)
 }
 
@@ -197,16 +189,16 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 			out.Metric("mfu.bytes", l, bytes)
 			out.Metric("mfu.bandwidth_utilization", l, busy)
 		}
-		statedCell := report.Null
-		if stated > 0 {
-			out.Float("mfu.stated", l, stated)
-			statedCell = report.F(stated)
-		}
-		t.Row(
+		row := []kit.Field{
 			kit.Text("stage", stage), kit.Maybe("mean", time), kit.Maybe("std", std), kit.Text("note", note),
 			kit.Maybe("flops", flops), kit.Maybe("flop_rate", rate), kit.Maybe("mfu", used),
 			kit.Maybe("bytes", bytes), kit.Maybe("byte_rate", moved), kit.Maybe("bandwidth", busy),
-			kit.Put("stated", statedCell))
+		}
+		if stated > 0 {
+			out.Float("mfu.stated", l, stated)
+			row = append(row, kit.Float("stated", stated))
+		}
+		t.Partial(row...)
 	}
 	t.Add()
 	out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")

@@ -185,11 +185,6 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 	var experts, hit, dead, total int64
 	knowsAll, evenAll := len(layers) > 0, len(layers) > 0
 	var worst, peak, decile *float64
-	highest := func(a **float64, b *float64) {
-		if b != nil && (*a == nil || *b > **a) {
-			*a = b
-		}
-	}
 	for i := range layers {
 		l := &layers[i]
 		if !l.known {
@@ -212,9 +207,7 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 			experts, hit, dead = experts+l.experts, hit+l.Hit, dead+*l.Dead
 		}
 		evenAll = evenAll && l.balance != nil
-		highest(&worst, l.balance)
-		highest(&peak, l.peak)
-		highest(&decile, l.decile)
+		worst, peak, decile = higher(worst, l.balance), higher(peak, l.peak), higher(decile, l.decile)
 	}
 	if total == 0 {
 		out.Status(report.Partial, "the session has no activations by expert")
@@ -225,9 +218,9 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 		out.Warn("moe_experts_unknown",
 			"The number of experts is not known for every layer: moe_summary.json is missing or contradicts the tables. "+
 				"Experts that no token chose are not in the tables: coverage and balance of these layers are unknown.")
-		out.Metric("moe.coverage", nil, nil)
-		out.Metric("moe.dead_experts", nil, nil)
-		out.Metric("moe.load_balance", nil, nil)
+		for _, id := range []string{"moe.coverage", "moe.dead_experts", "moe.load_balance"} {
+			out.Metric(id, nil, nil)
+		}
 		return
 	}
 	out.Int("moe.experts", nil, experts)
@@ -241,6 +234,14 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 	if decile != nil {
 		out.Metric("moe.top_decile_share", nil, decile)
 	}
+}
+
+// higher is the larger of two numbers that may be unknown.
+func higher(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // moeBatches emits the metrics that were sampled by batch and by token.
@@ -284,10 +285,8 @@ func moeWhole(out *kit.Output, layers []moeLayer) {
 		fromSession(out, 1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count",
 			"moe_summary.json")
 		out.Metric("moe.imbalance", l.label(), l.balance)
-		if l.balance != nil {
-			if known++; worst == nil || *l.balance > *worst {
-				worst = l.balance
-			}
+		if worst = higher(worst, l.balance); l.balance != nil {
+			known++
 		}
 	}
 	if len(layers) == 0 {

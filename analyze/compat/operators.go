@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -57,13 +58,9 @@ func operators(in *kit.Input, out *kit.Output) {
 	t := out.Table("operators")
 	seen := map[string]bool{}
 	for i, o := range ops {
-		mean := report.Null
-		if o.Calls > 0 {
-			mean = report.F(o.Total / float64(o.Calls))
-		}
 		t.Row(
 			kit.Text("operator", o.Name), kit.Float("total", o.Total), kit.Float("cuda", o.CUDA),
-			kit.Int("calls", o.Calls), kit.Put("mean", mean))
+			kit.Int("calls", o.Calls), kit.Maybe("mean", stat.Ratio(o.Total, o.Calls)))
 		if i < in.Options.Top && !seen[o.Name] {
 			seen[o.Name] = true
 			l := kit.Labels("operator", o.Name)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -120,22 +121,19 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 
 // requestsEnded counts requests by the reason why they ended.
 func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
-	var names []string
-	all := 0.0
-	for r, n := range d.Finished {
-		names = append(names, r)
-		all += n
-	}
-	if len(names) == 0 {
+	if len(d.Finished) == 0 {
 		if v, ok := d.Counters[prom.Requests]; ok {
 			o.Float("serve.requests_ended", nil, v).N = int64(v)
 			t.Row(kit.Text("counter", "requests"), kit.Float("value", v))
 		}
 		return
 	}
-	slices.Sort(names)
+	all := 0.0
+	for _, n := range d.Finished {
+		all += n
+	}
 	o.Float("serve.requests_ended", nil, all).N = int64(all)
-	for _, r := range names {
+	for _, r := range slices.Sorted(maps.Keys(d.Finished)) {
 		o.Float("serve.requests_ended", kit.Labels("reason", r), d.Finished[r]).N = int64(d.Finished[r])
 		t.Row(kit.Text("counter", "requests ended: "+r), kit.Float("value", d.Finished[r]))
 	}

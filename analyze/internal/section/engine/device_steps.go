@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -160,14 +161,14 @@ func joinSteps(in *kit.Input, out *kit.Output) {
 	t := out.Table("joined_steps")
 	var whole, gpu []int64
 	for _, s := range list {
-		device := report.Null
-		if d, ok := s.log.Device(); ok {
-			device = report.I(d.Nanoseconds())
-		}
 		whole, gpu = append(whole, s.unit), append(gpu, s.gpu)
-		t.Row(kit.Int("step", s.number), kit.Text("type", serverlog.TypeNames[s.log.Type()]),
+		row := []kit.Field{kit.Int("step", s.number), kit.Text("type", serverlog.TypeNames[s.log.Type()]),
 			kit.Int("requests", int64(s.log.Context)+int64(s.log.Generation)), kit.Int("host", s.log.Elapsed().Nanoseconds()),
-			kit.Put("device", device), kit.Int("gpu", s.gpu), kit.Int("unit", s.unit))
+			kit.Int("gpu", s.gpu), kit.Int("unit", s.unit)}
+		if d, ok := s.log.Device(); ok {
+			row = append(row, kit.Int("device", d.Nanoseconds()))
+		}
+		t.Partial(row...)
 	}
 	out.Summary("serve.joined_unit_time", nil, whole)
 	out.Summary("serve.joined_gpu_time", nil, gpu)
@@ -208,12 +209,7 @@ func stepUnits(in *kit.Input) []joinedStep {
 			longest[m.Step] = s
 		}
 	}
-	list := make([]joinedStep, 0, len(longest))
-	for _, s := range longest {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b joinedStep) int { return cmp.Compare(a.number, b.number) })
-	return list
+	return slices.SortedFunc(maps.Values(longest), func(a, b joinedStep) int { return cmp.Compare(a.number, b.number) })
 }
 
 // stepsOfLog are the steps by number, without numbers that occur more than once.

@@ -111,7 +111,7 @@ func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	}
 	number := func(fact string, v int64) {
 		if v > 0 {
-			t.Row(kit.Text("fact", fact), kit.Text("value", strconv.FormatInt(v, 10)))
+			text(fact, strconv.FormatInt(v, 10))
 		}
 	}
 	text("engine", s.Engine)
@@ -166,17 +166,13 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 	t := o.Table("engine_kv")
 	row := func(what, id string, v float64, how string) {
 		if ifKnown(o, id, v) {
-			t.Row(
-				kit.Text("what", what), kit.Float("bytes", v), kit.Put("token_bytes", report.Null),
-				kit.Text("how", how))
+			t.Partial(kit.Text("what", what), kit.Float("bytes", v), kit.Text("how", how))
 		}
 	}
 	row("reserved", "serve.kv_cache_bytes", s.KVBytes, "as the engine says")
 	// in a column of its own: beside gigabytes it would be rounded to 0
 	if v := s.KVBytesPerToken(); ifKnown(o, "serve.kv_bytes_per_token", v) {
-		t.Row(
-			kit.Text("what", "one token"), kit.Put("bytes", report.Null), kit.Float("token_bytes", v),
-			kit.Text("how", "reserved memory ÷ tokens that it holds"))
+		t.Partial(kit.Text("what", "one token"), kit.Float("token_bytes", v), kit.Text("how", "reserved memory ÷ tokens that it holds"))
 	}
 	how := "one token × max_model_len"
 	if s.Concurrency > 0 {

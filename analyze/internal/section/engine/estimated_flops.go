@@ -89,13 +89,12 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 	t := out.Table("estimated_parts")
 	for _, p := range parts {
 		moved := p.Read + p.Write
-		intensity := report.Null
+		row := []kit.Field{kit.Text("part", p.Name), kit.Float("flop", p.Flops), kit.Float("read_bytes", p.Read),
+			kit.Float("write_bytes", p.Write)}
 		if p.Flops > 0 && moved > 0 {
-			intensity = report.F(p.Flops / moved)
+			row = append(row, kit.Float("intensity", p.Flops/moved))
 		}
-		t.Row(
-			kit.Text("part", p.Name), kit.Float("flop", p.Flops), kit.Float("read_bytes", p.Read),
-			kit.Float("write_bytes", p.Write), kit.Put("intensity", intensity))
+		t.Partial(row...)
 		l := kit.Labels("part", p.Name)
 		if p.Flops > 0 {
 			out.Float("serve.model_part_flop", l, p.Flops)
@@ -109,7 +108,7 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 
 // rates compares the estimates with the peaks of the device, if a trace names it.
 func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
-	device, dtype := device(in), productType(in.Evidence.Log.Start())
+	device, dtype := peaks.Lookup(in.GPUName()), productType(in.Evidence.Log.Start())
 	peak := device.Flops(dtype)
 	var bandwidth *float64
 	if device != nil && device.Bandwidth > 0 {
@@ -121,12 +120,18 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		}
 		return new(v / *most)
 	}
-	most := 0.0
-	if flops != nil {
-		most = max(most, value(over(flops.P50, peak)))
+	value := func(s *report.Summary, of func(s *report.Summary) float64) float64 {
+		if s == nil {
+			return math.NaN()
+		}
+		return of(s)
 	}
-	if bytes != nil {
-		most = max(most, value(over(bytes.P50, bandwidth)))
+	median := func(s *report.Summary) float64 { return s.P50 }
+	most := 0.0
+	for _, share := range []*float64{over(value(flops, median), peak), over(value(bytes, median), bandwidth)} {
+		if share != nil {
+			most = max(most, *share)
+		}
 	}
 	if most > 1 {
 		out.Warn("estimate_above_peak", "The log's estimate is "+unit.Percent(most)+
@@ -134,33 +139,21 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 	}
 	t := out.Table("estimated_rates")
 	row := func(name string, of func(s *report.Summary) float64) (f, b *float64) {
-		value := func(s *report.Summary) float64 {
-			if s == nil {
-				return math.NaN()
-			}
-			return of(s)
-		}
-		flops, bytes := value(flops), value(bytes)
+		flops, bytes := value(flops, of), value(bytes, of)
 		f, b = believed(over(flops, peak), most), believed(over(bytes, bandwidth), most)
-		intensity, side := report.Null, report.Null
+		row := []kit.Field{kit.Text("statistic", name), kit.Put("tflops", number(flops/1e12)), kit.Maybe("flops_share", f),
+			kit.Put("gbytes", number(bytes/1e9)), kit.Maybe("bytes_share", b)}
 		if name == "median" && flops > 0 && bytes > 0 {
-			intensity = report.F(flops / bytes)
-			switch {
-			case peak == nil || bandwidth == nil:
-			case flops/bytes < *peak / *bandwidth:
-				side = report.S("memory")
-			default:
-				side = report.S("compute")
+			row = append(row, kit.Float("intensity", flops/bytes))
+			if peak != nil && bandwidth != nil {
+				row = append(row, kit.Text("side", map[bool]string{true: "memory", false: "compute"}[flops/bytes < *peak / *bandwidth]))
 			}
 		}
-		t.Row(
-			kit.Text("statistic", name), kit.Put("tflops", number(flops/1e12)), kit.Maybe("flops_share", f),
-			kit.Put("gbytes", number(bytes/1e9)), kit.Maybe("bytes_share", b), kit.Put("intensity", intensity),
-			kit.Put("side", side))
+		t.Partial(row...)
 		return f, b
 	}
 	if flops != nil || bytes != nil {
-		f, b := row("median", func(s *report.Summary) float64 { return s.P50 })
+		f, b := row("median", median)
 		row("p90", func(s *report.Summary) float64 { return s.P90 })
 		row("max", func(s *report.Summary) float64 { return s.Max })
 		if peak != nil {
@@ -182,36 +175,12 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 	}
 }
 
-// value is 0 if there is none.
-func value(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
-
 // lines is the number of lines that the summary covers.
 func lines(s *report.Summary) int64 {
 	if s == nil {
 		return 0
 	}
 	return s.N
-}
-
-// device is that of the trace, if all are of one kind; nil if it is not known.
-func device(in *kit.Input) *peaks.Device {
-	if in.NoTrace {
-		return nil
-	}
-	name := ""
-	for i := range in.Timeline.Devices {
-		n := in.Trace.GPU(in.Timeline.Devices[i].ID).Name
-		if i > 0 && n != name {
-			return nil
-		}
-		name = n
-	}
-	return peaks.Lookup(name)
 }
 
 // productType is the type in which the model's products are computed, as far as the server's start tells.

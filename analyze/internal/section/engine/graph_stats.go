@@ -62,17 +62,10 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 		return
 	}
 	var all graphMode
-	modes := map[string]*graphMode{}
-	var order []string
+	modes := kit.NewTally[string, graphMode]()
 	t := out.Table("cuda_graph_stats")
 	for _, r := range rows {
-		m := modes[r.Mode]
-		if m == nil {
-			m = &graphMode{}
-			modes[r.Mode] = m
-			order = append(order, r.Mode)
-		}
-		for _, x := range []*graphMode{m, &all} {
+		for _, x := range []*graphMode{modes.At(r.Mode), &all} {
 			x.batches += r.Count
 			x.padded += r.Padded * r.Count
 			x.paddings += r.Paddings * r.Count
@@ -84,8 +77,8 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 	out.Int("serve.graph_batches", nil, all.batches)
 	out.Metric("serve.graph_padding", nil, stat.Ratio(all.paddings, all.padded))
 	s := out.Table("cuda_graph_modes")
-	for _, name := range order {
-		m, l := modes[name], kit.Labels("mode", name)
+	for i, name := range modes.Keys {
+		m, l := modes.Values[i], kit.Labels("mode", name)
 		out.Int("serve.graph_batches", l, m.batches)
 		out.Metric("serve.graph_mode_share", l, stat.Ratio(m.batches, all.batches))
 		out.Metric("serve.graph_padding", l, stat.Ratio(m.paddings, m.padded))
@@ -104,7 +97,7 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 		out.Find("graph_padding", []report.MetricRef{kit.Ref("serve.graph_padding"), kit.Ref("serve.graph_batches")},
 			"Capture the sizes that batches really have (--cuda-graph-sizes, compilation_config.cudagraph_capture_sizes); the table says which.")
 	}
-	if m := modes["NONE"]; m != nil && float64(m.batches) >= noGraphShare*float64(all.batches) && len(order) > 1 {
+	if m := modes.At("NONE"); float64(m.batches) >= noGraphShare*float64(all.batches) && m.batches < all.batches {
 		out.Find("batches_without_graph",
 			[]report.MetricRef{kit.Ref("serve.graph_mode_share", "mode", "NONE"), kit.Ref("serve.graph_batches")},
 			"Batches larger than the largest captured size run without one: raise it, or look in the table for what else sets them apart.")

@@ -213,23 +213,19 @@ func iterations(in *kit.Input, out *kit.Output) {
 // iterationType emits the metrics of one type, or of all, and returns its sums.
 func iterationType(o *kit.Output, t *kit.Table, name string, l report.Labels, s, all *typeSum) *report.Summary {
 	n := int64(len(s.times))
-	m := stat.Summarize(s.times)
 	o.Int("serve.iterations", l, n).N = n
-	x := o.Float("serve.iteration_time", l, m.P50)
-	x.N, x.Summary = n, m
+	m := o.Summary("serve.iteration_time", l, s.times).Summary
 	o.Int("serve.context_tokens", l, s.contextTokens).N = n
 	o.Int("serve.generation_tokens", l, s.tokens).N = n
-	t.Row(
+	t.Row(append(t.Stats(m),
 		kit.Text("type", name), kit.Int("iterations", n),
 		kit.Maybe("share", stat.Ratio(n, int64(len(all.times)))), kit.Int("total", s.total),
-		kit.Maybe("time_share", stat.Ratio(s.total, all.total)), kit.Float("mean", m.Mean),
-		kit.Float("p50", m.P50), kit.Float("p90", m.P90), kit.Float("p99", m.P99), kit.Int("min", int64(m.Min)),
-		kit.Int("max", int64(m.Max)), kit.Put("std", number(sampleDeviation(m))),
+		kit.Maybe("time_share", stat.Ratio(s.total, all.total)), kit.Put("std", number(sampleDeviation(m))),
 		kit.Int("context_tokens", s.contextTokens), kit.Int("generation_tokens", s.tokens),
 		kit.Float("mean_context_tokens", float64(s.contextTokens)/float64(n)),
 		kit.Float("mean_generation_tokens", float64(s.tokens)/float64(n)),
 		kit.Int("context_requests", s.contextReqs), kit.Int("generation_requests", s.generationReqs),
-		kit.Int("max_context_tokens", s.maxContextTokens), kit.Int("max_generation_tokens", s.maxTokens))
+		kit.Int("max_context_tokens", s.maxContextTokens), kit.Int("max_generation_tokens", s.maxTokens))...)
 	return m
 }
 
@@ -309,11 +305,9 @@ func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 			times[k] = log.Iterations.At(int(u)).Elapsed().Nanoseconds()
 		}
 		m := stat.Summarize(times)
-		t.Row(
-			kit.Text("phase", serverlog.TypeNames[g.Type]), kit.Put("batch", kit.Known(g.Batch)),
-			kit.Put("tokens", kit.Known(g.Tokens)), kit.Int("units", m.N), kit.Float("p50", m.P50),
-			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Float("min", m.Min), kit.Float("max", m.Max),
-			kit.Maybe("share", stat.Ratio(g.Total, all)))
+		phase := serverlog.TypeNames[g.Type]
+		t.Row(append(t.Stats(m), kit.Text("phase", phase), kit.Put("batch", kit.Known(g.Batch)),
+			kit.Put("tokens", kit.Known(g.Tokens)), kit.Int("units", m.N), kit.Maybe("share", stat.Ratio(g.Total, all)))...)
 		emit := func(l report.Labels) {
 			n := o.Int("unit.count", l, m.N)
 			n.N, n.Group = m.N, ids[i]
@@ -323,7 +317,6 @@ func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 		if i == 0 {
 			emit(nil)
 		}
-		phase := serverlog.TypeNames[g.Type]
 		if !phases[g.Type] {
 			phases[g.Type] = true
 			emit(kit.Labels("phase", phase))

@@ -10,7 +10,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/analyze/report"
-
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -176,21 +175,15 @@ func loadLatency(o *kit.Output, r *loadfile.Result) {
 		}
 		s := l.d.Summary
 		o.FromEvidence(file.Load, int(s.N), "latency."+l.field)
-		m := o.Float(l.id, nil, s.P50)
+		m, row := o.Float(l.id, nil, s.P50), []kit.Field{kit.Text("latency", l.name), kit.Int("n", s.N)}
 		if m.N = s.N; l.d.Only == loadfile.OnlyMedian {
-			none := report.Null
-			t.Row(
-				kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50), kit.Put("p90", none), kit.Put("p99", none),
-				kit.Put("max", none), kit.Put("mean", none), kit.Put("stddev", none), kit.Put("min", none))
+			t.Partial(append(row, kit.Float("p50", s.P50))...)
 			continue
 		}
 		if m.Summary = &s; l.d.Only == "" {
 			m.Histogram = new(l.d.Histogram)
 		}
-		t.Row(
-			kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
-			kit.Float("p99", s.P99), kit.Float("max", s.Max), kit.Float("mean", s.Mean),
-			kit.Float("stddev", s.Stddev), kit.Float("min", s.Min))
+		t.Row(append(row, t.Stats(&s)...)...)
 	}
 	t.Add()
 }
@@ -210,17 +203,20 @@ func loadFailures(o *kit.Output, r *loadfile.Result) {
 func loadRequests(o *kit.Output, r *loadfile.Result) {
 	row := func(t *kit.Table, i int) {
 		q := &r.Requests[i]
-		first, e2e := report.Null, report.Null
+		row := []kit.Field{kit.Int("due", q.Due), kit.Int("sent", q.Sent), kit.Text("failed", q.Failed)}
 		if q.First != nil {
-			first = report.F(float64(*q.First - q.Due))
+			row = append(row, kit.Float("ttft", float64(*q.First-q.Due)))
 		}
 		if q.Failed == "" {
-			e2e = report.F(float64(q.End - q.Due))
+			row = append(row, kit.Float("e2e", float64(q.End-q.Due)))
 		}
-		t.Row(
-			kit.Int("due", q.Due), kit.Int("sent", q.Sent), kit.Put("ttft", first), kit.Put("e2e", e2e),
-			kit.Put("input_tokens", intCell(q.Input)), kit.Put("output_tokens", intCell(q.Output)),
-			kit.Text("failed", q.Failed))
+		if q.Input != nil {
+			row = append(row, kit.Int("input_tokens", *q.Input))
+		}
+		if q.Output != nil {
+			row = append(row, kit.Int("output_tokens", *q.Output))
+		}
+		t.Partial(row...)
 	}
 	whole := o.Table("load_requests")
 	for i := range r.Requests {
@@ -233,13 +229,6 @@ func loadRequests(o *kit.Output, r *loadfile.Result) {
 	}
 	addSpaced(o, whole, len(r.Requests), loadRows, row)
 	o.Note("The table lists " + strconv.Itoa(loadRows) + " requests, evenly spaced; load_requests.csv has more.")
-}
-
-func intCell(v *int64) report.Cell {
-	if v == nil {
-		return report.Null
-	}
-	return report.I(*v)
 }
 
 func loadCharts(o *kit.Output, r *loadfile.Result) {

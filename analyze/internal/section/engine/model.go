@@ -123,8 +123,8 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 		return new(share(u, all*size*float64(u.units), device.Bandwidth))
 	}
 	most := 0.0
-	for i := range uses {
-		for _, v := range []*float64{flopsOf(&uses[i]), bandwidthOf(&uses[i])} {
+	for _, u := range uses {
+		for _, v := range []*float64{flopsOf(u), bandwidthOf(u)} {
 			if v != nil {
 				most = max(most, *v)
 			}
@@ -134,11 +134,10 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 		out.Warn("config_mismatch", "config.json does not fit this capture: the steps would use "+unit.Percent(most)+
 			" of what the GPU can do. No share of its peaks is given. (Another model, or a model that is spread over more GPUs than were captured.)")
 	}
-	for i := range uses {
-		u := &uses[i]
-		l, batch := kit.Labels("phase", u.phase), report.Null
+	for _, u := range uses {
+		l := kit.Labels("phase", u.phase)
 		if u.batch >= 0 {
-			l["batch"], batch = strconv.FormatInt(u.batch, 10), report.I(u.batch)
+			l["batch"] = strconv.FormatInt(u.batch, 10)
 		}
 		out.FromEvidence(file.ModelConfig, 1, "hidden_size", "num_hidden_layers", "torch_dtype")
 		out.With(trace.RoleNVTX, "text", "textId")
@@ -150,7 +149,7 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 			out.Metric("model.bandwidth_utilization", l, believed(bandwidth, most)).N = u.units
 		}
 		each := float64(u.units)
-		t.Row(kit.Text("phase", u.phase), kit.Put("batch", batch), kit.Int("steps", u.units),
+		t.Row(kit.Text("phase", u.phase), kit.Put("batch", kit.Known(u.batch)), kit.Int("steps", u.units),
 			kit.Float("tokens", u.tokens/each),
 			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each), kit.Maybe("flops", believed(flops, most)),
 			kit.Maybe("bandwidth", believed(bandwidth, most)))
@@ -168,16 +167,15 @@ func believed(share *float64, most float64) *float64 {
 }
 
 // usesOf adds up the kept units by phase, and by phase and batch, the phases with most time first.
-func usesOf(in *kit.Input, m *modelconfig.Model) []stepUse {
-	var list []stepUse
+func usesOf(in *kit.Input, m *modelconfig.Model) []*stepUse {
+	type kind struct {
+		phase string
+		batch int64
+	}
+	uses := kit.NewTally[kind, stepUse]()
 	add := func(phase string, batch int64, u *workunit.Unit, tokens, flops float64) {
-		at := slices.IndexFunc(list, func(x stepUse) bool { return x.phase == phase && x.batch == batch })
-		if at < 0 {
-			at = len(list)
-			list = append(list, stepUse{phase: phase, batch: batch})
-		}
-		x := &list[at]
-		x.units, x.time, x.tokens, x.flops = x.units+1, x.time+u.Time(), x.tokens+tokens, x.flops+flops
+		x := uses.At(kind{phase, batch})
+		*x = stepUse{phase, batch, x.units + 1, x.time + u.Time(), x.tokens + tokens, x.flops + flops}
 	}
 	for i := range in.Units.Units {
 		u := &in.Units.Units[i]
@@ -190,11 +188,11 @@ func usesOf(in *kit.Input, m *modelconfig.Model) []stepUse {
 			add(phase, batch, u, tokens, flops)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b stepUse) int {
+	slices.SortStableFunc(uses.Values, func(a, b *stepUse) int {
 		return cmp.Or(cmp.Compare(min(a.batch, 0), min(b.batch, 0)), cmp.Compare(b.time, a.time),
 			cmp.Compare(a.phase, b.phase), cmp.Compare(a.batch, b.batch))
 	})
-	return list
+	return uses.Values
 }
 
 // stepCost is the FLOP of a kept unit's step, by its marker; 0 if the marker does not state how many tokens.
@@ -227,17 +225,14 @@ func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 		formula, measured float64
 		time, known, rows int64
 	}
-	phases, order := map[string]*sums{}, []string{}
+	phases := kit.NewTally[string, sums]()
 	of := make([]*sums, len(in.Units.Units))
 	for i := range in.Units.Units {
 		phase, _, _, flops := stepCost(in, m, &in.Units.Units[i])
 		if flops <= 0 {
 			continue
 		}
-		if phases[phase] == nil {
-			phases[phase], order = &sums{}, append(order, phase)
-		}
-		of[i] = phases[phase]
+		of[i] = phases.At(phase)
 		of[i].formula += flops / float64(len(in.Timeline.Devices))
 	}
 	for d := range in.Units.Timeline.Devices {
@@ -255,9 +250,8 @@ func modelNCU(in *kit.Input, out *kit.Output, m *modelconfig.Model) {
 			}
 		}
 	}
-	slices.Sort(order)
-	for _, phase := range order {
-		s := phases[phase]
+	for _, phase := range slices.Sorted(slices.Values(phases.Keys)) {
+		s := phases.At(phase)
 		if s.rows == 0 {
 			continue
 		}

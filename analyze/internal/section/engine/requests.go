@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -98,11 +98,14 @@ func requests(in *kit.Input, out *kit.Output) {
 	out.Int("serve.requests_matched", nil, r.Matched)
 	t := out.Table("request_list")
 	var queue, total []int64
-	aborted := int64(0)
+	var aborted, finished int64
 	for i := range r.List {
 		q := &r.List[i]
 		if q.Aborted {
 			aborted++
+		}
+		if q.Finished != serverlog.NoClock {
+			finished++
 		}
 		wait, work, whole := between(q.Received, q.Added), between(q.Added, q.Finished), between(q.Received, q.Finished)
 		queue, total = appendKnown(queue, wait), appendKnown(total, whole)
@@ -120,12 +123,6 @@ func requests(in *kit.Input, out *kit.Output) {
 			kit.Put("processing", work), kit.Put("total", whole))
 	}
 	attachFirst(out, t, len(r.List), "requests")
-	finished := int64(0)
-	for i := range r.List {
-		if r.List[i].Finished != serverlog.NoClock {
-			finished++
-		}
-	}
 	out.Int("serve.requests_finished", nil, finished)
 	if aborted > 0 {
 		out.Int("serve.requests_aborted", nil, aborted)
@@ -144,21 +141,12 @@ func timedRequests(out *kit.Output, log *serverlog.Data) {
 		"time_per_token")
 	t := out.Table("request_list")
 	var total, queue, token []int64
-	known := func(sample *[]int64, d time.Duration) report.Cell {
-		if d < 0 {
-			return report.Null
-		}
-		if sample != nil {
-			*sample = append(*sample, d.Nanoseconds())
-		}
-		return report.I(d.Nanoseconds())
-	}
 	for i, q := range list {
-		whole, wait, work := known(&total, q.Total), known(&queue, q.Queue), known(nil, q.Work)
-		known(&token, q.PerToken)
+		whole, wait, work := kit.Known(q.Total.Nanoseconds()), kit.Known(q.Queue.Nanoseconds()), kit.Known(q.Work.Nanoseconds())
+		total, queue = appendKnown(total, whole), appendKnown(queue, wait)
+		token = appendKnown(token, kit.Known(q.PerToken.Nanoseconds()))
 		if i < maxLogRows {
-			t.Row(kit.Text("request_id", "request "+strconv.Itoa(i+1)), kit.Put("received_time", report.Null),
-				kit.Put("added_time", report.Null), kit.Put("completed_time", stamp(q.Clock, log.Year)),
+			t.Partial(kit.Text("request_id", "request "+strconv.Itoa(i+1)), kit.Put("completed_time", stamp(q.Clock, log.Year)),
 				kit.Put("queue", wait), kit.Put("processing", work), kit.Put("total", whole))
 		}
 	}
@@ -182,8 +170,7 @@ func requestTimes(out *kit.Output, total, queue, token []int64) {
 			continue
 		}
 		m := out.Summary(s.id, nil, s.sample).Summary
-		t.Row(kit.Text("what", s.name), kit.Int("requests", m.N), kit.Float("mean", m.Mean), kit.Float("p50", m.P50),
-			kit.Float("p90", m.P90), kit.Float("p99", m.P99), kit.Int("max", int64(m.Max)))
+		t.Row(append(t.Stats(m), kit.Text("what", s.name), kit.Int("requests", m.N))...)
 	}
 	t.Add()
 }
@@ -214,15 +201,10 @@ func stamp(clock int64, year bool) report.Cell {
 func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	o.FromEvidence(file.ServerLog, int(all), "HTTP access")
 	o.Int("serve.responses", nil, all)
-	var codes []int64
-	for code := range log.Events.Status {
-		codes = append(codes, code)
-	}
-	slices.Sort(codes)
 	t := o.Table("responses")
 	var failed []report.MetricRef
 	var broken, answered int64
-	for _, code := range codes {
+	for _, code := range slices.Sorted(maps.Keys(log.Events.Status)) {
 		n, status := log.Events.Status[code], strconv.FormatInt(code, 10)
 		o.Int("serve.responses", kit.Labels("status", status), n).N = n
 		t.Row(kit.Text("status", status), kit.Int("count", n))

@@ -64,18 +64,11 @@ func statisticColumns(first report.Column, unit string) []report.Column {
 
 // summaryRow fills them in.
 func summaryRow(t *kit.Table, name string, all int64, s *report.Summary) {
-	if s == nil {
-		t.Row(
-			kit.Text("statistic", name), kit.Int("samples", all), kit.Int("steady", 0),
-			kit.Put("p50", report.Null), kit.Put("mean", report.Null), kit.Put("stddev", report.Null),
-			kit.Put("min", report.Null), kit.Put("p90", report.Null), kit.Put("p99", report.Null),
-			kit.Put("max", report.Null))
-		return
+	steady := int64(0)
+	if s != nil {
+		steady = s.N
 	}
-	t.Row(
-		kit.Text("statistic", name), kit.Int("samples", all), kit.Int("steady", s.N), kit.Float("p50", s.P50),
-		kit.Float("mean", s.Mean), kit.Float("stddev", s.Stddev), kit.Float("min", s.Min),
-		kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Float("max", s.Max))
+	t.Row(append(t.Stats(s), kit.Text("statistic", name), kit.Int("samples", all), kit.Int("steady", steady))...)
 }
 
 // number is a cell; NaN is unknown.

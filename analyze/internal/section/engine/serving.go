@@ -271,19 +271,10 @@ func (r *servingRun) samples() {
 	times := r.times()
 	row := func(t *kit.Table, i int) {
 		s := &r.list[i]
-		state, engine, time := "steady", report.Null, report.Null
-		if !s.Steady {
-			state = "left out"
-		}
-		if s.Engine >= 0 {
-			engine = report.I(int64(s.Engine))
-		}
-		if times[i] >= 0 {
-			time = report.I(times[i])
-		}
 		t.Row(
-			kit.Text("timestamp", serverlog.ClockText(s.Clock, r.log.Year)), kit.Put("time", time),
-			kit.Put("engine", engine), kit.Int("line_number", s.Line), kit.Text("state", state),
+			kit.Text("timestamp", serverlog.ClockText(s.Clock, r.log.Year)), kit.Put("time", kit.Known(times[i])),
+			kit.Put("engine", kit.Known(int64(s.Engine))), kit.Int("line_number", s.Line),
+			kit.Text("state", map[bool]string{true: "steady", false: "left out"}[s.Steady]),
 			kit.Put("prompt", number(s.Prompt)), kit.Put("generation", number(s.Generation)),
 			kit.Put("running", number(s.Running)), kit.Put("waiting", number(s.Waiting)),
 			kit.Put("usage", number(s.Usage)), kit.Put("prefix_hits", number(s.PrefixHits)))

@@ -261,10 +261,10 @@ func (s *ncuRun) throughput(labels report.Labels, k *ncu.Kernel) {
 
 // kernels emits the metrics of the kernels with most time.
 func (s *ncuRun) kernels() {
-	names := 0
+	room := kit.Budget{Names: maxNCUMetrics, Bytes: maxNCUNameBytes}
 	for i := range s.data.Kernels {
 		k := &s.data.Kernels[i]
-		if names += len(k.Name); i >= maxNCUMetrics || names > maxNCUNameBytes {
+		if !room.Take(k.Name) {
 			s.out.Note("Metrics by kernel are of the kernels with most measured time; the tables have all of them.")
 			return
 		}
@@ -413,23 +413,15 @@ func (s *ncuRun) match() {
 	if m == nil || s.in.NoTrace {
 		return
 	}
-	k := &s.in.Trace.Kernels
-	lo, hi := k.Starting(s.in.Span.Start, s.in.Span.End)
-	all := kit.Total(lo, hi, k.Dur)
-	if all <= 0 {
+	stats := s.in.KernelStats()
+	if stats.All.Total <= 0 {
 		return
 	}
 	s.shares, s.times = make([]float64, len(s.data.Kernels)), make([]float64, len(s.data.Kernels))
-	byName := make([]int64, len(k.Names))
-	for i := lo; i < hi; i++ {
-		byName[k.Name(i)] += k.Dur(i)
-	}
-	for name, ns := range byName {
-		if ns > 0 {
-			if i, ok := m.Index(k.Names[name].Name); ok {
-				s.times[i] += float64(ns)
-				s.shares[i] += float64(ns) / float64(all)
-			}
+	for _, e := range stats.Names {
+		if i, ok := m.Index(s.in.Trace.Kernels.Names[e.Key].Name); ok {
+			s.times[i] += float64(e.Total)
+			s.shares[i] += float64(e.Total) / float64(stats.All.Total)
 		}
 	}
 }

@@ -16,37 +16,28 @@ func (s *ncuRun) table() {
 	t := s.out.Table("ncu_kernels")
 	for i := range s.data.Kernels {
 		k := &s.data.Kernels[i]
-		mean, share, traceTime, traceShare := report.Null, report.Null, report.Null, report.Null
-		if k.Duration != nil {
-			mean = report.F(*k.Duration / float64(max(1, len(s.data.Values(k, ncu.Duration)))))
-			share = kit.Cell(stat.Ratio(*k.Duration, *s.total))
-		}
-		if s.shares != nil {
-			traceTime, traceShare = report.F(s.times[i]), report.F(s.shares[i])
-		}
-		t.Row(
+		row := []kit.Field{
 			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
 			kit.Text("category", string(k.Info.Category)), kit.Text("bound", string(k.Bound())),
-			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration), kit.Put("share", share),
-			kit.Put("mean", mean), kit.Maybe("dram_ratio", k.Get(ncu.DRAMRatio)),
+			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration), kit.Maybe("dram_ratio", k.Get(ncu.DRAMRatio)),
 			kit.Maybe("sm_ratio", k.Get(ncu.SMRatio)), kit.Maybe("memory_ratio", k.Get(ncu.MemoryRatio)),
 			kit.Maybe("dram_throughput", k.Throughput), kit.Maybe("occupancy", k.Get(ncu.Occupancy)),
 			kit.Maybe("dram_bytes", k.Bytes), kit.Maybe("occupancy_limit", k.Get(ncu.OccupancyPossible)),
 			kit.Maybe("l1_hit_ratio", k.Get(ncu.L1Hits)), kit.Maybe("l2_hit_ratio", k.Get(ncu.L2Hits)),
 			kit.Maybe("load_use", k.Get(ncu.LoadUse)), kit.Maybe("store_use", k.Get(ncu.StoreUse)),
-			kit.Maybe("registers", k.Get(ncu.Registers)), kit.Put("grid", text(k.Grid)),
-			kit.Put("block", text(k.Block)), kit.Put("trace_time", traceTime),
-			kit.Put("trace_share", traceShare))
+			kit.Maybe("registers", k.Get(ncu.Registers)), kit.Put("grid", kit.OptionalCell(k.Grid)),
+			kit.Put("block", kit.OptionalCell(k.Block)),
+		}
+		if k.Duration != nil {
+			row = append(row, kit.Float("mean", *k.Duration/float64(max(1, len(s.data.Values(k, ncu.Duration))))),
+				kit.Maybe("share", stat.Ratio(*k.Duration, *s.total)))
+		}
+		if s.shares != nil {
+			row = append(row, kit.Float("trace_time", s.times[i]), kit.Float("trace_share", s.shares[i]))
+		}
+		t.Partial(row...)
 	}
 	t.Cut(s.in.Options.Top, "launches", "total", "share", "dram_bytes", "trace_time", "trace_share").Add()
-}
-
-// text is a cell of explain's own words, unknown if empty.
-func text(s string) report.Cell {
-	if s == "" {
-		return report.Null
-	}
-	return report.S(s)
 }
 
 // bandwidthColumns are profilemate's.
@@ -86,13 +77,9 @@ func (s *ncuRun) details() {
 	launches := s.out.Table("ncu_launches")
 	for i := range s.data.Launches {
 		l := &s.data.Launches[i]
-		device := report.Null
-		if l.Device >= 0 {
-			device = report.I(int64(l.Device))
-		}
 		launches.Row(
 			kit.Text("kernel_name", s.data.Kernels[l.Kernel].Name), kit.Int("id", l.ID),
-			kit.Put("device_id", device), kit.Put("grid", text(l.Grid)), kit.Put("block", text(l.Block)),
+			kit.Put("device_id", kit.Known(int64(l.Device))), kit.Put("grid", kit.OptionalCell(l.Grid)), kit.Put("block", kit.OptionalCell(l.Block)),
 			kit.Maybe("duration", l.Get(ncu.Duration)), kit.Maybe("dram_throughput", l.DRAMThroughput()),
 			kit.Maybe("dram_ratio", l.Get(ncu.DRAMRatio)), kit.Maybe("sm_ratio", l.Get(ncu.SMRatio)),
 			kit.Maybe("memory_ratio", l.Get(ncu.MemoryRatio)), kit.Maybe("occupancy", l.Get(ncu.Occupancy)),
@@ -111,18 +98,15 @@ func (s *ncuRun) details() {
 			kit.Maybe("dram_throughput_pct", k.Get(ncu.DRAMRatio)),
 			kit.Maybe("sm_throughput_pct", k.Get(ncu.SMRatio)), kit.Put("duration_ns", duration),
 			kit.Maybe("bandwidth_gbps", k.Throughput))
-		device, pid := report.Null, report.Null
-		if first.Device >= 0 {
-			device = report.I(int64(first.Device))
-		}
-		if first.PID > 0 {
-			pid = report.I(first.PID)
+		pid := first.PID
+		if pid == 0 {
+			pid = -1
 		}
 		metrics.Row(
-			kit.Put("kernel_id", text(k.ID)), kit.Text("kernel_name", k.Name),
-			kit.Put("display_name", text(displayName(k.Name))), kit.Put("grid_size", text(k.Grid)),
-			kit.Put("block_size", text(k.Block)), kit.Put("device", device), kit.Put("cc", text(first.CC)),
-			kit.Put("process", text(first.Process)), kit.Put("process_id", pid),
+			kit.Put("kernel_id", kit.OptionalCell(k.ID)), kit.Text("kernel_name", k.Name),
+			kit.Put("display_name", kit.OptionalCell(displayName(k.Name))), kit.Put("grid_size", kit.OptionalCell(k.Grid)),
+			kit.Put("block_size", kit.OptionalCell(k.Block)), kit.Put("device", kit.Known(int64(first.Device))), kit.Put("cc", kit.OptionalCell(first.CC)),
+			kit.Put("process", kit.OptionalCell(first.Process)), kit.Put("process_id", kit.Known(pid)),
 			kit.Maybe("sm_throughput_pct", k.Get(ncu.SMRatio)),
 			kit.Maybe("dram_throughput_pct", k.Get(ncu.DRAMRatio)),
 			kit.Maybe("mem_throughput_pct", k.Get(ncu.MemoryRatio)),
@@ -134,9 +118,9 @@ func (s *ncuRun) details() {
 			kit.Maybe("l2_hit_rate_pct", k.Get(ncu.L2Hits)),
 			kit.Maybe("achieved_occupancy_pct", k.Get(ncu.Occupancy)),
 			kit.Maybe("theoretical_occupancy_pct", k.Get(ncu.OccupancyPossible)),
-			kit.Put("classification", text(k.Classification())),
+			kit.Put("classification", kit.OptionalCell(k.Classification())),
 			kit.Maybe("roofline_ai_flops_per_byte", k.Intensity), kit.Maybe("roofline_flops_per_s", k.FlopRate))
-		classes.Row(kit.Put("kernel_id", text(k.ID)), kit.Put("classification", text(k.Classification())))
+		classes.Row(kit.Put("kernel_id", kit.OptionalCell(k.ID)), kit.Put("classification", kit.OptionalCell(k.Classification())))
 	}
 	bandwidth.Attach()
 	metrics.Attach()

@@ -72,7 +72,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 	roofs := d.Roofs()
 	rooflinePeaks(roofs, out)
 	t := out.Table("roofline")
-	points := rooflinePoints{}
+	var points []*ncu.Kernel // of the chart
 	known := 0.0
 	for i := range d.Kernels {
 		k := &d.Kernels[i]
@@ -90,13 +90,15 @@ func roofline(in *kit.Input, out *kit.Output) {
 		}
 		t.Row(
 			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
-			kit.Put("precision", text(k.Main())), kit.Maybe("flop", k.Flops), kit.Maybe("flop_rate", k.FlopRate),
+			kit.Put("precision", kit.OptionalCell(k.Main())), kit.Maybe("flop", k.Flops), kit.Maybe("flop_rate", k.FlopRate),
 			kit.Maybe("intensity", k.Intensity), kit.Maybe("dram_throughput", k.Throughput),
 			kit.Maybe("attainable", rate), kit.Put("roof", name), kit.Maybe("ratio", share))
 		if t.Len() > maxNCUDetails {
 			continue
 		}
-		points.add(k)
+		if k.Intensity != nil && k.FlopRate != nil && *k.FlopRate > 0 && *k.Intensity > 0 {
+			points = append(points, k)
+		}
 		l := kit.Labels("kernel", k.Name)
 		out.FromEvidence(file.NCU, len(k.Launches), "sm__sass_thread_inst_executed_op_*_pred_on.sum",
 			"sm__ops_path_tensor_*.sum", "gpu__time_duration.sum")
@@ -114,7 +116,7 @@ func roofline(in *kit.Input, out *kit.Output) {
 	}
 	t.Cut(in.Options.Top, "flop").Add()
 	out.Coverage(stat.Ratio(known, orZero(ncuTotal(d))))
-	points.chart(roofs, out)
+	rooflineChart(points, roofs, out)
 	out.Note("Peaks are dense and at the device's highest clock. Nsight Compute locks the clock to its base unless told otherwise (--clock-control none), which keeps compute-bound kernels below the roof.")
 }
 
@@ -148,25 +150,22 @@ func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 	t := out.Table("roofline_peaks")
 	for i := range roofs {
 		r := &roofs[i]
-		device, label := report.Null, "unknown"
+		label := "unknown"
 		if r.Device >= 0 {
-			device, label = report.I(int64(r.Device)), strconv.Itoa(r.Device)
+			label = strconv.Itoa(r.Device)
+		}
+		row := func(what, from, column string, value float64) {
+			t.Partial(kit.Put("device_id", kit.Known(int64(r.Device))), kit.Put("name", kit.OptionalCell(r.Name)), kit.Text("what", what),
+				kit.Float(column, value), kit.Text("source", from))
+			out.FromEvidence(file.NCU, 1, from)
 		}
 		if p := r.Bandwidth; p != nil {
-			out.FromEvidence(file.NCU, 1, p.From)
+			row("device memory", p.From, "bytes_per_second", p.Value)
 			out.Float("ncu.peak_dram_throughput", kit.Labels("device", label), p.Value)
-			t.Row(
-				kit.Put("device_id", device), kit.Put("name", text(r.Name)), kit.Text("what", "device memory"),
-				kit.Float("bytes_per_second", p.Value), kit.Put("flop_per_second", report.Null),
-				kit.Text("source", p.From))
 		}
 		for _, p := range r.Limits() {
-			out.FromEvidence(file.NCU, 1, p.From)
+			row(p.Precision, p.From, "flop_per_second", p.Value)
 			out.Float("ncu.peak_flop_rate", kit.Labels("device", label, "precision", p.Precision), p.Value)
-			t.Row(
-				kit.Put("device_id", device), kit.Put("name", text(r.Name)), kit.Text("what", p.Precision),
-				kit.Put("bytes_per_second", report.Null), kit.Float("flop_per_second", p.Value),
-				kit.Text("source", p.From))
 		}
 		if r.Bandwidth == nil {
 			out.Note("The peaks of a device are unknown: the files do not name it (the raw page does), or it is in no table.")
@@ -188,25 +187,16 @@ func roofOf(d *ncu.Data, roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
 	return &ncu.Roof{}
 }
 
-// rooflinePoints are those of the chart, a kernel each.
-type rooflinePoints struct{ kernels []*ncu.Kernel }
-
-func (p *rooflinePoints) add(k *ncu.Kernel) {
-	if k.Intensity != nil && k.FlopRate != nil && *k.FlopRate > 0 && *k.Intensity > 0 {
-		p.kernels = append(p.kernels, k)
-	}
-}
-
-// chart draws operations per second over operations per byte: a point per kernel under the device's ceilings. Each
+// rooflineChart draws operations per second over operations per byte: a point per kernel under the device's ceilings. Each
 // ceiling rises with the memory bandwidth up to its flat part.
-func (p *rooflinePoints) chart(roofs []ncu.Roof, out *kit.Output) {
-	if len(p.kernels) == 0 {
+func rooflineChart(points []*ncu.Kernel, roofs []ncu.Roof, out *kit.Output) {
+	if len(points) == 0 {
 		return
 	}
 	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte",
 		Kind: "scatter", Unit: report.FlopPerSec, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
-	low, high := *p.kernels[0].Intensity, *p.kernels[0].Intensity
-	for _, k := range p.kernels {
+	low, high := *points[0].Intensity, *points[0].Intensity
+	for _, k := range points {
 		low, high = min(low, *k.Intensity), max(high, *k.Intensity)
 	}
 	r := &roofs[0] // the devices of a machine are of one model
@@ -226,7 +216,7 @@ func (p *rooflinePoints) chart(roofs []ncu.Roof, out *kit.Output) {
 		}
 		c.Series = append(c.Series, s)
 	}
-	for _, k := range p.kernels {
+	for _, k := range points {
 		c.Series = append(c.Series, report.Series{Name: k.Info.Display, Style: "points",
 			Labels: []string{strconv.FormatFloat(*k.Intensity, 'g', -1, 64)}, Values: []float64{*k.FlopRate}})
 	}

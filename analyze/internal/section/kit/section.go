@@ -161,6 +161,21 @@ func (in *Input) CallsHaveNames() bool {
 // NoCallNames says why calls without names tell nothing.
 const NoCallNames = "the export has no table of strings with the names of the API calls: export the .nsys-rep again with --lazy=false"
 
+// GPUName is the model of the trace's devices, if all are alike; empty if it is not known.
+func (in *Input) GPUName() (name string) {
+	if in.NoTrace {
+		return ""
+	}
+	for i := range in.Timeline.Devices {
+		n := in.Trace.GPU(in.Timeline.Devices[i].ID).Name
+		if i > 0 && n != name {
+			return ""
+		}
+		name = n
+	}
+	return name
+}
+
 // Table is the name of the table with that role in this capture, or the name it usually has.
 func (in *Input) Table(role trace.Role) string {
 	for _, t := range in.Trace.Tables {
