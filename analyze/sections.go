@@ -74,5 +74,7 @@ var sections = []*kit.Section{
 	&compat.NCURegions,
 }
 
+func init() { gpu.Steady.Metrics = append(gpu.Steady.Metrics, kit.QuotedOfSteady(sections)...) }
+
 // pages of the sections, by family.
 var pages = []embed.FS{gpu.Pages, host.Pages, cpu.Pages, kernelcounters.Pages, engine.Pages, steps.Pages, compat.Pages}

@@ -81,6 +81,7 @@ type MetricDef struct {
 	Scale     Scale
 	Merge     Merge     // how it is merged over the captures of a run
 	Stats     bool      // it can carry a summary, so that a rule may name a statistic of it: kernel.duration.p99
+	Steady    bool      // a finding quotes it, so that it exists of the steady part too, as steady.ID
 	Lifecycle Lifecycle // "" is Stable
 	Labels    []string  // every dimension it can carry; "" stands for the metric without labels, and so does nil
 	Meaning   string    // one sentence: the counted quantity, and its scope
@@ -100,6 +101,12 @@ func (d MetricDef) By(labels ...string) MetricDef {
 // Summarised says that the metric can carry a summary.
 func (d MetricDef) Summarised() MetricDef {
 	d.Stats = true
+	return d
+}
+
+// Quoted says that findings quote the metric: of the steady part it is a metric of its own.
+func (d MetricDef) Quoted() MetricDef {
+	d.Steady = true
 	return d
 }
 

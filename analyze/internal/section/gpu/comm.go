@@ -40,7 +40,7 @@ var Comm = kit.Section{
 			"share of the time in which a communication kernel ran that compute hides").By("device"),
 		report.Define("comm.wait_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Device,
 			"time the device's collective kernels ran before the last device had joined them; only if the collectives of all "+
-				"devices can be paired").By("device"),
+				"devices can be paired").By("device").Quoted(),
 		report.Define("unit.comm_slowdown", report.Nanoseconds, report.Lower, report.Noisy, report.PerUnit, report.OfStep,
 			"how much longer kernels of a unit of the main kind take with communication beside them than the median of "+
 				"the same launches without it, mean; only of kernels that run both ways"),

@@ -26,9 +26,10 @@ var Graphs = kit.Section{
 	},
 	Metrics: []report.MetricDef{
 		report.Define("graph.coverage", report.Ratio, report.Higher, report.Noisy, report.Level, report.RatioOf("graph.time", "kernel.total_time").OrMore(),
-			"share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration"),
+			"share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration").
+			Quoted(),
 		report.Define("graph.launches", report.Count, report.None, report.Exact, report.Total, report.Sum,
-			"graph launch calls"),
+			"graph launch calls").Quoted(),
 		report.Define("graph.created", report.Count, report.Lower, report.Noisy, report.Total, report.Sum,
 			"executable CUDA graphs made in the window; a warm server makes none"),
 		report.Define("graph.time", report.Nanoseconds, report.None, report.Noisy, report.Total, report.Sum,

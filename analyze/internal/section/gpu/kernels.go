@@ -29,14 +29,15 @@ var Kernels = kit.Section{
 	},
 	Metrics: []report.MetricDef{
 		report.Define("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("kernel", "kernel"),
-			"sum of kernel durations; unlabelled over the whole window").Summarised().By("", "device", "kernel"),
+			"sum of kernel durations; unlabelled over the whole window").Summarised().By("", "device", "kernel").
+			Quoted(),
 		report.Define("kernel.count", report.Count, report.None, report.Exact, report.Total, report.Sum,
-			"number of kernels").By("", "device", "kernel"),
+			"number of kernels").By("", "device", "kernel").Quoted(),
 		report.Define("kernel.share", report.Ratio, report.None, report.Noisy, report.Level, report.PartOf("kernel.total_time"),
-			"share of all kernel time").By("kernel"),
+			"share of all kernel time").By("kernel").Quoted(),
 		report.Define("kernel.window_share", report.Ratio, report.Lower, report.Noisy, report.Level, report.Leave,
 			"time of the kernel on the device where it takes most, as a share of the window; launches that overlap "+
-				"count each. Of the kernel with most time").By("kernel"),
+				"count each. Of the kernel with most time").By("kernel").Quoted(),
 	},
 	Tables: []report.Table{
 		{ID: "kernels", Title: "Kernels across devices", File: "kernels.csv", Columns: []report.Column{

@@ -32,11 +32,11 @@ var Memcpy = kit.Section{
 			"bytes copied, counted once; the summary is over copies").
 			Summarised().By("", "direction", "kind", "direction,kind"),
 		report.Define("memcpy.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"copies").By("", "direction", "kind", "direction,kind"),
+			"copies").By("", "direction", "kind", "direction,kind").Quoted(),
 		report.Define("memcpy.throughput", report.PerSecond, report.Higher, report.Noisy, report.Level, report.RatioOf("memcpy.bytes", "memcpy.time"),
 			"bytes per second: bytes copied over the sum of copy durations").By("direction", "kind", "direction,kind"),
 		report.Define("memcpy.tiny_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"copies between host and device of at most 4096 bytes, whose cost is latency").By("", "direction"),
+			"copies between host and device of at most 4096 bytes, whose cost is latency").By("", "direction").Quoted(),
 		report.Define("memcpy.read_back_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
 			"calls of the judged steps (else of the window) that copy at most 64 bytes from the device while it is "+
 				"idle"),
@@ -54,10 +54,10 @@ var Memcpy = kit.Section{
 			"synchronous copy calls").By("", "api"),
 		report.Define("memcpy.rule_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
 			"time spent inside copy and memset calls that one of nsys's expert rules marks: async_pageable, "+
-				"sync_copy, sync_memset").By("rule"),
+				"sync_copy, sync_memset").By("rule").Quoted(),
 		report.Define("memcpy.rule_count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
 			"copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, sync_memset").
-			By("rule"),
+			By("rule").Quoted(),
 		report.Define("memset.time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum,
 			"sum of memset durations on the GPU; the summary is over memsets").Summarised().By("", "kind"),
 		report.Define("memset.bytes", report.Bytes, report.Lower, report.Exact, report.Total, report.Sum,

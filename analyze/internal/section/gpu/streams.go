@@ -26,7 +26,7 @@ var Streams = kit.Section{
 		report.Define("stream.concurrency_ratio", report.Ratio, report.None, report.Noisy, report.Level, report.Device,
 			"stream.concurrent_time over gpu.busy_time").By("device"),
 		report.Define("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Noisy, report.Level, report.Device,
-			"share of the time in which a copy or memset ran that kernels hide").By("device"),
+			"share of the time in which a copy or memset ran that kernels hide").By("device").Quoted(),
 	},
 	Tables: []report.Table{
 		{ID: "streams", Title: "Streams", File: "streams.csv", Merge: report.Leave, Columns: []report.Column{

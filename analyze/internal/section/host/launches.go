@@ -26,14 +26,14 @@ var Launches = kit.Section{
 	},
 	Metrics: []report.MetricDef{
 		report.Define("launch.count", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"launch API calls").By("", "pid", "api"),
+			"launch API calls").By("", "pid", "api").Quoted(),
 		report.Define("launch.rate", report.PerSecond, report.None, report.Noisy, report.Level, report.Leave,
-			"launch API calls per second of the window").By("", "pid", "api"),
+			"launch API calls per second of the window").By("", "pid", "api").Quoted(),
 		report.Define("launch.api_time", report.Nanoseconds, report.Lower, report.Noisy, report.Total, report.Sum.Counting("api"),
 			"time spent inside launch API calls, summed over threads; the summary is over calls").
-			Summarised().By("", "pid", "api"),
+			Summarised().By("", "pid", "api").Quoted(),
 		report.Define("launch.errors", report.Count, report.Lower, report.Exact, report.Total, report.Sum,
-			"launch API calls that returned an error"),
+			"launch API calls that returned an error").Quoted(),
 		report.Define("launch.queue_time", report.Nanoseconds, report.None, report.Noisy, report.Event, report.Leave,
 			"median time from the return of a launch call to the start of its kernel, over kernels launched one by "+
 				"one that had not started before; the summary is over those kernels. Long: the GPU is behind the "+

@@ -288,6 +288,19 @@ func ofUnits(defs map[string]*report.MetricDef, id string) bool {
 
 const steadyPrefix = "steady."
 
+// QuotedOfSteady are the metrics of the steady part that findings quote.
+func QuotedOfSteady(sections []*Section) (list []report.MetricDef) {
+	for _, s := range sections {
+		for _, d := range s.Metrics {
+			if s.Steady && d.Steady {
+				list = append(list, report.MetricDef{ID: steadyPrefix + d.ID, Unit: d.Unit, Better: d.Better, Assume: report.Noisy,
+					Scale: d.Scale, Merge: report.Leave, Labels: d.Labels, Meaning: d.ID + " of the steady part; only if a finding quotes it"})
+			}
+		}
+	}
+	return list
+}
+
 // NarrowFlags names the flags that narrow the window of this capture; those that need units or NVTX ranges only if it
 // has them.
 func (in *Input) NarrowFlags() string {
